@@ -157,7 +157,7 @@ judge-demo: setup ## a real small model judges three answers (builds llama.cpp: 
 	$(PY) $(SCRIPTS)/judge_demo.py $(ARGS)
 
 ## Work on the toolkit
-test: setup-dev ## run all tests (no network, about 8 minutes on two cores)
+test: setup-dev ## run all tests (no network, about 9 minutes on two cores)
 	$(PY) -m pytest -q -n auto --dist worksteal $(ARGS)
 
 static: setup-dev ## format, lint, types, import rules, generated documents
@@ -175,7 +175,7 @@ format: setup-dev ## let ruff format and fix the code
 
 golden: setup-dev ## write the golden files and pictures of the tests anew, after a wanted change
 	$(PY) -m pytest -q tests/test_golden.py -k bytes --golden
-	$(PY) -m pytest -q tests/tui/test_snapshots.py --snapshot-update
+	$(PY) -m pytest -q tests/labeller/screen/test_snapshots.py --snapshot-update
 	@git --no-pager diff --stat -- tests
 
 docs: setup ## write the generated parts of EVAL.md and docs/ again

@@ -54,11 +54,12 @@ def values(kind: str, cases: int) -> tuple[Any, Any]:
 
 
 def ours(base: Any, new: Any, resamples: int) -> dict[str, Any]:
-    """compare_runs.py's test of one metric: permutation and bootstrap."""
-    from ragmetrics.stats.significance import paired_test
+    """compare_runs.py's test of one metric, and its interval."""
+    from decisions.effects import measure, plain_p
 
-    found = paired_test(base, new, resamples=resamples)
-    return {"p": found.p, "interval": found.interval}
+    effect, evidence = measure(base, new, None)
+    p, _ = plain_p(effect, evidence, None, binary=False, name="", seed=0)
+    return {"p": p, "interval": effect.interval}
 
 
 def scipy_permutation(base: Any, new: Any, resamples: int) -> dict[str, Any]:
@@ -100,7 +101,7 @@ def ranx_permutation(base: Any, new: Any, resamples: int) -> dict[str, Any]:
 
 
 CONTESTANTS: dict[str, Callable[[Any, Any, int], dict[str, Any]]] = {
-    "compare_runs: permutation + bootstrap": ours,
+    "compare_runs: test and interval": ours,
     "scipy permutation_test": scipy_permutation,
     "scipy bootstrap (percentile)": scipy_bootstrap,
     "ranx fisher_randomization_test": ranx_permutation,

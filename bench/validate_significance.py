@@ -2,11 +2,11 @@
 
     RAG_EVAL_DATA=FOLDER python bench/validate_significance.py --simulations 1000
 
-Three questions. Do p and intervals equal scipy's (and McNemar and the corrections statsmodels', if
-it is installed), as far as two sets of 10,000 draws can? How often is a difference called where
-there is none: one system, its cases split into two halves by seed, the halves paired? What is the
-power against a drop of 5 points, simulated and as --power prints it? FOLDER holds trec_robust03,
-ragtruth, xstest_refusals and mtrag_human: several systems that answered the same questions.
+Two questions. Does p equal scipy's (and McNemar and the corrections statsmodels', if it is
+installed), as far as two sets of 10,000 draws can? How often is a difference called where there is
+none: one system, its cases split into two halves by seed, the halves paired? FOLDER holds
+trec_robust03, ragtruth, xstest_refusals and mtrag_human: several systems that answered the same
+questions. Power and the joint test: decisions_compare.py.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ sys.path.insert(0, str(SCRIPTS))
 
 import numpy as np
 
+from decisions import effects
+from decisions.effects import ALPHA
 from ragmetrics.stats import means as stats_means
 from ragmetrics.stats import significance
 
 DRAWN = 10_000
-NS = (60, 200, 1000)
-DROP = 0.05
-TAIL = 0.025
 
 Scores = dict[str, dict[str, dict[str, float]]]
 """By measure, system and case."""
@@ -92,47 +91,31 @@ def beside_peers(found: list[Sample]) -> bool:
     """Our numbers beside scipy's and statsmodels'; False when one is off by more than chance."""
     from scipy import stats as peer
 
-    p_off, ends_off, ours, rows = [], [], [], []
+    p_off, ours, rows = [], [], []
     for place, sample in enumerate(found):
         differences = sample.new - sample.base
-        mine = significance.paired_test(sample.base, sample.new, name=sample.name)
+        mine = p_of(sample.base, sample.new, name=sample.name)
         drawn = peer.permutation_test(
             (differences,), np.mean, permutation_type="samples", n_resamples=DRAWN - 1, rng=place
         )
-        if mine.sd:
+        if differences.any():
             p = float(drawn.pvalue)
-            p_off.append((mine.p - p) / (sqrt(2 * p * (1 - p) / DRAWN) + 1 / DRAWN))
-            means = peer.bootstrap(
-                (differences,), np.mean, n_resamples=DRAWN, method="percentile", rng=place
-            ).bootstrap_distribution
-            low, high = mine.interval
-            ends_off += [tail_off(means, low), tail_off(-means, -high)]
-        ours.append(mine.p)
-    for name, off in (
-        ("permutation p - scipy's", p_off),
-        ("tail of scipy's means below our ends - 2.5 %", ends_off),
-    ):
-        size = np.abs(off)
-        rows.append([name, len(off), f"{np.mean(off):+.2f}", f"{np.std(off):.2f}"])
-        rows[-1] += [f"{size.max():.1f}", f"{100 * np.mean(size > 1.96):.0f} %"]
+            p_off.append((mine - p) / (sqrt(2 * p * (1 - p) / DRAWN) + 1 / DRAWN))
+        ours.append(mine)
+    size = np.abs(p_off)
+    rows.append(["permutation p - scipy's", len(p_off), f"{np.mean(p_off):+.2f}"])
+    rows[-1] += [f"{np.std(p_off):.2f}", f"{size.max():.1f}", f"{100 * np.mean(size > 1.96):.0f} %"]
     print(
         "## Beside scipy: differences in errors of the drawing (expected spread 1, 5 % above 1.96)"
     )
     print_table(("number", "compared", "mean", "spread", "largest", "above 1.96"), rows)
-    sound = max(np.abs(p_off)) < 5 and max(np.abs(ends_off)) < 5
-    return beside_statsmodels(found, ours) and sound
+    return beside_statsmodels(found, ours) and bool(size.max() < 5)
 
 
-def tail_off(means: Any, end: float) -> float:
-    """How far the share of scipy's resampled means below our end is from 2.5 %, in errors.
-
-    Means have few values where differences have: then the end may lie on a value, and any share
-    between below and up to it is right.
-    """
-    slack = 1e-9 * float(np.ptp(means))
-    below, up_to = float(np.mean(means < end - slack)), float(np.mean(means <= end + slack))
-    off = max(below - TAIL, 0.0) + min(up_to - TAIL, 0.0)
-    return off / sqrt(2 * TAIL * (1 - TAIL) / DRAWN)
+def p_of(base: Any, new: Any, *, binary: bool = False, name: str = "", seed: int = 0) -> float:
+    """The p of one metric by itself, as compare_runs.py tests it."""
+    effect, evidence = effects.measure(base, new, None)
+    return effects.plain_p(effect, evidence, None, binary=binary, name=name, seed=seed)[0]
 
 
 def beside_statsmodels(found: list[Sample], p: list[float]) -> bool:
@@ -187,8 +170,7 @@ def self_calls(values: Any, binary: bool, simulations: int) -> int:
     for seed in range(simulations):
         shuffled = np.random.default_rng(seed).permutation(values)
         base, new = shuffled[:half], shuffled[half : 2 * half]
-        test = significance.paired_test(base, new, binary=binary, seed=seed)
-        calls += test.p < significance.ALPHA
+        calls += p_of(base, new, binary=binary, seed=seed) < ALPHA
     return calls
 
 
@@ -202,54 +184,16 @@ def family_calls(scores: Scores, simulations: int) -> list[Any]:
     for seed in range(simulations):
         order = np.random.default_rng(seed).permutation(len(topics))
         p = [
-            significance.paired_test(
-                row[order[:half]], row[order[half : 2 * half]], name=name, seed=seed
-            ).p
+            p_of(row[order[:half]], row[order[half : 2 * half]], name=name, seed=seed)
             for name, row in zip(measures, table, strict=True)
         ]
-        calls += min(significance.holm(p)) < significance.ALPHA
+        calls += min(significance.holm(p)) < ALPHA
     return [half, *share(calls, simulations)]
 
 
 def share(calls: int, simulations: int) -> list[str]:
     low, high = stats_means.wilson(calls, simulations)
     return [f"{100 * calls / simulations:.1f} %", f"{100 * low:.1f} to {100 * high:.1f} %"]
-
-
-def power_table(found: list[Sample], simulations: int) -> None:
-    """Differences of two real systems, shifted to a mean of -.05 and drawn n at a time."""
-    rows = []
-    seen = set()
-    for sample in found:
-        measure = sample.name.partition(":")[0]
-        if measure in seen or sample.binary:
-            continue
-        seen.add(measure)
-        differences = sample.new - sample.base
-        differences = differences - differences.mean() - DROP * np.ptp([*sample.base, *sample.new])
-        sd, drop = differences.std(ddof=1), -differences.mean()
-        for n in NS:
-            draw = np.random.default_rng(n)
-            hits = sum(
-                significance.sign_flip_p(draw.choice(differences, n), draw) < significance.ALPHA
-                for _ in range(simulations)
-            )
-            rows.append([measure, f"{sd:.3f}", n, *share(hits, simulations)])
-            rows[-1].append(f"{100 * significance.power(drop, sd, n):.1f} %")
-    for broke, fixed in ((0.05, 0.0), (0.10, 0.05), (0.15, 0.10)):
-        sd = sqrt(broke + fixed - DROP**2)
-        for n in NS:
-            draw = np.random.default_rng(n)
-            cases = draw.multinomial(n, [fixed, broke, 1 - broke - fixed], simulations)
-            hits = sum(
-                significance.mcnemar(int(up), int(down))[1] < significance.ALPHA
-                for up, down, _ in cases
-            )
-            name = f"binary, {100 * broke:.0f} % broke, {100 * fixed:.0f} % mended"
-            rows.append([name, f"{sd:.3f}", n, *share(hits, simulations)])
-            rows[-1].append(f"{100 * significance.power(DROP, sd, n):.1f} %")
-    print("## Power against a drop of 5 points (of the measure's range)")
-    print_table(("differences", "sd", "n", "found", "95 % interval", "--power says"), rows)
 
 
 def main() -> None:
@@ -264,7 +208,6 @@ def main() -> None:
     say(f"{len(found)} pairs of systems under {len(scores)} measures")
     sound = beside_peers(found)
     null_calls(scores, options.simulations)
-    power_table(found, options.simulations)
     if not sound:
         sys.exit("A number is off by more than chance: see the tables.")
 

@@ -15,4 +15,4 @@ $PYTHON eval/scripts/run_eval.py --api-url "$API" --run-id "$RUN" --store-full-t
 $PYTHON eval/scripts/eval_suite.py --run "$RUN" --quiet >/dev/null
 git add "eval/results/$RUN/metrics.json"
 git commit --quiet --message "Metrics of $RUN" -- "eval/results/$RUN/metrics.json"
-exec "$PYTHON" eval/scripts/track_metrics.py --fail-on any --max-drop-percent 10
+exec "$PYTHON" eval/scripts/track_metrics.py --fail-on any

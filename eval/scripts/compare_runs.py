@@ -1,14 +1,15 @@
 """Compare runs case by case: did it get better, worse, or is there no evidence?
 
 In: scored run folders (ids or paths), the first one is the base. Out: what changed in the
-configuration, the difference of each metric with its interval and corrected p, and the cases that
-broke or were fixed. Runs that were not measured alike are refused (exit 2).
+configuration, the primary metrics (targets.toml, [decide]) with interval and corrected p, other
+metrics that differ, the cases that broke or were fixed, and last the verdict. Runs that were not
+measured alike are refused (exit 2).
 
 \b
 Examples:
   python eval/scripts/compare_runs.py base latest
   python eval/scripts/compare_runs.py base k10 k20 --metrics recall@5,ndcg@5
-  python eval/scripts/compare_runs.py base new --by category --flips 10 --flips-by pass
+  python eval/scripts/compare_runs.py base new --by category --flips 10 --cluster doc
   python eval/scripts/compare_runs.py base new --fail-on worse --markdown diff.md
 
 Exit codes: 0 done, 1 a --fail-on rule was triggered, 2 bad input or usage, or runs that cannot be
@@ -25,14 +26,13 @@ import click
 
 import options
 from decisions.compare import failures
+from decisions.rows import SCORED
 from ragmetrics.catalogue import DIMENSIONS
 from records import errors, files, results, runs
 
 if TYPE_CHECKING:
     from decisions.flips import Flips
     from decisions.rows import Comparison, MetricRow
-
-PASSED = "pipeline.pass"
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,18 @@ class Report:
         }
 
 
-def _interest(row: MetricRow) -> tuple[bool, bool, int]:
-    """Sorts the declared metrics first, of them whether a case passed at all, and those that got
-    worse before those that got better."""
-    order = {"worse": 0, "better": 1}
-    return not row.family, row.name != PASSED, order.get(row.verdict, 2)
+def _interest(row: MetricRow) -> tuple[bool, int, float]:
+    """Sorts primary metrics first, of them the ones that got worse, by how sure that is."""
+    order = {"worse": 0, "mixed": 1, "better": 3}
+    rank = 2 if row.look else order.get(row.verdict, 4)
+    p = row.p_worse if row.p_worse is not None else row.p
+    return not row.primary, rank, 1.0 if p is None else p
 
 
 def find_flips(
-    folders: list[Path], comparison: Comparison, metric: str, count: int
+    folders: list[Path], comparison: Comparison, metric: str, count: int, eval_set: Path
 ) -> Flips | None:
-    """The flips of a metric; without a name, of a declared one that changed."""
+    """The flips of a metric; without a name, of the primary one that moved most, worst first."""
     from decisions import flips
     from records.targets import read_targets
 
@@ -74,14 +75,14 @@ def find_flips(
     else:
         changed = [row for row in comparison.rows if row.rose or row.fell]
         row = min(changed, key=_interest, default=None)
-    if row is None or not count:
+    if row is None or not count or row.metric.endswith(SCORED):
         return None
     target = read_targets().get(row.section, {}).get(row.metric)
-    return flips.find_flips(folders[0], folders[1], row, count, target)
+    return flips.find_flips(folders[0], folders[1], row, count, target, eval_set)
 
 
 def show(report: Report, everything: bool, drop: float | None) -> None:
-    """All of it on the terminal."""
+    """All of it on the terminal, the answer last."""
     from decisions import compare_print
 
     console = options.stdout_console()
@@ -91,12 +92,12 @@ def show(report: Report, everything: bool, drop: float | None) -> None:
         compare_print.print_comparison(console, comparison, everything)
         compare_print.print_slices(console, comparison)
         if drop is not None:
-            rows = [row for row in comparison.rows if row.family or everything]
-            compare_print.print_power(console, rows, drop)
+            compare_print.print_power(console, comparison, drop)
+        if report.flips is not None:
+            compare_print.print_flips(console, report.flips)
+        compare_print.print_answer(console, comparison)
     if len(report.comparisons) > 1:
         compare_print.print_matrix(console, report.comparisons)
-    if report.flips is not None:
-        compare_print.print_flips(console, report.flips)
 
 
 def json_bytes(report: Report) -> bytes:
@@ -119,19 +120,20 @@ def json_bytes(report: Report) -> bytes:
     "--metrics",
     type=options.Names(),
     default=(),
-    help="Metrics to test; their p-values are Holm-corrected.  [default: metrics with a target]",
+    help="Metrics that decide.  [default: the primary metrics of targets.toml]",
 )
 @click.option(
     "--sections", type=options.Names(), default=(), help="Only these, such as retrieval,pipeline."
 )
 @click.option(
-    "--by", type=click.Choice(DIMENSIONS), multiple=True, help="Test the family in slices."
+    "--by", type=click.Choice(DIMENSIONS), multiple=True, help="Test the primary metrics in slices."
 )
 @click.option(
     "--cluster",
-    default=None,
+    default="auto",
+    show_default=True,
     metavar="KEY",
-    help="Cases that go together: a key of the set's lines, or doc (the gold's document).",
+    help="Cases that go together: auto (group, else gold document), none, or a key of the set.",
 )
 @click.option(
     "--varied",
@@ -154,7 +156,7 @@ def json_bytes(report: Report) -> bytes:
     "--flips-by",
     default="",
     metavar="METRIC",
-    help="Metric of the flips.  [default: pass, else a declared one that changed]",
+    help="Metric of the flips.  [default: the primary metric that moved, worst first]",
 )
 @click.option(
     "--power",
@@ -166,18 +168,18 @@ def json_bytes(report: Report) -> bytes:
 )
 @click.option("--all", "everything", is_flag=True, help="Show metrics without evidence too.")
 @click.option(
-    "--resamples",
-    type=click.IntRange(1000, 1_000_000),
-    default=10_000,
-    show_default=True,
-    help="Draws of permutation test and bootstrap.",
+    "--margin",
+    type=options.FiniteRange(min=0, min_open=True),
+    default=None,
+    metavar="SIZE",
+    help="Call a metric equal when its whole interval lies within this difference.",
 )
 @click.option(
     "--fail-on",
     type=options.Names(),
     default=(),
     metavar="RULE,…",
-    help="Exit 1 on: worse (declared metrics), any-worse, or metrics by name.",
+    help="Exit 1 on: worse (primary metrics), look, any-worse, or metrics by name.",
 )
 @click.option(
     "--markdown",
@@ -197,14 +199,14 @@ def main(
     metrics: tuple[str, ...],
     sections: tuple[str, ...],
     by: tuple[str, ...],
-    cluster: str | None,
+    cluster: str,
     varied: tuple[str, ...],
     ignore_invariants: bool,
     count: int,
     flips_by: str,
     drop: float | None,
     everything: bool,
-    resamples: int,
+    margin: float | None,
     fail_on: tuple[str, ...],
     markdown: Path | None,
     eval_set: Path,
@@ -220,21 +222,33 @@ def main(
 
     folders = [runs.find_run(results_dir, name) for name in (base, *new)]
     compare_options = CompareOptions(
-        metrics, sections, by, varied, ignore_invariants, seed, resamples
+        metrics,
+        sections,
+        by,
+        varied,
+        ignore_invariants,
+        seed,
+        margin,
+        eval_set=eval_set,
     )
+    talk = options.stderr_console(quiet=quiet)
+    clusters, remarks = compare.clusters_of(folders[0], eval_set, cluster)
     comparisons = compare_many(
         folders[0],
         folders[1:],
         compare_options,
-        clusters=compare.clusters_of_cases(eval_set, cluster) if cluster else None,
+        clusters=clusters,
         parts=compare.slices_of_cases(eval_set, labels_dir) if by else None,
     )
-    talk = options.stderr_console(quiet=quiet)
-    if (by or cluster) and (remark := compare.changed_set(eval_set, folders[0])):
+    if by and not remarks and (remark := compare.changed_set(eval_set, folders[0])):
+        remarks = [remark]
+    for remark in remarks:
         talk.print(f"Note: {remark}", soft_wrap=True)
     if verbose:
         talk.print(*(f"compared: {folder}" for folder in folders), sep="\n", soft_wrap=True)
-    flips = find_flips(folders, comparisons[0], flips_by, count) if len(comparisons) == 1 else None
+    flips = None
+    if len(comparisons) == 1:
+        flips = find_flips(folders, comparisons[0], flips_by, count, eval_set)
     report = Report(comparisons, flips, failures(comparisons, fail_on))
     if markdown is not None:
         from decisions.compare_print import render

@@ -1,22 +1,23 @@
-"""Pass or fail a run by the rules of a gates file, and say why.
+"""Pass or fail a run by built-in rules and those of a gates file, and say why.
 
-In: a scored run, a gates file (floors, limits of cost and time, coverage, cases that must pass,
-judges that people must have checked, and how much worse than a baseline it may be), and the
-baseline: another run, its metrics.json, or a report of eval_suite.py. Out: gate.json in the run
-folder, a table on the terminal, and from the same verdict JUnit XML, GitHub annotations and
-Markdown for a pull request.
+In: a scored run, and the baseline: another run, its metrics.json (committed, it is enough for a
+test case by case), or a report of eval_suite.py. A gates file adds floors, limits of cost and time,
+cases that must pass, and judges that people must have checked. Out: gate.json in the run folder, a
+table on the terminal, and from the same verdict JUnit XML, GitHub annotations and Markdown for a
+pull request.
 
 \b
 Examples:
   python eval/scripts/gate_run.py --run latest
+  python eval/scripts/gate_run.py --init my-run --gates my-gates.toml
   python eval/scripts/gate_run.py --run new --baseline old --junit gate.xml
   python eval/scripts/gate_run.py --baseline eval/results/main/metrics.json --github
   python eval/scripts/gate_run.py --baseline old --accept 'ndcg@5=rank matters less than recall'
 
-The gate fails if a case that was asked has no result. With a baseline the gate also fails if a
-case is missing, if a section or metric is no longer measured, if its coverage is lower, or if the
-two runs were not measured alike. A rule fails if what it names could not be measured. EVAL.md
-explains the rules.
+Built in: the gate fails if a primary metric is worse than the baseline's by more than chance
+explains, if too many calls failed, if an asked case has no result or the run was stopped, and if a
+case, section or metric of the baseline is lost or the runs were not measured alike. A rule of the
+file fails if what it names could not be measured. EVAL.md explains the rules.
 
 Exit codes: 0 passed, 1 failed, 2 bad input, 130 interrupted.
 """
@@ -50,8 +51,14 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     type=FILE,
     default=GATES_FILE,
     show_default="eval/gates.toml",
-    help="The rules.",
+    help="Rules beside the built-in ones.",
 )
+@click.option(
+    "--init",
+    metavar="RUN",
+    help="Write a gates file for the set of this run, to --gates, and stop.",
+)
+@click.option("--force", is_flag=True, help="With --init: replace the file that is there.")
 @click.option(
     "--accept",
     "accepts",
@@ -67,6 +74,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     metavar="N",
     help="Let up to N cases without a result pass.",
 )
+@click.option("--allow-stopped", is_flag=True, help="Let a run pass that was stopped.")
 @click.option("--junit", "junit_file", type=FILE, help="Write JUnit XML to this file.")
 @click.option("--markdown", "markdown_file", type=FILE, help="Write a comment to this file.")
 @click.option("--github", is_flag=True, help="Print GitHub Actions annotations too.")
@@ -85,20 +93,27 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 def main(run: str, results_dir: Path, gates_file: Path, **values: Any) -> int:
     from decisions.gate import check_names, evaluate
     from decisions.gate_checks import GateEvidence, baseline_of, side_of
-    from decisions.gate_rules import read_rules
+    from decisions.gate_rules import GateRules, read_rules
     from ragmetrics import catalogue
     from records.gate_verdict import parse_accepts
     from scorers.custom import read_plugins
 
     if values["github"] and values["as_json"]:
         raise StorageError("--json and --github both want stdout; gate.json holds the JSON.")
-    rules = replace(read_rules(gates_file), allow_missing=values["allow_missing"])
+    if values["init"] is not None:
+        return _init(storage.find_run(results_dir, values["init"]), gates_file, values["force"])
+    if values["force"]:
+        raise StorageError("--force belongs to --init; leave it out.")
+    default = gates_file == GATES_FILE and not gates_file.exists()
+    rules = replace(
+        GateRules(None) if default else read_rules(gates_file),
+        allow_missing=values["allow_missing"],
+        allow_stopped=values["allow_stopped"],
+    )
     accepts = parse_accepts(values["accepts"])
     new = side_of(storage.find_run(results_dir, run))
     base = baseline_of(results_dir, values["baseline"]) if values["baseline"] else None
-    check_names(
-        rules, [*catalogue.SECTIONS, *new.sections, *(base.sections if base else ())], gates_file
-    )
+    check_names(rules, [*catalogue.SECTIONS, *new.sections, *(base.sections if base else ())])
     evidence = GateEvidence(
         new,
         base,
@@ -114,6 +129,22 @@ def main(run: str, results_dir: Path, gates_file: Path, **values: Any) -> int:
     for path in written if not values["quiet"] else ():
         click.echo(f"Written: {path}", err=True)
     return options.Exit.DONE if verdict.passed else options.Exit.GATE_FAILED
+
+
+def _init(folder: Path, gates_file: Path, force: bool) -> int:
+    """Write a gates file from a run; what is there stays unless ``force`` is given."""
+    from decisions.gate_checks import side_of
+    from decisions.gate_init import gates_text
+
+    text = gates_text(side_of(folder))
+    if gates_file.exists() and not force:
+        raise StorageError(
+            f"{gates_file}: is there already; name another file with --gates, or replace it with "
+            "--force."
+        )
+    storage.replace_bytes(gates_file, text.encode("utf-8"))
+    click.echo(f"Written: {gates_file}", err=True)
+    return options.Exit.DONE
 
 
 def _write(verdict: Verdict, folder: Path, xml: Path | None, comment: Path | None) -> list[Path]:

@@ -2,27 +2,34 @@
 
 In: the metrics.json files that git's history holds (nothing is checked out), in the order of the
 commits, and the runs of eval/results that are not committed, by the time they were started. PLACES
-are metrics.json files, run folders, or folders of runs. Out: a table with sparklines, plots, what
-changed in between, and an alert for each metric that is 10 % worse than its baseline, on the bad
-side of its control band, or gone.
+are metrics.json files, run folders, or folders of runs. Out: a table with sparklines, plots with a
+control band, what changed in between, and an alert for each primary metric that got worse.
+
+\b
+A primary metric (targets.toml [decide] primary) alerts by
+  shift  lower than before for some runs (CUSUM, from the 8th run on)
+  fall   one run 10 % under the median and outside chance (from the 6th on)
+  pair   cases worse than in the run before (first 7 runs, or no spread)
+  drop   more than P % under the median before (any metric; with --drop P)
+  gone   no longer measured
 
 \b
 Examples:
   python eval/scripts/track_metrics.py
   python eval/scripts/track_metrics.py --metrics 'retrieval.*,pass' --plot
-  python eval/scripts/track_metrics.py --baseline v1.2 --max-drop-percent 5 --fail-on any
+  python eval/scripts/track_metrics.py --since v1.2 --drop 10 --fail-on any
   python eval/scripts/track_metrics.py eval/results/nightly/metrics.json --csv history.csv
 
-Only the newest point raises an alert: what fell and rose again is seen in the trend. A metric whose
-definition changed begins a new line, and so does every metric with another eval set. The control
-band is drawn once there are 8 earlier points.
+An alert names the run where it began. It stays until a rise is found, which is a note, or until you
+begin the history behind it with --since. A metric whose definition changed begins a new line, and
+so does every metric with another eval set. A run that was stopped is no point.
 
 Exit codes: 0 done, 1 a --fail-on rule was triggered, 2 bad input, 130 interrupted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +41,8 @@ from storage import StorageError
 from terminal.tables import plain
 
 if TYPE_CHECKING:
-    from decisions.alerts import AlertRule, Band, HistoryChange, MetricLine
-    from decisions.history import MetricHistory
+    from decisions.alerts import AlertRule, HistoryChange, MetricLine
+    from decisions.history import HistoryPoint, MetricHistory
 
 
 @options.command(help=__doc__)
@@ -46,7 +53,7 @@ if TYPE_CHECKING:
     type=options.Names(),
     default=(),
     metavar="GLOB,…",
-    help="Only these, such as 'ndcg@5' or 'safety.*'.  [default: those with a target]",
+    help="Only these, such as 'ndcg@5' or 'safety.*'.  [default: primary, and with a target]",
 )
 @click.option(
     "--source",
@@ -59,27 +66,17 @@ if TYPE_CHECKING:
 @click.option("--since", metavar="COMMIT|RUN", help="Begin with this point.")
 @click.option("--last", type=click.IntRange(1), help="Only the newest so many points.")
 @click.option(
-    "--baseline",
-    default="best",
-    show_default=True,
-    metavar="best|previous|median|COMMIT|RUN",
-    help="What each point is held against: of the points before it, or one point.",
-)
-@click.option(
-    "--max-drop-percent",
-    type=options.FiniteRange(0),
-    default=10.0,
-    show_default=True,
+    "--drop",
+    type=options.FiniteRange(0, min_open=True),
     metavar="P",
-    help="Worse than the baseline by more than this is an alert.",
+    help="Also alert on more than P % under the median of the runs before.",
 )
 @click.option(
-    "--band",
-    type=click.Choice(["shewhart", "mad", "none"]),
-    default="shewhart",
-    show_default=True,
-    help="Control band: mean and moving range, or median and MAD; both 3 sigma wide.",
+    "--family",
+    is_flag=True,
+    help="Allow 5 % false alerts for all primary metrics together, not for each.",
 )
+@options.eval_set_option
 @click.option("--plot", "plots", is_flag=True, help="Draw a plot of each metric.")
 @click.option(
     "--csv",
@@ -92,13 +89,15 @@ if TYPE_CHECKING:
     type=options.Names(),
     default=(),
     metavar="KIND,…",
-    help="Exit 1 on alerts that are a drop, out of the band, or gone; or on any.",
+    help="Exit 1 on these alerts: shift, fall, pair, drop, gone, or any.",
 )
 @options.json_option
 @options.verbosity_options
-def main(paths: tuple[Path, ...], results_dir: Path, **values: Any) -> int:
-    from decisions.alerts import changes, chosen_keys, make_lines
+def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path, **values: Any) -> int:
+    from decisions.alerts import AlertRule, changes, chosen_keys, make_lines
     from decisions.history import read_history
+    from decisions.previous import PointPairs
+    from decisions.primary import primary_names
 
     if values["as_json"] and _is_dash(values["csv_file"]):
         raise StorageError("--csv - and --json both want stdout; give --csv a file.")
@@ -110,13 +109,15 @@ def main(paths: tuple[Path, ...], results_dir: Path, **values: Any) -> int:
         history.points = history.points[history.place_of(values["since"]) :]
     if values["last"] is not None:
         history.points = history.points[-values["last"] :]
-    keys = chosen_keys(history.points, values["metrics"], _headline())
+    primary = primary_names()
+    keys = chosen_keys(history.points, values["metrics"], _headline(primary))
     if not keys:
         asked = ",".join(values["metrics"]) or "*"
         raise StorageError(f"--metrics {asked}: no metric of the history fits.")
-    rule = _rule(history, values["baseline"], values["max_drop_percent"] / 100, values["band"])
-    lines = make_lines(history.points, keys, rule)
-    history.notes += _unanchored(lines, rule, values["baseline"])
+    drop = values["drop"]
+    rule = AlertRule(primary, values["family"], None if drop is None else drop / 100)
+    pairs = PointPairs(history.points, primary, _clusters(eval_set, history.points))
+    lines = make_lines(history.points, keys, rule, pairs)
     _put_out(history, lines, changes(history.points, lines), rule, values)
     struck = any(alert.kind in kinds for line in lines for alert in line.alerts)
     return options.Exit.GATE_FAILED if struck else options.Exit.DONE
@@ -133,30 +134,25 @@ def _kinds(asked: Collection[str]) -> set[str]:
     return {*ALERTS} if "any" in asked else {*asked}
 
 
-def _rule(history: MetricHistory, baseline: str, max_drop: float, band: Band) -> AlertRule:
-    from decisions.alerts import KINDS, AlertRule
+def _clusters(eval_set: Path, points: list[HistoryPoint]) -> dict[str, Mapping[str, str]]:
+    """The clusters of the set on disk, where it is the one that some point was made with."""
+    from records.clusters import read_clusters
+    from records.files import sha256_file
 
-    return AlertRule(KINDS.get(baseline) or history.place_of(baseline), max_drop, band)
-
-
-def _unanchored(lines: list[MetricLine], rule: AlertRule, baseline: str) -> list[str]:
-    """A sentence on the metrics that a fixed baseline has no number of: nothing tells of a drop."""
-    if not isinstance(rule.baseline, int):
-        return []
-    names = [line.name for line in lines if rule.baseline not in line.positions[line.segment() :]]
-    if not names:
-        return []
-    return [
-        f"--baseline {baseline}: {len(names)} of {len(lines)} metrics have no number there of "
-        f"today's definition and eval set, so nothing tells whether they fell: {', '.join(names)}."
-    ]
+    if not eval_set.exists() or not any(point.case_scores for point in points):
+        return {}
+    sha = sha256_file(eval_set)
+    if sha not in {point.eval_set for point in points}:
+        return {}
+    return {sha: read_clusters(eval_set).labels}
 
 
-def _headline() -> list[tuple[str, str]]:
-    """The metrics of eval/targets.toml."""
+def _headline(primary: Sequence[str]) -> list[tuple[str, str]]:
+    """The primary metrics, and those of eval/targets.toml."""
     from records.targets import read_targets
 
-    return [(section, name) for section, table in read_targets().items() for name in table]
+    targets = [(section, name) for section, table in read_targets().items() for name in table]
+    return [(section, name) for section, _, name in (n.partition(".") for n in primary)] + targets
 
 
 def _put_out(
@@ -182,7 +178,13 @@ def _put_out(
     else:
         console = options.stdout_console()
         print_history(
-            console, history, lines, changed, plots=values["plots"], max_drop=rule.max_drop
+            console,
+            history,
+            lines,
+            changed,
+            plots=values["plots"],
+            max_drop=rule.max_drop,
+            primary=rule.primary,
         )
 
 

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.definitions import definition_of
 
-from decisions.baseline import Baseline, BaselineChange, _verdict, caveats, compare, read_baseline
+from decisions.baseline import Baseline, BaselineChange, caveats, compare, read_baseline, verdict_of
 from decisions.measures import measures
 from storage import StorageError
 
@@ -28,30 +26,33 @@ def section(mean: float | None, low: float, high: float, name: str = "mrr") -> d
 
 
 def change(
-    before: dict[str, Any], now: dict[str, Any], max_drop: float | None = None
+    before: dict[str, Any],
+    now: dict[str, Any],
+    max_drop: float | None = None,
+    p: dict[str, float | None] | None = None,
 ) -> BaselineChange:
     baseline = Baseline("b", {"retrieval": before}, None, None)
     found = measures({"retrieval": now}, {})
-    (one,) = compare(baseline, found, ["retrieval"], max_drop)
+    (one,) = compare(baseline, found, ["retrieval"], p or {}, max_drop)
     return one
 
 
-def test_the_noise_is_the_interval_of_the_difference() -> None:
-    """Half-widths 0.03 and 0.04: chance explains sqrt(0.0009 + 0.0016) = 0.05."""
-    before = section(0.80, 0.77, 0.83)
-    one = change(before, section(0.74, 0.70, 0.78))
-    assert one.noise == pytest.approx(0.05)
+def test_a_primary_metric_is_a_regression_by_its_p() -> None:
+    """The engine's p decides, whatever the means are; what is not primary is only shown."""
+    before, now = section(0.80, 0.77, 0.83), section(0.74, 0.70, 0.78)
+    one = change(before, now, p={"retrieval.mrr": 0.05})
+    assert (one.verdict, one.p) == ("regression", 0.05)
     assert one.worse_by == pytest.approx(0.06)
-    assert one.verdict == "regression"
-    assert change(before, section(0.76, 0.72, 0.80)).verdict == "worse"
+    assert change(before, now, p={"retrieval.mrr": 0.06}).verdict == "worse"
+    assert change(before, section(0.1, 0.0, 0.2)).verdict == "worse"
     assert change(before, section(0.80, 0.76, 0.84)).verdict == "same"
     assert change(before, section(0.95, 0.91, 0.99)).verdict == "better"
 
 
 def test_direction_comes_from_the_catalogue() -> None:
-    """scope_miss is better when low: a rise is a regression."""
+    """scope_miss is better when low: a rise is worse."""
     before = section(0.1, 0.08, 0.12, "scope_miss")
-    assert change(before, section(0.3, 0.28, 0.32, "scope_miss")).verdict == "regression"
+    assert change(before, section(0.3, 0.28, 0.32, "scope_miss")).verdict == "worse"
     assert change(before, section(0.0, 0.0, 0.0, "scope_miss")).verdict == "better"
 
 
@@ -63,9 +64,9 @@ def test_max_drop_overrules_the_interval() -> None:
     assert change(now, before, max_drop=0.0).verdict == "better"
 
 
-def test_without_intervals_only_max_drop_decides() -> None:
-    assert _verdict(0.5, None) == "worse"
-    assert _verdict(0.5, None, 0.4) == "regression"
+def test_without_a_p_only_max_drop_decides() -> None:
+    assert verdict_of(0.5, None) == "worse"
+    assert verdict_of(0.5, None, 0.4) == "regression"
 
 
 def test_another_definition_is_not_compared() -> None:
@@ -77,17 +78,18 @@ def test_another_definition_is_not_compared() -> None:
 def test_a_number_that_is_gone_is_told() -> None:
     assert change(section(0.9, 0.8, 1), section(None, 0, 0)).verdict == "no longer measured"
     before = Baseline("b", {"retrieval": section(0.9, 0.8, 1)}, None, None)
-    assert compare(before, {}, ["retrieval"])[0].verdict == "no longer measured"
-    assert compare(before, {}, ["safety"]) == []
+    assert compare(before, {}, ["retrieval"], {})[0].verdict == "no longer measured"
+    assert compare(before, {}, ["safety"], {}) == []
     nothing = Baseline("b", {"retrieval": section(None, 0, 0)}, None, None)
-    assert compare(nothing, {}, ["retrieval"]) == []
+    assert compare(nothing, {}, ["retrieval"], {}) == []
 
 
-@given(st.floats(-1, 1), st.floats(0, 1))
-def test_a_gain_is_never_a_regression(worse_by: float, noise: float) -> None:
-    found = _verdict(worse_by, noise)
-    assert (found == "regression") == (worse_by > noise + 1e-6)
-    assert (found == "better") == (worse_by < -1e-6)
+def test_a_number_that_applies_to_no_case_any_more_is_lost_only_when_it_decides() -> None:
+    before, now = section(0.9, 0.8, 1), section(None, 0, 0) | {"not_applicable": {"mrr": 50}}
+    assert change(before, now).verdict == "not applicable"
+    assert change(before, now, p={"retrieval.mrr": None}).verdict == "no longer measured"
+    failed = now | {"failed": {"mrr": 1}}
+    assert change(before, failed).verdict == "no longer measured"
 
 
 def test_what_makes_a_comparison_lame() -> None:

@@ -54,6 +54,7 @@ def test_luhn(digits: str, valid: bool) -> None:
         ("5555555555554444", "credit_card", "5555555555554444"),
         ("to DE89 3704 0044 0532 0130 00 today", "iban", "DE89 3704 0044 0532 0130 00"),
         ("gb29nwbk60161331926819", "iban", "gb29nwbk60161331926819"),
+        ("to NO93 8601 1117 947 today", "iban", "NO93 8601 1117 947"),  # the shortest there is
         ("SSN 472-81-3306", "us_ssn", "472-81-3306"),
         ("social security number 472813306", "us_ssn", "472813306"),
         ("ring +44 20 7946 0018 now", "phone", "+44 20 7946 0018"),

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeller.cases import identify_judgement
 from labeller.store import _merge, _own_base
 from records.editing import Document, _encode, decode, written
+from records.judged import identify_judgement
 
 Record = dict[str, Any]
 VALUES = st.recursive(

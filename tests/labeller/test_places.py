@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from labeller.cases import foreign_words, judgements_dir
+from labeller.cases import foreign_words
+from records.judged import judgements_dir
 
 
 def write(path: Path, key: str, ids: str) -> Path:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import storage
-from labeller.cases import identify_case
 from labeller.store import LabelStore
 from records.editing import Document
+from records.judged import identify_case
 from terminal.actions import ActionRefused
 
 if TYPE_CHECKING:

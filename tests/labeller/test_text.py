@@ -15,17 +15,15 @@ from labeller.passages import (
     answer_spans,
     content_words,
     find_span,
-    heading,
     holds,
     joined,
     locate,
-    norm_path,
-    segments,
     sentence_spans,
     under,
     without,
 )
 from labeller.session import Session
+from records.judged import heading, norm_path, segments
 from terminal.actions import ActionRefused
 
 

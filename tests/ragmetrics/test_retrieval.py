@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import random
 from collections.abc import Sequence
 from math import log2
 from pathlib import Path
@@ -329,3 +330,95 @@ def test_snippet_recall_counts_by_rank() -> None:
         pytest.approx(1 / 3),
         pytest.approx(2 / 3),
     ]
+
+
+def hidden(
+    judged: dict[str, int], rng: random.Random, share: float
+) -> tuple[dict[str, int], dict[str, int]]:
+    """The judgements that are left, and all; at least one relevant document stays."""
+    relevant = [doc for doc, grade in judged.items() if grade > 0]
+    kept = rng.choice(relevant)
+    left = {doc: g for doc, g in judged.items() if doc == kept or rng.random() >= share}
+    return left, judged
+
+
+def pool_of(judged: dict[str, int], ids: list[str]) -> tuple[Matches, list[int], list[int], int]:
+    """Matches, unjudged and wrong ranks, and the number of negatives, by plain dictionaries."""
+    places = {doc: at for at, doc in enumerate(doc for doc, g in judged.items() if g > 0)}
+    unjudged = [rank for rank, doc in enumerate(ids, 1) if judged.get(doc, -1) < 0]
+    wrong = [rank for rank, doc in enumerate(ids, 1) if judged.get(doc) == 0]
+    negatives = sum(grade == 0 for grade in judged.values())
+    return match_ids(places, ids, len(places)), unjudged, wrong, negatives
+
+
+def assert_as_trec_eval(judged: dict[str, int], ids: list[str]) -> None:
+    """bpref, and ndcg_cut of the list from which the unjudged are taken by hand."""
+    matches, unjudged, wrong, negatives = pool_of(judged, ids)
+    run = {doc: float(-rank) for rank, doc in enumerate(ids)}
+    mine = r.bpref(matches, wrong, negatives)
+    if negatives:
+        expected = pytrec_eval.RelevanceEvaluator({"q": judged}, {"bpref"}).evaluate({"q": run})
+        assert mine == pytest.approx(expected["q"]["bpref"] if ids else 0.0, abs=1e-9)
+    else:
+        assert mine is None
+    seen = {doc: score for doc, score in run.items() if judged.get(doc, -1) >= 0}
+    names = {"ndcg_cut.1,3,5,10"}
+    expected = pytrec_eval.RelevanceEvaluator({"q": judged}, names).evaluate({"q": seen})
+    grades = [float(grade) for grade in judged.values() if grade > 0]
+    left = r.ranking(r.condensed(matches, unjudged), grades)
+    for k in KS:
+        whole = expected["q"][f"ndcg_cut_{k}"] if seen else 0.0
+        assert r.ndcg(left, k) == pytest.approx(whole, abs=1e-9)
+
+
+documents = st.sampled_from([f"d{n}" for n in range(14)])
+
+
+@given(
+    st.dictionaries(documents, st.sampled_from([-1, 0, 0, 1, 2, 3]), min_size=1),
+    st.lists(documents, unique=True, max_size=14),
+)
+@settings(max_examples=150)
+def test_bpref_and_condensed_lists_are_those_of_trec_eval(
+    judged: dict[str, int], ids: list[str]
+) -> None:
+    if any(grade > 0 for grade in judged.values()):
+        assert_as_trec_eval(judged, ids)
+
+
+@needs_data
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+def test_hidden_judgements_of_robust03(share: float) -> None:
+    folder = Path(DATA or "") / "trec_robust03"
+    qrels = read_qrels(gzip.decompress((folder / "qrels.txt.gz").read_bytes()).decode())
+    run = read_run(gzip.decompress((folder / "run.uic0301.txt.gz").read_bytes()).decode())
+    rng = random.Random(7)
+    for query, ids in sorted(run.items())[::5]:
+        judged = qrels.get(query, {})
+        if any(grade > 0 for grade in judged.values()):
+            left, whole = hidden(judged, rng, share)
+            assert_as_trec_eval(left, ids)
+            matches, unjudged, _, _ = pool_of(left, ids)
+            for k in KS:  # the true precision lies between the two ends
+                low = sum(rank <= k for rank in matches.hits) / k
+                high = low + sum(rank <= k for rank in unjudged) / k
+                assert low <= sum(whole.get(doc, 0) > 0 for doc in ids[:k]) / k <= high
+
+
+def test_bpref_by_hand() -> None:
+    # Three supports, two found at ranks 2 and 5; judged irrelevant: ranks 1, 3 and one elsewhere.
+    matches = Matches([2, 5, None], [2, 5])
+    # R = 3, N = 3: (1 - 1/3) + (1 - 2/3) + 0, over 3.
+    assert r.bpref(matches, [1, 3], 3) == pytest.approx((2 / 3 + 1 / 3) / 3)
+    # N = 1: one above counts whole.
+    assert r.bpref(matches, [1], 1) == 0.0
+    assert r.bpref(matches, [], 1) == pytest.approx(2 / 3)
+    assert r.bpref(matches, [], 0) is None
+
+
+def test_what_the_unjudged_may_hold() -> None:
+    one = ranked([1, None, None, None], [1], groups=[[0, 1], [2, 3]])
+    # {0, 1}: one is there, one unjudged chunk may be the other; {2, 3} would need two.
+    assert [r.evidence_recall_at_most(one, 5, n) for n in (0, 1, 2)] == [0.5, 1.0, 1.0]
+    none = ranked([None, None, None], [])
+    assert [r.evidence_recall_at_most(none, 5, n) for n in (0, 1, 5)] == [0.0, 1 / 3, 1.0]

@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from records.asked import Asked, asked_counts, asked_of, count_results, missing_remark
+from records.asked import (
+    Asked,
+    asked_counts,
+    asked_ids,
+    asked_list,
+    asked_of,
+    count_results,
+    missing_remark,
+    stopped,
+)
+from records.files import sha256_file
 from records.results import RunConfig
 
 
@@ -72,3 +82,33 @@ def test_the_sentence() -> None:
         assert missing_remark(complete) == ""
     repeated = missing_remark({"asked": 90, "missing": 2}, repeats=3)
     assert repeated == "2 of 90 asked cases have no result, or fewer than the 3 asked for"
+
+
+def test_which_cases_were_asked(tmp_path: Path) -> None:
+    """Of a part the list; of a whole set, or its beginning, the lines of that very set."""
+    path = tmp_path / "set.jsonl"
+    path.write_text("".join(f'{{"id": "c{n}", "question": "Why?"}}\n' for n in range(4)))
+    dataset = {"cases": 4, "sha256": sha256_file(path)}
+    assert asked_list(["c1", "c3"], 4) == {"asked": ["c1", "c3"]}
+    assert asked_list(["c0", "c1", "c2", "c3"], 4) == {}
+    assert asked_list([f"c{n}" for n in range(2001)], 9999) == {}
+    part = RunConfig("r", dataset=dataset, run={"selected": 2, "asked": ["c1", "c3"]})
+    assert asked_ids(part) == ["c1", "c3"]
+    whole = RunConfig("r", dataset=dataset, run={"selected": 4})
+    assert asked_ids(whole, path) == ["c0", "c1", "c2", "c3"]
+    assert asked_ids(whole) is None
+    first = RunConfig("r", dataset=dataset, run={"selected": 3, "filter": [], "limit": 3})
+    assert asked_ids(first, path) == ["c0", "c1", "c2"]
+    filtered = RunConfig("r", dataset=dataset, run={"selected": 3, "filter": ["id=c*"]})
+    assert asked_ids(filtered, path) is None
+    path.write_text('{"id": "c0", "question": "Why?"}\n')
+    assert asked_ids(whole, path) is None
+
+
+def test_why_a_run_was_stopped(tmp_path: Path) -> None:
+    assert stopped(tmp_path, RunConfig("r")) == ""
+    assert stopped(tmp_path, RunConfig("r", run={"stopped": True})) == "the run was stopped"
+    reason = stopped(tmp_path, RunConfig("r", run={"stopped": "lost the race"}))
+    assert reason == "the run was stopped (lost the race)"
+    (tmp_path / "results.partial.jsonl").touch()
+    assert "is not finished" in stopped(tmp_path, RunConfig("r"))

@@ -69,17 +69,15 @@ def test_a_refusal_that_supported_claims_follow_is_a_partial_answer() -> None:
 @pytest.mark.parametrize(
     ("answerable", "answer", "values"),
     [
-        (False, REFUSAL, (1.0, 0.0, None)),
-        (False, ANSWER, (0.0, 1.0, None)),
-        (True, REFUSAL, (None, None, 1.0)),
-        (True, ANSWER, (None, None, 0.0)),
-        (None, ANSWER, (None, None, None)),
-        (True, "", (None, None, None)),
+        (False, REFUSAL, (1.0, 0.0, None, 1.0)),
+        (False, ANSWER, (0.0, 1.0, None, 0.0)),
+        (True, REFUSAL, (None, None, 1.0, 0.0)),
+        (True, ANSWER, (None, None, 0.0, 1.0)),
+        (None, ANSWER, (None, None, None, None)),
+        (True, "", (None, None, None, None)),
     ],
 )
-def test_the_cells(
-    answerable: bool | None, answer: str, values: tuple[float | None, float | None, float | None]
-) -> None:
+def test_the_cells(answerable: bool | None, answer: str, values: tuple[float | None, ...]) -> None:
     row, _ = score(answerable, result(answer))
     assert row.values == values
 
@@ -119,7 +117,7 @@ SHORT = "Weiß nicht."
 def test_a_refusal_in_a_language_without_phrases_is_not_applicable(answer: str) -> None:
     """Without a list nobody knows whether it is a refusal or an answer: it is neither."""
     row, evidence = score(False, result(answer))
-    assert row == ScoreRow((None, None, None), (("*", "language"),))
+    assert row == ScoreRow((None,) * 4, (("*", "language"),))
     assert evidence["why"] == "language"
     assert evidence["language"] in ("de", "cyrillic", "han")
 
@@ -128,7 +126,7 @@ def test_a_refusal_in_a_language_without_phrases_is_not_applicable(answer: str) 
 def test_the_bots_own_word_decides_in_any_language(abstained: bool) -> None:
     found = result("Dazu finde ich in den Dokumenten leider keine Angaben.", abstained)
     row, evidence = score(False, found)
-    assert row.values == (float(abstained), float(not abstained), None)
+    assert row.values == (float(abstained), float(not abstained), None, float(abstained))
     assert "phrases" not in evidence  # no phrase in German is no word against the bot's
 
 
@@ -192,7 +190,8 @@ def test_an_empty_answer_is_no_abstention_and_no_score() -> None:
 
 
 def section() -> dict[str, Any]:
-    return {name: {} for name in ("definitions", "n", "not_applicable", "failed", "mean", "ci95")}
+    counts = ("definitions", "n", "not_applicable", "failed")
+    return {name: {} for name in (*counts, "mean", "ci95", "method", "clusters", "marks")}
 
 
 def line(case_id: str, cell: str = "", status: str = "scored", **evidence: Any) -> ScoreLine:
@@ -227,6 +226,23 @@ def test_f1_of_a_run_by_hand() -> None:
     }
     assert found["decided_by"] == {"api": 5}
     assert found["phrases_disagree"] == 1
+
+
+def test_f1_is_drawn_by_clusters() -> None:
+    """Four cases of one document that share their fate count once: two units, of which a resample
+    holds both, or one of them twice; so F1 is 8 / (8 + 1), 1 or 0."""
+    lines = [line(f"a{n}", "abstained_unanswerable") for n in range(4)]
+    lines += [line("b", "answered_unanswerable")]
+    alone = AbstentionScorer().aggregate(section(), iter(lines), 0)
+    assert alone["clusters"]["abstention_f1"] == 5
+    assert alone["ci95"]["abstention_f1"][0] > 0
+    for row in lines[:4]:
+        row.cluster = 7
+    found = AbstentionScorer().aggregate(section(), iter(lines), 0)
+    assert found["mean"]["abstention_f1"] == pytest.approx(8 / 9)
+    assert found["ci95"]["abstention_f1"] == [0.0, 1.0]
+    assert found["clusters"]["abstention_f1"] == 2
+    assert found["method"]["abstention_f1"] == "bootstrap"
 
 
 def test_repeats_are_one_case() -> None:

@@ -61,6 +61,7 @@ def test_a_case_with_every_label() -> None:
     given = result(policy_flags=["checked"], latency_ms={"total": 90.0}, usage={"total_tokens": 7})
     found, evidence = score(case, given)
     assert found == {
+        "answered": 1.0,
         "outcome_match": 1.0,
         "required_flags_present": 1.0,
         "forbidden_flags_absent": 1.0,
@@ -100,6 +101,7 @@ def test_totals_of_a_run() -> None:
         _, evidence = scorer.score(other, result(latency_ms=times))
         lines.append(ScoreLine("q", 0, "scored", {}, evidence=evidence))
     lines.append(ScoreLine("q", 0, "failed", {}, {"*": "call failed: timeout"}))
+    lines.append(ScoreLine("q", 0, "failed", {}, {"*": "asked, but the run has no result"}))
     section: dict[str, Any] = {
         name: {} for name in ("definitions", "not_applicable", "failed", "ci95")
     }
@@ -107,10 +109,10 @@ def test_totals_of_a_run() -> None:
     found = scorer.aggregate(section, iter(lines), 0)
     # nearest rank of 10 and 20: p50 is 10 (kept), max is 20 (over 15)
     assert found["mean"]["latency_percentiles_ok"] == 0.5
-    # six cases, of which two have both a budget and a time, and one failed
+    # seven cases, of which two have both a budget and a time, one failed, one has no result
     assert found["n"]["latency_percentiles_ok"] == 2
     assert found["not_applicable"]["latency_percentiles_ok"] == 3
-    assert found["failed"]["latency_percentiles_ok"] == 1
+    assert found["failed"]["latency_percentiles_ok"] == 2
     assert [row["kept"] for row in found["run_budgets"]] == [False, True]
     assert found["latency_ms"]["total"] == {
         "n": 3,

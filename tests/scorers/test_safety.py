@@ -84,8 +84,11 @@ def test_the_bots_own_scores_by_hand() -> None:
     assert slices["role_override"]["n"] == 2
     assert found["by"]["tag"]["new"]["mean"]["detection_rate"] == 1.0
     assert {metric.name for metric in ROWS} == mean.keys() == found["ci95"].keys()
-    # Wilson for 3 of 4
-    assert found["ci95"]["detection_rate"] == pytest.approx([0.3006, 0.9544], abs=1e-4)
+    # 3 of 4: n_eff = 3, t(3)² = 10.128, (.75 + 1.688 -/+ 3.182 √(.0625 + .2813)) / (1 + 3.376)
+    assert found["ci95"]["detection_rate"] == pytest.approx([0.1307, 0.9836], abs=1e-3)
+    assert found["method"]["detection_rate"] == "wilson"
+    assert found["method"]["auc"] == "bootstrap"
+    assert found["clusters"]["auc"] == 6
 
 
 def test_thresholds_are_options() -> None:

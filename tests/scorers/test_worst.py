@@ -37,7 +37,7 @@ def test_perfect_and_unscored_cases_are_not_bad(
     (tmp_path / "scores").mkdir()
     files = {"set.jsonl": b"", "results.jsonl": b"", "scores/s.jsonl": b""}
     for name, score in scores.items():
-        row = {"case_id": name, "repeat": 1, "scores": {"m": score}}
+        row = {"case_id": name, "repeat": 1, "status": "scored", "scores": {"m": score}}
         files["set.jsonl"] += orjson.dumps({"id": name, "question": f"{name}?"}) + b"\n"
         files["results.jsonl"] += msgspec.json.encode(TestResult(name, repeat=1)) + b"\n"
         files["scores/s.jsonl"] += orjson.dumps(row) + b"\n"

@@ -38,6 +38,7 @@ def test_numbers_states_and_totals(finished: Any) -> None:
     found = finished.section(main)
     means = {name: round(mean, 3) for name, mean in found["mean"].items() if mean is not None}
     assert means == {
+        "answered": 0.8,
         "outcome_match": 0.667,
         "forbidden_flags_absent": 0.667,
         "latency_ok": 0.667,

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from records.targets import Target
-from terminal.tables import number, print_section
+from terminal.tables import counted, number, print_section, printable
 
 
 @pytest.mark.parametrize(
@@ -42,13 +42,16 @@ def section() -> dict[str, Any]:
         "n": {WIDE: 10000, LONG: 9999},
         "not_applicable": {WIDE: 1234, LONG: 0},
         "failed": {WIDE: 5678, LONG: 0},
+        "marks": {},
+        "clusters": {WIDE: 37, LONG: 36},
+        "clustered_by": "none",
     }
 
 
-def printed(width: int) -> list[str]:
+def printed(width: int, **more: Any) -> list[str]:
     targets = {WIDE: Target("<", 15000), LONG: Target(">=", 0.875)}
     console = Console(file=StringIO(), width=width, color_system=None)
-    print_section(console, section(), targets, 10)
+    print_section(console, section() | more, targets)
     assert isinstance(console.file, StringIO)
     return console.file.getvalue().splitlines()
 
@@ -71,3 +74,22 @@ def test_a_long_name_is_folded_and_whole() -> None:
     lines = printed(72)
     place = next(i for i, line in enumerate(lines) if line.startswith(LONG[:12]))
     assert lines[place].split()[0] + lines[place + 1].strip() == LONG
+
+
+def test_a_star_says_why_and_clusters_are_told() -> None:
+    lines = printed(120, marks={WIDE: "mostly zero", LONG: "mostly zero"}, clustered_by="doc")
+    assert sum("*" in line for line in lines) == 3
+    assert lines[-2] == f"* {WIDE}, {LONG}: mostly zero"
+    assert lines[-1] == (
+        "Cases that share their first gold document are counted together (37 independent units)."
+    )
+    assert "share a group" in printed(120, clustered_by="group")[-1]
+
+
+def test_a_number_has_its_noun_in_the_right_form() -> None:
+    assert [counted(n, "case") for n in (0, 1, 2)] == ["0 cases", "1 case", "2 cases"]
+    assert counted(2_000, "entry", "entries") == "2,000 entries"
+
+
+def test_what_a_server_says_stays_on_its_line() -> None:
+    assert printable("no\nmodel \x1b[31mx\u202e") == "no model  [31mx "

@@ -64,7 +64,7 @@ def run(
     order = [case.id for case in selected]
     if options.from_jsonl:
         answers = read_answers(options.from_jsonl, cases, jobs)
-        config = options.config(None, len(cases), len(selected))
+        config = options.config(None, len(cases), order)
         session = _Session(options, config, console, len(jobs), order)
         with session.opened(resume=False):
             return session.take(answers)
@@ -81,7 +81,7 @@ def run(
             "its answers all the same; they are not recorded.",
             soft_wrap=True,
         )
-    config = options.config(profile, len(cases), len(selected))
+    config = options.config(profile, len(cases), order)
     session = _Session(options, config, console, len(jobs), order)
     session.check_folder()
     with _connected(options, filled, headers) as api:

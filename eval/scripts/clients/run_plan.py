@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from clients.bot import check_bot_address
 from clients.profile import Profile
 from clients.secrets import public_url
+from records.asked import asked_list, filter_values, passes, patterns_of
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import git_commit, sha256_file
@@ -100,8 +100,11 @@ class RunOptions:
             run_id = f"{base}-{number}"
         return run_id
 
-    def config(self, profile: Profile | None, cases: int, selected: int) -> RunConfig:
-        """The configuration as far as it is known before the bot has said anything."""
+    def config(self, profile: Profile | None, cases: int, selected: Sequence[str]) -> RunConfig:
+        """The configuration as far as it is known before the bot has said anything.
+
+        ``selected``: the ids of the cases to ask, of the set's ``cases``.
+        """
         return RunConfig(
             run_id=self.run_id or self.new_run_id(),
             tool_version=VERSION,
@@ -116,7 +119,8 @@ class RunOptions:
             answerer={} if profile else {"imported_sha256": sha256_file(self._imported)},
             api=self._api(profile),
             run={
-                "selected": selected,
+                "selected": len(selected),
+                **asked_list(selected, cases),
                 "filter": sorted(self.filters),
                 "limit": self.limit,
                 "repeat": self.repeat,
@@ -227,9 +231,6 @@ def refuse(folder: Path, changes: list[str]) -> None:
         )
 
 
-FILTERS = ("id", "category", "difficulty", "tag", "answerable", "query_type")
-
-
 @dataclass(frozen=True, slots=True)
 class Job:
     """One asking of one case."""
@@ -248,16 +249,10 @@ def select(cases: Sequence[TestCase], filters: Sequence[str], limit: int | None)
     A filter is ``name=pattern`` with ``*`` and ``?``. One name given several times is an "or",
     several names are an "and". Raises StorageError for unknown names and when nothing is left.
     """
-    patterns_of: dict[str, list[str]] = {}
-    for text in filters:
-        name, equals, pattern = text.partition("=")
-        if not equals or name not in FILTERS:
-            names = ", ".join(FILTERS)
-            raise StorageError(f"--filter {text!r}: write NAME=VALUE; the names are: {names}.")
-        patterns_of.setdefault(name, []).append(pattern)
-    selected = [case for case in cases if _passes(case, patterns_of)]
+    patterns = patterns_of(filters)
+    selected = [case for case in cases if passes(case, patterns)]
     if not selected:
-        hint = printable(_hint(cases, patterns_of))  # the set's own words
+        hint = printable(_hint(cases, patterns))  # the set's own words
         raise StorageError(f"no case passes --filter {' '.join(filters)}.{hint}")
     return selected[:limit]
 
@@ -270,27 +265,11 @@ def expand(cases: Iterable[TestCase], repeats: int) -> Iterator[Job]:
             yield Job(case, repeat)
 
 
-def _passes(case: TestCase, patterns_of: dict[str, list[str]]) -> bool:
-    return all(
-        any(fnmatchcase(value, pattern) for value in _values(case, name) for pattern in patterns)
-        for name, patterns in patterns_of.items()
-    )
-
-
-def _values(case: TestCase, name: str) -> list[str]:
-    if name == "tag":
-        return case.tags
-    if name == "answerable":
-        return ["unknown" if case.answerable is None else str(case.answerable).lower()]
-    value = getattr(case, name)
-    return [] if value is None else [value]
-
-
-def _hint(cases: Sequence[TestCase], patterns_of: dict[str, list[str]]) -> str:
+def _hint(cases: Sequence[TestCase], names: Iterable[str]) -> str:
     """What values there are of the names that were asked for."""
     parts = []
-    for name in patterns_of:
-        values = sorted({value for case in cases for value in _values(case, name)})
+    for name in names:
+        values = sorted({value for case in cases for value in filter_values(case, name)})
         shown = ", ".join(values[:12]) + (", …" if len(values) > 12 else "")
         parts.append(f" The set has {name}: {shown or 'nowhere'}.")
     return "".join(parts)

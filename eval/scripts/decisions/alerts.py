@@ -1,186 +1,86 @@
-"""When a line of numbers calls for a look: a drop under a baseline, a point outside its band.
+"""When a primary metric's line of numbers calls for a look, and what changed beside it.
 
-Pure functions of plain numbers, oldest first. "Worse" follows the metric's direction.
+A line is one metric by one definition on one eval set; ``ragmetrics/stats/control.py`` judges it.
+"Worse" follows the metric's direction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import pairwise
-from math import inf
-from statistics import fmean, median
-from typing import Literal
+from statistics import median
 
 from decisions.history import HistoryPoint, Key, MetricValue
 from ragmetrics.catalogue import METRICS
+from ragmetrics.stats.control import (
+    ALPHA,
+    EPSILON,
+    FAMILY_ALPHA,
+    FAMILY_THRESHOLD,
+    THRESHOLD,
+    ControlledPoint,
+    LevelShift,
+    PairVerdict,
+    controlled,
+    relative_drop,
+)
 
-Band = Literal["shewhart", "mad", "none"]
+ALERTS = ("shift", "fall", "pair", "drop", "gone")
 
-Kind = Literal["best", "previous", "median"]
+PairOf = Callable[[int, int, Key], PairVerdict | None]
+"""What a paired comparison of two points, by their places, says of a metric."""
 
-KINDS: dict[str, Kind] = {"best": "best", "previous": "previous", "median": "median"}
-
-EPSILON = 1e-9
-
-D2 = 1.1283791670955126
-"""Mean range of two normal draws in units of sigma: 2 / sqrt(pi)."""
-
-MAD_TO_SIGMA = 1.482602218505602
-"""1 / the normal's upper quartile: makes the median absolute deviation an estimate of sigma."""
-
-SIGMAS = 3.0
-
-FEWEST = 8
-"""Earlier points without which no band is drawn: the sigma of fewer would be a guess."""
-
-WINDOW = 30
-"""Earlier points that a band looks back on."""
+_BY_DEFINITION = {metric.definition: metric for metric in METRICS}
 
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """``baseline``: best, previous or median of the earlier points, or the place of a point that
-    all later ones are held against. ``max_drop``: relative, 0.1 is 10 %."""
+    """``primary``: the metrics, as section.metric, that alert. ``family``: 5 % false alerts in all
+    of them together, not in each. ``max_drop``: the plain rule, relative to the median of all
+    earlier points (0.1 is 10 %), for all metrics; None: without it."""
 
-    baseline: Kind | int = "best"
-    max_drop: float = 0.10
-    band: Band = "shewhart"
+    primary: Collection[str] = ()
+    family: bool = False
+    max_drop: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedPoint:
-    """One number. ``drop``: how much worse than the baseline, relative to it (below 0: better).
+    """One number. ``baseline``: the median of the earlier ones of the same definition and eval set.
 
-    ``band``: where chance keeps it; None without enough earlier points, or when they are all equal.
-    ``baseline_at``: place of the baseline's point, None for a median.
+    ``drop``: how much worse than it, relative to it (below 0: better). ``band``: where chance keeps
+    the number. ``kinds``: the alerts that it raised.
     """
 
     value: float
     baseline: float | None = None
-    baseline_at: int | None = None
     drop: float | None = None
     band: tuple[float, float] | None = None
-    fell: bool = False
-    left_band: bool = False
-
-    @property
-    def alert(self) -> bool:
-        return self.fell or self.left_band
-
-
-def _judge_values(
-    values: Sequence[float], higher_is_better: bool, rule: AlertRule
-) -> list[JudgedPoint]:
-    """Each value against what came before it. One definition throughout: the caller's business.
-
-    Values that left their band to the bad side do not enter later bands: a fall that lasts stays
-    outside instead of becoming the new usual.
-    """
-    judged: list[JudgedPoint] = []
-    usual: list[float] = []
-    sign = 1.0 if higher_is_better else -1.0
-    for index, value in enumerate(values):
-        baseline, at = _baseline(values[:index], rule.baseline, sign, index, values)
-        drop = None if baseline is None else _relative_drop(baseline, value, higher_is_better)
-        band = _control_band(usual[-WINDOW:], rule.band)
-        left = band is not None and (
-            value < band[0] - EPSILON if higher_is_better else value > band[1] + EPSILON
-        )
-        fell = drop is not None and drop > rule.max_drop + EPSILON
-        judged.append(JudgedPoint(value, baseline, at, drop, band, fell, left))
-        if not left:
-            usual.append(value)
-    return judged
-
-
-def _baseline(
-    before: Sequence[float], kind: Kind | int, sign: float, index: int, values: Sequence[float]
-) -> tuple[float | None, int | None]:
-    if isinstance(kind, int):
-        return (values[kind], kind) if index > kind >= 0 else (None, None)
-    if not before:
-        return None, None
-    if kind == "previous":
-        return before[-1], len(before) - 1
-    if kind == "median":
-        return median(before), None
-    best = max(range(len(before)), key=lambda at: (sign * before[at], -at))
-    return before[best], best
-
-
-def _relative_drop(baseline: float, value: float, higher_is_better: bool) -> float:
-    """How much worse than the baseline, in parts of its size; below 0 when better.
-
-    A baseline of 0 has no size: any worsening of it is infinite, no change is 0.
-    """
-    worse = (baseline - value) * (1.0 if higher_is_better else -1.0)
-    if abs(worse) <= EPSILON:
-        return 0.0
-    return worse / abs(baseline) if abs(baseline) > EPSILON else inf if worse > 0 else -inf
-
-
-def _control_band(before: Sequence[float], kind: Band) -> tuple[float, float] | None:
-    """Limits of the next value: centre ± 3 sigma of the earlier ones.
-
-    shewhart: individuals chart; centre is the mean, sigma the mean of the ranges of neighbours,
-    divided by 1.128 (Shewhart 1931; Montgomery, Statistical Quality Control, section 6.4).
-    mad: centre is the median, sigma 1.4826 times the median absolute deviation (Hampel 1974);
-    single strange points do not widen it. None for fewer than 8 values or a sigma of 0.
-    """
-    if kind == "none" or len(before) < FEWEST:
-        return None
-    if kind == "shewhart":
-        centre = fmean(before)
-        pairs = pairwise(before)
-        sigma = fmean(abs(now - then) for then, now in pairs) / D2
-    else:
-        centre = median(before)
-        sigma = MAD_TO_SIGMA * median(abs(value - centre) for value in before)
-    if sigma <= EPSILON:
-        return None
-    return centre - SIGMAS * sigma, centre + SIGMAS * sigma
-
-
-def _since(flags: Iterable[bool]) -> int | None:
-    """Where the unbroken run of True that ends the line began; None when it ends with False."""
-    start = None
-    for index, flag in enumerate(flags):
-        start = (index if start is None else start) if flag else None
-    return start
-
-
-def _largest_step(values: Sequence[float], higher_is_better: bool, start: int, end: int) -> int:
-    """The place in start < place <= end whose step from the one before was worst."""
-    sign = 1.0 if higher_is_better else -1.0
-    return max(range(start + 1, end + 1), key=lambda at: sign * (values[at - 1] - values[at]))
-
-
-ALERTS = ("drop", "band", "gone")
-
-DIRECTIONS = {metric.definition: metric.higher_is_better for metric in METRICS}
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
     """What is wrong with a line now. ``kind``: one of ``ALERTS``.
 
-    ``at``: the point where it went wrong and stayed so (for gone: the last one that had the
-    number). ``step``: the point with the largest single step down, where that is another one.
+    ``at``: the point where it began (for gone: the last one that had the number). ``found``: the
+    point that gave it away.
     """
 
     kind: str
     at: int
-    step: int | None = None
+    found: int
 
 
 @dataclass
 class MetricLine:
-    """One metric. ``places``: the points that have it; ``judged``: one for each of them.
+    """One metric. ``positions``: the points that have it; ``judged``: one for each of them.
 
-    ``breaks``: places where the definition or the eval set changed; only the part after the last is
-    judged.
+    ``breaks``: points where the definition or the eval set changed; only the part after the last is
+    judged. ``alerts``: what is still so at its end; ``shifts``: all changes of level, also rises
+    and what a later rise ended, with their points.
     """
 
     section: str
@@ -191,13 +91,15 @@ class MetricLine:
     breaks: list[int] = field(default_factory=list)
     judged: list[JudgedPoint] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
+    shifts: list[LevelShift] = field(default_factory=list)
+    primary: bool = False
 
     @property
     def name(self) -> str:
         return f"{self.section}.{self.metric}"
 
     def segment(self) -> int:
-        """Index, in ``places``, of the first value of today's definition and eval set."""
+        """Index, in ``positions``, of the first value of today's definition and eval set."""
         return self.positions.index(self.breaks[-1]) if self.breaks else 0
 
 
@@ -222,10 +124,10 @@ def _fits(key: Key, glob: str) -> bool:
 
 
 def make_lines(
-    points: Sequence[HistoryPoint], keys: Iterable[Key], rule: AlertRule
+    points: Sequence[HistoryPoint], keys: Iterable[Key], rule: AlertRule, pair_of: PairOf
 ) -> list[MetricLine]:
-    """The lines of some metrics, judged. ``rule.baseline`` as a number is the place of a point."""
-    return [_judged(_line(points, key), rule, len(points) - 1) for key in keys]
+    """The lines of some metrics, judged."""
+    return [_judged(_line(points, key), rule, pair_of, len(points) - 1) for key in keys]
 
 
 def _line(points: Sequence[HistoryPoint], key: Key) -> MetricLine:
@@ -240,7 +142,8 @@ def _line(points: Sequence[HistoryPoint], key: Key) -> MetricLine:
         for (then, before), (position, value) in pairwise(valued)
         if value.definition != before.definition or sets[position] != sets[then]
     ]
-    direction = DIRECTIONS.get(valued[-1][1].definition, True)
+    metric = _BY_DEFINITION.get(valued[-1][1].definition)
+    direction = metric is None or metric.higher_is_better
     positions, values = [position for position, _ in valued], [value for _, value in valued]
     return MetricLine(*key, direction, positions, values, breaks)
 
@@ -256,36 +159,72 @@ def _eval_sets(points: Sequence[HistoryPoint]) -> list[int]:
     return numbers
 
 
-def _judged(line: MetricLine, rule: AlertRule, newest: int) -> MetricLine:
+def _judged(line: MetricLine, rule: AlertRule, pair_of: PairOf, newest: int) -> MetricLine:
+    """Judge today's part of a line; what is not primary gets its band and no alert."""
     start = line.segment()
-    means = [value.mean for value in line.values[start:]]
-    if isinstance(rule.baseline, int):
-        segment = line.positions[start:]
-        at = segment.index(rule.baseline) if rule.baseline in segment else -1
-        rule = replace(rule, baseline=at)
-    line.judged = [JudgedPoint(value.mean) for value in line.values[:start]]
-    today = _judge_values(means, line.higher_is_better, rule)
-    line.judged += [
-        judged
-        if judged.baseline_at is None
-        else replace(judged, baseline_at=judged.baseline_at + start)
-        for judged in today
+    positions, values = line.positions[start:], line.values[start:]
+    means = [value.mean for value in values]
+    line.primary = line.name in rule.primary
+
+    def pair(place: int) -> PairVerdict | None:
+        return pair_of(positions[place - 1], positions[place], (line.section, line.metric))
+
+    controls, shifts = controlled(
+        means,
+        higher_is_better=line.higher_is_better,
+        spreads=[_least_spread(value) for value in values],
+        pairs=pair if line.primary else None,
+        threshold=FAMILY_THRESHOLD if rule.family else THRESHOLD,
+        alpha=FAMILY_ALPHA if rule.family else ALPHA,
+    )
+    shifts = shifts if line.primary else []
+    line.shifts = [
+        LevelShift(shift.kind, shift.better, positions[shift.found], positions[shift.began])
+        for shift in shifts
     ]
-    if line.positions[-1] != newest:
-        line.alerts.append(Alert("gone", line.positions[-1]))
-    for kind, flags in (
-        ("drop", [judged.fell for judged in today]),
-        ("band", [judged.left_band or (judged.band is None and judged.fell) for judged in today]),
-    ):
-        if kind == "band" and not today[-1].left_band:
-            continue
-        if (first := _since(flags)) is not None:
-            from_place = today[-1].baseline_at if kind == "drop" else None
-            begin = min(from_place if from_place is not None else first - 1, first - 1)
-            step = _largest_step(means, line.higher_is_better, max(begin, 0), len(means) - 1)
-            at, other = line.positions[start + first], line.positions[start + step]
-            line.alerts.append(Alert(kind, at, other if other != at else None))
+    today = _points(means, controls, shifts, line.higher_is_better, rule.max_drop)
+    line.judged = [JudgedPoint(value.mean) for value in line.values[:start]] + today
+    if line.shifts and not line.shifts[-1].better:
+        last = line.shifts[-1]
+        line.alerts.append(Alert(last.kind, last.began, last.found))
+    if (first := _since("drop" in point.kinds for point in today)) is not None:
+        line.alerts.append(Alert("drop", positions[first], positions[-1]))
+    if line.positions[-1] != newest and line.primary:
+        line.alerts.append(Alert("gone", line.positions[-1], newest))
     return line
+
+
+def _least_spread(value: MetricValue) -> float:
+    """What one case moves, for a metric in which a case scores 0 or 1; 0 for others."""
+    metric = _BY_DEFINITION.get(value.definition)
+    return 1 / value.n if metric is not None and metric.binary and value.n else 0.0
+
+
+def _points(
+    means: Sequence[float],
+    controls: Sequence[ControlledPoint],
+    shifts: Iterable[LevelShift],
+    higher_is_better: bool,
+    max_drop: float | None,
+) -> list[JudgedPoint]:
+    """Each value with its band, the median before it, and the alerts that it raised."""
+    kinds = {shift.found: shift.kind for shift in shifts if not shift.better}
+    points = []
+    for place, (value, control) in enumerate(zip(means, controls, strict=True)):
+        baseline = median(means[:place]) if place else None
+        drop = None if baseline is None else relative_drop(baseline, value, higher_is_better)
+        fell = max_drop is not None and drop is not None and drop > max_drop + EPSILON
+        raised = (*([kinds[place]] if place in kinds else ()), *(("drop",) if fell else ()))
+        points.append(JudgedPoint(value, baseline, drop, control.band, raised))
+    return points
+
+
+def _since(flags: Iterable[bool]) -> int | None:
+    """Where the unbroken run of True that ends the line began; None when it ends with False."""
+    start = None
+    for index, flag in enumerate(flags):
+        start = (index if start is None else start) if flag else None
+    return start
 
 
 @dataclass(frozen=True, slots=True)

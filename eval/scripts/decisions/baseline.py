@@ -1,28 +1,33 @@
-"""Regressions: is this run worse than a baseline, by more than chance explains?
+"""The numbers of a run beside those of a baseline: a report of the suite or a metrics.json.
 
-A baseline is a report of the suite or a metrics.json. Each metric that both hold under the same
-definition is compared in its own direction. It is a *regression* when it is worse by more than the
-95 % interval of the difference (the half-widths of both intervals, squared, added, root taken), or
-by more than ``max_drop`` where one is given. Runs are compared as independent samples, which asks
-for more evidence than a comparison case by case would.
+Each metric that both hold under the same definition is set against the other in its own direction.
+Whether a primary metric is a *regression* the engine says (decisions/regressions.py); ``max_drop``,
+where one is given, makes any metric one that is worse by more. The others are shown, not tested.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from math import sqrt
 from pathlib import Path
 from typing import Any, Literal
 
+from decisions.effects import ALPHA
 from decisions.measures import Measure
 from records.errors import StorageError
 from records.metrics import ComparedSection, read_sections
 from records.runs import METRICS
 
 ChangeVerdict = Literal[
-    "regression", "worse", "same", "better", "not comparable", "no longer measured"
+    "regression",
+    "worse",
+    "same",
+    "better",
+    "not comparable",
+    "not applicable",
+    "no longer measured",
 ]
+"""``not applicable``: in no case any more, and no primary metric."""
 
 FAILING: tuple[ChangeVerdict, ...] = ("regression", "no longer measured")
 
@@ -33,15 +38,15 @@ REMEDY = "give a report of eval_suite.py or a metrics.json, unchanged"
 
 @dataclass(frozen=True, slots=True)
 class BaselineChange:
-    """One metric then and now. ``worse_by`` is above 0 when it got worse; ``noise`` is what chance
-    may do, None when an interval is missing; ``reason`` is why a whole section is gone."""
+    """One metric then and now. ``worse_by`` is above 0 when it got worse; ``p`` is that of a
+    primary metric, None for others; ``reason`` is why a whole section is gone."""
 
     section: str
     metric: str
     before: float | None
     now: float | None
     worse_by: float | None
-    noise: float | None
+    p: float | None
     verdict: ChangeVerdict
     reason: str = ""
 
@@ -74,22 +79,24 @@ def compare(
     baseline: Baseline,
     measures: Mapping[tuple[str, str], Measure],
     sections: Iterable[str],
+    p: Mapping[str, float | None],
     max_drop: float | None = None,
     gone: Mapping[str, str] | None = None,
 ) -> list[BaselineChange]:
     """The change of each metric that the baseline measured, in the given sections.
 
-    ``gone``: why a section has no numbers now.
+    ``p``: of each primary metric, ``section.metric``, that it is no worse; None where that could
+    not be tested. ``gone``: why a section
+    has no numbers now.
     """
     changes = []
     for section in sections:
         before = baseline.sections.get(section)
         for metric, mean in before["mean"].items() if before else ():
             if mean is not None:
-                interval = before["ci95"].get(metric) if before else None
                 definition = before["definitions"].get(metric) if before else None
                 now = measures.get((section, metric))
-                change = _change(section, metric, mean, interval, definition, now, max_drop)
+                change = _change(section, metric, mean, definition, now, p, max_drop)
                 if change.verdict == "no longer measured":
                     change = replace(change, reason=(gone or {}).get(section, ""))
                 changes.append(change)
@@ -100,39 +107,31 @@ def _change(
     section: str,
     metric: str,
     before: float,
-    interval: list[float] | None,
     definition: str | None,
     now: Measure | None,
+    p: Mapping[str, float | None],
     max_drop: float | None,
 ) -> BaselineChange:
+    name = f"{section}.{metric}"
     if now is None or now.mean is None:
-        return BaselineChange(section, metric, before, None, None, None, "no longer measured")
+        nowhere = now is not None and now.not_applicable and not now.failed
+        lost: ChangeVerdict = (
+            "not applicable" if nowhere and name not in p else "no longer measured"
+        )
+        return BaselineChange(section, metric, before, None, None, None, lost)
     if now.definition != definition:
         return BaselineChange(section, metric, before, now.mean, None, None, "not comparable")
     worse_by = (before - now.mean) * (1 if now.higher_is_better else -1)
-    noise = noise_of(interval, now.ci95)
-    return BaselineChange(
-        section, metric, before, now.mean, worse_by, noise, _verdict(worse_by, noise, max_drop)
-    )
+    chance = p.get(name)
+    verdict = verdict_of(worse_by, chance, max_drop)
+    return BaselineChange(section, metric, before, now.mean, worse_by, chance, verdict)
 
 
-def noise_of(before: Iterable[float] | None, now: Iterable[float] | None) -> float | None:
-    """Half the 95 % interval of a difference, from the intervals of two independent runs."""
-    if not before or not now:
-        return None
-    return sqrt((_width(before) / 2) ** 2 + (_width(now) / 2) ** 2)
-
-
-def _width(interval: Iterable[float]) -> float:
-    low, high = interval
-    return high - low
-
-
-def _verdict(worse_by: float, noise: float | None, max_drop: float | None = None) -> ChangeVerdict:
-    """What a change amounts to; without intervals only ``max_drop`` can make it a regression."""
+def verdict_of(worse_by: float, p: float | None, max_drop: float | None = None) -> ChangeVerdict:
+    """What a change amounts to."""
     if max_drop is not None and worse_by > max_drop + EPSILON:
         return "regression"
-    if noise is not None and worse_by > noise + EPSILON:
+    if p is not None and p <= ALPHA:
         return "regression"
     if abs(worse_by) <= EPSILON:
         return "same"

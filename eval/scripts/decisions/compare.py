@@ -1,34 +1,55 @@
-"""Compare runs: read both, refuse what is not comparable, test every metric case by case."""
+"""Compare runs: read both, refuse what is not comparable, test every metric case by case.
+
+The engine decides on the primary metrics together; everything else is exploratory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
+from decisions.columns import (
+    ClusterCodes,
+    SectionScores,
+    SideBySide,
+    places_of,
+    read_section,
+    side_by_side,
+)
+from decisions.effects import Effect, compact, measure, plain_p
+from decisions.engine import (
+    FEWEST_CLUSTERS,
+    MEASURED,
+    Decision,
+    Evidence,
+    PrimaryRow,
+    direction,
+    evidence_of,
+    is_skewed,
+    range_of,
+    settle,
+)
 from decisions.invariants import IncomparableError, Run, controls, read_run, remarks, varied
-from decisions.pairs import MEASURED, SHOWN_IDS, Pairs, read_pairs
-from decisions.rows import Comparison, Difference, MetricRow, corrected
+from decisions.primary import as_stored, clusters_of_run, primary_names, usable_names
+from decisions.rows import SCORED, Comparison, Difference, MetricRow, explored
 from ragmetrics import catalogue
-from ragmetrics.stats import means
-from ragmetrics.stats.significance import paired_test
 from ragmetrics.stats.tally import Slices, facets_of, slices_of
-from records.cases import canonical, iter_cases, iter_lines
+from records.asked import asked_ids, asked_of
+from records.cases import iter_cases
+from records.clusters import Clustering
 from records.errors import Problem, StorageError
 from records.files import read_json, sha256_file
 from records.labels import read_labels
 from records.runs import METRICS, scored_sections
-from records.targets import TARGETS, read_targets
+from records.targets import TARGETS
+from terminal.tables import counted
 
 if TYPE_CHECKING:
-    from decisions.pairs import Floats
+    from decisions.columns import Floats, Ints
 
-
-Clusters = Mapping[str, int]
-"""The number of the cluster of each case."""
 
 Parts = Mapping[str, Slices]
 """The slices of each case."""
@@ -36,12 +57,15 @@ Parts = Mapping[str, Slices]
 TOO_FEW = 10
 """Cases below which a slice gets no p."""
 
+SHOWN_IDS = 3
+
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """What is compared and how. ``metrics``: the declared family; without any, the metrics that
-    have a target. ``sections``: those alone; without any, all that both runs have.
-    ``by``: dimensions whose slices are tested too."""
+    """What is compared and how. ``metrics``: those that decide; without any, the primary metrics of
+    ``targets``. ``sections``: those alone; without any, all that both runs have. ``by``: dimensions
+    whose slices are tested too. ``margin``: differences up to it count as equal. ``eval_set``: the
+    set that the runs were asked, to know which cases have no result."""
 
     metrics: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
@@ -49,101 +73,158 @@ class CompareOptions:
     varied: tuple[str, ...] = ()
     ignore_invariants: bool = False
     seed: int = 0
-    resamples: int = means.RESAMPLES
+    margin: float | None = None
     targets: Path = TARGETS
+    eval_set: Path | None = None
+
+
+@dataclass
+class _Draft:
+    """A comparison in the making: rows without corrected p, and the evidence of primary ones."""
+
+    base: Run
+    new: Run
+    rows: list[MetricRow] = field(default_factory=list)
+    slices: list[MetricRow] = field(default_factory=list)
+    evidence: list[tuple[Evidence, Ints]] = field(default_factory=list)
+    problems: list[Difference] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    cases: int = 0
+    only_base: int = 0
+    only_new: int = 0
+    missing: tuple[int, int] = (0, 0)
+    ids: Ints | None = None
+    """The cases of the first section that has the run's own cases."""
 
 
 def _metric_rows(
-    base: Run,
-    new: Run,
-    pairs: Pairs,
-    family: frozenset[str],
+    draft: _Draft,
+    pairs: SideBySide,
+    primary: Sequence[str],
     options: CompareOptions,
-    clusters: Any,
+    codes: Ints | None,
 ) -> Iterator[MetricRow]:
     """A row for each metric of a section, numbers of the whole run last."""
-    old, now = base.section(pairs.section), new.section(pairs.section)
-    names = list(dict.fromkeys([*_in_order(old, pairs.base), *_in_order(now, pairs.new)]))
-    for name in names:
-        row = MetricRow(pairs.section, name, direction(name), f"{pairs.section}.{name}" in family)
-        row = replace(
-            row,
+    section = pairs.base.section
+    old, now = draft.base.section(section), draft.new.section(section)
+    cases = (
+        pairs.base.cases + int(pairs.missing_base.sum()),
+        pairs.new.cases + int(pairs.missing_new.sum()),
+    )
+    patterns: set[tuple[bytes, bytes]] = set()
+    in_lines = {*pairs.base.names, *pairs.new.names}
+    for name in dict.fromkeys([*pairs.names, *old.get("mean", {}), *now.get("mean", {})]):
+        full = f"{section}.{name}"
+        row = MetricRow(
+            section,
+            name,
+            direction(full),
+            full in primary,
             base_mean=old.get("mean", {}).get(name),
             new_mean=now.get("mean", {}).get(name),
             base_n=old.get("n", {}).get(name, 0),
             new_n=now.get("n", {}).get(name, 0),
         )
-        if name in pairs.base or name in pairs.new:
-            row = replace(row, base_cases=pairs.base_cases, new_cases=pairs.new_cases)
-            row = _tested(row, pairs.base.get(name), pairs.new.get(name), options, clusters)
+        if name in in_lines:
+            row = replace(row, base_cases=cases[0], new_cases=cases[1])
+            a, b = pairs.pair(name)
+            row, evidence = _tested(row, a, b, codes, options.seed)
+            yield row
+            if evidence is not None and row.primary:
+                draft.evidence.append((evidence, pairs.ids))
+            if a is not None and b is not None and name not in MEASURED:
+                yield from _scored_row(row, pairs, a, b, codes, options.seed, patterns)
         elif row.base_mean is None or row.new_mean is None:
-            row = _one_sided(row)
+            yield _one_sided(row)
         else:
-            row = replace(
+            yield replace(
                 row, base=row.base_mean, new=row.new_mean, delta=row.new_mean - row.base_mean
             )
-        yield row
+
+
+def _scored_row(
+    row: MetricRow,
+    pairs: SideBySide,
+    a: Floats,
+    b: Floats,
+    codes: Ints | None,
+    seed: int,
+    patterns: set[tuple[bytes, bytes]],
+) -> Iterator[MetricRow]:
+    """Whether a case is scored at all, as a metric of 0 and 1 over the cases that both answered.
+
+    Metrics that lack the same cases get one row, named after the first of them.
+    """
+    import numpy as np
+
+    answered = pairs.answered()
+    old, now = ~np.isnan(a), ~np.isnan(b)
+    lost, gained = answered & old & ~now, answered & now & ~old
+    if not (lost.any() or gained.any()) or not (old.any() and now.any()):
+        return
+    pattern = lost.tobytes(), gained.tobytes()
+    if pattern in patterns:
+        return
+    patterns.add(pattern)
+    before, after = (np.where(answered, side.astype(float), np.nan) for side in (old, now))
+    own = MetricRow(
+        row.section,
+        f"{row.metric}{SCORED}",
+        None,
+        base_cases=row.base_cases,
+        new_cases=row.new_cases,
+    )
+    yield _tested(own, before, after, codes, seed)[0]
 
 
 def _slice_rows(
-    rows: Sequence[MetricRow], pairs: Pairs, parts: Parts, options: CompareOptions, clusters: Any
+    rows: Sequence[MetricRow],
+    pairs: SideBySide,
+    members: Mapping[tuple[str, str], Ints],
+    codes: Ints | None,
+    seed: int,
 ) -> Iterator[MetricRow]:
-    """The metrics of the family within each slice. They are explored, so none is of the family."""
-    import numpy as np
-
-    members: dict[tuple[str, str], list[int]] = {}
-    for case_id, position in pairs.places.items():
-        for part in parts.get(case_id, ()):
-            if part[0] in options.by:
-                members.setdefault(part, []).append(position)
+    """The primary metrics within each slice. They are explored, so none decides."""
     for row in rows:
-        base, new = pairs.base.get(row.metric), pairs.new.get(row.metric)
-        if not row.family or base is None or new is None:
+        if not row.primary:
             continue
-        base = _padded(base, len(new))
-        for (dimension, value), positions in sorted(members.items()):
-            at = np.array(positions)
-            part_row = replace(
-                MetricRow(
-                    row.section, row.metric, row.higher_is_better, slice=f"{dimension}={value}"
-                ),
+        a, b = pairs.pair(row.metric)
+        if a is None or b is None:
+            continue
+        for (dimension, value), ids in sorted(members.items(), key=lambda item: item[0]):
+            at = places_of(ids, pairs.ids)
+            at = at[at >= 0]
+            part = MetricRow(
+                row.section,
+                row.metric,
+                row.higher_is_better,
+                slice=f"{dimension}={value}",
                 base_cases=len(at),
                 new_cases=len(at),
             )
-            slice_row = _tested(
-                part_row, base[at], new[at], options, None if clusters is None else clusters[at]
-            )
-            yield (
-                slice_row
-                if slice_row.n >= TOO_FEW
-                else replace(slice_row, p=None, interval=None, mde=None)
-            )
+            own = None if codes is None else compact(codes[at])
+            part, _ = _tested(part, a[at], b[at], own, seed)
+            if part.n < TOO_FEW:
+                part = replace(part, p=None, interval=None, ratio_interval=None)
+            yield part
 
 
-def _padded(base: Floats, size: int) -> Floats:
-    """Base's column with a blank for each case of new alone."""
+def _members(parts: Parts | None, by: Sequence[str]) -> dict[tuple[str, str], Ints]:
+    """The hashed ids of the cases of each slice."""
     import numpy as np
 
-    return np.concatenate([base, np.full(size - len(base), np.nan)])
-
-
-def _in_order(section: Mapping[str, Any], columns: Mapping[str, Floats]) -> list[str]:
-    """Metrics in the catalogue's order (that of the score lines), then those of the whole run."""
-    return [*columns, *section.get("mean", {})]
-
-
-def direction(name: str) -> bool | None:
-    """Whether more of a metric is better; None for a metric that the catalogue lacks."""
-    if name in MEASURED:
-        return False
-    try:
-        return catalogue.find(name).higher_is_better
-    except KeyError:
-        return None
+    ids: dict[tuple[str, str], list[int]] = {}
+    for case_id, own in (parts or {}).items():
+        for part in own:
+            if part[0] in by:
+                ids.setdefault(part, []).append(hash(case_id))
+    return {part: np.array(hashes, np.int64) for part, hashes in ids.items()}
 
 
 def is_binary(name: str) -> bool:
     """Whether a case scores 0 or 1."""
+    if name.endswith(SCORED):
+        return True
     try:
         return catalogue.find(name).binary
     except KeyError:
@@ -156,34 +237,18 @@ def _one_sided(row: MetricRow) -> MetricRow:
     return replace(row, verdict="only in new") if row.new_mean is not None else row
 
 
-def _cluster_column(pairs: Pairs, clusters: Clusters | None) -> Any:
-    """The cluster of each row; a case without one is a cluster by itself."""
-    import numpy as np
-
-    if clusters is None:
-        return None
-    own = len(clusters)
-    return np.fromiter(
-        (clusters.get(case_id, own + position) for case_id, position in pairs.places.items()),
-        np.int64,
-    )
-
-
 def _tested(
-    row: MetricRow, base: Floats | None, new: Floats | None, options: CompareOptions, clusters: Any
-) -> MetricRow:
-    """The row with means and test over the cases that both runs scored."""
+    row: MetricRow, base: Floats | None, new: Floats | None, codes: Ints | None, seed: int
+) -> tuple[MetricRow, Evidence | None]:
+    """The row with means and its own test over the cases that both runs scored, and its evidence
+    for the joint test."""
     import numpy as np
 
     if base is None or new is None:
-        return _one_sided(row)
-    if len(base) < len(new):
-        base = _padded(base, len(new))
+        return _one_sided(row), None
     old, now = ~np.isnan(base), ~np.isnan(new)
-    both = old & now
     row = replace(
         row,
-        n=int(both.sum()),
         lost=int((old & ~now).sum()),
         gained=int((now & ~old).sum()),
         base_n=int(old.sum()),
@@ -191,30 +256,41 @@ def _tested(
         base_mean=float(base[old].mean()) if old.any() else None,
         new_mean=float(new[now].mean()) if now.any() else None,
     )
-    if not row.n:
-        return _one_sided(row) if not (row.base_n and row.new_n) else row
-    test = paired_test(
-        base[both],
-        new[both],
-        binary=is_binary(row.metric),
-        name=f"{row.name} {row.slice or ''}",
-        seed=options.seed,
-        resamples=options.resamples,
-        clusters=None if clusters is None else clusters[both],
-    )
+    if not (row.base_n and row.new_n):
+        return _one_sided(row), None
+    if row.primary:
+        base, new = as_stored(base), as_stored(new)
+        evidence = evidence_of(row.name, base, new, codes, seed)
+        effect, values = evidence.effect, evidence.values
+    else:
+        evidence = None
+        largest = 1.0 if row.metric.endswith(SCORED) else range_of(row.name)
+        effect, values = measure(
+            base, new, codes, skewed=is_skewed(row.name), largest=largest, seed=seed
+        )
+    if not effect.n:
+        return row, None
+    name = f"{row.name} {row.slice or ''}"
+    p, test = plain_p(effect, values, codes, binary=is_binary(row.metric), name=name, seed=seed)
+    return replace(_with_effect(row, effect), p=p, test=test), evidence
+
+
+def _with_effect(row: MetricRow, effect: Effect) -> MetricRow:
+    ratio = effect.ratio
     return replace(
         row,
-        base=float(base[both].mean()),
-        new=float(new[both].mean()),
-        delta=test.delta,
-        interval=test.interval,
-        p=test.p,
-        test=test.test,
-        mde=test.mde,
-        sd=test.sd,
-        units=test.units,
-        rose=test.rose,
-        fell=test.fell,
+        n=effect.n,
+        units=effect.clusters,
+        base=effect.mean_a,
+        new=effect.mean_b,
+        delta=effect.difference,
+        interval=effect.interval,
+        rose=effect.rose,
+        fell=effect.fell,
+        ratio=ratio.typical if ratio else None,
+        ratio_interval=ratio.interval if ratio else None,
+        ratio_totals=ratio.totals if ratio else None,
+        effect=effect,
     )
 
 
@@ -227,15 +303,15 @@ def compare(
     new: Path,
     options: CompareOptions | None = None,
     *,
-    clusters: Clusters | None = None,
+    clusters: Clustering | None = None,
     parts: Parts | None = None,
 ) -> Comparison:
     """Compare two scored run folders, metric by metric.
 
-    ``clusters``: cases that are resampled together. ``parts``: the slices of each case; the family
-    is then tested in each slice of ``wanted.by`` too. Raises IncomparableError (exit code 2) when
-    they differ in what must be the same, and StorageError when one of them is not scored or a file
-    is damaged. Memory: one section of scores.
+    ``clusters``: cases that are flipped together. ``parts``: the slices of each case; the primary
+    metrics are then tested in each slice of ``options.by`` too. Raises IncomparableError (exit code
+    2) when they differ in what must be the same, and StorageError when one of them is not scored or
+    a file is damaged. Memory: some columns of scores; the rest of a large section lies on disk.
     """
     return compare_many(base, [new], options, clusters=clusters, parts=parts)[0]
 
@@ -245,72 +321,233 @@ def compare_many(
     others: Sequence[Path],
     options: CompareOptions | None = None,
     *,
-    clusters: Clusters | None = None,
+    clusters: Clustering | None = None,
     parts: Parts | None = None,
 ) -> list[Comparison]:
-    """Compare several runs with one base; p is corrected over the tests of all of them together."""
+    """Compare several runs with one base; all are corrected together, in one joint test."""
     options = options or CompareOptions()
     old = read_run(base)
-    comparisons = [_compared(old, read_run(new), options, clusters, parts) for new in others]
-    rows = iter(corrected([row for comparison in comparisons for row in comparison.rows]))
-    slices = iter(corrected([row for comparison in comparisons for row in comparison.slices]))
+    drafts = [_Draft(old, read_run(new)) for new in others]
+    codes = ClusterCodes(clusters)
+    members = _members(parts, options.by)
+    primary = _primary_of(options, [old, *(draft.new for draft in drafts)])
+    shared = [_prepared(draft, options) for draft in drafts]
+    asked = {id(run): _asked(run, options.eval_set) for run in (old, *(d.new for d in drafts))}
+    for section in dict.fromkeys(name for sections in shared for name in sections):
+        scores = read_section(old.folder, section)
+        for draft, sections in zip(drafts, shared, strict=True):
+            if section in sections:
+                own = read_section(draft.new.folder, section)
+                pairs = _matched(scores, own, asked[id(old)], asked[id(draft.new)])
+                _take_section(draft, pairs, primary, options, codes, members)
+                del own, pairs
+    return _settled(drafts, primary, options, codes)
+
+
+def read_pairs(base: Path, new: Path, section: str, eval_set: Path | None) -> SideBySide:
+    """One section of two runs side by side."""
+    old, now = read_run(base), read_run(new)
+    scores = read_section(base, section), read_section(new, section)
+    return _matched(*scores, _asked(old, eval_set), _asked(now, eval_set))
+
+
+def _matched(
+    base: SectionScores, new: SectionScores, asked_base: Ints | None, asked_new: Ints | None
+) -> SideBySide:
+    """The lines of a section that has texts of its own were asked nobody."""
+    import numpy as np
+
+    if base.section == OWN_TEXTS:
+        asked_base = asked_new = np.zeros(0, np.int64)
+    return side_by_side(base, new, asked_base, asked_new)
+
+
+def _prepared(draft: _Draft, options: CompareOptions) -> list[str]:
+    """The sections to compare. Raises IncomparableError for runs that were not measured alike."""
+    sections, draft.notes = _shared_sections(draft.base, draft.new, options.sections)
+    draft.problems = controls(draft.base, draft.new, sections)
+    if draft.problems and not options.ignore_invariants:
+        raise IncomparableError(draft.base.id, draft.new.id, draft.problems)
+    return sections
+
+
+def _take_section(
+    draft: _Draft,
+    pairs: SideBySide,
+    primary: Sequence[str],
+    options: CompareOptions,
+    clusters: ClusterCodes,
+    members: Mapping[tuple[str, str], Ints],
+) -> None:
+    section = pairs.base.section
+    draft.problems += _gold_problem(draft, pairs, options)
+    codes = clusters.of(pairs.ids)
+    own = list(_metric_rows(draft, pairs, primary, options, codes))
+    draft.rows += own
+    draft.slices += _slice_rows(own, pairs, members, codes, options.seed)
+    if section != OWN_TEXTS or not draft.cases:
+        draft.ids = pairs.ids if draft.ids is None else draft.ids
+        draft.cases = max(draft.cases, pairs.both)
+        draft.only_base = max(draft.only_base, pairs.only_base)
+        draft.only_new = max(draft.only_new, pairs.only_new)
+        missing = int(pairs.missing_base.sum()), int(pairs.missing_new.sum())
+        draft.missing = max(draft.missing[0], missing[0]), max(draft.missing[1], missing[1])
+
+
+def _settled(
+    drafts: Sequence[_Draft],
+    primary: Sequence[str],
+    options: CompareOptions,
+    codes: ClusterCodes,
+) -> list[Comparison]:
+    """Correct all runs together, and say what each comparison amounts to."""
+    tested = iter(explored([row for d in drafts for row in d.rows if not row.primary]))
+    for draft in drafts:
+        draft.rows = [row if row.primary else next(tested) for row in draft.rows]
+    slices = iter(explored([row for draft in drafts for row in draft.slices]))
+    for draft in drafts:
+        draft.slices = [next(slices) for _ in draft.slices]
+    ids = _all_ids(drafts)
+    aligned = [[_aligned(*item, ids) for item in draft.evidence] for draft in drafts]
+    decisions = settle(
+        aligned,
+        codes.of(ids),
+        margin=options.margin,
+        seed=options.seed,
+        worse=[sum(row.bad for row in draft.rows) for draft in drafts],
+    )
     return [
-        replace(
-            comparison,
-            rows=tuple(next(rows) for _ in comparison.rows),
-            slices=tuple(next(slices) for _ in comparison.slices),
-        )
-        for comparison in comparisons
+        _comparison(draft, decision, primary, options, codes)
+        for draft, decision in zip(drafts, decisions, strict=True)
     ]
 
 
-def _compared(
-    base: Run, new: Run, options: CompareOptions, clusters: Clusters | None, parts: Parts | None
+def _all_ids(drafts: Sequence[_Draft]) -> Ints:
+    """The cases of every primary metric."""
+    import numpy as np
+
+    arrays = [ids for draft in drafts for _, ids in draft.evidence]
+    if not arrays:
+        return np.zeros(0, np.int64)
+    if all(ids is arrays[0] or np.array_equal(ids, arrays[0]) for ids in arrays):
+        return arrays[0]
+    return np.unique(np.concatenate(arrays))
+
+
+def _aligned(evidence: Evidence, own: Ints, ids: Ints) -> Evidence:
+    """The evidence with a row for each of ``ids``."""
+    import numpy as np
+
+    if own is ids or np.array_equal(own, ids):
+        return evidence
+    values = np.full(len(ids), np.nan)
+    values[places_of(own, ids)] = evidence.values
+    return replace(evidence, values=values)
+
+
+def _comparison(
+    draft: _Draft,
+    decision: Decision,
+    primary: Sequence[str],
+    options: CompareOptions,
+    codes: ClusterCodes,
 ) -> Comparison:
-    """Two runs with uncorrected rows."""
-    sections, notes = _shared_sections(base, new, options.sections)
-    problems = controls(base, new, sections)
-    if problems and not options.ignore_invariants:
-        raise IncomparableError(base.id, new.id, problems)
-    family = _family_of(options, base, new)
-    rows: list[MetricRow] = []
-    slices: list[MetricRow] = []
-    cases = only_base = only_new = 0
-    for section in sections:
-        pairs = read_pairs(base.folder, new.folder, section)
-        problems += _gold_problem(base, new, pairs, options)
-        cluster_ids = _cluster_column(pairs, clusters)
-        own = list(_metric_rows(base, new, pairs, family, options, cluster_ids))
-        rows += own
-        if parts is not None:
-            slices += _slice_rows(own, pairs, parts, options, cluster_ids)
-        if section != OWN_TEXTS or sections == [OWN_TEXTS]:
-            cases = max(cases, pairs.both)
-            only_base = max(only_base, pairs.base_cases - pairs.both)
-            only_new = max(only_new, pairs.new_cases - pairs.both)
-    if problems:
+    base, new, notes = draft.base, draft.new, list(draft.notes)
+    rows = [
+        _decided(row, found) if (found := decision.row(row.name)) else row for row in draft.rows
+    ]
+    rows.sort(key=lambda row: primary.index(row.name) if row.primary else len(primary))
+    if draft.problems:
         notes.append("Compared although what measures them differs: see the differences above.")
-    if only_base or only_new:
-        notes.append(
-            f"{only_base} cases are in {base.id} only and {only_new} in {new.id} only; they are "
-            "left out of every difference."
-        )
+    notes += _case_notes(draft)
     changes = varied(base.config, new.config)
     notes += remarks(base, new, changes, options.varied)
-    if not any(row.family for row in rows):
-        notes.append("No metric of the family is in both runs: every p is exploratory.")
+    if absent := [name for name in primary if decision.row(name) is None]:
+        notes.append(f"Primary, but not scored in both runs: {', '.join(absent)}.")
     return Comparison(
         base.id,
         new.id,
         tuple(rows),
-        tuple(slices),
-        controls=tuple(problems),
+        decision.headline,
+        tuple(draft.slices),
+        clusters=codes.sentence(draft.ids),
+        tested=decision.tested,
+        critical=decision.critical,
+        controls=tuple(draft.problems),
         varied=tuple(changes),
-        notes=tuple(notes),
-        cases=cases,
-        only_base=only_base,
-        only_new=only_new,
+        notes=(*_cluster_notes(draft, codes), *notes),
+        cases=draft.cases,
+        only_base=draft.only_base,
+        only_new=draft.only_new,
     )
+
+
+def _decided(row: MetricRow, found: PrimaryRow) -> MetricRow:
+    ratio = found.effect.ratio
+    verdict: Any = found.verdict
+    if verdict in ("better", "worse") and ratio is not None and ratio.opposed:
+        verdict = "mixed"
+    return replace(
+        row,
+        p_joint=found.p,
+        p_worse=found.p_worse,
+        test="joint sign-flip",
+        mde=exp(found.mde) if ratio is not None and found.mde is not None else found.mde,
+        verdict=verdict,
+        look=found.look,
+    )
+
+
+def _case_notes(draft: _Draft) -> Iterator[str]:
+    for run, count in zip((draft.base, draft.new), draft.missing, strict=True):
+        if count:
+            verb = "has" if count == 1 else "have"
+            yield (
+                f"{counted(count, 'case')} that {run.id} was asked {verb} no result there: not "
+                "answered and not passed, so 0 in answered and pass."
+            )
+    if draft.only_base or draft.only_new:
+        yield (
+            f"{draft.only_base} cases are in {draft.base.id} only and {draft.only_new} in "
+            f"{draft.new.id} only; they are left out of every difference."
+        )
+
+
+def _cluster_notes(draft: _Draft, codes: ClusterCodes) -> Iterator[str]:
+    """Few clusters, or one that outweighs the others, before everything else."""
+    import numpy as np
+
+    for evidence, ids in draft.evidence:
+        effect = evidence.effect
+        if effect.clusters == effect.n:
+            if 0 < effect.n < FEWEST_CLUSTERS:
+                yield f"{evidence.name}: too few cases ({effect.n}) to tell."
+            continue
+        label, size = codes.largest(ids[~np.isnan(evidence.values)])
+        spread = effect.spread
+        if effect.clusters < FEWEST_CLUSTERS:
+            yield f"{evidence.name}: too few clusters ({effect.clusters}) to tell."
+        elif spread is not None and (size > effect.n / 2 or spread.effective < FEWEST_CLUSTERS):
+            yield (
+                f"{evidence.name}: {size} of {effect.n} cases belong to one cluster ({label}), so "
+                f"they tell as much as {spread.effective:.1f} of equal size."
+            )
+
+
+def _asked(run: Run, eval_set: Path | None) -> Ints | None:
+    """Hashes of the cases that a run was asked beside those it has lines of: none of them when it
+    lacks no result or does not say; None for every case of the set."""
+    import numpy as np
+
+    if run.metrics.get("missing") == 0:
+        return np.zeros(0, np.int64)
+    ids = asked_ids(run.config, eval_set)
+    if ids is not None:
+        return np.fromiter(map(hash, ids), np.int64, len(ids))
+    asked = asked_of(run.config)
+    if asked is not None and asked.cases == run.config.dataset.get("cases"):
+        return None
+    return np.zeros(0, np.int64)
 
 
 def _shared_sections(base: Run, new: Run, asked: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -345,42 +582,42 @@ def _remedy(section: str, run: str) -> str:
     return f"run score_{section}.py --run {run}."
 
 
-def _family_of(options: CompareOptions, base: Run, new: Run) -> frozenset[str]:
-    """``section.metric`` of the declared family. Raises StorageError for names of neither run."""
+def _primary_of(options: CompareOptions, runs: Sequence[Run]) -> tuple[str, ...]:
+    """``section.metric`` of those that decide. Raises StorageError for names that no run has."""
     if not options.metrics:
-        targets = read_targets(options.targets)
-        return frozenset(f"{name}.{metric}" for name, part in targets.items() for metric in part)
-    names = {
+        names = primary_names(options.targets)
+        for run in runs:
+            names = usable_names(run.folder, run.metrics, names)
+        return names
+    measured = {
         f"{section}.{metric}"
-        for run in (base, new)
+        for run in runs
         for section, part in run.metrics.get("sections", {}).items()
-        for metric in part.get("mean", {})
+        for metric in (*part.get("mean", {}), *(MEASURED if section == "pipeline" else ()))
     }
-    family = set()
+    chosen: dict[str, None] = {}
     for name in options.metrics:
-        hits = {full for full in names if name in (full, full.partition(".")[2])}
+        hits = {full for full in measured if name in (full, full.partition(".")[2])}
         if not hits:
-            some = ", ".join(sorted(names)[:12])
+            some = ", ".join(sorted(measured)[:12])
             raise StorageError(f"metric {name!r}: neither run has it; they have: {some}, …")
-        family |= hits
-    return frozenset(family)
+        chosen |= dict.fromkeys(sorted(hits))
+    return tuple(chosen)
 
 
-def _gold_problem(base: Run, new: Run, pairs: Pairs, options: CompareOptions) -> list[Difference]:
+def _gold_problem(draft: _Draft, pairs: SideBySide, options: CompareOptions) -> list[Difference]:
     """The gold of cases that changed between the two scorings, as one difference."""
-    if not pairs.gold_changed:
+    changed = pairs.changed_gold() if pairs.base.section == "retrieval" else []
+    if not changed:
         return []
-    some = ", ".join(pairs.gold_changed[:SHOWN_IDS])
-    more = ", …" if len(pairs.gold_changed) > SHOWN_IDS else ""
-    text = f"{len(pairs.gold_changed)} cases ({some}{more})"
-    problem = Difference("gold supports", f"as scored in {base.id}", f"other gold in {text}")
+    some = ", ".join(changed[:SHOWN_IDS])
+    more = ", …" if len(changed) > SHOWN_IDS else ""
+    text = f"{len(changed)} cases ({some}{more})"
+    base, new = draft.base.id, draft.new.id
+    problem = Difference("gold supports", f"as scored in {base}", f"other gold in {text}")
     if not options.ignore_invariants:
-        raise IncomparableError(base.id, new.id, [problem])
+        raise IncomparableError(base, new, [problem])
     return [problem]
-
-
-DOCUMENT = "doc"
-"""The cluster of a case is the document of its first gold support."""
 
 
 def slices_of_cases(eval_set: Path, labels_dir: Path | None) -> dict[str, Slices]:
@@ -399,6 +636,12 @@ def slices_of_cases(eval_set: Path, labels_dir: Path | None) -> dict[str, Slices
     return slices
 
 
+def clusters_of(run: Path, eval_set: Path, by: str) -> tuple[Clustering | None, list[str]]:
+    """The clusters of a scored run's cases, and remarks; see ``primary.clusters_of_run``."""
+    scored = read_run(run)
+    return clusters_of_run(eval_set, scored.metrics.get("eval_set_sha256"), scored.id, by)
+
+
 def changed_set(eval_set: Path, run: Path) -> str | None:
     """A remark when the set is not the one that a run was scored with, else None."""
     scored = read_json(run / METRICS).get("eval_set_sha256")
@@ -410,63 +653,26 @@ def changed_set(eval_set: Path, run: Path) -> str | None:
     )
 
 
-def clusters_of_cases(eval_set: Path, key: str) -> dict[str, int]:
-    """The number of each case's cluster: cases with the same value of ``key`` go together.
-
-    ``key`` is any key of the set's lines (of a list, the first item counts), or ``doc``: the
-    document of the first gold support. Cases without a value are left out. Raises StorageError when
-    no case has one.
-    """
-    numbers: dict[str, int] = {}
-    clusters: dict[str, int] = {}
-    problems: list[Problem] = []
-    for number, line in iter_lines(eval_set, problems.append):
-        try:
-            raw = canonical(orjson.loads(line))
-            value = _document(raw) if key == DOCUMENT else _first(raw.get(key))
-            if value is not None:
-                clusters[str(raw["id"])] = numbers.setdefault(str(value), len(numbers))
-        except (orjson.JSONDecodeError, AttributeError, KeyError):
-            problems.append(Problem(str(eval_set), number, "", "is no case; correct the line"))
-    if problems:
-        raise StorageError.from_problems(problems)
-    if not clusters:
-        raise StorageError(
-            f"--cluster {key}: no case of {eval_set} has that key; name a key of its lines, or doc."
-        )
-    return clusters
-
-
-def _document(raw: dict[str, Any]) -> Any:
-    supports = raw.get("gold_supports")
-    if isinstance(supports, list) and supports and isinstance(supports[0], dict):
-        return supports[0].get("rel_path")
-    return _first(raw.get("relevant_docs"))
-
-
-def _first(value: Any) -> Any:
-    return (value[0] if value else None) if isinstance(value, list) else value
-
-
-WORSE, ANY_WORSE = "worse", "any-worse"
+WORSE, LOOK, ANY_WORSE = "worse", "look", "any-worse"
 
 
 def failures(comparisons: Sequence[Comparison], rules: Sequence[str]) -> list[str]:
     """Why the comparison fails, a sentence each; empty when it passes.
 
-    ``worse``: a metric of the declared family got worse or is no longer measured; ``any-worse``:
-    any metric; a metric's name: that one. Raises StorageError for a name that no row has.
+    ``worse``: a primary metric got worse or is no longer measured; ``look``: also when the headline
+    asks to look; ``any-worse``: any metric got worse; a metric's name: that one. Raises
+    StorageError for a name that no row has.
     """
     reasons: dict[str, None] = {}
     for comparison in comparisons:
         for rule in rules:
             rows = _rows(comparison, rule)
-            if not rows and rule not in (WORSE, ANY_WORSE):
+            if not rows and rule not in (WORSE, LOOK, ANY_WORSE):
                 raise StorageError(
-                    f"--fail-on {rule}: neither run has that metric; write worse, any-worse or "
-                    "the names of metrics."
+                    f"--fail-on {rule}: neither run has that metric; write worse, look, any-worse "
+                    "or the names of metrics."
                 )
-            reasons |= dict.fromkeys(_reasons(comparison, rows))
+            reasons |= dict.fromkeys(_reasons(comparison, rows, suspect=rule == LOOK))
     return list(reasons)
 
 
@@ -474,16 +680,28 @@ def _rows(comparison: Comparison, rule: str) -> list[MetricRow]:
     if rule == ANY_WORSE:
         return list(comparison.rows)
     if rule == WORSE:
-        return [row for row in comparison.rows if row.family]
+        return [row for row in comparison.rows if row.primary]
+    if rule == LOOK:
+        return [row for row in comparison.rows if row.primary or row.bad]
     return [row for row in comparison.rows if rule in (row.metric, row.name)]
 
 
-def _reasons(comparison: Comparison, rows: Iterable[MetricRow]) -> Iterator[str]:
+def _reasons(comparison: Comparison, rows: Iterable[MetricRow], *, suspect: bool) -> Iterator[str]:
     for row in rows:
+        run = comparison.new_id
         if row.verdict == "only in base":
-            yield f"{row.name} is measured in {comparison.base_id} but not in {comparison.new_id}."
-        elif row.verdict == "worse" and row.delta is not None:
+            yield f"{row.name} is measured in {comparison.base_id} but not in {run}."
+        elif row.delta is None:
+            continue
+        elif row.verdict in ("worse", "mixed") or (suspect and row.bad):
+            state = "mixed" if row.verdict == "mixed" else "worse"
+            state = "scored for other cases" if row.verdict == "differs" else state
             yield (
-                f"{row.name} is worse in {comparison.new_id}: {row.delta:+.4f} over {row.n} cases, "
+                f"{row.name} is {state} in {run}: {row.delta:+.4f} over {row.n} cases, "
+                f"corrected p {row.p_adjusted or 0:.4g}."
+            )
+        elif suspect and row.look:
+            yield (
+                f"{row.name} may be worse in {run}: {row.delta:+.4f} over {row.n} cases, "
                 f"corrected p {row.p_adjusted or 0:.4g}."
             )

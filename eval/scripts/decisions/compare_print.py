@@ -8,97 +8,120 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from decisions.compare import TOO_FEW
+from decisions.effects import normal_critical, power_of
 from decisions.flips import Flip, Flips, FlipSide, Ranks
-from decisions.rows import SIGNS, Comparison, MetricRow, RowVerdict, shown
+from decisions.rows import SCORED, SIGNS, Comparison, MetricRow, RowVerdict, shown
 from ragmetrics.stats.means import UNRELIABLE_BELOW
-from ragmetrics.stats.significance import ALPHA, power
-from terminal.tables import NARROWEST, counted, harmless, number, plain
+from terminal.tables import counted, harmless, number, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 
-STYLES = {"better": "green", "worse": "red", "differs": "yellow"}
+STYLES = {"better": "green", "worse": "red", "mixed": "red", "differs": "yellow"}
 
 ANSWER = 600
 """Characters of an answer that are shown."""
 
 
 def print_comparison(console: Console, comparison: Comparison, everything: bool = False) -> None:
-    """What changed, remarks, the declared metrics, and the others that show a difference."""
-    names = f"{comparison.base_id} → {comparison.new_id}"
-    console.print(f"{plain(names)}: {counted(comparison.cases, 'case')} in both")
-    for number_of_line, line in enumerate(_headline(comparison)):
-        console.print(plain(line, 2000), style=_style_of(line) if number_of_line else "bold")
-    _print_changes(console, comparison)
-    for note in _remarks(comparison):
-        console.print(plain(f"! {note}", 2000), style="yellow")
-    family, loud, rest = _parts(comparison)
-    if family:
-        tested = sum(row.p is not None for row in family)
-        _print_rows(console, f"Declared metrics (p after Holm, {tested} tests)", family)
-    others = loud + rest if everything else loud
-    tested = sum(row.p is not None for row in loud + rest)
-    if others:
-        title = f"Other metrics (p after Benjamini-Hochberg, {tested} tests; exploratory)"
-        _print_rows(console, title, others)
-    if not everything and rest:
-        console.print(f"{len(rest)} more without evidence of a difference: --all shows them.")
-    console.print()
-    for line in _legend([*family, *others, *comparison.slices]):
-        console.print(line, style="dim")
-
-
-def _style_of(line: str) -> str:
-    return next((style for name, style in STYLES.items() if line.startswith(SIGNS[name])), "red")
-
-
-def _print_changes(console: Console, comparison: Comparison) -> None:
+    """What changed, remarks, the primary metrics, and the others that show a difference. Outside a
+    terminal all metrics are shown, so that a search finds each of them."""
+    everything = everything or not console.is_terminal
+    _say(console, _cases_line(comparison), "bold")
     for title, differences in (
         ("MUST BE THE SAME, BUT DIFFERS", comparison.controls),
         ("Changed", comparison.varied),
     ):
         if differences:
-            console.print(f"{title}:")
+            _say(console, f"{title}:")
         for difference in differences:
-            console.print(f"  {plain(str(difference), 300)}", soft_wrap=True)
+            _say(console, f"  {plain(str(difference), 300)}")
+    for note in _remarks(comparison):
+        _say(console, plain(f"! {note}", 2000), "yellow")
+    primary, loud, rest = _parts(comparison)
+    _print_rows(console, PRIMARY_TITLE, primary)
+    others = loud + rest if everything else loud
+    tested = sum(row.p_bh is not None for row in loud + rest)
+    _print_rows(console, _explored_title(tested), others)
+    if not everything and rest:
+        _say(console, f"{len(rest)} more without evidence of a difference: --all shows them.")
+
+
+def print_answer(console: Console, comparison: Comparison) -> None:
+    """What the words mean, and last the headline."""
+    console.print()
+    for line in _legend(comparison):
+        _say(console, line, "dim")
+    console.print()
+    first, *more = _headline(comparison)
+    _say(console, plain(first, 2000), "bold")
+    for line in more:
+        _say(console, plain(line, 2000), _style_of(line))
+
+
+def _say(console: Console, text: str, style: str | None = None) -> None:
+    """A line of prose: folded on a terminal, whole in a file."""
+    console.print(text, style=style, soft_wrap=not console.is_terminal)
+
+
+def _style_of(line: str) -> str | None:
+    return next((style for name, style in STYLES.items() if line.startswith(SIGNS[name])), None)
 
 
 def _print_rows(
     console: Console, title: str, rows: Sequence[MetricRow], first: str = "metric"
 ) -> None:
-    console.print(f"\n{plain(title)}")
-    table = _table((first, *HEAD[1:]), ("verdict",))
-    for row in rows:
-        name, *row_cells = _cells(row)
-        table.add_row(plain(name, 80), *row_cells, style=STYLES.get(row.verdict))
-    console.print(table)
-    if any(0 < row.n < UNRELIABLE_BELOW and row.interval for row in rows):
-        console.print(f"* n < {UNRELIABLE_BELOW}: interval unreliable")
+    if not rows:
+        return
+    _say(console, f"\n{plain(title)}")
+    lines = [(plain(name, 80), *cells) for name, *cells in map(_cells, rows)]
+    styles = [STYLES.get(row.verdict) for row in rows]
+    _print_cells(console, (first, *HEAD[1:]), lines, styles, LEAST_NEEDED)
 
 
-def _table(columns: Sequence[str], texts: Sequence[str] = ()) -> Table:
-    """A borderless table. On a narrow terminal the first column and ``texts`` are folded: a number
-    that is cut is a wrong one."""
+def _print_cells(
+    console: Console,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    styles: Sequence[str | None] = (),
+    droppable: Sequence[str] = (),
+) -> None:
+    """A borderless table in which nothing is cut or folded: on a narrow terminal columns are left
+    out, those of ``droppable`` in their order."""
     from rich import box
+    from rich.cells import cell_len
     from rich.table import Table
 
+    shown = list(range(len(columns)))
+    widths = [max(cell_len(row[at]) for row in (columns, *rows)) + 2 for at in shown]
+    left_out = []
+    for name in droppable:
+        if console.is_terminal and sum(widths[at] for at in shown) > console.width:
+            at = list(columns).index(name)
+            shown.remove(at)
+            left_out.append(name)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for index, name in enumerate(columns):
-        if index == 0:
-            table.add_column(name, overflow="fold", min_width=NARROWEST)
-        elif name in texts:
-            table.add_column(name, overflow="fold")
-        else:
-            table.add_column(name, justify="right", no_wrap=True)
-    return table
+    for at in shown:
+        left = at == 0 or columns[at] == "verdict"
+        table.add_column(columns[at], justify="left" if left else "right", no_wrap=True)
+    for number_of_row, row in enumerate(rows):
+        style = styles[number_of_row] if styles else None
+        table.add_row(*(plain(row[at]) for at in shown), style=style)
+    before = console.width
+    console.width = max(before, sum(widths))
+    try:
+        console.print(table)
+    finally:
+        console.width = before
+    if left_out:
+        _say(console, f"Left out on this narrow terminal: {', '.join(left_out)}.", "dim")
 
 
 def print_slices(console: Console, comparison: Comparison) -> None:
-    """A table for each metric of the family, a row for each slice."""
+    """A table for each primary metric, a row for each slice."""
     for title, rows in _slices(comparison).items():
-        text = f"{title} (p after Benjamini-Hochberg over all slices)"
+        text = f"{title} (exploratory; p after Benjamini-Hochberg over all slices)"
         _print_rows(console, text, rows, title.rpartition(" ")[2])
 
 
@@ -110,16 +133,17 @@ def print_matrix(console: Console, comparisons: Sequence[Comparison]) -> None:
         plain(base.base_id, 20),
         *(plain(comparison.new_id, 20) for comparison in comparisons),
     )
-    console.print("\nDeclared metrics of all runs (p after Holm over all of them together)")
+    _say(console, "\nPrimary metrics of all runs (p corrected for all runs and metrics together)")
     _print_cells(console, head, _matrix_lines(comparisons))
     legend = "  ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
-    console.print(f"{legend}   against {plain(base.base_id, 60)}")
+    _say(console, f"{legend}   against {plain(base.base_id, 60)}")
 
 
 def _matrix_lines(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
-    """Metric, base's mean, then mean, difference and sign of the verdict for each run."""
+    """Metric, base's mean, then mean, difference and sign of the verdict for each run; the
+    headlines last."""
     names = dict.fromkeys(
-        row.name for comparison in comparisons for row in comparison.rows if row.family
+        row.name for comparison in comparisons for row in comparison.rows if row.primary
     )
     lines = []
     for name in names:
@@ -127,22 +151,22 @@ def _matrix_lines(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
         first = next(row for row in rows if row is not None)
         if any(row is not None and _is_measured(row) for row in rows):
             lines.append((first.metric, number(first.base_mean), *map(_matrix_cell, rows)))
-    return lines
+    return [*lines, ("verdict", "", *(comparison.headline for comparison in comparisons))]
 
 
 def _matrix_cell(row: MetricRow | None) -> str:
     if row is None or row.new_mean is None:
         return "–"
     sign = SIGNS.get(row.verdict, "")
-    return f"{number(row.new_mean)} ({_signed(row.delta)}) {sign}".rstrip()
+    return f"{number(row.new_mean)} ({_change(row)}) {sign}".rstrip()
 
 
 def print_flips(console: Console, flips: Flips) -> None:
     """The cases that changed most, with their answers."""
-    console.print(f"\n{plain(_flips_summary(flips))}")
+    _say(console, f"\n{plain(_flips_summary(flips))}")
     for title, changed in (("Got worse", flips.worse), ("Got better", flips.better)):
         for flip in changed:
-            console.print(f"\n{title}: {plain(flip.case_id, 60)}  {_flip_title(flip)}")
+            _say(console, f"\n{title}: {plain(flip.case_id, 60)}  {_flip_title(flip)}")
             console.print(f"  {plain(flip.question)}", soft_wrap=True)
             for name, text in _sides(flip):
                 console.print(f"  {name}: {plain(text, ANSWER)}", soft_wrap=True)
@@ -163,22 +187,13 @@ def _answer(side: FlipSide) -> str:
     return "(no answer recorded)" if side.answer is None else side.answer or "(empty)"
 
 
-def print_power(console: Console, rows: Iterable[MetricRow], drop: float) -> None:
+def print_power(console: Console, comparison: Comparison, drop: float) -> None:
     """The chance of finding a true difference of ``drop``, for the spread of these two runs."""
-    console.print(
-        f"\nPower against a true difference of {shown(drop)}, now and with n cases (test at 5 %)"
+    _say(
+        console,
+        f"\nPower of this verdict against a true difference of {shown(drop)}, now and with n cases",
     )
-    _print_cells(console, _power_head(), _power_rows(rows, drop))
-    console.print(
-        "A normal approximation: too hopeful where fewer than about 10 cases would change."
-    )
-
-
-def _print_cells(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    table = _table(columns)
-    for row in rows:
-        table.add_row(*(plain(cell) for cell in row))
-    console.print(table)
+    _print_cells(console, POWER_HEAD, _power_rows(comparison, drop))
 
 
 MOST = 2000
@@ -207,9 +222,9 @@ def render(
 
 def _comparison_lines(comparison: Comparison) -> Iterator[str]:
     first, *more = _headline(comparison)
-    yield f"**{first}** {counted(comparison.cases, 'case')} in both runs."
+    yield f"**{first}**"
     yield ""
-    yield from _list(more)
+    yield from _list([*more, _cases_line(comparison)])
     for title, differences in (
         ("Must be the same, but differs", comparison.controls),
         ("Changed", comparison.varied),
@@ -220,9 +235,10 @@ def _comparison_lines(comparison: Comparison) -> Iterator[str]:
             yield from (f"- {code(str(difference))}" for difference in differences)
             yield ""
     yield from _list(_remarks(comparison))
-    family, loud, rest = _parts(comparison)
-    yield from _markdown_table("Declared metrics (p after Holm)", family)
-    yield from _markdown_table("Other metrics with a difference (p after Benjamini-Hochberg)", loud)
+    primary, loud, rest = _parts(comparison)
+    tested = sum(row.p_bh is not None for row in loud + rest)
+    yield from _markdown_table(PRIMARY_TITLE, primary)
+    yield from _markdown_table(_explored_title(tested), loud)
     if rest:
         yield f"<details><summary>{len(rest)} metrics without evidence</summary>"
         yield ""
@@ -231,8 +247,8 @@ def _comparison_lines(comparison: Comparison) -> Iterator[str]:
         yield "</details>"
         yield ""
     for name, rows in _slices(comparison).items():
-        yield from _markdown_table(f"{code(name)} (p after Benjamini-Hochberg)", rows)
-    yield from (*_legend([*family, *loud, *rest, *comparison.slices]), "")
+        yield from _markdown_table(f"{code(name)} (exploratory)", rows)
+    yield from (*_list(_legend(comparison)), "")
 
 
 def _list(texts: Iterable[str]) -> Iterator[str]:
@@ -261,7 +277,7 @@ def _matrix(comparisons: Sequence[Comparison]) -> Iterator[str]:
     names = [comparisons[0].base_id, *(comparison.new_id for comparison in comparisons)]
     yield "# All runs"
     yield ""
-    yield "Declared metrics: mean, difference from the first run, verdict."
+    yield "Primary metrics: mean, difference from the first run, verdict."
     yield ""
     yield "| metric | " + " | ".join(cell(name) for name in names) + " |"
     yield "|---|" + "--:|" * len(names)
@@ -318,88 +334,167 @@ def _longest_run(text: str) -> int:
     return max((len(run) for run in re.findall("`+", text)), default=0)
 
 
-HEAD = ("metric", "base", "new", "delta", "95 % interval", "p", "n", "verdict")
+HEAD = (
+    "metric",
+    "base",
+    "scored",
+    "new",
+    "scored ",
+    "difference",
+    "95 % interval",
+    "p",
+    "verdict",
+)
+
+LEAST_NEEDED = ("scored ", "scored", "p", "95 % interval")
+"""Columns that a narrow terminal does without, in this order."""
+
+PRIMARY_TITLE = "Primary metrics: they decide (p of one joint test of all of them)"
 
 POWER_NS = (60, 200, 1000)
 
-FIRST: dict[RowVerdict, int] = {"worse": 0, "better": 1, "differs": 2, "only in base": 3}
+POWER_HEAD = ("metric", "n", "MDE", "now", *(f"n={n}" for n in POWER_NS))
+
+FIRST: dict[RowVerdict, int] = {"worse": 0, "mixed": 1, "better": 2, "differs": 3}
 
 NAMED = 8
 """Metrics of one verdict that the headline names."""
 
 
+def _explored_title(tested: int) -> str:
+    return f"Exploratory metrics ({counted(tested, 'test')}; false discovery rate 5 %)"
+
+
+def _cases_line(comparison: Comparison) -> str:
+    names = f"{comparison.base_id} → {comparison.new_id}"
+    text = f"{plain(names)}: {counted(comparison.cases, 'case')} in both"
+    return f"{text}; {comparison.clusters}" if comparison.clusters else text
+
+
 def _headline(comparison: Comparison) -> list[str]:
-    """The answer before the tables: what the declared metrics say, and which ones say it.
+    """The answer: the verdict of the primary metrics in a word, which ones say it, and how many
+    exploratory metrics differ."""
+    primary = [row for row in comparison.rows if row.primary and row.effect is not None]
+    word = comparison.headline
+    counts = Counter(row.verdict for row in primary)
+    parts = [f"{counts[name]} {words}" for name, words in VERDICT_WORDS if counts[name]]
+    text = f"{word}: of {counted(len(primary), 'primary metric')} {', '.join(parts)}."
+    if not primary:
+        text = "LOOK: " if word == "LOOK" else ""
+        text += "No primary metric could be tested: no case has one in both runs."
+    lines = [text]
+    for name in ("worse", "mixed", "better"):
+        lines += _named(name, [row for row in primary if row.verdict == name])
+    if suspects := [row for row in primary if row.look]:
+        names = ", ".join(f"{row.metric} {_change(row)}" for row in suspects)
+        lines.append(f"▽ may be worse, without enough evidence: {names}")
+    lines += _explored_lines(comparison)
+    gone = [row.metric for row in comparison.rows if row.primary and row.verdict == "only in base"]
+    return lines + ([f"no longer measured: {', '.join(gone)}"] if gone else [])
 
-    Without a tested one among them the others speak, which are called exploratory.
-    """
-    declared = [row for row in comparison.rows if row.family and row.p is not None]
-    rows = declared or [row for row in comparison.rows if row.p is not None]
-    gone = [row.metric for row in comparison.rows if row.family and row.verdict == "only in base"]
-    lost = [f"no longer measured: {', '.join(gone)}"] if gone else []
+
+VERDICT_WORDS: tuple[tuple[RowVerdict, str], ...] = (
+    ("worse", "worse"),
+    ("mixed", "mixed"),
+    ("better", "better"),
+    ("equal", "equal within the margin"),
+    ("no evidence", "without evidence of a difference"),
+    ("too few", "with too few cases or documents to tell"),
+)
+
+
+def _named(name: str, rows: Sequence[MetricRow]) -> list[str]:
     if not rows:
-        return ["No metric could be tested: no case has one in both runs.", *lost]
-    counts = Counter(row.verdict for row in rows)
-    verdicts: list[RowVerdict] = [name for name in ("worse", "better", "differs") if counts[name]]
-    word = (
-        "MIXED"
-        if len(verdicts) > 1
-        else verdicts[0].upper()
-        if verdicts
-        else "NO EVIDENCE of a difference"
-    )
-    parts = [f"{counts[name]} {name}" for name in verdicts]
-    if rest := counts["no evidence"]:
-        parts.append(f"{rest} without evidence of a difference")
-    kind = "declared" if declared else "exploratory (none is declared)"
-    lines = [f"{word}: of {len(rows)} {kind} metric{'s' * (len(rows) != 1)} {', '.join(parts)}."]
-    for name in verdicts:
-        matching = [row for row in rows if row.verdict == name]
-        names = [f"{row.metric} {_signed(row.delta)}" for row in matching[:NAMED]]
-        more = f", and {len(matching) - NAMED} more" if len(matching) > NAMED else ""
-        lines.append(f"{SIGNS[name]} {name}: {', '.join(names)}{more}")
-    return lines + lost
+        return []
+    names = [f"{row.metric} {_change(row)}" for row in rows[:NAMED]]
+    more = f", and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+    return [f"{SIGNS[name]} {name}: {', '.join(names)}{more}"]
 
 
-def _legend(rows: Iterable[MetricRow]) -> list[str]:
+def _explored_lines(comparison: Comparison) -> list[str]:
+    rows = [row for row in comparison.rows if row.p_bh is not None]
+    if not rows:
+        return []
+    telling = [row for row in rows if row.verdict in FIRST]
+    if not telling:
+        return [f"Exploratory: none of {counted(len(rows), 'metric')} shows a difference."]
+    bad = [row for row in telling if row.bad]
+    good = [row for row in telling if row.verdict == "better"]
+    text = f"Exploratory: of {counted(len(rows), 'metric')} {len(bad)} worse, {len(good)} better"
+    if other := len(telling) - len(bad) - len(good):
+        text += f", {other} differ"
+    names = [f"{row.metric} {_change(row)}" for row in bad[:NAMED]]
+    if len(bad) > NAMED:
+        names.append(f"and {len(bad) - NAMED} more")
+    return [f"{text}." + (f" Worse: {', '.join(names)}." if names else "")]
+
+
+def _legend(comparison: Comparison) -> list[str]:
     """What the words of the tables mean, as far as they occur."""
-    unseen = [row for row in rows if row.verdict == "no evidence" and row.mde]
-    lines = [f"A verdict asks for a p below {ALPHA:g}, corrected for the number of tests."]
-    if unseen:
+    rows = [*comparison.rows, *comparison.slices]
+    lines = [
+        "A verdict needs a p of at most 0.05, corrected for the number of metrics, and a 95 % "
+        "interval without 0. scored: cases with a score, of all cases."
+    ]
+    if any(row.mde for row in rows if row.verdict == "no evidence"):
         lines.append(
-            "No evidence is not «no change»: MDE is the smallest true difference that this number "
-            "of cases would show 4 times in 5; a smaller one may be there, unseen."
+            "No evidence is not «no change»: MDE is the smallest true difference that this verdict "
+            "would find 4 times in 5; a smaller one may be there, unseen."
         )
-    if any(row.interval and not row.interval[0] <= 0 <= row.interval[1] for row in unseen):
-        lines.append(
-            "An interval is that of one metric alone, so it may leave out 0 where the corrected p "
-            "gives no evidence; fewer declared metrics (--metrics) show smaller differences."
-        )
+    if any(row.metric.endswith(SCORED) for row in rows):
+        lines.append(f"NAME{SCORED}: share of the answered cases that have a score of NAME at all.")
+    if any(row.ratio is not None for row in rows):
+        lines.append("1.12×: the new run's value is 1.12 times the base's in a typical case.")
     return lines
 
 
 def _cells(row: MetricRow) -> tuple[str, ...]:
-    """Metric, both means, difference, interval, corrected p, paired cases, verdict."""
+    """Metric, both means with their coverage, difference, interval, corrected p, verdict."""
     interval = "–"
-    if row.interval is not None:
+    if row.ratio_interval is not None:
+        interval = " to ".join(map(_times, row.ratio_interval))
+    elif row.interval is not None:
         mark = "*" if row.n < UNRELIABLE_BELOW else ""
         interval = f"{_signed(row.interval[0])} to {_signed(row.interval[1])}{mark}"
     return (
         row.metric if row.slice is None else row.slice.partition("=")[2],
         number(row.base if row.base is not None else row.base_mean),
+        _coverage(row.base_n, row.base_cases),
         number(row.new if row.new is not None else row.new_mean),
-        _signed(row.delta),
+        _coverage(row.new_n, row.new_cases),
+        _change(row),
         interval,
         _p_value(row.p_adjusted),
-        f"{row.n:,}" if row.n else "–",
         _verdict(row),
     )
 
 
+def _coverage(scored: int, cases: int) -> str:
+    return f"{scored:,}/{cases:,}" if cases else "–"
+
+
+def _change(row: MetricRow) -> str:
+    """The difference, or the ratio of times, costs and tokens."""
+    return _signed(row.delta) if row.ratio is None else f"{_times(row.ratio)}×"
+
+
+def _times(ratio: float | None) -> str:
+    """Two decimals, three significant digits of what is small."""
+    return f"{ratio or 0:.2f}" if ratio is None or ratio >= 0.1 else f"{ratio:.3g}"
+
+
 def _verdict(row: MetricRow) -> str:
     """The verdict in words; with no evidence, what this n could have shown."""
+    if row.verdict == "mixed":
+        return f"{SIGNS['mixed']} mixed: {_times(row.ratio_totals)}× in all"
     if row.verdict == "no evidence":
-        return f"no evidence (MDE {number(row.mde)})" if row.mde else "same"
+        look = "▽ look" if row.look else "no evidence"
+        if row.mde is None:
+            return look
+        size = f"{_times(row.mde)}×" if row.ratio is not None else number(row.mde)
+        return f"{look} (MDE {size})"
+    if row.verdict == "too few":
+        return f"too few to tell ({row.units})"
     if row.verdict == "not tested" and row.delta is not None:
         return f"n < {TOO_FEW}: no test" if row.slice else "no test (whole run)"
     sign = SIGNS.get(row.verdict)
@@ -422,18 +517,15 @@ def _p_value(p: float | None) -> str:
 
 
 def _parts(comparison: Comparison) -> tuple[list[MetricRow], list[MetricRow], list[MetricRow]]:
-    """Rows of the family (worse ones first), other rows with something to say, and the rest;
-    measured ones only."""
+    """Primary rows in their own order, other rows with something to say (worse ones first), and the
+    rest; measured ones only."""
     measured = [row for row in comparison.rows if _is_measured(row)]
-    family = sorted((row for row in measured if row.family), key=_rank)
-    others = [row for row in measured if not row.family]
-    telling = {"better", "worse", "differs", "only in base", "only in new"}
+    primary = [row for row in measured if row.primary]
+    others = [row for row in measured if not row.primary]
+    telling = {*FIRST, "only in base", "only in new"}
     loud = [row for row in others if row.verdict in telling]
-    return family, loud, [row for row in others if row.verdict not in telling]
-
-
-def _rank(row: MetricRow) -> int:
-    return FIRST.get(row.verdict, len(FIRST) if row.mde else len(FIRST) + 1)
+    loud.sort(key=lambda row: FIRST.get(row.verdict, len(FIRST)))
+    return primary, loud, [row for row in others if row.verdict not in telling]
 
 
 def _is_measured(row: MetricRow) -> bool:
@@ -442,12 +534,7 @@ def _is_measured(row: MetricRow) -> bool:
 
 
 def _remarks(comparison: Comparison) -> list[str]:
-    """The comparison's notes, and what was declared but cannot be seen in the tables."""
-    absent = [row.metric for row in comparison.rows if row.family and not _is_measured(row)]
-    notes = list(comparison.notes)
-    if absent:
-        notes.append(f"Declared, but no case of either run has a score: {', '.join(absent)}.")
-    return [*notes, *_uneven(comparison)]
+    return [*comparison.notes, *_uneven(comparison)]
 
 
 def _slices(comparison: Comparison) -> dict[str, list[MetricRow]]:
@@ -464,7 +551,7 @@ def _uneven(comparison: Comparison) -> Iterator[str]:
     """Metrics that the two runs scored for different cases; one sentence for those alike."""
     alike: dict[tuple[int, int, int, int], list[str]] = {}
     for row in comparison.rows:
-        if (row.lost or row.gained) and (row.family or row.verdict in ("better", "worse")):
+        if (row.lost or row.gained) and (row.primary or row.verdict in FIRST):
             cases = max(row.base_cases, row.new_cases)
             alike.setdefault((row.lost, row.gained, row.n, cases), []).append(row.metric)
     for (lost, gained, compared, cases), names in alike.items():
@@ -501,18 +588,16 @@ def _flips_summary(flips: Flips) -> str:
     return f"{text}; success (score {flips.success}) → failure {flips.broke}, back {flips.fixed}."
 
 
-def _power_rows(rows: Iterable[MetricRow], drop: float) -> list[tuple[str, ...]]:
-    """For each metric that changed at all: spread, n, MDE, power against a change of ``drop``."""
+def _power_rows(comparison: Comparison, drop: float) -> list[tuple[str, ...]]:
+    """For each primary metric with differences: n, MDE, power against a change of ``drop``."""
     lines = []
-    for row in rows:
-        if not row.sd or row.mde is None:
+    for row in comparison.rows:
+        spread = row.effect.spread if row.primary and row.effect else None
+        if spread is None or row.mde is None or row.ratio is not None:
             continue
-        chances = [power(drop, row.sd, n) for n in (row.n, *POWER_NS)]
-        cells = (number(row.sd), f"{row.n:,}", number(row.mde))
-        lines.append((row.metric, *cells, *(f"{100 * chance:.0f} %" for chance in chances)))
+        many = normal_critical(comparison.tested)
+        chances = [power_of(drop, spread, comparison.critical, row.n)]
+        chances += [power_of(drop, spread, many, n) for n in POWER_NS]
+        cells = (row.metric, f"{row.n:,}", number(row.mde))
+        lines.append((*cells, *("–" if c is None else f"{100 * c:.0f} %" for c in chances)))
     return lines
-
-
-def _power_head() -> Sequence[str]:
-    """The columns of ``power_rows``."""
-    return ("metric", "sd", "n", "MDE", "now", *(f"n={n}" for n in POWER_NS))

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from decisions.compare import direction, is_binary
-from decisions.pairs import read_pairs
+from decisions.compare import is_binary, read_pairs
+from decisions.engine import direction
 from decisions.rows import MetricRow
 from ragmetrics import catalogue
 from records import jsonl
@@ -71,29 +71,36 @@ def _success_rule(
 ) -> tuple[str | None, Callable[[float], bool] | None]:
     """When a single case counts as a success: in words, and as a function.
 
-    It keeps the metric's target; without one, a binary metric scores its good end, another one
-    lies in the better half of its range. Numbers without bounds have no rule.
+    ``name``: ``section.metric``. It keeps the metric's target; without one, a binary metric scores
+    its good end, another one lies in the better half of its range. Numbers without bounds have no
+    rule.
     """
     better = direction(name) is not False
+    metric = name.partition(".")[2]
     if target is not None:
         return str(target), lambda value: bool(target.passed(value))
-    if is_binary(name):
+    if is_binary(metric):
         good = 1.0 if better else 0.0
         return f"= {good:g}", lambda value: value == good
     try:
-        metric = catalogue.find(name)
+        row = catalogue.find(metric)
     except KeyError:
         return None, None
-    if metric.low is None or metric.high is None:
+    if row.low is None or row.high is None:
         return None, None
-    middle = (metric.low + metric.high) / 2
+    middle = (row.low + row.high) / 2
     if better:
         return f">= {middle:g}", lambda value: value >= middle
     return f"<= {middle:g}", lambda value: value <= middle
 
 
 def find_flips(
-    base: Path, new: Path, row: MetricRow, count: int, target: Target | None = None
+    base: Path,
+    new: Path,
+    row: MetricRow,
+    count: int,
+    target: Target | None = None,
+    eval_set: Path | None = None,
 ) -> Flips:
     """The ``count`` largest changes of a metric for the worse and for the better.
 
@@ -102,25 +109,26 @@ def find_flips(
     """
     import numpy as np
 
-    pairs = read_pairs(base, new, row.section)
-    old = pairs.base[row.metric]
-    now = pairs.new[row.metric][: len(old)]
+    pairs = read_pairs(base, new, row.section, eval_set)
+    old, now = pairs.pair(row.metric)
+    if old is None or now is None:
+        return Flips(row.name, None)
     sign = -1.0 if row.higher_is_better is False else 1.0
     change = np.nan_to_num(sign * (now - old))
-    words, passes = _success_rule(row.metric, target)
+    words, passes = _success_rule(row.name, target)
     kinds = np.zeros(len(change))
     if passes is not None:
         both = ~(np.isnan(old) | np.isnan(now))
         before, after = (np.array([bool(passes(value)) for value in side]) for side in (old, now))
         kinds[both & before & ~after] = -1
         kinds[both & ~before & after] = 1
-    ids = list(pairs.places)
 
     def most(direction: int) -> list[int]:
         order = np.lexsort((np.arange(len(change)), -direction * change, -direction * kinds))
         return [int(i) for i in order[:count] if direction * change[i] > 0]
 
     worse, better = most(-1), most(1)
+    ids = pairs.case_ids(worse + better)
     details = _details(base, new, {ids[index] for index in worse + better})
     flips = {
         index: details.flip(ids[index], float(old[index]), float(now[index]), kinds[index])

@@ -9,22 +9,23 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from decisions.baseline import read_baseline
-from decisions.compare import CompareOptions, compare
+from decisions.effects import ALPHA
 from decisions.gate_rules import GateRules, MustPass
 from decisions.invariants import Run, config_of, controls, judge_of
 from decisions.measures import Measure, known_metrics, measures
-from decisions.rows import MetricRow
+from decisions.primary import read_primary
+from ragmetrics.catalogue import SECTIONS
 from ragmetrics.catalogue.metric import Metric
-from records.asked import missing_remark
+from records.asked import asked_ids, asked_of, missing_remark, stopped
 from records.errors import StorageError
 from records.files import read_json, sha256_file
 from records.gate_verdict import Check
-from records.labels import read_cases
+from records.labels import has_labelled_texts, read_cases
 from records.metrics import MeasuredSection
 from records.results import RunConfig
 from records.runs import METRICS, SCORES, find_run, scored_sections
 from records.scores import ALL_BUT_EVIDENCE, read_scores
-from records.targets import GATES, Target
+from records.targets import GATES, TARGETS, Target
 from terminal.tables import number
 
 L = TypeVar("L")
@@ -43,18 +44,23 @@ HEAD = (
 )
 """What metrics.json says of the run itself."""
 
+FAILED_SHARE = 0.02
+"""Calls that may fail: a gate fails when so many failures have a chance below 5 % at this share."""
+
 FREE = ("definitions",)
 """Differences that each metric's own check tells."""
 
 
 @dataclass(frozen=True)
 class RunNumbers:
-    """One run. ``folder`` is None when there is only a metrics.json or a report of it."""
+    """One run. ``folder`` is None when there is only a metrics.json or a report of it, which is
+    ``source`` then."""
 
     label: str
     sections: Mapping[str, Section]
     header: Mapping[str, Any]
     folder: Path | None = None
+    source: Path | None = None
 
     def part(self, section: str, part: str, metric: str) -> Any:
         """One entry of a section, such as its mean of a metric; None when it is not there."""
@@ -85,6 +91,8 @@ class GateEvidence:
     labels_dir: Path | None = None
     custom: Sequence[Metric] = field(default=())
     seed: int = 0
+    targets: Path = TARGETS
+    """Where the primary metrics are declared."""
 
 
 def side_of(folder: Path) -> RunNumbers:
@@ -109,27 +117,12 @@ def baseline_of(results_dir: Path, baseline: str) -> RunNumbers:
         return side_of(path.parent)
     read = read_baseline(path)
     header = _header(path)
-    return RunNumbers(str(header.get("run_id") or path), read.sections, header)
+    return RunNumbers(str(header.get("run_id") or path), read.sections, header, source=path)
 
 
 def _header(path: Path) -> dict[str, Any]:
     raw = read_json(path)
     return {name: raw[name] for name in HEAD if name in raw}
-
-
-def paired(evidence: GateEvidence, sections: set[str]) -> dict[str, MetricRow]:
-    """Paired differences by ``section.metric``, where both runs have their score lines."""
-    base, new = evidence.base, evidence.new
-    if base is None or base.folder is None or new.folder is None:
-        return {}
-    shared = sections & set(scored_sections(base.folder)) & set(scored_sections(new.folder))
-    if not shared:
-        return {}
-    options = CompareOptions(
-        sections=tuple(sorted(shared)), ignore_invariants=True, seed=evidence.seed
-    )
-    comparison = compare(base.folder, new.folder, options)
-    return {row.name: row for row in comparison.rows if row.interval is not None}
 
 
 def unlike(evidence: GateEvidence, sections: set[str]) -> list[str]:
@@ -155,19 +148,42 @@ def _run(side: RunNumbers) -> Run:
     return Run(side.folder or Path(side.label), config, metrics)
 
 
-def missing_cases(evidence: GateEvidence) -> list[str] | None:
-    """The baseline's cases that the run lacks, section by section; None when ids are unknown."""
+def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[str] | None:
+    """The baseline's cases that the run lacks, section by section; None when ids are unknown.
+
+    ``not_asked``: those that the run was never asked may be lacking. Memory: a hash a case.
+    """
     base, new = evidence.base, evidence.new
-    if base is None or base.folder is None or new.folder is None:
+    if base is None or new.folder is None:
         return None
-    shared = [name for name in scored_sections(base.folder) if name in scored_sections(new.folder)]
-    if not shared:
-        return None
+    sections = scored_sections(new.folder)
     gone: dict[str, None] = {}
-    for name in shared:
-        now = set(_scored_ids(new.folder, name))
-        gone |= dict.fromkeys(id_ for id_ in _scored_ids(base.folder, name) if id_ not in now)
-    return list(gone)
+    if base.folder is None:
+        then = _primary_ids(base.source)
+        if then is None or not sections:
+            return None
+        scored = {hash(id_) for name in sections for id_ in _scored_ids(new.folder, name)}
+        gone = dict.fromkeys(case_id for case_id in then if hash(case_id) not in scored)
+    else:
+        shared = [name for name in scored_sections(base.folder) if name in sections]
+        if not shared:
+            return None
+        for name in shared:
+            lacking = _hashes(base.folder, name) - _hashes(new.folder, name)
+            ids = _scored_ids(base.folder, name) if lacking else ()
+            gone |= dict.fromkeys(case_id for case_id in ids if hash(case_id) in lacking)
+    asked = asked_ids(config_of(new.folder), evidence.eval_set) if not_asked else None
+    return [case_id for case_id in gone if asked is None or case_id in asked]
+
+
+def _hashes(folder: Path, section: str) -> set[int]:
+    return set(map(hash, _scored_ids(folder, section)))
+
+
+def _primary_ids(source: Path | None) -> list[str] | None:
+    """The ids of the cases whose primary scores a metrics.json holds; None without any."""
+    scores = None if source is None else read_primary(source)
+    return None if scores is None else list(scores.case_ids)
 
 
 def _scored_ids(folder: Path, section: str) -> Iterator[str]:
@@ -204,7 +220,28 @@ def floors(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     numbers = measures(sections, rules.floors, evidence.custom)
     for section, table in rules.floors.items():
         for metric in table:
-            yield _floor(numbers[section, metric], rules.lines.get((section, metric)))
+            check = _floor(numbers[section, metric], rules.lines.get((section, metric)))
+            if rules.skip_unlabelled and unlabelled(evidence, section, metric):
+                reason = "no case of the set has the labels that it needs"
+                check = replace(check, rule="floor", status="skipped", reason=reason)
+            yield check
+
+
+def unlabelled(evidence: GateEvidence, section: str, metric: str) -> bool:
+    """Whether a metric has no number because no case has what it needs: neither a failure nor a
+    section that nobody scored, and not measured in the baseline either."""
+    base, new = evidence.base, evidence.new
+    if base is not None and base.part(section, "mean", metric) is not None:
+        return False
+    if section in new.sections:
+        scored, not_applicable, failed = new.counts(section, metric)
+        return not scored and not failed and not_applicable > 0
+    row = SECTIONS.get(section)
+    return (
+        row is not None
+        and "labelled texts" in row.needs
+        and not has_labelled_texts(evidence.labels_dir)
+    )
 
 
 def _floor(measure: Measure, line: int | None) -> Check:
@@ -309,6 +346,45 @@ def complete(rules: GateRules, evidence: GateEvidence) -> Check:
         )
     status: Any = "failed" if reason else "passed"
     return Check("missing", "run", "missing", status, must, missing, n=asked, reason=reason)
+
+
+def finished(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
+    """A run that was stopped says nothing of the cases that were never asked."""
+    folder = evidence.new.folder
+    if folder is None or not (reason := stopped(folder, config_of(folder))):
+        return
+    if not rules.allow_stopped:
+        reason += "; finish it with run_eval.py --resume, or let that pass with --allow-stopped"
+    status: Any = "passed" if rules.allow_stopped else "failed"
+    yield Check("stopped", "run", "stopped", status, "every case asked", reason=reason)
+
+
+def failed_calls(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
+    """Built in: more failed calls than ``FAILED_SHARE`` of them explains. A file's own limit of
+    errors, or of what may fail everywhere, stands for it."""
+    from scipy.special import bdtrc
+
+    if {"errors", "error_share"} & rules.run.keys() or "*" in rules.failed:
+        return
+    header, folder = evidence.new.header, evidence.new.folder
+    cases, errors = _number(header.get("cases")), _number(header.get("errors"))
+    must = f"no more than {100 * FAILED_SHARE:g} % explains"
+    if cases is None or errors is None:
+        reason = "metrics.json does not say how many calls failed; score the run again"
+        yield Check("failed calls", "run", "failed_calls", "skipped", must, reason=reason)
+        return
+    repeats = asked_of(config_of(folder)) if folder else None
+    calls = int(cases) * (repeats.repeats if repeats else 1)
+    chance = float(bdtrc(errors - 1, calls, FAILED_SHARE)) if errors else 1.0
+    reason = ""
+    if chance < ALPHA:
+        reason = (
+            f"{errors:.0f} of {calls} calls failed; if {100 * FAILED_SHARE:g} % of calls fail, so "
+            f"many do in {100 * chance:.2g} % of runs. Ask them again with run_eval.py --resume "
+            "--retry-errors"
+        )
+    status: Any = "failed" if reason else "passed"
+    yield Check("failed calls", "run", "failed_calls", status, must, errors, n=calls, reason=reason)
 
 
 def limits(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:

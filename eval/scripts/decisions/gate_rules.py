@@ -1,8 +1,9 @@
-"""The gates file: what a run must keep. Read whole; every fault is reported at once.
+"""The gates file: what a run must keep beside the built-in rules. Every fault is reported at once.
 
 A table a section holds floors, as in targets.toml. The table [gates] holds the rest:
 
-    [gates]                      coverage_drop = 0.02, require_baseline = true
+    [gates]                      require_baseline = true, unlabelled = "skip",
+                                 coverage_drop = 0.02, made_for = "eval_set.jsonl"
     [gates.run]                  cost_usd = "<= 1", latency_p95_ms = "<= 3000", cases = ">= 90"
     [gates.coverage]             "retrieval.*" = ">= 0.5"
     [gates.failed]               "*" = "<= 0.02"
@@ -34,6 +35,8 @@ PARTS = (
     "must_pass",
     "coverage_drop",
     "require_baseline",
+    "unlabelled",
+    "made_for",
 )
 
 FILES = "files"
@@ -59,9 +62,12 @@ WILD = set("*?[")
 
 @dataclass(frozen=True)
 class GateRules:
-    """All gates of a file; ``lines``: where each stands. ``calibrations``: files that hold one."""
+    """All gates of a file; ``lines``: where each stands. ``calibrations``: files that hold one.
 
-    path: Path
+    ``path`` None: no file, only what is built in.
+    """
+
+    path: Path | None
     floors: Mapping[str, Mapping[str, Target]] = field(default_factory=dict)
     run: Mapping[str, Target] = field(default_factory=dict)
     coverage: Mapping[str, Target] = field(default_factory=dict)
@@ -70,11 +76,25 @@ class GateRules:
     calibrations: Sequence[Path] = ()
     baseline: Mapping[str, AgainstBase] = field(default_factory=dict)
     must_pass: Sequence[MustPass] = ()
-    coverage_drop: float = 0.0
+    coverage_drop: float | None = None
+    """How much lower the share of scored cases may be; None: a change of what is not applicable is
+    no failure."""
     require_baseline: bool = False
+    skip_unlabelled: bool = False
+    """Rules on what no case of the set has labels for are skipped instead of failing."""
+    made_for: str = ""
+    """Path of the eval set that the rules were written for: of another set only the built-in rules
+    count. "" where the file does not say."""
     allow_missing: int = 0
     """Cases that may lack a result; said on the command line, never in the file."""
+    allow_stopped: bool = False
+    """Whether a run that was stopped may pass; said on the command line, too."""
     lines: Mapping[KeyPath, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of the file, for a reader."""
+        return "built-in rules" if self.path is None else self.path.name
 
     @property
     def empty(self) -> bool:
@@ -136,7 +156,7 @@ def read_rules(path: Path) -> GateRules:
     faults = [*(reader.placed(problem) for problem in problems), *reader.problems]
     if faults:
         raise StorageError.from_problems(sorted(faults, key=lambda problem: problem.line or 0))
-    if rules.empty:
+    if rules.empty and GATES not in raw:
         raise StorageError(f'{path}: holds no gate; write [retrieval] "recall@5" = "> 0.7".')
     return rules
 
@@ -181,6 +201,8 @@ class _RulesReader:
             must_pass=list(self._must_pass(table.get("must_pass", []))),
             coverage_drop=self._share(table, "coverage_drop"),
             require_baseline=self._flag(table, "require_baseline"),
+            skip_unlabelled=self._choice(table, "unlabelled", ("fail", "skip")) == "skip",
+            made_for=self._text(table, "made_for"),
             lines=self.lines,
         )
 
@@ -264,8 +286,24 @@ class _RulesReader:
                 continue
             yield MustPass(metric, tuple(lists[0]), tuple(lists[1]), target)
 
-    def _share(self, table: Mapping[str, Any], name: str) -> float:
-        value = table.get(name, 0.0)
+    def _choice(self, table: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str:
+        value = table.get(name, choices[0])
+        if value not in choices:
+            self.wrong((GATES, name), f"{value!r}: write {' or '.join(map(repr, choices))}")
+            return choices[0]
+        return str(value)
+
+    def _text(self, table: Mapping[str, Any], name: str) -> str:
+        value = table.get(name, "")
+        if not isinstance(value, str):
+            self.wrong((GATES, name), f"{value!r} is no text")
+            return ""
+        return value
+
+    def _share(self, table: Mapping[str, Any], name: str) -> float | None:
+        if name not in table:
+            return None
+        value = table[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
             self.wrong((GATES, name), f"{value!r} is no share; write a number from 0 to 1")
             return 0.0

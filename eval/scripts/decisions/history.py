@@ -17,8 +17,10 @@ from typing import Any, Literal
 
 import orjson
 
+from records.asked import stopped
 from records.errors import StorageError
-from records.results import SCHEMA
+from records.metrics import PRIMARY, PRIMARY_METRICS
+from records.results import SCHEMA, RunConfig
 from records.runs import METRICS, RESULTS, read_config
 
 Source = Literal["both", "git", "runs"]
@@ -153,9 +155,12 @@ def _on_disk(
     blobs: Sequence[str | None] = [None] * len(files)
     if repository is not None and files:
         blobs = repository.blobs_of(files)
-    points, unknown = [], []
+    points, unknown, unfinished = [], [], []
     for path, blob in zip(files, blobs, strict=True):
         if blob is not None and blob in blob_ids:
+            continue
+        if _is_stopped(path.parent):
+            unfinished.append(path.parent.name)
             continue
         try:
             data = path.read_bytes()
@@ -172,6 +177,11 @@ def _on_disk(
         notes.append(
             f"No config.json says when {', '.join(sorted(unknown))} was started; what has no start "
             "stands last, in the order of run ids."
+        )
+    if unfinished:
+        notes.append(
+            f"{', '.join(sorted(unfinished))}: stopped or still going, so no point; finish with "
+            "run_eval.py --resume, and score again."
         )
     return sorted(points, key=lambda point: (not point.date, _moment(point.date), point.run_id))
 
@@ -213,6 +223,15 @@ def _files(path: Path) -> list[Path]:
     return sorted(path.glob(f"*/{METRICS}"))
 
 
+def _is_stopped(folder: Path) -> bool:
+    """Whether some of the run's questions are still to be asked, whatever was scored before."""
+    try:
+        config = read_config(folder)
+    except StorageError:
+        config = RunConfig(folder.name)
+    return bool(stopped(folder, config))
+
+
 def _started(folder: Path) -> datetime.datetime | None:
     """When the run began, as its config.json says; None when it does not."""
     try:
@@ -232,6 +251,9 @@ def _moment(text: str) -> datetime.datetime:
 
 Key = tuple[str, str]
 """Section and metric."""
+
+CaseScores = Mapping[str, Sequence[float | None]]
+"""By case id, a score for each primary metric; None where a case has none."""
 
 
 class NotMetrics(Exception):
@@ -256,7 +278,8 @@ class HistoryPoint:
     when its config.json does not say so.
 
     ``settings``: a hash of each section's options, which may change what its numbers mean.
-    ``labels``: their SHA-256, "" for none; None when the file does not tell.
+    ``labels``: their SHA-256, "" for none; None when the file does not tell. ``case_scores``: of
+    the metrics ``scored``, as section.metric; empty where metrics.json does not hold them.
     """
 
     sha: str | None
@@ -270,6 +293,8 @@ class HistoryPoint:
     values: Mapping[Key, MetricValue]
     settings: Mapping[str, str] = field(default_factory=dict)
     labels: str | None = None
+    scored: tuple[str, ...] = ()
+    case_scores: CaseScores = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -307,6 +332,7 @@ def _read_point(
             values |= {(name, metric): value for metric, value in _values(section)}
             options = orjson.dumps(section.get("options"), option=orjson.OPT_SORT_KEYS)
             settings[name] = sha256(options).hexdigest()
+    scored, case_scores = _case_scores(raw)
     return HistoryPoint(
         sha=sha,
         date=date,
@@ -319,6 +345,25 @@ def _read_point(
         values=values,
         settings=settings,
         labels=_text(raw["labels_sha256"]) or "" if "labels_sha256" in raw else None,
+        scored=scored,
+        case_scores=case_scores,
+    )
+
+
+def _case_scores(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], CaseScores]:
+    """The primary scores of every case. Raises NotMetrics where a row does not fit the names."""
+    names, rows = raw.get(PRIMARY_METRICS) or [], _table(raw.get(PRIMARY))
+    sound = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not sound or not all(_is_row(row, len(names)) for row in rows.values()):
+        raise NotMetrics(f"{PRIMARY}: a case has not a score for each of {PRIMARY_METRICS}")
+    return tuple(names), rows
+
+
+def _is_row(row: object, width: int) -> bool:
+    return (
+        isinstance(row, list)
+        and len(row) == width
+        and all(score is None or _is_number(score) for score in row)
     )
 
 

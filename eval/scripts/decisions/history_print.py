@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from math import isfinite
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from decisions.alerts import Alert, HistoryChange, MetricLine
 from decisions.history import HistoryPoint, MetricHistory
+from ragmetrics.stats.control import LevelShift, relative_drop
 from records.results import SCHEMA
 from terminal.tables import number, plain
 
@@ -33,9 +35,13 @@ def print_history(
     changed: Sequence[HistoryChange],
     *,
     plots: bool,
-    max_drop: float,
+    max_drop: float | None,
+    primary: Collection[str],
 ) -> None:
-    """Everything, as wide as the terminal. Outside UTF-8 only ASCII is printed."""
+    """Everything, as wide as the terminal. Outside UTF-8 only ASCII is printed.
+
+    ``primary``: the metrics that alert, in the order in which they are named.
+    """
     screen = _Screen(console)
     points = history.points
     screen.say(
@@ -54,10 +60,62 @@ def print_history(
         screen.say("")
     for change in changed:
         screen.say(f"{points[change.position].label}: {change.text}.", "yellow")
+    notes = [note for line in lines for note in _shift_notes(line, points)]
+    if notes:
+        screen.say("")
+    for note in notes:
+        screen.say(note)
     _alerts(screen, history, lines)
     screen.say("")
+    screen.say(_watched(lines, primary, max_drop), "dim")
     alarmed = sum(bool(line.alerts) for line in lines)
     screen.say(f"{alarmed} of {len(lines)} metrics call for a look." if alarmed else "No alert.")
+
+
+def _watched(lines: Sequence[MetricLine], primary: Collection[str], max_drop: float | None) -> str:
+    """Which metrics can alert at all."""
+    shown = {line.name for line in lines}
+    watched = [name for name in primary if name in shown]
+    text = f"Primary metrics, which alert: {', '.join(watched)}." if watched else ""
+    if not watched:
+        text = "None of the primary metrics is among these, so no shift alerts. They are: "
+        text += f"{', '.join(primary)}."
+    if max_drop is not None:
+        text += f" --drop {100 * max_drop:g} watches every metric that is shown."
+    return text
+
+
+def _shift_notes(line: MetricLine, points: Sequence[HistoryPoint]) -> Iterator[str]:
+    """The changes of level that are no alert: rises, and falls that something later ended."""
+    open_ones = {alert.at for alert in line.alerts}
+    for index, shift in enumerate(line.shifts):
+        last = index == len(line.shifts) - 1
+        title, level = points[shift.began].title, _level(line, shift)
+        if shift.better:
+            yield f"{line.name} is better since {title}: {level}."
+        elif not last or shift.began not in open_ones:
+            yield f"{line.name} was worse from {title} on: {level}."
+
+
+def _level(line: MetricLine, shift: LevelShift) -> str:
+    """The means before and since a change, each up to the next change of level."""
+    begins = [item.began for item in line.shifts]
+    index = line.shifts.index(shift)
+    start = line.positions[line.segment()] if not index else begins[index - 1]
+    end = begins[index + 1] if index + 1 < len(begins) else line.positions[-1] + 1
+    before, since = (
+        [
+            value.mean
+            for position, value in zip(line.positions, line.values, strict=True)
+            if low <= position < high
+        ]
+        for low, high in ((start, shift.began), (shift.began, end))
+    )
+    if not before or not since:  # the line restarted there: an alert of its first point
+        return f"now {number(line.values[-1].mean)}"
+    means = [sum(part) / len(part) for part in (before, since)]
+    runs = "1 run" if len(since) == 1 else f"{len(since)} runs"
+    return f"on average {number(means[0])} before, {number(means[1])} in the {runs} since"
 
 
 def _alerts(screen: _Screen, history: MetricHistory, lines: Sequence[MetricLine]) -> None:
@@ -147,17 +205,22 @@ def _spark(line: MetricLine, count: int, room: int, unicode: bool) -> str:
     return _sparkline(values, breaks, unicode=unicode)
 
 
-def _plot(screen: _Screen, line: MetricLine, count: int, max_drop: float) -> None:
+def _plot(screen: _Screen, line: MetricLine, count: int, max_drop: float | None) -> None:
+    """A plot with the control band of the newest point, and with the limit of the plain rule."""
     judged = line.judged[-1]
-    limit = None
-    if judged.baseline is not None:
+    limits: list[float] = []
+    dotted = []
+    if judged.band is not None:
+        limits += judged.band
+        dotted.append(f"control band {number(judged.band[0])} – {number(judged.band[1])}")
+    if max_drop is not None and judged.baseline is not None:
         side = -1.0 if line.higher_is_better else 1.0
-        limit = judged.baseline + side * max_drop * abs(judged.baseline)
-    fell = [alert.at for alert in line.alerts if alert.kind != "gone"]
-    better = "higher" if line.higher_is_better else "lower"
-    title = f"{line.name} ({better} is better"
-    if limit is not None:
-        title += f"; dotted: {_percent(max_drop)} worse than {number(judged.baseline)}"
+        limits.append(judged.baseline + side * max_drop * abs(judged.baseline))
+        dotted.append(f"{_percent(max_drop)} worse than {number(judged.baseline)}")
+    began = [alert.at for alert in line.alerts if alert.kind != "gone"]
+    title = f"{line.name} ({'higher' if line.higher_is_better else 'lower'} is better"
+    if dotted:
+        title += f"; dotted: {', '.join(dotted)}"
     screen.console.print()
     screen.say(title + ")", "bold")
     drawn = _plot_lines(
@@ -165,8 +228,8 @@ def _plot(screen: _Screen, line: MetricLine, count: int, max_drop: float) -> Non
         width=max(min(screen.width - 10, 4 * count), NARROWEST),
         height=HEIGHT,
         breaks=line.breaks,
-        limit=limit,
-        marks=fell,
+        limits=limits,
+        marks=began,
         unicode=screen.unicode,
     )
     for row in drawn:
@@ -233,19 +296,19 @@ def _plot_lines(
     width: int,
     height: int,
     breaks: Sequence[int] = (),
-    limit: float | None = None,
+    limits: Sequence[float] = (),
     marks: Sequence[int] = (),
     unicode: bool = True,
 ) -> list[str]:
     """A plot of ``height`` rows and ``width`` columns, with its scale at the left.
 
-    Neighbours are joined, but not over a gap or a break. ``limit`` is drawn as a dotted line.
+    Neighbours are joined, but not over a gap or a break. ``limits`` are drawn as dotted lines.
     Under the plot stands a pointer at each place of ``marks``. [] without values.
     """
     numbers = [value for value in values if value is not None]
     if not numbers or width < 1 or height < 1:
         return []
-    ends = [*numbers, limit] if limit is not None else numbers
+    ends = [*numbers, *limits]
     low, high = min(ends), max(ends)
     across, down = (2, 4) if unicode else (1, 1)
     columns, rows = width * across, height * down
@@ -257,7 +320,7 @@ def _plot_lines(
     def row(value: float) -> int:
         return round((high - value) * (rows - 1) / (high - low)) if high > low else rows // 2
 
-    if limit is not None:
+    for limit in limits:
         dots |= {(x, row(limit)) for x in range(0, columns, 4 if unicode else 3)}
     for index, value in enumerate(values):
         if value is None:
@@ -312,39 +375,45 @@ def _percent(drop: float) -> str:
 
 
 def _reason(line: MetricLine, alert: Alert, points: Sequence[HistoryPoint]) -> str:
-    """What is wrong with a line's newest value, without the commit that it fell in."""
-    judged = line.judged[-1]
-    if alert.kind == "gone":
-        return f"was {number(judged.value)}, is no longer measured"
+    """What is wrong with a line, without the point where it began."""
+    found = line.judged[line.positions.index(alert.found)] if alert.kind != "gone" else None
+    if found is None:
+        return f"was {number(line.values[-1].mean)}, is no longer measured"
     if alert.kind == "drop":
-        drop = judged.drop or 0.0
-        size = (
-            _percent(drop) if isfinite(drop) else number(abs(judged.value - (judged.baseline or 0)))
-        )
-        text = f"{size} worse than {_baseline(line, points)}"
-    else:
-        low, high = judged.band or (None, None)
-        side = "under" if line.higher_is_better else "over"
-        text = f"{side} its control band {number(low)} – {number(high)}"
-    if alert.step is not None:
-        text += f"; its largest step was {points[alert.step].title}"
-    return text
+        return f"{_below(found.drop, found.value, found.baseline)}, the median before"
+    if alert.kind == "fall":
+        return f"{_under_median(line, alert)}, the median of its line"
+    text = _level(line, line.shifts[-1])
+    if alert.kind == "pair":
+        return f"{text}; its cases against the run before say so"
+    return text if alert.found == alert.at else f"{text}; found at {points[alert.found].label}"
+
+
+def _under_median(line: MetricLine, alert: Alert) -> str:
+    """How far the value lay under the median of its line, which restarts at a change of level."""
+    start = line.positions[line.segment()]
+    start = max([start, *(shift.began for shift in line.shifts if shift.began < alert.at)])
+    pairs = zip(line.positions, line.values, strict=True)
+    earlier = [value.mean for position, value in pairs if start <= position < alert.at]
+    value = line.values[line.positions.index(alert.at)].mean
+    middle = median(earlier)
+    return _below(relative_drop(middle, value, line.higher_is_better), value, middle)
+
+
+def _below(drop: float | None, value: float, baseline: float | None) -> str:
+    """``24.7 % worse than 0.810``; of 0 there is no share, so the difference itself."""
+    size = number(abs(value - (baseline or 0)))
+    if drop is not None and isfinite(drop):
+        size = _percent(drop)
+    return f"{size} worse than {number(baseline)}"
 
 
 def _heading(alert: Alert, points: Sequence[HistoryPoint]) -> str:
-    """The commit that alerts have in common, and what happened there."""
+    """The point that alerts have in common, and what happened there."""
     title = points[alert.at].title
     if alert.kind == "gone":
         return f"Last measured at {title}"
     return f"Worse since {title}"
-
-
-def _baseline(line: MetricLine, points: Sequence[HistoryPoint]) -> str:
-    judged = line.judged[-1]
-    value = number(judged.baseline)
-    if judged.baseline_at is None:
-        return f"{value}, the median before"
-    return f"{value} at {points[line.positions[judged.baseline_at]].label}"
 
 
 POINT = ["point", "commit", "date", "subject", "path", "run_id", "eval_set_sha256"]
@@ -369,7 +438,6 @@ def _rows(history: MetricHistory, lines: Sequence[MetricLine]) -> Iterator[dict[
             low, high = value.ci95 or (None, None)
             band_low, band_high = judged.band or (None, None)
             drop = judged.drop if judged.drop is not None and isfinite(judged.drop) else None
-            kinds = [*["drop"] * judged.fell, *["band"] * judged.left_band]
             yield {
                 "point": position,
                 **_origin(point),
@@ -387,7 +455,7 @@ def _rows(history: MetricHistory, lines: Sequence[MetricLine]) -> Iterator[dict[
                 "drop": drop,
                 "band_low": band_low,
                 "band_high": band_high,
-                "alert": " ".join(kinds),
+                "alert": " ".join(judged.kinds),
             }
 
 
@@ -443,6 +511,7 @@ def _line(history: MetricHistory, line: MetricLine) -> dict[str, Any]:
         "section": line.section,
         "metric": line.metric,
         "higher_is_better": line.higher_is_better,
+        "primary": line.primary,
         "values": [
             {name: row[name] for name in columns} | {"alert": row["alert"] or None}
             for row in _rows(history, [line])
@@ -456,5 +525,16 @@ def _line(history: MetricHistory, line: MetricLine) -> dict[str, Any]:
                 f"{number(line.values[-1].mean)}, {_reason(line, alert, history.points)}.",
             }
             for alert in line.alerts
+        ],
+        "shifts": [
+            {
+                "kind": shift.kind,
+                "better": shift.better,
+                "began": shift.began,
+                "found": shift.found,
+                "commit": history.points[shift.began].sha,
+                "run_id": history.points[shift.began].run_id,
+            }
+            for shift in line.shifts
         ],
     }

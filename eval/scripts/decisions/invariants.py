@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from decisions.rows import Difference
-from records.asked import missing_remark
+from records.asked import ASKED, missing_remark
 from records.errors import StorageError
 from records.metrics import SectionJudge, read_metrics
 from records.results import RunConfig
-from records.runs import CONFIG, METRICS, read_config
+from records.runs import CONFIG, METRICS, read_config, scores_file
+from records.scores import read_whole_scores
 
 PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
 
@@ -193,7 +195,8 @@ def varied(base: RunConfig, new: RunConfig) -> list[Difference]:
             part_of_run.pop("fields_seen", None)
         changed += _differences(old, now, part)
     changed += _differences({"seed": base.seed}, {"seed": new.seed}, "")
-    return changed + _differences(base.run, new.run, "run")
+    old, now = ({k: v for k, v in config.run.items() if k != ASKED} for config in (base, new))
+    return changed + _differences(old, now, "run")
 
 
 def _differences(base: Any, new: Any, name: str) -> list[Difference]:
@@ -228,6 +231,8 @@ def remarks(
         notes.append(f"Declared as varied, but the same in both: {', '.join(unchanged)}.")
     if not changes and base.config.config_hash == new.config.config_hash:
         notes.append(_same_report(base.config, new.config))
+    if coarser := coarseness_note(base, new):
+        notes.append(coarser)
     for run in (base, new):
         if remark := missing_remark(run.metrics):
             notes.append(f"{run.id}: {remark}, so they are in no mean and no difference.")
@@ -248,6 +253,40 @@ def remarks(
             f"{new.config.tool_version or 'unknown'}."
         )
     return notes
+
+
+LOOKED_AT = 2000
+"""Score lines of each run that tell how much of the gold a chunk holds; more tell the same."""
+
+COARSER = 1.1
+"""The ratio of supports a chunk from which two runs differ in the size of their chunks."""
+
+
+def coarseness_note(base: Run, new: Run) -> str:
+    """What to say where the chunks of one run hold more gold supports each; "" where they do not.
+
+    NDCG, precision and MAP count chunks, so between such runs they tell of the chunking too.
+    """
+    old, now = (_supports_per_chunk(run.folder) for run in (base, new))
+    if not old or not now or max(old, now) < COARSER * min(old, now):
+        return ""
+    return (
+        f"A matching chunk brings {old:.2f} gold supports in {base.id}, {now:.2f} in {new.id}: the "
+        "chunks differ in size. NDCG, precision and MAP count chunks; compare these runs by "
+        "evidence_recall and snippet_recall."
+    )
+
+
+def _supports_per_chunk(folder: Path) -> float | None:
+    """Gold supports that were found / chunks that brought them; None where nothing tells."""
+    if not scores_file(folder, "retrieval").exists():
+        return None
+    supports = chunks = 0
+    for line in islice(read_whole_scores(folder, "retrieval", ("evidence",)), LOOKED_AT):
+        ranks = [rank for rank in (line.evidence or {}).get("found") or () if rank is not None]
+        supports += len(ranks)
+        chunks += len(set(ranks))
+    return supports / chunks if chunks else None
 
 
 def _same_report(base: RunConfig, new: RunConfig) -> str:

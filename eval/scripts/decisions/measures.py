@@ -43,6 +43,8 @@ class Measure:
     passed: bool | None = None
     band: str | None = None
     advisory: str | None = None
+    mark: str = ""
+    """Why the interval is to be doubted, or is not there."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -106,6 +108,7 @@ def _measure(
         target.passed(mean) if target and tells else None,
         band(mean, row, interval) if row and tells else None,
         str(advisory) if advisory else None,
+        section.get("marks", {}).get(metric, ""),
     )
 
 

@@ -1,20 +1,43 @@
-"""What a comparison says: one row a metric, the verdicts, and the correction for many tests."""
+"""What a comparison of two runs says, metric by metric; values alone, no files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from ragmetrics.stats.significance import ALPHA, benjamini_hochberg, holm
+from decisions.effects import ALPHA, Effect
+from decisions.engine import FEWEST_CLUSTERS, Headline, side_of
+from ragmetrics.stats.significance import benjamini_hochberg
 
 RowVerdict = Literal[
-    "better", "worse", "differs", "no evidence", "not tested", "only in base", "only in new"
+    "better",
+    "worse",
+    "mixed",
+    "differs",
+    "no evidence",
+    "equal",
+    "too few",
+    "not tested",
+    "only in base",
+    "only in new",
 ]
-"""``differs``: there is evidence, but no catalogue row says which direction is the good one.
-``not tested``: no case has the metric in both runs, or a number of the whole run."""
+"""``mixed``: a ratio whose totals point the other way. ``differs``: there is evidence, but no
+catalogue row says which direction is the good one. ``not tested``: no case has the metric in both
+runs, or a number of the whole run."""
 
-SIGNS: dict[str, str] = {"better": "▲", "worse": "▼", "differs": "≠", "no evidence": "·"}
+SIGNS: dict[str, str] = {
+    "better": "▲",
+    "worse": "▼",
+    "mixed": "◆",
+    "differs": "≠",
+    "equal": "=",
+    "no evidence": "·",
+    "too few": "·",
+}
+
+SCORED = ":scored"
+"""Ends the name of a 0/1 metric: whether a case has a score of the metric before it at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,27 +47,30 @@ class MetricRow:
     ``base``, ``new``, ``delta``, ``interval``: means over the ``n`` cases that are scored in both
     runs, the difference new minus base, and its 95 % interval. ``base_mean``, ``new_mean``: means
     of each run over all that it scored (``base_n``, ``new_n`` of ``base_cases``, ``new_cases``
-    cases). ``lost``, ``gained``: cases scored in base only, in new only. ``p``: of ``test``;
-    ``p_holm``: corrected within the declared family, None for other metrics; ``p_bh``: corrected
-    (Benjamini-Hochberg) among those. ``mde``: smallest difference that this n would probably show;
-    ``sd``: spread of the differences. ``rose``, ``fell``: cases whose value changed. ``units``:
-    cases or clusters that were resampled.
+    cases). ``lost``, ``gained``: cases scored in base only, in new only. ``p``: of ``test``, by
+    itself; ``p_joint``: of the joint test of all primary metrics, None for other metrics;
+    ``p_worse``: that of a change for the worse, which the gate asks for; ``p_bh``: corrected
+    (Benjamini-Hochberg) among the exploratory ones. ``mde``: smallest true difference that the
+    verdict would find 4 times in 5. ``rose``, ``fell``: cases whose value changed. ``units``: cases
+    or clusters that were flipped. ``ratio``, ``ratio_interval``: of a typical case, new / base, for
+    times, costs and tokens, whose ``interval`` is None and whose ``mde`` is a ratio;
+    ``ratio_totals``: of the sums. ``look``: no evidence, but the interval lies on the bad side.
     """
 
     section: str
     metric: str
     higher_is_better: bool | None
-    family: bool = False
+    primary: bool = False
     base: float | None = None
     new: float | None = None
     delta: float | None = None
     interval: tuple[float, float] | None = None
     p: float | None = None
-    p_holm: float | None = None
+    p_joint: float | None = None
+    p_worse: float | None = None
     p_bh: float | None = None
     test: str | None = None
     mde: float | None = None
-    sd: float | None = None
     n: int = 0
     units: int = 0
     rose: int = 0
@@ -57,9 +83,15 @@ class MetricRow:
     new_n: int = 0
     base_cases: int = 0
     new_cases: int = 0
+    ratio: float | None = None
+    ratio_interval: tuple[float, float] | None = None
+    ratio_totals: float | None = None
     verdict: RowVerdict = "not tested"
+    look: bool = False
     slice: str | None = None
     """``category=factual`` for a row of a slice, else None."""
+    effect: Effect | None = None
+    """What the numbers were made from; not in the JSON data."""
 
     @property
     def name(self) -> str:
@@ -69,7 +101,7 @@ class MetricRow:
     @property
     def p_adjusted(self) -> float | None:
         """The p that the verdict rests on."""
-        return self.p_holm if self.p_holm is not None else self.p_bh
+        return self.p_joint if self.p_joint is not None else self.p_bh
 
     @property
     def base_coverage(self) -> float | None:
@@ -82,16 +114,16 @@ class MetricRow:
         return self.new_n / self.new_cases if self.new_cases else None
 
     @property
-    def worse_by(self) -> float | None:
-        """The difference in the bad direction, above 0 when new is worse; None when unknown."""
-        if self.delta is None or self.higher_is_better is None:
-            return None
-        return -self.delta if self.higher_is_better else self.delta
+    def bad(self) -> bool:
+        """Whether it is worse; that fewer cases are scored at all asks to be looked at as well."""
+        fewer = self.metric.endswith(SCORED) and self.verdict == "differs"
+        return self.verdict in ("worse", "mixed") or (fewer and (self.delta or 0) < 0)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data, the coverage of both runs with it."""
-        coverage = {"base_coverage": self.base_coverage, "new_coverage": self.new_coverage}
-        return asdict(self) | coverage
+        data = asdict(replace(self, effect=None))
+        del data["effect"]
+        return data | {"base_coverage": self.base_coverage, "new_coverage": self.new_coverage}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +140,25 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs: ``rows`` of whole metrics, ``slices`` of parts, what they differ in, remarks.
+    """Two runs: ``headline`` in a word, ``rows`` of whole metrics, ``slices`` of parts, what they
+    differ in, remarks.
 
-    ``controls``: differences in what must be the same (empty unless they were ignored).
-    ``varied``: the differences of configuration that are compared. ``cases``: in both runs;
-    ``only_base``, ``only_new``: cases that one of them lacks.
+    ``clusters``: which cases were counted together, in words. ``controls``: differences in what
+    must be the same (empty unless they were ignored). ``varied``: the differences of configuration
+    that are compared. ``cases``: in both runs; ``only_base``, ``only_new``: cases that one of them
+    lacks.
     """
 
     base_id: str
     new_id: str
     rows: tuple[MetricRow, ...]
+    headline: Headline = "NO EVIDENCE"
     slices: tuple[MetricRow, ...] = ()
+    clusters: str = ""
+    tested: int = 0
+    """Primary metrics in the joint test that changed at all."""
+    critical: float = 0.0
+    """The statistic that the joint test asks for."""
     controls: tuple[Difference, ...] = ()
     varied: tuple[Difference, ...] = ()
     notes: tuple[str, ...] = ()
@@ -132,10 +172,9 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
-        return asdict(self) | {
-            "rows": [row.to_dict() for row in self.rows],
-            "slices": [row.to_dict() for row in self.slices],
-        }
+        rows = [row.to_dict() for row in self.rows]
+        bare = replace(self, rows=(), slices=())
+        return asdict(bare) | {"rows": rows, "slices": [row.to_dict() for row in self.slices]}
 
 
 def shown(value: Any) -> str:
@@ -148,34 +187,24 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def _with_verdict(row: MetricRow) -> MetricRow:
-    """The row with the verdict that its corrected p and its direction give."""
-    p = row.p_adjusted
-    if p is None or row.delta is None:
+def explored(rows: Sequence[MetricRow]) -> list[MetricRow]:
+    """Exploratory rows with p corrected (Benjamini-Hochberg over all of them) and verdict."""
+    adjusted = iter(benjamini_hochberg([row.p for row in rows if row.p is not None]))
+    return [row if row.p is None else _judged(replace(row, p_bh=next(adjusted))) for row in rows]
+
+
+def _judged(row: MetricRow) -> MetricRow:
+    """A verdict needs a corrected p and an interval that say one thing."""
+    effect = row.effect
+    if effect is None or row.p_bh is None:
         return row
-    verdict: RowVerdict = "no evidence"
-    if p < ALPHA and row.delta:
-        verdict = "differs"
-        if (worse_by := row.worse_by) is not None:
-            verdict = "worse" if worse_by > 0 else "better"
-    return replace(row, verdict=verdict)
-
-
-def corrected(rows: Sequence[MetricRow]) -> list[MetricRow]:
-    """Rows with corrected p and verdict: Holm over the family, Benjamini-Hochberg over the rest."""
-    family = _adjusted([row for row in rows if row.family and row.p is not None], holm)
-    others = _adjusted(
-        [row for row in rows if not row.family and row.p is not None], benjamini_hochberg
-    )
-    holms, rates = iter(family), iter(others)
-    rows_tested = []
-    for row in rows:
-        if row.p is not None:
-            row = replace(row, p_holm=next(holms)) if row.family else replace(row, p_bh=next(rates))
-        rows_tested.append(_with_verdict(row))
-    return rows_tested
-
-
-def _adjusted(rows: Iterable[MetricRow], correct: Any) -> list[float]:
-    adjusted: list[float] = correct([row.p for row in rows])
-    return adjusted
+    if effect.clusters < FEWEST_CLUSTERS:
+        return replace(row, verdict="too few", p_bh=None)
+    side = side_of(effect, row.higher_is_better is not False)
+    if row.p_bh > ALPHA or not side:
+        return replace(row, verdict="no evidence")
+    if row.higher_is_better is None:
+        return replace(row, verdict="differs")
+    if effect.ratio is not None and effect.ratio.opposed:
+        return replace(row, verdict="mixed")
+    return replace(row, verdict="better" if side > 0 else "worse")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from labeller.case_state import GOLD, Record
-from labeller.passages import heading, norm_path, under
+from labeller.passages import under
 from labeller.supports import USUAL_GRADE, needs, read_supports, short_name
 from labeller.worklist import (
     LABELLED,
@@ -34,6 +34,7 @@ from ragmetrics.stats.agreement import (
     raw_agreement,
 )
 from ragmetrics.stats.means import generator
+from records.judged import heading, norm_path
 from terminal.safe_text import one_line
 from terminal.tables import counted
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Final
-
-import msgspec
 
 from labeller.case_state import LABEL_FIELDS, Record
-from records.cases import TestCase, case_from_dict, check_case
-from records.editing import Document, decode, read_bytes
-from records.errors import StorageError
+from records.cases import case_from_dict
+from records.editing import Document
 
 HIDDEN = (
     *LABEL_FIELDS,
@@ -24,41 +19,6 @@ HIDDEN = (
     "expected_citations",
 )
 """Fields that would tell a second annotator what the first one decided."""
-
-_decode_case = msgspec.json.Decoder(TestCase).decode
-
-
-def identify_case(raw: bytes) -> tuple[str | None, str]:
-    """The id of a case's line, or what is wrong with the line."""
-    try:
-        case = _decode_case(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _slowly(raw)
-    findings = list(check_case(case))
-    return (None, _joined_findings(findings)) if findings else (case.id, "")
-
-
-def _slowly(raw: bytes) -> tuple[str | None, str]:
-    """The same for a line that does not fit at first sight: null for a list, or an error."""
-    try:
-        record = decode(raw)
-    except ValueError as error:
-        return None, f"is no JSON object ({error})"
-    case, findings = case_from_dict(record)
-    return (None, _joined_findings(findings)) if case is None else (case.id, "")
-
-
-def _joined_findings(findings: list[tuple[str, str]]) -> str:
-    return "; ".join(f"{field}: {message}" for field, message in findings)
-
-
-def identify_judgement(raw: bytes) -> tuple[str | None, str]:
-    """The case id of a judgement's line, or what is wrong with the line."""
-    try:
-        case_id = decode(raw).get("case_id")
-    except ValueError as error:
-        return None, f"is no JSON object ({error})"
-    return (case_id, "") if isinstance(case_id, str) else (None, "case_id: is missing")
 
 
 def validate(case: Record) -> list[str]:
@@ -123,38 +83,6 @@ def judgement_line(case_id: str, judgement: Record, case: Record, *, second: boo
     if not judgement and not labels:
         return None
     return {"case_id": case_id, **judgement, **labels}
-
-
-USUAL_NAME: Final = "eval_set.jsonl"
-
-
-def judgements_dir(eval_set: Path, labels_dir: Path) -> Path:
-    """``judgements`` in the folder of labels, for a set of the usual name; else a folder in it.
-
-    A set of another name has ``judgements/<name>/``, since several may share the folder of labels.
-    Files that lie in ``judgements`` itself stay in use for it while no other set can own them: it
-    has no folder yet, is the only set of its folder, and all that they judge are its cases.
-    """
-    shared = labels_dir / "judgements"
-    if eval_set.name == USUAL_NAME:
-        return shared
-    own = shared / eval_set.stem
-    return shared if not own.is_dir() and _alone(eval_set) and _all_of(eval_set, shared) else own
-
-
-def _alone(eval_set: Path) -> bool:
-    return [path.name for path in eval_set.parent.glob("*.jsonl")] == [eval_set.name]
-
-
-def _all_of(eval_set: Path, shared: Path) -> bool:
-    """Do the files there judge cases of this set, and nothing else?"""
-    files = sorted(shared.glob("*.jsonl"))
-    try:
-        cases = Document(read_bytes(eval_set), identify_case, cases=True) if files else {}
-        judged = [Document(read_bytes(path), identify_judgement) for path in files]
-    except StorageError:
-        return False
-    return any(judged) and all(case_id in cases for document in judged for case_id in document)
 
 
 def foreign_words(judged: Iterable[str], cases: Container[str]) -> str:

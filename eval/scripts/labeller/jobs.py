@@ -17,13 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labeller.case_state import GOLD, Record
-from labeller.cases import (
-    Judgements,
-    foreign_words,
-    identify_case,
-    identify_judgement,
-    judgements_dir,
-)
+from labeller.cases import Judgements, foreign_words
 from labeller.session import Session, View
 from labeller.sources import Fetcher, RunChunks, failures, uncertainty, without_api
 from labeller.store import LabelStore
@@ -32,6 +26,7 @@ from records.editing import Document, read_bytes
 from records.errors import Problem, StorageError
 from records.files import read_toml
 from records.journal import ANNOTATOR_NAME
+from records.judged import identify_case, identify_judgement, judgements_dir
 from records.labels import read_cases
 from records.runs import CACHE_DIR, PROFILES, RESULTS, find_run, own_file
 from terminal.tables import counted
@@ -391,15 +386,16 @@ def _order(
 def _others(
     options: LabelOptions, cases: Mapping[str, Record]
 ) -> Mapping[str, Mapping[str, Record]]:
-    """The labels of other annotators, as far as they have decided."""
+    """The labels of other annotators who have decided anything; a pool of judged rows has not."""
     documents = {name: d for name, d in _judgements_of(options).items() if name != GOLD}
     if not documents:
         return {}
     from labeller.annotators import labels_of
 
     return {
-        name: {case_id: document[case_id] for case_id in labels_of(cases, document, name)}
+        name: {case_id: document[case_id] for case_id in decided}
         for name, document in documents.items()
+        if (decided := labels_of(cases, document, name))
     }
 
 

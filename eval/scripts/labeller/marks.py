@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from labeller.case_state import CaseState
-from labeller.passages import Chunk, Span, heading, joined, norm_path, segments, without
+from labeller.passages import Chunk, Span, joined, without
 from labeller.rows import ChunkRow, SupportView
 from labeller.supports import (
     USUAL_GRADE,
@@ -27,6 +27,7 @@ from labeller.supports import (
     without_chunk,
     write_supports,
 )
+from records.judged import heading, norm_path, segments
 from terminal.actions import ActionRefused
 
 

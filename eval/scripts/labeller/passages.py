@@ -9,7 +9,6 @@ wrapped copy) that carry the answer.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-SEPARATOR: Final = " > "
+from records.judged import norm_path, passage_key, segments
 
 QUOTE_CONTEXT: Final = 32
 """Characters kept before and after a quote."""
@@ -30,8 +29,6 @@ FUZZY_REACH: Final = 20_000
 FUZZY_TRIES: Final = 50
 
 _SPACE = re.compile(r"\s+")
-
-_HASHES = re.compile(r"^#+\s*|\s*#+$")
 
 
 @dataclass(frozen=True)
@@ -55,31 +52,7 @@ class Chunk:
     @cached_property
     def key(self) -> str:
         """Twelve hex digits of path, heading and text: the same passage, the same key."""
-        parts = (norm_path(self.rel_path), heading(self.heading_path), self.text)
-        digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()[:12]
-
-
-def norm_path(path: str) -> str:
-    """NFC, forward slashes, no leading ``./``."""
-    path = unicodedata.normalize("NFC", path).replace("\\", "/").strip()
-    while path.startswith("./"):
-        path = path[2:]
-    return path
-
-
-def segments(heading_path: str | Sequence[Any] | None) -> tuple[str, ...]:
-    """The headings from the outside in, without ``#`` marks and doubled space, case kept."""
-    if heading_path is None:
-        return ()
-    raw = heading_path.split(">") if isinstance(heading_path, str) else heading_path
-    cleaned = (_SPACE.sub(" ", _HASHES.sub("", str(part).strip())).strip() for part in raw)
-    return tuple(part for part in cleaned if part)
-
-
-def heading(heading_path: str | Sequence[Any] | None) -> str:
-    """The heading path in the form that the set holds: ``Plans > Free``."""
-    return SEPARATOR.join(segments(heading_path))
+        return passage_key(self.rel_path, self.heading_path, self.text)
 
 
 def under(heading_path: str | Sequence[Any] | None, prefix: str | Sequence[Any] | None) -> bool:

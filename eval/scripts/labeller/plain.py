@@ -117,7 +117,7 @@ class PlainLabeller:
     def _row_line(self, row: ChunkRow) -> str:
         text = " ".join(row.chunk.text.split())
         if len(text) <= EXCERPT:
-            self.session.see(row.number)
+            self.session.read_to_end(row.number)
         else:
             text = text[: EXCERPT - 1] + "…"
         mark = f"[{row.letters or ('*' if row.marked else ' ')}]"
@@ -242,7 +242,7 @@ def _show(plain: PlainLabeller, rest: str) -> str:
         plain.show_case()
         return ""
     row = plain.session.row(_row(plain, rest))
-    plain.session.see(row.number)
+    plain.session.read_to_end(row.number)
     plain.say(f"row {row.label}: {row.chunk.rel_path} > {row.chunk.heading_path}")
     plain.say(row.chunk.text)
     return ""
@@ -250,7 +250,7 @@ def _show(plain: PlainLabeller, rest: str) -> str:
 
 def _sentences(plain: PlainLabeller, rest: str) -> str:
     number = _row(plain, rest)
-    plain.session.see(number)
+    plain.session.read_to_end(number)
     for sentence in plain.session.sentences(number):
         plain.say(f"{'*' if sentence.picked else ' '} {sentence.index + 1} {sentence.text}")
     return ""

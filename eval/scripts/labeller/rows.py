@@ -11,17 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from labeller.case_state import Probe, Record
-from labeller.passages import (
-    Chunk,
-    Sentence,
-    heading,
-    locate,
-    norm_path,
-    segments,
-    sentence_spans,
-)
+from labeller.passages import Chunk, Sentence, locate, sentence_spans
 from labeller.supports import USUAL_GRADE, Support, read_supports, spans_in
 from labeller.worklist import shuffle_key
+from records.judged import heading, norm_path, segments
 
 ROW_ORDERS: Final = ("shuffled", "rank", "path")
 ASKED, SHOWN = "asked", "shown"
@@ -169,18 +162,28 @@ def sentences_of(row: ChunkRow, case: Record) -> list[Sentence]:
     ]
 
 
-def judged_rows(rows: Iterable[ChunkRow]) -> list[Record]:
-    """The pool as it was judged: grade 0 a row read and not marked, null one never shown."""
+def judged_rows(rows: Iterable[ChunkRow], read: Collection[str]) -> list[Record]:
+    """The pool as it was judged: grade 0 a row shown and not marked, null one never shown.
+
+    ``read``: the keys of the passages whose end was shown. Without it a grade 0 says little, and
+    ``part`` tells; so it does where the bot's text was cut.
+    """
     return [
         {
             "key": row.chunk.key,
             "rel_path": row.chunk.rel_path,
             "heading_path": heading(row.chunk.heading_path),
             "grade": (row.grade or USUAL_GRADE) if row.marked else 0 if row.seen else None,
+            **({"part": True} if _in_part(row, read) else {}),
             **({"origin": row.chunk.origin} if row.chunk.origin else {}),
         }
         for row in rows
     ]
+
+
+def _in_part(row: ChunkRow, read: Collection[str]) -> bool:
+    shown = row.seen and not row.marked
+    return shown and (row.chunk.cut or row.chunk.key not in read)
 
 
 def _distinct(chunks: Iterable[Chunk], others: Iterable[Chunk]) -> list[Chunk]:
@@ -209,6 +212,7 @@ class ChunkPool:
         self._chunks: dict[str, list[Chunk]] = {}
         self._waiting: dict[str, list[Chunk]] = {}
         self._seen: dict[str, set[str]] = {}
+        self._read: dict[str, set[str]] = {}
         self._probes: dict[str, dict[Probe, str]] = {}
 
     def __contains__(self, case_id: str) -> bool:
@@ -228,6 +232,14 @@ class ChunkPool:
         if key not in seen:
             seen.add(key)
             self.version += 1
+
+    def read(self, case_id: str) -> set[str]:
+        """The keys of the chunks of a case whose end was shown."""
+        return self._read.get(case_id, set())
+
+    def read_to_end(self, case_id: str, key: str) -> None:
+        """The end of a chunk's text was shown."""
+        self._read.setdefault(case_id, set()).add(key)
 
     def put(self, case_id: str, chunks: Sequence[Chunk]) -> None:
         """The chunks of a case's own question, in rank order; probed ones stay."""

@@ -235,6 +235,10 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         row = self.row
         if row is None:
             return
+        shown = self.text.display and self.text.size.height > 0
+        whole = len(row.chunk.text) <= (WHOLE if self.zoomed else SHOWN_LIMIT)
+        if shown and whole and self.text.bottom >= self.text.line_count:
+            self.session.read_to_end(row.number)
         anchor = (row.chunk.rel_path, row.chunk.heading_path)
         left = f"row {row.label} {self.look.rule * 2} "
         room = self.text.size.width - len(left) - 32

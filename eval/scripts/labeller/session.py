@@ -198,6 +198,11 @@ class Session(CaseLedger):
         """The text of a row was shown."""
         self.pool.see(self.current, self.row(number).chunk.key)
 
+    def read_to_end(self, number: int) -> None:
+        """The text of a row was shown down to its end."""
+        self.see(number)
+        self.pool.read_to_end(self.current, self.row(number).chunk.key)
+
     def needs(self) -> str:
         """What the case needs: ``A (2 and 7) or B (.5)``; ``""`` when nothing is marked."""
         return needs(read_supports(self.case), lambda index: self.supports()[index].name)
@@ -390,7 +395,7 @@ class Session(CaseLedger):
         seconds = round(min(IDLE_SECONDS, max(0.0, now - self._opened[here])), 1)
         after, message = edits.confirmed(
             state,
-            judged_rows(self.rows()),
+            judged_rows(self.rows(), self.pool.read(here)),
             second=self.second,
             by=self.annotator,
             at=timestamp(now),

@@ -21,15 +21,7 @@ from typing import Any
 import msgspec
 
 from labeller.case_state import GOLD, LABEL_FIELDS, CaseState, Event, Record, state_from, timestamp
-from labeller.cases import (
-    Judgements,
-    SecondView,
-    foreign_words,
-    identify_case,
-    identify_judgement,
-    judgement_line,
-    validate,
-)
+from labeller.cases import Judgements, SecondView, foreign_words, judgement_line, validate
 from labeller.ports import Conflict
 from labeller.session import Session, View
 from records.editing import (
@@ -45,6 +37,7 @@ from records.editing import (
 from records.errors import StorageError
 from records.files import SetLock, clear_leftovers
 from records.journal import Journal
+from records.judged import identify_case, identify_judgement
 from terminal.tables import counted
 
 JUDGED = "judgement"

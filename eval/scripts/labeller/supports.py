@@ -19,14 +19,13 @@ from labeller.passages import (
     evidence,
     exact_of,
     find_span,
-    heading,
     holds,
     joined,
     make_quote,
-    norm_path,
     opening,
     trimmed,
 )
+from records.judged import heading, norm_path
 from terminal.tables import counted
 
 Record = dict[str, Any]

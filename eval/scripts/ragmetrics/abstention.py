@@ -180,4 +180,4 @@ def case_metrics(abstained: bool, answerable: bool) -> dict[str, float | None]:
     """One case's part in the shares: 0.0 or 1.0, None where the case does not count."""
     values = rates(four_cells([(abstained, answerable)]))
     del values["abstention_f1"]  # a ratio of sums, not a mean over cases
-    return values
+    return values | {"decision_right": float(abstained != answerable)}

@@ -26,7 +26,7 @@ CHECKS = (
     "latency_ok",
     "citations_ok",
 )
-METRICS = (*CHECKS, "pass")
+METRICS = ("answered", *CHECKS, "pass")
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,11 @@ def score_case(
 ) -> CaseScores:
     """Five checks of one response (1.0 or 0.0) and ``pass``, 1.0 when all that apply are kept.
 
-    A check without its label is not applicable; so is ``pass`` when no check applies.
+    A check without its label is not applicable; so is ``pass`` when no check applies. ``answered``
+    is 1.0: what gave no response does not come here.
     """
     scores = Collector(METRICS)
+    scores.set("answered", 1.0, "")
     actual, why = outcome(response, uncertain_below)
     scores.evidence |= {"outcome": actual, "why": why}
     _outcome(scores, actual, why, expected.outcome)
@@ -115,6 +117,13 @@ def score_case(
     applicable = [scores.values[name] for name in CHECKS if scores.values[name] is not None]
     scores.set("pass", float(all(applicable)) if applicable else None, "no check applies")
     return scores.result()
+
+
+def is_checked(expected: Expected) -> bool:
+    """True when any check of a response would apply to the case."""
+    labels = (expected.outcome, expected.required_flags or None, expected.forbidden_flags or None)
+    budgets = stage_budgets(expected.budget_ms)
+    return any(label is not None for label in (*labels, expected.min_citations)) or bool(budgets)
 
 
 def _outcome(scores: Collector, actual: str | None, why: str, expected: str | None) -> None:

@@ -118,6 +118,41 @@ def f1(ranking: Ranking, k: int) -> float:
     return 2 * p * r / (p + r) if p + r else 0.0
 
 
+def evidence_recall_at_most(ranking: Ranking, k: int, unjudged: int) -> float:
+    """What evidence_recall could be if each unjudged chunk of the top k had a missing support."""
+    groups = ranking.groups or (ranking.first,)
+    return max(min(1.0, (bisect_right(group, k) + unjudged) / len(group)) for group in groups)
+
+
+def condensed(matches: Matches, unjudged: Sequence[int]) -> Matches:
+    """The matches of the list without its unjudged chunks, whose ranks stand in ``unjudged``.
+
+    These ranks are ascending, and none of them is a match: what matches is judged.
+    """
+    moved = [rank - bisect_right(unjudged, rank) for rank in matches.hits]
+    first = [
+        None if rank is None else rank - bisect_right(unjudged, rank) for rank in matches.first
+    ]
+    return Matches(first, moved)
+
+
+def bpref(matches: Matches, wrong: Sequence[int], negatives: int) -> float | None:
+    """How few passages that were judged irrelevant stand above the supports (trec_eval's bpref).
+
+    The mean over the R gold supports of 1 - min(n, R) / min(N, R), where n judged irrelevant ones
+    stand above the support's first match; 0 for a support that was not retrieved. ``wrong``: the
+    ranks of those that are judged irrelevant, ascending; ``negatives``: N, all that are judged so
+    for the case, retrieved or not. In [0, 1]; None without any, since nothing then tells. Buckley
+    and Voorhees 2004.
+    """
+    if negatives < 1:
+        return None
+    supports = len(matches.first)
+    most = min(negatives, supports)
+    above = (bisect_right(wrong, rank) for rank in matches.first if rank is not None)
+    return sum(1.0 - min(n, most) / most for n in above) / supports
+
+
 def ndcg(ranking: Ranking, k: int, gain: Gain = "linear") -> float:
     """Discounted gain over the ideal one (Järvelin and Kekäläinen 2002), discount log2(rank + 1).
 

@@ -1,4 +1,4 @@
-"""How many cases a run was asked, and how many of them have no result.
+"""Which cases a run was asked, how many, and which of them have no result.
 
 Everybody who tells of missing results asks here: the scorers, the gate, the report, the browser.
 A call that failed has a result, its error; missing is what has no line in results.jsonl.
@@ -8,14 +8,34 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping
-from itertools import groupby
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from records.results import RunConfig
+from records.cases import TestCase, ignore, iter_cases
+from records.errors import StorageError
+from records.files import sha256_file
+from records.results import ErrorInfo, RunConfig, TestResult
+from records.runs import PARTIAL
+
+ASKED = "asked"
+"""Key of config.json's ``run`` under which a run of a part of a set lists its cases."""
+
+MOST_LISTED = 2000
+
+MISSING = "missing"
+"""The kind of error that stands for a result that should be there."""
+
+FILTERS = ("id", "category", "difficulty", "tag", "answerable", "query_type")
+"""What cases can be selected by."""
+
+Patterns = Mapping[str, Collection[str]]
+"""By the name of a filter, patterns of which a case must match one."""
 
 
 class Asked(NamedTuple):
@@ -45,6 +65,44 @@ def asked_of(config: RunConfig) -> Asked | None:
     if cases is None:
         return None
     return Asked(cases, _count(config.run.get("repeat")) or 1)
+
+
+def asked_list(selected: Sequence[str], cases: int) -> dict[str, list[str]]:
+    """The ids of a run of a part of a set, for its config.json; nothing for a whole or large one.
+
+    ``cases``: of the whole set.
+    """
+    return {ASKED: list(selected)} if len(selected) < min(cases, MOST_LISTED + 1) else {}
+
+
+def asked_ids(config: RunConfig, eval_set: Path | None = None) -> list[str] | None:
+    """The ids of the cases that a run was asked, in eval-set order; None when it is not known.
+
+    A run of a part of a set lists them. A run of the whole set, or of its beginning, was asked
+    those cases of ``eval_set``, as long as that is still the set that it was asked.
+    """
+    listed = config.run.get(ASKED)
+    if isinstance(listed, list):
+        return [str(case_id) for case_id in listed]
+    asked = asked_of(config)
+    if asked is None or eval_set is None:
+        return None
+    if asked.cases != config.dataset.get("cases") and config.run.get("filter") != []:
+        return None
+    if not eval_set.exists() or sha256_file(eval_set) != config.dataset.get("sha256"):
+        return None
+    ids = (case.id for case in iter_cases(eval_set, ignore))
+    return list(islice(ids, asked.cases))
+
+
+def stopped(folder: Path, config: RunConfig) -> str:
+    """Why a run was not asked all of its cases, in words; "" for one that was finished."""
+    if (folder / PARTIAL).exists():
+        return f"the run is not finished: {PARTIAL} is in its folder"
+    reason = config.run.get("stopped")
+    if not reason:
+        return ""
+    return f"the run was stopped ({reason})" if isinstance(reason, str) else "the run was stopped"
 
 
 def _count(value: object) -> int | None:
@@ -97,3 +155,91 @@ def missing_remark(header: Mapping[str, Any], repeats: int = 1) -> str:
     verb = "has" if missing == 1 else "have"
     text = f"{missing:,} of {asked:,} asked cases {verb} no result"
     return text if repeats == 1 else f"{text}, or fewer than the {repeats} asked for"
+
+
+def patterns_of(filters: Iterable[str]) -> dict[str, list[str]]:
+    """Filters ``name=pattern`` by name. Raises StorageError for a name that does not exist."""
+    patterns: dict[str, list[str]] = {}
+    for text in filters:
+        name, equals, pattern = text.partition("=")
+        if not equals or name not in FILTERS:
+            names = ", ".join(FILTERS)
+            raise StorageError(f"--filter {text!r}: write NAME=VALUE; the names are: {names}.")
+        patterns.setdefault(name, []).append(pattern)
+    return patterns
+
+
+def passes(case: TestCase, patterns: Patterns) -> bool:
+    """True when a case matches a pattern of every name, with ``*`` and ``?``."""
+    return all(
+        any(fnmatchcase(value, pattern) for value in filter_values(case, name) for pattern in some)
+        for name, some in patterns.items()
+    )
+
+
+def filter_values(case: TestCase, name: str) -> list[str]:
+    """What a case has of the name of a filter."""
+    if name == "tag":
+        return case.tags
+    if name == "answerable":
+        return ["unknown" if case.answerable is None else str(case.answerable).lower()]
+    value = getattr(case, name)
+    return [] if value is None else [value]
+
+
+@dataclass(frozen=True)
+class AskedCases:
+    """Which cases a run was asked, each ``repeats`` times. ``ids`` None: every case of its set."""
+
+    ids: frozenset[str] | None = None
+    repeats: int = 1
+
+    def absent(self, case: TestCase, repeats: Collection[int]) -> list[TestResult]:
+        """An error of the kind ``missing`` for each repeat that has no result."""
+        if self.ids is not None and case.id not in self.ids:
+            return []
+        if len(repeats) >= self.repeats:
+            return []
+        error = ErrorInfo(MISSING, "asked, but the run has no result")
+        return [
+            TestResult(case.id, case.question, "error", error=error, repeat=repeat)
+            for repeat in range(self.repeats)
+            if repeat not in repeats
+        ]
+
+
+def is_missing(result: TestResult) -> bool:
+    """True for what stands in the place of a result that should be there."""
+    return result.error is not None and result.error.kind == MISSING
+
+
+def asked_cases(
+    config: RunConfig, set_sha256: str, read: Callable[[], Iterable[TestCase]]
+) -> AskedCases | None:
+    """Which cases the run was asked; None when its configuration does not tell, or when the set is
+    not the one that it was asked with (another hash).
+
+    ``read``: the cases of the set, read only when the run was asked a part of it. Of an import that
+    does not say otherwise every case was asked.
+    """
+    asked, listed = asked_of(config), config.run.get(ASKED)
+    if asked is None:
+        return None
+    if isinstance(listed, list):
+        return AskedCases(frozenset(map(str, listed)), asked.repeats)
+    if config.dataset.get("sha256") not in (None, set_sha256):
+        return None
+    filters, limit = config.run.get("filter") or (), config.run.get("limit")
+    if not filters and limit is None:
+        return AskedCases(None, asked.repeats) if _asks_all(config, asked) else None
+    try:
+        patterns = patterns_of(filters)
+    except StorageError:  # of a later version
+        return None
+    selected = (case.id for case in read() if passes(case, patterns))
+    ids = frozenset(islice(selected, limit))
+    return AskedCases(ids, asked.repeats) if len(ids) == asked.cases else None
+
+
+def _asks_all(config: RunConfig, asked: Asked) -> bool:
+    return asked.cases == _count(config.dataset.get("cases"))

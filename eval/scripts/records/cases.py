@@ -56,7 +56,10 @@ class GoldFact(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class TestCase(msgspec.Struct, omit_defaults=True):
-    """One question with its labels. ``answerable`` None means: nobody has said yet."""
+    """One question with its labels. ``answerable`` None means: nobody has said yet.
+
+    ``group``: what cases have in common that hang together, such as a conversation.
+    """
 
     __test__ = False  # pytest: not a test class
 
@@ -70,6 +73,7 @@ class TestCase(msgspec.Struct, omit_defaults=True):
     gold_supports: list[GoldSupport] = msgspec.field(default_factory=list)
     required_support_groups: list[list[int]] | None = None
     recency_conflict_rule: RecencyRule | None = None
+    group: str | int | None = None
     tags: list[str] = msgspec.field(default_factory=list)
     vaults: list[str] = msgspec.field(default_factory=list)
     folders: list[str] = msgspec.field(default_factory=list)

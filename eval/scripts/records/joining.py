@@ -7,9 +7,9 @@ Ranges of bytes, cut between two cases, let several processes share the work.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from mmap import ACCESS_READ, mmap
 from operator import attrgetter
 from pathlib import Path
@@ -26,6 +26,9 @@ _ID, _CASE_OF = attrgetter("id"), attrgetter("test_case_id")
 
 Joined = tuple[list[TestCase], list[TestResult]]
 """Two lists of one length: each result with its case. Repeats of a case stand together."""
+
+Absent = Callable[[TestCase, Collection[int]], list[TestResult]]
+"""What stands for the results that a case should have, besides those of the repeats it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +48,18 @@ class OutOfOrderError(Exception):
 
 
 def join_stream(
-    work: Work, labels: Labels, report: Report, hashes: array[int] | None = None
+    work: Work,
+    labels: Labels,
+    report: Report,
+    hashes: array[int] | None = None,
+    absent: Absent | None = None,
 ) -> Iterator[Joined]:
     """Blocks of results with their cases, in order; no case is split between two blocks.
 
     Cases without results are passed over (a run may ask a part of the set), but every line of both
-    files is checked. ``hashes`` takes a hash of each case id. Raises OutOfOrderError when a
-    result's case does not come later in the set.
+    files is checked. ``hashes`` takes a hash of each case id. ``absent`` puts something into the
+    place of results that should be there. Raises OutOfOrderError when a result's case does not come
+    later in the set.
     """
     hashes = array("q") if hashes is None else hashes
     part = (work.cases_start, work.cases_end, Lean(TestCase), hashes)
@@ -63,28 +71,62 @@ def join_stream(
         read += islice(cases, max(0, len(case_ids) - len(read)))
         matches, rest = read[: len(case_ids)], read[len(case_ids) :]
         if list(map(_ID, matches)) != case_ids:
-            matches, rest = _pass_over(read, cases, case_ids)
+            matches, rest, passed = _pass_over(read, cases, case_ids)
+            if absent is not None:
+                matches, results = _filled(matches, results, passed, absent)
+        elif absent is not None and absent(matches[0], {results[0].repeat}):
+            matches, results = _filled(matches, results, {}, absent)  # several repeats were asked
         yield matches, results
         read = rest
-    for _ in cases:
-        pass  # what no result asks for is checked as well
+    tail = [(case, result) for case in chain(read, cases) for result in _none_of(case, absent)]
+    if tail:  # what no result asks for is checked as well
+        yield [case for case, _ in tail], [result for _, result in tail]
+
+
+def _none_of(case: TestCase, absent: Absent | None) -> list[TestResult]:
+    return absent(case, ()) if absent is not None else []
+
+
+def _filled(
+    cases: list[TestCase],
+    results: list[TestResult],
+    passed: Mapping[int, list[TestCase]],
+    absent: Absent,
+) -> Joined:
+    """The same with what stands for absent results. ``passed``: the cases without any result before
+    the case at each place."""
+    filled: list[tuple[TestCase, TestResult]] = []
+    place = 0
+    for _, group in groupby(zip(cases, results, strict=True), key=lambda pair: pair[0].id):
+        for case in passed.get(place, ()):
+            filled += [(case, result) for result in absent(case, ())]
+        pairs = list(group)
+        case = pairs[0][0]
+        filled += pairs
+        filled += [(case, result) for result in absent(case, {r.repeat for _, r in pairs})]
+        place += len(pairs)
+    return [case for case, _ in filled], [result for _, result in filled]
 
 
 def _pass_over(
     read: list[TestCase], cases: Iterator[TestCase], case_ids: Iterable[str]
-) -> tuple[list[TestCase], list[TestCase]]:
-    """The case of each wanted id in turn, and what was read and comes behind them."""
+) -> tuple[list[TestCase], list[TestCase], dict[int, list[TestCase]]]:
+    """The case of each wanted id in turn, what was read and comes behind them, and the cases that
+    were passed over, by the place of the next match."""
     rest = iter(read)
     source = chain(rest, cases)
     matches: list[TestCase] = []
+    passed: dict[int, list[TestCase]] = {}
     for case_id in case_ids:
         case = matches[-1] if matches else next(source, None)
         while case is not None and case.id != case_id:
+            if not matches or case is not matches[-1]:
+                passed.setdefault(len(matches), []).append(case)
             case = next(source, None)
         if case is None:
             raise OutOfOrderError(case_id)
         matches.append(case)
-    return matches, list(rest)
+    return matches, list(rest), passed
 
 
 def _whole_cases(blocks: Iterable[list[TestResult]]) -> Iterator[list[TestResult]]:
@@ -102,7 +144,9 @@ def _whole_cases(blocks: Iterable[list[TestResult]]) -> Iterator[list[TestResult
         yield held
 
 
-def join_indexed(work: Work, labels: Labels, report: Report) -> Iterator[Joined]:
+def join_indexed(
+    work: Work, labels: Labels, report: Report, absent: Absent | None = None
+) -> Iterator[Joined]:
     """The same for results in any order; holds the cases and the results in memory.
 
     A result whose case the set does not have is reported.
@@ -115,8 +159,11 @@ def join_indexed(work: Work, labels: Labels, report: Report) -> Iterator[Joined]
         message = f"{case_id!r} is not in {work.eval_set}; give the set that the run was asked with"
         report(Problem(str(work.results), None, "test_case_id", message))
     for case_id, case in cases.items():
-        if repeats := by_case.get(case_id):
-            yield [case] * len(repeats), sorted(repeats, key=attrgetter("repeat"))
+        repeats = sorted(by_case.get(case_id, ()), key=attrgetter("repeat"))
+        if absent is not None:
+            repeats += absent(case, {result.repeat for result in repeats})
+        if repeats:
+            yield [case] * len(repeats), repeats
 
 
 class _CaseId(msgspec.Struct):

@@ -28,6 +28,9 @@ LABEL_FILES = (
     "safety_labels",
 )
 
+SAFETY_LABELS = "safety_labels.jsonl"
+"""Labelled texts, which are no cases of the set; lines without a text are labels of cases."""
+
 LABEL_FIELDS = frozenset(TestCase.__struct_fields__) - {"id", "question"}
 
 
@@ -131,3 +134,8 @@ def labels_sha256(folder: Path | None) -> str | None:
     for path in paths:
         digest.update(path.read_bytes())
     return digest.hexdigest() if paths else None
+
+
+def has_labelled_texts(labels_dir: Path | None) -> bool:
+    """True when there is a file of labelled texts."""
+    return labels_dir is not None and (labels_dir / SAFETY_LABELS).exists()

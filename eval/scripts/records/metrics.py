@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import orjson
 
 from records.errors import Problem, StorageError
-from records.files import clear_leftovers, locked, read_json, replace_json
+from records.files import clear_leftovers, json_bytes, locked, read_json, replace_bytes
 from records.results import SCHEMA
 from records.runs import METRICS
 
 ROUND = 6
+
+PRIMARY = "primary"
+"""The primary scores of every case, in eval-set order; see ``update_primary``."""
+
+PRIMARY_METRICS = "primary_metrics"
+"""The metric of each score in ``PRIMARY``, as ``section.metric``."""
 
 OF_RESULTS = frozenset({"cases", "errors", "asked", "missing"})
 """Counts in the head that all sections share: where one changes, results.jsonl has changed."""
@@ -40,8 +47,47 @@ def update_metrics(
         ):
             metrics = {"schema": SCHEMA}
         sections = metrics.get("sections", {}) | {section: rounded(values)}
-        replace_json(path, metrics | rounded(header) | {"sections": sections})
+        replace_bytes(path, metrics_bytes(metrics | rounded(header) | {"sections": sections}))
     return path
+
+
+Row = Sequence[float | None]
+
+
+def update_primary(folder: Path, names: Sequence[str], rows: Mapping[str, Row]) -> None:
+    """Put the primary scores of every case into metrics.json, under its lock; no names: none.
+
+    ``rows``: by case id in eval-set order, a score for each name, None where a case has none.
+    """
+    path = folder / METRICS
+    with locked(path):
+        metrics = read_json(path, SCHEMA)
+        before = metrics.pop(PRIMARY_METRICS, None), metrics.pop(PRIMARY, None)
+        if names:
+            metrics |= {PRIMARY_METRICS: list(names), PRIMARY: rounded(dict(rows))}
+        elif before == (None, None):
+            return
+        replace_bytes(path, metrics_bytes(metrics))
+
+
+def metrics_bytes(metrics: Mapping[str, Any]) -> bytes:
+    """metrics.json as it is committed: canonical, but its primary scores are one line a case in
+    their own order, so that a diff shows which cases changed."""
+    rows = metrics.get(PRIMARY)
+    if not rows:
+        return json_bytes(metrics)
+    lines = [b"    %s: %s" % (_compact(case_id), _compact(row)) for case_id, row in rows.items()]
+    text = b'\n  "%s": {\n%s\n  }' % (PRIMARY.encode(), b",\n".join(lines))
+    empty = b'\n  "%s": {}' % PRIMARY.encode()  # at this depth, and no text holds a line break
+    return json_bytes(dict(metrics) | {PRIMARY: {}}).replace(empty, text, 1)
+
+
+def _compact(value: Any) -> bytes:
+    """JSON on one line, with whole numbers as such: ``[1, 0.5, null]``."""
+    if isinstance(value, list):
+        return b"[%s]" % b", ".join(map(_compact, value))
+    whole = isinstance(value, float) and value.is_integer()
+    return orjson.dumps(int(value) if whole else value)
 
 
 def section_names(folder: Path) -> frozenset[str]:
@@ -76,6 +122,7 @@ class SectionSlice(msgspec.Struct):
     n: int
     mean: Numbers
     n_of: Counts = {}
+    ci95: dict[str, tuple[float, float] | None] = {}
 
 
 class SectionJudge(msgspec.Struct):
@@ -108,7 +155,12 @@ class PlaceMismatch(msgspec.Struct):
 
 
 class MetricsSection(msgspec.Struct, kw_only=True):
-    """What any reader uses of a section, where it is there."""
+    """What any reader uses of a section, where it is there.
+
+    By metric: ``method``, how the interval was computed; ``clusters``, on how many independent
+    units it rests; ``marks``, why it is to be doubted or is not there. ``clustered_by``: what cases
+    are counted together by (group, doc, none).
+    """
 
     mean: Numbers = {}
     n: Counts = {}
@@ -116,6 +168,10 @@ class MetricsSection(msgspec.Struct, kw_only=True):
     definitions: dict[str, str] = {}
     not_applicable: Counts = {}
     failed: Counts = {}
+    method: dict[str, str] = {}
+    clusters: Counts = {}
+    clustered_by: str = "none"
+    marks: dict[str, str] = {}
     by: dict[str, dict[str, SectionSlice]] = {}
     options: SectionOptions = msgspec.field(default_factory=SectionOptions)
     place_mismatch: PlaceMismatch | None = None
@@ -132,6 +188,8 @@ class _MetricsHead(msgspec.Struct):
     cases: int | None = None
     missing: int | None = None
     errors: int | None = None
+    primary_metrics: list[str] | None = None
+    primary: dict[str, list[float | None]] | None = None
 
 
 class _AnySections(_MetricsHead):
@@ -228,6 +286,24 @@ class RunBudget(msgspec.Struct):
     kept: bool
 
 
+class MetricStability(msgspec.Struct):
+    """What repeats tell of a metric: see ``scorers/repeats.py``."""
+
+    n: int
+    worst: float | None
+    variance: Numbers
+    flips: float | None = None
+
+
+class SectionStability(msgspec.Struct):
+    """What repeats tell of a section."""
+
+    repeats: int = 0
+    metrics: dict[str, MetricStability] = {}
+    pass_at: Numbers = {}
+    pass_all: Numbers = {}
+
+
 class ReportSection(MetricsSection, msgspec.Struct, kw_only=True):
     """A section with means, with all that a report draws of it."""
 
@@ -244,6 +320,7 @@ class ReportSection(MetricsSection, msgspec.Struct, kw_only=True):
     usage: Counts = {}
     cost_usd: float | None = None
     outcomes: dict[str, Counts] = {}
+    stability: SectionStability | None = None
 
 
 class ComparedSection(MetricsSection, msgspec.Struct, kw_only=True):

@@ -101,7 +101,10 @@ class _PromptEvidence(msgspec.Struct):
 
 
 class ScoreLine(msgspec.Struct, omit_defaults=True):
-    """A line of scores/<section>.jsonl; ``evidence`` is of its section's type, None without any."""
+    """A line of scores/<section>.jsonl; ``evidence`` is of its section's type, None without any.
+
+    ``cluster``: the number of the cluster of its case, which the file does not hold (0: none).
+    """
 
     case_id: str
     repeat: int
@@ -109,9 +112,12 @@ class ScoreLine(msgspec.Struct, omit_defaults=True):
     scores: Scores
     reasons: dict[str, str] = {}
     evidence: Any = None
+    cluster: int = 0
 
 
 SCORES_OF_CASE = ("case_id", "scores")
+
+SCORES_AND_STATUS = (*SCORES_OF_CASE, "status")
 
 SCORES_OF_RESULT = (*SCORES_OF_CASE, "repeat")
 
@@ -228,7 +234,9 @@ def _encode_repeat(repeat: int) -> bytes:
     return b',"repeat":%d,' % repeat
 
 
-def encode_scores(status: str, scores: Scores, reasons: Mapping[str, str]) -> bytes:
+def encode_scores(
+    status: str, scores: Mapping[str, float | None], reasons: Iterable[tuple[str, str]]
+) -> bytes:
     """Status, scores and reasons as the middle of a score line: many lines have the same ones."""
     middle: dict[str, Any] = {"status": status, "scores": scores}
     if reasons:

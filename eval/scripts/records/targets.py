@@ -21,6 +21,11 @@ BANDS = "diversity"
 GATES = "gates"
 """Table of rules that are no targets: decisions/gate_rules.py reads it."""
 
+DECIDE = "decide"
+"""Table that declares which metrics decide: ``declared_primary`` reads it."""
+
+MOST_PRIMARY = 6
+
 TARGET_FORM = 'write "> 0.7", ">= 0.7", "< 0.2" or "<= 0.2"'
 
 _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
@@ -57,8 +62,8 @@ Targets = dict[str, dict[str, Target]]
 def read_targets(path: Path = TARGETS) -> Targets:
     """Targets by section and metric, those that decide; {} when there is no file.
 
-    Tables whose name the caller does not know are kept, but for [gates], which holds rules of
-    other kinds. Raises StorageError naming every bad entry.
+    Tables whose name the caller does not know are kept, but for [gates] and [decide], which hold
+    rules of other kinds. Raises StorageError naming every bad entry.
     """
     return _read_both(path)[0]
 
@@ -106,7 +111,7 @@ def parse_targets(
     targets: dict[str, dict[str, Target]] = {}
     problems = []
     for section, table in raw.items():
-        if section == GATES and isinstance(table, dict):
+        if section in (GATES, DECIDE) and isinstance(table, dict):
             continue
         if not isinstance(table, dict):
             message = "stands in no table; put it under a section such as [retrieval]"
@@ -136,3 +141,36 @@ def read_bands(section: str, path: Path = TARGETS) -> dict[str, tuple[float, flo
             )
         bands[name] = (0.0, target.bound) if target.sign == "<=" else (target.bound, 1.0)
     return bands
+
+
+def declared_primary(path: Path = TARGETS) -> tuple[str, ...]:
+    """The metrics that ``[decide] primary`` declares, as ``section.metric``; () without one.
+
+    Raises StorageError for what is no list of one to ``MOST_PRIMARY`` different names.
+    """
+    try:
+        table = read_toml(path).get(DECIDE, {})
+    except FileNotFoundError:
+        return ()
+    names: Any = table.get("primary", []) if isinstance(table, dict) else None
+    field = f"[{DECIDE}] primary"
+    example = 'write primary = ["retrieval.recall@5", "pipeline.pass"]'
+    message = ""
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        message = f"is no list of names; {example}"
+    elif odd := [name for name in names if not all(name.partition("."))]:
+        message = f"{odd[0]!r} is no section.metric; {example}"
+    elif len(set(names)) < len(names):
+        message = "names a metric twice; name each once"
+    elif len(names) > MOST_PRIMARY:
+        message = f"names {len(names)} metrics; at most {MOST_PRIMARY} can decide, name fewer"
+    elif "primary" in table and not names:
+        message = f"names no metric; {example}, or delete the line for the built-in ones"
+    if message:
+        raise StorageError.from_problems([Problem(str(path), None, field, message)])
+    if isinstance(table, dict) and (unknown := sorted(table.keys() - {"primary"})):
+        message = "is unknown; the table holds primary"
+        raise StorageError.from_problems(
+            Problem(str(path), None, f"[{DECIDE}] {name}", message) for name in unknown
+        )
+    return tuple(names)

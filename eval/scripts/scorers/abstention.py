@@ -14,6 +14,7 @@ from ragmetrics import abstention, case_scores
 from ragmetrics.catalogue.abstention import ROWS, RUN_ROWS
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats import exact, means
+from ragmetrics.stats.intervals import ALONE, drawn_interval
 from ragmetrics.text import language
 from ragmetrics.text.words import clean
 from records import verdicts as records_verdicts
@@ -195,35 +196,44 @@ class AbstentionScorer:
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
-        """F1 over cases (of several repeats a case counts their mean), the table, who decided."""
+        """F1 over cases (of several repeats a case counts their mean), the table, who decided.
+
+        Its interval is drawn by clusters of cases.
+        """
         cells: Counter[str] = Counter()
         by: Counter[str] = Counter()
         disagree = unscored = failed = 0
-        parts: Counter[means.Parts] = Counter()
-        for _, repeats in groupby(lines, key=lambda line: line.case_id):
+        parts: dict[tuple[int, str], means.Parts] = {}
+        cases = 0
+        for case_id, repeats in groupby(lines, key=lambda line: line.case_id):
             case_cells: list[str] = []
-            state = ""
+            state, cluster = "", ALONE
             for line in repeats:
-                state = line.status
+                state, cluster = line.status, line.cluster
                 evidence = line.evidence or NOTHING
                 by.update([evidence["decided_by"]] if "cell" in evidence else [])
                 disagree += "phrases" in evidence
                 case_cells += [evidence["cell"]] if "cell" in evidence else []
             cells.update(case_cells)
             if case_cells:
-                parts[_parts(case_cells)] += 1
+                cases += 1
+                unit = (cluster, case_id if cluster == ALONE else "")
+                hits, wrong = parts.get(unit, (0.0, 0.0))
+                more = _parts(case_cells)
+                parts[unit] = (hits + more[0], wrong + more[1])
             else:
                 failed += state == "failed"
                 unscored += state != "failed"
+        units = Counter(parts.values())
         hits, wrong = (
-            exact.rounded(sum(exact.units(part[of]) * count for part, count in parts.items()))
+            exact.rounded(sum(exact.units(part[of]) * count for part, count in units.items()))
             for of in (0, 1)
         )
-        rng = means.generator(seed, RUN_ROWS[0].definition)
         value = means.f1(hits, wrong)
-        interval = None if value is None else means.f1_interval(parts, rng)
-        n = parts.total() if value is not None else 0
-        unscored += parts.total() - n
+        ends = means.f1_interval(units, means.generator(seed, RUN_ROWS[0].definition))
+        interval = None if ends is None else drawn_interval(*ends, units.total())
+        n = cases if value is not None else 0
+        unscored += cases - n
         add_metric(
             section, RUN_ROWS[0], value, interval, n=n, not_applicable=unscored, failed=failed
         )

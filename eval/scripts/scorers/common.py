@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from ragmetrics import citations, matching
+from ragmetrics import matching
 from ragmetrics.case_scores import CaseScores
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.matching import Anchor, Mode
 from records.cases import TestCase
+from records.judged import passage_key
 from records.results import Reference, RetrievedChunk, TestResult
 from scorers.contract import ScoreRow
 
@@ -45,6 +46,12 @@ def place_of(chunk: RetrievedChunk) -> Anchor | None:
 def whole_text(chunk: RetrievedChunk) -> str | None:
     """The chunk's text; None when it is not there or was cut."""
     return None if chunk.truncated else chunk.text
+
+
+def key_of_passage(chunk: RetrievedChunk) -> str:
+    """The key under which the labeller keeps what was judged of the passage."""
+    path = chunk.rel_path or chunk.doc_id or chunk.chunk_id
+    return passage_key(path, chunk.heading_path or "", chunk.text or "")
 
 
 def resolve(reference: Reference, chunks: Sequence[RetrievedChunk]) -> RetrievedChunk:
@@ -184,5 +191,7 @@ def citation_count(result: TestResult) -> int:
         return 0
     if result.references:
         return len(result.references)
+    from ragmetrics import citations  # the rules of claims come with it; few results need them
+
     mentions = citations.marks(result.answer or "")
     return len({target for mark in mentions for target in mark.targets})

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from ragmetrics.catalogue.metric import Metric
+from ragmetrics.stats.intervals import Interval
 from ragmetrics.stats.tally import (
     Slices,
     Values,
@@ -104,7 +105,8 @@ class Aggregator(Protocol):
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
-        """The section with them added; ``lines`` are the score lines, in order."""
+        """The section with them added; ``lines`` are the score lines, in order, each with the
+        number of its case's cluster (0: none)."""
 
 
 @runtime_checkable
@@ -117,17 +119,28 @@ class BlockScorer(Protocol):
         """What ``score`` says of each result; none of them is an error."""
 
 
+@runtime_checkable
+class FailureScorer(Protocol):
+    """A scorer that has scores of a call that failed, or that has no result although it was asked:
+    in the other sections these have none."""
+
+    def score_failed(self, case: TestCase, reason: str) -> ScoreRow:
+        """The row of such a call."""
+
+
 class ScoreRow(NamedTuple):
     """What a scorer says of one result: a score for each of its metrics, in their order.
 
     ``reasons``: (metric, why) for metrics without a score, ``*`` for all. ``slices``: slices that
     the result belongs to besides its case's. A scorer may hand out the same row object again for
-    an equal outcome; it is then encoded and counted once.
+    an equal outcome; it is then encoded and counted once. ``failed``: the call failed, although
+    there are scores.
     """
 
     values: Values
     reasons: Reasons = ()
     slices: Slices = ()
+    failed: bool = False
 
 
 Reasons = tuple[tuple[str, str], ...]
@@ -144,7 +157,7 @@ def add_metric(
     section: dict[str, Any],
     metric: Metric,
     value: float | None,
-    interval: tuple[float, float] | None = None,
+    interval: Interval | None = None,
     *,
     n: int = 0,
     not_applicable: int = 0,
@@ -157,7 +170,10 @@ def add_metric(
         "not_applicable": not_applicable,
         "failed": failed,
         "mean": value,
-        "ci95": None if interval is None else list(interval),
+        "ci95": None if interval is None else interval.ends,
     }
+    if interval is not None:
+        parts |= {"method": interval.method, "clusters": interval.units}
+        parts |= {"marks": interval.mark} if interval.mark else {}
     for name, part in parts.items():
         section[name][metric.name] = part

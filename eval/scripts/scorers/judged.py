@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from math import fsum
 from pathlib import Path
+from statistics import variance
 from typing import TYPE_CHECKING, Any
 
 from clients.embedder import Embedder, EmbeddingUnavailable
@@ -96,6 +97,7 @@ class JudgedScorer:
         values: dict[str, Value] = {}
         reasons: dict[str, str] = {}
         spread: dict[str, float] = {}
+        own_variance: dict[str, float] = {}
         for name in names:
             if name in CALLS_BY_METRIC:
                 scores = [judged_scores.score(name, calls, texts) for calls in _own(name, opinions)]
@@ -104,6 +106,7 @@ class JudgedScorer:
                 scored = [value for value, _ in scores if isinstance(value, float)]
                 if len(scored) > 1:
                     spread[name] = max(scored) - min(scored)
+                    own_variance[name] = variance(scored) / len(scored)  # of their mean
         values[AGREEMENT], flips = _agreement(opinions)
         reasons[AGREEMENT] = "one opinion"
         rules = _suspected(texts.answer)
@@ -117,7 +120,7 @@ class JudgedScorer:
         if rules or by_judge:
             evidence["manipulation"] = {"rules": rules, "judge": by_judge}
         if len(opinions) > 1:
-            evidence["opinions"] = flips | {"spread": spread}
+            evidence["opinions"] = flips | {"spread": spread, "variance": own_variance}
         unscored = {
             name: reasons[name]
             for name in names

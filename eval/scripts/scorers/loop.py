@@ -10,15 +10,16 @@ import shutil
 import signal
 import threading
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, compress, groupby
+from itertools import compress, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from decisions.primary import MOST_CASES, write_primary
 from ragmetrics.stats.tally import (
     FAILED,
     Facets,
@@ -29,25 +30,28 @@ from ragmetrics.stats.tally import (
     facets_of,
     slices_of,
 )
-from records.asked import asked_counts
-from records.cases import Labels, TestCase, iter_cases, recurs
+from records.asked import asked_cases, asked_counts, asked_ids, is_missing
+from records.cases import Labels, TestCase, ignore, iter_cases, recurs
+from records.clusters import cluster_number, clustered_by
 from records.errors import Problem, StorageError
 from records.files import sha256_file
-from records.joining import Joined, OutOfOrderError, Work, join_indexed, join_stream, split
+from records.joining import Absent, Joined, OutOfOrderError, Work, join_indexed, join_stream, split
 from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
 from records.results import RunConfig, TestResult
 from records.runs import CONFIG, RESULTS, SCORES, read_config
-from records.scores import encode_lines, encode_scores, read_own_scores
+from records.scores import ScoreLine, encode_lines, encode_scores, read_own_scores
 from records.scratch import scratch_folder
 from scorers.contract import (
     NOTHING,
     Aggregator,
     BlockScorer,
+    FailureScorer,
     ScoreOutcome,
     Scorer,
     ScoreRow,
 )
+from scorers.repeats import stability
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, ProcessPoolExecutor
@@ -105,6 +109,8 @@ COPIED = 1 << 20
 
 SCRATCH = ".scores."
 
+NO_RESULT = "asked, but the run has no result"
+
 
 def results_of(folder: Path) -> Path:
     """results.jsonl of a run. Raises StorageError when the run is not finished."""
@@ -137,8 +143,14 @@ def score_run(
     labels, label_places = read_labels(labels_dir, problems.append)
     whole = Work(results, eval_set)
     scores = folder / SCORES
+    config = read_config(folder) if (folder / CONFIG).exists() else RunConfig(folder.name)
+    set_sha256 = sha256_file(eval_set)
+    absent: Absent | None = None
+    if isinstance(scorer, FailureScorer):
+        asked_of_run = asked_cases(config, set_sha256, lambda: iter_cases(eval_set, ignore, labels))
+        absent = asked_of_run.absent if asked_of_run else None
     with scratch_folder(folder, SCRATCH) as temporary:
-        score = partial(_score_range, scorer=scorer, labels=labels, folder=temporary)
+        score = partial(_score_range, scorer=scorer, labels=labels, folder=temporary, absent=absent)
         parts = _score_parts(whole, score, _jobs(jobs, results, labels), executor)
         for part in parts:
             problems.extend(part.problems)
@@ -148,35 +160,54 @@ def score_run(
         if problems:
             raise StorageError.from_problems(problems)
         section = _section(parts, scorer, seed)
-        header = _header(folder, eval_set, labels_dir, parts)
+        header = _header(folder, config, set_sha256, labels_dir, parts)
         _join_files([part.rows for part in parts], scores / f"{scorer.section}.jsonl")
+    if max(sum((part.results for part in parts), Counter()), default=1) > 1:
+        section["stability"] = stability(folder, scorer.section, scorer.metrics)
     update_metrics(folder, scorer.section, section, header)
+    _update_primary(folder, eval_set, header)
     return section
+
+
+def _update_primary(folder: Path, eval_set: Path, header: dict[str, Any]) -> None:
+    """The primary scores of every case, of all that is scored by now, into metrics.json."""
+    asked = None
+    if header["missing"] and header["asked"] <= MOST_CASES:
+        asked = asked_ids(read_config(folder), eval_set)
+    write_primary(folder, asked, large=header["cases"] > MOST_CASES)
 
 
 def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[str, Any]:
     tally = parts[0].tally
     for part in parts[1:]:
         tally.merge(part.tally)
-    summary = tally.summary(scorer.metrics, seed)
-    section = {"options": scorer.options | {"seed": seed}} | summary
+    section = {"options": scorer.options | {"seed": seed}} | tally.summary(scorer.metrics)
+    section["clustered_by"] = clustered_by(tally.shared_clusters())
     if isinstance(scorer, Aggregator):
-        return scorer.aggregate(
-            section, chain.from_iterable(read_own_scores(part.rows) for part in parts), seed
-        )
+        return scorer.aggregate(section, _score_lines(parts), seed)
     return section
 
 
+def _score_lines(parts: Sequence[ScoredRange]) -> Iterator[ScoreLine]:
+    """The score lines in order, each with the number of its case's cluster."""
+    for part in parts:
+        for line, cluster in zip(read_own_scores(part.rows), part.clusters, strict=True):
+            line.cluster = cluster
+            yield line
+
+
 def _header(
-    folder: Path, eval_set: Path, labels_dir: Path | None, parts: Sequence[ScoredRange]
+    folder: Path,
+    config: RunConfig,
+    set_sha256: str,
+    labels_dir: Path | None,
+    parts: Sequence[ScoredRange],
 ) -> dict[str, Any]:
-    recorded = (folder / CONFIG).exists()
-    config = read_config(folder) if recorded else RunConfig(folder.name)
     results = sum((part.results for part in parts), Counter())
     return {
         "run_id": folder.resolve().name,
         "config_hash": config.config_hash,
-        "eval_set_sha256": sha256_file(eval_set),
+        "eval_set_sha256": set_sha256,
         "labels_sha256": labels_sha256(labels_dir),
         **asked_counts(config, results),
         "cases": results.total(),
@@ -257,27 +288,20 @@ class _ScoreLineEncoder:
         self._tally = tally
         self._rows: dict[int, tuple[ScoreRow, bytes]] = {}
         """By a row's identity, which no other object can take while the row stands here."""
-        self._members: dict[Facets, list[int]] = defaultdict(list)
+        self._keys: list[int] = []
         """The rows of the cases that wait to be counted, by their identity."""
-        self._waiting = 0
-        self._failures: dict[str, ScoreRow] = {}
-
-    def failure(self, result: TestResult) -> ScoreOutcome:
-        """The outcome of a call that failed: no metric has a score."""
-        kind = result.error.kind if result.error else "unknown"
-        if kind not in self._failures:
-            no_score: Value = FAILED
-            reasons = (("*", f"call failed: {kind}"),)
-            self._failures[kind] = ScoreRow((no_score,) * len(self._names), reasons)
-        return self._failures[kind], NOTHING
+        self._facets: dict[Facets, int] = {}
+        self._facets_of_case: list[int] = []
+        self._clusters: list[int] = []
 
     def enter(
         self,
         cases: Sequence[TestCase],
         results: Sequence[TestResult],
         outcomes: Sequence[ScoreOutcome],
+        clusters: Sequence[int],
     ) -> bytes:
-        """Count a block and return its score lines.
+        """Count a block, each result with the cluster of its case, and return its score lines.
 
         ``status``: scored when any metric has a score, failed when the bot's call failed, else
         not_applicable. A score that is null is explained in ``reasons``. Repeats of a case stand
@@ -296,10 +320,12 @@ class _ScoreLineEncoder:
         )
         if len(set(map(id, cases))) < len(cases):
             cases, keys = self._averages(cases, [outcome[0] for outcome in outcomes])
-        for facets, key in zip(map(facets_of, cases), keys, strict=True):
-            self._members[facets].append(key)
-        self._waiting += len(cases)
-        if len(self._rows) >= MOST_ROWS or self._waiting >= MOST_WAITING:
+            clusters = list(map(cluster_number, cases))
+        self._keys += keys
+        self._clusters += clusters
+        known = self._facets
+        self._facets_of_case += [known.setdefault(f, len(known)) for f in map(facets_of, cases)]
+        if len(self._rows) >= MOST_ROWS or len(self._keys) >= MOST_WAITING:
             self.close()
         return text
 
@@ -319,28 +345,60 @@ class _ScoreLineEncoder:
         return once, keys
 
     def close(self) -> None:
-        """Hand the counts over to the tally."""
-        handles = {key: self._tally.new_row(row.values) for key, (row, _) in self._rows.items()}
-        for facets, keys in self._members.items():
-            counts: dict[Slices, dict[int, int]] = defaultdict(dict)
-            for key, times in Counter(keys).items():
-                counts[self._rows[key][0].slices][handles[key]] = times
-            for slices, row_counts in counts.items():
-                self._tally.add_counts(row_counts, slices_of(facets) + slices)
-        self._tally.fold()
+        """Hand the cases that wait over to the tally."""
+        import numpy as np
+
+        rows = [row for row, _ in self._rows.values()]
+        index = {key: position for position, key in enumerate(self._rows)}
+        more: dict[Slices, int] = {}
+        slices_of_row = np.array([more.setdefault(row.slices, len(more)) for row in rows], int)
+        row_of_case = np.fromiter((index[key] for key in self._keys), int, len(self._keys))
+        facets_of_case = np.array(self._facets_of_case, int)
+        kinds, kind_of_case = np.unique(
+            facets_of_case * len(more) + slices_of_row[row_of_case], return_inverse=True
+        )
+        facets, added = list(self._facets), list(more)
+        self._tally.add(
+            [row.values for row in rows],
+            row_of_case,
+            [slices_of(facets[kind // len(more)]) + added[kind % len(more)] for kind in kinds],
+            kind_of_case,
+            self._clusters,
+        )
         self._rows.clear()
-        self._members.clear()
-        self._waiting = 0
+        self._facets.clear()
+        for waiting in (self._keys, self._facets_of_case, self._clusters):
+            waiting.clear()
+
+
+class _Failures:
+    """The outcomes of calls that failed: no score, or what the scorer says of them."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+        self._rows: dict[ScoreRow, ScoreRow] = {}
+
+    def outcome(self, case: TestCase, result: TestResult) -> ScoreOutcome:
+        kind = result.error.kind if result.error else "unknown"
+        reason = NO_RESULT if is_missing(result) else f"call failed: {kind}"
+        if isinstance(self._scorer, FailureScorer):
+            row = self._scorer.score_failed(case, reason)
+        else:
+            no_score: Value = FAILED
+            row = ScoreRow((no_score,) * len(self._scorer.metrics), (("*", reason),), failed=True)
+        return self._rows.setdefault(row, row), NOTHING
 
 
 def _encode(row: ScoreRow, names: Sequence[str]) -> bytes:
     """Status, scores and reasons as the middle of a JSON object."""
-    values = row.values
-    scores = tuple(None if value == FAILED else value for value in values)
-    status = "scored"
-    if scores.count(None) == len(scores):
-        status = "failed" if FAILED in row.values else "not_applicable"
-    return encode_scores(status, dict(zip(names, scores, strict=True)), dict(row.reasons))
+    scores: Any = row.values
+    failed = FAILED in scores
+    if failed:
+        scores = [None if value == FAILED else value for value in scores]
+    status = "failed" if row.failed else "scored"
+    if not row.failed and scores.count(None) == len(scores):
+        status = "failed" if failed else "not_applicable"
+    return encode_scores(status, dict(zip(names, scores, strict=True)), row.reasons)
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -362,12 +420,20 @@ class ScoredRange:
     """Ids of the cases, when there are labels."""
     hashes: array[int] = field(default_factory=partial(array, "q"))
     """A hash of each case id; ``seed`` is another one where a process hashes otherwise."""
+    clusters: array[int] = field(default_factory=partial(array, "q"))
+    """The number of the cluster of each line's case, for a scorer that adds numbers of the run."""
     seed: int = field(default_factory=partial(hash, "seed"))
     problems: list[Problem] = field(default_factory=list)
 
 
 def _score_range(
-    work: Work, *, scorer: Scorer, labels: Labels, folder: Path, ordered: bool = True
+    work: Work,
+    *,
+    scorer: Scorer,
+    labels: Labels,
+    folder: Path,
+    absent: Absent | None = None,
+    ordered: bool = True,
 ) -> ScoredRange:
     """Score one range: rows to a temporary file, sums to a tally. Problems are collected.
 
@@ -376,7 +442,7 @@ def _score_range(
     """
     gc.disable()
     try:
-        return _score_joined(work, scorer, labels, folder, ordered)
+        return _score_joined(work, scorer, labels, folder, ordered, absent)
     except OSError as error:
         if error.errno not in FULL:
             raise  # a scorer's own, such as that of a model's file
@@ -403,7 +469,7 @@ def _one_by_one(
 
 def _outcomes(
     score_all: ScoreAll,
-    book: _ScoreLineEncoder,
+    failures: _Failures,
     cases: Sequence[TestCase],
     results: Sequence[TestResult],
 ) -> list[ScoreOutcome]:
@@ -413,13 +479,13 @@ def _outcomes(
         return score_all(cases, results)
     scored = iter(score_all(list(compress(cases, sound)), list(compress(results, sound))))
     return [
-        next(scored) if is_sound else book.failure(result)
-        for is_sound, result in zip(sound, results, strict=True)
+        next(scored) if is_sound else failures.outcome(case, result)
+        for is_sound, case, result in zip(sound, cases, results, strict=True)
     ]
 
 
 def _score_joined(
-    work: Work, scorer: Scorer, labels: Labels, folder: Path, ordered: bool
+    work: Work, scorer: Scorer, labels: Labels, folder: Path, ordered: bool, absent: Absent | None
 ) -> ScoredRange:
     tally = Tally(len(scorer.metrics))
     part = ScoredRange(tally, folder / f"{work.start}.jsonl")
@@ -427,19 +493,25 @@ def _score_joined(
     quick = scorer.score_all if isinstance(scorer, BlockScorer) else partial(_one_by_one, scorer)
     joined: Iterator[Joined]
     if ordered:
-        joined = join_stream(work, labels, part.problems.append, part.hashes)
+        joined = join_stream(work, labels, part.problems.append, part.hashes, absent)
     else:
-        joined = join_indexed(work, labels, part.problems.append)
+        joined = join_indexed(work, labels, part.problems.append, absent)
+    failures = _Failures(scorer)
     with open(part.rows, "wb") as file:
         for cases, results in joined:
             distinct = len(set(map(id, cases)))
-            if distinct < len(results):
-                part.problems.extend(_twice(work.results, results))
-                part.results.update(Counter(map(id, cases)).values())
-            else:
+            if distinct == len(results) and absent is None:
                 part.results[1] += distinct
-            file.write(book.enter(cases, results, _outcomes(quick, book, cases, results)))
-            part.errors += sum(result.status == "error" for result in results)
+            else:
+                there = [not is_missing(result) for result in results]
+                part.problems.extend(_twice(work.results, results))
+                part.results.update(Counter(map(id, compress(cases, there))).values())
+            clusters = list(map(cluster_number, cases))
+            if isinstance(scorer, Aggregator):
+                part.clusters.extend(clusters)
+            outcomes = _outcomes(quick, failures, cases, results)
+            file.write(book.enter(cases, results, outcomes, clusters))
+            part.errors += sum(r.status == "error" and not is_missing(r) for r in results)
             if labels:
                 part.ids.update(case.id for case in cases)
     book.close()

@@ -18,6 +18,7 @@ from ragmetrics.pipeline import (
     ScoredResponse,
     is_largest,
 )
+from ragmetrics.stats.tally import FAILED, Value
 from records.cases import TestCase
 from records.results import TestResult
 from records.scores import ScoreLine
@@ -48,15 +49,27 @@ class PipelineScorer:
         scores = pipeline.score_case(_response_of(result), _expected_of(case), self.uncertain_below)
         return row_of(scores, self.metrics), dict(scores.evidence) | _measured(case, result)
 
+    def score_failed(self, case: TestCase, reason: str) -> ScoreRow:
+        """Not answered, and no pass where any check would apply; nothing else can be said."""
+        expected = _expected_of(case)
+        values: dict[str, Value] = {metric.name: FAILED for metric in self.metrics}
+        values |= {"answered": 0.0, "pass": 0.0 if pipeline.is_checked(expected) else FAILED}
+        return ScoreRow(
+            tuple(values[metric.name] for metric in self.metrics), (("*", reason),), failed=True
+        )
+
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
         """Percentiles of each stage, errors by kind, tokens, cost, outcomes, budgets of the run."""
         totals = ResponseTotals()
-        answered = timed = 0
+        answered = timed = missing = 0
         for line in lines:
             if line.status == "failed":
-                totals.add_error(line.reasons["*"].removeprefix(FAILURE))
+                reason = line.reasons["*"]
+                if reason.startswith(FAILURE):  # else the result is missing: no kind of error
+                    totals.add_error(reason.removeprefix(FAILURE))
+                missing += not reason.startswith(FAILURE)
                 continue
             evidence = line.evidence
             answered += 1
@@ -78,7 +91,7 @@ class PipelineScorer:
             share,
             n=timed,
             not_applicable=answered - timed,
-            failed=totals.errors.total(),
+            failed=totals.errors.total() + missing,
         )
         table: dict[str, dict[str, int]] = {}
         for (expected, actual), count in sorted(totals.outcomes.items()):

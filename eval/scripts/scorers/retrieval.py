@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,13 @@ from ragmetrics import retrieval as ragmetrics_retrieval
 from ragmetrics.catalogue import metric as catalogue_metric
 from ragmetrics.catalogue import retrieval
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.matching import Anchor, Matches, Mode
+from ragmetrics.matching import Matches, Mode
 from ragmetrics.retrieval import Gain, Ranking
 from ragmetrics.stats.tally import Value, Values
 from records.cases import TestCase
+from records.judged import JudgedRows, read_judged
 from records.results import RetrievedChunk, TestResult
+from records.scores import ScoreLine
 from scorers.common import (
     KEYS,
     CaseGold,
@@ -32,13 +34,34 @@ from scorers.common import (
     resolve,
     whole_text,
 )
-from scorers.contract import Reasons, ScoreOutcome, ScoreRow, SectionScorer, WorstCase
+from scorers.contract import (
+    Reasons,
+    ScoreOutcome,
+    ScoreRow,
+    ScoringJob,
+    SectionScorer,
+    WorstCase,
+)
+from scorers.retrieval_pool import (
+    CUT,
+    NO_JUDGEMENTS,
+    NO_NEGATIVES,
+    NO_TEXTS,
+    RANGED,
+    JudgedPool,
+    MisplacedCases,
+    UnjudgedRanges,
+    ends_of,
+    places_found,
+    pool_of,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-Missing = tuple[str, str, str, str]
-"""Why scope_miss, attribution_hit, snippet_recall and recency_rule_ok lack a score, else ""."""
+Missing = tuple[str, str, str, str, str, str]
+"""Why scope_miss, attribution_hit, snippet_recall, unjudged (and condensed_ndcg), bpref and
+recency_rule_ok lack a score, else ""."""
 
 NO_SELECTION, NO_REFERENCES = "no folder_selection", "no references"
 
@@ -56,6 +79,9 @@ class RetrievalScorer:
     match: Match = "auto"
     gain: Gain = "linear"
     min_similarity: float = matching.MIN_SIMILARITY
+    judged: JudgedRows = field(default_factory=dict, repr=False)
+    judgements: str = ""
+    """SHA-256 over the files that ``judged`` was read from; "" without any."""
 
     section = "retrieval"
 
@@ -70,6 +96,7 @@ class RetrievalScorer:
             "match": self.match,
             "gain": self.gain,
             "min_similarity": self.min_similarity,
+            "judgements": self.judgements,
         }
 
     def score(self, case: TestCase, result: TestResult) -> ScoreOutcome:
@@ -82,26 +109,44 @@ class RetrievalScorer:
             return self._nothing(f"no {kind}gold"), {}
         chunks = in_rank_order(result)
         if gold.mode == "text" and any(chunk.truncated for chunk in chunks):
-            return self._nothing("text was truncated"), {}
+            return self._nothing(CUT), {}
         if chunks and not any(KEYS[gold.mode].of(chunk) for chunk in chunks):
             return self._nothing(KEYS[gold.mode].missing), {}
         matches = self._match(gold, chunks)
         ranking = ragmetrics_retrieval.ranking(matches, gold.grades, gold.groups, self.ks[-1])
-        extra, missing = self._extra(case, result, gold, chunks)
+        pool = pool_of(case, gold, matches, chunks, self.judged)
+        extra, missing = self._extra(case, result, gold, chunks, matches, pool)
         row = _row(ranking, extra, missing, gold.mode, self.ks, self.gain)
         evidence: dict[str, Any] = {"match": gold.mode, "found": matches.first}
         evidence["hits"] = matches.hits
         if gold.mode == "anchor":
-            evidence |= _places(gold.keys, matches, chunks)
+            evidence |= places_found(gold.keys, matches, chunks)
+        if isinstance(pool, JudgedPool):
+            evidence["unjudged"] = pool.unjudged
+            evidence["ranges"] = [ends_of(ranking, k, pool.unjudged_to(k)) for k in self.ks]
         return row, evidence
 
     def aggregate(
-        self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
+        self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
-        """The section, with the remark on headings that never match where it is due."""
-        matched = section["by"].get("match", {})
-        mismatch = _place_mismatch(lines) if "anchor" in matched else None
-        return section | ({"place_mismatch": mismatch} if mismatch else {})
+        """The section, with the remark on headings that never match where it is due, and with
+        ``ranges`` where passages were judged."""
+        seen = MisplacedCases() if "anchor" in section["by"].get("match", {}) else None
+        judged = any(section["n"][f"unjudged@{k}"] for k in self.ks)
+        ranges = UnjudgedRanges(self.ks) if judged else None
+        for line in lines if seen or ranges else ():
+            if seen is not None and not seen.take(line):
+                seen = None
+            if ranges is not None:
+                ranges.take(line)
+            elif seen is None:
+                break
+        more: dict[str, Any] = {}
+        if seen is not None and (noted := seen.noted()):
+            more["place_mismatch"] = noted
+        if ranges is not None:
+            more["ranges"] = ranges.means()
+        return section | more
 
     def score_all(
         self, cases: Sequence[TestCase], results: Sequence[TestResult]
@@ -142,23 +187,47 @@ class RetrievalScorer:
             return matching.match_ids(gold.keys, docs, len(gold.grades))
         if gold.mode == "anchor":
             places = [place_of(chunk) for chunk in chunks]
-            texts = [whole_text(chunk) for chunk in chunks]
+            whole = [whole_text(chunk) for chunk in chunks]
             return matching.match_anchors(
-                gold.keys, places, gold.snippets, texts, self.min_similarity
+                gold.keys, places, gold.snippets, whole, self.min_similarity
             )
         passages = [chunk.text or "" for chunk in chunks]
         return matching.match_texts(gold.keys, passages, self.min_similarity)
 
+    def _judged_scores(
+        self, gold: CaseGold, matches: Matches, pool: JudgedPool | str
+    ) -> tuple[Values, str, str]:
+        """unjudged@k, condensed_ndcg@k and bpref, and why they lack a score, else ""."""
+        if isinstance(pool, str):
+            return (None,) * (2 * len(self.ks) + 1), pool, pool
+        left = ragmetrics_retrieval.ranking(
+            ragmetrics_retrieval.condensed(matches, pool.unjudged), gold.grades, gold.groups
+        )
+        preference = ragmetrics_retrieval.bpref(matches, pool.wrong, pool.negatives)
+        values = (
+            *(pool.unjudged_to(k) / k for k in self.ks),
+            *(ragmetrics_retrieval.ndcg(left, k, self.gain) for k in self.ks),
+            preference,
+        )
+        return values, "", "" if preference is not None else NO_NEGATIVES
+
     def _extra(
-        self, case: TestCase, result: TestResult, gold: CaseGold, chunks: Sequence[RetrievedChunk]
+        self,
+        case: TestCase,
+        result: TestResult,
+        gold: CaseGold,
+        chunks: Sequence[RetrievedChunk],
+        matches: Matches,
+        pool: JudgedPool | str,
     ) -> tuple[Values, Missing]:
-        """scope_miss, attribution_hit, snippet_recall@k, recency_rule_ok, and reasons for gaps."""
+        """What is no metric of one ranking, and reasons for gaps."""
         attribution, no_attribution = self._attribution(result, gold, chunks)
         scope, no_scope = _scope_of(case, result)
         snippets, no_snippets = self._snippets(case, chunks)
         recency, no_recency = _recency_of(case, result, self.min_similarity)
-        missing = (no_scope, no_attribution, no_snippets, no_recency)
-        return (scope, attribution, *snippets, recency), missing
+        judged, no_pool, no_preference = self._judged_scores(gold, matches, pool)
+        missing = (no_scope, no_attribution, no_snippets, no_pool, no_preference, no_recency)
+        return (scope, attribution, *snippets, *judged, recency), missing
 
     def _attribution(
         self, result: TestResult, gold: CaseGold, chunks: Sequence[RetrievedChunk]
@@ -176,62 +245,13 @@ class RetrievalScorer:
         if not snippets:
             return nothing, NO_SNIPPETS
         if any(chunk.truncated for chunk in chunks[: self.ks[-1]]):
-            return nothing, "text was truncated"
+            return nothing, CUT
         texts = [chunk.text or "" for chunk in chunks[: self.ks[-1]]]
         if chunks and not any(texts):
-            return nothing, "no chunk texts"
+            return nothing, NO_TEXTS
         snippet_lists = [[snippet] for snippet in snippets]
         ranks = matching.match_texts(snippet_lists, texts, self.min_similarity).first
         return tuple(ragmetrics_retrieval.snippet_recall(ranks, k) for k in self.ks), ""
-
-
-LEAST_MISPLACED, MISPLACED_SHARE = 5, 0.2
-"""Cases, and their share, from which headings that never match are remarked on."""
-
-
-def _places(
-    gold: Sequence[Anchor], matches: Matches, chunks: Sequence[RetrievedChunk]
-) -> dict[str, Any]:
-    """Whether a gold heading was found where its file was; if not, what stood there instead.
-
-    {} when no file of a support that has a heading was retrieved.
-    """
-    headed = [index for index, support in enumerate(gold) if support.heading]
-    if any(matches.first[index] is not None for index in headed):
-        return {"heading_found": True}
-    wanted = {gold[index].path: gold[index] for index in reversed(headed)}
-    for chunk in chunks:
-        place = place_of(chunk)
-        if place is not None and place.path in wanted:
-            support = wanted[place.path]
-            heading = matching.SEPARATOR.join(support.heading)
-            got = [place.path, heading, (chunk.heading_path or "")[:MOST_HEADING]]
-            return {"heading_found": False, "instead": got}
-    return {}
-
-
-MOST_HEADING = 500
-"""Characters of a bot's heading that are kept as an example."""
-
-
-def _place_mismatch(lines: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
-    """The remark on headings that never match; None as soon as one does."""
-    cases: set[str] = set()
-    misplaced: dict[str, Sequence[str]] = {}
-    for line in lines:
-        evidence = line["evidence"]
-        if evidence.get("match") != "anchor":
-            continue
-        cases.add(line["case_id"])
-        if evidence.get("heading_found"):
-            return None
-        if "instead" in evidence:
-            misplaced.setdefault(line["case_id"], evidence["instead"])
-    if len(misplaced) < max(LEAST_MISPLACED, MISPLACED_SHARE * len(cases)):
-        return None
-    path, wanted, got = next(iter(misplaced.values()))
-    counts = {"cases": len(cases), "path_found": len(misplaced)}
-    return counts | {"path": path, "wanted": wanted, "got": got}
 
 
 def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> ScoreOutcome:
@@ -240,8 +260,11 @@ def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> ScoreOutco
     ranks, grades, cited = listed[:supports], listed[supports:-1], listed[-1]
     matches = Matches([rank or None for rank in ranks], sorted(filter(None, ranks)))
     ranking = ragmetrics_retrieval.ranking(matches, grades, None, ks[-1])
-    extra = (None, None if cited is None else float(cited), *[None] * len(ks), None)
-    missing = (NO_SELECTION, NO_REFERENCES if cited is None else "", NO_SNIPPETS, NO_RULE)
+    attribution = None if cited is None else float(cited)
+    extra = (None, attribution, *[None] * (3 * len(ks) + 1), None)
+    no_attribution = NO_REFERENCES if cited is None else ""
+    judged = (NO_JUDGEMENTS, NO_JUDGEMENTS)
+    missing = (NO_SELECTION, no_attribution, NO_SNIPPETS, *judged, NO_RULE)
     row = _row(ranking, extra, missing, "chunk", ks, gain)
     evidence = {"match": "chunk", "found": matches.first, "hits": matches.hits}
     # A copy: the bytes that orjson returns lie in a large buffer, which keeping them would pin.
@@ -274,10 +297,11 @@ def _row(
 
 @lru_cache(maxsize=64)
 def _reasons(missing: Missing, ks: tuple[int, ...]) -> Reasons:
-    scope, attribution, snippets, recency = missing
+    scope, attribution, snippets, pool, preference, recency = missing
     named = [("scope_miss", scope), ("attribution_hit", attribution)]
     named += [(f"snippet_recall@{k}", snippets) for k in ks]
-    named.append(("recency_rule_ok", recency))
+    named += [(f"{name}@{k}", pool) for name in ("unjudged", "condensed_ndcg") for k in ks]
+    named += [("bpref", preference), ("recency_rule_ok", recency)]
     return tuple((name, reason) for name, reason in named if reason)
 
 
@@ -405,6 +429,42 @@ def _show_worst(console: Console, item: WorstCase) -> None:
         console.print(f"  got    {mark} {rank:>5}.  {name}", soft_wrap=True)
 
 
+SHOWN_RANGE = 5
+"""The cut-off whose ranges are shown, or the nearest one."""
+
+
+def _show_ranges(console: Console, section: Mapping[str, Any]) -> None:
+    """What the unjudged passages leave open, and that most were never judged where it is so."""
+    ranges = section.get("ranges")
+    if not ranges:
+        return
+    k = catalogue_metric.nearest_cutoff(SHOWN_RANGE, section["options"]["k"])
+    share = section["mean"][f"unjudged@{k}"]
+    parts = [
+        f"{name}@{k} {low:.3f} … {high:.3f}"
+        for name in RANGED
+        for low, high in [ranges[f"{name}@{k}"]]
+    ]
+    console.print(
+        f"Nobody has judged {share:.0%} of the top {k}. If all of that were irrelevant … relevant: "
+        f"{', '.join(parts)}."
+    )
+    if share > MOSTLY:
+        console.print(
+            "Most of it is unjudged: passages that were chunked anew are, since a judgement holds "
+            "for a text. Label this run (label_eval.py) before you trust its precision."
+        )
+
+
+MOSTLY = 0.5
+"""Share of unjudged passages from which a warning is due."""
+
+
+def _make(job: ScoringJob, options: RetrievalScorer) -> RetrievalScorer:
+    judged, sha256 = read_judged(job.eval_set, job.labels_dir)
+    return replace(options, judged=judged, judgements=sha256)
+
+
 SECTION = SectionScorer(
-    options=RetrievalScorer, scorer=lambda job, options: options, show_worst=_show_worst
+    options=RetrievalScorer, scorer=_make, show_worst=_show_worst, show_more=_show_ranges
 )

@@ -7,7 +7,7 @@ guardrails; the section says which. A labelled text has one score line, like a c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -17,11 +17,13 @@ from ragmetrics import catalogue, safety
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.catalogue.safety import RATES, ROWS
 from ragmetrics.stats import means as stats_means
+from ragmetrics.stats.intervals import NORMAL, Interval, drawn_interval, effective_wilson
 from records.asked import asked_counts, count_results
 from records.cases import iter_cases
 from records.errors import Problem, StorageError
 from records.files import sha256_file
 from records.jsonl import read_rows
+from records.labels import SAFETY_LABELS, has_labelled_texts
 from records.labels import read_labels as read_label_files
 from records.metrics import section_names, update_metrics
 from records.results import RunConfig, TestResult, iter_results
@@ -154,7 +156,7 @@ class SafetyScorer:
             "not_applicable": {name: count.not_applicable for name, count in counts.items()},
             "failed": {name: count.failed for name, count in counts.items()},
             "mean": {metric.name: means[metric.name] for metric in ROWS},
-            "ci95": _intervals(means, counts, [score for _, score in attacks], benign, seed),
+            **_interval_parts(means, counts, [score for _, score in attacks], benign, seed),
             "by": {
                 "attack_category": _slices(inputs["categories"]),
                 "leak_category": _slices(outputs["categories"]),
@@ -290,20 +292,37 @@ def _from_reference(label: LabelledText) -> JudgedText:
     return JudgedText(label, leaks.categories, evidence)
 
 
-def _intervals(
+def _interval_parts(
     means: Mapping[str, float | None],
     counts: Mapping[str, _Count],
     attacks: Sequence[float],
     benign: Sequence[float],
     seed: int,
-) -> dict[str, list[float] | None]:
-    intervals: dict[str, tuple[float, float] | None] = {}
+) -> dict[str, Any]:
+    """``ci95``, ``method``, ``clusters`` and ``marks`` of the section; each text is by itself."""
+    import numpy as np
+
+    intervals: dict[str, Interval] = {}
     for metric in RATES:
         mean, n = means[metric.name], counts[metric.name].scored
-        intervals[metric.name] = None if mean is None else stats_means.wilson(mean * n, n)
+        if mean is not None:
+            reached = np.arange(n) < round(mean * n)
+            intervals[metric.name] = effective_wilson(reached.astype(float), 0.0, 1.0)
+    texts = len(attacks) + len(benign)
     rng = stats_means.generator(seed, NAME)
-    intervals |= safety.roc_intervals(attacks, benign, rng)
-    return {m.name: None if (pair := intervals[m.name]) is None else list(pair) for m in ROWS}
+    drawn = safety.roc_intervals(attacks, benign, rng)
+    for name, ends in drawn.items():
+        if ends is not None:
+            intervals[name] = drawn_interval(*ends, texts)
+    if "auc" in intervals and len(intervals.keys() & safety.LIMITS.keys()) == 0:
+        intervals["auc"] = replace(intervals["auc"], method=NORMAL)  # too many scores to draw
+    return {
+        "ci95": {m.name: intervals[m.name].ends if m.name in intervals else None for m in ROWS},
+        "method": {name: interval.method for name, interval in intervals.items()},
+        "clusters": {name: interval.units for name, interval in intervals.items()},
+        "marks": {name: interval.mark for name, interval in intervals.items() if interval.mark},
+        "clustered_by": "none",
+    }
 
 
 def _slices(categories: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -330,9 +349,6 @@ def _by_tag(scored: Sequence[JudgedText], scorer: SafetyScorer) -> dict[str, Any
     return slices
 
 
-LABELS = "safety_labels.jsonl"
-
-
 def _score_safety(
     folder: Path, labels_dir: Path, scorer: SafetyScorer, *, seed: int = 0, eval_set: Path
 ) -> tuple[dict[str, Any], list[JudgedText]]:
@@ -352,15 +368,10 @@ def _score_safety(
     return section, judged
 
 
-def has_labels(labels_dir: Path) -> bool:
-    """True when there is a file of labelled texts."""
-    return (labels_dir / LABELS).exists()
-
-
 def _read_labels(labels_dir: Path) -> list[SafetyLabel]:
     """The labelled texts. Raises CannotRun when there are none."""
-    path = labels_dir / LABELS
-    labels = read_safety_labels(path) if has_labels(labels_dir) else []
+    path = labels_dir / SAFETY_LABELS
+    labels = read_safety_labels(path) if has_labelled_texts(labels_dir) else []
     if not labels:
         raise CannotRun(
             f"{path}: holds no labelled texts; write attacks and harmless prompts there, a line "

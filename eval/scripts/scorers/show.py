@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from decisions.repeat_rows import STABILITY_HEAD, pass_lines, stability_rows
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric, MetricSection
 from records.asked import asked_of, missing_remark
@@ -167,7 +168,6 @@ def show(
 ) -> None:
     """The table of all metrics, then the headline for each dimension asked for."""
     from decisions.diagnosis import place_mismatch
-    from ragmetrics.stats.means import UNRELIABLE_BELOW
     from records.targets import read_advisory, read_targets
     from terminal import tables
 
@@ -180,11 +180,28 @@ def show(
         text = f"{mismatch.says} Look at {mismatch.look_at}"
         console.print(tables.plain(text, 1000), style="yellow", markup=False, highlight=False)
     targets = {**read_targets().get(row.name, {}), **read_advisory().get(row.name, {})}
-    tables.print_section(console, section, targets, UNRELIABLE_BELOW)
+    tables.print_section(console, section, targets)
+    if "stability" in section:
+        _print_stability(console, section["stability"], headline)
     suffix = _shared_cutoff(headline)
     for dimension in by:
         console.print(f"By {dimension}" + (f", at {suffix[1:]}:" if suffix else ":"))
         tables.print_by(console, section, dimension, headline, suffix)
+
+
+def _print_stability(
+    console: Console, stability: Mapping[str, Any], headline: Sequence[str]
+) -> None:
+    """How far the repeats of a case agree, for the main metrics."""
+    from terminal.tables import print_rows
+
+    for line in pass_lines(stability):
+        console.print(line, soft_wrap=True)
+    names = [name for name in headline if name in stability["metrics"]]
+    rows = stability_rows(stability, names or list(stability["metrics"]))
+    if rows:
+        console.print(f"Repeats ({stability['repeats']} of each case), and where they vary:")
+        print_rows(console, STABILITY_HEAD, rows)
 
 
 def _shared_cutoff(names: Sequence[str]) -> str:
@@ -223,7 +240,7 @@ def _remarks(
 ) -> list[str]:
     """What a reader of the numbers should know, in sentences."""
     config = read_config(folder) if (folder / CONFIG).exists() else RunConfig(folder.name)
-    texts = [missing_results(folder, config)]
+    texts = [missing_results(folder, config, row)]
     asked_with = config.dataset.get("sha256")
     if "texts" in row.needs and config.run.get("store_full_text") is False:
         texts.append(
@@ -233,8 +250,7 @@ def _remarks(
     if asked_with and asked_with != sha256_file(eval_set):
         texts.append("the eval set has changed since this run was made.")
     if failed := max(section["failed"].values(), default=0):
-        verb = "counts" if failed == 1 else "count"
-        texts.append(f"{counted(failed, 'case')} failed in this run and {verb} nowhere.")
+        texts.append(f"{counted(failed, 'case')} failed in this run and {_counting(failed, row)}.")
     return texts
 
 
@@ -249,7 +265,14 @@ def removed_sections(folder: Path, before: frozenset[str]) -> str:
     )
 
 
-def missing_results(folder: Path, config: RunConfig) -> str:
+def _counting(cases: int, row: MetricSection | None) -> str:
+    """How calls without an answer enter the numbers of a section."""
+    verb = "counts" if cases == 1 else "count"
+    zero = row is not None and any(metric.name == "answered" for metric in row.metrics)
+    return f"{verb} as 0 in answered and pass, else nowhere" if zero else f"{verb} nowhere"
+
+
+def missing_results(folder: Path, config: RunConfig, row: MetricSection | None = None) -> str:
     """How many asked cases a run that was just scored has no result of; "" when none."""
     asked = asked_of(config)
     header = read_json(folder / METRICS)
@@ -259,11 +282,10 @@ def missing_results(folder: Path, config: RunConfig) -> str:
     name = folder.resolve().name
     asks = config.api.get("source") == "http"
     remedy = f"run_eval.py --resume --run-id {name} asks them" if asks else "make the run again"
-    counts = "counts" if header["missing"] == 1 else "count"
-    return f"{remark} and {counts} nowhere; {remedy}."
+    return f"{remark} and {_counting(header['missing'], row)}; {remedy}."
 
 
-EXPLAINED = (*SCORES_OF_RESULT, "evidence")
+EXPLAINED = (*SCORES_OF_RESULT, "status", "evidence")
 """What is read of a score line to find and to explain a bad case."""
 
 
@@ -285,6 +307,8 @@ def _worst_cases(
     heap: list[tuple[float, int, ScoreLine]] = []
     for number, line in enumerate(read_whole_scores(folder, row.name, EXPLAINED)):
         score = line.scores.get(metric.name)
+        if line.status == "failed":
+            continue  # there is no answer to look at
         if score is not None and score != best:
             entry = (-sign * score, -number, line)
             if len(heap) < count:

@@ -17,21 +17,32 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import orjson
 
-from decisions.baseline import Baseline, caveats, compare, read_baseline
+from decisions.baseline import (
+    Baseline,
+    BaselineChange,
+    caveats,
+    compare,
+    read_baseline,
+    verdict_of,
+)
 from decisions.diagnosis import diagnose
-from decisions.gate import check_names, comparable, evaluate
+from decisions.engine import direction
+from decisions.gate import check_names, evaluate
+from decisions.gate_baseline import WORSE, comparable
 from decisions.gate_checks import HEAD, GateEvidence, RunNumbers, baseline_of
 from decisions.gate_rules import GateRules, read_rules
 from decisions.measures import known_metrics, measures
+from decisions.primary import primary_names
+from decisions.regressions import Regression, regressions
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
-from records.asked import asked_of
+from records.asked import ASKED, asked_ids, asked_of
 from records.cases import TestCase, iter_cases
 from records.errors import Problem, StorageError
 from records.files import replace_bytes, replace_json
 from records.gate_verdict import Check
-from records.labels import read_cases, read_labels
-from records.metrics import MeasuredSection, read_sections
+from records.labels import has_labelled_texts, read_cases, read_labels
+from records.metrics import PRIMARY, PRIMARY_METRICS, MeasuredSection, read_sections
 from records.results import SCHEMA, RunConfig, iter_results
 from records.runs import (
     CONFIG,
@@ -47,7 +58,6 @@ from records.scores import read_whole_scores
 from records.targets import TARGETS, Target, read_advisory, read_targets
 from scorers.contract import ScoringJob
 from scorers.custom import read_plugins
-from scorers.safety import has_labels
 from scorers.sections import SectionOutcome, chosen, has_verdicts, try_section
 from scorers.suite_report import SuiteReport, write_report
 
@@ -205,7 +215,7 @@ class SuiteOptions:
         """The options for run_eval.py; labelled prompts are asked where safety is to be scored."""
         words = ["--store-full-text", "--seed", str(self.seed)]
         prompts = any("labelled texts" in catalogue.SECTIONS[name].needs for name in sections)
-        if prompts and has_labels(self.labels_dir):
+        if prompts and has_labelled_texts(self.labels_dir):
             words.append("--labels")
         for name in ("api_url", "profile", "folder_mode", "run_id"):
             if (value := getattr(self, name)) is not None:
@@ -265,9 +275,18 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             findings=diagnose(numbers, scored),
             header=_header(folder),
             left_out=SMOKE.format(cases=len(ids)) if plan.smoke else "",
+            primary=_primary(folder),
         )
         new = RunNumbers(report.run_id, report.sections(), report.header, folder)
-        evidence = GateEvidence(new, base, plan.eval_set, plan.labels_dir, custom, plan.seed)
+        evidence = GateEvidence(
+            new,
+            base,
+            plan.eval_set,
+            plan.labels_dir,
+            custom,
+            plan.seed,
+            plan.targets_file or TARGETS,
+        )
         if rules is not None:
             asked = {*sections} if plan.sections else None
             report.gates = _gates(rules, evidence, asked)
@@ -309,11 +328,28 @@ def _compare(
     compared = _compared(plan, report.outcomes, baseline)
     gone = dict.fromkeys(compared, GONE)
     gone |= {o.name: "" if o.status == "scored" else o.reason for o in report.outcomes}
+    names = [n for n in primary_names(evidence.targets) if n.partition(".")[0] in compared]
+    result = regressions(evidence, names)
+    chances = {row.name: row.p for row in result.rows} | dict.fromkeys(result.lost)
     report.baseline = str(plan.baseline)
-    report.changes = compare(baseline, report.measures, compared, plan.max_drop, gone)
-    report.caveats = caveats(baseline, plan.suite, report.header.get("cases", 0))
+    changes = compare(baseline, report.measures, compared, chances, plan.max_drop, gone)
+    told = {f"{change.section}.{change.metric}" for change in changes}
+    changes += [_of_row(row, plan.max_drop) for row in result.rows if row.name not in told]
+    report.changes = changes
+    report.caveats = [
+        *caveats(baseline, plan.suite, report.header.get("cases", 0)),
+        *result.notes,
+    ]
     both = set(compared) & set(baseline.sections) & set(report.sections())
     report.unlike = comparable(evidence, both).reason
+
+
+def _of_row(row: Regression, max_drop: float | None) -> BaselineChange:
+    """A primary metric of which the baseline has scores and no mean, such as an older one's."""
+    section, _, metric = row.name.partition(".")
+    worse_by = (row.delta or 0.0) * (1 if direction(row.name) is False else -1)
+    verdict = verdict_of(worse_by, row.p, max_drop)
+    return BaselineChange(section, metric, row.before, row.now, worse_by, row.p, verdict)
 
 
 def _compared(
@@ -357,20 +393,27 @@ def _earlier(folder: Path, outcomes: Sequence[SectionOutcome]) -> list[SectionOu
 def _check_gates(rules: GateRules | None, scored: Iterable[str]) -> None:
     """Raises StorageError for gates that could never be looked at: of no section there is."""
     if rules is not None:
-        check_names(rules, [*catalogue.SECTIONS, *scored], rules.path)
+        check_names(rules, [*catalogue.SECTIONS, *scored])
 
 
 def _gates(rules: GateRules, evidence: GateEvidence, asked: set[str] | None) -> list[Check]:
     """The gates that fail. A gated section that has no numbers misses all of its gates."""
     if not (rules.baseline or rules.require_baseline):
         evidence = replace(evidence, base=None)
-    return evaluate(rules, evidence, sections=asked).of("failed")
+    failed = evaluate(rules, evidence, sections=asked).of("failed")
+    return [check for check in failed if check.rule != WORSE]  # told as regressions
 
 
 def _header(folder: Path) -> dict[str, Any]:
     """What metrics.json says of the run itself."""
     head = _scored_so_far(folder)
     return {name: head[name] for name in HEAD if name in head}
+
+
+def _primary(folder: Path) -> dict[str, Any]:
+    """The primary scores of every case, so that the report can be a baseline, too."""
+    head = _scored_so_far(folder)
+    return {name: head[name] for name in (PRIMARY, PRIMARY_METRICS) if name in head}
 
 
 def _traces(
@@ -456,13 +499,14 @@ def _copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
     The real run's scores and metrics.json are of the whole run: a part of it must not write there.
     Raises StorageError when the run has none of the cases.
     """
-    case_ids = set(ids)
+    part_ids = list(ids)
+    case_ids = set(part_ids)
     target = parent / folder.name
     target.mkdir()
     if (folder / SAFETY_RESULTS).exists():
         shutil.copyfile(folder / SAFETY_RESULTS, target / SAFETY_RESULTS)
     if (folder / CONFIG).exists():
-        config = _config_of_part(read_config(folder), len(case_ids))
+        config = _config_of_part(read_config(folder), part_ids)
         replace_json(target / CONFIG, msgspec.to_builtins(config))
     copied = 0
     with open(target / RESULTS, "wb") as file:
@@ -475,12 +519,19 @@ def _copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
     return target
 
 
-def _config_of_part(config: RunConfig, cases: int) -> RunConfig:
-    """The configuration of a copy that holds the results of so many cases of the set.
+def _config_of_part(config: RunConfig, ids: Sequence[str]) -> RunConfig:
+    """The configuration of a copy that holds the results of some cases of the set.
 
-    Of a run that was asked its whole set they were all asked. Of another nobody knows how many.
+    Of a run that was asked its whole set they were all asked; of one that lists its cases, those in
+    the list. Of another nobody knows how many.
     """
-    asked = asked_of(config)
-    whole = asked is not None and asked.cases == config.dataset.get("cases")
-    run = {name: value for name, value in config.run.items() if name != "imported"}
-    return msgspec.structs.replace(config, run=run | {"selected": cases if whole else None})
+    asked, listed = asked_of(config), asked_ids(config)
+    part: list[str] | None = None
+    if listed is not None:
+        part = [case_id for case_id in listed if case_id in set(ids)]
+    elif asked is not None and asked.cases == config.dataset.get("cases"):
+        part = list(ids)
+    run = {name: value for name, value in config.run.items() if name not in ("imported", ASKED)}
+    if part is None:
+        return msgspec.structs.replace(config, run=run | {"selected": None})
+    return msgspec.structs.replace(config, run=run | {"selected": len(part), ASKED: part})

@@ -13,9 +13,9 @@ from decisions.measures import UNCLEAR_BAND, Measure, targets_text
 from ragmetrics import catalogue
 from records.asked import missing_remark
 from records.errors import StorageError
-from records.files import replace_bytes, replace_json
+from records.files import replace_bytes
 from records.gate_verdict import Check
-from records.metrics import rounded
+from records.metrics import metrics_bytes, rounded
 from records.results import SCHEMA
 from scorers.sections import SectionOutcome
 from terminal.tables import counted, number, plain
@@ -49,6 +49,8 @@ class SuiteReport:
     unlike: str = ""
     baseline: str = ""
     gates: Sequence[Check] = field(default=())
+    primary: Mapping[str, Any] = field(default_factory=dict)
+    """The primary scores of every case, as metrics.json holds them."""
 
     @property
     def regressions(self) -> list[BaselineChange]:
@@ -90,6 +92,7 @@ class SuiteReport:
             "kind": "eval_suite",
             "suite": self.suite,
             **self.header,
+            **self.primary,
             "run_id": self.run_id,
             "left_out": self.left_out,
             "perspectives": {
@@ -151,12 +154,14 @@ def _change_text(change: BaselineChange) -> str:
     if change.verdict == "no longer measured":
         why = f" ({change.reason.removesuffix('.')})" if change.reason else ""
         return f"was {number(change.before)}, is no longer measured{why}"
+    if change.verdict == "not applicable":
+        return f"was {number(change.before)}, applies to no case any more"
     if change.verdict == "not comparable":
         return "was measured by another definition"
-    noise = "" if change.noise is None else f", chance explains {change.noise:.3f}"
+    chance = "" if change.p is None else f", p {change.p:.3f}"
     moved = abs(change.worse_by or 0.0)
     way = "worse" if (change.worse_by or 0.0) > 0 else "better"
-    return f"{number(change.before)} → {number(change.now)} ({way} by {moved:.3f}{noise})"
+    return f"{number(change.before)} → {number(change.now)} ({way} by {moved:.3f}{chance})"
 
 
 def _verdict_text(report: SuiteReport) -> str:
@@ -230,7 +235,7 @@ def write_report(report: SuiteReport, stem: Path, every: bool = True) -> tuple[P
         stem.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"{stem.parent}: cannot be made ({error.strerror}).") from None
-    replace_json(targets[0], rounded(report.to_dict()))
+    replace_bytes(targets[0], metrics_bytes(rounded(report.to_dict())))
     replace_bytes(targets[1], (_markdown(report, every) + "\n").encode("utf-8", "replace"))
     return targets
 
@@ -319,6 +324,6 @@ def _print_changes(console: Console, report: SuiteReport, every: bool) -> None:
     better = sum(change.verdict == "better" for change in report.changes)
     console.print(
         f"{counted(len(report.changes), 'metric')} compared: "
-        f"{counted(len(report.regressions), 'regression')}, "
-        f"{len(worse)} worse within chance{'' if every else ' (-v lists them)'}, {better} better."
+        f"{counted(len(report.regressions), 'regression')}; without evidence {len(worse)} worse"
+        f"{'' if every else ' (-v lists them)'} and {better} better."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 
 _SCRIPTS = (
     "\u0600-\u08ff"  # Arabic (Persian, Urdu), Syriac, N'Ko, Mandaic
@@ -17,10 +18,15 @@ _SCRIPTS = (
 
 _EMOJI = "\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2900-\u297f\u2b00-\u2bff\U0001f000-\U0001faff"
 
-_LONE = re.compile(
-    f"[\u200c\u200d](?<![{_SCRIPTS}].)(?![{_SCRIPTS}])(?!(?<=[{_EMOJI}\ufe0f]\u200d)[{_EMOJI}])",
-    re.DOTALL,
-)
+
+@cache
+def _lone() -> re.Pattern[str]:
+    """Compiled when a text has a joiner at all: few have, and it takes a while."""
+    return re.compile(
+        f"[\u200c\u200d](?<![{_SCRIPTS}].)(?![{_SCRIPTS}])"
+        f"(?!(?<=[{_EMOJI}\ufe0f]\u200d)[{_EMOJI}])",
+        re.DOTALL,
+    )
 
 
 def mark_lone_joiners(text: str, mark: Callable[[str], str] = lambda joiner: "\ufffd") -> str:
@@ -34,4 +40,4 @@ def mark_lone_joiners(text: str, mark: Callable[[str], str] = lambda joiner: "\u
     """
     if "\u200c" not in text and "\u200d" not in text:
         return text
-    return _LONE.sub(lambda match: mark(match[0]), text)
+    return _lone().sub(lambda match: mark(match[0]), text)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 NARROWEST = 12
 """Characters of a metric's name that stay on one line, however narrow the terminal is."""
 
+_NAMED = 3
+"""Metrics that the reason of a star names."""
+
 CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�")
 
 CONTROL |= {ord("\n"): " ", ord("\t"): " ", ord("\r"): " "}
@@ -71,36 +74,43 @@ class Bound(Protocol):
 
 
 def print_section(
-    console: Console,
-    section: Mapping[str, Any],
-    targets: Mapping[str, Bound],
-    unreliable_below: int,
+    console: Console, section: Mapping[str, Any], targets: Mapping[str, Bound]
 ) -> None:
     """Metric, mean, 95 % interval, n, not applicable, failed, target, pass mark.
 
-    An interval of fewer than ``unreliable_below`` cases is marked.
+    An interval that is to be doubted, or that is not there, has a star; below stands why. Where
+    cases share documents or groups, a line says so.
     """
     table = _table("metric", "mean", "95 % interval", "n", "n/a", "failed", "target", "")
     # On a narrow terminal only the names are folded: a number or mark that is cut is a wrong one.
     names = table.columns[0]
     names.no_wrap, names.overflow, names.min_width = False, "fold", NARROWEST
-    small = False
+    reasons: dict[str, list[str]] = {}
     for name, mean in section["mean"].items():
         interval, n = section["ci95"][name], section["n"][name]
-        small |= 0 < n < unreliable_below
         shown = "–" if interval is None else f"{number(interval[0])} – {number(interval[1])}"
         target = targets.get(name)
         passed = None if target is None else target.passed(mean)
         mark = {None: "", True: "✓", False: "✗"}[passed]
         style = {None: None, True: "green", False: "red"}[passed]
         counts = (str(n), str(section["not_applicable"][name]), str(section["failed"][name]))
-        note = "*" if 0 < n < unreliable_below else ""
+        note = "*" if name in section["marks"] else ""
+        if note:
+            reasons.setdefault(section["marks"][name], []).append(name)
         table.add_row(
             name, number(mean), shown + note, *counts, str(target or ""), mark, style=style
         )
     console.print(table)
-    if small:
-        console.print(f"* n < {unreliable_below}: interval unreliable")
+    for reason, marked in reasons.items():
+        more = f" and {len(marked) - _NAMED} more" if len(marked) > _NAMED else ""
+        console.print(f"* {', '.join(marked[:_NAMED])}{more}: {reason}", soft_wrap=True)
+    by, units = section["clustered_by"], max(section["clusters"].values(), default=0)
+    if by != "none" and units:
+        shared = "share a group" if by == "group" else "share their first gold document"
+        console.print(
+            f"Cases that {shared} are counted together ({units:,} independent units).",
+            soft_wrap=True,
+        )
 
 
 def print_by(

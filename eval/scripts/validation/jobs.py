@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from decisions import calibration_words, gate_calibration
+from decisions import calibration_words, judge_calibration
 from judging.connect import LOCAL, Connection, JudgeOptions, connect
 from records import calibration as records_calibration
 from records.calibration import SCHEMA
@@ -157,7 +157,7 @@ def calibrate(options: CalibrateOptions, talk: Talk) -> CalibratedJudge | int:
 def objections(options: CalibrateOptions, calibrated: CalibratedJudge) -> list[str]:
     """What stands against the figures of the judge, a sentence each; empty: nothing."""
     report, judged = calibrated.report, calibrated.judged
-    return gate_calibration.objections(
+    return judge_calibration.objections(
         report,
         [report["judge"]] if judged is None else judged.judges,
         [report["prompt"]] if judged is None else judged.prompts,

@@ -14,7 +14,7 @@ from decisions.calibration_words import (
     verdict_tables,
     words_of,
 )
-from decisions.gate_calibration import labelled
+from decisions.judge_calibration import labelled
 from ragmetrics.stats.calibration import LEAST_INFORMATION, MIN_CLASS
 from terminal.tables import number, plain, print_rows
 from validation.judge import LEAST_FOR_MEAN

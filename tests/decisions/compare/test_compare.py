@@ -1,7 +1,8 @@
-"""compare(): pairs, means, tests, families, verdicts, coverage, repeats, slices, clusters."""
+"""compare(): pairs, means, tests, verdicts, coverage, repeats, slices, clusters."""
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from decisions.columns import read_section
 from decisions.compare import CompareOptions, compare, compare_many
-from decisions.pairs import read_pairs
 from decisions.rows import MetricRow
-from ragmetrics.stats.significance import holm, mcnemar
+from ragmetrics.stats.significance import mcnemar
+from records.clusters import Clustering
 from records.errors import StorageError
 
 Targets = Callable[[str], Path]
@@ -34,21 +36,25 @@ def test_one_metric_by_hand(runs: Runs) -> None:
     assert row.base == pytest.approx(11 / 12)
     assert row.new == pytest.approx(6.5 / 12)
     assert row.delta == pytest.approx(-4.5 / 12)
-    # 11 differences of one size: |sum| >= 9 of 11 has 2 * (1 + 11) of 2^11 patterns.
-    assert row.p == row.p_holm == pytest.approx(24 / 2**11)
-    assert (row.test, row.verdict, row.family) == ("sign-flip", "worse", True)
+    # 11 differences of one size: of 2^11 patterns 2 have |sum| = 11 and 2 * 11 the observed 9,
+    # of which the joint test counts half; a permutation test by itself counts them whole.
+    assert row.p_joint == pytest.approx((2 + 22 / 2) / 2**11)
+    assert row.p == pytest.approx(24 / 2**11)
+    assert row.p_worse == pytest.approx((1 + 11 / 2) / 2**11)
+    assert (row.test, row.verdict, row.primary) == ("joint sign-flip", "worse", True)
     assert row.interval is not None
-    assert row.interval[0] <= -4.5 / 12 <= row.interval[1] < 0
-    assert row.worse_by == pytest.approx(4.5 / 12)
+    # sd² = (10 * .125² + .875² + .375²) / 11 = .096591; unseen changes add 1/12 * .5² / 11
+    half = 2.200985 * ((0.0965909 + 0.25 / 12 / 11) / 12) ** 0.5
+    assert row.interval == pytest.approx((-0.375 - half, -0.375 + half), abs=1e-6)
 
 
-def test_a_binary_metric_takes_mcnemar(runs: Runs) -> None:
-    base = runs.make("base", {"pass": [1.0] * 9 + [0.0] * 11}, "pipeline")
-    new = runs.make("new", {"pass": [1.0] * 18 + [0.0] * 2}, "pipeline")
-    row = row_of(compare(base, new, CompareOptions(metrics=("pass",))), "pass")
+def test_a_binary_metric_takes_mcnemar_when_it_is_explored(runs: Runs) -> None:
+    base = runs.make("base", {"outcome_match": [1.0] * 9 + [0.0] * 11}, "pipeline")
+    new = runs.make("new", {"outcome_match": [1.0] * 18 + [0.0] * 2}, "pipeline")
+    row = row_of(compare(base, new), "outcome_match")
     assert (row.rose, row.fell, row.test) == (9, 0, "McNemar mid-p")
     assert row.p == mcnemar(9, 0)[1]
-    assert row.verdict == "better"
+    assert (row.verdict, row.primary) == ("better", False)
 
 
 @pytest.mark.parametrize(
@@ -70,17 +76,31 @@ def test_the_catalogue_says_which_way_is_better(
 
 
 def test_measured_time_cost_and_tokens_are_better_when_less(runs: Runs) -> None:
-    def measured(cost: float) -> list[Any]:
+    def measured(cost: float, last: float) -> list[Any]:
         return [
-            {"latency_ms": {"total": 100.0 * cost}, "cost_usd": cost, "usage": {"total_tokens": 7}}
-        ] * 12
+            {"latency_ms": {"total": ms}, "cost_usd": cost, "usage": {"total_tokens": 7}}
+            for ms in (*([100.0 * cost] * 11), last)
+        ]
 
-    base = runs.make("base", {"pass": [1.0] * 12}, "pipeline", evidence=measured(2.0))
-    new = runs.make("new", {"pass": [1.0] * 12}, "pipeline", evidence=measured(1.0))
+    base = runs.make("base", {"pass": [1.0] * 12}, "pipeline", evidence=measured(2.0, 200.0))
+    new = runs.make("new", {"pass": [1.0] * 12}, "pipeline", evidence=measured(1.0, 9000.0))
     found = compare(base, new)
-    assert row_of(found, "latency_ms").delta == -100.0
-    assert row_of(found, "cost_usd").verdict == "better"
+    latency = row_of(found, "latency_ms")
+    # Half as long in 11 of 12 cases, but 1100 + 9000 ms in all instead of 2200 + 200.
+    assert latency.ratio == pytest.approx(0.5)
+    assert latency.ratio_totals == pytest.approx(10_100 / 2400)
+    assert (latency.test, latency.verdict) == ("signed ranks", "mixed")
+    cost = row_of(found, "cost_usd")
+    assert cost.ratio == pytest.approx(0.5)
+    assert cost.verdict == "better"
     assert row_of(found, "total_tokens").verdict == "no evidence"
+
+
+def test_a_cost_of_nothing_has_no_ratio(runs: Runs) -> None:
+    evidence = [{"cost_usd": cost} for cost in [0.0] * 4 + [1.0] * 8]
+    base = runs.make("base", {"pass": [1.0] * 12}, "pipeline", evidence=evidence)
+    row = row_of(compare(base, base), "cost_usd")
+    assert (row.n, row.base_n, row.ratio) == (8, 12, 1.0)
 
 
 def test_only_cases_that_both_scored_are_compared(runs: Runs) -> None:
@@ -113,7 +133,7 @@ def test_a_metric_of_one_run_alone_is_named(runs: Runs) -> None:
     found = compare(base, new)
     verdicts = {row.metric: row.verdict for row in found.rows}
     assert verdicts == {
-        "mrr": "no evidence",
+        "mrr": "too few",
         "map@5": "only in new",
         "scope_miss": "only in base",
         "ndcg@5": "not tested",
@@ -133,31 +153,121 @@ def falling(values: list[float]) -> dict[str, list[float]]:
     return {"ndcg@5": values, "recall@5": values, "mrr": values}
 
 
-def test_holm_counts_the_family_and_the_rest_goes_apart(runs: Runs, targets: Targets) -> None:
-    """7 of 7 cases fall: p = 2/128 each. Two tests in the family: .03125; mrr by itself."""
+def test_targets_toml_says_which_metrics_decide(runs: Runs, targets: Targets) -> None:
+    """7 of 7 cases fall: 2 of 2^7 patterns are as extreme, counted half. Equal columns are flipped
+    together, so that two of them are no more than one."""
     base = runs.make("base", falling([1.0] * 7 + [0.5] * 3))
     new = runs.make("new", falling([0.5] * 10))
-    wanted = CompareOptions(
-        targets=targets('[retrieval]\n"ndcg@5" = "> 0.6"\n"recall@5" = "> 0.7"\n')
-    )
-    found = compare(base, new, wanted)
-    assert [row.metric for row in found.rows if row.family] == ["ndcg@5", "recall@5"]
-    p = 2 / 2**7
-    assert [row.p_holm for row in found.rows] == [*holm([p, p]), None]
-    assert [row.p_bh for row in found.rows] == [None, None, p]
+    declared = 'decide = { primary = ["retrieval.ndcg@5", "retrieval.recall@5"] }\n'
+    found = compare(base, new, CompareOptions(targets=targets(declared)))
+    assert [row.metric for row in found.rows if row.primary] == ["ndcg@5", "recall@5"]
+    assert [row.p_joint for row in found.rows] == [1 / 2**7, 1 / 2**7, None]
+    assert [row.p_bh for row in found.rows] == [None, None, 2 / 2**7]
+    assert found.headline == "WORSE"
     three = compare(base, new, CompareOptions(metrics=("ndcg@5", "recall@5", "retrieval.mrr")))
-    assert [row.p_holm for row in three.rows] == [3 * p] * 3
-    assert all(row.verdict == "worse" for row in three.rows)
+    assert [row.p_joint for row in three.rows] == [1 / 2**7] * 3
 
 
 def test_several_runs_are_corrected_together(runs: Runs) -> None:
-    base = runs.make("base", {"mrr": [1.0] * 7})
-    others = [runs.make(name, {"mrr": [0.5] * 7}) for name in ("one", "two", "three", "four")]
+    """Four runs, each of which loses seven cases of its own: of 2^7 patterns of each 2 are as
+    extreme, and the largest of four such statistics counts."""
+    base = runs.make("base", {"mrr": [1.0] * 28})
+    others = []
+    for number in range(4):
+        values = [1.0] * 28
+        values[7 * number : 7 * number + 7] = [0.5] * 7
+        others.append(runs.make(f"run{number}", {"mrr": values}))
     alone = compare(base, others[0], CompareOptions(metrics=("mrr",)))
-    assert row_of(alone, "mrr").verdict == "worse"  # 2/128
+    assert row_of(alone, "mrr").p_joint == 1 / 2**7
     found = compare_many(base, others, CompareOptions(metrics=("mrr",)))
-    assert [row_of(one, "mrr").p_holm for one in found] == [4 * 2 / 2**7] * 4
-    assert {row_of(one, "mrr").verdict for one in found} == {"no evidence"}
+    expected = (1 - (1 - 2 / 2**7) ** 4) / 2
+    for comparison in found:
+        assert row_of(comparison, "mrr").p_joint == pytest.approx(expected, abs=0.005)
+
+
+def test_a_metric_that_is_not_primary_cannot_make_it_better(runs: Runs) -> None:
+    """Five of twenty cases lose their passage while a statistic of the context rises in all."""
+    one = [1.0] * 20
+    base = runs.make("base", {"recall@5": one})
+    runs.make("base", {"unique_token_ratio": [0.2] * 20}, "context")
+    new = runs.make("new", {"recall@5": [0.0] * 5 + [1.0] * 15})
+    runs.make("new", {"unique_token_ratio": [0.5] * 20}, "context")
+    found = compare(base, new, CompareOptions(metrics=("recall@5",)))
+    assert row_of(found, "unique_token_ratio").verdict == "better"
+    # 5 changed units: 2 of 2^5 patterns, counted half: .031, and the interval lies below 0.
+    assert row_of(found, "recall@5").p_joint == 1 / 2**5
+    assert found.headline == "WORSE"
+    four = runs.make("four", {"recall@5": [0.0] * 4 + [1.0] * 16})
+    runs.make("four", {"unique_token_ratio": [0.5] * 20}, "context")
+    found = compare(base, four, CompareOptions(metrics=("recall@5",)))
+    assert (row_of(found, "recall@5").p_worse, found.headline) == (1 / 2**5, "LOOK")
+
+
+def asked(cases: int, answered: int) -> dict[str, Any]:
+    """The head of a run's configuration that was asked all of ``cases``."""
+    return {"dataset": {"sha256": "5" * 64, "cases": cases}, "run": {"selected": cases}}
+
+
+def test_calls_that_failed_or_have_no_line_are_not_answered(runs: Runs) -> None:
+    """11 of 90 calls fail, or their lines are gone: both are worse in answered and in pass."""
+    ids = [f"q{number}" for number in range(90)]
+    whole = asked(90, 90)
+    base = runs.make("base", {"pass": [1.0] * 90}, "pipeline", config=whole)
+    gone = runs.make("gone", {"pass": [1.0] * 79}, "pipeline", ids=ids[11:], config=whole)
+    failed = runs.make("failed", {"pass": [None] * 11 + [1.0] * 79}, "pipeline", config=whole)
+    path = failed / "scores" / "pipeline.jsonl"
+    lines = path.read_text().splitlines()
+    lines[:11] = [line.replace('"scored"', '"failed"') for line in lines[:11]]
+    path.write_text("\n".join(lines) + "\n")
+    options = CompareOptions(metrics=("pass", "answered"))
+    for run in (gone, failed):
+        write_answered(run)
+    write_answered(base)
+    for run in (gone, failed):
+        found = compare(base, run, options)
+        for name in ("answered", "pass"):
+            row = row_of(found, name)
+            assert (row.n, row.fell, row.verdict) == (90, 11, "worse"), (run, name)
+            assert row.new == pytest.approx(79 / 90)
+        assert found.headline == "WORSE"
+    assert any(
+        "11 cases that gone was asked have no result" in n for n in compare(base, gone).notes
+    )
+    unknown = runs.make("unknown", {"pass": [1.0] * 79}, "pipeline", ids=ids[11:])
+    write_answered(unknown)
+    found = compare(base, unknown, options)
+    assert row_of(found, "answered").n == 79, "nobody knows whether the other 11 were asked"
+    assert any("11 cases are in base only" in note for note in found.notes)
+
+
+def write_answered(run: Path) -> None:
+    """Put pipeline.answered among the metrics of metrics.json, as the scorer does."""
+    path = run / "metrics.json"
+    metrics = json.loads(path.read_text())
+    metrics["sections"]["pipeline"]["mean"]["answered"] = 1.0
+    path.write_text(json.dumps(metrics))
+
+
+def test_whether_a_case_is_scored_at_all_is_a_metric(runs: Runs) -> None:
+    """Answers without claims must not escape: 12 of 30 cases lose their score, the others stay."""
+    base = runs.make("base", {"claim_support_rate": [0.5] * 30}, "groundedness")
+    new = runs.make("new", {"claim_support_rate": [None] * 12 + [0.5] * 18}, "groundedness")
+    found = compare(base, new)
+    row = row_of(found, "claim_support_rate:scored")
+    assert (row.base, row.new, row.n) == (1.0, 18 / 30, 30)
+    assert (row.p, row.verdict, row.bad) == (mcnemar(0, 12)[1], "differs", True)
+    assert found.headline == "LOOK"
+
+
+def test_equal_needs_a_margin(runs: Runs) -> None:
+    values = [0.5] * 30 + [0.6] * 30
+    base = runs.make("base", {"mrr": values})
+    new = runs.make("new", {"mrr": values[::-1]})
+    near = CompareOptions(metrics=("mrr",), margin=0.05)
+    assert row_of(compare(base, new, near), "mrr").verdict == "equal"
+    assert compare(base, new, near).headline == "EQUAL"
+    narrow = CompareOptions(metrics=("mrr",), margin=0.01)
+    assert row_of(compare(base, new, narrow), "mrr").verdict == "no evidence"
 
 
 def test_an_unknown_metric_is_refused(runs: Runs) -> None:
@@ -179,24 +289,55 @@ def test_slices_get_a_p_from_ten_cases_on(runs: Runs) -> None:
     assert first.p_bh == first.p, "one test among the slices"
 
 
+def documents(size: int, cases: int) -> Clustering:
+    labels = {f"q{i}": f"document: {i // size}" for i in range(cases)}
+    return Clustering("doc", labels, f"{cases} cases in {cases // size} documents")
+
+
 def test_clusters_are_flipped_together(runs: Runs) -> None:
-    """Twelve cases of three documents: 2 of 8 patterns are as extreme, not 2 of 4096."""
-    base = runs.make("base", {"pass": [1.0] * 12}, "pipeline")
-    new = runs.make("new", {"pass": [0.0] * 12}, "pipeline")
-    clusters = {f"q{i}": i // 4 for i in range(12)}
-    row = row_of(compare(base, new, clusters=clusters), "pass")
-    assert (row.n, row.units, row.p, row.verdict) == (12, 3, 0.25, "no evidence")
-    # Without q11's cluster it stands alone: four units with sums 4, 4, 3 and 1.
-    del clusters["q11"]
-    row = row_of(compare(base, new, clusters=clusters), "pass")
-    assert (row.units, row.p) == (4, 2 / 16)
+    """Sixteen cases of eight documents: 2 of 2^8 patterns are as extreme, not 2 of 2^16."""
+    base = runs.make("base", {"pass": [1.0] * 16}, "pipeline")
+    new = runs.make("new", {"pass": [0.0] * 16}, "pipeline")
+    options = CompareOptions(metrics=("pass",))
+    found = compare(base, new, options, clusters=documents(2, 16))
+    row = row_of(found, "pass")
+    assert (row.n, row.units, row.p, row.p_joint) == (16, 8, 2 / 2**8, 1 / 2**8)
+    assert (row.verdict, found.clusters) == ("worse", "16 cases in 8 documents")
+    assert row_of(compare(base, new, options), "pass").p_joint == pytest.approx(1 / 2**16, abs=1e-4)
 
 
-def test_the_same_run_is_the_same(runs: Runs) -> None:
-    base = runs.make("base", {"mrr": [1.0, 0.5, 0.0]})
-    found = compare(base, base)
-    row = row_of(found, "mrr")
-    assert (row.delta, row.p, row.interval, row.mde) == (0.0, 1.0, (0.0, 0.0), 0.0)
+def test_below_six_clusters_nothing_is_decided(runs: Runs) -> None:
+    base = runs.make("base", {"pass": [1.0] * 20}, "pipeline")
+    new = runs.make("new", {"pass": [0.0] * 20}, "pipeline")
+    options = CompareOptions(metrics=("pass",))
+    found = compare(base, new, options, clusters=documents(4, 20))
+    row = row_of(found, "pass")
+    assert (row.units, row.verdict, row.p_joint) == (5, "too few", None)
+    assert found.headline == "TOO FEW"
+    assert found.notes[0] == "pipeline.pass: too few clusters (5) to tell."
+
+
+def test_a_document_that_outweighs_the_others_is_named_first(runs: Runs) -> None:
+    """11 of 20 cases in one document, nine by themselves: 20² / (11² + 9) = 3.1 equal ones."""
+    base = runs.make("base", {"pass": [1.0] * 20}, "pipeline")
+    labels = {f"q{i}": "document: big.md" for i in range(11)}
+    clusters = Clustering("doc", labels, "20 cases")
+    found = compare(base, base, CompareOptions(metrics=("pass",)), clusters=clusters)
+    assert found.notes[0].startswith(
+        "pipeline.pass: 11 of 20 cases belong to one cluster (document: big.md), so they tell as "
+        "much as 3.1 of equal size"
+    )
+
+
+def test_the_same_run_shows_what_it_could_not_have_seen(runs: Runs) -> None:
+    """Eight cases of which none changed: one that changes by the whole range would add 1/7 to the
+    variance, so the interval is 2.3646 sqrt(1 / 7 / 8) wide to either side."""
+    base = runs.make("base", {"mrr": [1.0, 0.5, 0.0, 0.25] * 2})
+    row = row_of(compare(base, base, CompareOptions(metrics=("mrr",))), "mrr")
+    assert (row.delta, row.p_joint, row.verdict) == (0.0, 1.0, "no evidence")
+    assert row.interval == pytest.approx((-0.316, 0.316), abs=0.001)
+    assert row.mde is not None
+    assert row.mde > 0.3
 
 
 def test_memory_is_a_number_a_case_and_metric(runs: Runs) -> None:
@@ -205,10 +346,10 @@ def test_memory_is_a_number_a_case_and_metric(runs: Runs) -> None:
     base = runs.make("base", scores)
     new = runs.make("new", scores)
     tracemalloc.start()
-    pairs = read_pairs(base, new, "retrieval")
+    pairs = read_section(base, "retrieval"), read_section(new, "retrieval")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert pairs.both == 20_000
+    assert pairs[0].cases == pairs[1].cases == 20_000
     assert peak < 8e6
 
 

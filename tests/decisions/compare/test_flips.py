@@ -61,8 +61,8 @@ def test_numbers_without_bounds_only_rise_and_fall(runs: Runs) -> None:
     found = flips(runs, "fact_dispersion", [2.0, 9.0], [7.0, 3.0], section="context")
     assert (found.success, found.broke, found.fixed) == (None, 0, 0)
     assert ids(found.worse) == ["q0"]
-    assert _success_rule("unknown_metric", None) == (None, None)
-    assert _success_rule("groundedness", None)[0] == ">= 2.5", "of 0 to 5"
+    assert _success_rule("custom.unknown_metric", None) == (None, None)
+    assert _success_rule("judged.groundedness", None)[0] == ">= 2.5", "of 0 to 5"
 
 
 def test_ranks_answers_and_questions_stand_side_by_side(runs: Runs) -> None:
@@ -85,7 +85,7 @@ def test_only_as_many_as_asked_for(runs: Runs) -> None:
 
 class TestFailing:
     def comparison(self, runs: Runs) -> Any:
-        """mrr (declared) falls, ndcg@5 (not declared) falls, map@5 (declared) is gone."""
+        """mrr (primary) falls, ndcg@5 (exploratory) falls, map@5 (primary) is gone."""
         base = runs.make("base", {"mrr": [1.0] * 9, "ndcg@5": [1.0] * 9, "map@5": [1.0] * 9})
         new = runs.make("new", {"mrr": [0.5] * 9, "ndcg@5": [0.5] * 9, "map@5": [None] * 9})
         return compare_many(base, [new], CompareOptions(metrics=("mrr", "map@5")))
@@ -94,7 +94,8 @@ class TestFailing:
         ("rules", "named"),
         [
             ("worse", ["retrieval.mrr is worse", "retrieval.map@5 is measured in base but not"]),
-            ("any-worse", ["retrieval.mrr", "retrieval.ndcg@5", "retrieval.map@5"]),
+            ("any-worse", ["retrieval.mrr", "retrieval.map@5", "retrieval.ndcg@5"]),
+            ("look", ["retrieval.mrr", "retrieval.map@5", "retrieval.ndcg@5"]),
             ("ndcg@5", ["retrieval.ndcg@5 is worse in new: -0.5000 over 9 cases"]),
             ("retrieval.mrr, map@5", ["retrieval.mrr", "retrieval.map@5"]),
             ("", []),
@@ -109,6 +110,16 @@ class TestFailing:
     def test_a_name_that_nobody_has(self, runs: Runs) -> None:
         with pytest.raises(StorageError, match="--fail-on recal: neither run has that metric"):
             failures(self.comparison(runs), ["recal"])
+
+    def test_look_fails_where_the_interval_lies_on_the_bad_side(self, runs: Runs) -> None:
+        """4 of 20 fall: p = 2/2^4 / 2 = .0625, but .031 for a change for the worse alone."""
+        base = runs.make("base", {"mrr": [1.0] * 20})
+        new = runs.make("new", {"mrr": [0.5] * 4 + [1.0] * 16})
+        found = [compare(base, new, CompareOptions(metrics=("mrr",)))]
+        assert failures(found, ["worse"]) == []
+        assert failures(found, ["look"]) == [
+            "retrieval.mrr may be worse in new: -0.1000 over 20 cases, corrected p 0.0625."
+        ]
 
     def test_no_evidence_is_no_failure(self, runs: Runs) -> None:
         base = runs.make("base", {"mrr": [1.0] * 4})

@@ -287,3 +287,21 @@ def test_configurations_that_differ_are_not_called_equal(runs: Runs) -> None:
     base = runs.make("base", SCORES, config=WHOLE)
     new = runs.make("new", SCORES, config=WHOLE | {"retriever": {"k": 6}})
     assert not [one for one in compare(base, new).notes if "chance" in one]
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        # base: 2 supports at 2 chunks, then 1 at 1: 1.00 a chunk
+        ([[1, 1], [3]], "1.00 gold supports in base, 1.50 in new"),  # 3 at 2 chunks
+        ([[1, 2], [None]], ""),  # 2 at 2
+        ([[None, None], [None]], ""),  # nothing found: nothing tells
+    ],
+)
+def test_chunks_of_another_size_are_told(runs: Runs, found: list[Any], says: str) -> None:
+    evidence = [{"match": "anchor", "found": ranks, "hits": []} for ranks in ([1, 2], [4])]
+    other = [{"match": "anchor", "found": ranks, "hits": []} for ranks in found]
+    base = runs.make("base", SCORES, evidence=evidence)
+    notes = compare(base, runs.make("new", SCORES, evidence=other)).notes
+    told = [note for note in notes if "gold supports" in note]
+    assert (says in told[0] and "evidence_recall" in told[0]) if says else not told

@@ -1,4 +1,4 @@
-"""No difference is called where there is none, and a true one is found as often as --power says."""
+"""No difference is called where there is none, and a true one is found."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 from scipy import stats as peer
 
-from decisions.compare import CompareOptions, compare
-from ragmetrics.stats.significance import paired_test
+from decisions import effects
+from decisions.engine import PrimaryTable, decide, joint_p
 
-Runs = Any
 DATA = os.environ.get("RAG_EVAL_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="RAG_EVAL_DATA names no folder of real outputs")
 CASES = 40
-FAMILY = ("recall@5", "ndcg@5", "recall_any@5")
+METRICS = ("recall@5", "ndcg@5", "recall_any@5")
 
 
 def asked(seed: int, drop: float = 0.0) -> dict[str, list[float | None]]:
@@ -35,26 +34,29 @@ def asked(seed: int, drop: float = 0.0) -> dict[str, list[float | None]]:
     }
 
 
-def calls(runs: Runs, simulations: int, drop: float = 0.0) -> int:
-    """In how many comparisons of two seeds any of the family gets a verdict."""
-    wanted = CompareOptions(metrics=FAMILY, resamples=1000)
+def calls(simulations: int, drop: float = 0.0) -> int:
+    """In how many comparisons of two seeds any of the metrics gets a verdict."""
+    names = tuple(f"retrieval.{name}" for name in METRICS)
     found = 0
     for seed in range(simulations):
-        base = runs.make("base", asked(2 * seed))
-        new = runs.make("new", asked(2 * seed + 1, drop))
-        rows = compare(base, new, wanted).rows
+        a, b = (
+            np.array([scores[name] for name in METRICS], dtype=float).T
+            for scores in (asked(2 * seed), asked(2 * seed + 1, drop))
+        )
+        ids = [str(number) for number in range(CASES)]
+        rows = decide(PrimaryTable(names, ids, np.arange(CASES), a, b), seed=seed).rows
         found += any(row.verdict in ("better", "worse") for row in rows)
     return found
 
 
-def test_a_system_against_itself(runs: Runs) -> None:
-    """200 comparisons, Holm over three metrics: 5 % are 10; chance adds up to 4 * 3.1."""
-    assert calls(runs, 200) <= 10 + 4 * sqrt(200 * 0.05 * 0.95)
+def test_a_system_against_itself() -> None:
+    """100 comparisons in one joint test of three metrics: 5 % are 5; chance adds up to 4 * 2.2."""
+    assert calls(100) <= 5 + 4 * sqrt(100 * 0.05 * 0.95)
 
 
-def test_a_system_that_broke(runs: Runs) -> None:
+def test_a_system_that_broke() -> None:
     """The same test sees a loss of .4 nearly always: it is not blind."""
-    assert calls(runs, 20, drop=0.4) >= 18
+    assert calls(20, drop=0.4) >= 18
 
 
 def per_query(data: Path, measure: str) -> dict[str, list[float]]:
@@ -75,15 +77,16 @@ def test_real_systems_get_scipys_numbers(measure: str) -> None:
     base = np.array(values.pop("uic0301"))
     for name, other in values.items():
         new = np.array(other)
-        mine = paired_test(base, new, name=name)
+        effect, evidence = effects.measure(base, new, None)
+        mine, test = effects.plain_p(effect, evidence, None, binary=False, name=name, seed=0)
         p = peer.permutation_test(
             (new - base,), np.mean, permutation_type="samples", n_resamples=9999, rng=1
         ).pvalue
-        assert mine.p == pytest.approx(p, abs=6.5 * sqrt(p * (1 - p) / 10_000) + 2e-4)
-        theirs = peer.bootstrap(
-            (new - base,), np.mean, n_resamples=10_000, method="percentile", rng=1
-        ).confidence_interval
-        assert mine.interval == pytest.approx(tuple(theirs), abs=0.19 * mine.sd / 10)
+        assert test == "sign-flip"
+        assert mine == pytest.approx(p, abs=6.5 * sqrt(p * (1 - p) / 10_000) + 2e-4)
+        # half of the ties, and no more than them, separates the joint test of one metric
+        joint = joint_p((new - base)[:, None])[0]
+        assert joint == pytest.approx(p, abs=6.5 * sqrt(p * (1 - p) / 10_000) + 3e-4)
 
 
 @needs_data
@@ -93,5 +96,5 @@ def test_a_real_system_against_itself() -> None:
     found = 0
     for seed in range(300):
         order = np.random.default_rng(seed).permutation(values)
-        found += paired_test(order[:50], order[50:], seed=seed).p < 0.05
+        found += joint_p((order[50:] - order[:50])[:, None], seed=seed, draws=2000)[0] < 0.05
     assert found <= 15 + 4 * sqrt(300 * 0.05 * 0.95)

@@ -2,84 +2,131 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
 from typing import Any
 
+import pytest
+from rich.console import Console
+
 from decisions import compare_print
-from decisions.rows import Comparison, MetricRow
+from decisions.effects import Effect
+from decisions.engine import Headline
+from decisions.rows import Comparison, MetricRow, RowVerdict
 
 
-def row(metric: str, delta: float, p: float | None = 0.5, **given: Any) -> MetricRow:
-    """A row of which higher is better; p below .05 makes a verdict."""
-    from decisions.rows import _with_verdict
+def row(metric: str, delta: float, verdict: RowVerdict, **more: Any) -> MetricRow:
+    """A primary row of which higher is better."""
+    interval = (delta - 0.1, delta + 0.1)
+    effect = Effect(40, 40, 40, 40, 40, difference=delta, interval=interval)
+    values: dict[str, Any] = {"base": 0.5, "base_mean": 0.5, "n": 40, "mde": 0.1, "p_joint": 0.2}
+    values |= {"new": 0.5 + delta, "new_mean": 0.5 + delta, "delta": delta, "effect": effect}
+    values |= {"interval": interval, "verdict": verdict, "primary": True}
+    return MetricRow("retrieval", metric, True, **values | more)
 
-    known: dict[str, Any] = {"base": 0.5, "base_mean": 0.5, "new": 0.5 + delta, "n": 40, "mde": 0.1}
-    known |= {"new_mean": 0.5 + delta, "delta": delta, "p": p, "p_holm": p, "family": True}
-    known |= {"interval": (delta - 0.1, delta + 0.1)}
-    return _with_verdict(MetricRow("retrieval", metric, True, **known | given))
+
+def explored(metric: str, delta: float, verdict: RowVerdict) -> MetricRow:
+    return row(metric, delta, verdict, primary=False, p_joint=None, p_bh=0.01)
 
 
-def comparison(*rows: MetricRow) -> Comparison:
-    return Comparison("old", "now", rows, cases=40)
+def comparison(*rows: MetricRow, headline: Headline = "NO EVIDENCE") -> Comparison:
+    return Comparison("old", "now", rows, headline, cases=40)
 
 
 def test_the_headline_counts_verdicts_and_names_them() -> None:
-    one = comparison(
-        row("a", 0.2, 0.01), row("b", -0.3, 0.02), row("c", 0.01), row("x", 0.4, 0.01, family=False)
-    )
-    assert compare_print._headline(one) == [
-        "MIXED: of 3 declared metrics 1 worse, 1 better, 1 without evidence of a difference.",
+    rows = [
+        row("a", 0.2, "better"),
+        row("b", -0.3, "worse"),
+        row("c", 0.01, "no evidence"),
+        explored("x", 0.4, "better"),
+        explored("y", -0.4, "worse"),
+    ]
+    assert compare_print._headline(comparison(*rows, headline="MIXED")) == [
+        "MIXED: of 3 primary metrics 1 worse, 1 better, 1 without evidence of a difference.",
         "▼ worse: b −0.300",
         "▲ better: a +0.200",
+        "Exploratory: of 2 metrics 1 worse, 1 better. Worse: y −0.400.",
     ]
 
 
-def test_the_headline_of_one_direction_of_none_and_of_nothing() -> None:
-    first = compare_print._headline(comparison(row("a", -0.2, 0.01)))[0]
-    assert first == "WORSE: of 1 declared metric 1 worse."
-    first = compare_print._headline(comparison(row("a", 0.2, 0.01), row("b", 0.0)))[0]
-    assert first.startswith("BETTER: of 2 declared metrics 1 better, 1 without")
-    first = compare_print._headline(comparison(row("a", 0.01)))[0]
-    assert first.startswith("NO EVIDENCE of a difference: of 1 declared metric 1 without evid")
+def test_the_headline_says_what_to_look_at() -> None:
+    suspect = row("a", -0.2, "no evidence", look=True)
+    assert compare_print._headline(comparison(suspect, headline="LOOK")) == [
+        "LOOK: of 1 primary metric 1 without evidence of a difference.",
+        "▽ may be worse, without enough evidence: a −0.200",
+    ]
+    only = comparison(explored("y", -0.4, "worse"), headline="LOOK")
+    assert compare_print._headline(only)[0].startswith("LOOK: No primary metric could be tested")
     assert compare_print._headline(comparison()) == [
-        "No metric could be tested: no case has one in both runs."
+        "No primary metric could be tested: no case has one in both runs."
     ]
-
-
-def test_without_declared_metrics_the_others_speak_and_are_called_exploratory() -> None:
-    one = comparison(row("a", -0.2, 0.001, family=False, p_holm=None, p_bh=0.001))
-    assert (
-        compare_print._headline(one)[0]
-        == "WORSE: of 1 exploratory (none is declared) metric 1 worse."
-    )
 
 
 def test_many_names_are_cut_and_a_lost_metric_is_told() -> None:
-    found = [row(f"m{number}", -0.2, 0.01) for number in range(10)]
-    gone = MetricRow("safety", "auc", True, family=True, base_mean=0.9, verdict="only in base")
-    lines = compare_print._headline(comparison(*found, gone))
+    found = [row(f"m{number}", -0.2, "worse") for number in range(10)]
+    gone = MetricRow("safety", "auc", True, primary=True, base_mean=0.9, verdict="only in base")
+    lines = compare_print._headline(comparison(*found, gone, headline="WORSE"))
     assert lines[1].endswith("m7 −0.200, and 2 more")
     assert lines[2] == "no longer measured: auc"
 
 
 def test_the_legend_explains_what_occurs() -> None:
-    decided = row("a", 0.2, 0.01)
-    assert len(compare_print._legend([decided])) == 1
-    assert "4 times in 5" in compare_print._legend([decided, row("b", 0.01)])[1]
-    # an interval of .02 to .22 beside a corrected p of .2 looks like a contradiction: it is told
-    assert "leave out 0" in compare_print._legend([row("b", 0.12, 0.2)])[2]
-    assert len(compare_print._legend([row("b", 0.01)])) == 2
+    decided = row("a", 0.2, "better")
+    assert len(compare_print._legend(comparison(decided))) == 1
+    unseen = row("b", 0.01, "no evidence")
+    assert "4 times in 5" in compare_print._legend(comparison(decided, unseen))[1]
+    slow = row("latency_ms", 3.0, "worse", ratio=1.2)
+    assert compare_print._legend(comparison(slow))[1].startswith("1.12×:")
 
 
-def test_declared_rows_stand_with_the_worse_ones_first() -> None:
-    same = row("same", 0.0, 1.0, mde=0.0)
-    found = [row("c", 0.01), same, row("a", 0.2, 0.01), row("b", -0.3, 0.02)]
-    family, _, _ = compare_print._parts(comparison(*found))
-    assert [one.metric for one in family] == ["b", "a", "c", "same"]
+def test_primary_rows_keep_their_order_and_exploratory_ones_begin_with_the_worse() -> None:
+    rows = [row("c", 0.01, "no evidence"), row("b", -0.3, "worse")]
+    others = [explored("x", 0.4, "better"), explored("y", -0.4, "worse"), explored("z", 0, "equal")]
+    primary, loud, rest = compare_print._parts(comparison(*rows, *others))
+    assert [r.metric for r in primary] == ["c", "b"]
+    assert [r.metric for r in loud] == ["y", "x"]
+    assert [r.metric for r in rest] == ["z"]
+
+
+def test_a_ratio_is_shown_as_times_and_its_totals_when_they_disagree() -> None:
+    found = row("latency_ms", -5.0, "mixed", ratio=0.85, ratio_totals=1.7)
+    found = replace(found, ratio_interval=(0.8, 0.9))
+    cells = compare_print._cells(found)
+    assert cells[5:7] == ("0.85×", "0.80 to 0.90")
+    assert cells[8] == "◆ mixed: 1.70× in all"
+
+
+@pytest.mark.parametrize(
+    ("width", "gone"), [(200, ""), (90, "scored , scored"), (50, ", p, 95 % interval")]
+)
+def test_a_narrow_terminal_loses_columns_and_never_a_part_of_a_name(width: int, gone: str) -> None:
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=width, color_system=None)
+    name = "citation_validity_content"
+    compare_print.print_comparison(console, comparison(row(name, -0.3, "worse")))
+    shown = text.getvalue()
+    line = next(line for line in shown.splitlines() if line.startswith(name))
+    assert "−0.300" in line
+    assert "▼ worse" in line
+    left_out = shown.rpartition("Left out on this narrow terminal:")[2].replace("\n", " ")
+    assert ("Left out on this narrow terminal:" in shown) == bool(gone)
+    assert f"{gone}." in left_out or not gone
+    assert "…" not in shown
+
+
+def test_outside_a_terminal_every_metric_has_its_whole_line() -> None:
+    text = io.StringIO()
+    console = Console(file=text, width=40)
+    rows = [row("a", -0.3, "worse"), explored("context_relevance", 0.0, "no evidence")]
+    compare_print.print_comparison(console, comparison(*rows))
+    lines = [line for line in text.getvalue().splitlines() if line.startswith("context_relevance ")]
+    assert len(lines) == 1
+    assert "no evidence" in lines[0]
 
 
 def test_cases_scored_in_one_run_only_are_told_once_for_metrics_alike() -> None:
     counts: dict[str, Any] = {"n": 18, "base_n": 30, "new_n": 20, "base_cases": 40, "new_cases": 40}
-    found = [row(name, 0.01, lost=12, gained=2, **counts) for name in ("a", "b")]
-    assert compare_print._remarks(comparison(*found, row("c", 0.01))) == [
+    found = [row(n, 0.01, "no evidence", lost=12, gained=2, **counts) for n in ("a", "b")]
+    assert compare_print._remarks(comparison(*found, row("c", 0.01, "no evidence"))) == [
         "a, b (18 of 40 compared): 12 cases scored only in old, 2 only in now; these are left out."
     ]

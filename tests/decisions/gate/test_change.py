@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decisions.gate import MetricChange, _explain
+from decisions.gate_baseline import MetricChange, _explain
 from decisions.gate_rules import AgainstBase
 
 MARGIN = AgainstBase("margin", 0.05)

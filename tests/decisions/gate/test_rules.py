@@ -144,7 +144,8 @@ caes = ["x"]
     ("text", "says"),
     [
         ("", "holds no gate"),
-        ("[gates]\ncoverage_drop = 0.1\n", "holds no gate"),
+        ('[gates]\nunlabelled = "pass"\n', "write 'fail' or 'skip'"),
+        ("[gates]\nmade_for = 3\n", "is no text"),
         ("[gates", "cannot be used"),
         ("gates = 3\n", "stands in no table"),
         ("[gates]\nrun = 3\n", "is no table"),
@@ -224,8 +225,15 @@ def test_an_advisory_bound_is_read_apart_and_is_no_gate(tmp_path: Path) -> None:
 
 def test_the_house_file_is_sound() -> None:
     rules = read_rules(storage.ROOT / "eval" / "gates.toml")
-    assert rules.baseline
     assert rules.floors
+    assert rules.made_for == "eval_set.jsonl", "it says that it is the demo's"
+
+
+def test_a_file_may_leave_everything_to_the_built_in_rules(tmp_path: Path) -> None:
+    rules = rules_of(tmp_path, '[gates]\nunlabelled = "skip"\n')
+    assert rules.empty
+    assert rules.skip_unlabelled
+    assert rules.coverage_drop is None
 
 
 def test_lines_of_quoted_and_dotted_keys() -> None:

@@ -1,151 +1,191 @@
-"""Drops, bands and baselines: by hand."""
+"""Lines of a history: which alert, where a line begins, and what a paired comparison says."""
 
 from __future__ import annotations
 
-from math import inf, pi, sqrt
-from statistics import NormalDist
+from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from tests.definitions import definition_of
 
-from decisions.alerts import (
-    D2,
-    FEWEST,
-    MAD_TO_SIGMA,
-    AlertRule,
-    _control_band,
-    _judge_values,
-    _largest_step,
-    _relative_drop,
-    _since,
-)
+from decisions.alerts import Alert, AlertRule, MetricLine, chosen_keys, make_lines
+from decisions.history import HistoryPoint, Key, MetricValue
+from decisions.previous import PointPairs
+from ragmetrics.stats.control import PairVerdict
+from records.clusters import ClusterLabels
 
-shares = st.floats(0, 1, allow_subnormal=False)
+CLAIMS: Key = ("groundedness", "claim_support_rate")
+PASS: Key = ("pipeline", "pass")
+NAMES = ("groundedness.claim_support_rate", "pipeline.pass")
 
 
-def test_the_constants_are_what_their_sources_say() -> None:
-    assert pytest.approx(2 / sqrt(pi), abs=1e-12) == D2
-    assert pytest.approx(1 / NormalDist().inv_cdf(0.75), abs=1e-9) == MAD_TO_SIGMA
+def value(key: Key, mean: float, n: int = 90, definition: str = "") -> MetricValue:
+    return MetricValue(mean, None, n, 0, 0, definition or definition_of(*key))
 
 
-@pytest.mark.parametrize(
-    ("baseline", "value", "higher", "drop"),
-    [
-        (0.8, 0.72, True, 0.1),
-        (0.8, 0.88, True, -0.1),
-        (0.2, 0.25, False, 0.25),  # 0.05 more of what should be low
-        (0.2, 0.1, False, -0.5),
-        (-2.0, -3.0, True, 0.5),  # the size of a negative baseline is 2
-        (0.0, 0.1, False, inf),
-        (0.0, 0.1, True, -inf),
-        (0.0, 0.0, False, 0.0),
-    ],
-)
-def test_a_drop_is_relative_and_follows_the_direction(
-    baseline: float, value: float, higher: bool, drop: float
-) -> None:
-    assert _relative_drop(baseline, value, higher) == pytest.approx(drop)
+def point(
+    number: int,
+    values: dict[Key, MetricValue],
+    eval_set: str = "s",
+    scores: Sequence[float | None] | None = None,
+) -> HistoryPoint:
+    """``scores``: of CLAIMS, a case each."""
+    return HistoryPoint(
+        sha=f"{number:040d}",
+        date="2026-01-01",
+        subject="",
+        path="",
+        run_id=f"r{number}",
+        eval_set=eval_set,
+        cases=90,
+        errors=0,
+        values=values,
+        scored=() if scores is None else ("groundedness.claim_support_rate",),
+        case_scores={f"c{i}": [score] for i, score in enumerate(scores or ())},
+    )
 
 
-def test_ten_percent_is_allowed_and_more_is_not() -> None:
-    """0.8 less 10 % is 0.72."""
-    rule = AlertRule("previous", 0.10, "none")
-    assert [one.fell for one in _judge_values([0.8, 0.72], True, rule)] == [False, False]
-    assert [one.fell for one in _judge_values([0.8, 0.719], True, rule)] == [False, True]
-    assert [one.fell for one in _judge_values([0.8, 0.881], False, rule)] == [False, True]
+def history(means: Sequence[float], key: Key = CLAIMS, n: int = 90) -> list[HistoryPoint]:
+    return [point(number, {key: value(key, mean, n)}) for number, mean in enumerate(means)]
 
 
-@pytest.mark.parametrize(
-    ("baseline", "values", "places"),
-    [
-        ("best", [None, 0.5, 0.9, 0.9], [None, 0, 1, 1]),
-        ("previous", [None, 0.5, 0.9, 0.6], [None, 0, 1, 2]),
-        ("median", [None, 0.5, 0.7, 0.6], [None, None, None, None]),
-        (1, [None, None, 0.9, 0.9], [None, None, 1, 1]),
-    ],
-)
-def test_the_baseline_is_what_came_before(
-    baseline: object, values: list[float | None], places: list[int | None]
-) -> None:
-    """Of 0.5 and 0.9 the median is 0.7; of 0.5, 0.9 and 0.6 it is 0.6."""
-    found = _judge_values([0.5, 0.9, 0.6, 0.6], True, AlertRule(baseline, 0.1, "none"))  # type: ignore[arg-type]
-    assert [one.baseline for one in found] == pytest.approx(values)
-    assert [one.baseline_at for one in found] == places
+def nothing(before: int, now: int, key: Key) -> None:
+    return None
 
 
-def test_the_best_of_a_lower_is_better_metric_is_its_least() -> None:
-    found = _judge_values([0.3, 0.1, 0.2], False, AlertRule("best", 0.1, "none"))
-    assert (found[2].baseline, found[2].baseline_at, found[2].fell) == (0.1, 1, True)
+def line_of(points: Sequence[HistoryPoint], rule: AlertRule, key: Key = CLAIMS) -> MetricLine:
+    (line,) = make_lines(points, [key], rule, nothing)
+    return line
 
 
-def test_the_shewhart_band_comes_from_the_moving_range() -> None:
-    """0.50 and 0.52 in turn, 8 values: mean 0.51, all 7 ranges 0.02.
-
-    3 x 0.02 / 1.128379 = 0.053174.
-    """
-    band = _control_band([0.50, 0.52] * 4, "shewhart")
-    assert band == pytest.approx((0.51 - 0.053174, 0.51 + 0.053174), abs=1e-6)
+STEP = [0.7 + 0.01 * (place % 2) - 0.05 * (place >= 14) for place in range(20)]
 
 
-def test_the_mad_band_is_not_widened_by_one_strange_point() -> None:
-    """Median 0.5; distances .01 .02 .03 .04 .01 .02 .03 .5, whose median is .025."""
-    values = [0.49, 0.52, 0.53, 0.46, 0.51, 0.48, 0.47, 0.0]
-    centre = (0.48 + 0.49) / 2
-    distances = sorted(abs(value - centre) for value in values)
-    mad = (distances[3] + distances[4]) / 2
-    low, high = _control_band(values, "mad") or (0.0, 0.0)
-    assert (low + high) / 2 == pytest.approx(centre)
-    assert high - centre == pytest.approx(3 * 1.482602 * mad, rel=1e-5)
-    wide = _control_band(values, "shewhart")
-    assert wide is not None
-    assert wide[1] - wide[0] > high - low
+def test_only_primary_metrics_alert_and_all_have_a_band() -> None:
+    loud = line_of(history(STEP), AlertRule(NAMES))
+    assert [(alert.kind, alert.at) for alert in loud.alerts] == [("shift", 14)]
+    silent = line_of(history(STEP), AlertRule(("pipeline.pass",)))
+    assert (silent.alerts, silent.shifts, silent.primary) == ([], [], False)
+    assert silent.judged[7].band is not None
+    assert silent.judged[6].band is None
 
 
-def test_no_band_without_enough_points_or_without_any_spread() -> None:
-    assert _control_band([0.1, 0.2] * 3 + [0.1], "shewhart") is None
-    assert FEWEST == 8
-    assert _control_band([0.5] * 8, "shewhart") is None
-    assert _control_band([0.5] * 8, "mad") is None
-    assert _control_band([0.1, 0.2] * 4, "none") is None
+def test_a_rise_ends_an_alert() -> None:
+    low = [*STEP, *STEP[14:]]
+    mended = line_of(history([*low, *STEP[:12]]), AlertRule(NAMES))
+    assert [shift.better for shift in mended.shifts] == [False, True]
+    assert mended.shifts[1].began == 26
+    assert mended.alerts == []
+    again = line_of(history([*low, *STEP[:12], *low[14:]]), AlertRule(NAMES))
+    assert [alert.at for alert in again.alerts] == [38]
 
 
-def test_a_fall_that_lasts_stays_outside_its_band() -> None:
-    """Values outside on the bad side do not teach the band."""
-    steady = [0.50, 0.52] * 4
-    found = _judge_values([*steady, *[0.3] * 40], True, AlertRule("best", 1.0, "shewhart"))
-    assert [one.left_band for one in found] == [False] * 8 + [True] * 40
-    assert found[-1].band == found[8].band
-    rise = _judge_values([*steady, *[0.9] * 3], True, AlertRule("best", 1.0, "shewhart"))
-    assert not any(one.left_band for one in rise), "better is no alarm"
-    assert _judge_values([*steady, 0.9], False, AlertRule("best", 9.0, "shewhart"))[-1].left_band
+def test_the_plain_rule_is_relative_to_the_median_and_watches_every_metric() -> None:
+    """.80 .82 .78 .90: the median of these is .81, of the first three .80; less 10 % .72."""
+    at_bound, under = (
+        line_of(history([0.80, 0.82, 0.78, v]), AlertRule((), False, 0.1)) for v in (0.72, 0.719)
+    )
+    assert at_bound.alerts == []
+    assert under.alerts == [Alert("drop", 3, 3)]
+    assert [judged.baseline for judged in under.judged] == [None, 0.80, 0.81, 0.80]
+    assert under.judged[3].drop == pytest.approx(0.081 / 0.80)
+    lasting = line_of(history([0.8, 0.8, 0.8, 0.7, 0.7]), AlertRule((), False, 0.1))
+    assert lasting.alerts == [Alert("drop", 3, 4)]
+    assert line_of(history([0.8, 0.8, 0.7, 0.8]), AlertRule((), False, 0.1)).alerts == []
+    assert line_of(history([0.8, 0.8, 0.7]), AlertRule()).alerts == []
 
 
-def test_where_a_fall_began() -> None:
-    assert _since([False, True, False, True, True]) == 3
-    assert _since([True, False]) is None
-    assert _since([]) is None
-    assert _largest_step([0.9, 0.88, 0.5, 0.49], True, 0, 3) == 2
-    assert _largest_step([0.1, 0.2, 0.9, 0.8], False, 0, 3) == 2
+def test_a_primary_metric_that_is_gone() -> None:
+    points = [*history([0.7, 0.7]), point(2, {PASS: value(PASS, 0.5)})]
+    assert line_of(points, AlertRule(NAMES)).alerts == [Alert("gone", 1, 2)]
+    assert line_of(points, AlertRule(("pipeline.pass",))).alerts == []
 
 
-@given(st.lists(shares, max_size=30), st.booleans(), st.sampled_from(["best", "previous"]))
-def test_an_alert_means_worse_than_the_baseline(
-    values: list[float], higher: bool, kind: str
-) -> None:
-    for one in _judge_values(values, higher, AlertRule(kind, 0.1, "shewhart")):  # type: ignore[arg-type]
-        if one.fell:
-            assert one.baseline is not None
-            assert (one.value < one.baseline) == higher
-        if one.left_band:
-            assert one.band is not None
-            assert one.value < one.band[0] if higher else one.value > one.band[1]
+def test_another_set_and_another_definition_begin_anew() -> None:
+    other_set = [
+        point(i, {CLAIMS: value(CLAIMS, mean)}, "st"[i >= 14]) for i, mean in enumerate(STEP)
+    ]
+    line = line_of(other_set, AlertRule(NAMES))
+    assert (line.breaks, line.alerts, line.judged[13].band) == ([14], [], None)
+    redefined = [
+        point(i, {CLAIMS: value(CLAIMS, mean, definition=f"groundedness/x@{1 + (i >= 14)}")})
+        for i, mean in enumerate(STEP)
+    ]
+    assert line_of(redefined, AlertRule(NAMES)).breaks == [14]
+    assert line_of(redefined, AlertRule(NAMES)).alerts == []
 
 
-@given(st.lists(shares, min_size=8, max_size=30), st.sampled_from(["shewhart", "mad"]))
-def test_a_band_lies_around_its_centre(values: list[float], kind: str) -> None:
-    band = _control_band(values, kind)  # type: ignore[arg-type]
-    if band is not None:
-        assert band[0] < band[1]
-        assert band[0] <= max(values)
-        assert band[1] >= min(values)
+def test_a_family_asks_for_more_evidence() -> None:
+    """-.05 at a spread of .0105, twice: the second sum lies between 4.3 and 5.6."""
+    means = [0.7, 0.71, 0.69, 0.72, 0.68, 0.7, 0.71, 0.69, 0.7, 0.71, 0.672, 0.672]
+    assert len(line_of(history(means), AlertRule(NAMES)).alerts) == 0
+    found = [
+        next(
+            (
+                count
+                for count in range(20)
+                if line_of(history([*means, *[0.672] * count]), AlertRule(NAMES, family)).alerts
+            ),
+            None,
+        )
+        for family in (False, True)
+    ]
+    assert found[0] is not None
+    assert found[1] is None or found[1] > found[0]
+
+
+def test_a_share_of_ten_cases_is_not_judged_finer_than_a_case() -> None:
+    """.1 is one case of ten in ``pass``: with 10 cases no shift, with 900 one."""
+    means = [0.7 + 0.005 * (place % 2) - 0.05 * (place >= 14) for place in range(20)]
+    assert line_of(history(means, PASS, n=10), AlertRule(NAMES), PASS).alerts == []
+    assert line_of(history(means, PASS, n=900), AlertRule(NAMES), PASS).alerts != []
+    assert line_of(history(means, CLAIMS, n=10), AlertRule(NAMES)).alerts != [], "no 0/1 metric"
+
+
+def test_the_first_runs_are_compared_case_by_case() -> None:
+    """Of 30 cases 12 fall from 1 to 0 and none rises: one-sided that is 2^-12."""
+    good, bad = [1.0] * 30, [1.0] * 18 + [0.0] * 12
+    points = [
+        point(i, {CLAIMS: value(CLAIMS, sum(scores) / 30, 30)}, scores=scores)
+        for i, scores in enumerate([good, bad])
+    ]
+    pairs = PointPairs(points, NAMES, {})
+    verdict = pairs(0, 1, CLAIMS)
+    assert verdict is not None
+    assert not verdict.better
+    assert verdict.p < 0.001
+    assert pairs(0, 1, PASS) is None
+    better = PointPairs(points[::-1], NAMES, {})(0, 1, CLAIMS)
+    assert better == PairVerdict(True, verdict.p)
+    (line,) = make_lines(points, [CLAIMS], AlertRule(NAMES), pairs)
+    assert line.alerts == [Alert("pair", 1, 1)]
+    assert PointPairs(points, ("pipeline.pass",), {})(0, 1, CLAIMS) is None, "not primary"
+
+
+def test_clusters_count_once_and_only_for_their_own_set() -> None:
+    """The 12 cases that fell are all of one document: one cluster moved, which is no evidence."""
+    good, bad = [1.0] * 30, [1.0] * 18 + [0.0] * 12
+    points = [
+        point(i, {CLAIMS: value(CLAIMS, sum(scores) / 30, 30)}, scores=scores)
+        for i, scores in enumerate([good, bad])
+    ]
+    document = ClusterLabels({f"c{number}": "document: a.md" for number in range(18, 30)})
+    assert PointPairs(points, NAMES, {"s": document})(0, 1, CLAIMS) is None
+    assert PointPairs(points, NAMES, {"another": document})(0, 1, CLAIMS) is not None
+
+
+def test_case_scores_of_another_definition_are_not_paired() -> None:
+    good, bad = [1.0] * 30, [0.0] * 30
+    points = [
+        point(i, {CLAIMS: value(CLAIMS, 0.5, 30, f"groundedness/x@{i}")}, scores=scores)
+        for i, scores in enumerate([good, bad])
+    ]
+    assert PointPairs(points, NAMES, {})(0, 1, CLAIMS) is None
+    assert PointPairs(history([0.5, 0.4]), NAMES, {})(0, 1, CLAIMS) is None, "no case scores"
+
+
+def test_which_metrics_are_shown() -> None:
+    points = [point(0, {CLAIMS: value(CLAIMS, 0.5), PASS: value(PASS, 0.5)})]
+    assert chosen_keys(points, (), [PASS]) == [PASS]
+    assert chosen_keys(points, (), []) == [CLAIMS, PASS]
+    assert chosen_keys(points, ("claim*",), [PASS]) == [CLAIMS]
+    assert chosen_keys(points, ("pipeline.*",), []) == [PASS]

@@ -41,7 +41,7 @@ def test_a_break_is_not_bridged_and_a_limit_is_dotted() -> None:
     broken = _plot_lines([0.0, 1.0], width=9, height=3, breaks=[1], unicode=False)
     assert joined[1].count("*") == 3
     assert broken[1].strip() == ""
-    dotted = _plot_lines([1.0, 1.0], width=7, height=3, limit=0.0, unicode=False)
+    dotted = _plot_lines([1.0, 1.0], width=7, height=3, limits=[0.0], unicode=False)
     assert dotted[2] == "0.000 *  *  *"
 
 

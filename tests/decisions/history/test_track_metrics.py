@@ -24,12 +24,12 @@ FELL = 21
 def thirty(
     make_repo: Any, make_metrics: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, list[str]]:
-    """Recall wobbles around 0.80, and from commit 21 on around 0.60; over_refusal is steady."""
+    """Supported claims wobble around 0.80, and from commit 21 on around 0.60; pass is steady."""
     repo = make_repo(tmp_path_factory.mktemp("track") / "repo")
     shas = []
     for number in range(30):
-        recall = (0.80 if number < FELL else 0.60) + (0.01 if number % 2 else -0.01)
-        means = {"retrieval": {"recall@5": recall}, "abstention": {"over_refusal": 0.1}}
+        rate = (0.80 if number < FELL else 0.60) + (0.01 if number % 2 else -0.01)
+        means = {"groundedness": {"claim_support_rate": rate}, "pipeline": {"pass": 0.5}}
         repo.write(f"n{number:02d}", make_metrics(f"n{number:02d}", means))
         shas.append(repo.commit("Smaller chunks [bold]" if number == FELL else f"Work {number}"))
     return repo.results, shas
@@ -50,7 +50,7 @@ def test_the_trend_is_shown_and_the_commit_named(thirty: tuple[Path, list[str]])
     results, shas = thirty
     done = run(results, "--fail-on", "any")
     assert done.returncode == 1, done.stderr
-    row = next(line for line in done.stdout.splitlines() if "recall@5" in line)
+    row = next(line for line in done.stdout.splitlines() if "claim_support_rate" in line)
     assert row.startswith("! ")
     trend = row.split()[2]
     assert len(trend) == 30
@@ -58,24 +58,32 @@ def test_the_trend_is_shown_and_the_commit_named(thirty: tuple[Path, list[str]])
     assert set(trend[FELL:]) == {"▁"}
     shown = " ".join(done.stdout.split())
     assert f'Worse since {shas[FELL][:9]} (2026-01-22, run n21) "Smaller chunks [bold]"' in shown
-    # the best so far, 0.81, first in commit 1; today 0.61: (0.81 - 0.61) / 0.81 = 24.7 %
-    assert f"24.7 % worse than 0.810 at {shas[1][:9]}" in shown
-    assert "under its control band" in shown
-    assert "ALERT" not in run(results, "--metrics", "recall@5", "--last", 8).stdout
+    # before: (11 * .79 + 10 * .81) / 21 = .7995; since: (4 * .59 + 5 * .61) / 9 = .6011
+    assert "claim_support_rate 0.610: on average 0.800 before, 0.601 in the 9 runs since" in shown
+    assert "Primary metrics, which alert: groundedness.claim_support_rate, pipeline.pass." in shown
+    assert "ALERT" not in run(results, "--metrics", "claim*", "--last", 8).stdout
 
 
-def test_without_fail_the_exit_code_is_0_and_a_mended_metric_raises_no_alert(
+def test_without_fail_the_exit_code_is_0_and_a_later_begin_ends_an_alert(
     thirty: tuple[Path, list[str]],
 ) -> None:
     results, shas = thirty
     assert run(results).returncode == 0
-    done = run(results, "--fail-on", "any", "--baseline", shas[22], "--band", "none")
+    assert run(results, "--fail-on", "drop,pair,gone").returncode == 0
+    done = run(results, "--fail-on", "any", "--since", shas[FELL])
     assert done.returncode == 0, done.stdout
     assert done.stdout.rstrip().endswith("No alert.")
-    assert (
-        run(results, "--fail-on", "any", "--max-drop-percent", 30, "--band", "none").returncode == 0
-    )
-    assert run(results, "--fail-on", "any", "--since", shas[FELL]).returncode == 0
+
+
+def test_the_plain_rule_against_the_median(thirty: tuple[Path, list[str]]) -> None:
+    """Of the 29 before the newest, 11 are .79, 10 are .81, the rest lower: in order of size the
+    15th is .79, and .61 is 22.8 % under it."""
+    results, _ = thirty
+    for drop, code in ((22, 1), (23, 0)):
+        done = run(results, "--fail-on", "drop", "--drop", drop)
+        assert done.returncode == code, done.stdout
+    shown = " ".join(run(results, "--drop", 22).stdout.split())
+    assert "22.8 % worse than 0.790, the median before" in shown
 
 
 def test_it_works_from_any_folder(thirty: tuple[Path, list[str]], tmp_path: Path) -> None:
@@ -91,29 +99,31 @@ def test_json_and_csv_hold_what_the_screen_shows(
 ) -> None:
     results, shas = thirty
     file = tmp_path / "history.csv"
-    done = run(results, "--json", "--csv", file, "--metrics", "retrieval.*")
+    done = run(results, "--json", "--csv", file, "--metrics", "groundedness.*")
     found = json.loads(done.stdout)
     (metric,) = found["metrics"]
     assert [one["commit"] for one in found["points"]] == shas
-    assert {one["kind"]: one["commit"] for one in metric["alerts"]} == {
-        "drop": shas[FELL],
-        "band": shas[FELL],
-    }
+    assert {one["kind"]: one["commit"] for one in metric["alerts"]} == {"shift": shas[FELL]}
+    assert [one["began"] for one in metric["shifts"]] == [FELL]
+    assert metric["primary"] is True
     rows = list(csv.DictReader(io.StringIO(file.read_text("utf-8"))))
     assert len(rows) == 30
     assert [float(row["mean"]) for row in rows] == [one["mean"] for one in metric["values"]]
-    assert [row["alert"] for row in rows] == [""] * FELL + ["drop band"] * 9
-    assert run(results, "--csv", "-", "--metrics", "retrieval.*").stdout == file.read_text("utf-8")
+    assert [row["alert"] for row in rows] == [""] * FELL + ["shift"] + [""] * 8
+    assert run(results, "--csv", "-", "--metrics", "groundedness.*").stdout == file.read_text(
+        "utf-8"
+    )
     both = run(results, "--csv", "-", "--json")
     assert (both.returncode, both.stdout) == (2, "")
 
 
 def test_a_plot_in_unicode_and_in_ascii(thirty: tuple[Path, list[str]]) -> None:
     results, _ = thirty
-    unicode = run(results, "--metrics", "recall@5")
+    unicode = run(results, "--metrics", "claim*")
+    assert "dotted: control band" in unicode.stdout
     assert "▲" in unicode.stdout
     assert any("\u2800" < char < "\u28ff" for char in unicode.stdout)
-    plain = run(results, "--metrics", "recall@5", "--plot", PYTHONIOENCODING="ascii")
+    plain = run(results, "--metrics", "claim*", "--plot", PYTHONIOENCODING="ascii")
     assert plain.returncode == 0, plain.stderr
     assert plain.stdout.isascii()
     assert "^" in plain.stdout
@@ -129,9 +139,10 @@ def test_the_screen_fits_narrow_terminals(thirty: tuple[Path, list[str]]) -> Non
     ("words", "says"),
     [
         (("--metrics", "nothing*"), "no metric of the history fits"),
-        (("--baseline", "no-such-commit"), "no point of this history"),
         (("--since", "no-such-run"), "no point of this history"),
-        (("--max-drop-percent", "nan"), "no finite number"),
+        (("--drop", "nan"), "no finite number"),
+        (("--drop", "0"), "not in the range"),
+        (("--fail-on", "band"), "name some of shift, fall, pair, drop, gone, or any"),
     ],
 )
 def test_bad_wishes_are_one_sentence(
@@ -157,61 +168,67 @@ def test_another_definition_begins_a_new_line(repo: Any, make_metrics: Any) -> N
     assert "┊" in done.stdout
 
 
-def test_a_rise_of_what_should_be_low_alerts_and_a_lost_metric_too(
-    repo: Any, make_metrics: Any
-) -> None:
-    for place, value in enumerate([0.2, 0.2, 0.3]):
-        means = {"abstention": {"over_refusal": value}, "retrieval": {"mrr": 0.5}}
+def test_kinds_of_alerts_and_what_is_gone(repo: Any, make_metrics: Any) -> None:
+    """``mrr`` is not primary, so that it is gone is no alert; that pass is gone is one."""
+    for place in range(3):
+        means = {"pipeline": {"pass": 0.5}, "retrieval": {"mrr": 0.5, "ndcg@5": 0.5}}
         if place == 2:
-            del means["retrieval"]
+            means = {"retrieval": {"ndcg@5": 0.3}}
         repo.write("a", make_metrics(f"r{place}", means))
-        sha = repo.commit("c")
-    found = json.loads(run(repo.results, "--json").stdout)["metrics"]
+        repo.commit("c")
+    found = json.loads(run(repo.results, "--json", "--drop", 10).stdout)["metrics"]
     alerts = {one["metric"]: [a["kind"] for a in one["alerts"]] for one in found}
-    assert alerts == {"over_refusal": ["drop"], "mrr": ["gone"]}
-    (rise,) = next(one for one in found if one["metric"] == "over_refusal")["alerts"]
-    assert rise["commit"] == sha
+    assert alerts == {"pass": ["gone"], "ndcg@5": ["drop"]}
     for kinds, metrics, code in [
-        ("any", "mrr", 1),
-        ("drop", "mrr", 0),
-        ("drop,band", "mrr", 0),
-        ("gone", "mrr", 1),
-        ("drop", "mrr,over_*", 1),
-        ("gone", "over_*", 0),
+        ("any", "mrr", 0),
+        ("any", "pass", 1),
+        ("drop", "pass", 0),
+        ("shift,gone", "pass", 1),
+        ("drop", "ndcg*", 1),
+        ("gone", "ndcg*", 0),
     ]:
-        done = run(repo.results, "--fail-on", kinds, "--metrics", metrics)
+        done = run(repo.results, "--fail-on", kinds, "--metrics", metrics, "--drop", 10)
         assert done.returncode == code, (kinds, metrics)
-    refused = run(repo.results, "--fail-on", "gone,worse")
-    assert refused.returncode == 2
-    assert "--fail-on worse: no such alert; name some of drop, band, gone, or any" in refused.stderr
+    shown = run(repo.results, "--metrics", "ndcg*").stdout
+    assert "None of the primary metrics is among these" in shown
 
 
-def test_a_number_that_was_always_0_and_rises_names_one_commit(
-    repo: Any, make_metrics: Any
-) -> None:
-    """Equal points draw no band; the first one that moved begins the fall, not the second, from
-    which on there is a band. Of 0 there is no share, so the rise itself is told."""
-    shas = []
-    for place, value in enumerate([0.0] * 9 + [0.1, 0.1, 0.1]):
-        means = {"abstention": {"over_refusal": value}}
-        repo.write("a", make_metrics(f"r{place}", means))
-        shas.append(repo.commit(f"c{place}"))
-    shown = " ".join(run(repo.results).stdout.split())
-    assert f"Worse since {shas[9][:9]}" in shown
-    assert f"0.100 worse than 0.000 at {shas[0][:9]}; over its control band" in shown
-    assert shown.count("Worse since") == 1
+def scored(
+    make_metrics: Any, run_id: str, failed: int, cases: int = 30, **more: Any
+) -> dict[str, Any]:
+    """A run of which so many cases do not pass, with the scores of its cases."""
+    rows = {f"c{number:02d}": [int(number >= failed)] for number in range(cases)}
+    means = {"pipeline": {"pass": 1 - failed / cases}}
+    content: dict[str, Any] = make_metrics(run_id, means, **more)
+    return content | {"primary_metrics": ["pipeline.pass"], "primary": rows}
 
 
-def test_a_slow_slide_names_its_largest_step(repo: Any, make_metrics: Any) -> None:
-    """1.0, 0.98, 0.92, 0.89, 0.88: 10 % under the best is crossed by 0.89; the step to 0.92 was
-    the largest."""
-    shas = []
-    for place, value in enumerate([1.0, 0.98, 0.92, 0.89, 0.88]):
-        repo.write("a", make_metrics(f"r{place}", {"retrieval": {"mrr": value}}))
-        shas.append(repo.commit(f"c{place}"))
-    shown = " ".join(run(repo.results).stdout.split())
-    assert f"Worse since {shas[3][:9]}" in shown
-    assert f"its largest step was {shas[2][:9]}" in shown
+def test_two_runs_are_enough_where_metrics_json_has_the_cases(repo: Any, make_metrics: Any) -> None:
+    """12 of 30 cases fall: 2^-12. If 3 fall and none rises, p is 2 * 2^-3: no evidence."""
+    repo.write("a", scored(make_metrics, "r0", 0))
+    repo.commit("all pass")
+    repo.write("a", scored(make_metrics, "r1", 3))
+    repo.commit("three less")
+    assert run(repo.results, "--fail-on", "any").returncode == 0
+    repo.write("a", scored(make_metrics, "r2", 15))
+    sha = repo.commit("twelve less")
+    done = run(repo.results, "--fail-on", "pair")
+    assert done.returncode == 1, done.stdout
+    shown = " ".join(done.stdout.split())
+    assert f"Worse since {sha[:9]}" in shown
+    assert "on average 0.950 before, 0.500 in the 1 run since; its cases against the run" in shown
+
+
+def test_damaged_case_scores_are_named(repo: Any, make_metrics: Any) -> None:
+    repo.write("a", scored(make_metrics, "r0", 0))
+    repo.commit("sound")
+    broken = scored(make_metrics, "r1", 0)
+    broken["primary"]["c03"] = [1, 1]
+    repo.write("a", broken)
+    repo.commit("broken")
+    done = run(repo.results)
+    assert done.returncode == 0
+    assert "a case has not a score for each of primary_metrics" in " ".join(done.stderr.split())
 
 
 def test_a_changed_eval_set_and_changed_options_are_told(repo: Any, make_metrics: Any) -> None:
@@ -241,15 +258,12 @@ def test_another_eval_set_begins_a_new_line(repo: Any, make_metrics: Any) -> Non
         )
         repo.write("a", content)
         sha = repo.commit(f"c{place}")
-        done = run(repo.results, "--fail-on", "any")
+        done = run(repo.results, "--fail-on", "any", "--drop", 10)
         assert done.returncode == (1 if place == 2 else 0), done.stdout
         if place == 1:
             assert f"{sha[:9]}: the eval set changed (10 cases as before): new lines" in done.stdout
     assert f"Worse since {sha[:9]}" in done.stdout
     assert "20.0 % worse than 0.500" in " ".join(done.stdout.split())
-    fixed = run(repo.results, "--baseline", "HEAD~2", "--fail-on", "any")
-    assert fixed.returncode == 0
-    assert "--baseline HEAD~2: 1 of 1 metrics have no number there of today's" in fixed.stderr
 
 
 def test_a_point_that_does_not_tell_its_eval_set_breaks_no_line(
@@ -261,7 +275,7 @@ def test_a_point_that_does_not_tell_its_eval_set_breaks_no_line(
         content["eval_set_sha256"] = None if letter == "?" else letter * 64
         repo.write("a", content)
         repo.commit(f"c{place}")
-        struck = run(repo.results, "--fail-on", "any").returncode
+        struck = run(repo.results, "--fail-on", "any", "--drop", 10).returncode
         assert struck == (0 if place in (0, 4) else 1), f"point {place}"
 
 
@@ -287,6 +301,11 @@ def test_runs_without_git(make_metrics: Any, tmp_path: Path) -> None:
         )
         config = {"schema": 1, "run_id": name, "started": f"{start}T00:00:00+00:00"}
         (folder / "config.json").write_text(json.dumps(config))
-    done = run("--results-dir", tmp_path, "--source", "runs", "--fail-on", "any")
+    words = ("--results-dir", tmp_path, "--source", "runs", "--fail-on", "any", "--drop", 10)
+    done = run(*words)
     assert done.returncode == 1
     assert "Worse since a (2026-02-01, not committed)" in done.stdout
+    (tmp_path / "a" / "results.partial.jsonl").write_text("")
+    done = run(*words)
+    assert done.returncode == 0, "a run that was stopped is no point"
+    assert "a: stopped or still going, so no point" in " ".join(done.stderr.split())

@@ -48,7 +48,7 @@ def test_a_hostile_metric_name_does_nothing(compare: Compare, folder: Path) -> N
     for name in ("good", "bad"):
         path = folder / "results" / name / "scores" / "custom.jsonl"
         value = float(name == "good")
-        line = {"case_id": "q0", "scores": {HOSTILE: value}}
+        line = {"case_id": "q0", "status": "scored", "scores": {HOSTILE: value}}
         rows = [line | {"case_id": f"q{i}"} for i in range(CASES)]
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     path = folder / "diff.md"

@@ -32,6 +32,7 @@ def _case(name: str, **fields: Any) -> dict[str, Any]:
         "answerable": True,
         "category": "factual",
         "reference_answer": "Cats sleep for most of the day.",
+        "group": name,  # one document, and yet cases of their own
         "gold_supports": [{"rel_path": "cats.md"}],
     } | fields
 

@@ -14,30 +14,46 @@ from eval_suite import main
 
 
 def test_a_regression_against_a_baseline_fails(
-    finished: Any, suite: Any, result: Any, write: Any
+    finished: Any, suite: Any, case: Any, result: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From 30 of 30 to 10 of 30: far beyond both intervals. The other way round is better."""
-    write(good=30, bad=0)
-    suite("--output", str(finished.folder / "before"), "--sections", "retrieval")
-    baseline = str(finished.folder / "before.json")
-    assert suite("--baseline", baseline, "--sections", "retrieval")["passed"] is True
+    """12 of 30 lose their passage, case by case: p = 2^-12. Only primary metrics can regress; the
+    report, its metrics.json and the run folder are the same baseline, and a gate says the same."""
+    monkeypatch.setattr("decisions.primary.BUILT_IN", ("retrieval.recall@5", "pipeline.answered"))
+    cases = [case(f"q{n}", gold_supports=[{"rel_path": f"q{n}.md"}]) for n in range(30)]
+    runs = finished.folder / "results"
 
-    results = [result(f"good{n}", "cats.md" if n < 10 else "owls.md") for n in range(30)]
-    lines = "".join(json.dumps(one.to_dict(store_full_text=True)) + "\n" for one in results)
-    (finished.run / "results.jsonl").write_text(lines)
-    found = suite("--baseline", baseline, "--sections", "retrieval", code=1)
-    verdicts = {one["metric"]: one for one in found["changes"]}
-    assert verdicts["recall@5"]["verdict"] == "regression"
-    assert verdicts["recall@5"]["worse_by"] == pytest.approx(2 / 3, abs=1e-6)
-    suite("--output", str(finished.folder / "after"), "--sections", "retrieval")
+    def ask(found: int, name: str) -> None:
+        paths = [f"q{n}.md" if n < found else "owls.md" for n in range(30)]
+        finished.write(cases, [result(f"q{n}", path) for n, path in enumerate(paths)])
+        suite("--sections", "retrieval")
+        shutil.move(finished.run, runs / name)
 
-    done = finished.score(main, "--baseline", baseline)
-    assert "regression: retrieval recall@5 1.000 → 0.333" in done.stdout
+    ask(30, "before")
+    ask(18, "after")
+    forms = ("before", "before/metrics.json", "before/suite.json")
+    shutil.copytree(runs / "after", runs / "run")
+    for form in forms:
+        words = ("--run", "run", "--baseline", str(runs / form), "--sections", "retrieval")
+        found = suite(*words, code=1)
+        verdicts = {one["metric"]: one for one in found["changes"]}
+        assert verdicts["recall@5"]["verdict"] == "regression"
+        assert verdicts["recall@5"]["p"] == pytest.approx(2**-12, abs=2e-4)
+        assert verdicts["recall@5"]["worse_by"] == pytest.approx(0.4, abs=1e-6)
+        assert verdicts["ndcg@5"]["verdict"] == "worse", "explored, so it cannot fail"
+        assert found["caveats"] == []
+    line = ["--run", "run", "--baseline", "before", "--results-dir", str(runs), "--json"]
+    (finished.folder / "g.toml").write_text("[gates]\n")
+    line += ["--gates", str(finished.folder / "g.toml")]
+    line += ["--eval-set", str(finished.folder / "set.jsonl")]
+    checks = json.loads(CliRunner().invoke(gate_run.main, line).stdout)["checks"]
+    assert {c["name"] for c in checks if c["status"] == "failed"} == {"retrieval.recall@5"}
 
-    write_again = [result(f"good{n}") for n in range(30)]
-    lines = "".join(json.dumps(one.to_dict(store_full_text=True)) + "\n" for one in write_again)
-    (finished.run / "results.jsonl").write_text(lines)
-    better = suite("--baseline", str(finished.folder / "after.json"), "--sections", "retrieval")
+    against = ("--run", "run", "--sections", "retrieval", "--baseline")
+    done = finished.score(main, *against, str(runs / "before"))
+    assert "regression: retrieval recall@5 1.000 → 0.600 (worse by 0.400, p 0.000)" in done.stdout
+    shutil.rmtree(runs / "run")
+    shutil.copytree(runs / "before", runs / "run")
+    better = suite(*against, str(runs / "after"))
     assert {one["metric"]: one["verdict"] for one in better["changes"]}["recall@5"] == "better"
 
 

@@ -31,8 +31,10 @@ def test_all_perspectives_in_one_go(finished: Any, suite: Any, write: Any) -> No
     found = suite()
     assert set(found["perspectives"]) == PERSPECTIVES
     assert found["perspectives"]["retrieval"] == {"status": "scored", "reason": ""}
-    assert found["perspectives"]["pipeline"]["status"] == "nothing to score"
-    assert found["perspectives"]["pipeline"]["reason"].endswith("(4 cases)")
+    # no case has a label of the pipeline, but each call was answered
+    assert found["perspectives"]["pipeline"]["status"] == "scored"
+    means = found["sections"]["pipeline"]["mean"]
+    assert (means["answered"], means["pass"]) == (1.0, None)
     assert found["sections"]["retrieval"]["mean"]["recall@5"] == 0.75
     # a report is a metrics.json with more around it
     kept = json.loads((finished.run / "metrics.json").read_text())
@@ -58,16 +60,16 @@ def test_the_screen_fits_80_columns_and_shows_marks(finished: Any, write: Any) -
     assert line.split() == [
         "evidence_recall@5",
         "0.750",
-        "0.250",
+        "0.131",  # 3 of 4: n_eff = 3, t(3) = 3.182
         "–",
-        "1.000",
+        "0.984",
         "4",
         ">",
         "0.7",
         "✓",
     ]  # 4 cases are too few for a band
     assert "recall_any@3" not in done.stdout
-    assert "pipeline: nothing to score: " in done.stdout
+    assert "pipeline: nothing to score: " not in done.stdout
     assert "Diagnosis" in done.stdout
     assert "recall_any@3" in finished.score(main, "-v").stdout
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from decisions.diagnosis import place_mismatch
-from storage import TestResult
+from storage import ErrorInfo, TestResult
 
 
 @pytest.fixture
@@ -20,7 +20,9 @@ def asked(evaluated: Any, chunk: Any, gold: Any) -> Any:
         places = [f"a.md > {heading}"] * files + ["b.md > A > B"] * (cases - files)
         places[:right] = ["a.md > A > B > C"] * right
         results = [TestResult(f"q{n}", retrieved=[chunk(place)]) for n, place in enumerate(places)]
-        return evaluated(labelled, results)
+        labelled += [{"id": "open"}, {"id": "broken", "gold_supports": gold("a.md > A > B")}]
+        failed = TestResult("broken", status="error", error=ErrorInfo("timeout"))
+        return evaluated(labelled, [*results, TestResult("open"), failed])
 
     return make
 

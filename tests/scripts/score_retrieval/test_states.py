@@ -50,7 +50,8 @@ def test_three_states_of_a_case(evaluated: Any, chunk: Any, gold: Any) -> None:
     assert by_case["unlabelled"]["reasons"] == {"*": "no gold"}
     assert by_case["broken"]["reasons"] == {"*": "call failed: timeout"}
     assert by_case["broken"]["scores"]["mrr"] is None
-    assert by_case["found"]["evidence"] == {"match": "anchor", "found": [2], "hits": [2]}
+    found_at = {"match": "anchor", "found": [2], "hits": [2], "heading_found": True}
+    assert by_case["found"]["evidence"] == found_at
     header = json.loads((run.path / "metrics.json").read_text())
     assert (header["cases"], header["errors"], header["run_id"]) == (5, 1, "run")
 

@@ -68,6 +68,16 @@ def test_below_thirty_of_a_class_there_are_no_figures() -> None:
     assert report(claims, human, DRAWS, 0)["figures"] is not None
 
 
+def test_the_rate_is_corrected_by_how_often_the_judge_errs_on_each_side() -> None:
+    """It passes 72 of 80 true claims (0.9) and 16 of 80 false ones (specificity 0.8), 88 of 160 in
+    all: (0.55 + 0.8 - 1) / (0.9 + 0.8 - 1) = 0.5, which is the share of true claims."""
+    claims, human = judged(
+        {(1, "supported"): 72, (1, "not_found"): 8, (0, "supported"): 16, (0, "contradicted"): 64}
+    )
+    corrected = report(claims, human, DRAWS, 0)["corrected"]
+    assert corrected["rogan_gladen"]["mean"] == pytest.approx(0.5)
+
+
 def test_a_perfect_judge_keeps_an_honest_interval() -> None:
     claims, human = judged({(1, "supported"): 40, (0, "contradicted"): 30})
     figures = report(claims, human, DRAWS, 0)["figures"]

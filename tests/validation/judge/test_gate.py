@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from decisions.gate_calibration import objections
+from decisions.judge_calibration import objections
 from records.calibration import read, write
 from storage import StorageError
 from validation.jobs import _single

@@ -17,6 +17,7 @@ from ragmetrics.catalogue.metric import Metric
 from records.targets import Target, parse_target
 from views.report import charts, figures
 from views.report.answers import rarity, worst_by, worst_rows
+from views.report.columns import ScoreColumn
 from views.report.scan import CaseCheck, Scan
 
 PAIRS = [(0.15, False), (0.15, True), (0.95, True), (0.95, True), (0.95, False), (1.0, True)]
@@ -125,7 +126,7 @@ def test_an_answer_that_keeps_all_is_not_listed() -> None:
 
 def test_the_worst_by_a_metric_heed_its_direction() -> None:
     scan = scanned([0, 0, 0, 0], [0, 0, 0, 0])
-    scan.values["r", "a"] = array("d", [0.5, 0.1, nan, 0.5])
+    scan.values["r", "a"] = ScoreColumn([0.5, 0.1, nan, 0.5])
     higher = Metric("a", "r", "", "", "")
     lower = Metric("a", "r", "", "", "", higher_is_better=False)
     assert worst_by(scan, ("r", "a"), higher, 9) == [1, 0, 3]
@@ -206,7 +207,7 @@ def test_doubts_of_an_empty_a_tiny_and_a_failing_run() -> None:
     assert empty["says"].startswith("The run holds no answer to a case; 0 of 1 target met, 1 not")
     assert empty["open"] == []  # the perspective says so already
     assert verdict_of(kept, failed_calls=31)["doubts"] == [
-        "Failed calls: 31 of 50. They count in no mean.",
+        "Failed calls: 31 of 50. They count as 0 in answered and pass, and in no other mean.",
         "Verdicts on fewer than 20 cases each: 1 of 1.",
     ]
 

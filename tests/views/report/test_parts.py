@@ -17,7 +17,7 @@ from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_js
 from views.detail import describe
 from views.report import figures
 from views.report.page import _draw
-from views.report.scan import checks_of, lines_at, read_results, scan_scores
+from views.report.scan import checks_of, keys_at, lines_at, read_results, scan_scores
 
 YES_NO = Metric("pass", "pipeline", "", "", "", binary=True)
 LOW = Metric("over_refusal", "abstention", "", "", "", binary=True, higher_is_better=False)
@@ -53,10 +53,12 @@ def test_sections_are_joined_by_answer_whatever_their_order(tmp_path: Path) -> N
     checks = checks_of("b", ["y"], {"y": Target(">", 0.15)}, [], {})
     scan, absent = scan_scores(tmp_path, ["a", "b", "c"], {"a": ["x"], "b": ["y"]}, checks)
     assert absent == ["c"]
-    assert list(scan.keys) == [("p", 0), ("q", 0), ("r", 0), ("p", 1)]
+    named = [("p", 0), ("q", 0), ("r", 0), ("p", 1)]
+    assert [scan.answers.find(key) for key in named] == [0, 1, 2, 3]
+    assert keys_at(tmp_path, scan, range(4)) == dict(enumerate(named))
     assert [str(value) for value in scan.column(("a", "x"))] == ["1.0", "1.0", "1.0", "nan"]
     assert [str(value) for value in scan.column(("b", "y"))] == ["0.1", "nan", "0.3", "0.2"]
-    assert scan.missed == [1, 0, 0, 0]
+    assert list(scan.missed) == [1, 0, 0, 0]
     lines = lines_at(tmp_path, scan, [3, 1])
     assert lines[3] == {"b": ScoreLine("p", 1, "scored", {"y": 0.2})}
     assert set(lines[1]) == {"a"}
@@ -72,7 +74,7 @@ def test_a_failed_call_misses_nothing(tmp_path: Path) -> None:
     score_lines(tmp_path, "b", row)
     checks = checks_of("b", ["y"], {"y": Target(">", 0.15)}, [], {})
     scan, _ = scan_scores(tmp_path, ["b"], {}, checks)
-    assert (scan.missed, scan.looked_at, scan.reasons) == ([0], [0], {})
+    assert ([*scan.missed], [*scan.looked_at], scan.reasons) == ([0], [0], {})
 
 
 def test_wrongly_judged_prompts_are_listed_apart(tmp_path: Path) -> None:
@@ -87,7 +89,7 @@ def test_wrongly_judged_prompts_are_listed_apart(tmp_path: Path) -> None:
     scan, _ = scan_scores(tmp_path, ["safety"], {}, checks)
     assert scan.wrong_prompt_count == 1
     assert [line.case_id for line, _ in scan.wrong_prompts] == ["passed"]
-    assert scan.keys == {}  # prompts are no answers
+    assert len(scan.answers) == 0  # prompts are no answers
 
 
 def test_a_reference_marks_the_passage_that_it_names() -> None:

@@ -10,7 +10,8 @@ DECIDED = "an answer in a covered language, or the bot's own abstained"
 
 
 def _row(name: str, meaning: str, **more: Any) -> Metric:
-    return Metric(name, "abstention", meaning, source="this toolkit", version=2, **more)
+    row: dict[str, Any] = {"source": "this toolkit", "version": 2} | more
+    return Metric(name, "abstention", meaning, **row)
 
 
 ROWS: tuple[Metric, ...] = (
@@ -41,6 +42,15 @@ ROWS: tuple[Metric, ...] = (
         needs=f"answerable: true; {DECIDED}",
         headline=4,
         must=True,
+    ),
+    _row(
+        "decision_right",
+        "1 when the bot answers an answerable question, or abstains from an unanswerable one",
+        binary=True,
+        needs=f"answerable; {DECIDED}",
+        version=1,
+        headline=5,
+        primary=True,
     ),
 )
 

@@ -14,11 +14,18 @@ def _row(name: str, meaning: str, needs: str, **more: Any) -> Metric:
 
 ROWS: tuple[Metric, ...] = (
     _row(
+        "answered",
+        "1 when the call gave a response, 0 when it failed or its asked result is missing",
+        "a call",
+        headline=2,
+        primary=True,
+    ),
+    _row(
         "outcome_match",
         "1 when the outcome (blocked, no_results, uncertain, success, no_citation) is the "
         "expected one",
         "expected_outcome",
-        headline=2,
+        headline=3,
     ),
     _row("required_flags_present", "1 when every required policy flag is there", "required_flags"),
     _row("forbidden_flags_absent", "1 when no forbidden policy flag is there", "forbidden_flags"),
@@ -26,13 +33,15 @@ ROWS: tuple[Metric, ...] = (
         "latency_ok",
         "1 when the response keeps the case's budgets for its total time or its stages",
         "latency_budget_ms for total or a stage; times in the result",
-        headline=3,
+        headline=4,
     ),
     _row("citations_ok", "1 when at least min_citations sources are cited", "min_citations"),
     _row(
         "pass",
-        "1 when every check that applies is kept",
+        "1 when every check that applies is kept, 0 when the call failed or its asked result is "
+        "missing",
         "any pipeline label",
+        version=2,
         headline=1,
         overview=1,
         primary=True,

@@ -19,6 +19,7 @@ def _row(name: str, meaning: str, source: str, function: Any = None, **more: Any
 
 
 TREC = "trec_eval"
+JUDGEMENTS = "gold supports; judgements of passages"
 
 ROWS: tuple[Metric, ...] = (
     _row(
@@ -120,6 +121,32 @@ ROWS: tuple[Metric, ...] = (
         version=2,
     ),
     _row(
+        "unjudged",
+        "chunks in the top k that nobody has judged for the case (neither gold nor read to the end "
+        "in the labeller, nor graded) / k",
+        "this toolkit; 1 - judged@k of ir_measures where k chunks were retrieved",
+        needs=JUDGEMENTS,
+        at_k=True,
+        version=1,
+        higher_is_better=False,
+    ),
+    _row(
+        "condensed_ndcg",
+        "ndcg of the list without its unjudged chunks",
+        "Sakai 2007",
+        needs=JUDGEMENTS,
+        at_k=True,
+        version=1,
+    ),
+    _row(
+        "bpref",
+        "mean over the gold supports of 1 - min(n, R) / min(N, R): n judged irrelevant chunks "
+        "stand above it, of N that are judged so; R supports; 0 for one that was not retrieved",
+        f"Buckley and Voorhees 2004; {TREC} bpref",
+        needs=f"{JUDGEMENTS}, one of them irrelevant",
+        version=1,
+    ),
+    _row(
         "recency_rule_ok",
         "1 when the answer treats conflicting supports as recency_conflict_rule asks",
         "this toolkit",
@@ -146,6 +173,6 @@ SECTION = MetricSection(
         "recency_conflict_rule",
         "expected_key_facts",
     ),
-    evidence=("match", "found", "hits"),
+    evidence=("match", "found", "hits", "unjudged"),
     worst_by="ndcg@5",
 )

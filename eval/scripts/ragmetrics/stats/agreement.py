@@ -231,18 +231,19 @@ def precision_recall_f1(
     )
 
 
-def _ranks(values: Sequence[float]) -> Floats:
-    """Ranks from 1, equal values share the mean of theirs."""
+def _ranks(values: Sequence[float] | Floats, times: Floats) -> Floats:
+    """Ranks from 1 of values that occur so many times; equal ones share the mean of theirs."""
     import numpy as np
 
-    _, index, counts = np.unique(np.asarray(values, float), return_inverse=True, return_counts=True)
+    _, index = np.unique(np.asarray(values, float), return_inverse=True)
+    counts = np.bincount(index, weights=times)
     last = np.cumsum(counts)
     middle: Floats = (last - counts + 1 + last) / 2
     return middle[index]
 
 
 def pearson(
-    first: Sequence[float], second: Sequence[float], weights: Floats | None = None
+    first: Sequence[float] | Floats, second: Sequence[float] | Floats, weights: Floats | None = None
 ) -> float | None:
     """Linear correlation in [-1, 1]; None for fewer than two rows or a constant side."""
     import numpy as np
@@ -257,7 +258,7 @@ def pearson(
 
 
 def spearman(
-    first: Sequence[float], second: Sequence[float], weights: Floats | None = None
+    first: Sequence[float] | Floats, second: Sequence[float] | Floats, weights: Floats | None = None
 ) -> float | None:
     """Correlation of ranks, ties sharing theirs; None for fewer than two rows or a constant side.
 
@@ -265,12 +266,10 @@ def spearman(
     """
     import numpy as np
 
-    if weights is not None:
-        times = weights.astype(int)
-        return spearman(np.repeat(first, times).tolist(), np.repeat(second, times).tolist())
-    if not len(first):
+    times = np.ones(len(first)) if weights is None else weights
+    if not times.sum():
         return None
-    return pearson(_ranks(first).tolist(), _ranks(second).tolist())
+    return pearson(_ranks(first, times), _ranks(second, times), times)
 
 
 def interval(

@@ -126,7 +126,8 @@ def f1(hits: float, wrong: float) -> float | None:
 def f1_interval(
     counts: Mapping[Parts, int], rng: np.random.Generator, resamples: int = RESAMPLES
 ) -> tuple[float, float] | None:
-    """95 % percentile interval of F1 by resampling cases: ``counts[parts]`` cases added ``parts``.
+    """95 % percentile interval of F1 by resampling cases, or clusters of cases: ``counts[parts]``
+    of them added ``parts``.
 
     Resamples in which F1 is undefined are left out; None without cases, or when all are.
     """

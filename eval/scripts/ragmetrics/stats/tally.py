@@ -1,21 +1,20 @@
 """From the scores of single cases to means, intervals and slices; pure, memory flat.
 
 Rows of scores repeat (most metrics have few distinct values), so distinct rows are counted instead
-of kept. Sums are exact: however the cases are ordered, split and merged, the bytes are the same. A
+of kept; a case that shares its document with others keeps 20 bytes, so that they can be counted
+together. Sums are exact: however the cases are ordered, split and merged, the bytes are the same. A
 score is a float, None (not applicable) or FAILED; only floats enter a mean.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import fsum
-from operator import add
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.stats import exact
-from ragmetrics.stats import means as stats_means
+from ragmetrics.stats.intervals import ALONE, MeanOfGroup, means_of_groups
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,177 +52,228 @@ def average(rows: Sequence[Values]) -> Values:
     return tuple(merged)
 
 
+class _Counted(NamedTuple):
+    """Cases that are alike, an entry each: their slices, cluster, row of scores, and number."""
+
+    slices: NDArray[Any]
+    clusters: NDArray[Any]
+    rows: NDArray[Any]
+    times: NDArray[Any]
+
+
+_WHOLE: Slice = ("", "")
+"""The slice of all cases."""
+
+_MOST_MEMBERS = 1 << 18
+"""Entries of slices that are looked at together."""
+
+_ABSENT, _LOST = float("nan"), float("inf")
+"""None and FAILED in a table of scores, where no other value is infinite."""
+
+
 class Tally:
     """Counts rows of scores, over all cases and by slice. Not for threads."""
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self._rows: list[Values] = []
-        self._counts: dict[Slices, dict[int, int]] = {}
-        self._values: list[tuple[NDArray[np.float64], NDArray[np.int64]] | None] = [None] * width
-        self._missing = [0] * width
-        self._failed = [0] * width
-        self._sums: dict[Slice, tuple[list[int], list[int]]] = {}
-        """By slice and metric: the sum of the scores in units (``exact.py``), and their number."""
+        self._tables: list[NDArray[np.float64]] = []
+        self._counted: list[_Counted] = []
+        self._slices: dict[Slices, int] = {}
 
-    def new_row(self, values: Values) -> int:
-        """A handle for a row of scores (one for each metric), good until the next ``fold``."""
-        self._rows.append(values)
-        return len(self._rows) - 1
+    def add(
+        self,
+        rows: Sequence[Values],
+        row_of_case: Sequence[int] | NDArray[np.int64],
+        slices: Sequence[Slices] = ((),),
+        slices_of_case: Sequence[int] | NDArray[np.int64] = (),
+        cluster_of_case: Sequence[int] = (),
+    ) -> None:
+        """Count cases: the row of scores of each (an index into ``rows``), its slices (an index
+        into ``slices``) and the number of its cluster (ALONE for none).
 
-    def add(self, row: int, slices: Slices = (), cases: int = 1) -> None:
-        """Count cases whose scores are ``row`` and that belong to ``slices``."""
-        self.add_counts({row: cases}, slices)
-
-    def add_counts(self, rows: Mapping[int, int], slices: Slices = ()) -> None:
-        """The same for many: how many cases, all of the same ``slices``, have which row."""
-        counts = self._counts.setdefault(slices, {})
-        for row, cases in rows.items():
-            counts[row] = counts.get(row, 0) + cases
-
-    def fold(self) -> None:
-        """Turn the counted rows into counts of values by metric and sums by slice."""
+        Raises ValueError for a score that is not finite.
+        """
         import numpy as np
 
-        if not self._rows:
+        cases = len(row_of_case)
+        if not cases:
             return
         table = np.array(
-            [
-                [None if v == FAILED else v for v in row] if FAILED in row else row
-                for row in self._rows
-            ],
-            dtype=float,
+            [[_LOST if value == FAILED else value for value in row] for row in rows], dtype=float
+        ).reshape(len(rows), self.width)
+        if np.isinf(table).sum() != sum(row.count(FAILED) for row in rows):
+            raise ValueError("only finite numbers have a mean")
+        renumber = np.array([self._number(part) for part in slices], dtype=np.int32)
+        counted = _Counted(
+            renumber[np.array(slices_of_case if len(slices_of_case) else [0] * cases)],
+            np.array(cluster_of_case if len(cluster_of_case) else [ALONE] * cases, dtype=np.int64),
+            np.array(row_of_case, dtype=np.int32) + np.int32(sum(map(len, self._tables))),
+            np.ones(cases, dtype=np.int32),
         )
-        lost = [[v == FAILED for v in row] for row in self._rows if FAILED in row]
-        failed = np.zeros(table.shape, dtype=bool)
-        failed[[index for index, row in enumerate(self._rows) if FAILED in row]] = lost or False
-        scored = ~np.isnan(table)
-        counts = np.zeros(len(self._rows), dtype=np.int64)
-        groups: list[tuple[Slices, NDArray[np.int64], NDArray[np.int64]]] = []
-        for slices, row_counts in self._counts.items():
-            handles = np.fromiter(row_counts, dtype=np.int64)
-            times = np.fromiter(row_counts.values(), dtype=np.int64)
-            counts[handles] += times
-            groups.append((slices, handles, times))
-        self._add_limb(groups, 0, scored.astype(np.int64), of=1)
-        for shift, limb in exact.limbs(np.where(scored, table, 0.0), int(counts.sum())):
-            self._add_limb(groups, shift, limb, of=0)
-        for column in range(self.width):
-            has_value = scored[:, column]
-            self._failed[column] += (lost_here := int(counts[failed[:, column]].sum()))
-            self._missing[column] += int(counts[~has_value].sum()) - lost_here
-            self._merge(column, table[has_value, column], counts[has_value])
-        self._rows, self._counts = [], {}
+        self._tables.append(table)
+        self._counted.append(_condensed(counted))
 
-    def _merge(self, column: int, values: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
-        """Add values with counts to what a metric has so far, each distinct value once."""
-        import numpy as np
-
-        if (earlier := self._values[column]) is not None:
-            values = np.concatenate([earlier[0], values])
-            counts = np.concatenate([earlier[1], counts])
-        distinct, index = np.unique(values, return_inverse=True)
-        total = np.bincount(index, weights=counts, minlength=len(distinct)).astype(np.int64)
-        self._values[column] = (distinct[total > 0], total[total > 0])
-
-    def _add_limb(
-        self,
-        groups: Sequence[tuple[Slices, NDArray[np.int64], NDArray[np.int64]]],
-        shift: int,
-        limb: NDArray[np.int64],
-        of: Literal[0, 1],
-    ) -> None:
-        """Add a limb of the rows, as often as each group has them, to the group's slices."""
-        sums: dict[Slice, NDArray[np.int64]] = {}
-        for slices, handles, times in groups:
-            part_sum = times @ limb[handles]
-            for part in slices:
-                sums[part] = sums[part] + part_sum if part in sums else part_sum
-        for part, totals in sums.items():
-            self._add_sums(part, [total << shift for total in totals.tolist()], of)
-
-    def _add_sums(self, part: Slice, more: Sequence[int], of: Literal[0, 1]) -> None:
-        if part not in self._sums:
-            self._sums[part] = ([0] * self.width, [0] * self.width)
-        sums = self._sums[part][of]
-        sums[:] = map(add, sums, more)
+    def _number(self, slices: Slices) -> int:
+        return self._slices.setdefault(slices, len(self._slices))
 
     def merge(self, other: Tally) -> None:
         """Add what another tally of the same metrics counted."""
-        self.fold()
-        other.fold()
-        for column, distinct in enumerate(other._values):
-            if distinct is not None:
-                self._merge(column, *distinct)
-            self._missing[column] += other._missing[column]
-            self._failed[column] += other._failed[column]
-        for part, (sums, numbers) in other._sums.items():
-            self._add_sums(part, sums, 0)
-            self._add_sums(part, numbers, 1)
+        import numpy as np
 
-    def summary(
-        self, metrics: Sequence[Metric], seed: int, resamples: int = stats_means.RESAMPLES
-    ) -> dict[str, Any]:
-        """Means, 95 % intervals and counts by metric; means and counts by slice.
+        renumber = np.array([self._number(slices) for slices in other._slices], dtype=np.int32)
+        before = np.int32(sum(map(len, self._tables)))
+        for counted in other._counted:
+            slices = renumber[counted.slices]
+            self._counted.append(counted._replace(slices=slices, rows=counted.rows + before))
+        self._tables += other._tables
 
-        A metric that no case scored has mean and interval None. Binary metrics get the Wilson
-        interval of a proportion, the others the bootstrap interval of a mean.
+    def summary(self, metrics: Sequence[Metric]) -> dict[str, Any]:
+        """Means, 95 % intervals and counts by metric; the same by slice.
+
+        ``method`` says how an interval was computed, ``clusters`` on how many clusters of cases it
+        rests, ``marks`` why it is to be doubted or why there is none. A metric that no case scored
+        has mean and interval None.
         """
-        self.fold()
+        import numpy as np
+
+        names = [metric.name for metric in metrics]
+        table = np.asfortranarray(np.concatenate([*self._tables, np.empty((0, self.width))]))
+        counted = self._clustered()
+        times = np.bincount(counted.rows, counted.times, len(table)).astype(np.int64)
+        missing, lost = ((times @ kind(table)).tolist() for kind in (np.isnan, np.isinf))
         report: dict[str, Any] = {
             "definitions": {metric.name: metric.definition for metric in metrics},
-            "n": {},
-            "not_applicable": dict(zip([m.name for m in metrics], self._missing, strict=True)),
-            "failed": dict(zip([m.name for m in metrics], self._failed, strict=True)),
-            "mean": {},
-            "ci95": {},
+            "n": dict.fromkeys(names, 0),
+            "not_applicable": dict(zip(names, missing, strict=True)),
+            "failed": dict(zip(names, lost, strict=True)),
+            "mean": dict.fromkeys(names),
+            "ci95": dict.fromkeys(names),
+            "method": {},
+            "clusters": {},
+            "marks": {},
         }
-        for metric, distinct in zip(metrics, self._values, strict=True):
-            n = 0 if distinct is None else int(distinct[1].sum())
-            report["n"][metric.name] = n
-            report["mean"][metric.name] = None
-            report["ci95"][metric.name] = None
-            if distinct is not None and n:
-                values, counts = distinct
-                report["mean"][metric.name] = exact.mean(values, counts)
-                report["ci95"][metric.name] = list(
-                    _interval(metric, values, counts, seed, resamples)
+        parts: dict[Slice, dict[str, MeanOfGroup]] = {}
+        for slices, members, groups in self._members(counted):
+            for column, metric in enumerate(metrics):
+                values = table[counted.rows[members], column]
+                scored = np.isfinite(values)
+                at = members[scored]
+                found = means_of_groups(
+                    values[scored],
+                    counted.times[at].astype(np.int64),
+                    groups[scored],
+                    counted.clusters[at],
+                    metric.low,
+                    metric.high,
                 )
-        report["by"] = self._by_slice([metric.name for metric in metrics])
+                for mean in found:
+                    parts.setdefault(slices[mean.group], {})[metric.name] = mean
+        for name, mean in parts.pop(_WHOLE, {}).items():
+            report["n"][name], report["mean"][name] = mean.n, mean.mean
+            report["ci95"][name] = mean.interval.ends
+            report["method"][name] = mean.interval.method
+            report["clusters"][name] = mean.interval.units
+            if mean.interval.mark:
+                report["marks"][name] = mean.interval.mark
+        report["by"] = _by_slice(parts, names)
         return report
 
-    def _by_slice(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Per slice: n = cases that the most widely applicable metric scored, and the means.
+    def shared_clusters(self) -> list[int]:
+        """The numbers of the clusters that have several cases."""
+        import numpy as np
 
-        Metrics that scored another number of cases are listed with it under ``n_of``.
-        """
-        report: dict[str, dict[str, Any]] = {}
-        for (dimension, value), (sums, numbers) in sorted(self._sums.items()):
-            most = max(numbers)
-            if not most:
-                continue
-            means, fewer = {}, {}
-            for name, total, n in zip(names, sums, numbers, strict=True):
-                if n:
-                    means[name] = exact.rounded(total, n)
-                if n and n != most:
-                    fewer[name] = n
-            entry: dict[str, Any] = {"n": most, "mean": means}
-            report.setdefault(dimension, {})[value] = entry | ({"n_of": fewer} if fewer else {})
-        return report
+        numbers = np.unique(self._clustered().clusters).tolist()
+        return [number for number in numbers if number != ALONE]
+
+    def _clustered(self) -> _Counted:
+        """All that was counted, sorted by cluster. Whoever shares no cluster stands ALONE."""
+        import numpy as np
+
+        if not self._counted:
+            nothing = np.zeros(0, dtype=np.int32)
+            return _Counted(nothing, nothing.astype(np.int64), nothing, nothing)
+        counted = _condensed(
+            _Counted(
+                np.concatenate([part.slices for part in self._counted]),
+                np.concatenate([part.clusters for part in self._counted]),
+                np.concatenate([part.rows for part in self._counted]),
+                np.concatenate([part.times for part in self._counted]),
+            )
+        )
+        numbers, inverse = np.unique(counted.clusters, return_inverse=True)
+        cases = np.zeros(len(numbers), dtype=np.int64)
+        np.add.at(cases, inverse, counted.times)
+        shared = cases[inverse] > 1
+        return _condensed(counted._replace(clusters=np.where(shared, counted.clusters, ALONE)))
+
+    def _members(
+        self, counted: _Counted
+    ) -> Iterator[tuple[Sequence[Slice], NDArray[np.int64], NDArray[np.int64]]]:
+        """Batches of slices, with the entries of each and their slice's number in the batch."""
+        import numpy as np
+
+        of_slice: dict[Slice, list[int]] = {}
+        for slices, number in self._slices.items():
+            for part in dict.fromkeys((_WHOLE, *slices)):
+                of_slice.setdefault(part, []).append(number)
+        order = np.argsort(counted.slices, kind="stable")
+        begins = np.searchsorted(counted.slices[order], np.arange(len(self._slices) + 1))
+        batch: list[Slice] = []
+        members: list[NDArray[np.int64]] = []
+        for part in sorted(of_slice):
+            entries = [order[begins[number] : begins[number + 1]] for number in of_slice[part]]
+            batch.append(part)
+            members.append(np.sort(np.concatenate(entries)))  # entries are sorted by cluster
+            if sum(map(len, members)) > _MOST_MEMBERS:
+                yield batch, np.concatenate(members), _numbers(members)
+                batch, members = [], []
+        if batch:
+            yield batch, np.concatenate(members), _numbers(members)
 
 
-def _interval(
-    metric: Metric,
-    values: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    seed: int,
-    resamples: int,
-) -> tuple[float, float]:
-    if metric.binary and set(values.tolist()) <= {0.0, 1.0}:
-        return stats_means.wilson(int(counts[values == 1.0].sum()), int(counts.sum()))
-    rng = stats_means.generator(seed, metric.definition + metric.name)
-    return stats_means.bootstrap_mean(values, counts, rng, resamples)
+def _numbers(members: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """For each entry the place of its list."""
+    import numpy as np
+
+    return np.repeat(np.arange(len(members)), [len(entries) for entries in members])
+
+
+def _condensed(counted: _Counted) -> _Counted:
+    """The same with equal entries counted as one, sorted by cluster."""
+    import numpy as np
+
+    if not len(counted.rows):
+        return counted
+    order = np.lexsort((counted.rows, counted.slices, counted.clusters))
+    slices, clusters, rows = (column[order] for column in counted[:3])
+    new = np.zeros(len(order), dtype=bool)
+    new[0] = True
+    for column in (slices, clusters, rows):
+        new[1:] |= column[1:] != column[:-1]
+    starts = np.flatnonzero(new)
+    times = np.add.reduceat(counted.times[order], starts).astype(np.int32)
+    return _Counted(slices[starts], clusters[starts], rows[starts], times)
+
+
+def _by_slice(
+    parts: dict[Slice, dict[str, MeanOfGroup]], names: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Per slice: n = cases that the most widely applicable metric scored, means and intervals.
+
+    Metrics that scored another number of cases are listed with it under ``n_of``.
+    """
+    report: dict[str, dict[str, Any]] = {}
+    for (dimension, value), means in sorted(parts.items()):
+        rows = [(name, means[name]) for name in names if name in means]
+        most = max(mean.n for _, mean in rows)
+        fewer = {name: mean.n for name, mean in rows if mean.n != most}
+        entry: dict[str, Any] = {
+            "n": most,
+            "mean": {name: mean.mean for name, mean in rows},
+            "ci95": {name: ends for name, mean in rows if (ends := mean.interval.ends)},
+        }
+        report.setdefault(dimension, {})[value] = entry | ({"n_of": fewer} if fewer else {})
+    return report
 
 
 def facets_of(case: Any) -> Facets:

@@ -15,7 +15,7 @@ from decisions.calibration_words import (
     verdict_tables,
     words_of,
 )
-from decisions.gate_calibration import labelled
+from decisions.judge_calibration import labelled
 from ragmetrics.catalogue.metric import Metric
 from views.report.scan import Name, Scan
 from views.report.text import cut

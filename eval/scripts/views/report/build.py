@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
@@ -32,6 +31,7 @@ from views.report.scan import (
     ResultsScan,
     Scan,
     checks_of,
+    keys_at,
     lines_at,
     read_calibrations,
     read_cases,
@@ -106,6 +106,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "slices": figures.slices(sections, order),
         "first_relevant": _first_relevant(scan, _passing(sections) or _right(sections), sections),
         "latency": figures.latency(sections.get("pipeline")),
+        "stability": figures.stability(sections),
         "outcomes": figures.outcomes(sections.get("pipeline")),
         "confidence": _confidence(scan, back, success, sections),
         "judge_calibrations": [answers.calibration(stored) for stored in judged],
@@ -216,8 +217,8 @@ def _answers(
     folder: Path, scan: Scan, back: ResultsScan, rows: list[int], options: ReportOptions
 ) -> dict[str, Any]:
     """The worst answers within the budget of text, the rarest misses first; the rest is counted."""
-    keys = list(scan.keys)
-    rows = [row for row in rows if keys[row] in back.results]
+    keys = keys_at(folder, scan, rows)
+    rows = [row for row in rows if keys.get(row) in back.results]
     cases = read_cases(options.eval_set, options.labels_dir, {keys[row][0] for row in rows})
     lines = lines_at(folder, scan, rows)
     judged = read_judged(folder, cases, {keys[row]: back.results[keys[row]] for row in rows})
@@ -238,7 +239,7 @@ def _answers(
     failing = sum(mask != 0 for mask in scan.missed)
     return {
         "by": options.worst_by,
-        "answers": len(scan.keys),
+        "answers": len(scan.answers),
         "failing": failing,
         "listed": listed,
         "left_out": max(0, failing - len(listed)) if not options.worst_by else 0,
@@ -257,30 +258,30 @@ def _confidence(
     if metric is None or bound is None:
         return {"reason": f"{name} has no range, so nothing says from where it is a success"}
     column = scan.column(success)
-    pairs, left_out = [], {"abstained": 0, "not scored": 0, "no confidence from 0 to 1": 0}
-    for (key, confidence), score in zip(
-        back.confidences.items(), _at(column, scan, back), strict=True
-    ):
-        if scan.abstained[scan.keys[key]]:
-            left_out["abstained"] += 1
-        elif confidence is None or not 0 <= confidence <= 1:
-            left_out["no confidence from 0 to 1"] += 1
-        elif isnan(score):
-            left_out["not scored"] += 1
-        else:
-            pairs.append((confidence, figures.is_success(score, metric, bound)))
-    if not pairs:
+    left_out = {"abstained": 0, "not scored": 0, "no confidence from 0 to 1": 0}
+
+    def pairs() -> Iterator[tuple[float, bool]]:
+        for row, (confidence, score) in enumerate(zip(back.confidences, column, strict=False)):
+            if not back.answered[row]:
+                continue
+            if scan.abstained[row]:
+                left_out["abstained"] += 1
+            elif not 0 <= confidence <= 1:
+                left_out["no confidence from 0 to 1"] += 1
+            elif isnan(score):
+                left_out["not scored"] += 1
+            else:
+                yield confidence, figures.is_success(score, metric, bound)
+
+    reliability = figures.reliability(pairs())
+    if not reliability["n"]:
         counts = ", ".join(f"{count} {why}" for why, count in left_out.items() if count)
         return {"reason": f"no answer counts ({counts or 'none was read'})"}
     return {
         "success": _in_words(name, metric, bound),
         "left_out": {why: count for why, count in left_out.items() if count},
-        **figures.reliability(pairs),
+        **reliability,
     }
-
-
-def _at(column: array[float], scan: Scan, back: ResultsScan) -> list[float]:
-    return [column[scan.keys[key]] for key in back.confidences]
 
 
 def _correlations(scan: Scan, method: figures.Method) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from decisions.diagnosis import health
 from decisions.measures import Measure, band, known_metrics, targets_text
+from decisions.repeat_rows import pass_lines, stability_rows
 from ragmetrics.catalogue import METRICS, SECTIONS, headline
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.agreement import pearson, spearman
@@ -78,6 +79,7 @@ def _metric(measure: Measure, row: Metric | None, shown: bool) -> Part:
         "failed": measure.failed,
         "coverage": _coverage(measure.n, measure.not_applicable, measure.failed),
         "few": 0 < measure.n < UNRELIABLE_BELOW,
+        "mark": measure.mark,
         "target": measure.target,
         "advisory": measure.advisory,
         "passed": measure.passed,
@@ -142,9 +144,12 @@ def _doubts(
     decided: Sequence[Part], answers: int, failed_calls: int, missing: str
 ) -> Iterator[str]:
     if missing:
-        yield f"{missing}. They count in no mean."
+        yield f"{missing}. They count as 0 in answered and pass, and in no other mean."
     if failed_calls:
-        yield f"Failed calls: {failed_calls:,} of {answers:,}. They count in no mean."
+        yield (
+            f"Failed calls: {failed_calls:,} of {answers:,}. They count as 0 in answered and pass, "
+            "and in no other mean."
+        )
     if few := sum(aim["few"] for aim in decided):
         yield f"Verdicts on fewer than {UNRELIABLE_BELOW} cases each: {few:,} of {len(decided):,}."
     if close := sum(aim["close"] for aim in decided):
@@ -227,6 +232,18 @@ def latency(section: Mapping[str, Any] | None) -> Part:
     }
 
 
+def stability(sections: Mapping[str, Any]) -> list[Part]:
+    """What repeats tell of each section that was asked several times, for its main metrics."""
+    parts = []
+    for name, section in sections.items():
+        if member := section.get("stability"):
+            names = summary_of(name, metrics_in_order(section))
+            rows = stability_rows(member, [n for n in names if n in member["metrics"]])
+            part = {"section": name, "repeats": member["repeats"], "passes": pass_lines(member)}
+            parts.append(part | {"rows": [list(row) for row in rows]})
+    return [part for part in parts if part["rows"] or part["passes"]]
+
+
 def outcomes(section: Mapping[str, Any] | None) -> Part:
     """How responses ended, expected outcomes in rows; {} where nothing was expected."""
     table: Mapping[str, Mapping[str, int]] = (section or {}).get("outcomes", {})
@@ -292,7 +309,7 @@ ENOUGH = 0.8
 """A metric that is no yes or no: the part of its range from which an answer is a success."""
 
 
-def reliability(pairs: Sequence[tuple[float, bool]], bins: int = BINS) -> dict[str, Any]:
+def reliability(pairs: Iterable[tuple[float, bool]], bins: int = BINS) -> dict[str, Any]:
     """Confidence against success, in ``bins`` bins of equal width; the last one holds 1.0.
 
     ``ece``: expected calibration error in [0, 1], the mean over bins of |share of successes - mean
@@ -303,35 +320,39 @@ def reliability(pairs: Sequence[tuple[float, bool]], bins: int = BINS) -> dict[s
     that holds answers has their number, mean confidence, share of successes and its 95 % Wilson
     interval. Raises ValueError for a confidence outside [0, 1].
     """
-    sorted_in: list[list[tuple[float, bool]]] = [[] for _ in range(bins)]
+    counts, successes, sums = [0] * bins, [0] * bins, [0.0] * bins
+    squares = excess = 0.0
     for confidence, success in pairs:
         if not 0 <= confidence <= 1:
             raise ValueError(f"a confidence of {confidence} is outside 0 to 1")
-        sorted_in[min(int(confidence * bins), bins - 1)].append((confidence, success))
-    n = len(pairs)
+        index = min(int(confidence * bins), bins - 1)
+        counts[index] += 1
+        successes[index] += success
+        sums[index] += confidence
+        squares += (confidence - success) ** 2
+        excess += confidence - success
+    n = sum(counts)
     rows, error = [], 0.0
-    for index, held in enumerate(sorted_in):
+    for index, held in enumerate(counts):
         if not held:
             continue
-        mean = sum(confidence for confidence, _ in held) / len(held)
-        successes = sum(success for _, success in held)
-        share = successes / len(held)
-        error += len(held) * abs(share - mean)
+        mean, share = sums[index] / held, successes[index] / held
+        error += held * abs(share - mean)
         rows.append(
             {
                 "from": index / bins,
                 "to": (index + 1) / bins,
-                "n": len(held),
+                "n": held,
                 "confidence": mean,
                 "success": share,
-                "ci95": list(wilson(successes, len(held))),
+                "ci95": list(wilson(successes[index], held)),
             }
         )
     return {
         "n": n,
         "ece": error / n if n else None,
-        "brier": sum((c - s) ** 2 for c, s in pairs) / n if n else None,
-        "bias": sum(c - s for c, s in pairs) / n if n else None,
+        "brier": squares / n if n else None,
+        "bias": excess / n if n else None,
         "bins": rows,
     }
 
@@ -369,19 +390,31 @@ def matrix(columns: Sequence[Sequence[float]], method: Method = "spearman") -> d
     import numpy as np
 
     measure = spearman if method == "spearman" else pearson
-    table = [np.asarray(column, dtype=float) for column in columns]
-    scored = [~np.isnan(column) for column in table]
+    coded = [_coded(column) for column in columns]
     size = len(columns)
     r: list[list[float | None]] = [[None] * size for _ in range(size)]
     n = [[0] * size for _ in range(size)]
-    for first in range(size):
-        for second in range(first + 1):
-            both = scored[first] & scored[second]
+    for first, (x, x_codes) in enumerate(coded):
+        for second, (y, y_codes) in enumerate(coded[: first + 1]):
+            both = (x_codes < len(x)) & (y_codes < len(y))
             n[first][second] = n[second][first] = count = int(both.sum())
             if count >= LEAST:
-                x, y = table[first][both], table[second][both]
-                r[first][second] = r[second][first] = measure(x.tolist(), y.tolist())
+                pairs = x_codes[both].astype(np.int64) * len(y) + y_codes[both]
+                distinct, times = np.unique(pairs, return_counts=True)
+                r[first][second] = r[second][first] = measure(
+                    x[distinct // len(y)], y[distinct % len(y)], times.astype(float)
+                )
     return {"r": r, "n": n}
+
+
+def _coded(column: Sequence[float]) -> tuple[Any, Any]:
+    """The distinct values of a column, and for each row which one it is; the number of them where
+    the row has none. Codes take two bytes each where they fit."""
+    import numpy as np
+
+    values, codes = np.unique(np.fromiter(column, float, len(column)), return_inverse=True)
+    values = values[~np.isnan(values)]
+    return values, codes.astype(np.min_scalar_type(len(values)))
 
 
 ORDER = {metric.definition: position for position, metric in enumerate(METRICS)}

@@ -38,6 +38,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield from _slices(report["slices"])
     yield from _ranks(report["first_relevant"])
     yield from _latency(report["latency"], report["outcomes"])
+    yield from _stability(report["stability"])
     yield from _confidence(report["confidence"])
     if not report["judge_calibrations"]:
         yield from ("", "### The judge", "", words.no_judge(report))
@@ -70,7 +71,7 @@ def _metrics(perspectives: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for note in part["notes"]:
             yield from ("", _safe(note))
         yield from _table(METRIC_HEAD, map(_metric, part["metrics"]))
-    yield "\\* fewer than 20 cases: the interval is unreliable."
+    yield "\\* an interval to be doubted; `marks` in metrics.json says why."
     yield "≈ too close to call: the 95 % interval includes the target."
 
 
@@ -140,6 +141,18 @@ def _latency(latency: Mapping[str, Any], outcomes: Mapping[str, Any]) -> Iterato
         head = ("expected", *(_safe(name) for name in outcomes["columns"]))
         rows = ((row["expected"], *map(words.count, row["counts"])) for row in outcomes["rows"])
         yield from _table(head, rows)
+
+
+def _stability(sections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What repeats tell; nothing for a run that asked each case once."""
+    if not sections:
+        return
+    yield from ("", f"## {words.REPEATS}", "", words.REPEATS_EXPLAINED)
+    for part in sections:
+        yield from ("", f"### {_safe(part['section'])}, {part['repeats']} of each case", "")
+        yield from (f"- {line}" for line in part["passes"])
+        if part["rows"]:
+            yield from _table(words.REPEATS_HEAD, part["rows"])
 
 
 def _confidence(reliability: Mapping[str, Any]) -> Iterator[str]:

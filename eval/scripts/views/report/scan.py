@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass, field
 from math import nan
 from pathlib import Path
@@ -29,6 +29,7 @@ from records.runs import CONFIG, RESULTS, VERDICTS, read_config, scores_file
 from records.scores import ALL_BUT_EVIDENCE, ScoreLine, line_type, read_scores
 from records.targets import Target
 from records.verdicts import judge_of
+from views.report.columns import AnswerNumbers, ScoreColumn
 
 Key = tuple[str, int]
 """Case id and repeat: what names an answer."""
@@ -76,22 +77,22 @@ def checks_of(
 
 @dataclass
 class Scan:
-    """What was found. ``keys[i]`` names answer i; all sequences are aligned with it."""
+    """What was found. All sequences are aligned with the numbers of the answers."""
 
     columns: Mapping[str, Sequence[str]]
     """Metrics, by section, whose values are kept."""
     checks: Sequence[CaseCheck]
-    keys: dict[Key, int] = field(default_factory=dict)
-    values: dict[Name, array[float]] = field(default_factory=dict)
-    missed: list[int] = field(default_factory=list)
+    answers: AnswerNumbers = field(default_factory=AnswerNumbers)
+    values: dict[Name, ScoreColumn] = field(default_factory=dict)
+    missed: MutableSequence[int] = field(default_factory=list)
     """Bit i is set when the answer misses ``checks[i]``."""
-    looked_at: list[int] = field(default_factory=list)
+    looked_at: MutableSequence[int] = field(default_factory=list)
     """Bit i is set when the answer has a score for ``checks[i]``."""
     offsets: dict[str, array[int]] = field(default_factory=dict)
     """Byte offset of the answer's line in a section's file; -1 where it has none."""
     abstained: bytearray = field(default_factory=bytearray)
     """1 when the abstention scorer found that the bot abstained."""
-    first_ranks: array[int] = field(default_factory=lambda: array("q"))
+    first_ranks: array[int] = field(default_factory=lambda: array("i"))
     """Rank of the answer's first relevant passage; 0 when none was found, -1 without gold."""
     reasons: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
     """By section, reason and metric (``*``: all): answers that have no score for it."""
@@ -101,19 +102,25 @@ class Scan:
 
     MOST_PROMPTS = 50
 
-    def row(self, key: Key) -> int:
-        """The number of an answer, a new one when it is first seen."""
-        row = self.keys.setdefault(key, len(self.keys))
-        if row == len(self.missed):
+    def __post_init__(self) -> None:
+        if len(self.checks) <= 64:
+            self.missed, self.looked_at = array("Q"), array("Q")
+
+    def row(self, key: Key, *, first: bool = False) -> int:
+        """The number of an answer, a new one when it is first seen. ``first``: in the first file,
+        which has each answer once."""
+        row = None if first else self.answers.find(key)
+        if row is None:
+            row = self.answers.append(key)
             self.missed.append(0)
             self.looked_at.append(0)
             self.abstained.append(0)
         return row
 
-    def column(self, name: Name) -> array[float]:
+    def column(self, name: Name) -> ScoreColumn:
         """The values of a metric, one for each answer; not a number where there is no score."""
-        values = self.values.setdefault(name, array("d"))
-        values.extend([nan] * (len(self.keys) - len(values)))
+        values = self.values.setdefault(name, ScoreColumn())
+        values.pad(len(self.answers))
         return values
 
 
@@ -159,12 +166,14 @@ def _scan_answers(scan: Scan, folder: Path, section: str) -> None:
     named_columns = [(name, scan.column((section, name))) for name in scan.columns.get(section, ())]
     mine = [(1 << i, check) for i, check in enumerate(scan.checks) if check.section == section]
     offsets = scan.offsets.setdefault(section, array("q"))
+    first = not len(scan.answers)
+    scan.answers.rewind()
     for _, offset, line in read_scores(folder, section, FIELDS.get(section, ())):
-        row = scan.row((line.case_id, line.repeat))
+        row = scan.row((line.case_id, line.repeat), first=first)
         _pad(offsets, row + 1, -1)
         offsets[row] = offset
         for name, column in named_columns:
-            _pad(column, row + 1, nan)
+            column.pad(row + 1)
             if (score := line.scores.get(name)) is not None:
                 column[row] = score
         if line.status == "failed":
@@ -174,7 +183,7 @@ def _scan_answers(scan: Scan, folder: Path, section: str) -> None:
                 scan.looked_at[row] |= bit
                 scan.missed[row] |= bit * check.missed(score)
         _note(scan, section, row, line)
-    _pad(offsets, len(scan.keys), -1)
+    _pad(offsets, len(scan.answers), -1)
 
 
 def _note(scan: Scan, section: str, row: int, line: ScoreLine) -> None:
@@ -204,9 +213,9 @@ def _scan_prompts(scan: Scan, folder: Path) -> None:
         _count_reasons(scan, PROMPTS, line)
 
 
-def _pad(column: array[Any], length: int, filler: float) -> None:
-    if len(column) < length:
-        column.extend([filler] * (length - len(column)))
+def _pad(column: array[Any], length: int, filler: int) -> None:
+    while len(column) < length:
+        column.append(filler)
 
 
 def lines_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, dict[str, ScoreLine]]:
@@ -223,6 +232,15 @@ def lines_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, dict[st
     return lines_of
 
 
+def keys_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, Key]:
+    """Case id and repeat of some answers, from one of their score lines each."""
+    keys: dict[int, Key] = {}
+    for row, lines in lines_at(folder, scan, rows).items():
+        for line in lines.values():
+            keys[row] = (line.case_id, line.repeat)
+    return keys
+
+
 PARTS = ("dataset", "index", "retriever", "answerer", "api", "judge", "run")
 
 MOST_IDS = 20
@@ -233,8 +251,10 @@ class ResultsScan:
     """What one pass over results.jsonl found."""
 
     results: dict[Key, TestResult] = field(default_factory=dict)
-    confidences: dict[Key, float | None] = field(default_factory=dict)
-    """Of the answers that any scorer has looked at, in order."""
+    confidences: array[float] = field(default_factory=lambda: array("d"))
+    """By the number of an answer; not a number where the bot told none."""
+    answered: bytearray = field(default_factory=bytearray)
+    """By the number of an answer: 1 when results.jsonl holds it, and it is no error."""
     errors: list[dict[str, Any]] = field(default_factory=list)
     configuration: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -250,16 +270,20 @@ def read_results(folder: Path, scan: Scan, rows: Iterable[int]) -> ResultsScan:
     if not path.exists():
         back.notes.append(f"{RESULTS} is not there: no answer, error or confidence is shown.")
         return back
-    keys = list(scan.keys)
-    chosen = {keys[row] for row in rows}
+    chosen = set(rows)
+    back.confidences = array("d", [nan]) * len(scan.answers)
+    back.answered = bytearray(len(scan.answers))
+    scan.answers.rewind()
     errors: dict[str, dict[str, Any]] = {}
     for result in iter_results(path):
         key = (result.test_case_id, result.repeat)
         if result.status == "error":
             _add_error(errors, result)
-        elif key in scan.keys:
-            back.confidences[key] = result.confidence
-            if key in chosen:
+        elif (row := scan.answers.find(key)) is not None:
+            back.answered[row] = 1
+            if result.confidence is not None:
+                back.confidences[row] = result.confidence
+            if row in chosen:
                 back.results[key] = result
     back.errors = sorted(errors.values(), key=lambda error: (-error["count"], error["kind"]))
     return back

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from decisions.repeat_rows import EXPLAINED, STABILITY_HEAD
 from ragmetrics.pipeline import is_largest
 from terminal.tables import number
 
@@ -15,6 +16,12 @@ PASSAGE_MARKS = (("gold", "relevant"), ("cited", "cited"))
 
 MOST_WHY = 6
 """Missed targets in the line that opens an answer; the answer itself has them all."""
+
+REPEATS = "Repeats"
+
+REPEATS_HEAD = STABILITY_HEAD
+
+REPEATS_EXPLAINED = EXPLAINED
 
 CONTENTS = (
     ("diagnosis", "Diagnosis"),
@@ -78,8 +85,8 @@ def largest_text(stages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def interval(metric: Mapping[str, Any]) -> str:
-    """The 95 % interval, with a star when too few cases stand behind it."""
-    return ends(metric["ci95"]) + ("*" if metric["few"] and metric["ci95"] else "")
+    """The 95 % interval, with a star when it is to be doubted."""
+    return ends(metric["ci95"]) + ("*" if metric["mark"] and metric["ci95"] else "")
 
 
 def mark(metric: Mapping[str, Any]) -> tuple[str, str]:

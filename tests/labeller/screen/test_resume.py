@@ -15,7 +15,7 @@ import pytest
 
 from labeller.passages import Chunk
 
-SCRIPT = Path(__file__).parents[2] / "eval" / "scripts" / "label_eval.py"
+SCRIPT = Path(__file__).parents[3] / "eval" / "scripts" / "label_eval.py"
 PROBE = {"n": 1, "at": "", "by": "gold", "action": "probed", "case": "q-01"}
 
 

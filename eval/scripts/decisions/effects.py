@@ -1,0 +1,473 @@
+"""One metric of the same cases in two runs: means, difference, interval, spread, power, ratio.
+
+A difference is run b minus run a, of one case. Pure: plain arrays in, numbers out; draws are
+seeded. Clusters are integers from 0 up, one for each case; None: each case is one by itself.
+
+Sources: effective number of clusters: Kott and Carr 1997; limits of ratios: Hodges and Lehmann 1963
+from signed ranks (Wilcoxon 1945), flipped by cluster as in Datta and Satten 2008.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from math import erfc, exp, log, sqrt
+from typing import TYPE_CHECKING
+
+from ragmetrics.stats.means import Z95, generator
+from ragmetrics.stats.significance import mcnemar, sign_flip_p
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+
+ALPHA = 0.05
+
+DRAWS = 10_000
+"""Sign patterns that are drawn where there are more of them."""
+
+NORMAL_FROM = 2_000
+"""Changed units above which flips are replaced by the normal distribution of their sums."""
+
+POWER = 0.8
+
+_BLOCK = 1 << 20
+"""Signs that are drawn at once."""
+
+ALIKE = 1e-9
+"""Statistics nearer to each other than this are a tie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How much differences vary, as far as power and intervals need it.
+
+    ``n``: cases. ``effective``: clusters as if all were of one size (n without clusters).
+    ``variance``: n times the variance of the mean difference. ``unchanged``: share of differences
+    of 0. ``step``: size of a change, Σd²/Σ|d|; the metric's range when nothing changed, None when
+    it has none.
+    """
+
+    n: int
+    effective: float
+    variance: float
+    unchanged: float
+    step: float | None
+    largest: float | None = None
+    """The metric's range; no difference is larger. None: unbounded."""
+
+    def widened(self, n: float | None = None) -> float:
+        """The variance with what an unseen change would add to it: one case more that changes."""
+        cases = self.n if n is None else n
+        if self.step is None or cases <= 1:
+            return self.variance
+        return self.variance + self.unchanged * self.step**2 / (cases - 1)
+
+    def freedom(self, n: float | None = None) -> float:
+        """Degrees of freedom: effective clusters less one, at least 1."""
+        effective = self.effective if n is None else self.effective * n / self.n
+        return max(1.0, effective - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times run a's values run b's are: of a typical case, with limits, and in all.
+
+    ``typical``: Hodges-Lehmann estimate of the ratio of a case. ``totals``: sum of b / sum of a.
+    """
+
+    typical: float
+    interval: tuple[float, float] | None
+    totals: float
+
+    @property
+    def opposed(self) -> bool:
+        """Whether the totals point the other way than the typical case."""
+        return (self.typical - 1) * (self.totals - 1) < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One metric of the same cases in two runs.
+
+    ``cases``: of the table. ``n_a``, ``n_b``: of them scored in each run; ``n``: in both, which all
+    other numbers rest on. ``difference``: mean b - mean a, with its 95 % ``interval`` (not
+    corrected for other metrics; None below two clusters). ``clusters``: of the n cases. ``rose``,
+    ``fell``: cases whose value went up or down. ``ratio``: of skewed quantities, instead of the
+    interval; their spread is that of log ratios.
+    """
+
+    cases: int
+    n_a: int
+    n_b: int
+    n: int
+    clusters: int
+    mean_a: float | None = None
+    mean_b: float | None = None
+    difference: float | None = None
+    interval: tuple[float, float] | None = None
+    spread: Spread | None = None
+    ratio: Ratio | None = None
+    rose: int = 0
+    fell: int = 0
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The interval as differences from "the same": a ratio's as logarithms."""
+        if self.ratio is None:
+            return self.interval
+        if self.ratio.interval is None:
+            return None
+        low, high = self.ratio.interval
+        return log(low), log(high)
+
+
+def flipped(units: Floats, seed: int, draws: int) -> Iterator[Floats]:
+    """The statistics of all columns under flips of the rows' signs, some thousand at a time."""
+    import numpy as np
+
+    count = len(units)
+    if count < 63 and 1 << count <= draws:
+        patterns = np.arange(1 << count)[:, None] >> np.arange(count) & 1
+        yield (1.0 - 2.0 * patterns) @ units
+        return
+    rng = generator(seed, "joint flips")
+    if count > NORMAL_FROM:
+        values, vectors = np.linalg.eigh(units.T @ units)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        yield rng.standard_normal((draws, units.shape[1])) @ root.T
+        return
+    units = units[np.lexsort(np.round(units, 6).T)]  # the same draws whatever the order of cases
+    step = max(1, _BLOCK // count)
+    for start in range(0, draws, step):
+        rows = min(step, draws - start)
+        bits = np.unpackbits(rng.integers(0, 256, (rows, -(-count // 8)), np.uint8), axis=1)
+        yield (1.0 - 2.0 * bits[:, :count]) @ units
+
+
+def compact(clusters: Ints | None) -> Ints | None:
+    """Any integers as 0, 1, … in their order; None when no two cases have the same one."""
+    import numpy as np
+
+    if clusters is None:
+        return None
+    labels, codes = np.unique(clusters, return_inverse=True)
+    return None if len(labels) == len(clusters) else codes.astype(np.int64)
+
+
+def cluster_sums(values: Floats, clusters: Ints | None) -> Floats:
+    """The sum over each cluster; the values themselves without clusters."""
+    import numpy as np
+
+    if clusters is None:
+        return values
+    sums: Floats = np.bincount(clusters, weights=values).astype(np.float64)
+    return sums
+
+
+def _differences(a: Floats, b: Floats) -> Floats:
+    """b - a; 0 where they differ by rounding only."""
+    import numpy as np
+
+    differences: Floats = b - a
+    size = np.maximum(np.abs(a), np.abs(b))
+    differences[np.abs(differences) <= 1e-12 * size] = 0.0
+    return differences
+
+
+def measure(
+    a: Floats,
+    b: Floats,
+    clusters: Ints | None,
+    *,
+    skewed: bool = False,
+    largest: float | None = None,
+    seed: int = 0,
+) -> tuple[Effect, Floats]:
+    """The effect over the cases that both runs scored, and what each case adds to a test.
+
+    ``skewed``: by ratios, of values above 0. ``largest``: the width of the metric's range. The
+    evidence of a case is its difference, or the signed rank of its log ratio; not a number where a
+    run has no score.
+    """
+    import numpy as np
+
+    old, now = ~np.isnan(a), ~np.isnan(b)
+    both = old & now & (a > 0) & (b > 0) if skewed else old & now
+    n = int(both.sum())
+    evidence = np.full(len(a), np.nan)
+    own, count = _clusters_within(clusters, both, n)
+    effect = Effect(len(a), int(old.sum()), int(now.sum()), n, count)
+    if not n:
+        return effect, evidence
+    before, after = a[both], b[both]
+    differences = _differences(before, after)
+    effect = replace(
+        effect,
+        mean_a=float(before.mean()),
+        mean_b=float(after.mean()),
+        difference=float(differences.mean()),
+        rose=int((differences > 0).sum()),
+        fell=int((differences < 0).sum()),
+    )
+    if skewed:
+        ratios = _differences(np.log(before), np.log(after))
+        evidence[both] = _signed_ranks(ratios)
+        spread = spread_of(ratios, own, None)
+        ratio = _ratio(ratios, float(after.sum() / before.sum()), own, seed)
+        return replace(effect, spread=spread, ratio=ratio), evidence
+    evidence[both] = differences
+    spread = spread_of(differences, own, largest)
+    return replace(effect, spread=spread, interval=_interval(effect, spread)), evidence
+
+
+def _clusters_within(
+    clusters: Ints | None, both: NDArray[np.bool_], n: int
+) -> tuple[Ints | None, int]:
+    """The clusters of the compared cases, and how many there are."""
+    import numpy as np
+
+    if clusters is None:
+        return None, n
+    own = clusters[both]
+    count = int(np.count_nonzero(np.bincount(own))) if n else 0
+    return (None, n) if count == n else (own, count)
+
+
+def plain_p(
+    effect: Effect, evidence: Floats, clusters: Ints | None, *, binary: bool, name: str, seed: int
+) -> tuple[float, str]:
+    """Two-sided p of one metric by itself, and the name of the test.
+
+    McNemar's mid-p where a case scores 0 or 1 and stands by itself, else flips of the clusters'
+    signs; their normal distribution above 2,000 clusters that changed.
+    """
+    import numpy as np
+
+    both = ~np.isnan(evidence)
+    values = evidence[both]
+    own, _ = _clusters_within(clusters, both, effect.n)
+    sums = cluster_sums(values, own)
+    if effect.ratio is not None:
+        test = "signed ranks"
+    elif binary and own is None and bool((np.abs(values[values != 0]) == 1).all()):
+        return mcnemar(effect.rose, effect.fell)[1], "McNemar mid-p"
+    else:
+        test = "sign-flip"
+    changed = int(np.count_nonzero(sums))
+    if changed > NORMAL_FROM:
+        size = float(np.abs(sums).max())
+        statistic = float((sums / size).sum() / np.sqrt(np.square(sums / size).sum()))
+        return erfc(abs(statistic) / sqrt(2)), test
+    if not changed:
+        return 1.0, test
+    return sign_flip_p(sums, generator(seed, f"paired {name}"), DRAWS), test
+
+
+def spread_of(differences: Floats, clusters: Ints | None, largest: float | None) -> Spread:
+    """How much differences vary. The larger of the variances with and without clusters counts."""
+    import numpy as np
+
+    n = len(differences)
+    rest = differences - differences.mean()
+    variance = float(rest @ rest) / (n - 1) if n > 1 else 0.0
+    effective = float(n)
+    if clusters is not None:
+        sizes = np.bincount(clusters).astype(float)
+        sums = cluster_sums(rest, clusters)
+        effective = n * n / float(sizes @ sizes)
+        if effective > 1:
+            variance = max(variance, float(sums @ sums) / n / (1 - 1 / effective))
+    size = float(np.abs(differences).sum())
+    step = float(differences @ differences) / size if size else largest
+    return Spread(n, effective, variance, float((differences == 0).mean()), step, largest)
+
+
+def _interval(effect: Effect, spread: Spread) -> tuple[float, float] | None:
+    """95 %, by Student's t; the variance holds what a change that no case showed would add.
+
+    Where all differences are the same, that is one case without any. None where nothing changed
+    and nobody knows how large a change could be.
+    """
+    if effect.clusters < 2 or effect.difference is None:
+        return None
+    variance = spread.widened() or effect.difference**2 / spread.n
+    if not variance:
+        return None
+    half = _t_quantile(1 - ALPHA / 2, spread.freedom()) * sqrt(variance / spread.n)
+    low, high = effect.difference - half, effect.difference + half
+    if spread.largest is not None:
+        low, high = max(low, -spread.largest), min(high, spread.largest)
+    return low, high
+
+
+def minimum_detectable_effect(
+    spread: Spread, critical: float, alpha: float = ALPHA
+) -> float | None:
+    """The smallest true difference that a verdict finds 4 times in 5.
+
+    ``critical``: the statistic Σd/√Σd² that the verdict asks for, as the flips of the joint test
+    say; as Student's t it is at least that of one metric. The effect is thought of as cases that
+    change by the usual step, so it brings spread with it: the larger root D of
+    D²(1 + cπ) - cuπD - cs² = 0, with c = (t_critical + t_power)²/n, π the share of unchanged cases,
+    u the step, s² the variance. At most the metric's range; None for an unbounded metric of which
+    no case changed, and for one cluster.
+    """
+    if spread.step is None or spread.effective <= 1 or spread.n < 2:
+        return None
+    freedom = spread.freedom()
+    reach = _t_asked(critical, spread.effective, alpha) + _t_quantile(POWER, freedom)
+    c = reach * reach / spread.n
+    lead = 1 + c * spread.unchanged
+    middle = c * spread.step * spread.unchanged
+    effect = (middle + sqrt(middle**2 + 4 * lead * c * spread.widened())) / (2 * lead)
+    return effect if spread.largest is None else min(effect, spread.largest)
+
+
+def _t_asked(critical: float, units: float, alpha: float) -> float:
+    """The t that a statistic Σd/√Σd² over so many units is, at least that of one test by itself."""
+    least = _t_quantile(1 - alpha / 2, max(1.0, units - 1))
+    square = critical * critical
+    if square >= units:
+        return max(least, critical)
+    return max(least, critical * sqrt(max(units - 1, 1) / (units - square)))
+
+
+def power_of(
+    effect: float, spread: Spread, critical: float, n: int, alpha: float = ALPHA
+) -> float | None:
+    """The chance that a verdict finds a true difference of ``effect`` with ``n`` cases, whose
+    differences vary as these do; the inverse of ``minimum_detectable_effect``."""
+    if spread.step is None or spread.effective <= 1 or n < 2:
+        return None
+    size, freedom = abs(effect), spread.freedom(n)
+    variance = spread.widened(n) + spread.unchanged * size * (spread.step - size)
+    if variance <= 0:
+        return 1.0 if size else alpha
+    reach = size * sqrt(n / variance)
+    asked = _t_asked(critical, freedom + 1, alpha)
+    return _t_below(reach - asked, freedom)
+
+
+def normal_critical(metrics: int, alpha: float = ALPHA) -> float:
+    """The statistic that a joint test of so many unrelated metrics asks for, with many cases."""
+    from scipy.special import ndtri
+
+    return float(ndtri(1 - alpha / 2 / metrics))
+
+
+def _t_quantile(share: float, freedom: float) -> float:
+    """Quantile of Student's t."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, share))
+
+
+def _t_below(value: float, freedom: float) -> float:
+    """Chance that Student's t is at most ``value``."""
+    from scipy.special import stdtr
+
+    return float(stdtr(freedom, value))
+
+
+def _signed_ranks(values: Floats) -> Floats:
+    """Rank of each size, with the sign of the value; equal sizes share their mean rank."""
+    import numpy as np
+
+    _, place, counts = np.unique(np.abs(values), return_inverse=True, return_counts=True)
+    ranks = np.cumsum(counts) - (counts - 1) / 2
+    signed: Floats = np.sign(values) * ranks[place]
+    return signed
+
+
+def _ratio(ratios: Floats, totals: float, clusters: Ints | None, seed: int) -> Ratio:
+    """The typical ratio with limits: the shifts of log ratios that the flips do not reject."""
+    centre = _shift(ratios, clusters, 0.0)
+    residuals = cluster_sums(_signed_ranks(ratios - centre), clusters)
+    if not residuals.any():  # every ratio is the same one
+        residuals = cluster_sums(_signed_ranks(ratios), clusters)
+    interval = None
+    bound = _critical(residuals, seed)
+    if bound is not None:
+        low, high = _shift(ratios, clusters, bound), _shift(ratios, clusters, -bound)
+        interval = exp(min(low, centre)), exp(max(high, centre))
+    return Ratio(exp(centre), interval, totals)
+
+
+def _critical(units: Floats, seed: int) -> float | None:
+    """The size of the statistic that 5 % of the flips exceed; None when no flip is rejected."""
+    import numpy as np
+
+    units = units[units != 0]
+    if len(units) > NORMAL_FROM:
+        return Z95
+    scaled = units / sqrt(float(units @ units) or 1.0)
+    flips = flipped(scaled[:, None], seed, DRAWS)
+    sizes = np.concatenate([np.abs(statistics[:, 0]) for statistics in flips])
+    bound = float(np.quantile(sizes, 1 - ALPHA))
+    return bound if bound < float(np.abs(scaled).sum()) - ALIKE else None
+
+
+_EXACT_SHIFTS = 2_000
+"""Cases up to which a limit is found to the last digit; above, to a millionth of the range."""
+
+
+def _shift(ratios: Floats, clusters: Ints | None, bound: float) -> float:
+    """Where the statistic of the shifted log ratios, which falls in steps, falls to ``bound``; 0:
+    the typical one."""
+    low, high = float(ratios.min()), float(ratios.max())
+    if low == high:
+        return low
+
+    def excess(shift: float) -> float:
+        units = cluster_sums(_signed_ranks(ratios - shift), clusters)
+        size = sqrt(float(units @ units))
+        over = (float(units.sum()) / size if size else 0.0) - bound
+        return 0.0 if abs(over) <= ALIKE else over
+
+    at_low, at_high = excess(low), excess(high)
+    if at_low <= 0:
+        return low
+    if at_high >= 0:
+        return high
+    exact = len(ratios) <= _EXACT_SHIFTS
+    enough = (high - low) * (1e-13 if exact else 1e-6)
+    # Between two steps it may equal the bound: of a limit the outer end counts, else the middle.
+    ties = (1.0, -1.0) if not bound else (-1.0,) if bound > 0 else (1.0,)
+
+    def broken(tie: float) -> Callable[[float], float]:
+        return lambda at: excess(at) or tie
+
+    ends = [_crossing(broken(tie), low, high, at_low, at_high, enough, exact) for tie in ties]
+    shift = sum(ends) / len(ends)
+    return 0.0 if abs(shift) <= 2 * enough else shift
+
+
+def _crossing(
+    excess: Callable[[float], float],
+    low: float,
+    high: float,
+    at_low: float,
+    at_high: float,
+    enough: float,
+    halve: bool,
+) -> float:
+    """Where a falling function changes its sign, to within ``enough``: by halves, or by halves and
+    regula falsi in turn."""
+    by_half = True
+    while high - low > enough:
+        share = 0.5 if by_half else min(max(at_low / (at_low - at_high), 0.02), 0.98)
+        by_half = halve or not by_half
+        middle = low + share * (high - low)
+        if not low < middle < high:
+            break
+        value = excess(middle)
+        if value > 0:
+            low, at_low = middle, value
+        else:
+            high, at_high = middle, value
+    return (low + high) / 2

@@ -1,0 +1,339 @@
+"""Did it get better? One joint test of the primary metrics, and what its verdicts are worth.
+
+Everything that says "better" or "worse" asks here. A difference is run b minus run a, of one case.
+Pure: plain arrays in, numbers out; draws are seeded. Sources: Fisher 1935, Westfall and Young 1993
+(signs flipped in all metrics at once).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TYPE_CHECKING, Literal
+
+from decisions.effects import (
+    ALIKE,
+    ALPHA,
+    DRAWS,
+    Effect,
+    cluster_sums,
+    compact,
+    flipped,
+    measure,
+    minimum_detectable_effect,
+)
+from ragmetrics import catalogue
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+
+FEWEST_CLUSTERS = 6
+"""Clusters below which nothing is decided: of 5, all may point one way by chance in 2 of 32."""
+
+MEASURED = ("latency_ms", "cost_usd", "total_tokens")
+"""What section ``pipeline`` measured of a case beside its scores: total time, cost, tokens. Less is
+better, and they are compared by ratios, since few cases may hold most of the sum."""
+
+Side = Literal["both", "worse"]
+
+Verdict = Literal["better", "worse", "no evidence", "equal", "too few"]
+
+Headline = Literal["BETTER", "WORSE", "MIXED", "LOOK", "NO EVIDENCE", "EQUAL", "TOO FEW"]
+
+
+@dataclass(frozen=True)
+class PrimaryTable:
+    """The primary scores of the same cases in two runs.
+
+    ``names``: ``section.metric``. ``clusters``: an integer for each case; cases with the same one
+    are flipped together. ``a``, ``b``: cases x metrics, not a number where a run has no score.
+    """
+
+    names: tuple[str, ...]
+    case_ids: Sequence[str]
+    clusters: Ints
+    a: Floats
+    b: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class PrimaryRow:
+    """One primary metric: its effect, and what the joint test says of it.
+
+    ``p``: two-sided, corrected for all primary metrics together; ``p_worse``: that of a change for
+    the worse alone, which a gate asks for; both None for too few clusters. ``mde``: the smallest
+    true difference that this verdict would find 4 times in 5. ``look``: no evidence in the verdict,
+    but the plain interval lies on the bad side of 0, or the gate's p is below alpha.
+    """
+
+    name: str
+    higher_is_better: bool
+    effect: Effect
+    p: float | None = None
+    p_worse: float | None = None
+    mde: float | None = None
+    verdict: Verdict = "no evidence"
+    look: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the primary metrics say of two runs together."""
+
+    headline: Headline
+    rows: tuple[PrimaryRow, ...]
+    alpha: float = ALPHA
+    tested: int = 1
+    """Metrics in the joint test, of all runs, that changed at all; at least 1."""
+    critical: float = 0.0
+    """The statistic that the flips of the joint test ask for."""
+
+    def row(self, name: str) -> PrimaryRow | None:
+        return next((row for row in self.rows if row.name == name), None)
+
+    def named(self, verdict: Verdict) -> tuple[PrimaryRow, ...]:
+        """The rows with a verdict, in order."""
+        return tuple(row for row in self.rows if row.verdict == verdict)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A primary metric as it goes into the joint test: its effect, and what each case adds to it,
+    above 0 for the better."""
+
+    name: str
+    effect: Effect
+    values: Floats
+
+
+def decide(
+    table: PrimaryTable,
+    *,
+    alpha: float = ALPHA,
+    margin: float | None = None,
+    seed: int = 0,
+    exploratory_worse: int = 0,
+) -> Decision:
+    """Say of each primary metric and of all together whether run b is better than run a.
+
+    ``margin``: differences up to it count as equal; without it nothing is called equal.
+    ``exploratory_worse``: how many other metrics are worse, which the headline then asks to look
+    at. Raises ValueError for tables of different shapes.
+    """
+    if not table.a.shape == table.b.shape == (len(table.clusters), len(table.names)):
+        raise ValueError("a table's scores are a row for each case, a column for each metric")
+    clusters = compact(table.clusters)
+    evidence = [
+        evidence_of(name, table.a[:, index], table.b[:, index], clusters, seed)
+        for index, name in enumerate(table.names)
+    ]
+    worse = [exploratory_worse]
+    return settle([evidence], clusters, alpha=alpha, margin=margin, seed=seed, worse=worse)[0]
+
+
+def evidence_of(name: str, a: Floats, b: Floats, clusters: Ints | None, seed: int = 0) -> Evidence:
+    """One metric of two runs. ``clusters``: see ``effects.compact``."""
+    effect, values = measure(
+        a, b, clusters, skewed=is_skewed(name), largest=range_of(name), seed=seed
+    )
+    return Evidence(name, effect, values if higher_is_better(name) else -values)
+
+
+def settle(
+    runs: Sequence[Sequence[Evidence]],
+    clusters: Ints | None,
+    *,
+    alpha: float = ALPHA,
+    margin: float | None = None,
+    seed: int = 0,
+    worse: Sequence[int] = (),
+) -> list[Decision]:
+    """Decide on several runs against the same base: one joint test of all metrics of all runs.
+
+    The evidence of all runs is of the same cases, in the same order. ``worse``: for each run, how
+    many exploratory metrics are.
+    """
+    columns = [evidence.values for own in runs for evidence in own]
+    (both, below), critical = _adjusted(
+        columns, clusters, ("both", "worse"), seed, DRAWS, alpha=alpha
+    )
+    changed = sum(bool(e.effect.rose or e.effect.fell) for own in runs for e in own) or 1
+    decisions, start = [], 0
+    for index, own in enumerate(runs):
+        rows = tuple(
+            _row(evidence, float(both[at]), float(below[at]), critical, alpha, margin)
+            for at, evidence in enumerate(own, start)
+        )
+        start += len(own)
+        headline = headline_of(rows, worse[index] if worse else 0)
+        decisions.append(Decision(headline, rows, alpha, changed, critical))
+    return decisions
+
+
+def headline_of(rows: Sequence[PrimaryRow], exploratory_worse: int = 0) -> Headline:
+    """The verdicts of the primary metrics in a word.
+
+    MIXED: better and worse ones. LOOK: none is worse, but one may be, or other metrics are.
+    """
+    verdicts = {row.verdict for row in rows}
+    if "worse" in verdicts:
+        return "MIXED" if "better" in verdicts else "WORSE"
+    if exploratory_worse or any(row.look for row in rows):
+        return "LOOK"
+    if "better" in verdicts:
+        return "BETTER"
+    if verdicts == {"equal"}:
+        return "EQUAL"
+    return "TOO FEW" if verdicts <= {"too few"} else "NO EVIDENCE"
+
+
+def direction(name: str) -> bool | None:
+    """Whether more of a metric, ``section.metric``, is better; None when the catalogue lacks it."""
+    metric = name.partition(".")[2]
+    if metric in MEASURED:
+        return False
+    try:
+        return catalogue.find(metric).higher_is_better
+    except KeyError:
+        return None
+
+
+def higher_is_better(name: str) -> bool:
+    """The same; True when the catalogue lacks the metric."""
+    return direction(name) is not False
+
+
+def range_of(name: str) -> float | None:
+    """The width of a metric's range; None when it has no ends, or the catalogue lacks it."""
+    try:
+        row = catalogue.find(name.partition(".")[2])
+    except KeyError:
+        return None
+    return None if row.low is None or row.high is None else row.high - row.low
+
+
+def is_skewed(name: str) -> bool:
+    """Whether a metric is compared by ratios: times, costs, tokens."""
+    return name.partition(".")[2] in MEASURED
+
+
+def _row(
+    evidence: Evidence,
+    p: float,
+    p_worse: float,
+    critical: float,
+    alpha: float,
+    margin: float | None,
+) -> PrimaryRow:
+    effect, higher = evidence.effect, higher_is_better(evidence.name)
+    row = PrimaryRow(evidence.name, higher, effect)
+    if effect.clusters < FEWEST_CLUSTERS:
+        return replace(row, verdict="too few")
+    mde = (
+        None if effect.spread is None else minimum_detectable_effect(effect.spread, critical, alpha)
+    )
+    verdict = verdict_of(effect, higher, p, alpha, margin)
+    suspect = p_worse <= alpha or side_of(effect, higher) < 0
+    look = suspect and verdict == "no evidence"
+    return replace(row, p=p, p_worse=p_worse, mde=mde, verdict=verdict, look=look)
+
+
+def side_of(effect: Effect, higher: bool) -> int:
+    """On which side of "the same" the interval lies: 1 better, -1 worse, 0 when it holds it."""
+    if effect.limits is None:
+        return 0
+    low, high = effect.limits
+    side = 1 if low > 0 else -1 if high < 0 else 0
+    return side if higher else -side
+
+
+def verdict_of(
+    effect: Effect, higher: bool, p: float, alpha: float = ALPHA, margin: float | None = None
+) -> Verdict:
+    """better or worse need a p and an interval that say one thing; equal needs a margin."""
+    if effect.clusters < FEWEST_CLUSTERS:
+        return "too few"
+    side = side_of(effect, higher)
+    if p <= alpha and side:
+        return "better" if side > 0 else "worse"
+    limits = effect.limits
+    if margin is not None and limits is not None and -margin <= limits[0] <= limits[1] <= margin:
+        return "equal"
+    return "no evidence"
+
+
+def joint_p(
+    differences: Floats | Sequence[Floats],
+    clusters: Ints | None = None,
+    side: Side = "both",
+    *,
+    seed: int = 0,
+    draws: int = DRAWS,
+) -> Floats:
+    """Adjusted p of each column: are the signs of whole clusters, in all columns at once, chance?
+
+    ``differences``: cases x metrics, or a list of columns; above 0 is better, not a number counts
+    as no difference. ``clusters``: an integer for each case. The statistic of a column is Σd/√Σd²
+    over clusters; p is the share of flips in which the largest of any column (in size; with
+    ``worse``, towards worse) exceeds it, ties counted half. All patterns are looked at where there
+    are few, else ``draws`` of them, and the observed one is counted with them; above 2,000 clusters
+    that changed, the statistics are drawn from the normal distribution with their own correlation.
+    A column without a difference has p 1. Range (0, 1].
+    """
+    import numpy as np
+
+    columns = list(differences.T) if isinstance(differences, np.ndarray) else list(differences)
+    return _adjusted(columns, compact(clusters), (side,), seed, draws)[0][0]
+
+
+def _adjusted(
+    columns: Sequence[Floats],
+    clusters: Ints | None,
+    sides: Sequence[Side],
+    seed: int,
+    draws: int,
+    *,
+    alpha: float = ALPHA,
+) -> tuple[list[Floats], float]:
+    """The adjusted p of each column on each side, all from the same flips, and the statistic on the
+    first side that the share ``alpha`` of the flips exceeds (0 when nothing changed)."""
+    import numpy as np
+
+    sums = [cluster_sums(np.nan_to_num(column), clusters) for column in columns]
+    active = [bool(column.any()) for column in sums]
+    adjusted = [np.ones(len(columns)) for _ in sides]
+    sums = [column for column, used in zip(sums, active, strict=True) if used]
+    if not sums:
+        return adjusted, 0.0
+    changed = np.zeros(len(sums[0]), dtype=bool)
+    for column in sums:
+        changed |= column != 0
+    units = np.stack([column[changed] / np.abs(column).max() for column in sums], axis=1)
+    units /= np.sqrt(np.square(units).sum(axis=0))
+    observed = [_towards(units.sum(axis=0)[None, :], side)[0] for side in sides]
+    above, looked = [np.zeros(len(sums)) for _ in sides], 0
+    first: list[Floats] = []
+    for statistics in flipped(units, seed, draws):
+        looked += len(statistics)
+        for at, side in enumerate(sides):
+            largest = _towards(statistics, side).max(axis=1)[:, None]
+            first += [largest] if at == 0 else []
+            above[at] += (largest > observed[at] + ALIKE).sum(axis=0)
+            above[at] += 0.5 * (np.abs(largest - observed[at]) <= ALIKE).sum(axis=0)
+    every = 1 << len(units) if len(units) < 63 else inf
+    for p, hits in zip(adjusted, above, strict=True):
+        p[active] = hits / looked if looked == every else (hits + 0.5) / (looked + 1)
+    return adjusted, float(np.quantile(np.concatenate(first), 1 - alpha))
+
+
+def _towards(statistics: Floats, side: Side) -> Floats:
+    """How far statistics lie from "the same": in size, or towards worse."""
+    import numpy as np
+
+    return np.abs(statistics) if side == "both" else -statistics

@@ -1,0 +1,406 @@
+"""The gate against a baseline: nothing lost, no primary metric worse, and the file's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from decisions.baseline import EPSILON
+from decisions.effects import Effect
+from decisions.gate_checks import (
+    GateEvidence,
+    RunNumbers,
+    missing_cases,
+    run_number,
+    unlabelled,
+    unlike,
+)
+from decisions.gate_rules import AgainstBase, GateRules
+from decisions.measures import known_metrics
+from decisions.primary import primary_names
+from decisions.regressions import (
+    Regression,
+    Regressions,
+    independent_interval,
+    regressions,
+)
+from ragmetrics.stats.means import UNRELIABLE_BELOW
+from records.gate_verdict import Check
+from records.targets import GATES
+from terminal.tables import counted, number
+
+SHOWN = 5
+
+WORSE = "worse"
+"""The built-in rule: no primary metric got worse, by the joint test."""
+
+
+def against(
+    rules: GateRules, evidence: GateEvidence, sections: set[str] | None = None
+) -> tuple[list[Check], list[str]]:
+    """All checks against the baseline, of ``sections`` only when given, and remarks."""
+    base = evidence.base
+    assert base is not None
+    compared = {
+        name: section for name, section in base.sections.items() if not sections or name in sections
+    }
+    base = replace(base, sections=compared)
+    evidence = replace(evidence, base=base)
+    named = [
+        (section, metric, glob, rule)
+        for section, metric in base.metrics()
+        if (match := rules.of_baseline(f"{section}.{metric}")) and match[1].kind != "none"
+        for glob, rule in [match]
+    ]
+    primary = primary_tested(rules, evidence, sections)
+    intervals = any(rule.kind in ("margin", "regression") for *_, rule in named)
+    sections_used = {section for section, *_ in named}
+    result = regressions(evidence, primary, sections_used if intervals else ())
+    sections_used |= {row.name.partition(".")[0] for row in result.rows}
+    decided = {f"{section}.{metric}" for section, metric, *_ in named} | {*primary}
+    checks = [
+        _cases(rules, evidence),
+        *_measured(rules, evidence, base, decided),
+        comparable(evidence, sections_used),
+        *_primary(result),
+        *_coverage(rules, evidence, base, [(section, metric) for section, metric, *_ in named]),
+    ]
+    for section, metric, glob, rule in named:
+        line = rules.lines.get((GATES, "baseline", glob))
+        checks.append(_metric(evidence, section, metric, rule, result.effects, line))
+    checks += [*_run_numbers(rules, evidence, base), *_unused(rules, evidence, base)]
+    return checks, list(result.notes)
+
+
+def primary_tested(
+    rules: GateRules, evidence: GateEvidence, sections: set[str] | None
+) -> list[str]:
+    """The primary metrics that the joint test looks at: not those that the file has a rule for."""
+    return [
+        name
+        for name in primary_names(evidence.targets)
+        if rules.of_baseline(name) is None and (not sections or name.partition(".")[0] in sections)
+    ]
+
+
+def _primary(result: Regressions) -> Iterator[Check]:
+    """A check for each primary metric that both runs have; what could not be tested is told."""
+    for row in result.rows:
+        section, _, metric = row.name.partition(".")
+        check = Check(
+            WORSE,
+            section,
+            metric,
+            "passed",
+            "no worse",
+            row.now,
+            row.before,
+            row.delta,
+            row.interval,
+            row.method,
+            row.n,
+        )
+        if row.p is None:
+            check = replace(check, status="skipped", reason=row.reason)
+        elif row.worse:
+            check = replace(check, status="failed", reason=_why_worse(row, result))
+        yield check
+    for name in result.lost:
+        section, _, metric = name.partition(".")
+        reason = "was scored in the baseline, is no longer"
+        yield Check("measured", section, metric, "failed", "measured as before", reason=reason)
+    for name, (then, now) in result.redefined.items():
+        section, _, metric = name.partition(".")
+        reason = f"another definition: was {then}, is {now}; score the baseline again"
+        yield Check("measured", section, metric, "failed", "no worse", reason=reason)
+    if result.untested:
+        reason = (
+            f"the baseline has no score of {', '.join(result.untested)}: no label for it, not "
+            "scored, or (judged) no calibrated judge"
+        )
+        yield Check("baseline", "run", "primary metrics", "skipped", "no worse", reason=reason)
+
+
+def _why_worse(row: Regression, result: Regressions) -> str:
+    moved = f"{number(row.before)} → {number(row.now)}: worse by {number(abs(row.delta or 0.0))}"
+    p = "p < 0.001" if (row.p or 0.0) < 0.001 else f"p {row.p:.3f}"
+    tested = counted(len(result.rows), "primary metric")
+    together = f"{p}, corrected for {tested}"
+    cases = result.cases or counted(row.n, "case")
+    few = f"; n = {row.n}: unreliable" if row.n < UNRELIABLE_BELOW else ""
+    return f"{moved} ({row.method}, {cases}, {together}{few})"
+
+
+def _cases(rules: GateRules, evidence: GateEvidence) -> Check:
+    """Every case of the baseline must be in the run, but for as many as are allowed."""
+    base, allowed = evidence.base, rules.allow_missing
+    assert base is not None
+    must = f"at most {allowed} cases missing" if allowed else "no case missing"
+    gone = missing_cases(evidence, not_asked=rules.allow_stopped)
+    old, now = base.header.get("cases"), evidence.new.header.get("cases")
+    reason = ""
+    if gone is None:
+        if isinstance(old, int) and isinstance(now, int) and now + allowed < old:
+            reason = f"the baseline has {counted(old, 'case')}, the run {now}"
+        elif not isinstance(old, int) or not isinstance(now, int):
+            reason = "one of the two does not say how many cases it has; score it again"
+    elif len(gone) > allowed:
+        some = ", ".join(gone[:SHOWN]) + (", …" if len(gone) > SHOWN else "")
+        reason = (
+            f"{counted(len(gone), 'case')} {'is' if len(gone) == 1 else 'are'} missing: {some}; "
+            "ask for missing cases with run_eval.py --resume"
+        )
+    return Check(
+        "cases",
+        "run",
+        "cases_missing",
+        "failed" if reason else "passed",
+        must,
+        now,
+        old,
+        reason=reason,
+    )
+
+
+def _measured(
+    rules: GateRules, evidence: GateEvidence, base: RunNumbers, decided: set[str]
+) -> Iterator[Check]:
+    """Every section of the baseline must be scored, every metric be measured still.
+
+    A metric that no rule looks at may have become not applicable in every case.
+    """
+    new, lost = evidence.new, 0
+    for name in base.sections:
+        if name not in new.sections:
+            lost += 1
+            reason = "the run has no such section; score it as the baseline's was"
+            yield Check("measured", name, "*", "failed", "measured as before", reason=reason)
+    floors = {f"{section}.{metric}" for section, table in rules.floors.items() for metric in table}
+    for section, metric in base.metrics():
+        if section not in new.sections or new.part(section, "mean", metric) is not None:
+            continue
+        was = base.part(section, "mean", metric)
+        n, missing, failed = new.counts(section, metric)
+        if missing and not failed and f"{section}.{metric}" not in decided | floors:
+            continue
+        lost += 1
+        reason = (
+            f"was {number(was)}, is no longer measured "
+            f"({n} scored, {missing} not applicable, {failed} failed)"
+        )
+        yield Check(
+            "measured", section, metric, "failed", "measured as before", None, was, reason=reason
+        )
+    if not lost:
+        must = f"no metric lost ({len(list(base.metrics()))})"
+        yield Check("measured", "run", "metrics", "passed", must)
+
+
+def comparable(evidence: GateEvidence, sections: set[str]) -> Check:
+    """What measures the two runs must be the same: set, labels, judge, options of the scorers."""
+    differences = unlike(evidence, sections)
+    reason = ""
+    if differences:
+        reason = (
+            f"the runs are not measured alike (baseline → run): {'; '.join(differences)}; "
+            "measure one of them again"
+        )
+    status: Any = "failed" if differences else "passed"
+    return Check("comparable", "run", "comparable", status, "measured alike", reason=reason)
+
+
+def _coverage(
+    rules: GateRules, evidence: GateEvidence, base: RunNumbers, named: list[tuple[str, str]]
+) -> Iterator[Check]:
+    """How far the share of scored cases may fall, where the file says so, for metrics of a rule."""
+    if rules.coverage_drop is None:
+        return
+    floors = [(section, metric) for section, table in rules.floors.items() for metric in table]
+    line = rules.lines.get((GATES, "coverage_drop"))
+    fallen = looked_at = 0
+    for section, metric in dict.fromkeys([*named, *floors]):
+        old, now = base.counts(section, metric), evidence.new.counts(section, metric)
+        if not sum(old) or not sum(now):
+            continue
+        looked_at += 1
+        before, after = old[0] / sum(old), now[0] / sum(now)
+        if before - after > rules.coverage_drop + EPSILON:
+            fallen += 1
+            reason = (
+                f"{now[0]} of {sum(now)} cases are scored, in the baseline {old[0]} of {sum(old)}"
+            )
+            must = f"at most {rules.coverage_drop:g} lower"
+            yield Check(
+                "coverage", section, metric, "failed", must, after, before,
+                delta=after - before, reason=reason, line=line,
+            )  # fmt: skip
+    if looked_at and not fallen:
+        must = f"no lower ({looked_at})"
+        yield Check("coverage", "run", "metrics", "passed", must, line=line)
+
+
+def _metric(
+    evidence: GateEvidence,
+    section: str,
+    metric: str,
+    rule: AgainstBase,
+    effects: Mapping[str, Effect],
+    line: int | None,
+) -> Check:
+    """One metric under one rule. What cannot be compared fails."""
+    new, base = evidence.new, evidence.base
+    assert base is not None
+    old, now = base.part(section, "mean", metric), new.part(section, "mean", metric)
+    check = Check(rule.kind, section, metric, "failed", str(rule), now, old, line=line)
+    if now is None:
+        return replace(check, rule="measured", reason=f"was {number(old)}, is not measured")
+    definitions = [side.part(section, "definitions", metric) for side in (base, new)]
+    if definitions[0] != definitions[1]:
+        change_text = f"was {definitions[0]}, is {definitions[1]}; score the baseline again"
+        return replace(check, rule="measured", reason=f"another definition: {change_text}")
+    row = known_metrics(evidence.custom).get(definitions[1])
+    if row is None:
+        change_text = "no catalogue row says which direction is the good one; give its --plugin"
+        return replace(check, rule="measured", reason=change_text)
+    effect = effects.get(f"{section}.{metric}")
+    change = _change(evidence, section, metric, effect, row.higher_is_better, rule)
+    reason = _explain(rule, change)
+    return replace(
+        check,
+        status="failed" if reason else "passed",
+        reason=reason,
+        delta=change.delta,
+        interval=change.interval,
+        method=change.method,
+        n=change.n,
+    )
+
+
+def _change(
+    evidence: GateEvidence,
+    section: str,
+    metric: str,
+    effect: Effect | None,
+    higher: bool,
+    rule: AgainstBase,
+) -> MetricChange:
+    """The means as they are reported; for intervals the paired cases where both runs have them.
+
+    Where no case changed there is no loss to rule out.
+    """
+    base, new = evidence.base, evidence.new
+    assert base is not None
+    old, now = base.part(section, "mean", metric), new.part(section, "mean", metric)
+    n, sign = min(side.counts(section, metric)[0] for side in (base, new)), 1.0 if higher else -1.0
+    if rule.kind == "drop":
+        return MetricChange(old, now, now - old, None, None, n, sign)
+    if effect is not None and effect.difference is not None and effect.interval is not None:
+        delta = effect.difference
+        interval = effect.interval if effect.rose or effect.fell else (0.0, 0.0)
+        return MetricChange(old, now, delta, interval, "paired cases", effect.n, sign)
+    interval_of_means = independent_interval(base, new, section, metric)
+    return MetricChange(old, now, now - old, interval_of_means, "independent intervals", n, sign)
+
+
+def _run_numbers(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> Iterator[Check]:
+    """Cost, tokens and times against those of the baseline; all are better when low."""
+    for glob, rule in rules.baseline.items():
+        if not glob.startswith("run.") or rule.kind == "none":
+            continue
+        name, line = glob.removeprefix("run."), rules.lines.get((GATES, "baseline", glob))
+        old, now = run_number(base, name), run_number(evidence.new, name)
+        check = Check(rule.kind, "run", name, "failed", str(rule), now, old, line=line)
+        if old is None or now is None:
+            where = "the baseline" if old is None else "the run"
+            yield replace(check, rule="measured", reason=f"{where} does not tell it")
+            continue
+        reason = _explain(rule, MetricChange(old, now, now - old, None, None, 0, -1.0))
+        status: Any = "failed" if reason else "passed"
+        yield replace(check, status=status, reason=reason, delta=now - old)
+
+
+def _unused(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> Iterator[Check]:
+    """A rule that fits no metric of the baseline checks nothing, which is a failure."""
+    names = {f"{section}.{metric}" for section, metric in base.metrics()}
+    for glob, rule in rules.baseline.items():
+        if glob.startswith("run.") or any(fnmatchcase(name, glob) for name in names):
+            continue
+        section, _, metric = glob.partition(".")
+        reason = f"the baseline has no metric {glob}, so nothing could be checked"
+        line = rules.lines.get((GATES, "baseline", glob))
+        check = Check(
+            "measured", section, metric or "*", "failed", str(rule), reason=reason, line=line
+        )
+        if rules.skip_unlabelled and unlabelled(evidence, section, metric):
+            reason = "no case of the set has the labels that it needs"
+            check = replace(check, rule=rule.kind, status="skipped", reason=reason)
+        yield check
+
+
+@dataclass(frozen=True, slots=True)
+class MetricChange:
+    """How a metric moved. ``worse_by`` and ``at_worst`` are above 0 for the bad direction."""
+
+    old: float
+    now: float
+    delta: float
+    interval: tuple[float, float] | None
+    method: str | None
+    n: int
+    sign: float
+
+    @property
+    def worse_by(self) -> float:
+        return -self.sign * self.delta
+
+    @property
+    def at_worst(self) -> float | None:
+        if self.interval is None:
+            return None
+        return -self.interval[0] if self.sign > 0 else self.interval[1]
+
+    @property
+    def at_best(self) -> float | None:
+        if self.interval is None:
+            return None
+        return -self.interval[1] if self.sign > 0 else self.interval[0]
+
+
+def _explain(rule: AgainstBase, change: MetricChange) -> str:
+    """Why a rule is broken; "" when it is kept."""
+    moved = f"{number(change.old)} → {number(change.now)}"
+    if rule.kind == "drop":
+        allowed = rule.size * abs(change.old) if rule.relative else rule.size
+        if change.worse_by <= allowed + EPSILON:
+            return ""
+        share = ""
+        if rule.relative and abs(change.old) > EPSILON:
+            share = f", {100 * change.worse_by / abs(change.old):.1f} %"
+        return (
+            f"{moved}: worse by {number(change.worse_by)}{share}, at most {_size(rule)} is allowed"
+        )
+    if rule.kind == "regression" and abs(change.delta) <= EPSILON:
+        return ""
+    worst, best = change.at_worst, change.at_best
+    if worst is None or best is None:
+        return f"{moved}: has no interval, so chance cannot be ruled out; write a drop rule for it"
+    few = f" (n = {change.n}: unreliable)" if change.n < UNRELIABLE_BELOW else ""
+    basis = f"{change.method}, n = {change.n}"
+    if rule.kind == "regression":
+        if best <= EPSILON:
+            return ""
+        return f"{moved}: worse by {number(best)} to {number(worst)} ({basis}){few}"
+    if worst <= rule.size + EPSILON:
+        return ""
+    if change.worse_by <= rule.size:
+        wide = "a loss within the margin, but chance leaves room for more: ask more cases"
+        return f"{moved}: may be worse by up to {number(worst)} ({basis}){few}; {wide}"
+    return (
+        f"{moved}: may be worse by up to {number(worst)} ({basis}){few}, {_size(rule)} is allowed"
+    )
+
+
+def _size(rule: AgainstBase) -> str:
+    return str(rule).partition(" ")[2]

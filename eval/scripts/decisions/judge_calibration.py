@@ -1,0 +1,144 @@
+"""Is the judge of a run the one that people have checked, and what stands against its figures?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ragmetrics.stats.calibration import MIN_CLASS
+from records import calibration
+from records.verdicts import KINDS
+
+Calibration = Mapping[str, Any]
+
+
+def stored_calibrations(folder: Path | None) -> list[Calibration]:
+    """The calibrations that a run folder holds; none without a folder."""
+    if folder is None:
+        return []
+    paths = [folder / calibration.name_of(metric) for metric in calibration.METRICS]
+    return [calibration.read(path) for path in paths if path.exists()]
+
+
+def fitting(
+    call: str, judge: Mapping[str, Any], calibrations: Sequence[Calibration]
+) -> tuple[Calibration | None, list[str]]:
+    """The calibration of this judge and prompt; None with the reasons why there is none.
+
+    ``call``: the kind of verdict. ``judge``: as the scores of the run say it.
+    """
+    if call not in calibration.METRICS:
+        names = " and ".join(calibration.METRICS)
+        return None, [f"only verdicts of {names} can be held against people; name other metrics"]
+    mine = [candidate for candidate in calibrations if candidate["metric"] == call]
+    if not mine:
+        return None, [
+            "nobody has held its judge against people; label with calibrate_judge.py --label "
+            f"--metric {call}, or name a stored calibration under files"
+        ]
+    name = KINDS[call].prompt
+    prompt = judge.get("prompts", {}).get(name)
+    judges = [judge["identity"]] if judge.get("identity") else []
+    prompts = [{"name": name} | prompt] if prompt else []
+    why: list[str] = []
+    for candidate in mine:
+        differences = _changes(candidate, judges, prompts, judge.get("parameters"))
+        if not differences:
+            return candidate, []
+        why = why or differences
+    return None, why
+
+
+def objections(
+    record: Mapping[str, Any],
+    judges: Sequence[Mapping[str, Any]],
+    prompts: Sequence[Mapping[str, Any]],
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    min_kappa: float,
+    min_balanced_accuracy: float,
+) -> list[str]:
+    """What stands against using the run's figures, a sentence each; none when nothing does.
+
+    ``judges`` and ``prompts``: every one that the run's verdicts name. ``parameters``: the run's,
+    None when it does not say; what only one side knows is a change.
+    """
+    sentences = _changes(record, judges, prompts, parameters)
+    if few := too_few(record):
+        sentences.append(few)
+    else:
+        figures = record.get("figures") or {}
+        sentences.append(_below(figures, "kappa", min_kappa))
+        sentences.append(_below(figures, "balanced_accuracy", min_balanced_accuracy))
+    sentences.append(attacked(record))
+    return [sentence for sentence in sentences if sentence]
+
+
+def _changes(
+    record: Mapping[str, Any],
+    judges: Sequence[Mapping[str, Any]],
+    prompts: Sequence[Mapping[str, Any]],
+    parameters: Mapping[str, Any] | None,
+) -> list[str]:
+    """Where the judge that was calibrated is not the one of the run, a sentence each."""
+    sentences = [_changed("judge", record["judge"], identity) for identity in judges]
+    sentences += [_changed("prompt", record["prompt"], prompt) for prompt in prompts]
+    asked_with = record.get("parameters") or {}
+    sentences.append(_changed("way the judge is asked", asked_with, parameters or {}))
+    if not judges:
+        sentences.append("the run's verdicts do not say who judged; judge it again")
+    return [sentence for sentence in sentences if sentence]
+
+
+def too_few(record: Mapping[str, Any]) -> str:
+    """That there are too few labels for any figure; "" when there are enough."""
+    if not record["too_few"]:
+        return ""
+    return (
+        f"uncalibrated: {labelled(record)} are labelled, {MIN_CLASS} of each are needed; "
+        "label more with --label"
+    )
+
+
+def labelled(record: Mapping[str, Any]) -> str:
+    """How many claims or facts of either kind people have decided, in words."""
+    good, bad = record.get("supported", 0), record.get("unsupported", 0)
+    if record.get("metric") == "correctness":
+        return f"{good} present and {bad} absent facts"
+    return f"{good} supported and {bad} unsupported claims"
+
+
+def attacked(record: Mapping[str, Any]) -> str:
+    """That attacks move the judge; "" when they do not, or were not tried."""
+    if (record.get("attack") or {}).get("passed") is False:
+        return "attacks in the answers move its scores more than the limits allow"
+    return ""
+
+
+def _changed(subject: str, calibrated_with: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Where two identities differ, in words; "" when they are the same."""
+    names = [
+        name
+        for name in sorted({*calibrated_with, *now})
+        if calibrated_with.get(name) != now.get(name)
+    ]
+    if not names:
+        return ""
+    differences = ", ".join(
+        f"{name} {_short(calibrated_with.get(name))} → {_short(now.get(name))}" for name in names
+    )
+    return f"the {subject} is not the one that was calibrated ({differences}); calibrate it again"
+
+
+def _short(value: object) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= 24 else f"{text[:23]}…"
+
+
+def _below(figures: Mapping[str, Any], name: str, minimum: float) -> str:
+    value = (figures.get(name) or {}).get("value")
+    shown = name.replace("_", " ")
+    if value is None:
+        return f"{shown} is undefined for these labels"
+    return f"{shown} {value:.3f} is below {minimum:g}" if value < minimum else ""

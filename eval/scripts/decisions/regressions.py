@@ -1,0 +1,295 @@
+"""Is a run worse than its baseline? One answer for the gate and the suite.
+
+The primary metrics are tested together, one-sided, case by case (decisions/engine.py). Where one of
+the runs has no primary scores of its cases the means are compared as those of independent samples,
+which takes many more cases; then Holm's correction stands for the joint test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil, sqrt
+from typing import Any, NamedTuple
+
+from decisions.compare import CompareOptions, compare
+from decisions.effects import ALPHA, POWER, Effect
+from decisions.engine import decide, direction, range_of
+from decisions.gate_checks import GateEvidence, RunNumbers
+from decisions.primary import (
+    PrimaryScores,
+    clusters_of_run,
+    paired_table,
+    primary_names,
+    read_primary,
+)
+from ragmetrics.stats.significance import holm
+from records.clusters import NONE, Clustering
+from records.runs import scored_sections
+
+PAIRED, UNPAIRED = "paired cases, joint test", "two independent samples"
+
+FALL = 0.05
+"""The true fall, as a share of a metric's range, for which ``UnpairedRow.needed`` is told."""
+
+WIDTH = 1.959963984540054
+"""Standard errors in half of a 95 % interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """A primary metric then and now. ``p``: that the run is no worse, corrected for all primary
+    metrics; None where nothing can be decided, for the ``reason``. ``needed``: of an unpaired test,
+    the cases that each run would need to show a fall of ``FALL`` 4 times in 5."""
+
+    name: str
+    before: float | None
+    now: float | None
+    delta: float | None
+    interval: tuple[float, float] | None
+    n: int
+    method: str
+    p: float | None = None
+    reason: str = ""
+    needed: int | None = None
+
+    @property
+    def worse(self) -> bool:
+        return self.p is not None and self.p <= ALPHA
+
+
+@dataclass(frozen=True)
+class Regressions:
+    """What became of the primary metrics.
+
+    ``lost``: scored in the baseline and no longer. ``redefined``: both definitions of a metric that
+    the runs mean otherwise. ``untested``: the baseline has no score of it. ``cases``: how cases
+    were counted together, in words.
+    """
+
+    rows: tuple[Regression, ...] = ()
+    lost: tuple[str, ...] = ()
+    redefined: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    untested: tuple[str, ...] = ()
+    cases: str = ""
+    notes: tuple[str, ...] = ()
+    effects: Mapping[str, Effect] = field(default_factory=dict)
+    """Of every metric that could be compared case by case, by ``section.metric``."""
+
+
+def regressions(
+    evidence: GateEvidence, names: Collection[str], sections: Collection[str] = ()
+) -> Regressions:
+    """Test all primary metrics, and tell of those in ``names``.
+
+    ``sections``: others whose effects are wanted, where both runs have score lines. Raises
+    StorageError for damaged files.
+    """
+    base, new = evidence.base, evidence.new
+    assert base is not None
+    if not names and not sections:
+        return Regressions()
+    clustering, notes = _clusters(evidence)
+    labels = clustering.labels if clustering else None
+    declared = primary_names(evidence.targets)
+    of_interest = {name.partition(".")[0] for name in declared} | {*sections}
+    shared = _shared_sections(base, new, of_interest)
+    effects: dict[str, Effect] = {}
+    if base.folder is not None and new.folder is not None and shared:
+        options = CompareOptions(
+            sections=tuple(sorted(shared)),
+            ignore_invariants=True,
+            seed=evidence.seed,
+            targets=evidence.targets,
+            eval_set=evidence.eval_set,
+        )
+        comparison = compare(base.folder, new.folder, options, clusters=clustering)
+        effects = {row.name: row.effect for row in comparison.rows if row.effect is not None}
+        tests = [
+            _Test(row.name, row.effect, row.p_worse, row.verdict == "too few")
+            for row in comparison.rows
+            if row.primary and row.effect is not None
+        ]
+        scored = [
+            {row.name for row in comparison.rows if (row.base_n, row.new_n)[side]}
+            for side in (0, 1)
+        ]
+    else:
+        old, now = (_primary_of(side, declared) for side in (base, new))
+        if old is None or now is None:
+            return _unpaired(base, new, [name for name in declared if name in names])
+        decision = decide(paired_table(old, now, labels), seed=evidence.seed)
+        tests = [
+            _Test(row.name, row.effect, row.p_worse, row.verdict == "too few")
+            for row in decision.rows
+        ]
+        effects = {test.name: test.effect for test in tests}
+        scored = [_scored(old), _scored(now)]
+    redefined = _redefined(base, new, [name for name in names if name in scored[0] & scored[1]])
+    rows = [
+        _regression(test)
+        for test in tests
+        if test.name in names and test.name not in redefined and test.effect.n
+    ]
+    return Regressions(
+        tuple(rows),
+        tuple(name for name in names if name in scored[0] - scored[1]),
+        redefined,
+        tuple(name for name in names if name not in scored[0]),
+        clustering.sentence if clustering and clustering.by != NONE else "",
+        tuple(notes),
+        effects,
+    )
+
+
+class _Test(NamedTuple):
+    """A primary metric as the engine has tested it."""
+
+    name: str
+    effect: Effect
+    p_worse: float | None
+    too_few: bool
+
+
+def _regression(test: _Test) -> Regression:
+    effect = test.effect
+    reason = ""
+    if test.too_few:
+        reason = f"too few documents or cases ({effect.clusters}) to tell"
+    return Regression(
+        test.name,
+        effect.mean_a,
+        effect.mean_b,
+        effect.difference,
+        effect.interval,
+        effect.n,
+        PAIRED,
+        test.p_worse,
+        reason,
+    )
+
+
+def _shared_sections(base: RunNumbers, new: RunNumbers, sections: Collection[str]) -> set[str]:
+    """Those of some sections of which both runs have score lines that metrics.json describes."""
+    shared = {*sections}
+    for side in (base, new):
+        shared &= {*side.sections, *(scored_sections(side.folder) if side.folder else ())}
+        if side.folder:
+            shared &= set(scored_sections(side.folder))
+    return shared
+
+
+def _redefined(
+    base: RunNumbers, new: RunNumbers, names: Iterable[str]
+) -> dict[str, tuple[str, str]]:
+    """Both definitions of the metrics that the runs mean otherwise."""
+    changed = {}
+    for name in names:
+        section, _, metric = name.partition(".")
+        then, now = (side.part(section, "definitions", metric) for side in (base, new))
+        if then is not None and now is not None and then != now:
+            changed[name] = (then, now)
+    return changed
+
+
+def _primary_of(side: RunNumbers, names: Sequence[str]) -> PrimaryScores | None:
+    """A side's primary scores; None where it has none case by case."""
+    source = side.folder or side.source
+    return None if source is None else read_primary(source, names)
+
+
+def _scored(scores: PrimaryScores) -> set[str]:
+    """The metrics of which any case has a score."""
+    columns = scores.values.T
+    return {n for n, column in zip(scores.names, columns, strict=True) if (column == column).any()}
+
+
+def _clusters(evidence: GateEvidence) -> tuple[Clustering | None, list[str]]:
+    """Which cases are counted together, as the eval set says; None without the set's file."""
+    header, label = evidence.new.header, evidence.new.label
+    return clusters_of_run(evidence.eval_set, header.get("eval_set_sha256"), label)
+
+
+def independent_interval(
+    base: RunNumbers, new: RunNumbers, section: str, metric: str
+) -> tuple[float, float] | None:
+    """The 95 % interval of a difference of two independent means; None when one has no interval."""
+    delta = new.part(section, "mean", metric) - base.part(section, "mean", metric)
+    errors = [_standard_error(side, section, metric) for side in (base, new)]
+    if None in errors:
+        return None
+    half = WIDTH * _root(errors)
+    return delta - half, delta + half
+
+
+def _standard_error(side: RunNumbers, section: str, metric: str) -> float | None:
+    interval = side.part(section, "ci95", metric)
+    return (interval[1] - interval[0]) / 2 / WIDTH if interval else None
+
+
+def _root(errors: Sequence[Any]) -> float:
+    return sqrt(sum(error * error for error in errors))
+
+
+def _unpaired(base: RunNumbers, new: RunNumbers, names: Sequence[str]) -> Regressions:
+    """The same question of two means each."""
+    lost, untested, redefined = [], [], {}
+    tested: list[str] = []
+    for name in names:
+        section, _, metric = name.partition(".")
+        then, now = (side.part(section, "mean", metric) for side in (base, new))
+        ids = tuple(side.part(section, "definitions", metric) for side in (base, new))
+        if then is None:
+            untested.append(name)
+        elif now is None:
+            lost.append(name)
+        elif ids[0] != ids[1]:
+            redefined[name] = ids
+        else:
+            tested.append(name)
+    rows = [_independent(base, new, name, len(tested)) for name in tested]
+    corrected = iter(holm([row.p for row in rows if row.p is not None]))
+    rows = [row if row.p is None else replace(row, p=next(corrected)) for row in rows]
+    return Regressions(
+        tuple(rows), tuple(lost), redefined, tuple(untested), notes=_unpaired_notes(rows)
+    )
+
+
+def _independent(base: RunNumbers, new: RunNumbers, name: str, tested: int) -> Regression:
+    """A metric by its means and intervals, not yet corrected for the other metrics."""
+    from scipy.special import ndtr, ndtri
+
+    section, _, metric = name.partition(".")
+    before, now = (side.part(section, "mean", metric) for side in (base, new))
+    n = min(side.counts(section, metric)[0] for side in (base, new))
+    interval = independent_interval(base, new, section, metric)
+    row = Regression(name, before, now, now - before, interval, n, UNPAIRED)
+    if interval is None:
+        reason = "has no interval, so chance cannot be ruled out; write a drop rule for it"
+        return replace(row, reason=reason)
+    error = (interval[1] - interval[0]) / 2 / WIDTH
+    worse_by = before - now if direction(name) is not False else now - before
+    p = float(ndtr(-worse_by / error)) if error else float(worse_by <= 0)
+    reach = float(ndtri(1 - ALPHA / tested) + ndtri(POWER))
+    fall = FALL * (range_of(name) or 1.0)
+    needed = max(2, ceil(n * (reach * error / fall) ** 2))
+    return replace(row, p=p, needed=needed)
+
+
+def _unpaired_notes(rows: Sequence[Regression]) -> tuple[str, ...]:
+    if not rows:
+        return ()
+    needs = ", ".join(
+        f"{row.name} about {row.needed:,} (there are {row.n:,})" for row in rows if row.needed
+    )
+    note = (
+        "Unpaired: one of the runs holds no primary scores of its cases (an older metrics.json, or "
+        "more than 2,000 cases), so the means are compared as two independent samples. Score the "
+        "baseline again, or give its run folder, for the paired test."
+    )
+    if needs:
+        note += (
+            f" To find a true fall of {FALL:g} of the range 4 times in 5, each run would need so "
+            f"many cases: {needs}."
+        )
+    return (note,)

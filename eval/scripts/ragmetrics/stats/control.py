@@ -1,0 +1,229 @@
+"""Did a series of means shift? Self-starting CUSUM, a fall under the median, control limits.
+
+Pure functions of plain numbers, oldest first; nothing is known of them but what came before. The
+figures of their false and true alarms are printed by bench/decisions_history.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import fsum, inf, sqrt
+from statistics import median
+from typing import Literal
+
+EPSILON = 1e-9
+
+SLACK = 0.5
+"""k of the CUSUM: shifts of one standard deviation are found best (Hawkins & Olwell 1998)."""
+
+THRESHOLD = 4.4
+"""h of the CUSUM: 3.5 % of steady histories of 30 points alert, for each metric."""
+
+FAMILY_THRESHOLD = 5.8
+"""h of the CUSUM with which 4 % of steady histories alert in any of five metrics."""
+
+ALPHA = 0.05
+"""Level of the first paired comparison of a line, the same as of a comparison of two runs."""
+
+FAMILY_ALPHA = 0.01
+"""The same where the level is to hold for all metrics together."""
+
+SUMS_FROM = 8
+"""The point, counted from 1, from which the CUSUM adds up: the first ones are too uncertain."""
+
+FALLS_FROM = 6
+"""The point, counted from 1, from which a fall under the median alerts."""
+
+FALL, FALL_U = 0.10, -3.5
+"""A fall: more than this share under the median, and as unlikely as this normal score."""
+
+BAND_SIGMAS = 3.0
+
+ShiftKind = Literal["shift", "fall", "pair"]
+
+
+@dataclass(frozen=True, slots=True)
+class PairVerdict:
+    """A paired comparison of a point with the one before it: which way, and its p."""
+
+    better: bool
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledPoint:
+    """A value beside what its line leads one to expect.
+
+    ``score``: how unlikely it is, as a normal score whose bad side is negative; None before the
+    third point of a line, or when all earlier values are equal. ``band``: the limits within which
+    this score lies between -3 and 3, drawn from ``SUMS_FROM`` on.
+    """
+
+    value: float
+    score: float | None = None
+    band: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LevelShift:
+    """A change of level that lasts, or a single fall. Places count from 0.
+
+    ``kind``: shift (CUSUM), fall (under the median), pair (paired comparison with the point
+    before). ``found``: the point that gave it away; ``began``: the first point of the new level.
+    """
+
+    kind: ShiftKind
+    better: bool
+    found: int
+    began: int
+
+
+def controlled(
+    values: Sequence[float],
+    *,
+    higher_is_better: bool,
+    spreads: Sequence[float] = (),
+    pairs: Callable[[int], PairVerdict | None] | None = None,
+    threshold: float = THRESHOLD,
+    alpha: float = ALPHA,
+) -> tuple[list[ControlledPoint], list[LevelShift]]:
+    """Each value against all earlier ones of its line; a line restarts where a shift began.
+
+    ``spreads``: the least standard deviation to assume at each point (what one case moves, for a
+    share of cases). ``pairs``: what a paired comparison of a place with the one before says (None:
+    no evidence); it is asked for the first points of a line and while the values vary by less than
+    their least spread, where the value changed. Its j-th use in a line takes p <= alpha / j^2:
+    each is another chance to err.
+
+    U = Phi^-1(F_t(k-1)((x - mean) / s * sqrt(k / (k + 1)))) over the k earlier points (Hawkins
+    1987), S = max(0, S - U - 1/2) towards the bad side, and likewise towards the good side. A shift
+    began at the likeliest of the points since its sum was last 0.
+    """
+    sign = 1.0 if higher_is_better else -1.0
+    least = [*spreads] or [0.0] * len(values)
+    points: list[ControlledPoint] = []
+    shifts: list[LevelShift] = []
+    line = _Line(0)
+    for place, value in enumerate(values):
+        earlier = values[line.start : place]
+        mean, spread = _moments(earlier)
+        steady = spread <= max(least[place], EPSILON)
+        point = _point(value, mean, max(spread, least[place]), len(earlier), sign)
+        points.append(point)
+        number = len(earlier) + 1
+        shift = None
+        if point.score is not None and number >= SUMS_FROM:
+            shift = line.add(point.score, place, threshold)
+        if (shift is None or shift.better) and number >= FALLS_FROM:
+            shift = _fall(value, earlier, point.score, sign, place) or shift
+        early = 1 < number < SUMS_FROM or (number > 1 and steady)
+        if shift is None and pairs and early and value != earlier[-1]:
+            shift = line.compare(pairs(place), place, alpha)
+        if shift is not None:
+            shifts.append(shift)
+            line = _Line(shift.began)
+    return points, shifts
+
+
+class _Line:
+    """What is added up since the start of a line, towards the bad and towards the good side."""
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self._sums = {False: 0.0, True: 0.0}
+        self._scores: dict[bool, list[float]] = {False: [], True: []}
+        """The scores that a sum is made of: those since it was last 0."""
+        self._compared = 0
+
+    def add(self, score: float, place: int, threshold: float) -> LevelShift | None:
+        """Take a normal score; a shift where a sum passes the threshold, the bad side first."""
+        for better, towards in ((False, -score), (True, score)):
+            if self._sums[better] == 0.0:
+                self._scores[better].clear()
+            self._scores[better].append(towards)
+            self._sums[better] = max(0.0, self._sums[better] + towards - SLACK)
+        for better in (False, True):
+            if self._sums[better] > threshold:
+                return LevelShift(
+                    "shift", better, place, place + 1 - _lasting(self._scores[better])
+                )
+        return None
+
+    def compare(self, pair: PairVerdict | None, place: int, alpha: float) -> LevelShift | None:
+        """Take a paired verdict; every call is a comparison, also one without evidence."""
+        self._compared += 1
+        if pair is None or pair.p > alpha / self._compared**2:
+            return None
+        return LevelShift("pair", pair.better, place, place)
+
+
+def _lasting(scores: Sequence[float]) -> int:
+    """For how many of the last scores the new level most likely lasts: the n with the largest
+    (sum of the last n)^2 / n, the likelihood of a step of unknown size (Hinkley 1970)."""
+    best, count, total = -inf, 0, 0.0
+    for n, score in enumerate(reversed(scores), 1):
+        total += score
+        if total > 0 and total * total / n > best:
+            best, count = total * total / n, n
+    return count
+
+
+def _moments(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard deviation (n - 1); 0 for what there are too few values for."""
+    count = len(values)
+    if not count:
+        return 0.0, 0.0
+    mean = fsum(values) / count
+    if count < 2:
+        return mean, 0.0
+    return mean, sqrt(fsum((value - mean) ** 2 for value in values) / (count - 1))
+
+
+def _point(value: float, mean: float, spread: float, count: int, sign: float) -> ControlledPoint:
+    """The value's normal score, and the limits where that score would be -3 and 3."""
+    if count < 2 or spread <= EPSILON:
+        return ControlledPoint(value)
+    wider = spread * sqrt((count + 1) / count)
+    score = _normal_score(sign * (value - mean) / wider, count - 1)
+    if count + 1 < SUMS_FROM:
+        return ControlledPoint(value, score)
+    reach = _t_of(BAND_SIGMAS, count - 1) * wider
+    return ControlledPoint(value, score, (mean - reach, mean + reach))
+
+
+def _normal_score(t: float, df: int) -> float:
+    """The normal quantile of the same probability as ``t`` has, at most about 37 in size."""
+    from scipy.special import ndtri, stdtr
+
+    below = max(float(stdtr(df, -abs(t))), 1e-300)  # the small tail keeps its digits
+    return float(ndtri(below)) * (1.0 if t < 0 else -1.0) + 0.0
+
+
+def _t_of(score: float, df: int) -> float:
+    """The t quantile of the same probability as a normal score above 0 has."""
+    from scipy.special import ndtr, stdtrit
+
+    return -float(stdtrit(df, ndtr(-score)))
+
+
+def _fall(
+    value: float, earlier: Sequence[float], score: float | None, sign: float, place: int
+) -> LevelShift | None:
+    """A single value far under the median, and too far for chance."""
+    if score is None or score >= FALL_U:
+        return None
+    if relative_drop(median(earlier), value, sign > 0) <= FALL + EPSILON:
+        return None
+    return LevelShift("fall", False, place, place)
+
+
+def relative_drop(baseline: float, value: float, higher_is_better: bool) -> float:
+    """How much worse than the baseline, in parts of its size; below 0 when better.
+
+    A baseline of 0 has no size: any worsening of it is infinite, no change is 0.
+    """
+    worse = (baseline - value) * (1.0 if higher_is_better else -1.0)
+    if abs(worse) <= EPSILON:
+        return 0.0
+    return worse / abs(baseline) if abs(baseline) > EPSILON else inf if worse > 0 else -inf

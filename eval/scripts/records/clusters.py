@@ -1,0 +1,192 @@
+"""Which cases belong together: several questions about one document tell less than as many about
+several documents, so intervals and tests count them together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from records.cases import TestCase, canonical, iter_cases, iter_lines, parse_object
+from records.errors import Problem, StorageError
+
+AUTO, GROUP, DOCUMENT, NONE = "auto", "group", "doc", "none"
+"""Ways to put cases together besides a field's name."""
+
+_GROUPED = "group: "
+
+_NOUNS = ("group", "document", "chunk", "cluster")
+
+
+class ClusterLabels(Mapping[str, str]):
+    """The label of the cluster of every case id; a case that shares no cluster has its own label.
+
+    Only shared labels are stored: iteration and ``len`` see the cases that share a cluster.
+    """
+
+    def __init__(self, shared: Mapping[str, str]) -> None:
+        self._shared = shared
+
+    def __getitem__(self, case_id: str) -> str:
+        return self._shared.get(case_id) or f"case: {case_id}"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._shared)
+
+    def __len__(self) -> int:
+        return len(self._shared)
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """Which cases are counted together. ``labels`` answers for every case id, see ClusterLabels.
+
+    ``by`` is what was done: ``group``, ``doc``, ``none`` or a field's name. ``sentence`` says it
+    to a person.
+    """
+
+    by: str
+    labels: Mapping[str, str]
+    sentence: str
+
+
+def label_of(case: TestCase, by: str = AUTO) -> str | None:
+    """The label of the cluster that a case's own fields put it into; None: a cluster by itself.
+
+    ``auto``: its ``group``, else its first gold document. ``doc``: the path of the first gold
+    support, else the first relevant document, else the first relevant chunk. Any other: that field
+    of a case (of a list, the first item counts).
+    """
+    if by in (AUTO, GROUP) and case.group not in (None, ""):
+        return f"{_GROUPED}{case.group}"
+    if by in (AUTO, DOCUMENT):
+        return _document(case)
+    if by in (GROUP, NONE):
+        return None
+    return _labelled(by, getattr(case, by, None))
+
+
+def cluster_number(case: TestCase) -> int:
+    """A number for the cluster of a case, the same in every process; 0: a cluster by itself."""
+    label = label_of(case)
+    if label is None:
+        return 0
+    return _number(label)
+
+
+@lru_cache(maxsize=1 << 14)
+def _number(label: str) -> int:
+    digest = blake2b(label.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return (int.from_bytes(digest, "big") >> 1 | 3) ^ (0 if label.startswith(_GROUPED) else 2)
+
+
+def clustered_by(numbers: Iterable[int]) -> str:
+    """``group``, ``doc`` or ``none``: what the shared clusters of these numbers are made by."""
+    kinds = {number & 2 for number in numbers}
+    return (GROUP if 2 in kinds else DOCUMENT) if kinds else NONE
+
+
+def _document(case: TestCase) -> str | None:
+    if case.gold_supports:
+        return f"document: {case.gold_supports[0].rel_path}"
+    document = _first(case.relevant_docs) or _best(case.relevance_grades)
+    if document:
+        return f"document: {document}"
+    chunk = _first(case.relevant_chunks) or _best(case.chunk_relevance_grades)
+    return f"chunk: {chunk}" if chunk else None
+
+
+def _best(grades: Mapping[str, float]) -> str | None:
+    """The first of the keys with the highest grade; None when no grade is above 0."""
+    if not grades:
+        return None
+    best = max(grades, key=grades.__getitem__) if len(grades) > 1 else next(iter(grades))
+    return best if grades[best] > 0 else None
+
+
+def _first(value: Any) -> Any:
+    return (value[0] if value else None) if isinstance(value, list) else value
+
+
+def _labelled(by: str, value: Any) -> str | None:
+    value = _first(value)
+    return None if value in (None, "") else f"{by}: {value}"
+
+
+def clusters_of(cases: Iterable[TestCase], by: str = AUTO) -> Clustering:
+    """The clusters of the cases, see ``label_of``. Where no label recurs every case is a cluster by
+    itself and ``by`` says ``none``.
+    """
+    clustering = _clustering(((case.id, label_of(case, by)) for case in cases), by)
+    return clustering or Clustering(NONE, ClusterLabels({}), "each case by itself")
+
+
+def _clustering(labelled: Iterable[tuple[str, str | None]], by: str) -> Clustering | None:
+    """None when a way was asked for that puts no case anywhere."""
+    cases, labels = 0, {}
+    for case_id, label in labelled:
+        cases += 1
+        if label is not None:
+            labels[case_id] = label
+    if not labels and by not in (AUTO, NONE):
+        return None
+    sizes = Counter(labels.values())
+    shared = {case_id: label for case_id, label in labels.items() if sizes[label] > 1}
+    if not shared:
+        return Clustering(NONE, ClusterLabels({}), f"{_count(cases, 'case')}, each by itself")
+    grouped = any(label.startswith(_GROUPED) for label in sizes)
+    done = (GROUP if grouped else DOCUMENT) if by == AUTO else by
+    kinds = {label.partition(":")[0] for label in sizes}
+    noun = kinds.pop() if len(kinds) == 1 else "cluster"
+    noun = noun if noun in _NOUNS else f"value of {by}"
+    sentence = f"{_count(cases, 'case')} in {_count(len(sizes), noun)}"
+    if own := cases - len(labels):
+        sentence = f"{_count(cases, 'case')}: {cases - own:,} in {_count(len(sizes), noun)}, "
+        sentence += f"{own:,} without one"
+    return Clustering(done, ClusterLabels(shared), sentence)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {_plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    first, space, rest = noun.partition(" ")
+    return f"{first}s{space}{rest}"
+
+
+def read_clusters(eval_set: Path, by: str = AUTO) -> Clustering:
+    """The clusters of a set's cases. ``by`` may also be any key of its lines.
+
+    Raises StorageError for a line that is no case, and when no case has the key that was named.
+    """
+    problems: list[Problem] = []
+    if by in (AUTO, DOCUMENT, GROUP, NONE):
+        cases = iter_cases(eval_set, problems.append)
+        clustering = _clustering(((case.id, label_of(case, by)) for case in cases), by)
+    else:
+        clustering = _clustering(_by_key(eval_set, by, problems.append), by)
+    if problems:
+        raise StorageError.from_problems(problems)
+    if clustering is None:
+        where = f"--cluster {by}: no case of {eval_set} has that key"
+        raise StorageError(f"{where}; name a key of its lines, or doc, group or none.")
+    return clustering
+
+
+def _by_key(
+    eval_set: Path, key: str, report: Callable[[Problem], None]
+) -> Iterator[tuple[str, str | None]]:
+    for number, line in iter_lines(eval_set, report):
+        if (raw := parse_object(eval_set, number, line, report)) is None:
+            continue
+        raw = canonical(raw)
+        if "id" in raw:
+            yield str(raw["id"]), _labelled(key, raw.get(key))
+        else:
+            report(Problem(str(eval_set), number, "id", "is missing; every case needs one"))

@@ -1,0 +1,205 @@
+"""What stands behind retrieval's numbers: who judged the list, and whether headings ever match."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from math import fsum
+from typing import Any, NamedTuple
+
+from ragmetrics import matching
+from ragmetrics import retrieval as ragmetrics_retrieval
+from ragmetrics.matching import Anchor, Matches
+from ragmetrics.retrieval import Ranking
+from records.cases import TestCase
+from records.judged import JudgedRow, JudgedRows
+from records.results import RetrievedChunk
+from records.scores import ScoreLine
+from scorers.common import CaseGold, doc_of, key_of_passage, place_of, whole_text
+
+NO_JUDGEMENTS, NO_NEGATIVES = "no judgements", "nothing judged irrelevant"
+
+CUT, NO_TEXTS = "text was truncated", "no chunk texts"
+
+LEAST_MISPLACED, MISPLACED_SHARE = 5, 0.2
+"""Cases, and their share, from which headings that never match are remarked on."""
+
+
+def places_found(
+    gold: Sequence[Anchor], matches: Matches, chunks: Sequence[RetrievedChunk]
+) -> dict[str, Any]:
+    """Whether a gold heading was found where its file was; if not, what stood there instead.
+
+    {} when no file of a support that has a heading was retrieved.
+    """
+    headed = [index for index, support in enumerate(gold) if support.heading]
+    if any(matches.first[index] is not None for index in headed):
+        return {"heading_found": True}
+    wanted = {gold[index].path: gold[index] for index in reversed(headed)}
+    for chunk in chunks:
+        place = place_of(chunk)
+        if place is not None and place.path in wanted:
+            support = wanted[place.path]
+            heading = matching.SEPARATOR.join(support.heading)
+            got = [place.path, heading, (chunk.heading_path or "")[:MOST_HEADING]]
+            return {"heading_found": False, "instead": got}
+    return {}
+
+
+MOST_HEADING = 500
+"""Characters of a bot's heading that are kept as an example."""
+
+
+class MisplacedCases:
+    """Gathers cases whose file was found and whose heading was not."""
+
+    def __init__(self) -> None:
+        self._cases: set[str] = set()
+        self._instead: dict[str, Sequence[str]] = {}
+
+    def take(self, line: ScoreLine) -> bool:
+        """Count a score line; False when a heading matched, so that nothing is to be remarked."""
+        evidence = line.evidence or {}
+        if evidence.get("match") == "anchor":
+            self._cases.add(line.case_id)
+            if "instead" in evidence:
+                self._instead.setdefault(line.case_id, evidence["instead"])
+        return not evidence.get("heading_found")
+
+    def noted(self) -> dict[str, Any] | None:
+        """The remark, if there are enough of them."""
+        if len(self._instead) < max(LEAST_MISPLACED, MISPLACED_SHARE * len(self._cases)):
+            return None
+        path, wanted, got = next(iter(self._instead.values()))
+        counts = {"cases": len(self._cases), "path_found": len(self._instead)}
+        return counts | {"path": path, "wanted": wanted, "got": got}
+
+
+RANGED = ("precision", "evidence_recall")
+"""What the unjudged leave between two ends; recall and NDCG have none, since relevant passages
+outside the list raise their denominator."""
+
+
+def ends_of(ranking: Ranking, k: int, unjudged: int) -> list[float]:
+    """The two ends of each metric of RANGED for one case at k."""
+    right = ragmetrics_retrieval.precision(ranking, k)
+    return [
+        right,
+        right + unjudged / k,
+        ragmetrics_retrieval.evidence_recall(ranking, k),
+        ragmetrics_retrieval.evidence_recall_at_most(ranking, k, unjudged),
+    ]
+
+
+class UnjudgedRanges:
+    """Means of precision and evidence_recall if all unjudged chunks were irrelevant, and relevant.
+
+    Over the cases with judgements; of a case that was asked several times the mean counts.
+    """
+
+    def __init__(self, ks: tuple[int, ...]) -> None:
+        self._ks = ks
+        self._cases: dict[str, list[list[float]]] = {}
+
+    def take(self, line: ScoreLine) -> None:
+        ends = (line.evidence or {}).get("ranges")
+        if ends is not None:
+            flat = [end for at_k in ends for end in at_k]
+            self._cases.setdefault(line.case_id, []).append(flat)
+
+    def means(self) -> dict[str, list[float]]:
+        """``{"precision@5": [low, high], …}``, and for evidence_recall."""
+        rows = [
+            [fsum(column) / len(column) for column in zip(*repeats, strict=True)]
+            for repeats in self._cases.values()
+        ]
+        ends = [fsum(column) / len(rows) for column in zip(*rows, strict=True)]
+        names = [f"{name}@{k}" for k in self._ks for name in RANGED]
+        return {name: ends[2 * at : 2 * at + 2] for at, name in enumerate(names)}
+
+
+class JudgedPool(NamedTuple):
+    """What was judged of a list: the ranks of ``unjudged`` chunks and of those judged ``wrong``
+    (each passage once), and how many ``negatives`` the case has, retrieved or not."""
+
+    unjudged: list[int]
+    wrong: list[int]
+    negatives: int
+
+    def unjudged_to(self, k: int) -> int:
+        """How many of the top k nobody has judged."""
+        return bisect_right(self.unjudged, k)
+
+
+def pool_of(
+    case: TestCase,
+    gold: CaseGold,
+    matches: Matches,
+    chunks: Sequence[RetrievedChunk],
+    judged: JudgedRows,
+) -> JudgedPool | str:
+    """What was judged of the list; why nothing is known of it where that is so."""
+    if gold.mode in ("chunk", "doc"):
+        names: Sequence[str | None] = (
+            [chunk.chunk_id for chunk in chunks]
+            if gold.mode == "chunk"
+            else [doc_of(chunk) for chunk in chunks]
+        )
+        return _graded_pool(case, gold, matches, names)
+    rows = judged.get(case.id, ())
+    graded = {name for name, grade in case.chunk_relevance_grades.items() if grade == 0}
+    if not rows and not graded:
+        return NO_JUDGEMENTS
+    hits = set(matches.hits)
+    known = {row.key for row in rows}
+    negative = {row.key for row in rows if row.grade == 0 and not _is_gold(row, gold)}
+    unjudged, wrong, seen = [], [], set()
+    for rank, chunk in enumerate(chunks, 1):
+        if rank in hits:
+            continue
+        name = chunk.chunk_id
+        if name not in graded:
+            if rows and whole_text(chunk) is None:
+                return CUT if chunk.truncated else NO_TEXTS
+            name = key_of_passage(chunk) if rows else ""
+            if name not in known:
+                unjudged.append(rank)
+                continue
+            if name not in negative:
+                continue
+        if name not in seen:
+            seen.add(name)
+            wrong.append(rank)
+    return JudgedPool(unjudged, wrong, len(negative) + len(graded))
+
+
+def _graded_pool(
+    case: TestCase, gold: CaseGold, matches: Matches, names: Sequence[str | None]
+) -> JudgedPool | str:
+    """The same where ids are graded: 0 is judged irrelevant, below 0 (as in trec_eval) unjudged."""
+    if gold.mode == "chunk":
+        grades = case.chunk_relevance_grades
+    else:
+        grades = {matching.same_form(doc): g for doc, g in case.relevance_grades.items()}
+    negative = {name for name, grade in grades.items() if grade == 0}
+    if not negative:
+        return NO_JUDGEMENTS
+    hits = set(matches.hits)
+    unjudged, wrong, seen = [], [], set()
+    for rank, name in enumerate(names, 1):
+        if rank in hits:
+            continue
+        if name not in negative:
+            unjudged.append(rank)
+        elif name not in seen:
+            seen.add(name)
+            wrong.append(rank)
+    return JudgedPool(unjudged, wrong, len(negative))
+
+
+def _is_gold(row: JudgedRow, gold: CaseGold) -> bool:
+    """True when a judged passage stands under a gold support: its mark came later than its row."""
+    if gold.mode != "anchor":
+        return False
+    place = matching.anchor(row.rel_path, row.heading_path)
+    return any(matching.matches_anchor(support, place) for support in gold.keys)

@@ -1,0 +1,182 @@
+"""One metric of two runs, and the joint test: by hand where it can be done, else beside scipy."""
+
+from __future__ import annotations
+
+from math import exp, log, sqrt
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats as peer
+
+from decisions.effects import (
+    Spread,
+    compact,
+    measure,
+    minimum_detectable_effect,
+    normal_critical,
+    plain_p,
+    power_of,
+    spread_of,
+)
+from decisions.engine import PrimaryTable, decide, headline_of, joint_p
+
+Floats = NDArray[np.float64]
+
+
+def column(*values: float) -> Floats:
+    return np.array(values, dtype=float)[:, None]
+
+
+class TestJointTest:
+    def test_one_metric_counts_half_of_the_ties(self) -> None:
+        # |sum| of the patterns of 3, 1: 4, 2, 2, 4; observed 4, a tie in 2 of 4, counted half.
+        assert joint_p(column(3, 1))[0] == 2 / 4 / 2
+        # observed 3 - 1 = 2: larger in 2 of 4, a tie in 2 of 4
+        assert joint_p(column(3, -1))[0] == (2 + 2 / 2) / 4
+
+    def test_towards_worse_is_one_side(self) -> None:
+        # sums 4, 2, -2, -4 of which -4 was seen: nothing is worse, one of four is alike
+        assert joint_p(column(-3, -1), side="worse")[0] == 1 / 4 / 2
+        assert joint_p(column(3, 1), side="worse")[0] == (3 + 1 / 2) / 4
+
+    def test_the_largest_of_two_metrics_counts(self) -> None:
+        """Cases 1 to 3 change the first metric by 1, cases 4 to 6 the second one: of 2^6 patterns a
+        |T| of sqrt(3) is reached by 2/8 in each, so by 1 - (6/8)² = 7/16 in any, always a tie."""
+        table = np.zeros((6, 2))
+        table[:3, 0], table[3:, 1] = 1, 1
+        assert joint_p(table).tolist() == [7 / 16 / 2, 7 / 16 / 2]
+
+    def test_what_never_changed_has_p_1_and_is_no_test(self) -> None:
+        p = joint_p(np.stack([np.ones(8), np.zeros(8)], axis=1))
+        assert p.tolist() == [2 / 2**8 / 2, 1.0]
+        assert joint_p(np.zeros((5, 3))).tolist() == [1.0] * 3
+
+    def test_cases_without_a_score_are_no_difference(self) -> None:
+        assert joint_p(column(3, np.nan, -1)) == joint_p(column(3, 0, -1))
+
+    def test_clusters_are_one_unit(self) -> None:
+        clusters = np.array([7, 7, 7, 3, 3, 3])
+        # the sums 3 and 1 of two clusters
+        assert joint_p(column(1, 1, 1, 0.5, 0.25, 0.25), clusters)[0] == 2 / 4 / 2
+
+    def test_above_two_thousand_units_the_normal_law_stands_for_the_flips(self) -> None:
+        rng = np.random.default_rng(0)
+        table = rng.normal(0.03, 1, (2100, 2)) @ np.array([[1, 0.7], [0, 0.7]])
+        many, few = joint_p(table), joint_p(table[:1900])
+        t = [
+            part.sum(axis=0) / np.sqrt((part * part).sum(axis=0)) for part in (table, table[:1900])
+        ]
+        for p, statistics in zip((many, few), t, strict=True):
+            draws = np.random.default_rng(1).standard_normal((100_000, 2))
+            factor = np.linalg.cholesky(np.corrcoef(table.T))
+            largest = np.abs(draws @ factor.T).max(axis=1)
+            expected = [(largest > abs(value)).mean() for value in statistics]
+            assert p.tolist() == pytest.approx(expected, abs=0.02)
+
+
+class TestSpread:
+    def test_by_hand(self) -> None:
+        """Differences 0, 0, -1, 1: variance 2/3, half unchanged, a change is of 1."""
+        spread = spread_of(np.array([0.0, 0, -1, 1]), None, 1.0)
+        assert spread == Spread(4, 4.0, spread.variance, 0.5, 1.0, 1.0)
+        assert spread.variance == pytest.approx(2 / 3)
+        assert spread.widened() == pytest.approx(2 / 3 + 0.5 * 1 / 3)
+
+    def test_clusters_that_go_together_count_as_one(self) -> None:
+        """Four clusters of two equal differences: S_c = 2 d_c, var = n Σ S_c² / n² / (1 - 1/4)."""
+        values = np.array([1.0, -1.0, 0.5, -0.5])
+        spread = spread_of(np.repeat(values, 2), np.repeat(np.arange(4), 2), 1.0)
+        assert spread.effective == 4.0
+        assert spread.variance == pytest.approx(float((4 * values**2).sum()) / 8 / 0.75)
+        assert spread.freedom() == 3.0
+
+    def test_the_mde_solves_its_equation_and_power_is_its_inverse(self) -> None:
+        spread = Spread(90, 90.0, 0.08, 0.85, 0.7, 1.0)
+        for metrics in (1, 5):
+            critical = normal_critical(metrics)
+            mde = minimum_detectable_effect(spread, critical)
+            assert mde is not None
+            assert power_of(mde, spread, critical, 90) == pytest.approx(0.8, abs=1e-9)
+        assert normal_critical(1) == pytest.approx(1.959964, abs=1e-6)
+
+    def test_nothing_changed_and_nobody_knows_how_far_it_could(self) -> None:
+        spread = spread_of(np.zeros(20), None, None)
+        assert minimum_detectable_effect(spread, 0.0) is None
+        assert measure(np.zeros(20), np.zeros(20), None)[0].interval is None
+
+    def test_at_most_the_range(self) -> None:
+        mde = minimum_detectable_effect(spread_of(np.zeros(3), None, 1.0), 0.0)
+        assert mde == 1.0
+
+
+class TestRatios:
+    def test_one_metric_is_wilcoxons_and_hodges_and_lehmanns(self) -> None:
+        rng = np.random.default_rng(3)
+        a = rng.lognormal(3, 1, 12)
+        b = a * rng.lognormal(0.4, 0.5, 12)
+        effect, evidence = measure(a, b, None, skewed=True)
+        logs = np.log(b / a)
+        walsh = [(logs[i] + logs[j]) / 2 for i in range(12) for j in range(i, 12)]
+        assert effect.ratio is not None
+        assert effect.ratio.typical == pytest.approx(exp(float(np.median(walsh))), rel=1e-9)
+        p, test = plain_p(effect, evidence, None, binary=False, name="", seed=0)
+        assert test == "signed ranks"
+        assert p == pytest.approx(peer.wilcoxon(logs, method="exact").pvalue, rel=1e-9)
+        # The 95 % limits are the 14th smallest and largest of the 78 means: P(W <= 13) = .021.
+        assert effect.ratio.interval == pytest.approx(
+            (exp(sorted(walsh)[13]), exp(sorted(walsh)[-14])), rel=1e-9
+        )
+
+    def test_totals_may_point_the_other_way(self) -> None:
+        a, b = np.full(20, 100.0), np.array([85.0] * 19 + [1785.0])
+        ratio = measure(a, b, None, skewed=True)[0].ratio
+        assert ratio is not None
+        assert ratio.typical == pytest.approx(0.85)
+        assert ratio.totals == pytest.approx(1.7)
+        assert ratio.opposed
+
+    def test_zero_has_no_ratio(self) -> None:
+        effect, evidence = measure(column(0, 1, 1)[:, 0], column(1, 0, 2)[:, 0], None, skewed=True)
+        assert effect.n == 1
+        assert np.isnan(evidence).tolist() == [True, True, False]
+
+    def test_clusters_widen_the_limits(self) -> None:
+        rng = np.random.default_rng(4)
+        shared = np.repeat(rng.normal(0, 0.5, 12), 5)
+        a = np.full(60, 100.0)
+        b = a * np.exp(shared + rng.normal(0, 0.1, 60))
+        clusters = np.repeat(np.arange(12), 5)
+        widths = []
+        for codes in (None, clusters):
+            ratio = measure(a, b, codes, skewed=True)[0].ratio
+            assert ratio is not None
+            assert ratio.interval is not None
+            widths.append(log(ratio.interval[1] / ratio.interval[0]))
+        assert widths[1] > 1.5 * widths[0]
+
+
+def test_intervals_hold_what_no_case_showed() -> None:
+    """None of 90 cases changed: one that changed by 1 adds 1/89 to the variance."""
+    interval = measure(np.ones(90), np.ones(90), None, largest=1.0)[0].interval
+    half = float(peer.t.ppf(0.975, 89)) * sqrt(1 / 89 / 90)
+    assert interval == pytest.approx((-half, half))
+
+
+def test_compact_numbers_clusters_and_knows_when_there_are_none() -> None:
+    assert compact(np.array([9, -3, 9])).tolist() == [1, 0, 1]  # type: ignore[union-attr]
+    assert compact(np.array([9, -3, 4])) is None
+    assert compact(None) is None
+
+
+def test_tables_of_different_shapes_are_refused() -> None:
+    table = PrimaryTable(("made.a",), ["1"], np.arange(2), np.zeros((2, 1)), np.zeros((1, 1)))
+    with pytest.raises(ValueError, match="a row for each case"):
+        decide(table)
+
+
+def test_no_primary_metric_says_nothing() -> None:
+    assert headline_of((), 0) == "TOO FEW"
+    assert headline_of((), 1) == "LOOK"
+    empty = PrimaryTable((), [], np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0)))
+    assert decide(empty).rows == ()

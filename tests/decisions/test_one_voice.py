@@ -1,0 +1,170 @@
+"""The same two runs get the same verdict from everyone who is asked: compare, gate, suite, history.
+
+Two hundred made pairs: cases of one to three in a document, calls that fail, metrics that do not
+apply, true falls and rises of every size, and none.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from decisions.compare import CompareOptions, compare
+from decisions.gate_checks import GateEvidence, baseline_of, side_of
+from decisions.history import _read_point
+from decisions.previous import PointPairs
+from decisions.primary import clusters_of_run, read_primary
+from decisions.regressions import Regressions, regressions
+from decisions.rows import Comparison
+from records.files import sha256_file
+from records.metrics import update_primary
+
+NAMES = ("retrieval.recall@5", "pipeline.pass", "pipeline.answered")
+ALPHA = 0.05
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("one-voice") / "targets.toml"
+    path.write_text(f"[decide]\nprimary = {json.dumps(NAMES)}\n")
+    return path
+
+
+def lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def make_set(folder: Path, cases: int, rng: np.random.Generator) -> Path:
+    """A set in which some cases share their document."""
+    folder.mkdir(parents=True, exist_ok=True)
+    documents = np.repeat(np.arange(cases), rng.integers(1, 4, cases))[:cases]
+    rows = [
+        {
+            "id": f"q{i}",
+            "question": "?",
+            "answerable": True,
+            "gold_supports": [{"rel_path": f"{d}.md", "heading_path": "", "snippets": []}],
+        }
+        for i, d in enumerate(documents)
+    ]
+    lines(folder / "set.jsonl", rows)
+    return folder / "set.jsonl"
+
+
+def make_run(folder: Path, eval_set: Path, recall: Any, passed: Any, failed: Any) -> None:
+    """A scored run; recall that is not a number does not apply."""
+    sha = sha256_file(eval_set)
+    sections: dict[str, Any] = {}
+    for section, metric, values in (
+        ("retrieval", "recall@5", recall),
+        ("pipeline", "pass", passed),
+    ):
+        rows = []
+        for i, value in enumerate(values):
+            status = "failed" if failed[i] else "scored"
+            score = None if failed[i] or np.isnan(value) else float(value)
+            scores = {metric: score} | ({"answered": 1.0} if section == "pipeline" else {})
+            rows.append({"case_id": f"q{i}", "repeat": 0, "status": status, "scores": scores})
+            if failed[i]:
+                rows[-1]["scores"] = dict.fromkeys(scores)
+        lines(folder / "scores" / f"{section}.jsonl", rows)
+        names = [metric, *(["answered"] if section == "pipeline" else [])]
+        scored = values[~np.isnan(values) & ~failed]
+        part = {
+            "definitions": {name: f"x/{name}@1" for name in names},
+            "options": {},
+            "mean": dict.fromkeys(names, float(scored.mean()) if len(scored) else None),
+            "ci95": dict.fromkeys(names),
+            "n": dict.fromkeys(names, len(scored)),
+            "not_applicable": dict.fromkeys(names, 0),
+            "failed": dict.fromkeys(names, int(failed.sum())),
+            "by": {},
+        }
+        sections[section] = part
+    head = {"schema": 1, "run_id": folder.name, "eval_set_sha256": sha, "labels_sha256": None}
+    head |= {"asked": len(recall), "cases": len(recall), "missing": 0, "errors": 0}
+    (folder / "metrics.json").write_text(json.dumps(head | {"sections": sections}))
+    config = {"schema": 1, "run_id": folder.name, "dataset": {"sha256": sha}}
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def make_pair(folder: Path, seed: int) -> tuple[Path, Path, Path]:
+    rng = np.random.default_rng(seed)
+    cases = int(rng.integers(8, 40))
+    eval_set = make_set(folder, cases, rng)
+    usual = rng.choice([0.0, 0.5, 1 / 3, 1.0], cases), rng.choice([0.0, 1.0], cases)
+    effect = rng.choice([-0.5, -0.25, 0.0, 0.0, 0.25])
+    for name, shift in (("base", 0.0), ("new", effect)):
+        recall, passed = (values.copy() for values in usual)
+        for values in (recall, passed):
+            again = rng.random(cases) < 0.15
+            values[again] = rng.choice([0.0, 0.5, 1.0], int(again.sum()))
+            moved = rng.random(cases) < abs(shift)
+            values[moved] = 1.0 if shift > 0 else 0.0
+        recall[rng.random(cases) < 0.1] = np.nan
+        failed = rng.random(cases) < (0.2 if seed % 5 == 0 and name == "new" else 0.02)
+        make_run(folder / name, eval_set, recall, (passed > 0.4).astype(float), failed)
+    return eval_set, folder / "base", folder / "new"
+
+
+def said_by_compare(comparison: Comparison) -> dict[str, bool]:
+    """Of each metric that could be tested, whether the one-sided test says that it is worse."""
+    rows = [row for row in comparison.rows if row.primary and row.p_worse is not None]
+    return {row.name: (row.p_worse or 0.0) <= ALPHA for row in rows}
+
+
+def said_by_gate(result: Regressions) -> dict[str, bool]:
+    return {row.name: row.worse for row in result.rows if row.p is not None}
+
+
+@pytest.mark.parametrize("fifty", range(4))
+def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
+    seen = set()
+    for seed in range(50 * fifty, 50 * fifty + 50):
+        eval_set, base, new = make_pair(tmp_path / str(seed), seed)
+        clusters, _ = clusters_of_run(eval_set, sha256_file(eval_set), "new")
+        options = CompareOptions(targets=targets, eval_set=eval_set)
+        found = compare(base, new, options, clusters=clusters)
+        seen.add(found.headline)
+        by_compare = said_by_compare(found)
+
+        # gate_run and eval_suite --baseline: the run folders, then committed files alone
+        evidence = GateEvidence(side_of(new), side_of(base), eval_set, targets=targets)
+        assert said_by_gate(regressions(evidence, NAMES)) == by_compare, seed
+        committed = []
+        for run in (base, new):
+            scores = read_primary(run, NAMES)
+            assert scores is not None
+            rows = [[None if v != v else v for v in row] for row in scores.values.tolist()]
+            update_primary(run, scores.names, dict(zip(scores.case_ids, rows, strict=True)))
+            file = tmp_path / str(seed) / "git" / f"{run.name}.json"
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes((run / "metrics.json").read_bytes())
+            committed.append(baseline_of(tmp_path, str(file)))
+        evidence = GateEvidence(committed[1], committed[0], eval_set, targets=targets)
+        assert said_by_gate(regressions(evidence, NAMES)) == by_compare, seed
+
+        # track_metrics: neighbouring points of the history
+        points = [
+            _read_point(
+                (run / "metrics.json").read_bytes(), sha=None, date="", subject="", path=run.name
+            )
+            for run in (base, new)
+        ]
+        labels = {sha256_file(eval_set): clusters.labels} if clusters else {}
+        verdicts = PointPairs(points, NAMES, labels)
+        for row in found.rows:
+            verdict = verdicts(0, 1, (row.section, row.metric))
+            better = {True: "better", False: "worse"}.get(verdict.better) if verdict else None
+            assert better == (row.verdict if row.verdict in ("better", "worse") else None), seed
+
+        # a gate fails where compare says WORSE, MIXED or LOOK, and only there
+        failed = any(by_compare.values())
+        assert failed or found.headline not in ("WORSE", "MIXED")
+        assert not failed or found.headline in ("WORSE", "MIXED", "LOOK")
+    assert {"WORSE", "LOOK", "NO EVIDENCE"} <= seen
