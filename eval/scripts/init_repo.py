@@ -48,16 +48,15 @@ def main(folder: Path, quiet: bool) -> None:
 
 def planned(folder: Path) -> dict[Path, str]:
     """The files to write, with their texts."""
-    files = {}
+    files: dict[Path, str] = {}
     for path in sorted(TEMPLATE.rglob("*")):
         if path.is_file():
             name = path.relative_to(TEMPLATE)
             name = name.with_name(".gitignore") if name.name == "gitignore" else name
             files[folder / name] = path.read_text("utf-8").replace("@TOOLKIT@", toolkit(folder))
-    for name in COPIED:
-        files[folder / "rag-eval" / "eval" / name] = (storage.ROOT / "eval" / name).read_text(
-            "utf-8"
-        )
+    for copied in COPIED:
+        text = (storage.ROOT / "eval" / copied).read_text("utf-8")
+        files[folder / "rag-eval" / "eval" / copied] = text
     return files
 
 

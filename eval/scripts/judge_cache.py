@@ -197,7 +197,7 @@ def export(path: Path, choice: EntryChoice, output: Path | None, quiet: bool) ->
 
 def take_in(results: tuple[Path, ...], cache: Path, folder: Path | None, as_json: bool) -> None:
     """Take results of batch files into the cache and say what they held."""
-    from judging.batch import failure_words, import_results
+    from judging.batch_results import failure_words, import_results
     from judging.cache import VerdictCache
 
     if not results:

@@ -9,7 +9,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 from click.testing import CliRunner
 
 import init_repo

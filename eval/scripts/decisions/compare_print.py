@@ -26,7 +26,7 @@ ANSWER = 600
 
 def print_comparison(console: Console, comparison: Comparison, everything: bool = False) -> None:
     """What changed, remarks, the primary metrics, and the others that show a difference. Outside a
-    terminal all metrics are shown, so that a search finds each of them."""
+    terminal all metrics are shown, so that a search finds each."""
     everything = everything or not console.is_terminal
     _say(console, _cases_line(comparison), "bold")
     for title, differences in (
