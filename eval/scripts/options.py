@@ -351,12 +351,15 @@ class ModelAlias(click.ParamType[tuple[str, str]]):
         return asked.strip(), answered.strip()
 
 
+RATE = FiniteRange(0, 1e9, min_open=True)
+"""Of something a minute."""
+
+
 def limit_options() -> tuple[Callable[[F], F], ...]:
     """How fast a server may be asked."""
-    positive = FiniteRange(0, 1e9, min_open=True)
     return (
-        click.option("--rpm", type=positive, help="Most requests a minute, sent evenly."),
-        click.option("--tpm", type=positive, help="Most tokens a minute, as the server counts."),
+        click.option("--rpm", type=RATE, help="Most requests a minute, sent evenly."),
+        click.option("--tpm", type=RATE, help="Most tokens a minute, as the server counts."),
     )
 
 

@@ -123,8 +123,10 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     type=click.IntRange(1, 512),
     default=8,
     show_default=True,
-    help="Calls at once.",
+    help="Most calls at once; fewer while the bot refuses some.",
 )
+@click.option("--rpm", type=options.RATE, help="Most requests a minute, sent evenly.")
+@click.option("--tpm", type=options.RATE, help="Most tokens a minute, as the bot counts them.")
 @click.option(
     "--timeout",
     type=options.FiniteRange(0, DAY_S, min_open=True),

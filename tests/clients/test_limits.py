@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.fake_bot import Exchange, FakeBot
 
 from clients.http import CallError, Interrupted, Reply, RetryPolicy, call_with_retries
@@ -190,3 +192,24 @@ def test_a_server_with_a_window_never_refuses_what_is_sent_evenly() -> None:
     assert list(ask_all(range(33), ask, 8, threading.Event())) == [1] * 33
     assert refused == []
     assert time.monotonic() - start >= 2.0
+
+
+def test_run_eval_keeps_to_the_requests_a_minute(tmp_path: Path) -> None:
+    """Four questions at 120 a minute begin half a second apart: 1.5 s between first and last."""
+    import run_eval
+
+    bot: Any = FakeBot()
+    moments: list[float] = []
+
+    def behave(exchange: Exchange) -> None:
+        moments.append(time.monotonic())
+        bot.reply_properly(exchange)
+
+    bot.default = behave
+    rows = "".join(f'{{"id": "q{n}", "question": "Q {n}?"}}\n' for n in range(4))
+    (tmp_path / "set.jsonl").write_text(rows)
+    words = ["--eval-set", str(tmp_path / "set.jsonl"), "--results-dir", str(tmp_path)]
+    words += ["--api-url", bot.url, "--rpm", "120", "--quiet", "--run-id", "r"]
+    done = CliRunner().invoke(run_eval.main, words)
+    assert done.exit_code == 0, done.output
+    assert moments[-1] - moments[0] >= 1.4

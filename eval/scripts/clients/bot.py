@@ -28,6 +28,7 @@ from clients.http import (
     Transport,
     call_with_retries,
 )
+from clients.limits import CallLimits
 from clients.mapping import AnswerMap, build_result, payload_fields
 from clients.profile import Profile, merge, render
 from clients.secrets import (
@@ -102,6 +103,7 @@ class ChatApi:
         *,
         retrieval_only: bool = False,
         connections: int = 8,
+        limits: CallLimits | None = None,
         max_bytes: int = 64 * 2**20,
         user_agent: str = "rag-eval-toolkit",
         transport: Transport | None = None,
@@ -109,6 +111,7 @@ class ChatApi:
         """``transport``: how requests are sent, HTTP over ``requests`` unless it is given."""
         self._profile = profile
         self._policy = policy or RetryPolicy()
+        self._limits = limits
         self._retrieval_only = retrieval_only
         self.stop = threading.Event()
         headers = headers or Headers()
@@ -144,8 +147,12 @@ class ChatApi:
         send = self._request(question)
         attempts = 1
         try:
-            reply, attempts = call_with_retries(send, self._policy, self.stop)
-            return self._read(reply, question)
+            reply, attempts = call_with_retries(send, self._policy, self.stop, limits=self._limits)
+            answer = self._read(reply, question)
+            tokens = answer.result.usage.get("total_tokens")
+            if self._limits is not None and isinstance(tokens, int):
+                self._limits.spent(None, tokens)
+            return answer
         except CallFailed as failed:
             return self._failed(failed.error, question, failed.attempts)
         except CallError as error:

@@ -13,6 +13,7 @@ from clients.bot import BotAnswer, ChatApi, Question
 from clients.demo_server import demo_server
 from clients.http import RetryPolicy, ask_all
 from clients.imported import read_answers
+from clients.limits import CallLimits
 from clients.profile import Profile, fill, load_profile
 from clients.run_counts import RunTally
 from clients.run_plan import (
@@ -463,6 +464,7 @@ def _connected(options: RunOptions, profile: Profile, headers: Headers) -> Itera
             RetryPolicy(options.timeout, options.retries, options.backoff),
             retrieval_only=options.retrieval_only,
             connections=options.concurrency,
+            limits=CallLimits(options.concurrency, options.rpm, options.tpm),
             max_bytes=options.max_bytes,
             user_agent=f"rag-eval-toolkit/{VERSION}",
         )

@@ -48,6 +48,8 @@ class RunOptions:
     resume: bool
     retry_errors: bool
     concurrency: int
+    rpm: float | None
+    tpm: float | None
     timeout: float
     retries: int
     backoff: float
