@@ -135,7 +135,7 @@ class SectionScores:
     section: str
     ids: Ints
     failed: Mask
-    gold: Ints
+    gold: NDArray[np.int32]
     gold_kinds: Sequence[tuple[str | None, int]]
     columns: _Columns = field(default_factory=_Columns)
 
@@ -171,7 +171,7 @@ def read_section(folder: Path, section: str) -> SectionScores:
     a case whose lines do not stand together."""
     import numpy as np
 
-    ids, gold, failed = array("q"), array("q"), bytearray()
+    ids, gold, failed = array("q"), array("i"), bytearray()
     kinds: dict[tuple[str | None, int], int] = {}
     columns = _Columns()
     lines = (line for _, _, line in read_scores(folder, section, fields_of(section)))
@@ -193,7 +193,7 @@ def read_section(folder: Path, section: str) -> SectionScores:
         section,
         hashes,
         np.frombuffer(failed, bool) if failed else np.zeros(0, bool),
-        np.frombuffer(gold, np.int64) if gold else np.zeros(0, np.int64),
+        np.frombuffer(gold, np.int32) if gold else np.zeros(0, np.int32),
         tuple(kinds),
         columns,
     )

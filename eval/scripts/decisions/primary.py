@@ -139,7 +139,8 @@ def as_stored(values: Floats) -> Floats:
     """Scores rounded as metrics.json rounds them, so that a committed file decides alike."""
     import numpy as np
 
-    stored: Floats = np.round(values, ROUND) + 0.0
+    stored: Floats = np.round(values, ROUND)
+    stored += 0.0  # no negative zero
     return stored
 
 
