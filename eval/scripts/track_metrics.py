@@ -29,7 +29,7 @@ Exit codes: 0 done, 1 a --fail-on rule was triggered, 2 bad input, 130 interrupt
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,7 @@ from terminal.tables import plain
 if TYPE_CHECKING:
     from decisions.alerts import AlertRule, HistoryChange, MetricLine
     from decisions.history import HistoryPoint, MetricHistory
+    from records.clusters import Labels
 
 
 @options.command(help=__doc__)
@@ -134,7 +135,7 @@ def _kinds(asked: Collection[str]) -> set[str]:
     return {*ALERTS} if "any" in asked else {*asked}
 
 
-def _clusters(eval_set: Path, points: list[HistoryPoint]) -> dict[str, Mapping[str, str]]:
+def _clusters(eval_set: Path, points: list[HistoryPoint]) -> dict[str, Labels]:
     """The clusters of the set on disk, where it is the one that some point was made with."""
     from records.clusters import read_clusters
     from records.files import sha256_file

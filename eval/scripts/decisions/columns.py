@@ -135,7 +135,7 @@ class SectionScores:
     section: str
     ids: Ints
     failed: Mask
-    gold: Ints
+    gold: NDArray[np.int32]
     gold_kinds: Sequence[tuple[str | None, int]]
     columns: _Columns = field(default_factory=_Columns)
 
@@ -171,7 +171,7 @@ def read_section(folder: Path, section: str) -> SectionScores:
     a case whose lines do not stand together."""
     import numpy as np
 
-    ids, gold, failed = array("q"), array("q"), bytearray()
+    ids, gold, failed = array("q"), array("i"), bytearray()
     kinds: dict[tuple[str | None, int], int] = {}
     columns = _Columns()
     lines = (line for _, _, line in read_scores(folder, section, fields_of(section)))
@@ -193,7 +193,7 @@ def read_section(folder: Path, section: str) -> SectionScores:
         section,
         hashes,
         np.frombuffer(failed, bool) if failed else np.zeros(0, bool),
-        np.frombuffer(gold, np.int64) if gold else np.zeros(0, np.int64),
+        np.frombuffer(gold, np.int32) if gold else np.zeros(0, np.int32),
         tuple(kinds),
         columns,
     )
@@ -276,8 +276,8 @@ class ClusterCodes:
         self._ids = self._codes = np.zeros(0, np.int64)
         if clustering is not None and clustering.by != NONE:
             labels = clustering.labels
-            self._ids = np.fromiter(map(hash, labels), np.int64, len(labels))
-            self._codes = np.fromiter(map(hash, labels.values()), np.int64, len(labels))
+            self._ids = np.array(labels.ids, np.int64)
+            self._codes = np.array(labels.places, np.int64)
 
     def of(self, ids: Ints) -> Ints | None:
         """0, 1, …, the same for cases of one cluster; None when each stands by itself."""
@@ -286,7 +286,9 @@ class ClusterCodes:
         if not len(self._ids):
             return None
         at = places_of(ids, self._ids)
-        return compact(np.where(at >= 0, self._codes[at], ids))
+        # a case by itself gets a number behind those of the clusters
+        alone = len(self.clustering.labels.names) if self.clustering else 0
+        return compact(np.where(at >= 0, self._codes[at], alone + np.arange(len(ids))))
 
     def sentence(self, ids: Ints | None) -> str:
         """What was counted together, in words."""
@@ -305,8 +307,7 @@ class ClusterCodes:
         at = places_of(ids, self._ids)
         codes, counts = np.unique(self._codes[at[at >= 0]], return_counts=True)
         most = int(counts.argmax())
-        labels = self.clustering.labels.values() if self.clustering else ()
-        label = next((label for label in labels if hash(label) == codes[most]), "")
+        label = self.clustering.labels.names[codes[most]] if self.clustering else ""
         return label, int(counts[most])
 
 
@@ -343,9 +344,15 @@ class SideBySide:
 
     def case_ids(self, rows: Collection[int]) -> dict[int, str]:
         """The ids of some rows; the lines are read again."""
+        import numpy as np
+
         names = self.base.case_ids([row for row in rows if row < self.base.cases])
-        lines = {int(row): line for line, row in enumerate(self._new_places)} if rows else {}
-        alone = {lines[row]: row for row in rows if row >= self.base.cases and row in lines}
+        alone = {
+            int(line): row
+            for row in rows
+            if row >= self.base.cases
+            for line in np.flatnonzero(self._new_places == row)
+        }
         new = self.new.case_ids(list(alone)) if alone else {}
         return names | {alone[line]: case_id for line, case_id in new.items()}
 

@@ -128,6 +128,8 @@ def _metric_rows(
         if name in in_lines:
             row = replace(row, base_cases=cases[0], new_cases=cases[1])
             a, b = pairs.pair(name)
+            if row.primary:
+                a, b = (None if side is None else as_stored(side) for side in (a, b))
             row, evidence = _tested(row, a, b, codes, options.seed)
             yield row
             if evidence is not None and row.primary:
@@ -259,7 +261,6 @@ def _tested(
     if not (row.base_n and row.new_n):
         return _one_sided(row), None
     if row.primary:
-        base, new = as_stored(base), as_stored(new)
         evidence = evidence_of(row.name, base, new, codes, seed)
         effect, values = evidence.effect, evidence.values
     else:

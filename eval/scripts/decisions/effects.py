@@ -174,8 +174,10 @@ def _differences(a: Floats, b: Floats) -> Floats:
     import numpy as np
 
     differences: Floats = b - a
-    size = np.maximum(np.abs(a), np.abs(b))
-    differences[np.abs(differences) <= 1e-12 * size] = 0.0
+    noise = np.abs(a)
+    np.maximum(noise, np.abs(b), out=noise)
+    noise *= 1e-12
+    differences[np.abs(differences) <= noise] = 0.0
     return differences
 
 
@@ -204,7 +206,7 @@ def measure(
     effect = Effect(len(a), int(old.sum()), int(now.sum()), n, count)
     if not n:
         return effect, evidence
-    before, after = a[both], b[both]
+    before, after = (a, b) if n == len(a) else (a[both], b[both])
     differences = _differences(before, after)
     effect = replace(
         effect,

@@ -305,19 +305,23 @@ def _adjusted(
     first side that the share ``alpha`` of the flips exceeds (0 when nothing changed)."""
     import numpy as np
 
-    sums = [cluster_sums(np.nan_to_num(column), clusters) for column in columns]
-    active = [bool(column.any()) for column in sums]
     adjusted = [np.ones(len(columns)) for _ in sides]
-    sums = [column for column, used in zip(sums, active, strict=True) if used]
-    if not sums:
+    if clusters is not None:
+        columns = [cluster_sums(np.nan_to_num(column), clusters) for column in columns]
+    changed = np.zeros(len(columns[0]) if columns else 0, dtype=bool)
+    active = []
+    for column in columns:
+        own = (column != 0) & ~np.isnan(column)
+        active.append(bool(own.any()))
+        changed |= own
+    if not any(active):
         return adjusted, 0.0
-    changed = np.zeros(len(sums[0]), dtype=bool)
-    for column in sums:
-        changed |= column != 0
-    units = np.stack([column[changed] / np.abs(column).max() for column in sums], axis=1)
+    used = [column for column, moved in zip(columns, active, strict=True) if moved]
+    units = np.stack([np.nan_to_num(column[changed]) for column in used], axis=1)
+    units /= np.abs(units).max(axis=0)
     units /= np.sqrt(np.square(units).sum(axis=0))
     observed = [_towards(units.sum(axis=0)[None, :], side)[0] for side in sides]
-    above, looked = [np.zeros(len(sums)) for _ in sides], 0
+    above, looked = [np.zeros(len(used)) for _ in sides], 0
     first: list[Floats] = []
     for statistics in flipped(units, seed, draws):
         looked += len(statistics)

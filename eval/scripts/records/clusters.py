@@ -4,13 +4,14 @@ several documents, so intervals and tests count them together.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from records.cases import TestCase, canonical, iter_cases, iter_lines, parse_object
 from records.errors import Problem, StorageError
@@ -23,23 +24,29 @@ _GROUPED = "group: "
 _NOUNS = ("group", "document", "chunk", "cluster")
 
 
-class ClusterLabels(Mapping[str, str]):
+class Labels(Protocol):
+    """The label of the cluster of every case, by the case's id."""
+
+    def __getitem__(self, case_id: str, /) -> str: ...
+
+
+class ClusterLabels:
     """The label of the cluster of every case id; a case that shares no cluster has its own label.
 
-    Only shared labels are stored: iteration and ``len`` see the cases that share a cluster.
+    Only shared labels are stored, and of each case no more than a hash of its id: ``ids`` rise,
+    ``places`` are those of their labels in ``names``.
     """
 
-    def __init__(self, shared: Mapping[str, str]) -> None:
-        self._shared = shared
+    def __init__(
+        self, ids: Sequence[int] = (), places: Sequence[int] = (), names: Sequence[str] = ()
+    ) -> None:
+        self.ids, self.places, self.names = ids, places, names
 
-    def __getitem__(self, case_id: str) -> str:
-        return self._shared.get(case_id) or f"case: {case_id}"
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._shared)
-
-    def __len__(self) -> int:
-        return len(self._shared)
+    def __getitem__(self, case_id: str, /) -> str:
+        at = bisect_left(self.ids, hash(case_id))
+        if at < len(self.ids) and self.ids[at] == hash(case_id):
+            return self.names[self.places[at]]
+        return f"case: {case_id}"
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class Clustering:
     """
 
     by: str
-    labels: Mapping[str, str]
+    labels: ClusterLabels
     sentence: str
 
 
@@ -123,32 +130,51 @@ def clusters_of(cases: Iterable[TestCase], by: str = AUTO) -> Clustering:
     itself and ``by`` says ``none``.
     """
     clustering = _clustering(((case.id, label_of(case, by)) for case in cases), by)
-    return clustering or Clustering(NONE, ClusterLabels({}), "each case by itself")
+    return clustering or Clustering(NONE, ClusterLabels(), "each case by itself")
 
 
 def _clustering(labelled: Iterable[tuple[str, str | None]], by: str) -> Clustering | None:
-    """None when a way was asked for that puts no case anywhere."""
-    cases, labels = 0, {}
+    """None when a way was asked for that puts no case anywhere. Memory: some bytes a case."""
+    import numpy as np
+
+    cases, ids, hashes, ends = 0, array("q"), array("q"), array("q", [0])
+    text, kinds = bytearray(), set()
     for case_id, label in labelled:
         cases += 1
         if label is not None:
-            labels[case_id] = label
-    if not labels and by not in (AUTO, NONE):
+            ids.append(hash(case_id))
+            hashes.append(hash(label))
+            text += label.encode(errors="surrogatepass")
+            ends.append(len(text))
+            kinds.add(label.partition(": ")[0])
+    if not ids and by not in (AUTO, NONE):
         return None
-    sizes = Counter(labels.values())
-    shared = {case_id: label for case_id, label in labels.items() if sizes[label] > 1}
-    if not shared:
-        return Clustering(NONE, ClusterLabels({}), f"{_count(cases, 'case')}, each by itself")
-    grouped = any(label.startswith(_GROUPED) for label in sizes)
+    keys = np.frombuffer(hashes, np.int64) if ids else np.zeros(0, np.int64)
+    _, first, place, sizes = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    shared = np.flatnonzero(sizes[place] > 1)
+    if not len(shared):
+        return Clustering(NONE, ClusterLabels(), f"{_count(cases, 'case')}, each by itself")
+    order = shared[np.argsort(np.frombuffer(ids, np.int64)[shared])]
+    used, places = np.unique(place[order], return_inverse=True)
+    names = [
+        text[ends[at] : ends[at + 1]].decode(errors="surrogatepass") for at in first[used].tolist()
+    ]
+    labels = ClusterLabels(
+        array("q", np.frombuffer(ids, np.int64)[order].tobytes()),
+        array("i", places.astype(np.int32).tobytes()),
+        names,
+    )
+    grouped = _GROUPED.partition(": ")[0] in kinds
     done = (GROUP if grouped else DOCUMENT) if by == AUTO else by
-    kinds = {label.partition(":")[0] for label in sizes}
     noun = kinds.pop() if len(kinds) == 1 else "cluster"
     noun = noun if noun in _NOUNS else f"value of {by}"
     sentence = f"{_count(cases, 'case')} in {_count(len(sizes), noun)}"
-    if own := cases - len(labels):
+    if own := cases - len(ids):
         sentence = f"{_count(cases, 'case')}: {cases - own:,} in {_count(len(sizes), noun)}, "
         sentence += f"{own:,} without one"
-    return Clustering(done, ClusterLabels(shared), sentence)
+    return Clustering(done, labels, sentence)
 
 
 def _count(number: int, noun: str) -> str:

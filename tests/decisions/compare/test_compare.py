@@ -8,13 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from decisions.columns import read_section
 from decisions.compare import CompareOptions, compare, compare_many
 from decisions.rows import MetricRow
 from ragmetrics.stats.significance import mcnemar
-from records.clusters import Clustering
+from records.cases import TestCase
+from records.clusters import Clustering, clusters_of
 from records.errors import StorageError
 
 Targets = Callable[[str], Path]
@@ -290,8 +292,14 @@ def test_slices_get_a_p_from_ten_cases_on(runs: Runs) -> None:
 
 
 def documents(size: int, cases: int) -> Clustering:
-    labels = {f"q{i}": f"document: {i // size}" for i in range(cases)}
-    return Clustering("doc", labels, f"{cases} cases in {cases // size} documents")
+    clusters = clusters_of(in_document(f"q{i}", f"{i // size}") for i in range(cases))
+    assert clusters.sentence == f"{cases} cases in {cases // size} documents"
+    return clusters
+
+
+def in_document(case_id: str, name: str) -> TestCase:
+    gold = [{"rel_path": name}]
+    return msgspec.convert({"id": case_id, "question": "?", "gold_supports": gold}, TestCase)
 
 
 def test_clusters_are_flipped_together(runs: Runs) -> None:
@@ -320,8 +328,7 @@ def test_below_six_clusters_nothing_is_decided(runs: Runs) -> None:
 def test_a_document_that_outweighs_the_others_is_named_first(runs: Runs) -> None:
     """11 of 20 cases in one document, nine by themselves: 20² / (11² + 9) = 3.1 equal ones."""
     base = runs.make("base", {"pass": [1.0] * 20}, "pipeline")
-    labels = {f"q{i}": "document: big.md" for i in range(11)}
-    clusters = Clustering("doc", labels, "20 cases")
+    clusters = clusters_of(in_document(f"q{i}", "big.md") for i in range(11))
     found = compare(base, base, CompareOptions(metrics=("pass",)), clusters=clusters)
     assert found.notes[0].startswith(
         "pipeline.pass: 11 of 20 cases belong to one cluster (document: big.md), so they tell as "
