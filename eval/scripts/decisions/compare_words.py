@@ -260,7 +260,7 @@ def flips_summary(flips: Flips) -> str:
 
 def matrix_lines(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
     """Metric, base's mean, then mean, difference and sign of the verdict for each run; the
-    headlines last."""
+    headlines last. A difference over fewer cases than either mean tells how many."""
     names = dict.fromkeys(
         row.name for comparison in comparisons for row in comparison.rows if row.primary
     )
@@ -277,7 +277,8 @@ def _matrix_cell(row: MetricRow | None) -> str:
     if row is None or row.new_mean is None:
         return "–"
     sign = SIGNS.get(row.verdict, "")
-    return f"{number(row.new_mean)} ({_change(row)}) {sign}".rstrip()
+    cases = f", n {row.n:,}" if row.n and (row.lost or row.gained) else ""
+    return f"{number(row.new_mean)} ({_change(row)}{cases}) {sign}".rstrip()
 
 
 def answers(flip: Flip) -> Iterable[tuple[str, str]]:
