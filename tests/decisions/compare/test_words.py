@@ -130,3 +130,12 @@ def test_cases_scored_in_one_run_only_are_told_once_for_metrics_alike() -> None:
     assert compare_words.remarks(comparison(*found, row("c", 0.01, "no evidence"))) == [
         "a, b (18 of 40 compared): 12 cases scored only in old, 2 only in now; these are left out."
     ]
+
+
+def test_a_matrix_tells_over_how_many_cases_a_difference_is() -> None:
+    """40 cases in both; without the 11 that only the base has, two means of other cases."""
+    uneven = row("recall", 0.0, "no evidence", base_mean=0.72, new_mean=0.82, lost=11)
+    lines = compare_words.matrix_lines(
+        [comparison(uneven), comparison(row("recall", 0.1, "better"))]
+    )
+    assert lines[0] == ("recall", "0.720", "0.820 (0.000, n 40) ·", "0.600 (+0.100) ▲")
