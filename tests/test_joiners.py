@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from decisions.compare_print import clean_text
+from decisions.compare_markdown import clean_text
 from terminal.joiners import mark_lone_joiners
 from terminal.safe_text import display
 from terminal.tables import plain

@@ -251,7 +251,7 @@ def main(
         flips = find_flips(folders, comparisons[0], flips_by, count, eval_set)
     report = Report(comparisons, flips, failures(comparisons, fail_on))
     if markdown is not None:
-        from decisions.compare_print import render
+        from decisions.compare_markdown import render
 
         text = render(report.comparisons, report.flips, report.failures)
         files.replace_bytes(markdown, text.encode())

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import storage
-from ragmetrics.stats import means
 from records import cases as records_cases
 from scorers.contract import ScoreOutcome
 from scorers.loop import score_run
@@ -187,19 +186,6 @@ def test_a_set_whose_ids_are_spelled_otherwise_is_not_cut(tmp_path: Path) -> Non
     assert storage.split(whole, 2) == [whole]
     whole.eval_set.write_bytes(b"")
     assert storage.split(whole, 2) == [whole]
-
-
-def test_the_expansion_is_the_bootstraps_own_distribution() -> None:
-    # Binomial(n = 10000, p = 0.3) / n has exact percentiles; scipy's are of the same distribution.
-    import numpy as np
-    from scipy.stats import binom
-
-    n, p = 10_000, 0.3
-    values, counts = np.array([0.0, 1.0]), np.array([7000, 3000])
-    low, high = means.bootstrap_mean(values, counts, np.random.default_rng(0))
-    exact = binom(n, p).ppf([0.025, 0.975]) / n
-    # The binomial lies on steps of 1/n: half a step either way.
-    assert (low, high) == pytest.approx(tuple(exact), abs=0.5 / n + 1e-6)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_FSIZE's EFBIG")

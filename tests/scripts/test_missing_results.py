@@ -23,6 +23,7 @@ import score_groundedness
 import score_pipeline
 import score_retrieval
 import score_safety
+from records.results import ErrorInfo
 from storage import RetrievedChunk, TestResult
 
 SAID = "2 of 10 asked cases have no result"
@@ -310,3 +311,32 @@ def test_a_comparison_of_two_runs_that_lack_the_same_lines_says_it(asked: Any) -
     assert done.exit_code == 0, done.output
     assert f"run: {SAID}" in " ".join(done.stdout.split())
     assert f"other: {SAID}" in " ".join(done.stdout.split())
+
+
+def test_a_comparison_does_not_deny_the_zeros_of_missing_and_failed_results(asked: Any) -> None:
+    """Without q8 and q9, and with q7 failed, answered falls from 1 to .7: that is a difference."""
+    from click.testing import CliRunner
+
+    def score(run: Any) -> None:
+        config = json.loads((run.run / "config.json").read_text())
+        config["dataset"]["cases"] = 10  # the whole set was asked
+        (run.run / "config.json").write_text(json.dumps(config))
+        run.score(score_pipeline.main)
+
+    run = asked(10)
+    folder = run.run
+    score(run)
+    full = folder.parent / "full"
+    folder.rename(full)
+    lines = results(8)
+    lines[7].status, lines[7].answer, lines[7].retrieved = "error", None, []
+    lines[7].error = ErrorInfo("timeout")
+    run = asked(8, lines)
+    score(run)
+    eval_set = next(run.folder.glob("*set*.jsonl"))
+    words = [str(full), str(folder), "--eval-set", str(eval_set), "--metrics", "answered"]
+    done = CliRunner().invoke(compare_runs.main, words, env={"COLUMNS": "200"})
+    text = " ".join(done.output.split())
+    assert "−0.300" in text, done.output
+    assert "in no difference" not in text
+    assert "Calls that failed: 0 in full, 1 in run: 0 in answered and pass" in text

@@ -341,8 +341,9 @@ def complete(rules: GateRules, evidence: GateEvidence) -> Check:
     reason = ""
     if missing > allowed:
         reason = (
-            f"{missing_remark(header)}, so every mean leaves them out; ask them with run_eval.py "
-            f"--resume and score again, or let that pass with --allow-missing {missing:.0f}"
+            f"{missing_remark(header)}; 0 in answered and pass if the run says which they are, "
+            "else in no mean; ask them with run_eval.py --resume and score again, or let that pass "
+            f"with --allow-missing {missing:.0f}"
         )
     status: Any = "failed" if reason else "passed"
     return Check("missing", "run", "missing", status, must, missing, n=asked, reason=reason)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from decisions.compare_print import cell, clean_text, code
+from decisions.compare_markdown import cell, clean_text, code
 from decisions.gate_checks import amount
 from records.gate_verdict import Check, Verdict
 from terminal.tables import NARROWEST, number, plain

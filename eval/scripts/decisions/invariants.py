@@ -235,12 +235,15 @@ def remarks(
         notes.append(coarser)
     for run in (base, new):
         if remark := missing_remark(run.metrics):
-            notes.append(f"{run.id}: {remark}, so they are in no mean and no difference.")
+            notes.append(
+                f"{run.id}: {remark}; 0 in answered and pass if the run says which they are, "
+                "else in no mean."
+            )
     failed = [run.metrics.get("errors") or 0 for run in (base, new)]
     if any(failed):
         notes.append(
-            f"Calls that failed: {failed[0]} in {base.id}, {failed[1]} in {new.id}. They have no "
-            "score, so they are in no difference; the coverage of a metric tells."
+            f"Calls that failed: {failed[0]} in {base.id}, {failed[1]} in {new.id}: 0 in "
+            "answered and pass; no other metric has a score of them, as its coverage tells."
         )
     old, now = judge_of(base).get(SEEN), judge_of(new).get(SEEN)
     if old and now and old != now:

@@ -66,7 +66,11 @@ class SuiteReport:
     def incomplete(self) -> str:
         """How many asked cases have no result, in a sentence; "" for none."""
         remark = missing_remark(self.header)
-        return f"{remark}; every mean leaves them out." if remark else ""
+        return (
+            f"{remark}; 0 in answered and pass if the run says which they are, else in no mean."
+            if remark
+            else ""
+        )
 
     def of(self, section: str) -> dict[str, Measure]:
         return {

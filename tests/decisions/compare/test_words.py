@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from decisions import compare_print
+from decisions import compare_print, compare_words
 from decisions.effects import Effect
 from decisions.engine import Headline
 from decisions.rows import Comparison, MetricRow, RowVerdict
@@ -41,7 +41,7 @@ def test_the_headline_counts_verdicts_and_names_them() -> None:
         explored("x", 0.4, "better"),
         explored("y", -0.4, "worse"),
     ]
-    assert compare_print._headline(comparison(*rows, headline="MIXED")) == [
+    assert compare_words.headline(comparison(*rows, headline="MIXED")) == [
         "MIXED: of 3 primary metrics 1 worse, 1 better, 1 without evidence of a difference.",
         "▼ worse: b −0.300",
         "▲ better: a +0.200",
@@ -51,13 +51,13 @@ def test_the_headline_counts_verdicts_and_names_them() -> None:
 
 def test_the_headline_says_what_to_look_at() -> None:
     suspect = row("a", -0.2, "no evidence", look=True)
-    assert compare_print._headline(comparison(suspect, headline="LOOK")) == [
+    assert compare_words.headline(comparison(suspect, headline="LOOK")) == [
         "LOOK: of 1 primary metric 1 without evidence of a difference.",
         "▽ may be worse, without enough evidence: a −0.200",
     ]
     only = comparison(explored("y", -0.4, "worse"), headline="LOOK")
-    assert compare_print._headline(only)[0].startswith("LOOK: No primary metric could be tested")
-    assert compare_print._headline(comparison()) == [
+    assert compare_words.headline(only)[0].startswith("LOOK: No primary metric could be tested")
+    assert compare_words.headline(comparison()) == [
         "No primary metric could be tested: no case has one in both runs."
     ]
 
@@ -65,24 +65,24 @@ def test_the_headline_says_what_to_look_at() -> None:
 def test_many_names_are_cut_and_a_lost_metric_is_told() -> None:
     found = [row(f"m{number}", -0.2, "worse") for number in range(10)]
     gone = MetricRow("safety", "auc", True, primary=True, base_mean=0.9, verdict="only in base")
-    lines = compare_print._headline(comparison(*found, gone, headline="WORSE"))
+    lines = compare_words.headline(comparison(*found, gone, headline="WORSE"))
     assert lines[1].endswith("m7 −0.200, and 2 more")
     assert lines[2] == "no longer measured: auc"
 
 
 def test_the_legend_explains_what_occurs() -> None:
     decided = row("a", 0.2, "better")
-    assert len(compare_print._legend(comparison(decided))) == 1
+    assert len(compare_words.legend(comparison(decided))) == 1
     unseen = row("b", 0.01, "no evidence")
-    assert "4 times in 5" in compare_print._legend(comparison(decided, unseen))[1]
+    assert "4 times in 5" in compare_words.legend(comparison(decided, unseen))[1]
     slow = row("latency_ms", 3.0, "worse", ratio=1.2)
-    assert compare_print._legend(comparison(slow))[1].startswith("1.12×:")
+    assert compare_words.legend(comparison(slow))[1].startswith("1.12×:")
 
 
 def test_primary_rows_keep_their_order_and_exploratory_ones_begin_with_the_worse() -> None:
     rows = [row("c", 0.01, "no evidence"), row("b", -0.3, "worse")]
     others = [explored("x", 0.4, "better"), explored("y", -0.4, "worse"), explored("z", 0, "equal")]
-    primary, loud, rest = compare_print._parts(comparison(*rows, *others))
+    primary, loud, rest = compare_words.row_groups(comparison(*rows, *others))
     assert [r.metric for r in primary] == ["c", "b"]
     assert [r.metric for r in loud] == ["y", "x"]
     assert [r.metric for r in rest] == ["z"]
@@ -91,7 +91,7 @@ def test_primary_rows_keep_their_order_and_exploratory_ones_begin_with_the_worse
 def test_a_ratio_is_shown_as_times_and_its_totals_when_they_disagree() -> None:
     found = row("latency_ms", -5.0, "mixed", ratio=0.85, ratio_totals=1.7)
     found = replace(found, ratio_interval=(0.8, 0.9))
-    cells = compare_print._cells(found)
+    cells = compare_words.row_cells(found)
     assert cells[5:7] == ("0.85×", "0.80 to 0.90")
     assert cells[8] == "◆ mixed: 1.70× in all"
 
@@ -127,6 +127,15 @@ def test_outside_a_terminal_every_metric_has_its_whole_line() -> None:
 def test_cases_scored_in_one_run_only_are_told_once_for_metrics_alike() -> None:
     counts: dict[str, Any] = {"n": 18, "base_n": 30, "new_n": 20, "base_cases": 40, "new_cases": 40}
     found = [row(n, 0.01, "no evidence", lost=12, gained=2, **counts) for n in ("a", "b")]
-    assert compare_print._remarks(comparison(*found, row("c", 0.01, "no evidence"))) == [
+    assert compare_words.remarks(comparison(*found, row("c", 0.01, "no evidence"))) == [
         "a, b (18 of 40 compared): 12 cases scored only in old, 2 only in now; these are left out."
     ]
+
+
+def test_a_matrix_tells_over_how_many_cases_a_difference_is() -> None:
+    """40 cases in both; without the 11 that only the base has, two means of other cases."""
+    uneven = row("recall", 0.0, "no evidence", base_mean=0.72, new_mean=0.82, lost=11)
+    lines = compare_words.matrix_lines(
+        [comparison(uneven), comparison(row("recall", 0.1, "better"))]
+    )
+    assert lines[0] == ("recall", "0.720", "0.820 (0.000, n 40) ·", "0.600 (+0.100) ▲")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from decisions.compare_print import cell, clean_text
+from decisions.compare_markdown import cell, clean_text
 from decisions.gate_print import (
     MARKER,
     MOST,

@@ -1,18 +1,15 @@
-"""Means with their uncertainty: seeded bootstrap, Wilson interval; pure functions.
+"""Wilson's interval of a proportion, F1 with its interval by resampling, seeded generators; pure.
 
-Values come with counts (``values[i]`` occurred ``counts[i]`` times), since most metrics have few
-distinct values: resampling then costs one multinomial draw instead of one draw a case. No sum is
-left to a BLAS, whose order of adding up is the machine's: the same values give the same bytes.
+No sum is left to a BLAS, whose order of adding up is the machine's: the same values give the same
+bytes.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from math import fsum, sqrt
+from math import sqrt
 from typing import TYPE_CHECKING
-
-from ragmetrics.stats import exact
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,13 +24,6 @@ Z95 = 1.959963984540054
 
 UNRELIABLE_BELOW = 20
 """Cases under which an interval is printed with a warning."""
-
-DRAWN_CASES = 500
-
-_NEARLY_NORMAL = 0.05
-"""Skewness of the mean up to which its percentiles come from the expansion."""
-
-_BLOCK = 1 << 21
 
 
 def wilson(successes: float, n: int) -> tuple[float, float]:
@@ -56,62 +46,6 @@ def generator(seed: int, name: str) -> np.random.Generator:
     import numpy as np
 
     return np.random.default_rng([seed, zlib.crc32(name.encode())])
-
-
-def bootstrap_mean(
-    values: Floats, counts: NDArray[np.int64], rng: np.random.Generator, resamples: int = RESAMPLES
-) -> tuple[float, float]:
-    """95 % percentile interval of the mean by resampling the n = counts.sum() values.
-
-    Up to 500 cases, and for very skewed values, ``resamples`` are drawn. For more cases the
-    percentiles of the same bootstrap distribution, whose cumulants are known, come from its
-    Cornish-Fisher expansion: the error is below that of 10,000 draws, and nothing is drawn.
-    Raises ValueError without values.
-    """
-    import numpy as np
-
-    n = int(counts.sum())
-    if n < 1:
-        raise ValueError("an interval needs at least one value")
-    values, counts = values[counts > 0], counts[counts > 0]
-    if len(values) == 1:
-        return float(values[0]), float(values[0])
-    centre = exact.mean(values, counts)
-    sigma, skew = _shape(values - centre, counts, n)
-    if n > DRAWN_CASES and abs(skew) <= _NEARLY_NORMAL:
-        # z + skew (z² - 1) / 6 at z = ±1.96 (Cornish and Fisher 1938); the next terms are O(1/n)
-        shift = skew * (Z95**2 - 1) / 6
-        return centre + sigma * (shift - Z95), centre + sigma * (shift + Z95)
-    one_by_one = n < 8 * len(values)
-    step = max(1, _BLOCK // (n if one_by_one else len(values)))
-    every = np.repeat(values, counts if one_by_one else 1)
-    means: list[Floats] = []
-    for start in range(0, resamples, step):
-        size = min(step, resamples - start)
-        if one_by_one:
-            means.append(every[rng.integers(0, n, size=(size, n), dtype=np.int32)].mean(axis=1))
-        else:
-            draws = rng.multinomial(n, counts / n, size=size)
-            means.append((draws * values).sum(axis=1) / n)
-    low, high = np.quantile(np.concatenate(means), [0.025, 0.975])
-    return float(low), float(high)
-
-
-_CUBE_OVERFLOWS = 1e100
-"""Deviations from which on the sum of the cubes may leave the range of floats."""
-
-
-def _shape(deviations: Floats, counts: NDArray[np.int64], n: int) -> tuple[float, float]:
-    """Standard deviation and skewness of the bootstrap distribution of the mean."""
-    largest = float(abs(deviations).max())
-    if largest > _CUBE_OVERFLOWS:
-        sigma, skew = _shape(deviations / largest, counts, n)
-        return sigma * largest, skew
-    squares = deviations * deviations * counts
-    variance = fsum(squares.tolist()) / n
-    third = fsum((squares * deviations).tolist()) / n
-    cubed = variance * sqrt(variance)
-    return sqrt(variance / n), third / (cubed * sqrt(n)) if cubed else 0.0
 
 
 Parts = tuple[float, float]

@@ -1,0 +1,296 @@
+"""What a comparison says, in words and cells of tables: for the terminal, and for Markdown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from decisions.compare import TOO_FEW
+from decisions.flips import Flip, Flips, FlipSide, Ranks
+from decisions.rows import SCORED, SIGNS, Comparison, MetricRow, RowVerdict
+from ragmetrics.stats.means import UNRELIABLE_BELOW
+from terminal.tables import counted, number, plain
+
+HEAD = (
+    "metric",
+    "base",
+    "scored",
+    "new",
+    "scored ",
+    "difference",
+    "95 % interval",
+    "p",
+    "verdict",
+)
+
+PRIMARY_TITLE = "Primary metrics: they decide (p of one joint test of all of them)"
+
+_FIRST: dict[RowVerdict, int] = {"worse": 0, "mixed": 1, "better": 2, "differs": 3}
+
+_NAMED = 8
+"""Metrics of one verdict that the headline names."""
+
+
+def explored_title(tested: int) -> str:
+    return f"Exploratory metrics ({counted(tested, 'test')}; false discovery rate 5 %)"
+
+
+def cases_line(comparison: Comparison) -> str:
+    names = f"{comparison.base_id} → {comparison.new_id}"
+    text = f"{plain(names)}: {counted(comparison.cases, 'case')} in both"
+    return f"{text}; {comparison.clusters}" if comparison.clusters else text
+
+
+def headline(comparison: Comparison) -> list[str]:
+    """The answer: the verdict of the primary metrics in a word, which ones say it, and how many
+    exploratory metrics differ."""
+    primary = [row for row in comparison.rows if row.primary and row.effect is not None]
+    word = comparison.headline
+    counts = Counter(row.verdict for row in primary)
+    parts = [f"{counts[name]} {words}" for name, words in _VERDICT_WORDS if counts[name]]
+    text = f"{word}: of {counted(len(primary), 'primary metric')} {', '.join(parts)}."
+    if not primary:
+        text = "LOOK: " if word == "LOOK" else ""
+        text += "No primary metric could be tested: no case has one in both runs."
+    lines = [text]
+    for name in ("worse", "mixed", "better"):
+        lines += _named(name, [row for row in primary if row.verdict == name])
+    if suspects := [row for row in primary if row.look]:
+        names = ", ".join(f"{row.metric} {_change(row)}" for row in suspects)
+        lines.append(f"▽ may be worse, without enough evidence: {names}")
+    lines += _explored_lines(comparison)
+    gone = [row.metric for row in comparison.rows if row.primary and row.verdict == "only in base"]
+    return lines + ([f"no longer measured: {', '.join(gone)}"] if gone else [])
+
+
+_VERDICT_WORDS: tuple[tuple[RowVerdict, str], ...] = (
+    ("worse", "worse"),
+    ("mixed", "mixed"),
+    ("better", "better"),
+    ("equal", "equal within the margin"),
+    ("no evidence", "without evidence of a difference"),
+    ("too few", "with too few cases or documents to tell"),
+)
+
+
+def _named(name: str, rows: Sequence[MetricRow]) -> list[str]:
+    if not rows:
+        return []
+    names = [f"{row.metric} {_change(row)}" for row in rows[:_NAMED]]
+    more = f", and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    return [f"{SIGNS[name]} {name}: {', '.join(names)}{more}"]
+
+
+def _explored_lines(comparison: Comparison) -> list[str]:
+    rows = [row for row in comparison.rows if row.p_bh is not None]
+    if not rows:
+        return []
+    telling = [row for row in rows if row.verdict in _FIRST]
+    if not telling:
+        return [f"Exploratory: none of {counted(len(rows), 'metric')} shows a difference."]
+    bad = [row for row in telling if row.bad]
+    good = [row for row in telling if row.verdict == "better"]
+    text = f"Exploratory: of {counted(len(rows), 'metric')} {len(bad)} worse, {len(good)} better"
+    if other := len(telling) - len(bad) - len(good):
+        text += f", {other} differ"
+    names = [f"{row.metric} {_change(row)}" for row in bad[:_NAMED]]
+    if len(bad) > _NAMED:
+        names.append(f"and {len(bad) - _NAMED} more")
+    return [f"{text}." + (f" Worse: {', '.join(names)}." if names else "")]
+
+
+def legend(comparison: Comparison) -> list[str]:
+    """What the words of the tables mean, as far as they occur."""
+    rows = [*comparison.rows, *comparison.slices]
+    lines = [
+        "A verdict needs a p of at most 0.05, corrected for the number of metrics, and a 95 % "
+        "interval without 0. scored: cases with a score, of all cases."
+    ]
+    if any(row.mde for row in rows if row.verdict == "no evidence"):
+        lines.append(
+            "No evidence is not «no change»: MDE is the smallest true difference that this verdict "
+            "would find 4 times in 5; a smaller one may be there, unseen."
+        )
+    if any(row.metric.endswith(SCORED) for row in rows):
+        lines.append(f"NAME{SCORED}: share of the answered cases that have a score of NAME at all.")
+    if any(row.ratio is not None for row in rows):
+        lines.append("1.12×: the new run's value is 1.12 times the base's in a typical case.")
+    return lines
+
+
+def row_cells(row: MetricRow) -> tuple[str, ...]:
+    """Metric, both means with their coverage, difference, interval, corrected p, verdict."""
+    interval = "–"
+    if row.ratio_interval is not None:
+        interval = " to ".join(map(_times, row.ratio_interval))
+    elif row.interval is not None:
+        mark = "*" if row.n < UNRELIABLE_BELOW else ""
+        interval = f"{_signed(row.interval[0])} to {_signed(row.interval[1])}{mark}"
+    return (
+        row.metric if row.slice is None else row.slice.partition("=")[2],
+        number(row.base if row.base is not None else row.base_mean),
+        _coverage(row.base_n, row.base_cases),
+        number(row.new if row.new is not None else row.new_mean),
+        _coverage(row.new_n, row.new_cases),
+        _change(row),
+        interval,
+        _p_value(row.p_adjusted),
+        _verdict(row),
+    )
+
+
+def _coverage(scored: int, cases: int) -> str:
+    return f"{scored:,}/{cases:,}" if cases else "–"
+
+
+def _change(row: MetricRow) -> str:
+    """The difference, or the ratio of times, costs and tokens."""
+    return _signed(row.delta) if row.ratio is None else f"{_times(row.ratio)}×"
+
+
+def _times(ratio: float | None) -> str:
+    """Two decimals, three significant digits of what is small."""
+    return f"{ratio or 0:.2f}" if ratio is None or ratio >= 0.1 else f"{ratio:.3g}"
+
+
+def _verdict(row: MetricRow) -> str:
+    """The verdict in words; with no evidence, what this n could have shown."""
+    if row.verdict == "mixed":
+        return f"{SIGNS['mixed']} mixed: {_times(row.ratio_totals)}× in all"
+    if row.verdict == "no evidence":
+        look = "▽ look" if row.look else "no evidence"
+        if row.mde is None:
+            return look
+        size = f"{_times(row.mde)}×" if row.ratio is not None else number(row.mde)
+        return f"{look} (MDE {size})"
+    if row.verdict == "too few":
+        return f"too few to tell ({row.units})"
+    if row.verdict == "not tested" and row.delta is not None:
+        return f"n < {TOO_FEW}: no test" if row.slice else "no test (whole run)"
+    sign = SIGNS.get(row.verdict)
+    return f"{sign} {row.verdict}" if sign else row.verdict
+
+
+def _signed(value: float | None) -> str:
+    """A difference with its sign."""
+    if value is None:
+        return "–"
+    shown = number(value)
+    return f"+{shown}" if value > 0 else shown.replace("-", "−")
+
+
+def _p_value(p: float | None) -> str:
+    """Three decimals; below that ``<.001``."""
+    if p is None:
+        return "–"
+    return "<.001" if p < 0.001 else f"{p:.3f}"
+
+
+def row_groups(comparison: Comparison) -> tuple[list[MetricRow], list[MetricRow], list[MetricRow]]:
+    """Primary rows in their own order, other rows with something to say (worse ones first), and the
+    rest; measured ones only."""
+    measured = [row for row in comparison.rows if _is_measured(row)]
+    primary = [row for row in measured if row.primary]
+    others = [row for row in measured if not row.primary]
+    telling = {*_FIRST, "only in base", "only in new"}
+    loud = [row for row in others if row.verdict in telling]
+    loud.sort(key=lambda row: _FIRST.get(row.verdict, len(_FIRST)))
+    return primary, loud, [row for row in others if row.verdict not in telling]
+
+
+def _is_measured(row: MetricRow) -> bool:
+    """Whether any of the two runs has a value."""
+    return row.base_mean is not None or row.new_mean is not None
+
+
+def remarks(comparison: Comparison) -> list[str]:
+    return [*comparison.notes, *_uneven(comparison)]
+
+
+def slice_tables(comparison: Comparison) -> dict[str, list[MetricRow]]:
+    """The measured slices of each metric, by ``metric by dimension``."""
+    by_title: dict[str, list[MetricRow]] = {}
+    for row in comparison.slices:
+        if _is_measured(row) and row.slice is not None:
+            title = f"{row.metric} by {row.slice.partition('=')[0]}"
+            by_title.setdefault(title, []).append(row)
+    return by_title
+
+
+def _uneven(comparison: Comparison) -> Iterator[str]:
+    """Metrics that the two runs scored for different cases; one sentence for those alike."""
+    alike: dict[tuple[int, int, int, int], list[str]] = {}
+    for row in comparison.rows:
+        if (row.lost or row.gained) and (row.primary or row.verdict in _FIRST):
+            cases = max(row.base_cases, row.new_cases)
+            alike.setdefault((row.lost, row.gained, row.n, cases), []).append(row.metric)
+    for (lost, gained, compared, cases), names in alike.items():
+        runs = ((lost, comparison.base_id), (gained, comparison.new_id))
+        parts = [f"{count} only in {run}" for count, run in runs if count]
+        first = lost or gained
+        parts[0] = parts[0].replace(" only", f" case{'s' * (first != 1)} scored only", 1)
+        left_out = "it is left out" if lost + gained == 1 else "these are left out"
+        compared_of = f"{', '.join(names)} ({compared} of {cases} compared)"
+        yield f"{compared_of}: {', '.join(parts)}; {left_out}."
+
+
+def _ranks(gold_ranks: Ranks | None) -> str:
+    """Ranks of the gold supports, – for one that was not found."""
+    if gold_ranks is None:
+        return "unknown"
+    return ", ".join("–" if rank is None else str(rank) for rank in gold_ranks) or "no gold"
+
+
+def flip_title(flip: Flip) -> str:
+    """What happened to the score and to the ranks of the gold."""
+    kind = f" ({flip.kind})" if flip.kind else ""
+    title = f"{number(flip.base.score)} → {number(flip.new.score)}{kind}"
+    if flip.base.ranks is None and flip.new.ranks is None:
+        return title
+    return f"{title}; gold at rank {_ranks(flip.base.ranks)} → {_ranks(flip.new.ranks)}"
+
+
+def flips_summary(flips: Flips) -> str:
+    """How many cases changed, and how many of them flipped."""
+    text = f"{flips.metric}: {counted(flips.gained, 'case')} better, {flips.fell_behind} worse"
+    if flips.success is None:
+        return f"{text}."
+    return f"{text}; success (score {flips.success}) → failure {flips.broke}, back {flips.fixed}."
+
+
+def matrix_lines(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
+    """Metric, base's mean, then mean, difference and sign of the verdict for each run; the
+    headlines last. A difference over fewer cases than either mean tells how many."""
+    names = dict.fromkeys(
+        row.name for comparison in comparisons for row in comparison.rows if row.primary
+    )
+    lines = []
+    for name in names:
+        rows = [comparison.row(name) for comparison in comparisons]
+        first = next(row for row in rows if row is not None)
+        if any(row is not None and _is_measured(row) for row in rows):
+            lines.append((first.metric, number(first.base_mean), *map(_matrix_cell, rows)))
+    return [*lines, ("verdict", "", *(comparison.headline for comparison in comparisons))]
+
+
+def _matrix_cell(row: MetricRow | None) -> str:
+    if row is None or row.new_mean is None:
+        return "–"
+    sign = SIGNS.get(row.verdict, "")
+    cases = f", n {row.n:,}" if row.n and (row.lost or row.gained) else ""
+    return f"{number(row.new_mean)} ({_change(row)}{cases}) {sign}".rstrip()
+
+
+def answers(flip: Flip) -> Iterable[tuple[str, str]]:
+    """The answers before and after, once when they are the same."""
+    before, after = _answer(flip.base), _answer(flip.new)
+    if before == after:
+        return [("both", before)]
+    return [("base", before), ("new ", after)]
+
+
+def _answer(side: FlipSide) -> str:
+    """What the bot said, or why it did not."""
+    if side.error:
+        return f"failed: {side.error}"
+    return "(no answer recorded)" if side.answer is None else side.answer or "(empty)"
