@@ -247,7 +247,11 @@ def _retrained(
     scores = [0.0] * len(prompts)
     for train, test in splits:
         train = [i for i in train if prompts[i].set in allowed]
-        model = fitting.fit([features[i] for i in train], [prompts[i].label for i in train])
+        model = fitting.fit(
+            [features[i] for i in train],
+            [prompts[i].label for i in train],
+            [prompts[i].set for i in train],
+        )
         for i in test:
             guess = sigmoid(model.logit(features[i])) if features[i] else 0.0
             about = only_talked_about(reports[i].evidence)
