@@ -60,7 +60,11 @@ def main(data: Path, output: Path) -> None:
         raise click.UsageError(
             f"{data} holds no attacks or no benign prompts; point --data at the open sets"
         )
-    model = fitting.fit(fitting.featurize([prompt.text for prompt in prompts]), labels)
+    model = fitting.fit(
+        fitting.featurize([prompt.text for prompt in prompts]),
+        labels,
+        [prompt.set for prompt in prompts],
+    )
     sets = _describe(prompts)
     storage.replace_json(
         output,

@@ -94,6 +94,20 @@ def _injection_lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield from _table([*head, "benign flagged", "benign blocked"], rows)
 
 
+def _everyday_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    yield "## Everyday questions with the words of attacks, as shipped"
+    yield ""
+    rows = []
+    for split, title in (("held", "held back"), ("tune", "trained on")):
+        numbers = report[split]
+        parts = {"all": numbers["all"], **numbers["family"], **numbers["language"]}
+        rows += [
+            [title, name, *(str(part[key]) for key in ("questions", "flagged", "blocked"))]
+            for name, part in parts.items()
+        ]
+    yield from _table(["half", "family or language", "questions", "flagged", "blocked"], rows)
+
+
 def _leakage_lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield "## Personal data"
     yield ""
@@ -153,7 +167,11 @@ def _lookalikes(numbers: Mapping[str, Any], kind: str) -> str:
     required=True,
     help="Folder with the open sets.",
 )
-@click.option("--part", type=click.Choice(["injection", "leakage"]), help="Measure one part only.")
+@click.option(
+    "--part",
+    type=click.Choice(["injection", "everyday", "leakage"]),
+    help="Measure one part only.",
+)
 @click.option("--retrain/--no-retrain", default=True, help="Also the ways that train anew (slow).")
 @options.json_option
 def main(data: Path, part: str | None, retrain: bool, as_json: bool) -> None:
@@ -166,12 +184,18 @@ def main(data: Path, part: str | None, retrain: bool, as_json: bool) -> None:
     report: dict[str, Any] = {}
     if part in {None, "injection"}:
         report["injection"] = detectors.measure(read_prompts(data), retrain=retrain)
+    if part in {None, "everyday"}:
+        report["everyday"] = detectors.measure_everyday()
     if part in {None, "leakage"}:
         report["leakage"] = detectors.measure_leakage(data)
     if as_json:
         click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
         return
-    lines = {"injection": _injection_lines, "leakage": _leakage_lines}
+    lines = {
+        "injection": _injection_lines,
+        "everyday": _everyday_lines,
+        "leakage": _leakage_lines,
+    }
     click.echo("\n\n".join("\n".join(lines[name](numbers)) for name, numbers in report.items()))
 
 

@@ -19,6 +19,8 @@ import pytest
 from guardrails.injection import _planted_lines, score_injection
 from guardrails.normalise import views
 from guardrails.patterns import InjectionRule, rule_book
+from guardrails.pii import find_pii
+from guardrails.secrets import find_secrets
 
 SIZE = 500
 """Characters of the shortest text."""
@@ -98,6 +100,39 @@ def test_each_mark_is_linear_in_runs_of_anything(rule: InjectionRule) -> None:
 @pytest.mark.parametrize("step", [views, lambda text: list(_planted_lines(text)), score_injection])
 def test_each_step_is_linear_in_runs_of_anything(step: Callable[[str], Any]) -> None:
     assert next((run_of for run_of in RUNS if is_steep(step, "", run_of)), None) is None
+
+
+LEAKS = [
+    *(
+        "password ",
+        "password='",
+        "pass=",
+        "user a password '",
+        "create user 'a' ",
+        "a1b2c3d4",
+        "wandb ",
+    ),
+    *("key: ", "https://a:b@", "://a:", "Pwd=a;", "<pass>", '<a password="', "-----BEGIN ", "eyJ"),
+    *(
+        "a@b.",
+        "名@",
+        "1.2.3.4, ",
+        "1234 ",
+        "0688 ",
+        "+",
+        "version 1.2.3.4 to ",
+        "a:1:b:c:",
+        "login a ",
+    ),
+]
+
+
+@pytest.mark.parametrize("step", [find_secrets, find_pii])
+def test_leaks_are_looked_for_in_linear_time(step: Callable[[str], Any]) -> None:
+    def run(text: str) -> int:
+        return sum(1 for _ in step(text))
+
+    assert next((run_of for run_of in LEAKS if is_steep(run, "", run_of)), None) is None
 
 
 def test_phrases_are_linear_in_runs_of_their_own_words() -> None:

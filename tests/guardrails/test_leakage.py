@@ -17,7 +17,7 @@ from guardrails.leakage import (
 )
 from guardrails.metadata import find_metadata
 from guardrails.pii import _luhn_valid, find_pii
-from guardrails.secrets import _entropy, find_secrets
+from guardrails.secrets import _book, _entropy, find_secrets, token_families
 
 PASSAGE = (
     "Receipts are handed in within four weeks after the trip, sorted by date and with a note. "
@@ -273,3 +273,105 @@ def test_a_long_text_of_anything_ends(piece: str) -> None:
     # a pattern that backtracks would need hours here; pytest's own time-out is the only clock
     text = piece * (300_000 // len(piece))
     assert 0.0 <= score_leakage(text).score <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Server=db7;Database=shop;Uid=app;Pwd=Tr4vel.Mug;", "Tr4vel.Mug"),
+        ("Password=Tr4vel.Mug;Encrypt=true;", "Tr4vel.Mug"),
+        ("anna:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=", "{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g="),
+        ("anna:$apr1$x7Qd1e2f$0aBcDeFgHiJkLmNoPqRs5/", "$apr1$x7Qd1e2f$0aBcDeFgHiJkLmNoPqRs5/"),
+        ("CREATE USER 'anna' IDENTIFIED BY 'gr33n tea'", "gr33n tea"),
+        ("CREATE ROLE anna WITH LOGIN PASSWORD 'gr33n tea';", "gr33n tea"),
+        ("machine host.zone login anna password gr33ntea", "gr33ntea"),
+        ('<Pass encoding="base64">R3IzM250ZWE0dHdv</Pass>', "R3IzM250ZWE0dHdv"),
+        ('<server user="anna" password="gr33ntea"/>', "gr33ntea"),
+        ("postgres://anna:gr33n/te?a!@db7.zone:5432/shop", "gr33n/te?a!"),
+        (
+            "wandb 4f1d9a7c02be85634f1d9a7c02be85637d10aa52",
+            "4f1d9a7c02be85634f1d9a7c02be85637d10aa52",
+        ),
+        ("SMTP_PASS=lukewarmgrog", "lukewarmgrog"),
+        ("define('DB_PASSWORD', 'gr33ntea');", "gr33ntea"),
+        ("db7.zone:5432:shop:anna:gr33ntea", "gr33ntea"),
+    ],
+)
+def test_secrets_in_ordinary_config_lines(text: str, value: str) -> None:
+    assert value in [text[start:end] for _, start, end, _ in find_secrets(text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'password': '#password-field'",
+        "forgotPassword: '/reset-password'",
+        "{'password': 'required|min:8', 'email': 'required'}",
+        "'fields': ['username', 'password', 'email']",
+        "password: 'Passwort vergessen?'",
+        "License key: XXXXXXXX-XXXX-XXXX",
+        "https://username:password@site.zone/",
+        "aws_secret_access_key: 9c1b7d0e2f3a4b5c6d7e8f901a2b3c4d5e6f70819a",  # 42 signs, never 40
+        "sonar-plugin-1.2.4.tgz#4f1d9a7c02be85634f1d9a7c02be85637d10aa52",
+        "API_KEY = ZHVtbXkgdGV4dCBmb3IgYSBzYW1wbGU=",  # unpacks to "dummy text for a sample"
+        "git checkout 4f1d9a7c02be85634f1d9a7c02be85637d10aa52",
+        "hf_" + "FakeToken" * 4,  # 36 letters, a token has 34
+    ],
+)
+def test_lookalikes_are_no_secrets(text: str) -> None:
+    assert list(find_secrets(text)) == []
+
+
+def test_each_makers_rules_can_be_left_out() -> None:
+    """A GitHub token alone on its line is found by its prefix only; a named one by its name too."""
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    assert [kind for kind, *_ in find_secrets(token)] == ["github token"]
+    assert not list(find_secrets(token, without=frozenset({"github"})))
+    named = f"token = {token}"
+    assert [kind for kind, *_ in find_secrets(named, without=frozenset({"github"}))] == [
+        "named secret"
+    ]
+    assert "github" in token_families()
+
+
+def test_every_secret_rule_names_its_source() -> None:
+    import tomllib
+    from importlib import resources
+
+    data = tomllib.loads(resources.files("guardrails").joinpath("rules/secrets.toml").read_text())
+    rules = [*data["token"], *data["form"], data["services"]]
+    assert all(rule["source"].startswith("https://") for rule in rules)
+    assert len(_book().kinds) == len(data["token"])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("The name server is 8.8.8.8.", "ip_address", "8.8.8.8"),
+        ("blocked: 5.9.12.7", "ip_address", "5.9.12.7"),
+        ("josé@correo-español.es", "email", "josé@correo-español.es"),
+        ("почта: иван@почта.рф", "email", "иван@почта.рф"),
+        ("邮箱jane@post.cn谢谢", "email", "jane@post.cn"),
+        ("maestro 5018 0000 0009", "credit_card", "5018 0000 0009"),
+        ("2200 0000 0000 0004", "credit_card", "2200 0000 0000 0004"),
+        ("no more messages to 0688 872 49 99", "phone", "0688 872 49 99"),
+        ("(37) 788-063-Office", "phone", "(37) 788-063"),
+    ],
+)
+def test_personal_data_of_all_the_world(text: str, kind: str, value: str) -> None:
+    assert (kind, value) in _kinds(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "updated from 91.12.30.4 to 91.12.31.2",
+        "firmware 87.10.22.5",
+        "the 91.12.30.4 release",
+        "Chrome/91.30.44.12",
+        "see 4.4.2.1 below",
+        "Version number 93.184.21.34",
+    ],
+)
+def test_versions_with_four_parts_are_no_addresses(text: str) -> None:
+    assert _kinds(text) == []

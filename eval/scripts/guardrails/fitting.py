@@ -1,13 +1,16 @@
 """Train the linear model of `linear` (development only; needs scikit-learn and numpy).
 
-Logistic regression with an L2 penalty on the hashed features, both classes weighing the same;
-then the smallest weights are dropped. Training on equal classes makes a probability of 0.5 far too
-eager for real use, where attacks are rare, so the bias is lowered by `_CAUTION`; the value was
-chosen on out-of-fold predictions, where about one benign prompt in fifty then passes 0.5.
+Logistic regression with an L2 penalty on the hashed features, both classes weighing the same, and
+within a class each set by the root of its size, so that no large set decides what an attack looks
+like; then the smallest weights are dropped. Training on equal classes makes a probability of 0.5
+far too eager for real use, where attacks are rare, so the bias is lowered by `_CAUTION`; the value
+was chosen on out-of-fold predictions, where about one benign prompt in fifty then passes 0.5.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 
 from guardrails.linear import BUCKETS, Featurizer, LinearModel, form, windows
@@ -27,12 +30,16 @@ def featurize(texts: Sequence[str]) -> list[dict[int, float]]:
 def fit(
     features: Sequence[dict[int, float]],
     labels: Sequence[int],
+    sets: Sequence[str],
     *,
     penalty: float = _PENALTY,
     keep: int = _KEEP,
     caution: float = _CAUTION,
 ) -> LinearModel:
-    """A model for `labels` (1 attack, 0 benign). Raises ValueError when a class is missing."""
+    """A model for `labels` (1 attack, 0 benign); `sets` names the set that each text is of.
+
+    Raises ValueError when a class is missing.
+    """
     if len(set(labels)) != 2:
         raise ValueError("training needs attacks and benign texts")
     import numpy as np
@@ -48,11 +55,23 @@ def fit(
         ),
         shape=(len(features), BUCKETS),
     )
-    regression = LogisticRegression(C=penalty, max_iter=500, class_weight="balanced")
-    regression.fit(matrix, np.asarray(labels))
+    regression = LogisticRegression(C=penalty, max_iter=500)
+    regression.fit(matrix, np.asarray(labels), sample_weight=_shares(labels, sets))
     weights = regression.coef_[0]
     top = np.argsort(-np.abs(weights), kind="stable")[:keep]
     return LinearModel(
         {int(bucket): float(weights[bucket]) for bucket in sorted(top) if weights[bucket] != 0},
         float(regression.intercept_[0]) - caution,
     )
+
+
+def _shares(labels: Sequence[int], sets: Sequence[str]) -> list[float]:
+    """The weight of each text; they add up to half the number of texts in each class."""
+    sizes = Counter(zip(sets, labels, strict=True))
+    shares = [1 / math.sqrt(sizes[pair]) for pair in zip(sets, labels, strict=True)]
+    totals = dict.fromkeys(labels, 0.0)
+    for label, share in zip(labels, shares, strict=True):
+        totals[label] += share
+    return [
+        share * len(labels) / 2 / totals[label] for label, share in zip(labels, shares, strict=True)
+    ]

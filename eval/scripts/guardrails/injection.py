@@ -168,7 +168,7 @@ def _hits(text: str) -> Iterator[tuple[InjectionRule, int, int]]:
     book = rule_book()
     for rule in book.marks:
         for mark in islice(rule.regex.finditer(text), _HITS_PER_RULE):
-            if mark.end() > mark.start():
+            if mark.end() > mark.start() and not rule.is_excused(text, mark.start()):
                 yield rule, mark.start(), mark.end()
     tally: dict[str, int] = {}
     for word in words(text):
@@ -176,7 +176,7 @@ def _hits(text: str) -> Iterator[tuple[InjectionRule, int, int]]:
             if tally.get(rule.name, 0) >= _HITS_PER_RULE:
                 continue
             match = rule.regex.match(text, word.start())
-            if match:
+            if match and not rule.is_excused(text, match.start()):
                 tally[rule.name] = tally.get(rule.name, 0) + 1
                 yield rule, match.start(), match.end()
 

@@ -31,6 +31,7 @@ _GAP = r"[^\w.!?]{0,3}[\W_]"
 _WORD = r"[^\W_]{1,25}"
 _NO_ARTICLE = r"(?!an?[\W_])"
 _WORD_END = r"(?![^\W_])"
+_REACH = 60  # characters before a hit that can excuse it
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,13 @@ class InjectionRule:
     weight: float
     anchors: frozenset[str]
     regex: re.Pattern[str]
+    not_after: re.Pattern[str] | None = None
+
+    def is_excused(self, text: str, start: int) -> bool:
+        """Whether what stands directly before `start` makes an everyday phrase of a hit there."""
+        if self.not_after is None:
+            return False
+        return self.not_after.search(text[max(0, start - _REACH) : start]) is not None
 
 
 @dataclass(frozen=True)
@@ -70,20 +78,32 @@ def rule_book() -> RuleBook:
 def _parse_rules(source: str) -> Iterator[InjectionRule]:
     """The rules of one TOML text. Raises ValueError for a rule that cannot be meant so."""
     data = tomllib.loads(source)
+    words = data.get("words", {})
     for row in data.get("phrase", ()):
-        yield _phrase(row, data.get("words", {}))
+        yield _phrase(row, words)
     for row in data.get("mark", ()):
         pattern = "|".join(row["patterns"])
         if not pattern.isascii():  # folded like the text that it is to match
             pattern = fold(pattern).text
-        yield _rule(row, frozenset(), re.compile(pattern, re.MULTILINE))
+        yield _rule(row, frozenset(), re.compile(pattern, re.MULTILINE), words)
 
 
-def _rule(row: Mapping[str, Any], anchors: frozenset[str], regex: re.Pattern[str]) -> InjectionRule:
+def _rule(
+    row: Mapping[str, Any],
+    anchors: frozenset[str],
+    regex: re.Pattern[str],
+    words: Mapping[str, str],
+) -> InjectionRule:
     name, category, weight = row["name"], row["category"], float(row["weight"])
     if category not in CATEGORIES or not 0 < weight < 1:
         raise ValueError(f"rule {name!r}: category {category!r} or weight {weight} is unknown")
-    return InjectionRule(name, category, weight, anchors, regex)
+    not_after = None
+    if "not_after" in row:
+        before = fold(_with_lists(row["not_after"], words)).text.replace(" ", _GAP)
+        # a mark's words may stand in a script without blanks
+        edges = (rf"(?<![^\W_])(?:{before}){_GAP}", before)
+        not_after = re.compile(rf"(?:{edges[not anchors]})\Z")
+    return InjectionRule(name, category, weight, anchors, regex, not_after)
 
 
 def _phrase(row: Mapping[str, Any], words: Mapping[str, str]) -> InjectionRule:
@@ -93,17 +113,20 @@ def _phrase(row: Mapping[str, Any], words: Mapping[str, str]) -> InjectionRule:
         raise ValueError(f"rule {row['name']!r}: the first slot must list words")
     parts = [_slot(slot, is_first=not index) for index, slot in enumerate(slots)]
     anchors = frozenset(re.split(r"[ ']", choice)[0] for choice in fold(first).text.split("|"))
-    return _rule(row, anchors, re.compile("".join(parts)))
+    return _rule(row, anchors, re.compile("".join(parts)), words)
 
 
 def _with_lists(slot: str, words: Mapping[str, str]) -> str:
-    return re.sub(r"\$(\w+)", lambda match: words[match.group(1)], slot)
+    """The slot with each $name put in; a list may name others in its turn."""
+    while "$" in slot:
+        slot = re.sub(r"\$(\w+)", lambda match: words[match.group(1)], slot)
+    return slot
 
 
 def _slot(slot: str | int, *, is_first: bool) -> str:
     if isinstance(slot, int):
         return rf"(?:{_GAP}{_NO_ARTICLE if slot < 0 else ''}{_WORD}){{0,{abs(slot)}}}?"
     if slot.startswith("!"):
-        return rf"(?!{_GAP}(?:{slot[1:]}))"
+        return rf"(?!{_GAP}(?:{fold(slot[1:]).text.replace(' ', _GAP)}))"
     choices = fold(slot).text.replace("'", "['’ ]?").replace(" ", _GAP)
     return ("" if is_first else _GAP) + rf"(?:{choices}){_WORD_END}"

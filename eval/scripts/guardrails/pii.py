@@ -18,9 +18,17 @@ _PHONE_REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "BE", "CH", "AT", "A
 
 # toll free, premium rate and shared cost in phonenumbers.PhoneNumberType
 _SERVICE_NUMBERS = frozenset({3, 4, 5})
-_LOCAL = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}\Z")
+# Letters of any script may stand in an address (RFC 6531). Those of scripts written without blanks
+# make an address of their own, since a sentence may run straight into one.
+_DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_LETTER = rf"[^\W_{_DENSE}]"
+_LOCAL = re.compile(rf"(?:[!#$%&'*+/=?^_`{{|}}~.-]|{_LETTER}){{1,64}}\Z|[{_DENSE}0-9._-]{{1,64}}\Z")
 _DOMAIN = re.compile(
-    r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.){1,8}(?:xn--[A-Za-z0-9-]{2,58}|[A-Za-z]{2,24})(?![\w@])"
+    rf"(?:{_LETTER}(?:-|{_LETTER}){{0,62}}\.){{1,8}}"
+    rf"(?:xn--[A-Za-z0-9-]{{2,58}}|[A-Za-z]{{2,24}}|(?=[^A-Za-z]){_LETTER}{{2,24}})"
+    rf"(?!_|@|{_LETTER})"
+    rf"|(?:[{_DENSE}0-9A-Za-z-]{{1,62}}\.){{1,8}}"
+    rf"(?:[{_DENSE}]{{2,4}}|[A-Za-z]{{2,24}})(?![A-Za-z0-9_@])"
 )
 _FILE_ENDINGS = frozenset(
     ("png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "css", "js", "map", "html", "htm", "php")
@@ -28,8 +36,8 @@ _FILE_ENDINGS = frozenset(
 _RESERVED_DOMAIN = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|org|net))?|invalid|test|localhost)$")
 
 _CARD = re.compile(
-    r"(?<![\w.,+#/=-])(?:\d{12,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{3})?"
-    r"|\d{4}([ -])\d{6}\2\d{4,5})(?![\w/-])"
+    r"(?<![\w.,+#/=-])(?:\d{12,19}|\d{4}([ -])\d{4}\1\d{4}(?:\1\d{1,4}){0,2}"
+    r"|\d{4}([ -])\d{6}\2\d{3,5})(?![\w/-])"
 )
 _ISSUERS: tuple[tuple[str, frozenset[int]], ...] = (
     (r"4", frozenset({13, 16, 19})),
@@ -41,8 +49,28 @@ _ISSUERS: tuple[tuple[str, frozenset[int]], ...] = (
     (r"30[0-5]|36|38|39", frozenset({14})),
     (r"62", frozenset({16, 17, 18, 19})),
     (r"5018|5020|5038|5893|6304|6759|676[123]|0604", frozenset(range(12, 20))),
+    (r"220[0-4]", frozenset(range(16, 20))),  # Mir
+    (r"9792", frozenset({16})),  # Troy
+    (r"81[0-9]{2}|508[5-9]|60[6-9]|6521|6522|353|356", frozenset({16})),  # RuPay
+    (r"636|63[7-9]", frozenset({16, 17, 18, 19})),  # InterPayment, InstaPayment
+    (
+        r"4011(?:78|79)|431274|438935|451416|457393|457631|504175|627780|6363(?:68|97)",
+        frozenset({16}),
+    ),
+    (r"606282|3841", frozenset({16, 19})),  # Hipercard
+    (r"506[01]|507865|6500", frozenset({16, 18, 19})),  # Verve
+    (r"5019|4571", frozenset({16})),  # Dankort
+    (r"6334|6767", frozenset({16, 18, 19})),  # Solo
+)
+# Ranges too wide to tell a card by them alone: only beside a word for a card.
+_WIDE_ISSUERS = ((r"5[06-9]|6\d", frozenset(range(12, 20))),)
+_CARD_CONTEXT = re.compile(
+    r"\b(?:card|cards|credit|debit|visa|maestro|mastercard|amex|american express|discover|diners|"
+    r"jcb|unionpay|pan|cc|kreditkarte|karte|carte|tarjeta|carta|cartao)\b",
+    re.I,
 )
 _ISSUER_PATTERNS = tuple((re.compile(prefix), lengths) for prefix, lengths in _ISSUERS)
+_WIDE_PATTERNS = tuple((re.compile(prefix), lengths) for prefix, lengths in _WIDE_ISSUERS)
 
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,34}")
 _SSN = re.compile(r"(?<![\w.,-])(\d{3})([- .])(\d{2})\2(\d{4})(?![\w-]|[.,]\d)")
@@ -50,20 +78,49 @@ _SSN_RUN = re.compile(r"(?<![\w.,-])(\d{3})-?(\d{2})-?(\d{4})(?![\w-]|[.,]\d)")
 _SSN_ONE_DASH = re.compile(r"\d{3}-\d{6}\Z")
 _SSN_CONTEXT = re.compile(r"\b(?:ssn|ssns|social security)\b", re.I)
 _PHONE = re.compile(
-    r"(?<![\w.,/=#+-])(?:\+|\()?\d(?:[ ().\-/]{0,3}\d){6,15}(?:[ ]?x\d{1,6})?(?![\w/])"
+    r"(?<![\w./=#+-])(?<!\d,)(?:\+|\()?\d(?:[ ().\-/]{0,3}\d){6,15}(?:[ ]?x\d{1,6})?(?![\w/])"
 )
 _US_SHAPE = re.compile(r"(?:\+?1[ .-])?(?:\(\d{3}\) ?|\d{3}[-.])\d{3}[-.]\d{4}(?: ?x\d{1,6})?\Z")
 _PHONE_CONTEXT = re.compile(
     r"\b(?:phone|telephone|tel|call|calls|called|calling|mobile|cell|cellphone|fax|whatsapp|sms|"
-    r"contact|reach|dial|ring|hotline|answering|text me|number is|my number)\b",
+    r"contact|reach|dial|ring|hotline|answering|text me|number is|my number|"
+    r"messages? (?:to|on|at|from)|"
+    r"texts? (?:to|on|from)|registered(?: mobile| phone| number)?|telefon|handy|mobil|rufnummer|"
+    r"telefonnummer|anrufen|telephone|portable|appelez|telefono|movil|celular|llame|llamar)\b",
     re.I,
 )
-_IPV4 = re.compile(r"(?<![\w.-])\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)(?!/\d)")
+_PHONE_AFTER = re.compile(
+    r"[ ]?[-–(,:]?[ ]?(?:office|fax|mobile|cell|home|work|phone|tel|buro|bureau|oficina)\b", re.I
+)
+_IPV4 = re.compile(r"(?<![\w.-])(?<![A-Za-z]/)\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)(?!/\d)")
 _IPV6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:]|\.\d)")
+# A version with four parts reads like an address: the words around it tell them apart, through
+# other versions that stand between ("from 91.12.30.4 to 91.12.31.2").
 _VERSION_CONTEXT = re.compile(
-    r"(?:version|release|released|rev|kernel|python|windows|linux|upgrade|update|[=~^<>]=?|\bv|"
-    r"section|rfc|build|driver|firmware|oid|chapter)[ :=`'\"(]{0,3}\Z",
+    r"(?:versions?|versione|releases?|released|rev|revision|kernel|python|windows|linux|upgraded?|"
+    r"updated?|downgraded?|patch(?:ed)?|install(?:ed)?|[=~^<>]=?|\bv|section|chapter|clause|rfc|build|"
+    r"driver|firmware|bios|oid|package|plugin|chrome|firefox|edge|safari|office|sdk|runtime|app|java|"
+    r"net|hotfix|tag|branch|schema|fassung|ausgabe)"
+    r"(?:[ ](?:number|nr|no|is|was|to|from|of|in|on|auf|von|de|zu|and|or|bis)){0,4}"
+    r"[ :=`'\"(,/]{0,3}"
+    r"(?:\d{1,4}(?:\.\d{1,5}){1,4}[`'\")]?"
+    r"(?:[ ](?:to|and|or|bis|auf|->|→)[ ]|,[ ]| - )[`'\"(]?){0,3}\Z",
     re.I,
+)
+_VERSION_AFTER = re.compile(
+    r"[`'\")]{0,2}[ ](?:releases?|versions?|builds?|firmware|drivers?|bios|patch|update|hotfix|"
+    r"branch|beta|rc)\b",
+    re.I,
+)
+_ADDRESS_CONTEXT = re.compile(
+    r"\b(?:ip|ips|ipv4|address(?:es)?|addr|adresse|adresses|dirección|server|dns|host|ping|resolver|"
+    r"resolvers|nameservers?|gateway|client|peer|subnet|router|curl|ssh|connect(?:ed|ion|ing)?|from|"
+    r"traceroute|nslookup|dig|remote|login|logged|request|requests|user|visitor|proxy|vpn|firewall|"
+    r"blocked|seen)\b",
+    re.I,
+)
+_RESOLVERS = frozenset(
+    ("8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9.9.9.9", "4.2.2.2", "4.2.2.1", "208.67.222.222")
 )
 
 Span = tuple[str, int, int, float]
@@ -111,8 +168,10 @@ def _luhn_valid(digits: str) -> bool:
 def _cards(text: str) -> Iterator[Span]:
     for match in _CARD.finditer(text):
         digits = re.sub(r"[ -]", "", match.group())
+        near = _near(text, match.start(), _CARD_CONTEXT)
         is_issued = any(
-            len(digits) in lengths and prefix.match(digits) for prefix, lengths in _ISSUER_PATTERNS
+            len(digits) in lengths and prefix.match(digits)
+            for prefix, lengths in (*_ISSUER_PATTERNS, *(_WIDE_PATTERNS if near else ()))
         )
         if is_issued and _luhn_valid(digits) and not _in_web_address(text, match.start()):
             yield "credit_card", match.start(), match.end(), 0.95
@@ -154,7 +213,10 @@ def _ssn_issued(area: str, group: str, serial: str) -> bool:
 def _phones(text: str) -> Iterator[Span]:
     for match in _PHONE.finditer(text):
         shown = match.group()
-        near = _near(text, match.start(), _PHONE_CONTEXT)
+        near = (
+            _near(text, match.start(), _PHONE_CONTEXT)
+            or _PHONE_AFTER.match(text, match.end()) is not None
+        )
         us_shape = _US_SHAPE.match(shown) is not None
         if not (near or shown.startswith("+") or us_shape) or _in_web_address(text, match.start()):
             continue
@@ -190,12 +252,22 @@ def _addresses(text: str) -> Iterator[Span]:
                 address = ipaddress.ip_address(match.group())
             except ValueError:
                 continue
-            before = text[max(0, match.start() - 24) : match.start()]
-            version = _VERSION_CONTEXT.search(before) is not None
-            small = address.version == 4 and (address.packed[0] < 3 or max(address.packed) < 20)
-            in_link = _in_web_address(text, match.start())
-            if address.is_global and not (version or small or in_link):
-                yield "ip_address", match.start(), match.end(), 0.55
+            if not address.is_global or _in_web_address(text, match.start()):
+                continue
+            if address.version == 4 and _is_version(text, match, address.packed):
+                continue
+            yield "ip_address", match.start(), match.end(), 0.55
+
+
+def _is_version(text: str, match: re.Match[str], parts: bytes) -> bool:
+    """Whether four numbers with dots are a version rather than an address."""
+    before = text[max(0, match.start() - _CONTEXT_REACH) : match.start()]
+    if _VERSION_CONTEXT.search(before) or _VERSION_AFTER.match(text, match.end()):
+        return True
+    small = parts[0] < 3 or max(parts) < 20
+    if not small or match.group() in _RESOLVERS:
+        return False
+    return _ADDRESS_CONTEXT.search(before) is None
 
 
 _FINDERS: tuple[Callable[[str], Iterator[Span]], ...] = (

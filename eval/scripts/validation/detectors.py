@@ -2,9 +2,10 @@
 
 A set is a folder under the data folder. Its `*.jsonl` or `*.jsonl.gz` files hold one object a
 line; the fields read are named in `SETS`, others are ignored. Markdown files are cut into pieces
-at blank lines. A folder that is absent is simply not among the results: callers say so. The one
-set that lies beside this file, `own_benign.jsonl`, was written for this toolkit: everyday
-questions that use the words of attacks.
+at blank lines. A folder that is absent is simply not among the results: callers say so. Two sets
+lie beside this file, both written for this toolkit: everyday questions that use the words of
+attacks. `own_benign.jsonl` may be trained on. `everyday_questions.jsonl` was written by somebody
+who had not read the rules; only its half `tune` may be trained on, `held` is measured alone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Any
 
 from guardrails import fitting
 from guardrails.injection import (
+    BLOCK,
+    WARN,
     InjectionReport,
     combined,
     only_talked_about,
@@ -33,6 +36,8 @@ from records.errors import Problem, StorageError
 from records.jsonl import read_rows
 
 OWN = Path(__file__).resolve().parent / "own_benign.jsonl"
+
+EVERYDAY = OWN.with_name("everyday_questions.jsonl")
 
 PIECE = 3_000  # characters of a Markdown page that make one row
 
@@ -137,13 +142,29 @@ def read_prompts(data: Path) -> list[LabelledPrompt]:
         prompt for prompt_set in SETS for prompt in _prompts(prompt_set, data / prompt_set.folder)
     ]
     own = _same("own_benign", files=OWN.name)
-    return prompts + list(_prompts(own, OWN.parent))
+    tune = [prompt for prompt in everyday_questions() if prompt.tags["split"] == "tune"]
+    return prompts + list(_prompts(own, OWN.parent)) + tune
+
+
+def everyday_questions() -> list[LabelledPrompt]:
+    """The 300 everyday questions; their tags are `split` (tune or held), `family`, `language`."""
+    return [
+        LabelledPrompt(
+            "everyday_tune" if row["split"] == "tune" else "everyday_held",
+            row["text"],
+            0,
+            row["id"],
+            {key: row[key] for key in ("split", "family", "language")},
+        )
+        for _, row in read_rows(EVERYDAY)
+    ]
 
 
 def trainable_sets() -> frozenset[str]:
     """Names of the sets whose licence lets derived weights be shipped."""
     return frozenset(prompt_set.name for prompt_set in SETS if prompt_set.trainable) | {
-        "own_benign"
+        "own_benign",
+        "everyday_tune",
     }
 
 
@@ -183,6 +204,39 @@ def measure(prompts: Sequence[LabelledPrompt], *, retrain: bool = True) -> dict[
     return report
 
 
+def measure_everyday() -> dict[str, dict[str, Any]]:
+    """Of the everyday questions, by split: how many are flagged and blocked, all of them harmless,
+    in all and by family and language."""
+    questions = everyday_questions()
+    scores = [score_injection(question.text).score for question in questions]
+
+    def counts(**tags: str) -> dict[str, int]:
+        chosen = [
+            score
+            for question, score in zip(questions, scores, strict=True)
+            if tags.items() <= question.tags.items()
+        ]
+        return {
+            "questions": len(chosen),
+            "flagged": sum(score >= WARN for score in chosen),
+            "blocked": sum(score >= BLOCK for score in chosen),
+        }
+
+    return {
+        split: {
+            "all": counts(split=split),
+            **{
+                key: {
+                    value: counts(split=split, **{key: value})
+                    for value in dict.fromkeys(question.tags[key] for question in questions)
+                }
+                for key in ("family", "language")
+            },
+        }
+        for split in ("tune", "held")
+    }
+
+
 def _retrained(
     prompts: Sequence[LabelledPrompt],
     reports: Sequence[InjectionReport],
@@ -193,7 +247,11 @@ def _retrained(
     scores = [0.0] * len(prompts)
     for train, test in splits:
         train = [i for i in train if prompts[i].set in allowed]
-        model = fitting.fit([features[i] for i in train], [prompts[i].label for i in train])
+        model = fitting.fit(
+            [features[i] for i in train],
+            [prompts[i].label for i in train],
+            [prompts[i].set for i in train],
+        )
         for i in test:
             guess = sigmoid(model.logit(features[i])) if features[i] else 0.0
             about = only_talked_about(reports[i].evidence)
