@@ -205,8 +205,8 @@ def run_files(tree: ast.Module) -> Iterator[str]:
             yield f"{node.lineno}: {node.value}"
 
 
-NAMES_OF_OTHERS = {("clients/embedder.py", "config.json")}
-"""A model's own configuration: a file that other programs write and name."""
+NAMES_OF_OTHERS = {("clients/embedder.py", "config.json"), ("formats/langfuse.py", "scores")}
+"""What other programs name: a model's own configuration, Langfuse's lists of scores."""
 
 
 @each_source

@@ -12,8 +12,10 @@ dropped in silence. Every fault of the input is told at once, with file and line
 is written. Nothing is overwritten without --force. A conversion that was killed leaves a hidden
 folder .converting.… beside --output; the next conversion to that place removes it.
 
-FORMAT is beir, csv, deepeval, json, otel, promptfoo, ragas, ragtruth or trec; --list says what each
-of them takes.
+FORMAT is beir, csv, deepeval, json, langfuse, langsmith, otel, promptfoo, ragas, ragtruth or trec;
+--list says what each of them takes. Exports of LangSmith and Langfuse come from their servers: they
+are read by their documented shape, and the counts say so. Any other JSON, JSONL or CSV with answers
+is read with --map, a JMESPath for each field; what no expression reads is kept under metadata.
 
 \b
 Examples:
@@ -22,6 +24,8 @@ Examples:
   python eval/scripts/convert_data.py import beir scifact --split test --output scifact-set
   python eval/scripts/convert_data.py import ragas samples.jsonl --output ours --report loss.json
   python eval/scripts/convert_data.py import otel spans.jsonl --run-id monday --output traces
+  python eval/scripts/convert_data.py import promptfoo out.json --output ours
+  python eval/scripts/convert_data.py import json log.jsonl --map question=io.q --map answer=io.a --map retrieved=hits --map retrieved.rel_path=meta.path --output ours
   python eval/scripts/convert_data.py export trec --run latest --output for-trec-eval
   python eval/scripts/convert_data.py export csv --run latest --output scores.csv
 
@@ -45,7 +49,7 @@ from formats.shared.item import Notes
 from formats.shared.registry import all_formats, directions
 from terminal.tables import harmless
 
-IMPORT_ONLY = ("run_id", "split", "question_field", "delimiter", "decode_names", "one_file")
+IMPORT_ONLY = ("run_id", "split", "question_field", "delimiter", "decode_names", "one_file", "maps")
 EXPORT_ONLY = ("run", "no_run", "eval_set", "labels_dir", "results_dir", "match")
 
 
@@ -85,6 +89,13 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.option("--question-field", help="Import: column or variable that holds the question.")
 @click.option(
     "--delimiter", help="Import: what parts the passages of one CSV cell.  [default: by the format]"
+)
+@click.option(
+    "--map",
+    "maps",
+    multiple=True,
+    metavar="FIELD=JMESPATH",
+    help="Import of JSON: where a field of ours stands in a row of any shape; may be repeated.",
 )
 @click.option(
     "--decode-names", is_flag=True, help="Import of TREC: names are percent-encoded; decode them."
@@ -145,6 +156,8 @@ def check_usage(
         raise click.UsageError(f"{name} has no {direction}; formats with one: {able}.")
     if values["output"] is None:
         raise click.UsageError("say where to: --output.")
+    if values["maps"] and name != "json":
+        raise click.UsageError("--map reads rows of any shape: use it with the format json.")
     if direction == "import" and not values["sources"]:
         raise click.UsageError("name the file or folder to import.")
     if direction == "export" and values["sources"]:
@@ -152,20 +165,23 @@ def check_usage(
     line = click.core.ParameterSource.COMMANDLINE
     for option in EXPORT_ONLY if direction == "import" else IMPORT_ONLY:
         if ctx.get_parameter_source(option) is line:
-            flag = "--" + option.replace("_", "-")
+            flag = "--map" if option == "maps" else "--" + option.replace("_", "-")
             raise click.UsageError(f"{flag} means nothing for an {direction}.")
 
 
 def run_import(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Context) -> list[Path]:
     """From other tools' files to an eval set and runs."""
+    from clients.mapping import compile_path
     from formats.shared.convert import import_data
+    from formats.shared.field_map import field_map
 
     names = ("run_id", "split", "question_field", "delimiter", "decode_names")
     return import_data(
         module,
         values["sources"],
         values["output"],
-        {name: values[name] for name in names},
+        {name: values[name] for name in names}
+        | {"fields": field_map(values["maps"], compile_path)},
         notes,
         one_file=values["one_file"],
         force=values["force"],

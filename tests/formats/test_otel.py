@@ -102,7 +102,7 @@ def test_a_trace_becomes_a_case_with_its_answer(desk: Any) -> None:
         {
             "id": "t1",
             "question": "What is big?",
-            "metadata": {"models": ["m-1"], "conversation": "c9"},
+            "metadata": {"models": ["m-1"], "conversation": "c9", "http.route": "/ask"},
         }
     ]
     (result,) = desk.results("spans")
@@ -315,6 +315,8 @@ def test_traces_without_a_question_are_counted(desk: Any) -> None:
     assert report["left_out"] == {
         "spans of other operations": 1,
         "traces without a question (content capture off?)": 1,
+        # the prompt around the question, which the retrieval's query tells alone
+        "messages beside question and answer (prompts, tools, steps)": 1,
     }
 
 

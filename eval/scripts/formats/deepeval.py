@@ -1,4 +1,4 @@
-"""DeepEval's goldens and test cases, as EvaluationDataset.save_as and its loaders have them."""
+"""DeepEval's goldens, test cases and test runs, as its loaders and evaluate() have them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,27 @@ from typing import Any
 
 import orjson
 
-from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes, SystemAnswer, passages
+from formats.shared.carried import carried, exported_id, give_back, taken
+from formats.shared.item import (
+    Ids,
+    ImportedCase,
+    ImportOptions,
+    Notes,
+    SystemAnswer,
+    joined,
+    passages,
+)
 from formats.shared.rows import Fields, SourceRow, iter_rows, unpacked, with_rest
+from formats.shared.stored import Stored, StoredCase
+from records.cases import TestCase
+from records.errors import StorageError
 from records.results import RetrievedChunk, TestResult
 
 NAME = "deepeval"
 
-ABOUT = "goldens or test cases (input, actual_output, expected_output, …): JSON, JSONL or CSV"
+ABOUT = "goldens, test cases (input, actual_output, …) and test runs: JSON, JSONL or CSV"
+
+ONE_FILE = True
 
 LISTS = ("goldens", "test_cases", "testCases", "data")
 
@@ -24,7 +38,13 @@ TURNS = ("turns", "scenario")
 SOURCE = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
 """How save_as writes a retrieved passage that tells its source."""
 
-AS_JSON = ("additional_metadata", "custom_column_key_values", "tools_called", "expected_tools")
+AS_JSON = (
+    "additional_metadata",
+    "metadata",
+    "custom_column_key_values",
+    "tools_called",
+    "expected_tools",
+)
 """Fields that stand as JSON texts in CSV."""
 
 
@@ -34,6 +54,10 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     Lists of passages that were joined into one text (CSV; JSONL of later versions) are parted at
     ``|``, or at the wanted delimiter.
     """
+    yield from joined(_items(sources, options, notes), notes)
+
+
+def _items(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     for source in sources:
         path = unpacked(source, options.scratch)
         ids = Ids()
@@ -65,7 +89,10 @@ def _item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> Imp
     seconds = fields.number("completion_time", "completionTime")
     for name in AS_JSON:
         _unpack(row, fields, name)
-    item = ImportedCase(with_rest(case, _flat(fields.rest())), row.path, row.line)
+    rest, record = _flat(fields.rest())
+    if exported_id(record) == rest.get("name"):
+        rest.pop("name", None)  # the export had put the id there
+    item = ImportedCase(with_rest(case, rest), row.path, row.line)
     if answer is not None or contexts is not None:
         result = TestResult(case["id"], question, answer=answer, retrieved=[*(contexts or ())])
         result.usage = {name: int(number) for name, number in usage.items() if number is not None}
@@ -73,7 +100,16 @@ def _item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> Imp
         if seconds is not None:
             result.latency_ms = {"total": seconds * 1000}
         item.answers.append(SystemAnswer(row.path.stem, result))
+    elif _failed(record):
+        item.answers.append(SystemAnswer(row.path.stem, TestResult(case["id"], question)))
+    give_back(item, record, notes)
     return item
+
+
+def _failed(record: dict[str, Any] | None) -> bool:
+    """Whether an export of ours wrote a call that had failed, which has no answer."""
+    result = record.get("result") if record else None
+    return isinstance(result, dict) and result.get("status") == "error"
 
 
 def _retrieved(fields: Fields, delimiter: str) -> list[RetrievedChunk] | None:
@@ -121,9 +157,54 @@ def _unpack(row: SourceRow, fields: Fields, name: str) -> None:
             return
 
 
-def _flat(rest: dict[str, Any]) -> dict[str, Any]:
-    """The golden's own metadata as the metadata of the case."""
-    own = rest.pop("additional_metadata", rest.pop("additionalMetadata", None))
+def _flat(rest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The golden's own metadata as the metadata of the case, and what our export put there."""
+    names = ("additional_metadata", "additionalMetadata", "metadata")
+    own = next((rest.pop(name) for name in names if name in rest), None)
     if isinstance(own, dict):
-        return rest | {"metadata": own}
-    return rest | ({"additional_metadata": own} if own else {})
+        fields, record = taken(own)
+        return rest | ({"metadata": fields} if fields else {}), record
+    return rest | ({"additional_metadata": own} if own else {}), None
+
+
+def write(stored: Stored, target: Path, notes: Notes) -> None:
+    """A golden for each answer, in JSON, as EvaluationDataset.add_goldens_from_json_file reads it.
+
+    What a golden has no field for travels in ``additional_metadata.rag_eval`` and comes back with
+    an import.
+    """
+    if target.suffix.lower() != ".json":
+        raise StorageError(f"{target}: name a file that ends in .json.")
+    with open(target, "wb") as file:
+        before = b"[\n"
+        for stored_case in stored.cases(_ALL_OF_CASE, _ALL_OF_RESULT, repeats=True):
+            for golden in _goldens(stored_case, notes):
+                file.write(before + orjson.dumps(golden))
+                before = b",\n"
+                notes.written[target.name] += 1
+        file.write(b"\n]\n" if before == b",\n" else b"[]\n")
+
+
+_ALL_OF_CASE = {*TestCase.__struct_fields__, "metadata"}
+_ALL_OF_RESULT = {*TestResult.__struct_fields__}
+_HELD = {"question", "reference_answer", "gold_contexts"}
+
+
+def _goldens(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
+    case = stored_case.case
+    for result, has_retrieved in stored_case.answers():
+        golden: dict[str, Any] = {"input": case.question, "name": case.id}
+        if case.reference_answer is not None:
+            golden["expected_output"] = case.reference_answer
+        if case.gold_contexts:
+            golden["context"] = case.gold_contexts
+        if result is not None:
+            if result.answer is not None:
+                golden["actual_output"] = result.answer
+            chunks = result.chunks()
+            if chunks:
+                golden["retrieval_context"] = [chunk.text or "" for chunk in chunks]
+            if any(chunk.truncated or not chunk.text for chunk in chunks):
+                notes.changed["lists of passages that the run holds cut or without text"] += 1
+        golden["additional_metadata"] = carried(stored_case, result, has_retrieved, _HELD)
+        yield golden

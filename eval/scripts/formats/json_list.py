@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 from formats.shared.item import (
@@ -15,12 +16,23 @@ from formats.shared.item import (
     Notes,
     SystemAnswer,
     chunk_of,
+    joined,
     passages,
 )
-from formats.shared.rows import Fields, case_id, finite, iter_rows, parsed, unpacked, with_rest
+from formats.shared.rows import (
+    Fields,
+    SourceRow,
+    case_id,
+    finite,
+    iter_rows,
+    mapped_rows,
+    unpacked,
+    with_rest,
+)
 from formats.shared.stored import Stored, StoredCase
+from formats.shared.texts import parsed
 from records.cases import CATEGORIES, TestCase
-from records.results import RetrievedChunk, TestResult
+from records.results import ErrorInfo, Reference, RetrievedChunk, TestResult
 
 NAME = "json"
 
@@ -43,17 +55,26 @@ TEXTS = {
 
 HELD = {"question", "reference_answer"}
 
+LISTS = ("data", "rows", "samples", "examples")
+
 
 def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each row; its answer, if it has one, in a run named like the file.
 
     A passage is a text, or an object with a text, an id, a score and the like. Other fields of a
     case may stand in the row under their names; a category that is none of ours goes to metadata.
+
+    With --map every field is what its expression finds in the row, of whatever shape; what no
+    expression reads is kept under metadata. Several rows with one id are answers to one case: of
+    other systems (``run``), or repeats.
     """
+    if options.fields:
+        yield from joined(_mapped(sources, options, notes), notes)
+        return
     for source in sources:
         path = unpacked(source, options.scratch)
         ids = Ids()
-        for row in iter_rows(path, notes, ("data", "rows", "samples", "examples")):
+        for row in iter_rows(path, notes, LISTS):
             notes.rows["rows"] += 1
             fields = Fields(row, notes)
             question = fields.question(options.question_field or "question", "query") or ""
@@ -77,6 +98,88 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
             yield item
 
 
+def _mapped(
+    sources: Sequence[Path], options: ImportOptions, notes: Notes
+) -> Iterator[ImportedCase]:
+    """The cases of rows that the user's expressions read, in the order of the source."""
+    for source in sources:
+        path = unpacked(source, options.scratch)
+        ids = Ids()
+        for row in mapped_rows(path, notes, options.fields, LISTS):
+            notes.rows["rows"] += 1
+            yield _mapped_item(row, ids, options, notes)
+
+
+def _mapped_item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> ImportedCase:
+    cells = row.path.suffix.lower() in (".csv", ".tsv")
+    try:
+        found = options.fields.fields(row.fields, cells)
+    except ValueError as error:
+        notes.problem(row.path, row.line, row.where, str(error))
+        found = {}
+    fields = Fields(row._replace(fields=found), notes)
+    question = fields.question("question") or ""
+    name = case_id(fields, notes)
+    if name is None:
+        name = ids.make(question)
+        notes.changed["rows without an id, named by a hash of the question"] += 1
+    case: dict[str, Any] = {"id": name, "question": question}
+    case["reference_answer"] = fields.text("reference_answer")
+    case |= {field: _value(fields, field, notes) for field in sorted(OWN) if field in found}
+    answer, system = fields.text("answer"), fields.text("run") or row.path.stem
+    contexts = _contexts(fields, options, notes)
+    rest = options.fields.rest(row.fields, cells)
+    notes.carried.update(list(rest))
+    item = ImportedCase(with_rest(case, rest), row.path, row.line)
+    failure = fields.take("error")
+    if answer is None and contexts is None and not failure:
+        return item
+    result = TestResult(name, question, answer=answer, retrieved=[*(contexts or ())])
+    result.usage = _object(fields, "usage", "input_tokens")
+    result.latency_ms = _object(fields, "latency_ms", "total")
+    result.cost_usd = fields.number("cost_usd")
+    result.abstained = _value(fields, "abstained", notes)
+    result.references = _references(fields)
+    if failure and answer is None:
+        result.status, result.error = "error", ErrorInfo("imported", str(failure))
+        result.retrieved = []
+    item.answers.append(SystemAnswer(system, result, has_retrieved=contexts is not None))
+    return item
+
+
+def _object(fields: Fields, name: str, alone: str) -> dict[str, float]:
+    """An object of numbers; a number by itself is that of ``alone``."""
+    value = fields.take(name)
+    if isinstance(value, str):
+        value = finite(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = {alone: value}
+    if value is None:
+        return {}
+    if isinstance(value, dict) and all(type(item) in (int, float) for item in value.values()):
+        return {str(key): item for key, item in value.items()}
+    fields.wrong(f"is no number and no object of numbers, such as {{{alone}: 12}}")
+    return {}
+
+
+def _references(fields: Fields) -> list[Reference]:
+    """Cited sources: objects with our names, numbers of passages, or ids."""
+    value = fields.take("references")
+    entries = value if isinstance(value, list) else [] if value is None else [value]
+    try:
+        return [
+            Reference(index=entry)
+            if type(entry) is int
+            else Reference(chunk_id=entry)
+            if isinstance(entry, str)
+            else msgspec.convert(entry, Reference)
+            for entry in entries
+        ]
+    except msgspec.ValidationError as error:
+        fields.wrong(f"is no list of cited sources ({error})")
+        return []
+
+
 def _value(fields: Fields, name: str, notes: Notes) -> Any:
     """A field of a case as our side has it: 0 and 1 are no booleans there, CSV cells are texts."""
     value = fields.take(name)
@@ -94,7 +197,7 @@ def _value(fields: Fields, name: str, notes: Notes) -> Any:
 
 
 def _contexts(fields: Fields, options: ImportOptions, notes: Notes) -> list[RetrievedChunk] | None:
-    names = ("contexts", "retrieved_contexts")
+    names = ("contexts", "retrieved_contexts", "retrieved")
     value = next((present for name in names if (present := fields.row.fields.get(name))), None)
     if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
         fields.take(*names)

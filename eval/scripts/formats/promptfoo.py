@@ -1,4 +1,4 @@
-"""promptfoo tests: variables and assertions, from YAML, JSON, JSONL or CSV."""
+"""promptfoo tests (variables and assertions), the results of an eval, and ours as tests."""
 
 from __future__ import annotations
 
@@ -10,14 +10,30 @@ from typing import Any
 
 import orjson
 
-from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes, SystemAnswer, passages
+from formats.shared.carried import carried, exported_id, give_back, taken
+from formats.shared.item import (
+    Ids,
+    ImportedCase,
+    ImportOptions,
+    Notes,
+    SystemAnswer,
+    joined,
+    passages,
+)
+from formats.shared.promptfoo_results import answers_of, prompts_of, results_of
 from formats.shared.rows import Fields, SourceRow, finite, iter_rows, read_yaml, unpacked
+from formats.shared.stored import Stored, StoredCase
+from records.cases import TestCase
 from records.errors import StorageError
 from records.results import TestResult
 
 NAME = "promptfoo"
 
-ABOUT = "tests with vars and assert: a config or a list in YAML, JSON or JSONL, or CSV (__expected)"
+ABOUT = (
+    "tests (a config or list in YAML, JSON, JSONL, or CSV) and results (-o x.json, .jsonl, .csv)"
+)
+
+ONE_FILE = True
 
 QUESTIONS = ("question", "query", "input", "prompt", "user_input", "message", "text")
 
@@ -45,11 +61,31 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
 
     contains becomes expected_claims, not-contains forbidden_claims, equals and the like
     reference_answer, is-refusal answerable: false, latency a budget. Every other assertion is kept
-    under ``metadata`` as it is, and counted.
+    under ``metadata`` as it is, and counted. Results become runs, one for each provider and prompt;
+    what promptfoo thought of them is kept under ``metadata.promptfoo``.
     """
+    yield from joined(_items(sources, options, notes), notes)
+
+
+def _items(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     for source in sources:
         path = unpacked(source, options.scratch)
         ids = Ids()
+        if (tests := results_of(path, notes)) is not None:
+            prompts = prompts_of(tests)
+            for done in tests:
+                notes.rows["tests"] += 1
+                fields = Fields(done.row, notes)
+                variables = fields.take("vars")
+                variables = variables if isinstance(variables, dict) else {}
+                item, record = _case(done.row, variables, {}, ids, options, notes)
+                contexts = item.case.pop("gold_contexts", [])
+                item.answers, opinions = answers_of(done, item.case, contexts, prompts, notes)
+                if any(about for rows in opinions.values() for about in rows):
+                    item.case.setdefault("metadata", {})["promptfoo"] = opinions
+                give_back(item, record, notes)
+                yield item
+            continue
         common = _defaults(path)
         others = common.keys() - {"vars", "assert", "metadata"}
         notes.left_out.update(f"defaultTest.{name}" for name in others)
@@ -157,6 +193,31 @@ def _item(
     options: ImportOptions,
     notes: Notes,
 ) -> ImportedCase:
+    """A case with the answer that the test may hold (providerOutput)."""
+    item, record = _case(row, variables, common, ids, options, notes)
+    output = row.fields.get("providerOutput")
+    contexts = item.case.get("gold_contexts", [])
+    if isinstance(output, str):
+        item.case.pop("gold_contexts", None)
+        result = TestResult(item.case["id"], item.case["question"], answer=output)
+        result.retrieved = [*passages(contexts)]
+        item.answers.append(SystemAnswer(row.path.stem, result))
+    elif contexts:
+        notes.changed["vars.context, taken as gold_contexts"] += 1
+    give_back(item, record, notes)
+    return item
+
+
+def _case(
+    row: SourceRow,
+    variables: dict[str, Any],
+    common: dict[str, Any],
+    ids: Ids,
+    options: ImportOptions,
+    notes: Notes,
+) -> tuple[ImportedCase, dict[str, Any] | None]:
+    """The case of a test, with the passages of its variables as gold_contexts, and what an export
+    of ours had put beside it."""
     fields = Fields(row, notes)
     name = _question_name(variables, options)
     question = variables.get(name) if name else None
@@ -169,29 +230,24 @@ def _item(
     for asserts in (common.get("assert"), fields.take("assert")):
         _apply(asserts, case, variables, fields, notes)
     case["tags"] = fields.texts("tags")
-    output = fields.take("providerOutput")
+    fields.take("providerOutput")
     fields.take("vars")
     left = {str(key): value for key, value in variables.items() if key not in (name, *CONTEXTS)}
-    notes.carried.update(f"vars.{key}" for key in left)
     both = (common.get("metadata"), fields.take("metadata"))
     general, own = (table if isinstance(table, dict) else {} for table in both)
     other = case.pop("assert", None)
+    own, record = taken(own)
+    if record is not None:
+        left.pop("reference", None)  # the export put reference_answer there, and the id
+        if row.fields.get("description") == exported_id(record):
+            fields.take("description")
+    notes.carried.update(f"vars.{key}" for key in left)
     extra = general | own | fields.rest()
     extra |= {"vars": left} if left else {}
     extra |= {"assert": other} if other else {}
-    contexts = _contexts(variables)
-    case |= {"metadata": extra}
-    item = ImportedCase(
-        {k: v for k, v in case.items() if v not in (None, [], {})}, row.path, row.line
-    )
-    if isinstance(output, str):
-        chunks = passages(contexts)
-        result = TestResult(case["id"], question, answer=output, retrieved=[*chunks])
-        item.answers.append(SystemAnswer(row.path.stem, result))
-    elif contexts:
-        item.case["gold_contexts"] = contexts
-        notes.changed["vars.context, taken as gold_contexts"] += 1
-    return item
+    case |= {"metadata": extra, "gold_contexts": _contexts(variables)}
+    filled = {name: value for name, value in case.items() if value not in (None, [], {})}
+    return ImportedCase(filled, row.path, row.line), record
 
 
 def _contexts(variables: dict[str, Any]) -> list[str]:
@@ -269,3 +325,65 @@ def _filled(text: Any, variables: dict[str, Any]) -> str | None:
     texts = {str(k): str(v) for k, v in variables.items() if isinstance(v, str | int | float)}
     filled = VARIABLE.sub(lambda match: texts.get(match[1], match[0]), text)
     return None if "{{" in filled or "{%" in filled else filled
+
+
+_HELD = {"question", "expected_claims", "forbidden_claims"}
+"""What a test of promptfoo says in words of its own, and nothing is added to."""
+
+
+def write(stored: Stored, target: Path, notes: Notes) -> None:
+    """A config with a test for each answer, in JSON, which promptfoo reads as a config.
+
+    The answer is the test's providerOutput: an eval of it asks no bot. Passages stand in
+    ``vars.context``, the reference in ``vars.reference``; what promptfoo has no field for travels
+    in ``metadata.rag_eval`` and comes back with an import.
+    """
+    if target.suffix.lower() not in (".json", ".yaml", ".yml"):
+        raise StorageError(f"{target}: name a file that ends in .json or .yaml.")
+    everything = {*TestCase.__struct_fields__, "metadata"}
+    with open(target, "wb") as file:
+        file.write(b'{"prompts":["{{question}}"],"providers":["echo"],"tests":')
+        before = b"[\n"
+        for stored_case in stored.cases(everything, _ALL_OF_RESULT, repeats=True):
+            for test in _tests(stored_case, notes):
+                file.write(before + orjson.dumps(test))
+                before = b",\n"
+                notes.written[target.name] += 1
+        file.write(b"\n]}\n" if before == b",\n" else b"[]}\n")
+
+
+_ALL_OF_RESULT = {*TestResult.__struct_fields__}
+
+
+def _tests(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
+    case = stored_case.case
+    variables: dict[str, Any] = {"question": case.question}
+    if case.reference_answer is not None:
+        variables["reference"] = case.reference_answer
+    checks: list[dict[str, Any]] = [
+        {"type": kind, "value": text}
+        for kind, texts in (
+            ("icontains", case.expected_claims),
+            ("not-icontains", case.forbidden_claims),
+        )
+        for text in texts
+    ]
+    if case.answerable is False:
+        checks.append({"type": "is-refusal"})
+    for result, has_retrieved in stored_case.answers():
+        held = _HELD | ({"gold_contexts"} if result is None else set())
+        test: dict[str, Any] = {"description": case.id, "vars": dict(variables)}
+        test["metadata"] = carried(stored_case, result, has_retrieved, held)
+        if checks:
+            test["assert"] = checks
+        if result is None:
+            texts = case.gold_contexts
+        else:
+            texts = [chunk.text or "" for chunk in result.chunks()]
+            if result.answer is not None:
+                test["providerOutput"] = result.answer
+            if any(chunk.truncated or not chunk.text for chunk in result.chunks()):
+                notes.changed["lists of passages that the run holds cut or without text"] += 1
+        if texts:
+            test["vars"]["context"] = texts
+        yield test

@@ -10,8 +10,9 @@ from typing import IO, Any
 import orjson
 
 from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes, SystemAnswer, passages
-from formats.shared.rows import Fields, SourceRow, iter_rows, parsed, unpacked, with_rest
+from formats.shared.rows import Fields, SourceRow, iter_rows, unpacked, with_rest
 from formats.shared.stored import Stored, StoredCase
+from formats.shared.texts import parsed
 from records.errors import StorageError
 from records.results import TestResult
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from formats.shared.field_map import FieldMap
 from records.errors import Problem, StorageError
 from records.results import RetrievedChunk, TestResult
 
@@ -19,6 +20,17 @@ NAMES = ("id", "chunk_id", "doc_id", "document_id", "source")
 DOCUMENTS = ("rel_path", "source")
 
 PATHS = ("rel_path", "file_path", "file_name")
+
+CONTEXTS = (
+    "retrieved",
+    "contexts",
+    "context",
+    "documents",
+    "sources",
+    "retrieved_contexts",
+    "retrieved_documents",
+)
+"""Where an object that a bot gave out holds its passages."""
 
 HEADINGS = ("heading_path", "header_path", "heading")
 
@@ -32,6 +44,8 @@ class ImportOptions:
     question_field: str | None = None
     delimiter: str | None = None
     decode_names: bool = False
+    fields: FieldMap = field(default_factory=FieldMap)
+    """What the user says of where our fields stand; empty when nothing."""
     scratch: Path = Path()
     """A folder for temporary files, such as unpacked sources."""
 
@@ -135,6 +149,21 @@ def chunk_of(row: Mapping[str, Any], rank: int, notes: Notes) -> RetrievedChunk:
     )
 
 
+def passages_in(value: Any, notes: Notes) -> list[RetrievedChunk]:
+    """The passages that an object tells under one of the usual names, or that a list holds."""
+    listed = value
+    if isinstance(value, dict):
+        listed = next((value[name] for name in CONTEXTS if value.get(name)), None)
+    items = [listed] if isinstance(listed, str) and listed is not value else listed
+    if not isinstance(items, list):
+        return []
+    if all(isinstance(item, str) for item in items):
+        return passages(items)
+    rows = [item for item in items if isinstance(item, dict)]
+    notes.left_out["passages that are neither texts nor objects"] += len(items) - len(rows)
+    return [chunk_of(row, rank, notes) for rank, row in enumerate(rows, 1)]
+
+
 def _anywhere(names: Iterable[str]) -> list[str]:
     """Each name in the metadata first, then in the object itself."""
     return [prefix + name for name in names for prefix in ("metadata.", "")]
@@ -218,3 +247,48 @@ class Notes:
             "left_out": self.left_out,
             "written": self.written,
         }
+
+
+def joined(items: Iterable[ImportedCase], notes: Notes) -> Iterator[ImportedCase]:
+    """The cases with all of their answers: rows with one id are repeats, or other systems' answers.
+
+    Held in memory until the last row was read. A row of the same id with another question is a
+    problem.
+    """
+    cases: dict[Any, ImportedCase] = {}
+    for item in items:
+        earlier = cases.setdefault(item.case.get("id"), item)
+        if earlier is not item:
+            notes.rows["further rows of a case"] += 1
+            _join(earlier, item, notes)
+    yield from cases.values()
+
+
+def _join(earlier: ImportedCase, item: ImportedCase, notes: Notes) -> None:
+    if earlier.case["question"] != item.case["question"]:
+        message = f"{item.case['id']!r} has another question further up; give it another id"
+        notes.problem(item.path, item.line, "id", message)
+    for name, value in item.case.items():
+        if name == "metadata":
+            earlier.case[name] = _merged(earlier.case.get(name, {}), value, notes)
+        elif earlier.case.setdefault(name, value) != value:
+            notes.left_out[f"{name} of further rows of a case, where it differs"] += 1
+    for answer in item.answers:
+        answer.result.repeat = sum(one.run == answer.run for one in earlier.answers)
+        earlier.answers.append(answer)
+
+
+def _merged(first: dict[str, Any], second: dict[str, Any], notes: Notes) -> dict[str, Any]:
+    """Metadata of two rows: objects within each other, lists one behind the other."""
+    merged = dict(first)
+    for name, value in second.items():
+        held = merged.setdefault(name, value)
+        if held == value:
+            continue
+        if isinstance(held, dict) and isinstance(value, dict):
+            merged[name] = _merged(held, value, notes)
+        elif isinstance(held, list) and isinstance(value, list):
+            merged[name] = [*held, *value]
+        else:
+            notes.left_out[f"metadata {name} of further rows of a case, where it differs"] += 1
+    return merged

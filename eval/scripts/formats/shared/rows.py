@@ -6,24 +6,23 @@ problem with file and line.
 
 from __future__ import annotations
 
-import ast
 import csv
 import gzip
 import hashlib
-import io
 import math
 import os
 import re
 import shutil
 import sys
-import tokenize
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
+from formats.shared.field_map import ROWS, FieldMap
 from formats.shared.item import Notes
+from formats.shared.texts import parsed
 from records.errors import StorageError
 
 READ_APART = ("defaultTest",)
@@ -91,6 +90,25 @@ def iter_rows(
         yield from _json_rows(path, lists, notes, linked)
 
 
+def mapped_rows(
+    path: Path, notes: Notes, fields: FieldMap, lists: Iterable[str]
+) -> Iterator[SourceRow]:
+    """The rows that the user's ``rows`` expression finds in a JSON document; else ``iter_rows``."""
+    if ROWS not in fields.getters:
+        yield from iter_rows(path, notes, lists)
+        return
+    if path.suffix.lower() in (".csv", ".tsv", ".jsonl", ".ndjson"):
+        raise StorageError(f"--map {ROWS}: {path} has a row a line already; leave it out.")
+    data = _bytes_of(path)
+    try:
+        document = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        notes.problem(path, error.lineno, "", _not_json(data, error))
+        return
+    found = fields.rows(document)
+    yield from _listed(path, found if isinstance(found, list) else None, (), notes, None)
+
+
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
     """Lines that are not blank, without line end and byte order mark, with their numbers."""
     try:
@@ -143,7 +161,8 @@ def _listed(
         name = next((name for name in lists if isinstance(value.get(name), sorts)), None)
         rows = value.get(name) if name else None if linked else _turned(value)
         others = value.keys() - {name, *READ_APART}
-        notes.left_out.update(f"{other} of the whole file" for other in others if name)
+        told = [other for other in others if value[other] not in (None, "", [], {})]
+        notes.left_out.update(f"{other} of the whole file" for other in told if name)
     if linked and isinstance(rows, str):
         rows = [rows]
     if not isinstance(rows, list):
@@ -199,42 +218,6 @@ def _csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[Source
                 start = reader.line_num + 1
         except (csv.Error, UnicodeDecodeError) as error:
             notes.problem(path, reader.line_num + 1, "", f"cannot be read as UTF-8 CSV ({error})")
-
-
-def parsed(text: str) -> Any:
-    """A list or object written as JSON or, as pandas and ragas write it into CSV, as Python.
-
-    None for any other text.
-    """
-    text = text.strip()
-    if text[:1] + text[-1:] not in ("[]", "{}"):
-        return None
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        try:
-            texts = _numpy_texts(text)
-            return orjson.loads(orjson.dumps(ast.literal_eval(text))) if texts is None else texts
-        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-            return None
-
-
-def _numpy_texts(text: str) -> list[str] | None:
-    """The texts of a numpy array as it prints itself, without commas; None for anything else.
-
-    Python would join them into one text. Raises SyntaxError for what is no Python.
-    """
-    if not re.search(r"[\'\"]\s+[\'\"]", text):
-        return None
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
-    except tokenize.TokenError as error:
-        raise SyntaxError(str(error)) from None
-    words = [token for token in tokens if token.string.strip()]
-    inner = words[1:-1]
-    if len(inner) < 2 or any(token.type != tokenize.STRING for token in inner):
-        return None
-    return [str(ast.literal_eval(token.string)) for token in inner]
 
 
 def _parsed_list(text: str) -> list[Any] | None:

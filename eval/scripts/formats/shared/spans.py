@@ -77,6 +77,32 @@ AGENTS = ("AGENT", "CHAIN", "WORKFLOW")
 
 MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 
+COST = "llm.cost.total"
+
+QUERY = "gen_ai.retrieval.query.text"
+
+CONVERSATION = "gen_ai.conversation.id"
+
+KINDS = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind")
+
+_READ = {*INPUT, *OUTPUT, *(name for names in WORDS.values() for name in names), *MODELS, *KINDS}
+_READ |= {name for names in USAGE.values() for name in names}
+_READ |= {COST, QUERY, CONVERSATION, "gen_ai.retrieval.documents", "llm.token_count.total"}
+_READ |= {"input.mime_type", "output.mime_type"}
+
+
+def is_read(name: str) -> bool:
+    """Whether an attribute of this name has a place on our side, or says nothing beside one."""
+    patterns = (DOCUMENT, *NUMBERED.values())
+    return name in _READ or any(pattern.fullmatch(name) for pattern in patterns)
+
+
+def is_read_event(name: str) -> bool:
+    """The same for an event of a span."""
+    return name in (*ROLES, "gen_ai.choice", *RESULT_ATTRIBUTES) or name.startswith(
+        ("gen_ai.client.inference.operation.details", "gen_ai.content")
+    )
+
 
 def kind_of(span: Span) -> str:
     """``agent``, ``chat``, ``retrieval``, or "" for a span that tells nothing of a question."""
@@ -108,7 +134,7 @@ def messages_of(span: Span, side: str) -> Iterator[Message]:
     if not messages:
         messages = list(_from_events(span, side))
     if not messages:
-        values = (_words(_unquoted(name, attributes.get(name)), side) for name in WORDS[side])
+        values = (words_of(_unquoted(name, attributes.get(name)), side) for name in WORDS[side])
         text = next((text for text in values if text), None)
         messages = [("user" if side == "in" else "assistant", text)] if text else []
     yield from messages
@@ -117,26 +143,26 @@ def messages_of(span: Span, side: str) -> Iterator[Message]:
 def _unquoted(name: str, value: Any) -> Any:
     """Traceloop writes every value as JSON, a text in quotation marks, too."""
     if name.startswith("traceloop.") and isinstance(value, str) and value[:1] == '"':
-        return _structured(f"[{value}]")[0] if value[-1:] == '"' else value
+        return structured(f"[{value}]")[0] if value[-1:] == '"' else value
     return value
 
 
-def _words(value: Any, side: str, depth: int = 0) -> str | None:
+def words_of(value: Any, side: str, depth: int = 0) -> str | None:
     """The question or answer in a value: a text, or what an object in JSON holds under its name."""
-    value = _structured(value)
+    value = structured(value)
     if isinstance(value, str):
         return value if value.strip() else None
     if isinstance(value, list):
-        return _words(value[0], side, depth + 1) if len(value) == 1 and depth else None
+        return words_of(value[0], side, depth + 1) if len(value) == 1 and depth else None
     if not isinstance(value, dict) or depth > 3:
         return None
-    inner = (_words(value.get(name), side, depth + 1) for name in WRAPPED[side])
+    inner = (words_of(value.get(name), side, depth + 1) for name in WRAPPED[side])
     return next((text for text in inner if text), None)
 
 
 def _listed(attributes: dict[str, Any], names: tuple[str, ...]) -> list[Message]:
     for name in names:
-        value = _structured(attributes.get(name))
+        value = structured(attributes.get(name))
         if isinstance(value, str) and value.strip():
             return [("user" if name in INPUT else "assistant", value)]
         if isinstance(value, list):
@@ -182,7 +208,7 @@ def _content(row: dict[str, Any]) -> str | None:
     """The text of a numbered message; its parts stand as JSON or as numbered ``contents``."""
     content = row.get("content")
     if isinstance(content, str):
-        return _joined(_structured(content)) or content
+        return _joined(structured(content)) or content
     parts = sorted(
         (int(match[1]), text) for name, text in row.items() if (match := PART.fullmatch(name))
     )
@@ -191,14 +217,14 @@ def _content(row: dict[str, Any]) -> str | None:
 
 def _from_events(span: Span, side: str) -> Iterator[Message]:
     for name, event in span.events:
-        body = _structured(event.get("gen_ai.event.content")) or event
+        body = structured(event.get("gen_ai.event.content")) or event
         if not isinstance(body, dict):
             continue
         if side == "in" and name in ROLES:
             if isinstance(body.get("content"), str):
                 yield ROLES[name], body["content"]
         elif side == "out" and name == "gen_ai.choice":
-            message = _structured(body.get("message"))
+            message = structured(body.get("message"))
             if isinstance(message, str):
                 yield "assistant", message
             elif (pair := _message(message if isinstance(message, dict) else body)) is not None:
@@ -210,7 +236,7 @@ def documents_of(span: Span) -> list[dict[str, Any]]:
 
     Metadata stand in an object of their own or, as ``metadata.NAME``, beside the rest.
     """
-    value = _structured(span.attributes.get("gen_ai.retrieval.documents"))
+    value = structured(span.attributes.get("gen_ai.retrieval.documents"))
     rows = [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
     numbered: dict[int, dict[str, Any]] = {}
     for name, value in span.attributes.items():
@@ -223,7 +249,7 @@ def documents_of(span: Span) -> list[dict[str, Any]]:
         for name, event in span.events
         if name in RESULT_ATTRIBUTES
     ]
-    return [row | {"metadata": _structured(row.get("metadata"))} for row in rows]
+    return [row | {"metadata": structured(row.get("metadata"))} for row in rows]
 
 
 MOST_DEPTH = 64
@@ -254,6 +280,7 @@ def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
     any_span = False
     for line, document in _documents(path, notes):
         for item in document if isinstance(document, list) else [document]:
+            notes.left_out["attributes of resources, such as service.name"] += _of_resources(item)
             for where, span in _raw_spans(item):
                 any_span = True
                 read = _span(span)
@@ -264,6 +291,14 @@ def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
     if not any_span:
         notes.check()
         raise StorageError(f"{path}: holds no spans; write OTLP JSON with resourceSpans.")
+
+
+def _of_resources(item: Any) -> int:
+    """How many attributes the resources of a document have; spans stand below them."""
+    holders = [item, *_items(item, "resourceSpans", "resource_spans")]
+    resources = [holder.get("resource") for holder in holders if isinstance(holder, dict)]
+    found = (_attributes_of(one.get("attributes")) for one in resources if isinstance(one, dict))
+    return sum(len(attributes) for attributes in found)
 
 
 def _documents(path: Path, notes: Notes) -> Iterator[tuple[int | None, Any]]:
@@ -391,7 +426,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
     return None
 
 
-def _structured(value: Any) -> Any:
+def structured(value: Any) -> Any:
     """What a JSON text holds; any other value as it is."""
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
@@ -444,8 +479,8 @@ def _as_otlp(raw: dict[str, Any]) -> dict[str, Any]:
         "spanId": _hex(context.get("span_id")),
         "parentSpanId": _hex(raw.get("parent_id")),
         "name": raw.get("name"),
-        "startTimeUnixNano": _nanoseconds(raw.get("start_time")),
-        "endTimeUnixNano": _nanoseconds(raw.get("end_time")),
+        "startTimeUnixNano": nanoseconds(raw.get("start_time")),
+        "endTimeUnixNano": nanoseconds(raw.get("end_time")),
         "status": {
             "code": 2 if code.upper().endswith("ERROR") else 0,
             "message": status.get("description") or raw.get("status_message"),
@@ -492,7 +527,7 @@ def _hex(value: Any) -> Any:
     return value.removeprefix("0x") if isinstance(value, str) else value
 
 
-def _nanoseconds(text: Any) -> int:
+def nanoseconds(text: Any) -> int:
     """A time such as 2024-01-01T00:00:02.5Z in nanoseconds since 1970; 0 for anything else."""
     if not isinstance(text, str):
         return 0

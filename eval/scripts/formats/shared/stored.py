@@ -35,6 +35,12 @@ class StoredCase:
     results: list[TestResult]
     has_retrieved: list[bool]
 
+    def answers(self) -> Iterator[tuple[TestResult | None, bool]]:
+        """Each result with whether it says what was retrieved; one None for a case without any."""
+        if not self.results:
+            yield None, False
+        yield from zip(self.results, self.has_retrieved, strict=True)
+
 
 class Stored:
     """Reads the eval set as a stream, and the results by an index of their lines."""

@@ -1,0 +1,254 @@
+"""LangSmith: runs, examples with runs, tables of an experiment, by their documented shape.
+
+Such files come from LangSmith's server; this reader follows its documentation and was tried with
+files written after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from formats.shared.chat import messages_in, rest_of, words_in
+from formats.shared.item import (
+    CONTEXTS,
+    Ids,
+    ImportedCase,
+    ImportOptions,
+    Notes,
+    SystemAnswer,
+    passages_in,
+)
+from formats.shared.rows import Fields, SourceRow, case_id, iter_rows, unpacked, with_rest
+from formats.shared.spans import COST, KINDS, Span, nanoseconds, structured
+from formats.shared.traces import case_of_trace, passages_kept
+from records.results import ErrorInfo, TestResult
+
+NAME = "langsmith"
+
+ABOUT = "runs, examples with runs, experiment tables: JSON, JSONL, CSV (by the documented shape)"
+
+_LISTS = ("results", "runs", "examples", "data")
+
+_KINDS = {"retriever": "RETRIEVER", "llm": "LLM", "chain": "CHAIN"}
+
+_OF_RUN = {
+    *("id", "trace_id", "parent_run_id", "name", "run_type", "start_time", "end_time", "error"),
+    *("inputs", "outputs", "prompt_tokens", "completion_tokens", "total_tokens", "total_cost"),
+    *("child_runs", "child_run_ids", "parent_run_ids", "dotted_order", "session_name", "latency"),
+}
+"""Fields of a run that have a place on our side, or say again what others say."""
+
+_ANSWERS = ("actual_outputs",)
+
+_REFERENCES = ("expected_outputs", "reference_outputs", "reference")
+
+
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
+    """A case for each example, with the answers of its runs; for each trace where runs stand alone.
+
+    A run is named like the experiment (session_name), else like the file.
+    """
+    notes.changed[DOCUMENTED] += 1
+    for source in sources:
+        path = unpacked(source, options.scratch)
+        ids = Ids()
+        traces: dict[str, list[dict[str, Any]]] = {}
+        for row in iter_rows(path, notes, _LISTS):
+            if "run_type" in row.fields:
+                for run in _with_children(row.fields):
+                    notes.rows["runs"] += 1
+                    trace = str(run.get("trace_id") or row.fields.get("id") or "")
+                    traces.setdefault(trace, []).append(run)
+            else:
+                notes.rows["rows"] += 1
+                yield _example(_nested(row), ids, options, notes)
+        yield from _cases_of(path, traces, options, notes)
+
+
+DOCUMENTED = "read by the documented shape of the server's export, which was not seen here: files"
+
+
+def _with_children(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    children = run.get("child_runs")
+    yield run
+    for child in children if isinstance(children, list) else ():
+        if isinstance(child, dict):
+            yield from _with_children({"trace_id": run.get("trace_id") or run.get("id")} | child)
+
+
+def _cases_of(
+    path: Path, traces: dict[str, list[dict[str, Any]]], options: ImportOptions, notes: Notes
+) -> Iterator[ImportedCase]:
+    """A case for each question that was traced; the answers to one example belong to one case."""
+    items: dict[str, ImportedCase] = {}
+    for trace, runs in traces.items():
+        notes.rows["traces"] += 1
+        root = next((run for run in runs if not run.get("parent_run_id")), runs[0])
+        name = options.run_id or root.get("session_name") or path.stem
+        spans = [_span(run, trace, options) for run in runs]
+        item = case_of_trace(path, str(name), trace, spans, notes)
+        if item is None:
+            notes.left_out["traces without a question"] += 1
+            continue
+        passages_kept(item, "outputs", notes)
+        example = root.get("reference_example_id")
+        if example:
+            item.case["id"] = str(example)
+            item.answers[0].result.test_case_id = str(example)
+        earlier = items.setdefault(str(item.case["id"]), item)
+        if earlier is not item:
+            notes.rows["further runs of an example"] += 1
+            for answer in item.answers:
+                answer.result.repeat = sum(one.run == answer.run for one in earlier.answers)
+                earlier.answers.append(answer)
+    yield from items.values()
+
+
+def _span(run: dict[str, Any], trace: str, options: ImportOptions) -> Span:
+    """A run with OpenInference's names."""
+    kind, outputs = str(run.get("run_type") or ""), structured(run.get("outputs"))
+    attributes: dict[str, Any] = {KINDS[1]: _KINDS.get(kind, kind.upper())}
+    for side, value in (("input", run.get("inputs")), ("output", outputs)):
+        messages = messages_in(value)
+        if side == "output" and not messages and isinstance(outputs, dict):
+            messages = messages_in(_generation(outputs))
+        if messages:
+            attributes[f"gen_ai.{side}.messages"] = messages
+        elif kind != "retriever" or side == "input":
+            words = words_in(value, side[:-3], options.question_field)
+            attributes |= {f"{side}.value": words, f"{side}s": rest_of(value, words) or None}
+    if kind == "retriever":
+        documents = (
+            outputs.get("documents", outputs.get("output"))
+            if isinstance(outputs, dict)
+            else outputs
+        )
+        attributes["gen_ai.retrieval.documents"] = documents
+    attributes["llm.token_count.prompt"] = run.get("prompt_tokens")
+    attributes["llm.token_count.completion"] = run.get("completion_tokens")
+    attributes[COST] = _number(run.get("total_cost"))
+    extra = structured(run.get("extra"))
+    metadata = extra.get("metadata") if isinstance(extra, dict) else None
+    if isinstance(metadata, dict) and metadata.get("ls_model_name"):
+        attributes["llm.model_name"] = metadata["ls_model_name"]
+    attributes |= {name: value for name, value in run.items() if name not in _OF_RUN}
+    return Span(
+        trace,
+        str(run.get("id") or ""),
+        str(run.get("parent_run_id") or ""),
+        str(run.get("name") or ""),
+        nanoseconds(run.get("start_time")),
+        nanoseconds(run.get("end_time")),
+        str(run["error"]) if run.get("error") else None,
+        {name: value for name, value in attributes.items() if value is not None},
+    )
+
+
+def _generation(outputs: dict[str, Any]) -> Any:
+    """The message in the outputs of a chat model: LangChain's generations, OpenAI's choices."""
+    listed = outputs.get("generations") or outputs.get("choices")
+    while isinstance(listed, list) and listed:
+        listed = listed[0]
+    return listed.get("message") if isinstance(listed, dict) else None
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value) if value is not None else None
+    except (TypeError, ValueError):
+        return None
+
+
+def _nested(row: SourceRow) -> SourceRow:
+    """Columns such as ``inputs.question`` as objects, and JSON in cells opened."""
+    fields: dict[str, Any] = {}
+    for name, value in row.fields.items():
+        head, dot, rest = name.partition(".")
+        if dot and head in ("inputs", "outputs", *_ANSWERS, *_REFERENCES):
+            held = fields.setdefault(head, {})
+            if isinstance(held, dict):
+                held[rest] = structured(value)
+        else:
+            fields[name] = structured(value) if head in ("inputs", "outputs") else value
+    return row._replace(fields=fields)
+
+
+def _example(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> ImportedCase:
+    """An example of a data set, with its answer where the row is one of an experiment."""
+    fields = Fields(row, notes)
+    inputs, outputs = fields.take("inputs", "input"), fields.take("outputs", "output")
+    answered, reference = fields.take(*_ANSWERS), fields.take(*_REFERENCES)
+    runs = fields.take("runs")
+    in_table = reference is not None or "execution_time" in row.fields
+    if answered is None and in_table:
+        answered, outputs = outputs, None
+    question = words_in(inputs, "in", options.question_field)
+    if question is None:
+        fields.name = "inputs"
+        fields.wrong("holds no question; name its field with --question-field, or use --map")
+    name = case_id(fields, notes, ("example_id", "row_id", "id"))
+    case: dict[str, Any] = {"id": name or ids.make(question or ""), "question": question or ""}
+    case["reference_answer"] = _reference(reference if reference is not None else outputs, fields)
+    error, seconds = fields.text("error"), fields.number("execution_time")
+    if isinstance(inputs, dict):
+        rest = {key: value for key, value in inputs.items() if value != question}
+        notes.carried.update(f"inputs.{key}" for key in rest)
+    else:
+        rest = {}
+    extra = fields.rest() | ({"inputs": rest} if rest else {})
+    item = ImportedCase(with_rest(case, extra), row.path, row.line)
+    if answered is not None or error:
+        result = TestResult(case["id"], case["question"], answer=words_in(answered, "out"))
+        result.retrieved = [*passages_in(structured(answered), notes)]
+        extra = rest_of(answered, result.answer)
+        extra = {key: value for key, value in extra.items() if key not in CONTEXTS}
+        if extra:
+            notes.carried.update(f"outputs.{key}" for key in extra)
+            item.case.setdefault("metadata", {})["outputs"] = extra
+        if seconds is not None:
+            result.latency_ms = {"total": seconds * 1000}
+        if result.answer is None:
+            result.status, result.retrieved = "error", []
+            result.error = ErrorInfo("imported", error or "the row holds no answer")
+        item.answers.append(SystemAnswer(row.path.stem, result))
+    for run in runs if isinstance(runs, list) else ():
+        _add_run(item, run, row.path, options, notes)
+    return item
+
+
+def _reference(value: Any, fields: Fields) -> str | None:
+    """The reference answer; an object without one text is written as JSON."""
+    value = structured(value)
+    if value in (None, "", {}, []):
+        return None
+    words = words_in(value, "out")
+    return words if words is not None else orjson.dumps(value).decode()
+
+
+def _add_run(
+    item: ImportedCase, run: Any, path: Path, options: ImportOptions, notes: Notes
+) -> None:
+    if not isinstance(run, dict):
+        return
+    notes.rows["runs"] += 1
+    trace = str(run.get("trace_id") or run.get("id") or "")
+    spans = [
+        _span({"inputs": {"question": item.case["question"]}} | one, trace, options)
+        for one in _with_children(run)
+    ]
+    traced = case_of_trace(path, str(run.get("session_name") or path.stem), trace, spans, notes)
+    if traced is None:
+        notes.left_out["runs without a question"] += 1
+        return
+    answer = traced.answers[0]
+    passages_kept(traced, "outputs", notes)
+    answer.result.test_case_id, answer.result.question = item.case["id"], item.case["question"]
+    answer.result.repeat = sum(one.run == answer.run for one in item.answers)
+    about = traced.case.get("metadata")
+    if about:
+        item.case.setdefault("metadata", {}).setdefault("runs", []).append(about)
+    item.answers.append(answer)
