@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import msgspec
 import pytest
 
 from records.cases import TestCase
-from records.clusters import clusters_of, label_of, read_clusters
+from records.clusters import ClusterLabels, clusters_of, label_of, read_clusters
 from records.errors import StorageError
 
 
@@ -98,3 +99,27 @@ def test_any_key_of_the_lines_can_put_cases_together(tmp_path: Path) -> None:
     path.write_text('{"question": "?"}\n')
     with pytest.raises(StorageError, match=r"set.jsonl:1: id: is missing"):
         read_clusters(path, "patient")
+
+
+def test_large_sets_keep_hashes_and_read_labels_again_when_they_are_asked_for() -> None:
+    """Of 3 cases in a, 1 in b and 1 in none the three share a cluster: 3 x 16 bytes are stored."""
+    labels = {"q1": "document: a", "q2": "document: b", "q3": "document: a", "q4": None}
+    reads = []
+
+    def read() -> Iterable[tuple[str, str | None]]:
+        reads.append(len(reads))
+        return [*labels.items(), ("q5", "document: a")]
+
+    clusters = ClusterLabels(read)
+    assert clusters.ids.tolist() == [hash(name) for name in ("q1", "q3", "q5")]
+    assert clusters.codes.tolist() == [hash("document: a")] * 3
+    assert (clusters.cases, clusters.labelled, clusters.clusters) == (5, 4, 2)
+    assert reads == [0]
+    assert clusters.text(hash("document: a")) == "document: a"
+    assert list(clusters) == ["q1", "q3", "q5"]
+    assert [clusters[name] for name in ("q2", "q4", "q5")] == [
+        "case: q2",
+        "case: q4",
+        "document: a",
+    ]
+    assert len(reads) == 3, "the shared labels are read once"

@@ -275,9 +275,7 @@ class ClusterCodes:
         self.clustering = clustering
         self._ids = self._codes = np.zeros(0, np.int64)
         if clustering is not None and clustering.by != NONE:
-            labels = clustering.labels
-            self._ids = np.fromiter(map(hash, labels), np.int64, len(labels))
-            self._codes = np.fromiter(map(hash, labels.values()), np.int64, len(labels))
+            self._ids, self._codes = clustering.labels.ids, clustering.labels.codes
 
     def of(self, ids: Ints) -> Ints | None:
         """0, 1, …, the same for cases of one cluster; None when each stands by itself."""
@@ -305,8 +303,7 @@ class ClusterCodes:
         at = places_of(ids, self._ids)
         codes, counts = np.unique(self._codes[at[at >= 0]], return_counts=True)
         most = int(counts.argmax())
-        labels = self.clustering.labels.values() if self.clustering else ()
-        label = next((label for label in labels if hash(label) == codes[most]), "")
+        label = self.clustering.labels.text(int(codes[most])) if self.clustering else ""
         return label, int(counts[most])
 
 

@@ -4,10 +4,10 @@ several documents, so intervals and tests count them together.
 
 from __future__ import annotations
 
-from collections import Counter
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,47 @@ _GROUPED = "group: "
 _NOUNS = ("group", "document", "chunk", "cluster")
 
 
+_Labelled = Callable[[], Iterable[tuple[str, str | None]]]
+"""Reads case ids with their labels (None: a cluster by itself), as often as it is asked."""
+
+
 class ClusterLabels(Mapping[str, str]):
     """The label of the cluster of every case id; a case that shares no cluster has its own label.
 
-    Only shared labels are stored: iteration and ``len`` see the cases that share a cluster.
+    ``ids``, ``codes``: hashes of the ids and labels of the cases that share a cluster; only they
+    are stored, 16 bytes a case. Labels are read again where their text is asked for. Iteration and
+    ``len`` see the cases that share a cluster.
     """
 
-    def __init__(self, shared: Mapping[str, str]) -> None:
-        self._shared = shared
+    def __init__(self, read: _Labelled) -> None:
+        import numpy as np
+
+        ids, codes = array("q"), array("q")
+        self._read = read
+        self.cases = 0
+        self.kinds: set[str] = set()
+        """What stands before the colon of the labels, of those that no other case has, too."""
+        for case_id, label in read():
+            self.cases += 1
+            if label is not None:
+                ids.append(hash(case_id))
+                codes.append(hash(label))
+                self.kinds.add(label.partition(":")[0])
+        self.labelled = len(ids)
+        known = np.array(codes, np.int64)
+        distinct, times = np.unique(known, return_counts=True)
+        shared = np.isin(known, distinct[times > 1])
+        self.clusters = len(distinct)
+        self.ids, self.codes = np.array(ids, np.int64)[shared], known[shared]
+
+    @cached_property
+    def _shared(self) -> dict[str, str]:
+        codes = set(self.codes.tolist())
+        return {
+            case_id: label
+            for case_id, label in self._read()
+            if label is not None and hash(label) in codes
+        }
 
     def __getitem__(self, case_id: str) -> str:
         return self._shared.get(case_id) or f"case: {case_id}"
@@ -39,7 +72,12 @@ class ClusterLabels(Mapping[str, str]):
         return iter(self._shared)
 
     def __len__(self) -> int:
-        return len(self._shared)
+        return len(self.ids)
+
+    def text(self, code: int) -> str:
+        """The label that has this hash; "" for none."""
+        labels = (label for _, label in self._read() if label is not None)
+        return next((label for label in labels if hash(label) == code), "")
 
 
 @dataclass(frozen=True)
@@ -51,7 +89,7 @@ class Clustering:
     """
 
     by: str
-    labels: Mapping[str, str]
+    labels: ClusterLabels
     sentence: str
 
 
@@ -122,33 +160,29 @@ def clusters_of(cases: Iterable[TestCase], by: str = AUTO) -> Clustering:
     """The clusters of the cases, see ``label_of``. Where no label recurs every case is a cluster by
     itself and ``by`` says ``none``.
     """
-    clustering = _clustering(((case.id, label_of(case, by)) for case in cases), by)
-    return clustering or Clustering(NONE, ClusterLabels({}), "each case by itself")
+    labelled = [(case.id, label_of(case, by)) for case in cases]
+    clustering = _clustering(lambda: labelled, by)
+    return clustering or Clustering(NONE, ClusterLabels(tuple), "each case by itself")
 
 
-def _clustering(labelled: Iterable[tuple[str, str | None]], by: str) -> Clustering | None:
+def _clustering(read: _Labelled, by: str) -> Clustering | None:
     """None when a way was asked for that puts no case anywhere."""
-    cases, labels = 0, {}
-    for case_id, label in labelled:
-        cases += 1
-        if label is not None:
-            labels[case_id] = label
-    if not labels and by not in (AUTO, NONE):
+    labels = ClusterLabels(read)
+    cases = _count(labels.cases, "case")
+    if not labels.labelled and by not in (AUTO, NONE):
         return None
-    sizes = Counter(labels.values())
-    shared = {case_id: label for case_id, label in labels.items() if sizes[label] > 1}
-    if not shared:
-        return Clustering(NONE, ClusterLabels({}), f"{_count(cases, 'case')}, each by itself")
-    grouped = any(label.startswith(_GROUPED) for label in sizes)
-    done = (GROUP if grouped else DOCUMENT) if by == AUTO else by
-    kinds = {label.partition(":")[0] for label in sizes}
-    noun = kinds.pop() if len(kinds) == 1 else "cluster"
+    if not len(labels):
+        return Clustering(NONE, labels, f"{cases}, each by itself")
+    done = by
+    if by == AUTO:
+        done = GROUP if _GROUPED.partition(":")[0] in labels.kinds else DOCUMENT
+    noun = next(iter(labels.kinds)) if len(labels.kinds) == 1 else "cluster"
     noun = noun if noun in _NOUNS else f"value of {by}"
-    sentence = f"{_count(cases, 'case')} in {_count(len(sizes), noun)}"
-    if own := cases - len(labels):
-        sentence = f"{_count(cases, 'case')}: {cases - own:,} in {_count(len(sizes), noun)}, "
+    sentence = f"{cases} in {_count(labels.clusters, noun)}"
+    if own := labels.cases - labels.labelled:
+        sentence = f"{cases}: {labels.labelled:,} in {_count(labels.clusters, noun)}, "
         sentence += f"{own:,} without one"
-    return Clustering(done, ClusterLabels(shared), sentence)
+    return Clustering(done, labels, sentence)
 
 
 def _count(number: int, noun: str) -> str:
@@ -166,11 +200,14 @@ def read_clusters(eval_set: Path, by: str = AUTO) -> Clustering:
     Raises StorageError for a line that is no case, and when no case has the key that was named.
     """
     problems: list[Problem] = []
-    if by in (AUTO, DOCUMENT, GROUP, NONE):
+
+    def read() -> Iterator[tuple[str, str | None]]:
+        if by not in (AUTO, DOCUMENT, GROUP, NONE):
+            return _by_key(eval_set, by, problems.append)
         cases = iter_cases(eval_set, problems.append)
-        clustering = _clustering(((case.id, label_of(case, by)) for case in cases), by)
-    else:
-        clustering = _clustering(_by_key(eval_set, by, problems.append), by)
+        return ((case.id, label_of(case, by)) for case in cases)
+
+    clustering = _clustering(read, by)
     if problems:
         raise StorageError.from_problems(problems)
     if clustering is None:

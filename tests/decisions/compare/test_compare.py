@@ -14,7 +14,7 @@ from decisions.columns import read_section
 from decisions.compare import CompareOptions, compare, compare_many
 from decisions.rows import MetricRow
 from ragmetrics.stats.significance import mcnemar
-from records.clusters import Clustering
+from records.clusters import Clustering, ClusterLabels
 from records.errors import StorageError
 
 Targets = Callable[[str], Path]
@@ -291,7 +291,9 @@ def test_slices_get_a_p_from_ten_cases_on(runs: Runs) -> None:
 
 def documents(size: int, cases: int) -> Clustering:
     labels = {f"q{i}": f"document: {i // size}" for i in range(cases)}
-    return Clustering("doc", labels, f"{cases} cases in {cases // size} documents")
+    return Clustering(
+        "doc", ClusterLabels(labels.items), f"{cases} cases in {cases // size} documents"
+    )
 
 
 def test_clusters_are_flipped_together(runs: Runs) -> None:
@@ -321,7 +323,7 @@ def test_a_document_that_outweighs_the_others_is_named_first(runs: Runs) -> None
     """11 of 20 cases in one document, nine by themselves: 20² / (11² + 9) = 3.1 equal ones."""
     base = runs.make("base", {"pass": [1.0] * 20}, "pipeline")
     labels = {f"q{i}": "document: big.md" for i in range(11)}
-    clusters = Clustering("doc", labels, "20 cases")
+    clusters = Clustering("doc", ClusterLabels(labels.items), "20 cases")
     found = compare(base, base, CompareOptions(metrics=("pass",)), clusters=clusters)
     assert found.notes[0].startswith(
         "pipeline.pass: 11 of 20 cases belong to one cluster (document: big.md), so they tell as "

@@ -168,7 +168,8 @@ def test_clusters_count_once_and_only_for_their_own_set() -> None:
         point(i, {CLAIMS: value(CLAIMS, sum(scores) / 30, 30)}, scores=scores)
         for i, scores in enumerate([good, bad])
     ]
-    document = ClusterLabels({f"c{number}": "document: a.md" for number in range(18, 30)})
+    labels = {f"c{number}": "document: a.md" for number in range(18, 30)}
+    document = ClusterLabels(labels.items)
     assert PointPairs(points, NAMES, {"s": document})(0, 1, CLAIMS) is None
     assert PointPairs(points, NAMES, {"another": document})(0, 1, CLAIMS) is not None
 
