@@ -104,7 +104,7 @@ def test_any_key_of_the_lines_can_put_cases_together(tmp_path: Path) -> None:
 def test_large_sets_keep_hashes_and_read_labels_again_when_they_are_asked_for() -> None:
     """Of 3 cases in a, 1 in b and 1 in none the three share a cluster: 3 x 16 bytes are stored."""
     labels = {"q1": "document: a", "q2": "document: b", "q3": "document: a", "q4": None}
-    reads = []
+    reads: list[int] = []
 
     def read() -> Iterable[tuple[str, str | None]]:
         reads.append(len(reads))
