@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import compress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from decisions.baseline import read_baseline
 from decisions.effects import ALPHA
@@ -27,6 +28,12 @@ from records.runs import METRICS, SCORES, find_run, scored_sections
 from records.scores import ALL_BUT_EVIDENCE, read_scores
 from records.targets import GATES, TARGETS, Target
 from terminal.tables import number
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
 
 L = TypeVar("L")
 
@@ -151,8 +158,11 @@ def _run(side: RunNumbers) -> Run:
 def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[str] | None:
     """The baseline's cases that the run lacks, section by section; None when ids are unknown.
 
-    ``not_asked``: those that the run was never asked may be lacking. Memory: a hash a case.
+    ``not_asked``: those that the run was never asked may be lacking. Memory: 8 bytes a case of the
+    two runs, one section after the other.
     """
+    import numpy as np
+
     base, new = evidence.base, evidence.new
     if base is None or new.folder is None:
         return None
@@ -162,22 +172,29 @@ def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[st
         then = _primary_ids(base.source)
         if then is None or not sections:
             return None
-        scored = {hash(id_) for name in sections for id_ in _scored_ids(new.folder, name)}
-        gone = dict.fromkeys(case_id for case_id in then if hash(case_id) not in scored)
+        scored = np.concatenate([_hashes(new.folder, name) for name in sections])
+        absent = ~np.isin(np.fromiter(map(hash, then), np.int64, len(then)), scored)
+        gone = dict.fromkeys(compress(then, absent.tolist()))
     else:
         shared = [name for name in scored_sections(base.folder) if name in sections]
         if not shared:
             return None
         for name in shared:
-            lacking = _hashes(base.folder, name) - _hashes(new.folder, name)
-            ids = _scored_ids(base.folder, name) if lacking else ()
-            gone |= dict.fromkeys(case_id for case_id in ids if hash(case_id) in lacking)
+            before, now = _hashes(base.folder, name), _hashes(new.folder, name)
+            if np.array_equal(before, now):
+                continue
+            absent = ~np.isin(before, now)
+            if absent.any():
+                gone |= dict.fromkeys(compress(_scored_ids(base.folder, name), absent.tolist()))
     asked = asked_ids(config_of(new.folder), evidence.eval_set) if not_asked else None
     return [case_id for case_id in gone if asked is None or case_id in asked]
 
 
-def _hashes(folder: Path, section: str) -> set[int]:
-    return set(map(hash, _scored_ids(folder, section)))
+def _hashes(folder: Path, section: str) -> Ints:
+    """A hash of the id of each score line, in the order of the lines."""
+    import numpy as np
+
+    return np.fromiter(map(hash, _scored_ids(folder, section)), np.int64)
 
 
 def _primary_ids(source: Path | None) -> list[str] | None:

@@ -131,10 +131,10 @@ class FailureScorer(Protocol):
 class ScoreRow(NamedTuple):
     """What a scorer says of one result: a score for each of its metrics, in their order.
 
-    ``reasons``: (metric, why) for metrics without a score, ``*`` for all. ``slices``: slices that
-    the result belongs to besides its case's. A scorer may hand out the same row object again for
-    an equal outcome; it is then encoded and counted once. ``failed``: the call failed, although
-    there are scores.
+    ``reasons``: (metric, why) for metrics without a score, ``name@*`` for one at every cut-off,
+    ``*`` for all. ``slices``: slices that the result belongs to besides its case's. A scorer may
+    hand out the same row object again for an equal outcome; it is then encoded and counted once.
+    ``failed``: the call failed, although there are scores.
     """
 
     values: Values

@@ -292,15 +292,15 @@ def _row(
         if function is ragmetrics_retrieval.reciprocal_rank:
             scores.append(ragmetrics_retrieval.reciprocal_rank(ranking))
         scores += [function(ranking, k) for k in ks]
-    return ScoreRow((*scores, *extra), _reasons(missing, ks), (("match", mode),))
+    return ScoreRow((*scores, *extra), _reasons(missing), (("match", mode),))
 
 
 @lru_cache(maxsize=64)
-def _reasons(missing: Missing, ks: tuple[int, ...]) -> Reasons:
+def _reasons(missing: Missing) -> Reasons:
+    """``name@*``: of that metric at every cut-off, which lack a score together."""
     scope, attribution, snippets, pool, preference, recency = missing
     named = [("scope_miss", scope), ("attribution_hit", attribution)]
-    named += [(f"snippet_recall@{k}", snippets) for k in ks]
-    named += [(f"{name}@{k}", pool) for name in ("unjudged", "condensed_ndcg") for k in ks]
+    named += [("snippet_recall@*", snippets), ("unjudged@*", pool), ("condensed_ndcg@*", pool)]
     named += [("bpref", preference), ("recency_rule_ok", recency)]
     return tuple((name, reason) for name, reason in named if reason)
 

@@ -72,9 +72,13 @@ def test_a_row_read_to_its_end_is_judged_and_one_never_shown_is_not(judged: Any)
 def test_without_judgements_it_is_not_applicable(judged: Any) -> None:
     run = judged([])
     found = run.section()
-    for name in ("unjudged@5", "condensed_ndcg@5", "bpref"):
+    for name, why in (
+        ("unjudged@5", "unjudged@*"),
+        ("condensed_ndcg@5", "condensed_ndcg@*"),
+        ("bpref", "bpref"),
+    ):
         assert (found["n"][name], found["not_applicable"][name]) == (0, 2)
-        assert run.rows()["q"]["reasons"][name] == "no judgements"
+        assert run.rows()["q"]["reasons"][why] == "no judgements"
     assert "ranges" not in found
     assert found["options"]["judgements"] == ""
     assert "Nobody has judged" not in run.score().stdout
@@ -103,7 +107,7 @@ def test_texts_that_were_cut_cannot_be_told(judged: Any, chunk: Any) -> None:
     cut["retrieved"][0] |= {"text": "x" * 200, "text_length": 300}
     results.write_text("\n".join([json.dumps(cut), *others, ""]))
     run.section()
-    assert run.rows()["q"]["reasons"]["unjudged@5"] == "text was truncated"
+    assert run.rows()["q"]["reasons"]["unjudged@*"] == "text was truncated"
 
 
 def test_graded_ids_are_judgements(evaluated: Any) -> None:
