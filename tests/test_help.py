@@ -89,6 +89,19 @@ def test_a_narrow_terminal_breaks_no_line(name: str) -> None:
     assert [line for line in help_of(name).splitlines() if len(line) > 80] == []
 
 
+def test_options_of_a_long_command_stand_under_headings_each_once() -> None:
+    page = help_of("run_eval")
+    headings = [line for line in page.splitlines() if re.fullmatch(r"[A-Z][a-z ]+:", line)]
+    assert headings == [
+        *("Common options:", "Data:", "Statistics:", "Server and cost:"),
+        *("Other options:", "Output:", "Examples:"),
+    ]
+    listed = re.findall(r"^  (?:-\w, )?(--[\w-]+)", page, re.MULTILINE)
+    names = [param.opts[-1] for param in command_of("run_eval").params]
+    assert sorted(listed) == sorted([*names, "--help"])
+    assert page.index("--api-url TEXT") < page.index("Data:") < page.index("--eval-set PATH")
+
+
 @pytest.mark.parametrize(
     ("line", "lines"),
     [

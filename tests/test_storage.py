@@ -226,6 +226,16 @@ def test_two_results_on_a_line_are_refused(tmp_path: Path) -> None:
     assert [problem.line for problem in found] == [1]
 
 
+def test_a_misspelt_run_gets_a_proposal(tmp_path: Path) -> None:
+    for name in ("k3", "k10", "nightly"):
+        (tmp_path / name).mkdir()
+    for typed, proposal in (("nigthly", "'nightly'"), ("lastest", "'latest'"), ("K10", "'k10'")):
+        with pytest.raises(storage.StorageError, match=f"Did you mean {proposal}"):
+            storage.find_run(tmp_path, typed)
+    with pytest.raises(storage.StorageError, match=r"the newest are: k10, k3, nightly\.$"):
+        storage.find_run(tmp_path, "something-else")
+
+
 def test_find_run(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="no complete run"):
         storage.find_run(tmp_path, "latest")

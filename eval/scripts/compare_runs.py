@@ -71,7 +71,10 @@ def find_flips(
         row = comparison.row(metric)
         if row is None or not row.n:
             names = ", ".join(row.metric for row in comparison.rows if row.n)
-            raise errors.StorageError(f"--flips-by {metric}: not compared; choose from: {names}.")
+            hint = errors.did_you_mean(metric, names.split(", "))
+            raise errors.StorageError(
+                f"--flips-by {metric}: not compared; choose from: {names}.{hint}"
+            )
     else:
         changed = [row for row in comparison.rows if row.rose or row.fell]
         row = min(changed, key=_interest, default=None)

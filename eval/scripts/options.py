@@ -95,6 +95,54 @@ def _check_shape(where: str, param: click.Option, value: Any) -> None:
         raise StorageError(f"{where}: takes one value, not a list.")
 
 
+MOST_UNGROUPED = 14
+"""Options of a command that stand in one list; more are put under headings."""
+
+_OPTION_COLUMN = 30
+
+_COMMON = "Common options"
+_HEADINGS = {
+    _COMMON: (
+        "--run --base --api-url --profile --header --judge --model --api-key --metrics --sections"
+        " --k --labels --run-id --resume --label --baseline --suite --by --worst --worst-by --gates"
+        " --flips --fail-on --all --name --file --case --from-run --plain"
+    ),
+    "Data": (
+        "--eval-set --labels-dir --results-dir --filter --limit --targets --plugin --repeat"
+        " --from-jsonl --judgements --vault --index --keymap --annotator"
+    ),
+    "Statistics": (
+        "--cluster --power --margin --seed --correlation --confidence --max-drop --alpha"
+        " --resamples --varied --ignore-invariants --flips-by --confidence-by --allow-missing"
+        " --match --gain --min-similarity"
+    ),
+    "Server and cost": (
+        "--concurrency --timeout --retries --backoff --rpm --tpm --max-mb --max-error-rate"
+        " --retry-errors --prices --max-cost --offline --cache-dir --temperature --mode"
+        " --thinking-tokens --judge-revision --judge-file --allow-unpinned --allow-alias --jobs"
+        " --embedding-model --demo-arg"
+    ),
+    "Other options": "",
+    "Output": (
+        "--json --markdown --junit --html --format --output --save-trace --store-full-text"
+        " -v --verbose -q --quiet -h --help"
+    ),
+}
+"""Headings of a long command's help, and the options of each; what none names is another one."""
+
+
+def _heading_of(names: Sequence[str]) -> str:
+    """The heading under which an option of these names stands."""
+    return next(
+        (
+            heading
+            for heading, options in _HEADINGS.items()
+            if not set(names).isdisjoint(options.split())
+        ),
+        "Other options",
+    )
+
+
 SAME_AGAIN = "Nothing is half-written: start the same command again."
 
 
@@ -128,6 +176,28 @@ class Command(click.Command):
         formatter = ctx.make_formatter()
         self.format_help(ctx, formatter)
         return folded(formatter.getvalue().rstrip("\n"), formatter.width)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options; those of a long command under headings, most used first."""
+        records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in _HEADINGS}
+        shown = [
+            (param, record)
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx))
+        ]
+        if len(shown) <= MOST_UNGROUPED:
+            super().format_options(ctx, formatter)
+            return
+        for param, record in shown:
+            records[_heading_of(param.opts)].append(record)
+        # One width for all: each heading's own would make the columns jump.
+        first = max(len(left) for _, (left, _) in shown)
+        for heading, rows in records.items():
+            if rows:
+                with formatter.section(heading):
+                    left = min(first, _OPTION_COLUMN)
+                    padded = [(f"{names:<{left}}", text) for names, text in rows]
+                    formatter.write_dl(padded, col_max=_OPTION_COLUMN)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Below the options: examples and exit codes, where the text above does not tell them."""

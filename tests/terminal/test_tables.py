@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from records.targets import Target
-from terminal.tables import counted, number, print_section, printable
+from terminal.tables import counted, number, picture, print_section, printable, scale
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,8 @@ def test_number(value: float | None, shown: str) -> None:
 
 WIDE = "longest_copied_span"
 LONG = "citation_validity_content"
+LEFT_OUT = "Left out on this narrow terminal: {}."
+ALL_BUT_MARKS = "failed, n/a, n, 95 % interval"
 
 
 def section() -> dict[str, Any]:
@@ -48,32 +50,74 @@ def section() -> dict[str, Any]:
     }
 
 
-def printed(width: int, **more: Any) -> list[str]:
+def printed(width: int, terminal: bool = True, **more: Any) -> list[str]:
     targets = {WIDE: Target("<", 15000), LONG: Target(">=", 0.875)}
-    console = Console(file=StringIO(), width=width, color_system=None)
+    console = Console(
+        file=StringIO(), width=width, force_terminal=terminal, color_system=None, no_color=True
+    )
     print_section(console, section() | more, targets)
     assert isinstance(console.file, StringIO)
     return console.file.getvalue().splitlines()
 
 
-@pytest.mark.parametrize("width", [72, 80, 120])
-def test_no_figure_and_no_mark_is_cut(width: int) -> None:
-    """Beside the name stand 6 + 15 + 5 + 4 + 6 + 8 + 1 characters and 7 gaps of 2: 59."""
+WHOLE = "metric mean 95 % interval n n/a failed target"
+
+
+@pytest.mark.parametrize(
+    ("width", "left_out"),
+    [(84, ""), (83, "failed"), (75, "failed, n/a"), (69, "failed, n/a, n"), (62, ALL_BUT_MARKS)],
+)
+def test_nothing_is_cut_and_other_columns_give_way(width: int, left_out: str) -> None:
+    """Name, mean, interval, n, n/a, failed, target and mark take 25 + 6 + 15 + 5 + 4 + 6 + 8 + 1
+    characters, and 7 gaps of 2: 84. Without failed 84 - 8 = 76, without n/a 70, without n 63,
+    without the interval 46."""
     lines = printed(width)
-    assert all(len(line) <= width for line in lines)
-    assert " ".join(lines[0].split()) == "metric mean 95 % interval n n/a failed target"
-    (wide,) = (line for line in lines if "14,289" in line)
-    assert " ".join(wide.split()[1:]) == "14,289 14,000 – 14,600 10000 1234 5678 < 15000 ✓"
-    (long,) = (line for line in lines if "0.500" in line)
-    assert " ".join(long.split()[1:]) == "0.500 0.490 – 0.510 9999 0 0 >= 0.875 ✗"
+    table = [line for line in lines if line.startswith(("metric", WIDE, LONG))]
+    assert not left_out or LEFT_OUT.format(left_out) in " ".join(" ".join(lines).split())
+    assert all(len(line) <= width for line in table)
+    head = WHOLE
+    for column in filter(None, left_out.split(", ")):
+        head = f"{head} ".replace(f" {column} ", " ", 1).strip()
+    assert " ".join(lines[0].split()) == head
+    (wide,) = (line for line in lines if line.startswith(WIDE))
+    assert "14,289" in wide
+    assert wide.split()[-3:] == ["<", "15000", "✓"]
+    (long,) = (line for line in lines if line.startswith(LONG))
+    assert "0.500" in long
+    assert long.split()[-3:] == [">=", "0.875", "✗"]
     assert "…" not in "".join(lines)
 
 
-def test_a_long_name_is_folded_and_whole() -> None:
-    """At 72 columns 72 - 59 = 13 are left for names: 25 characters take two lines."""
-    lines = printed(72)
-    place = next(i for i, line in enumerate(lines) if line.startswith(LONG[:12]))
-    assert lines[place].split()[0] + lines[place + 1].strip() == LONG
+def test_outside_a_terminal_a_table_is_whole_however_narrow() -> None:
+    lines = printed(40, terminal=False)
+    assert " ".join(lines[0].split()) == WHOLE
+    (wide,) = (line for line in lines if line.startswith(WIDE))
+    assert " ".join(wide.split()[1:]) == "14,289 14,000 – 14,600 10000 1234 5678 < 15000 ✓"
+    (long,) = (line for line in lines if line.startswith(LONG))
+    assert " ".join(long.split()[1:]) == "0.500 0.490 – 0.510 9999 0 0 >= 0.875 ✗"
+
+
+def test_a_terminal_with_room_has_pictures() -> None:
+    """84 + 21 + 2 = 107. From 0 to 1 a picture has 20 steps: 0.49, 0.5 and 0.51 fall on the same
+    one, the tenth; 0.875 is 17.5, rounded to the even 18. What lies outside 0 to 1 has none."""
+    lines = printed(107)
+    assert lines[0].split()[5:7] == ["0", "1"]
+    (long,) = (line for line in lines if line.startswith(LONG))
+    assert " " * 10 + "●" + " " * 7 + "│" in long
+    assert "●" not in next(line for line in lines if line.startswith(WIDE))
+    assert "●" not in "".join(printed(106))  # the picture gives way first
+    assert "●" not in "".join(printed(120, terminal=False))
+
+
+def test_a_picture_by_hand() -> None:
+    """21 characters for 0 to 1, 20 steps of 0.05: 0.2 is place 4, 0.5 place 10, 0.7 place 14."""
+    assert picture((0.2, 0.7), 0.5, 0.9) == "    ├─────●───┤   │  "
+    assert picture((0.2, 0.7), 0.5, 0.4) == "    ├───│─●───┤      "
+    assert picture(None, 0.5) == "          ●          "
+    assert picture((-0.1, 0.1), 0.05, 0, low=-0.1, high=0.1) == "├─────────│────●────┤"
+    assert picture((0.2, 0.7), 0.5, 0.9, unicode=False) == "    [-----o---]   |  "
+    assert picture((0.2, 1.2), 0.5) == picture(None, None) == ""
+    assert scale("−0.1", "+0.1", "0") == "−0.1      0      +0.1"
 
 
 def test_a_star_says_why_and_clusters_are_told() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from decisions.compare_words import (
 from decisions.effects import normal_critical, power_of
 from decisions.flips import Flips
 from decisions.rows import SIGNS, Comparison, MetricRow, shown
+from terminal import tables
 from terminal.tables import number, plain
 
 if TYPE_CHECKING:
@@ -94,47 +96,39 @@ def _print_rows(
     if not rows:
         return
     _say(console, f"\n{plain(title)}")
-    lines = [(plain(name, 80), *cells) for name, *cells in map(row_cells, rows)]
+    lines: list[tuple[str, ...]] = [tuple(map(plain, row_cells(row))) for row in rows]
     styles = [_STYLES.get(row.verdict) for row in rows]
-    _print_cells(console, (first, *HEAD[1:]), lines, styles, _LEAST_NEEDED)
+    head: tuple[str, ...] = (first, *HEAD[1:])
+    droppable: tuple[str, ...] = _LEAST_NEEDED
+    if tables.has_room(console) and (drawn := _pictures(rows, tables.draws_unicode(console))):
+        head = (*head[:-1], drawn[0], head[-1])
+        lines = [(*line[:-1], part, line[-1]) for line, part in zip(lines, drawn[1:], strict=True)]
+        droppable = (drawn[0], *droppable)
+    tables.print_columns(
+        console, head, lines, styles=styles, droppable=droppable, left=(head[-2], "verdict")
+    )
 
 
-def _print_cells(
-    console: Console,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    styles: Sequence[str | None] = (),
-    droppable: Sequence[str] = (),
-) -> None:
-    """A borderless table in which nothing is cut or folded: on a narrow terminal columns are left
-    out, those of ``droppable`` in their order."""
-    from rich import box
-    from rich.cells import cell_len
-    from rich.table import Table
-
-    shown = list(range(len(columns)))
-    widths = [max(cell_len(row[at]) for row in (columns, *rows)) + 2 for at in shown]
-    left_out = []
-    for name in droppable:
-        if console.is_terminal and sum(widths[at] for at in shown) > console.width:
-            at = list(columns).index(name)
-            shown.remove(at)
-            left_out.append(name)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for at in shown:
-        left = at == 0 or columns[at] == "verdict"
-        table.add_column(columns[at], justify="left" if left else "right", no_wrap=True)
-    for number_of_row, row in enumerate(rows):
-        style = styles[number_of_row] if styles else None
-        table.add_row(*(plain(row[at]) for at in shown), style=style)
-    before = console.width
-    console.width = max(before, sum(widths))
-    try:
-        console.print(table)
-    finally:
-        console.width = before
-    if left_out:
-        _say(console, f"Left out on this narrow terminal: {', '.join(left_out)}.", "dim")
+def _pictures(rows: Sequence[MetricRow], unicode: bool) -> list[str]:
+    """The head of a column and, for each row, its difference and interval around 0; [] when none
+    has one. One scale for all of them; ratios and differences above 1 have no picture."""
+    spans = [
+        max(abs(row.delta or 0.0), *map(abs, row.interval or (0.0, 0.0)))
+        if row.delta is not None and row.ratio is None
+        else 0.0
+        for row in rows
+    ]
+    widest = max((span for span in spans if span <= 1), default=0.0)
+    if not widest:
+        return []
+    end = math.ceil(widest * 20) / 20
+    drawn = [
+        tables.picture(row.interval, row.delta, 0.0, low=-end, high=end, unicode=unicode)
+        if row.ratio is None
+        else ""
+        for row in rows
+    ]
+    return [tables.scale(f"−{end:g}", f"+{end:g}", "0"), *drawn]
 
 
 def print_slices(console: Console, comparison: Comparison) -> None:
@@ -149,13 +143,13 @@ def print_matrix(console: Console, comparisons: Sequence[Comparison]) -> None:
     base = comparisons[0]
     head = (
         "metric",
-        plain(base.base_id, 20),
-        *(plain(comparison.new_id, 20) for comparison in comparisons),
+        plain(base.base_id),
+        *(plain(comparison.new_id) for comparison in comparisons),
     )
     _say(console, "\nPrimary metrics of all runs (p corrected for all runs and metrics together)")
-    _print_cells(console, head, matrix_lines(comparisons))
+    tables.print_columns(console, head, matrix_lines(comparisons))
     legend = "  ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
-    _say(console, f"{legend}   against {plain(base.base_id, 60)}")
+    _say(console, f"{legend}   against {plain(base.base_id)}")
 
 
 def print_flips(console: Console, flips: Flips) -> None:
@@ -163,7 +157,7 @@ def print_flips(console: Console, flips: Flips) -> None:
     _say(console, f"\n{plain(flips_summary(flips))}")
     for title, changed in (("Got worse", flips.worse), ("Got better", flips.better)):
         for flip in changed:
-            _say(console, f"\n{title}: {plain(flip.case_id, 60)}  {flip_title(flip)}")
+            _say(console, f"\n{title}: {plain(flip.case_id)}  {flip_title(flip)}")
             console.print(f"  {plain(flip.question)}", soft_wrap=True)
             for name, text in answers(flip):
                 console.print(f"  {name}: {plain(text, _ANSWER)}", soft_wrap=True)
@@ -175,7 +169,7 @@ def print_power(console: Console, comparison: Comparison, drop: float) -> None:
         console,
         f"\nPower of this verdict against a true difference of {shown(drop)}, now and with n cases",
     )
-    _print_cells(console, _POWER_HEAD, _power_rows(comparison, drop))
+    tables.print_columns(console, _POWER_HEAD, _power_rows(comparison, drop))
 
 
 def _power_rows(comparison: Comparison, drop: float) -> list[tuple[str, ...]]:

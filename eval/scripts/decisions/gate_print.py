@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 from decisions.compare_markdown import cell, clean_text, code
 from decisions.gate_checks import amount
 from records.gate_verdict import Check, Verdict
-from terminal.tables import NARROWEST, number, plain
+from terminal.tables import number, plain, print_columns
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,12 +23,13 @@ STYLES = {"failed": "red", "accepted": "yellow", "skipped": "dim", "passed": "gr
 
 HEAD = ("check", "must be", "value", "baseline", "change", "n")
 
+LEAST_NEEDED = ("n", "baseline", "change")
+"""Columns that a narrow terminal does without, in this order."""
+
 
 def print_verdict(console: Console, verdict: Verdict, every: bool) -> None:
     """The verdict, a table of the checks (without the passed ones unless ``every``), reasons and
     counts."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     against = f" against {verdict.baseline}" if verdict.baseline else ""
@@ -36,20 +37,17 @@ def print_verdict(console: Console, verdict: Verdict, every: bool) -> None:
     head = f"Gate {word}: run {verdict.run_id}{against}, rules of {verdict.gates}"
     console.print(Text(plain(head), style="bold"))
     shown = list(verdict.checks) if every else verdict.of("failed", "accepted", "skipped")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("", no_wrap=True)
-    for name in HEAD[:2]:  # folded on a narrow terminal: a number that is cut is a wrong one
-        table.add_column(name, overflow="fold", min_width=NARROWEST)
-    for name in HEAD[2:]:
-        table.add_column(name, justify="right", no_wrap=True)
+    rows = []
     for check in shown:
         value, baseline, _, n = _figures(check)
         change = "" if check.delta is None else _signed(check.delta)
-        cells = (plain(check.name, 60), plain(check.must, 60), value, baseline, change, n)
-        texts = [Text(cell) for cell in cells]
-        table.add_row(MARKS[check.status], *texts, style=STYLES[check.status])
+        cells = (plain(check.name), plain(check.must), value, baseline, change, n)
+        rows.append((MARKS[check.status], *cells))
     if shown:
-        console.print(table)
+        styles = [STYLES[check.status] for check in shown]
+        print_columns(
+            console, ("", *HEAD), rows, styles=styles, droppable=LEAST_NEEDED, left=HEAD[:2]
+        )
     for check in verdict.of("failed", "accepted", "skipped"):
         text = f"{MARKS[check.status]} {check.name}: {check.reason}"
         if check.accepted:

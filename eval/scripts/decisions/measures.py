@@ -8,7 +8,7 @@ from typing import Any
 
 from ragmetrics.catalogue import METRICS
 from ragmetrics.catalogue.metric import Metric
-from records.targets import Target
+from records.targets import ADVISORY, Target, parse_target
 
 Sections = Mapping[str, Mapping[str, Any]]
 
@@ -45,6 +45,12 @@ class Measure:
     advisory: str | None = None
     mark: str = ""
     """Why the interval is to be doubted, or is not there."""
+
+    @property
+    def bound(self) -> float | None:
+        """The number of its target, an advisory one too; None without."""
+        target = parse_target((self.target or self.advisory or "").removeprefix(ADVISORY))
+        return None if target is None else target.bound
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -23,7 +23,7 @@ from labeller.sources import Fetcher, RunChunks, failures, uncertainty, without_
 from labeller.store import LabelStore
 from labeller.worklist import ORDERS, shuffle_key
 from records.editing import Document, read_bytes
-from records.errors import Problem, StorageError
+from records.errors import Problem, StorageError, did_you_mean
 from records.files import read_toml
 from records.journal import ANNOTATOR_NAME
 from records.judged import identify_case, identify_judgement, judgements_dir
@@ -361,12 +361,9 @@ def _open_session(options: LabelOptions, store: LabelStore) -> Session:
 
 
 def _no_such_case(options: LabelOptions, case_id: str) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(case_id, [*_cases_of(options)], n=3)
-    like = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
+    hint = did_you_mean(case_id, _cases_of(options))
     return (
-        f"--case {case_id}: {options.eval_set} holds no such case that can be labelled here{like}"
+        f"--case {case_id}: {options.eval_set} holds no such case that can be labelled here.{hint}"
     )
 
 

@@ -63,3 +63,12 @@ def _shown(text: str) -> str:
     """Text that may quote a file, without what could steer a terminal: lines stay, the rest of
     what is not printable becomes a replacement character."""
     return "".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in text)
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """`` Did you mean 'k10'?`` with up to three of ``names`` that look like it; "" for none."""
+    import difflib
+
+    by_lower = {known.casefold(): known for known in names}
+    near = difflib.get_close_matches(name.casefold(), by_lower, n=3, cutoff=0.6)
+    return f" Did you mean {' or '.join(repr(by_lower[key]) for key in near)}?" if near else ""

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import orjson
 
-from records.errors import Problem, StorageError
+from records.errors import Problem, StorageError, did_you_mean
 from records.files import (
     JsonlWriter,
     cut_torn_tail,
@@ -96,7 +96,10 @@ def find_run(results_dir: Path, run: str) -> Path:
             return folder
     names = sorted(path.name for path in results_dir.glob("*") if path.is_dir())
     shown = ", ".join(names[-5:]) or "none"
-    raise StorageError(f"run {run!r}: no such folder in {results_dir}; the newest are: {shown}.")
+    raise StorageError(
+        f"run {run!r}: no such folder in {results_dir}; the newest are: {shown}."
+        + did_you_mean(run, ["latest", *names])
+    )
 
 
 def config_hash(config: RunConfig) -> str:

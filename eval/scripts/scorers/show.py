@@ -13,7 +13,7 @@ from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric, MetricSection
 from records.asked import asked_of, missing_remark
 from records.cases import iter_cases
-from records.errors import StorageError
+from records.errors import StorageError, did_you_mean
 from records.files import read_json, sha256_file
 from records.labels import read_labels
 from records.metrics import section_names
@@ -155,7 +155,8 @@ def find_metric(metrics: Sequence[Metric], name: str) -> Metric:
         if metric.name == name:
             return metric
     names = ", ".join(metric.name for metric in metrics)
-    raise StorageError(f"--worst-by: {name!r} is not computed here; choose one of: {names}.")
+    hint = did_you_mean(name, [metric.name for metric in metrics])
+    raise StorageError(f"--worst-by: {name!r} is not computed here; choose one of: {names}.{hint}")
 
 
 def show(

@@ -18,11 +18,20 @@ from records.gate_verdict import Check
 from records.metrics import metrics_bytes, rounded
 from records.results import SCHEMA
 from scorers.sections import SectionOutcome
-from terminal.tables import counted, number, plain
+from terminal.tables import (
+    SCALE,
+    counted,
+    draws_unicode,
+    has_room,
+    number,
+    picture,
+    plain,
+    print_columns,
+    without,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 
 MARKS = {True: "✓", False: "✗", None: ""}
@@ -30,6 +39,9 @@ MARKS = {True: "✓", False: "✗", None: ""}
 ESCAPED = str.maketrans({char: f"\\{char}" for char in "\\`*[]|<"} | dict.fromkeys("\r\n\t", " "))
 
 HEAD = ("metric", "mean", "95 % interval", "n", "target", "", "band")
+
+LEAST_NEEDED = (SCALE, "band", "n", "95 % interval")
+"""Columns that a narrow terminal does without, in this order."""
 
 
 @dataclass
@@ -259,7 +271,7 @@ def print_report(console: Console, report: SuiteReport, every: bool) -> None:
         console.print(Text(report.left_out))
     if report.incomplete:
         console.print(Text(report.incomplete, style="yellow"))
-    console.print(_suite_table(report, every))
+    _print_table(console, report, every)
     for outcome in report.outcomes:
         scored = outcome.status == "scored"
         if outcome.reason:
@@ -279,33 +291,30 @@ def print_report(console: Console, report: SuiteReport, every: bool) -> None:
     console.print(f"\n{_verdict_text(report)}")
 
 
-def _suite_table(report: SuiteReport, every: bool) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    parts = [
-        (outcome.name, _rows_of(report, outcome, every))
-        for outcome in report.outcomes
-        if outcome.status == "scored"
-    ]
-    shown = [_cells(measure) for _, rows in parts for measure in rows]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for column, name in enumerate(HEAD):
-        text = column in (0, 6)
-        table.add_column(
-            name,
-            justify="left" if text else "right",
-            no_wrap=True,
-            min_width=None if text else max(len(row[column]) for row in (HEAD, *shown)),
-        )
-    for section, rows in parts:
-        table.add_row(section, style="bold")
-        for measure in rows:
+def _print_table(console: Console, report: SuiteReport, every: bool) -> None:
+    """A heading a perspective, a row a measure; with pictures where there is room."""
+    rows: list[tuple[str, ...]] = []
+    styles: list[str] = []
+    for outcome in report.outcomes:
+        if outcome.status != "scored":
+            continue
+        rows.append((outcome.name, *[""] * len(HEAD)))
+        styles.append("bold")
+        for measure in _rows_of(report, outcome, every):
             name, *rest, band = _cells(measure)
             # On 80 columns there is no room for more than one word.
-            rest.append("" if band == UNCLEAR_BAND else band)
-            table.add_row(plain(INDENT + name, 60), *rest, style=STYLES[measure.passed])
-    return table
+            band = "" if band == UNCLEAR_BAND else band
+            drawn = picture(
+                measure.ci95, measure.mean, measure.bound, unicode=draws_unicode(console)
+            )
+            rows.append((plain(INDENT + name), *rest[:2], drawn, *rest[2:], band))
+            styles.append(STYLES[measure.passed] or "")
+    head: tuple[str, ...] = (*HEAD[:3], SCALE, *HEAD[3:])
+    if not has_room(console):
+        head, rows = without(head, 3), [without(row, 3) for row in rows]
+    print_columns(
+        console, head, rows, styles=styles, droppable=LEAST_NEEDED, left=(SCALE, HEAD[-1])
+    )
 
 
 def _print_changes(console: Console, report: SuiteReport, every: bool) -> None:

@@ -210,5 +210,5 @@ def test_a_case_is_opened_by_its_id(tool: Tool) -> None:
     missing = tool.run("--plain", "--case", "cc", typed="q\n")
     assert missing.returncode == 2
     assert "--case cc:" in missing.stderr
-    assert "did you mean 'c'?" in missing.stderr
+    assert "Did you mean 'c'?" in missing.stderr
     assert tool.run("--case", "a", "--validate").returncode == 2
