@@ -13,8 +13,10 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 
-_COVERED = frozenset({"en"})
-"""Languages whose words and phrases are listed, so that abstention and groundedness are scored."""
+from ragmetrics.text.refusal_phrases import PHRASES
+
+_COVERED = frozenset({"en", *PHRASES})
+"""Languages whose phrases of refusal are listed, so that abstention is scored."""
 
 # No words of one letter, and none that English or a programming language uses as well.
 _FUNCTION_WORDS = {
@@ -66,6 +68,17 @@ _SYMBOL = re.compile(
 _LETTER = re.compile(r"[^\W\d_]")
 
 _EAST_ASIAN = dict.fromkeys(("cjk", "hiragana", "katakana", "katakana-hiragana"), "han")
+
+_KANA = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
+
+# A script that one language writes most; the others that share it are taken for it.
+_BY_SCRIPT = {
+    "arabic": "ar",
+    "cyrillic": "ru",
+    "devanagari": "hi",
+    "greek": "el",
+    "thai": "th",
+}
 
 _SAMPLE = 4000
 
@@ -127,14 +140,14 @@ def differ(first: str, second: str) -> bool:
 
 
 def guess(text: str) -> str | None:
-    """The language of a text: a script's name where that is not Latin, else a language's code.
+    """The language of a text as a code; a script's name where that has no or many languages.
 
     Among languages other than English the leading one is taken, however near the next one is: what
     matters is that it is not English. None for text that does not say.
     """
     written = script(text)
     if written != "latin":
-        return written
+        return _of_script(written, text)
     hits, different = _hits(text)
     english = hits.pop("en", 0)
     name, most = max(hits.items(), key=lambda item: (item[1], item[0]), default=("", 0))
@@ -143,6 +156,13 @@ def guess(text: str) -> str | None:
     if most >= _MIN_HITS and most >= 2 * english:
         return name
     return name if not english and different[name] >= _SHORT_HITS else None
+
+
+def _of_script(name: str | None, text: str) -> str | None:
+    """The one language that a script is taken for; kana among Chinese characters are Japanese."""
+    if name == "han":
+        return "ja" if _KANA.search(text, 0, _SAMPLE) else "zh"
+    return _BY_SCRIPT.get(name or "", name)
 
 
 def language_of(
