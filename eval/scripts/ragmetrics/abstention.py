@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ragmetrics.case_scores import Passage, unusable
-from ragmetrics.claims import AnswerClaim, extract, merged, prepare, score_claim
+from ragmetrics.claims import AnswerClaim, extract, has_threshold, merged, prepare, score_claim
 from ragmetrics.text import numbers
+from ragmetrics.text.language import language_of
 from ragmetrics.text.refusals import is_lack, is_refusal, without_quotes
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import clean, fold, words
@@ -118,7 +119,12 @@ def _claims_after(answer: str, position: int) -> list[AnswerClaim]:
 def _count_supported(
     claims: Sequence[AnswerClaim], passages: Sequence[Passage], question: str
 ) -> int:
-    prepared = [prepare(passage.text or "") for passage in passages]
+    language = language_of(
+        " ".join(claim.text for claim in claims), question, (item.text for item in passages)
+    )
+    if not has_threshold(language):
+        return 0
+    prepared = [prepare(passage.text or "", language) for passage in passages]
     pooled, asked = merged(prepared), numbers.index(question)
     supports = (
         score_claim(

@@ -46,6 +46,11 @@ _FR_SOURCE = (
     r"|matériaux|guide|notice|résultats|sections?)"
 )
 _FR_NO = r"(?:pas|aucune?|rien|jamais|guère|point|nullement|ni)"
+_FR_TELL = (
+    r"(?:di(?:t|sent)|mentionn|précis|indiqu|contien|fourni|donn|abord|trait|parl|évoqu|permet"
+    r"|répond|expliqu|détaill|couvr|spécifi|comport|inclu|renseign|figur|trouv|décri|signal|révèl"
+    r"|suffi|cit|nomm|énonc|propos|offr|est |sont |a |ont |fait|font|aid|énumèr|list|apport)\w*"
+)
 _FR_FACT = (
     r"(?:informations?|renseignements?|mentions?|données?|réponses?|indications?|précisions?"
     r"|détails?|éléments?|traces?|idée|accès|connaissances?)"
@@ -187,32 +192,33 @@ PHRASES: dict[str, Phrases] = {
             r"\bnicht (?:beantwortet werden|beantwortbar|zu beantworten|ermittelbar|bestimmbar)\b",
             r"^\W*leider\b.{0,200}\b(?:nicht|nichts|kein\w*|fehl(?:t|en))\b",
         ),
-        when=r"(?:wenn|falls|sofern|sobald|sollte\w*|selbst wenn|immer wenn|ob)\b",
+        when=r"(?:wenn|falls|sofern|sobald|sollte\w*|selbst wenn|immer wenn)\b",
     ),
     "fr": Phrases(
         refusal=(
             r"^\W*(?:(?:je suis|nous sommes) (?:\w+ )?)?(?:désolée?s?|navrée?s?)\b(?! d'apprendre"
             r"| d'entendre| pour)",
-            r"\bje (?:vous |te )?(?:prie|demande) de (?:m'|nous )excuser\b",
+            r"\bje (?:vous |te )?(?:prie|demande) de (?:m'|nous )excuser\b|^\W*(?:veuillez (?:m'|nous )excuser|excusez-(?:moi|nous)|toutes mes excuses|pardon)\b",
             r"\bje regrette\b",
             rf"\b(?:je|nous) (?:ne |n')(?:\w+ )?(?:\w+')?(?:peux|puis|pouvons|sais|savons|suis|sommes"
             rf"|dispose|disposons|trouve|trouvons|connais|connaissons|souhaite|veux|vois|possède"
             rf"|parviens|peut|saurais|pourrai|pourrais|arrive|suis)(?: (?:\w+ ){{0,3}}?{_FR_NO}\b"
             r"|\b)",
-            rf"\b(?:je|nous) n'(?:ai|avons|y) {_G5}{_FR_NO}\b|\bj'ignore\b|\bnous ignorons\b",
+            rf"\b(?:je|nous) n'(?:ai|avons|y) {_G5}{_FR_NO}\b|\b(?:j'|je l')ignore\b|\bnous ignorons\b",
             rf"\bil (?:m'est|nous est|ne m'est|ne nous est|m'est malheureusement) {_G3}"
             r"(?:impossible|pas possible|interdit|pas permis|difficile)\b",
             r"\bje (?:suis|me vois|reste) (?:\w+ ){0,3}?(?:incapable|dans l'impossibilité"
             r"|contrainte?|obligée?|forcée?)\b|\bje dois (?:\w+ )?(?:décliner|refuser|m'abstenir)\b"
             r"|\bje (?:refuse|décline|préfère ne)\b",
-            r"\b(?:dépasse|hors de|au-delà de|sort de|en dehors de) (?:\w+ )?(?:mes|mon|ma|notre"
+            r"\b(?:dépasse|hors de|au-delà de|sort d[eu]|en dehors d[eu]) (?:\w+ )?(?:mes|mon|ma|notre"
             r"|nos)\b|\bje manque (?:de|d')",
         ),
         lack=(
-            rf"\b{_FR_SOURCE} {_G8}(?:ne |n')(?:\w+ )?(?:\w+ )?(?:\w+ )?{_FR_NO}\b",
+            rf"\b{_FR_SOURCE} {_G8}(?:ne |n')(?:(?:y|en|le|la|les|me|nous|vous) )?{_FR_TELL} ?(?:\w+ ){{0,2}}?{_FR_NO}\b",
+            rf"\b{_FR_SOURCE} {_G3}(?:sont|est|rest\w+) (?:\w+ )?(?:muet\w*|silencieu\w+)",
             rf"\bil n'y a {_G3}(?:pas|aucune?|rien|guère)(?: (?:assez|suffisamment|de|d'))?"
             rf"[^.!?;:]{{0,60}}(?:{_FR_FACT}|{_FR_SOURCE})\b",
-            rf"\baucune? (?:\w+ ){{0,2}}?{_FR_FACT} {_G8}(?:n'|ne )\w+",
+            rf"\baucune? (?:\w+ ){{0,2}}?(?:{_FR_FACT}|{_FR_SOURCE}) {_G8}(?:n'|ne )\w+",
             rf"\b(?:n'est|n'a|ne sont|n'ont|ne figure(?:nt)?|n'apparaît|n'apparaissent|n'était"
             rf"|ne se trouve(?:nt)?) {_G5}(?:pas|aucune?|nulle part|jamais) {_G8}{_FR_SOURCE}\b",
             r"\b(?:n'est|ne sont|n'a) (?:\w+ )?(?:pas|nulle part|jamais)(?: \w+)? (?:mentionnée?s?"
@@ -224,7 +230,7 @@ PHRASES: dict[str, Phrases] = {
             rf"\b(?:rien|aucune? \w+) (?:n'est|ne) {_G8}{_FR_SOURCE}\b|\brien (?:\w+ ){{0,2}}?"
             rf"(?:dans|n'indique|ne (?:précise|permet))\b|\bn'y (?:figure|apparaît|est) {_G3}pas\b",
             rf"\b(?:réponse|information|renseignement|détail)s? {_G8}(?:absente?s?|introuvables?"
-            rf"|indisponibles?|manquante?s?|manquent?)\b|\bsans (?:plus|davantage) d'informations?\b",
+            rf"|indisponibles?|manquante?s?|manquent?|fait défaut|font défaut)\b|\bfaute d'|\bsans (?:plus|davantage) d'informations?\b",
             r"^\W*malheureusement\b.{0,200}\b(?:pas|aucune?|rien|impossible)\b",
         ),
         when=r"(?:si|s'il|s'ils|lorsqu\w*|quand|en cas|dès|au cas|chaque fois|tant qu\w*)\b",
@@ -262,7 +268,7 @@ PHRASES: dict[str, Phrases] = {
             r"^\W*(?:lamentablemente|desafortunadamente|por desgracia|desgraciadamente)\b.{0,200}"
             r"\b(?:no|ningun[oa]|ningún|nada|imposible)\b",
         ),
-        when=r"(?:si|cuando|en caso|siempre que|cada vez|aunque)\b",
+        when=r"(?:si|cuando|en caso|siempre que|cada vez)\b",
     ),
     "it": Phrases(
         refusal=(
@@ -336,14 +342,14 @@ PHRASES: dict[str, Phrases] = {
             r"|voor het|voor de|dat (?:je|u)))",
             rf"\bik (?:\w+ )?(?:kan|kon|mag|wil|zal|zou|durf) {_G8}(?:niet|niets|geen|nooit)\b",
             rf"\b(?:kan|kon|mag|wil|zal|zou|durf) ik {_G8}(?:niet|niets|geen|nooit)\b",
-            rf"\bwe (?:kunnen|mogen|konden) {_G8}(?:niet|niets|geen) {_G3}(?:beantwoorden|helpen"
+            rf"\b(?:we|wij) (?:kunnen|mogen|konden) {_G8}(?:niet|niets|geen) {_G3}(?:beantwoorden|helpen"
             r"|zeggen|vinden|geven|delen)\b",
             rf"\b(?:ik (?:weet|ken|vind|vond|zie)|(?:weet|ken|vind|vond|zie) ik) {_G5}(?:niet"
             r"|niets|geen)\b",
-            rf"\b(?:ik heb|heb ik|ik beschik|beschik ik|we hebben|hebben we) {_G5}(?:geen|niet"
+            rf"\b(?:ik heb|heb ik|ik beschik|beschik ik|(?:we|wij) hebben|hebben (?:we|wij)) {_G5}(?:geen|niet"
             rf"|niets|onvoldoende) {_G3}(?:{_NL_FACT}|gevonden|kunnen)\b",
             r"\b(?:ik ben|ben ik) (?:\w+ ){0,2}?niet (?:\w+ )?(?:in staat|bevoegd|zeker|gemachtigd"
-            r"|bekend)\b|\bik moet (?:\w+ ){0,4}?(?:weigeren|passen|afwijzen)\b|\bik weiger\b"
+            r"|bekend)\b|\bik moet (?:\w+ ){0,4}?(?:weigeren|passen|afwijzen)\b|\bik weiger\b|^\W*(?:daar|hier)\w* (?:\w+ ){0,3}?ik (?:\w+ ){0,4}?(?:niet|niets|geen)\b"
             r"|\b(?:mij|me) (?:\w+ )?(?:niet bekend|onbekend)\b|\b(?:is|zijn) (?:mij|me) "
             r"(?:\w+ )?(?:niet|onbekend)\b|\bontbreekt (?:het )?(?:mij|me)\b|\bik mis\b",
             r"\bbuiten (?:mijn|ons|onze)\b|\blukt (?:het )?(?:me|mij) niet\b",
@@ -352,7 +358,8 @@ PHRASES: dict[str, Phrases] = {
             rf"\b{_NL_SOURCE} {_G5}(?:bevat\w*|noem\w*|vermeld\w*|ge(?:ven|eft)|zeg\w*|biedt"
             r"|bieden|beschrijv\w*|beantwoord\w*|behandel\w*|gaa\w*|maa?k\w*|verstrek\w*|lever\w*"
             rf"|zwijg\w*|spre\w+|hebben|heeft|laten|laat|melden|meldt) {_G8}(?:niet|niets|geen|nergens)\b",
-            rf"\b{_NL_SOURCE} zwijg\w*\b",
+            rf"\b{_NL_SOURCE} zwijg\w*\b|\b(?:ontbreekt|ontbreken) {_G5}(?:{_NL_FACT}|{_NL_SOURCE})\b|\b{_NL_FACT} {_G5}ontbre(?:ekt|ken)\b",
+            rf"\bover {_G8}(?:wordt|worden|staat|staan|is|zijn|vind\w*|bevat\w*|zeg\w*) {_G5}(?:niets|niet|geen|nergens)\b",
             rf"\b{_NL_SOURCE} {_G5}(?:wordt|worden|is|zijn|staat|staan|vind\w*|ontbreek\w*|komt"
             rf"|valt) {_G8}(?:niet|niets|geen|nergens)\b",
             rf"\b(?:wordt|worden|is|zijn|staat|staan|komt|valt) {_G8}(?:niet|niets|geen|nergens)"
@@ -366,7 +373,7 @@ PHRASES: dict[str, Phrases] = {
             r"|gespecificeerd)\b",
             r"^\W*helaas\b.{0,200}\b(?:niet|niets|geen|ontbreekt)\b",
         ),
-        when=r"(?:als|wanneer|indien|zodra|mocht\w*|telkens|of)\b",
+        when=r"(?:als (?!\w*(?:taalmodel|ai|assistent|chatbot|model)\b)|(?:wanneer|indien|zodra|mocht\w*|telkens)\b)",
     ),
     "ro": Phrases(
         refusal=(
@@ -503,11 +510,13 @@ PHRASES: dict[str, Phrases] = {
         refusal=(
             r"^\W*(?:誠に|大変|まことに)?(?:申し訳|申しわけ|すみません|ごめんなさい|恐れ入りますが|恐縮ですが|残念ながら|あいにく|失礼ながら)"
             r"(?!.{0,6}(?:お待たせ))",
-            r"(?:お答え|回答|お手伝い|お力|ご案内|提供|ご提供|お伝え|対応|お教え|判断|お応え|応じ|特定|確認|お見せ|開示|申し上げ|ご紹介"
+            r"(?:お?答え|回答|お手伝い|お力|ご案内|提供|ご提供|お伝え|対応|お教え|判断|お応え|応じ|特定|確認|お見せ|開示|申し上げ|ご紹介"
             r"|教え|お助け|断定|説明|ご説明|お話し|協力|共有|支援)(?:すること|する|いたし|になること|ること|する事)?(?:が|は|を|も|に)?"
             r"(?:することが|することは)?(?:[ぁ-んァ-ン]{0,4})?(?:でき(?:ません|ない|かねます|ず)|致しかね|いたしかね|できかね|しかね|かねます|なれません"
             r"|られません|差し控え|出来(?:ません|ない)|控え|いたしません|不可能|難しい)",
-            r"(?:わかりません|分かりません|わかりかね|分かりかね|存じません|存じ上げ(?:ません|ない|ず)|知りません|把握して(?:いません|おりません)"
+            r"(?:知識|権限|根拠|手がかり|情報|データ|許可|アクセス権)(?:が|は|も|を)[^。]{0,12}?(?:ありません|ございません|ない(?:ため|ので|です)|おりません|いません|得られません)"
+            r"|(?:言え|申せ|話せ|教えられ|手伝え|答えられ|応じられ|お出しでき|扱え|見つけられ|見つかり|見当たり|決められ|断言でき|読み取れ)(?:ません|ない(?:ため|です|ので))|不明です|(?:対応|サポート)して(?:いません|おりません)",
+            r"(?:わかりません|分かりません|わからない|分からない|わかりかね|分かりかね|存じません|存じ上げ(?:ません|ない|ず)|知りません|把握して(?:いません|おりません)"
             r"|見つけられません|見つけることができ|お断り|辞退|わからない(?:です|のです)|判断しかね|判断できません|持って(?:いません|おりません)"
             r"|持ち合わせて(?:いません|おりません|いない|おらず)|アクセスできません|ありませんので、お答え)",
         ),
@@ -516,7 +525,7 @@ PHRASES: dict[str, Phrases] = {
             r"|ありません|ございません|がなく|されておらず|なし|いない)|見当たり(?:ません|ませんでした)|ありません|ございません|書かれて(?:いません|おりません"
             r"|いない)|触れ(?:て|られて)(?:いません|おりません|いない)|見つかり(?:ません|ませんでした)|述べられて(?:いません|いない)|言及(?:が|は|も)?"
             r"(?:されて|して)?(?:いません|おりません|ありません|いない)|示されて(?:いません|おりません)|載って(?:いません|おりません|いない)"
-            r"|不足して|説明されて(?:いません|おりません)|明記されて(?:いません|おりません)|存在しません|確認できません|読み取れません|情報がない)",
+            r"|不足して|(?:説明|掲載|収録|定義|規定|明示|提供|紹介)されて(?:いません|おりません|いない|おらず)|(?:扱|取り上げ|含)(?:って|われて|られて|んで|て)(?:いません|おりません|いない)|出てきません|含みません|書いて(?:ありません|いません)|足りません|説明されて(?:いません|おりません)|明記されて(?:いません|おりません)|存在しません|確認できません|読み取れません|情報がない)",
             r"(?:情報|記載|記述|言及|答え|回答|説明|該当)[^。！？]{0,30}?(?:見つかり|見当たり|あり|ござい|得られ|含まれて(?:い|おり))"
             r"(?:ません|ませんでした)",
         ),
