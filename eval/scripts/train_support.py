@@ -1,7 +1,7 @@
 """Train the claim support model that ships with the metrics (for developers of this toolkit).
 
 In: a folder with the open sets (`--data` or RAG_EVAL_DATA; `validation/human.py` lists them, and
-`validation/languages.py` the parallel text). Out: one JSON file with the coefficients for English
+`validation/languages.py` the parallel text). Out: one Python file with the coefficients for English
 and a threshold for each other language; no word of the sets is in it. Measure it with
 validate_metrics.py.
 
@@ -12,13 +12,30 @@ Examples:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 import options
 import storage
-from ragmetrics.claims import SUPPORT_MODEL
+
+SUPPORT_MODEL = Path(__file__).resolve().parent / "ragmetrics" / "support_model.py"
+
+
+def _module(
+    coefficients: Mapping[str, float],
+    intercept: float,
+    threshold: float,
+    by_language: Mapping[str, float],
+) -> str:
+    """The Python file that holds the numbers: metrics read no files."""
+    lines = ['"""Frozen numbers of claim support. Written by train_support.py; do not edit."""', ""]
+    for name, numbers in (("COEFFICIENTS", coefficients), ("THRESHOLDS", by_language)):
+        lines += [f"{name}: dict[str, float] = {{"]
+        lines += [f'    "{key}": {value},' for key, value in sorted(numbers.items())]
+        lines += ["}", ""]
+    return "\n".join([*lines, f"INTERCEPT = {intercept}", "", f"THRESHOLD = {threshold}", ""])
 
 
 @options.command(help=__doc__)
@@ -46,18 +63,9 @@ def main(data: Path, output: Path) -> None:
     threshold = support_fit.best_threshold(sets, ranked)
     rows = support_fit.figures(sets, ranked, threshold)
     coefficients, intercept = support_fit.fit(sets)
-    storage.replace_json(
-        output,
-        {
-            "schema": 1,
-            "logistic": {
-                "coefficients": coefficients,
-                "intercept": intercept,
-                "threshold": threshold,
-            },
-            "thresholds": languages.thresholds(data),
-        },
-    )
+    by_language = languages.thresholds(data)
+    module = _module(coefficients, intercept, threshold, by_language)
+    storage.replace_bytes(output, module.encode("utf-8"))
     for key, row in rows.items():
         click.echo(f"{key}: {row['auroc']:.3f} {row['balanced_accuracy']:.3f}", err=True)
     click.echo(

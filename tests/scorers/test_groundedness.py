@@ -55,6 +55,7 @@ def test_a_supported_claim_with_its_citation() -> None:
 
 PLAIN = {"answer_not_empty", "contexts_exist", "has_citations", "answer_quality"}
 TERMIN = "Termin jest dla osób oraz nie może być przez to lub za to zmieniony."
+HINDI = "उसकी माँ दिल्ली में रहती है और वहाँ हिन्दी पढ़ाती है।"
 FRIST = "Die Frist ist für das ganze Jahr und wird nicht verlängert."
 
 
@@ -81,10 +82,7 @@ def test_only_plain_checks_apply_in_a_language_without_phrases(answer: str, cont
     ("answer", "context"),
     [
         (f"{FRIST} [1]", FRIST),
-        (
-            "उसकी माँ दिल्ली में रहती है और वहाँ हिन्दी पढ़ाती है। [1]",
-            "उसकी माँ दिल्ली में रहती है और वहाँ हिन्दी पढ़ाती है।",
-        ),
+        (f"{HINDI} [1]", HINDI),
         ("计划每个月花费二十欧元。[1]", "计划每个月花费二十欧元。"),
     ],
 )

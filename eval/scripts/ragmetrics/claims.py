@@ -12,12 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from pathlib import Path
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Literal
 
-import orjson
-
+from ragmetrics.support_model import THRESHOLDS as LANGUAGE_THRESHOLDS
 from ragmetrics.text import numbers as text_numbers
 from ragmetrics.text.content import content_stems
 from ragmetrics.text.numbers import Number, NumberIndex, numbers
@@ -29,10 +27,8 @@ SUPPORT_RULES = 2
 
 WINDOW = 3
 
-SUPPORT_MODEL = Path(__file__).parent / "support_model.json"
-
 THRESHOLDS: dict[ClaimType, float] = {"assertion": 0.55, "inference": 0.45, "general": 0.55}
-"""English; the other languages have their measured ones in ``support_model.json``."""
+"""English; the other languages have their measured ones in ``support_model.py``."""
 
 _MIN_CONTENT = 3
 
@@ -286,26 +282,13 @@ def unknown_names(claim: str, chunks: Sequence[PreparedChunk]) -> tuple[str, ...
     return tuple(names)
 
 
-@cache
-def _model_file() -> dict[str, Any]:
-    """Frozen numbers that ``train_support.py`` writes."""
-    loaded: dict[str, Any] = orjson.loads(SUPPORT_MODEL.read_bytes())
-    return loaded
-
-
-def language_thresholds() -> Mapping[str, float]:
-    """The word share that supports a claim, by language: measured ones, English left out."""
-    thresholds: dict[str, float] = _model_file()["thresholds"]
-    return thresholds
-
-
 def has_threshold(language: str | None) -> bool:
     """True for English, for a language with a measured threshold, and where nothing tells it."""
-    return language in (None, "en") or language in language_thresholds()
+    return language in (None, "en") or language in LANGUAGE_THRESHOLDS
 
 
 def _usual(language: str | None, kind: ClaimType) -> float:
-    return language_thresholds().get(language or "", THRESHOLDS[kind])
+    return LANGUAGE_THRESHOLDS.get(language or "", THRESHOLDS[kind])
 
 
 def _needed(

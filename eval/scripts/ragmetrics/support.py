@@ -1,7 +1,7 @@
 """Claim support for a verdict: the word share of ``claims``, weighed with eight other features.
 
 English claims are judged by a frozen logistic regression whose coefficients stand in
-``support_model.json`` (``train_support.py`` writes it). Claims in another language are judged by
+``support_model.py`` (``train_support.py`` writes it). Claims in another language are judged by
 the word share alone, against the threshold of the language. A number found nowhere vetoes either.
 """
 
@@ -10,13 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
-
-import orjson
 
 from ragmetrics.claims import (
-    SUPPORT_MODEL,
     ClaimSupport,
     ClaimType,
     PreparedChunk,
@@ -27,6 +22,7 @@ from ragmetrics.claims import (
     score_claim,
     unknown_names,
 )
+from ragmetrics.support_model import COEFFICIENTS, INTERCEPT, THRESHOLD
 from ragmetrics.text import numbers
 from ragmetrics.text.numbers import NumberIndex
 from ragmetrics.text.words import clean
@@ -58,24 +54,9 @@ class JudgedClaim:
     names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
-    coefficients: tuple[float, ...]
-    intercept: float
-    threshold: float
-
-    def probability(self, values: Sequence[float]) -> float:
-        total = sum(c * v for c, v in zip(self.coefficients, values, strict=True))
-        return 1 / (1 + math.exp(-(total + self.intercept)))
-
-
-@cache
-def _model() -> _Model:
-    loaded: dict[str, Any] = orjson.loads(SUPPORT_MODEL.read_bytes())["logistic"]
-    by_name = loaded["coefficients"]
-    return _Model(
-        tuple(by_name[name] for name in FEATURES), loaded["intercept"], loaded["threshold"]
-    )
+def _probability(values: Sequence[float]) -> float:
+    total = sum(COEFFICIENTS[name] * value for name, value in zip(FEATURES, values, strict=True))
+    return 1 / (1 + math.exp(-(total + INTERCEPT)))
 
 
 def features(
@@ -157,5 +138,5 @@ def judge(
     if words.chunk is None or words.vetoing:
         return JudgedClaim(False, 0.0, words, names)
     values = features(claim, chunks, words, question=question, kind=kind, lead=lead, names=names)
-    probability = _model().probability(values)
-    return JudgedClaim(probability >= _model().threshold, probability, words, names)
+    probability = _probability(values)
+    return JudgedClaim(probability >= THRESHOLD, probability, words, names)
