@@ -102,7 +102,7 @@ def test_what_the_definition_fixes_is_not_asked(
     assert line["extra"]["by_code"]
 
 
-GERMAN = "Das weiß ich leider nicht, und in den Texten ist es auch nicht zu finden."
+POLISH = "Nie mogę tego powiedzieć, ale może jest to dla innych przez czas który był lub będzie."
 
 
 @pytest.mark.parametrize("call", ["groundedness", "abstained_judged"])
@@ -111,7 +111,7 @@ def test_the_local_rules_read_no_language_without_phrases(
 ) -> None:
     """They would take each refusal for an answer, and its sentence for an unsupported claim."""
     local = replace(settings(), judge=LocalJudge())
-    (line,) = CALLS[call](subject(GERMAN), local, 0)
+    (line,) = CALLS[call](subject(POLISH), local, 0)
     assert (line["status"], line["reason"]) == ("not_applicable", "language")
     (line,) = CALLS[call](subject("The fee is 15 euros, and the tour begins at noon."), local, 0)
     assert line["status"] == "ok"
@@ -119,7 +119,7 @@ def test_the_local_rules_read_no_language_without_phrases(
 
 def test_a_model_reads_every_language(settings: Make, subject: Any, verdicts: Any) -> None:
     asked = settings(lambda task: verdicts(n1="abstained"))
-    (line,) = CALLS["abstained_judged"](subject(GERMAN), asked, 0)
+    (line,) = CALLS["abstained_judged"](subject(POLISH), asked, 0)
     assert [entry["verdict"] for entry in line["verdicts"]] == ["abstained"]
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Abstention by phrases, and the four-cell table."""
 
 from __future__ import annotations
@@ -113,3 +114,77 @@ def test_any_text_has_a_state(text: str) -> None:
     found = detect(text)
     assert found.state in ("abstained", "answered", "empty")
     assert (found.state == "empty") == (not clean(text).strip())
+
+
+# Written for this test, language by language: two refusals, a statement of lack, and two answers
+# that only quote one or suppose one.
+_BY_LANGUAGE = {
+    "de": (
+        ["Das weiß ich leider nicht.", "Tut mir leid, dabei darf ich nicht helfen."],
+        ["Die Unterlagen enthalten dazu keine Angaben."],
+        [
+            "Der Bot schreibt dann „Das weiß ich nicht“ und nennt die Hotline.",
+            "Wenn die Unterlagen nichts dazu sagen, fragt er nach. Danach sucht er neu.",
+        ],
+    ),
+    "fr": (
+        ["Je ne sais pas.", "Désolé, je ne peux pas vous aider sur ce point."],
+        ["Les documents ne précisent pas le prix."],
+        [
+            "L'assistant affiche « Je ne sais pas » quand la source manque.",
+            "Si les documents ne précisent rien, le prix normal s'applique. Il est de 20 euros.",
+        ],
+    ),
+    "es": (
+        ["No lo sé.", "Lo siento, no puedo ayudarle con eso."],
+        ["El documento no menciona el precio."],
+        [
+            "El asistente muestra «No lo sé» y ofrece un enlace.",
+            "Si el texto no indica otra cosa, son 20 euros. Se paga al llegar.",
+        ],
+    ),
+    "it": (
+        ["Mi dispiace, non posso rispondere.", "Non ho accesso a questi dati."],
+        ["Il documento non specifica il prezzo."],
+        ["La risposta «Non lo so» compare in rosso.", "Se il testo manca, si usa il titolo."],
+    ),
+    "pt": (
+        ["Desculpe, não posso ajudar com isso.", "Não tenho essa informação."],
+        ["O texto não informa o preço."],
+        ["O sistema mostra «Não sei» em vermelho.", "Se o texto não indica nada, vale a regra."],
+    ),
+    "nl": (
+        ["Sorry, daar kan ik niet bij helpen.", "Ik weet het niet."],
+        ["De documenten vermelden geen prijs."],
+        ['De bot toont "Ik weet het niet" in het rood.', "Als de tekst niets zegt, geldt artikel 3."],
+    ),
+    "hi": (
+        ["क्षमा करें, मैं इसका उत्तर नहीं दे सकता।", "मुझे नहीं पता।"],
+        ["दस्तावेज़ों में इसकी जानकारी नहीं है।"],
+        ["सहायक \"मुझे नहीं पता\" लिखकर रुकता है।", "यदि पाठ में उत्तर नहीं है, तो लाल बत्ती जलती है।"],
+    ),
+    "zh": (
+        ["抱歉，我无法回答这个问题。", "我不知道。"],
+        ["文档中没有提到价格。"],
+        ["助手会显示“我不知道”，然后给出链接。", "如果文档没有提到价格，则按标准收费。"],
+    ),
+    "ja": (
+        ["申し訳ございませんが、お答えできません。", "分かりません。"],
+        ["資料には価格が記載されていません。"],
+        ["画面には「分かりません」と表示されます。", "もし資料に記載がありません場合は、標準料金です。"],
+    ),
+    "ru": (["Извините, я не могу ответить."], ["В документах нет такой информации."], ["Бот пишет «Я не знаю» и ждёт."]),
+    "el": (["Λυπάμαι, δεν μπορώ να απαντήσω."], ["Τα έγγραφα δεν αναφέρουν την τιμή."], ["Γράφει «Δεν ξέρω» στην οθόνη."]),
+    "ro": (["Îmi pare rău, nu pot răspunde."], ["Documentele nu menționează prețul."], ["Scrie „Nu știu” pe ecran."]),
+    "tr": (["Üzgünüm, bu soruyu yanıtlayamam."], ["Belgelerde bu konuda bilgi yok."], ["Ekranda \"Bilmiyorum\" yazar."]),
+    "vi": (["Xin lỗi, tôi không thể trả lời."], ["Tài liệu không đề cập đến giá."], ["Màn hình hiện \"Tôi không biết\"."]),
+    "ar": (["عذرًا، لا أستطيع الإجابة."], ["الوثائق لا تذكر السعر."], ["تعرض الشاشة «لا أعرف» ثم الرابط."]),
+    "th": (["ขออภัย ฉันไม่สามารถตอบได้"], ["เอกสารไม่ได้ระบุราคา"], ["หน้าจอแสดง \"ฉันไม่ทราบ\""]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", sorted(_BY_LANGUAGE))
+def test_refusals_and_statements_of_lack_in_other_languages(code: str) -> None:
+    refusals, lacks, answers = _BY_LANGUAGE[code]
+    assert [text for text in [*refusals, *lacks] if not detect(text).abstained] == []
+    assert [text for text in answers if detect(text).abstained] == []

@@ -245,12 +245,12 @@ GERMAN = "Die Gebühr ist 20 EUR und wird in dem Monat fällig, der nicht verein
         ("Lo siento, no tengo información sobre eso.", "es"),
         ("Mi dispiace, non posso rispondere a questa domanda.", "it"),
         ("Câu trả lời không có trong các tài liệu này.", "vi"),
-        ("Не знаю.", "cyrillic"),
-        ("我不知道。", "han"),
-        ("わかりません。", "han"),
-        ("मुझे नहीं पता।", "devanagari"),
+        ("Не знаю.", "ru"),
+        ("我不知道。", "zh"),
+        ("わかりません。", "ja"),
+        ("मुझे नहीं पता।", "hi"),
         ("Չգիտեմ։", "armenian"),
-        ("Δεν γνωρίζω.", "greek"),
+        ("Δεν γνωρίζω.", "el"),
         # Numbers, names, formulas, addresses and code tell no language.
         ("30 %, 1,234.5", None),
         ("Paris.", None),
@@ -277,8 +277,8 @@ def test_a_short_answer_takes_the_language_of_its_question_and_passages() -> Non
 
 
 def test_what_tells_no_language_is_covered_and_another_script_never_is() -> None:
-    assert [language.is_covered(name) for name in ("en", None)] == [True, True]
-    assert not any(language.is_covered(name) for name in ("de", "cyrillic", "han"))
+    assert [language.is_covered(name) for name in ("en", None, "de", "hi")] == [True] * 4
+    assert not any(language.is_covered(name) for name in ("pl", "hebrew", "hangul"))
 
 
 def test_a_wide_blank_before_a_full_stop_is_a_blank() -> None:
@@ -295,3 +295,9 @@ def test_a_short_line_may_hold_two_sentences() -> None:
     text = "Cats sleep. Dogs bark."
     assert [text[unit.start : unit.end] for unit in units(text)] == ["Cats sleep.", "Dogs bark."]
     assert len(units("It costs 1.5 EUR.")) == 1
+
+
+def test_words_keep_their_vowel_signs_and_thai_clusters_stay_whole() -> None:
+    assert words(fold("हिन्दी में")) == [fold("हिन्दी"), fold("में")]
+    # Three signs: ก, ิ on it (one sign), น; each pair of neighbours is a word.
+    assert words(fold("กินน้ำ"))[0] == fold("กิน")

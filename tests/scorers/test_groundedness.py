@@ -54,27 +54,52 @@ def test_a_supported_claim_with_its_citation() -> None:
 
 
 PLAIN = {"answer_not_empty", "contexts_exist", "has_citations", "answer_quality"}
+TERMIN = "Termin jest dla osób oraz nie może być przez to lub za to zmieniony."
+HINDI = "उसकी माँ दिल्ली में रहती है और वहाँ हिन्दी पढ़ाती है।"
 FRIST = "Die Frist ist für das ganze Jahr und wird nicht verlängert."
 
 
 @pytest.mark.parametrize(
     ("answer", "context"),
     [
-        ("Dazu finde ich in den Dokumenten leider keine Angaben [1].", FRIST),
-        (f"{FRIST} [1]", FRIST),
-        ("我不知道。[1]", "我不知道。"),
-        ("30 Tage [1].", FRIST),
+        (f"{TERMIN} [1]", TERMIN),
+        ("모르겠습니다. [1]", "모르겠습니다."),
+        ("30 dni [1].", TERMIN),
     ],
 )
 def test_only_plain_checks_apply_in_a_language_without_phrases(answer: str, context: str) -> None:
-    """Words, stems and refusals are known in English alone: no claim is judged elsewhere."""
+    """Without phrases and a measured threshold no claim is judged."""
     row, evidence = score(answer, retrieved=[chunk("c", context)])
     assert {name for name, value in values(row).items() if value is not None} == PLAIN
     # 4 checks hold: an answer, contexts, a citation; the wording is not looked at.
     assert values(row)["answer_quality"] == 1.0
     reasons = dict(row.reasons)
     assert {reasons[name] for name in ("claim_support_rate", "no_fallback_phrase")} == {"language"}
-    assert evidence["language"] in ("de", "han")
+    assert evidence["language"] in ("pl", "hangul")
+
+
+@pytest.mark.parametrize(
+    ("answer", "context"),
+    [
+        (f"{FRIST} [1]", FRIST),
+        (f"{HINDI} [1]", HINDI),
+        ("计划每个月花费二十欧元。[1]", "计划每个月花费二十欧元。"),
+    ],
+)
+def test_a_copied_claim_is_supported_in_every_language_with_a_threshold(
+    answer: str, context: str
+) -> None:
+    found = values(score(answer, retrieved=[chunk("c", context)])[0])
+    assert found["claim_support_rate"] == found["mean_claim_support"] == 1.0
+    other = values(score(answer, retrieved=[chunk("c", context[: len(context) // 4])])[0])
+    assert other["claim_support_rate"] == 0.0
+
+
+def test_a_language_with_phrases_but_no_threshold_has_no_claims() -> None:
+    text = "Il termine della domanda non è più quello che era per le persone."
+    row, _ = score(text, retrieved=[chunk("c", text)])
+    assert dict(row.reasons)["claim_support_rate"] == "language"
+    assert values(row)["no_fallback_phrase"] == 1.0
 
 
 def test_the_bots_own_abstention_comes_before_the_language() -> None:
@@ -88,7 +113,7 @@ def test_an_answer_that_tells_no_language_goes_by_the_run_and_else_counts() -> N
         row, _ = GroundednessScorer(usual_language=usual).score(TestCase("q", "Kioto?"), result)
         return dict(row.reasons).get("numeric_fabrications")
 
-    assert [why("de"), why("en"), why(None)] == ["language", None, None]
+    assert [why("pl"), why("en"), why(None)] == ["language", None, None]
 
 
 def test_a_number_found_nowhere_vetoes_its_claim() -> None:

@@ -19,7 +19,7 @@ from judging.kinds import Item, Material, ids_of, make_task
 from judging.opinion import Opinion, ask, sum_of, usage_of
 from judging.types import Judge, JudgeVerdict
 from ragmetrics.case_scores import LANGUAGE
-from ragmetrics.text.language import is_covered
+from ragmetrics.claims import has_threshold
 from ragmetrics.text.refusals import is_refusal
 from records.results import SCHEMA
 from records.verdicts import KINDS, CallKind, VerdictLine
@@ -46,7 +46,7 @@ class Settings:
     def why_not_read(self, answer: JudgedAnswer) -> str | None:
         """Why this judge cannot read an answer: embedded rules know the words of few languages."""
         by_rules = self.judge.identity.strength == "code"
-        return LANGUAGE if by_rules and not is_covered(answer.language) else None
+        return LANGUAGE if by_rules and not has_threshold(answer.language) else None
 
 
 def _claims(answer: JudgedAnswer, settings: Settings) -> list[dict[str, Any]] | JudgeVerdict:

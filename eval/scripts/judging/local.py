@@ -21,18 +21,18 @@ from ragmetrics.claims import (
     CLAIM_RULES,
     SUPPORT_RULES,
     WINDOW,
-    ClaimSupport,
     best_window,
     extract,
     merged,
     prepare,
-    score_claim,
 )
+from ragmetrics.support import JudgedClaim, judge
+from ragmetrics.text.language import language_of
 from ragmetrics.text.numbers import index
 from ragmetrics.text.words import TEXT_RULES, clean, fold, spelled, words
 from records.verdicts import KINDS, CallKind, JudgeIdentity
 
-LOCAL_RULES = 2
+LOCAL_RULES = 3
 REVISION = f"{SUPPORT_RULES}.{CLAIM_RULES}.{TEXT_RULES}.{LOCAL_RULES}"
 """Support, claim and text rules, and how they are mapped here: any of them can change a verdict."""
 REFERENCE_SHARE, QUESTION_SHARE = 0.3, 0.4
@@ -108,20 +108,22 @@ def _look_for(
     negative: str,
 ) -> list[Reply]:
     """A verdict an item; the quote is the best window of sentences."""
-    chunks = [prepare(source["text"]) for source in sources]
+    texts = " ".join(item["text"] for item in items)
+    language = language_of(texts, question, (source["text"] for source in sources))
+    chunks = [prepare(source["text"], language) for source in sources]
     pooled, asked = merged(chunks), index(question) if question else None
     entries = []
     for item in items:
         text, lead = item["text"], item.get("lead", "")
-        support = score_claim(text, chunks, question=asked, context_numbers=pooled, lead=lead)
+        support = judge(text, chunks, question=asked, context_numbers=pooled, lead=lead)
         if support is None:
             number = _verbatim(text, sources)
             held = number is not None
             quote = clean(text).strip() if held else ""
             reason = "letter by letter" if held else "no content word to look for"
         else:
-            number, held = support.chunk, support.supported
-            window = support.window
+            number, held = support.words.chunk, support.supported
+            window = support.words.window
             quote = "" if number is None or window is None else chunks[number].text[slice(*window)]
             reason = _reason(support)
         context = "" if number is None else sources[number]["id"]
@@ -138,7 +140,8 @@ def _verbatim(text: str, sources: Sequence[Mapping[str, str]]) -> int | None:
     return None
 
 
-def _reason(support: ClaimSupport) -> str:
+def _reason(judged: JudgedClaim) -> str:
+    support = judged.words
     if support.vetoing:
         return f"number found nowhere: {', '.join(support.vetoing[:3])}"
     missing = f"; not there: {', '.join(support.missing[:5])}" if support.missing else ""

@@ -1,7 +1,8 @@
 """Did the answer abstain? Phrase detection, and the four-cell table answered x answerable.
 
-Phrases are English. A refusal, or a statement that the sources lack the answer, decides when it is
-the first sentence; statements of lack also decide when they make up at least half of the sentences.
+Phrases are those of sixteen languages; quoted words decide nothing. A refusal, or a statement that
+the sources lack the answer, decides when it is the first sentence; statements of lack also decide
+when they make up at least half of the sentences.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ragmetrics.case_scores import Passage, unusable
-from ragmetrics.claims import AnswerClaim, extract, merged, prepare, score_claim
+from ragmetrics.claims import AnswerClaim, extract, has_threshold, merged, prepare, score_claim
 from ragmetrics.text import numbers
-from ragmetrics.text.refusals import is_lack, is_refusal
+from ragmetrics.text.language import language_of
+from ragmetrics.text.refusals import is_lack, is_refusal, without_quotes
 from ragmetrics.text.sentences import units
-from ragmetrics.text.words import clean
+from ragmetrics.text.words import clean, fold, words
 
 PARTIAL_CLAIMS = 2
 """Supported claims after an opening refusal that make the answer a partial one."""
@@ -54,11 +56,12 @@ def detect(answer: str | None, supported_after: int | None = None) -> Detection:
         return Detection("empty")
     if not sentence_units:
         return Detection("answered")
-    sentences = [text[unit.start : unit.end] for unit in sentence_units]
+    own_words = without_quotes(text)
+    sentences = [own_words[unit.start : unit.end] for unit in sentence_units]
     first = (
         1
         if len(sentence_units) > 1
-        and len(sentences[0].split()) < 4
+        and len(words(fold(sentences[0]))) < 4
         and not is_refusal(sentences[0])
         else 0
     )
@@ -116,7 +119,12 @@ def _claims_after(answer: str, position: int) -> list[AnswerClaim]:
 def _count_supported(
     claims: Sequence[AnswerClaim], passages: Sequence[Passage], question: str
 ) -> int:
-    prepared = [prepare(passage.text or "") for passage in passages]
+    language = language_of(
+        " ".join(claim.text for claim in claims), question, (item.text for item in passages)
+    )
+    if not has_threshold(language):
+        return 0
+    prepared = [prepare(passage.text or "", language) for passage in passages]
     pooled, asked = merged(prepared), numbers.index(question)
     supports = (
         score_claim(

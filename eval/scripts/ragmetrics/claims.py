@@ -15,17 +15,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from ragmetrics.support_model import THRESHOLDS as LANGUAGE_THRESHOLDS
 from ragmetrics.text import numbers as text_numbers
+from ragmetrics.text.content import content_stems
 from ragmetrics.text.numbers import Number, NumberIndex, numbers
 from ragmetrics.text.refusals import is_lack, is_refusal
 from ragmetrics.text.sentences import MARK, Unit, units
-from ragmetrics.text.words import STOP_WORDS, clean, content_words, fold, spelled, words
+from ragmetrics.text.words import STOP_WORDS, clean, content_words, fold, words
 
-SUPPORT_RULES = 1
+SUPPORT_RULES = 2
 
 WINDOW = 3
 
 THRESHOLDS: dict[ClaimType, float] = {"assertion": 0.55, "inference": 0.45, "general": 0.55}
+"""English; the other languages have their measured ones in ``support_model.py``."""
 
 _MIN_CONTENT = 3
 
@@ -46,6 +49,7 @@ class PreparedChunk:
     spans: tuple[tuple[int, int], ...]
     masks: dict[str, int]
     numbers: NumberIndex
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +82,28 @@ class ClaimSupport:
         return 0.0 if self.vetoing else self.score
 
 
-def prepare(text: str) -> PreparedChunk:
-    """A chunk cut into sentences, words and numbers indexed; the last 512 usual ones are kept."""
-    return _known_chunk(text) if len(text) <= _USUAL_LENGTH else _chunk(text)
+def prepare(text: str, language: str | None = None) -> PreparedChunk:
+    """A chunk cut into sentences, words and numbers indexed; the last 512 usual ones are kept.
+
+    Args:
+        text: the chunk.
+        language: how its words are cut, and with them those of the claims held against it; English
+            when not given.
+    """
+    make = _known_chunk if len(text) <= _USUAL_LENGTH else _chunk
+    return make(text, None if language == "en" else language)
 
 
-def _chunk(text: str) -> PreparedChunk:
+def _chunk(text: str, language: str | None) -> PreparedChunk:
     text = clean(text)
     sentences = units(text)
     masks: dict[str, int] = {}
     for index, unit in enumerate(sentences):
         bit = 1 << index
-        for word in set(content_words(fold(text[unit.start : unit.end]))):
+        for word in content_stems(fold(text[unit.start : unit.end]), language):
             masks[word] = masks.get(word, 0) | bit
     spans = tuple((unit.start, unit.end) for unit in sentences)
-    return PreparedChunk(text, spans, masks, text_numbers.index(text))
+    return PreparedChunk(text, spans, masks, text_numbers.index(text), language)
 
 
 _known_chunk = lru_cache(maxsize=512)(_chunk)
@@ -173,12 +184,18 @@ def _best(sentence: dict[str, str], chunks: Sequence[PreparedChunk], size: int) 
     return best
 
 
-def _sentences(plain: str, lead: str) -> list[dict[str, str]]:
+def _language(chunks: Sequence[PreparedChunk]) -> str | None:
+    return chunks[0].language if chunks else None
+
+
+def claim_sentences(
+    plain: str, lead: str = "", language: str | None = None
+) -> list[dict[str, str]]:
     """Stems and words of each sentence of a claim; sentences without any are left out."""
     parts = [plain[unit.start : unit.end] for unit in units(plain)]
     if lead:
         parts = [f"{lead} {plain}"]
-    return [stems for part in parts if (stems := spelled(fold(part)))]
+    return [stems for part in parts if (stems := content_stems(fold(part), language))]
 
 
 def _window_words(chunk: PreparedChunk, first: int, size: int) -> set[str]:
@@ -210,7 +227,7 @@ def score_claim(
         size: sentences in a window.
     """
     plain = bare(clean(claim))
-    sentences = _sentences(plain, lead)
+    sentences = claim_sentences(plain, lead, _language(chunks))
     if not sentences:
         return None
     weakest = min(
@@ -224,7 +241,8 @@ def score_claim(
         flag: _distinct(n for n, verdict in zip(stated, verdicts, strict=True) if verdict == flag)
         for flag in _FLAGS
     }
-    needed = _needed(sentences, THRESHOLDS[kind or claim_type(plain)], threshold)
+    usual = _usual(_language(chunks), kind or claim_type(plain))
+    needed = _needed(sentences, usual, threshold)
     chunk = chunks[weakest.chunk] if weakest.chunk >= 0 else None
     window = _window(chunk, weakest.first, size) if chunk else None
     present = _window_words(chunk, weakest.first, size) if chunk else set()
@@ -258,10 +276,19 @@ def unknown_names(claim: str, chunks: Sequence[PreparedChunk]) -> tuple[str, ...
         first = sentence.split(maxsplit=1)[:1]
         rest = sentence[sentence.index(first[0]) + len(first[0]) :] if first else ""
         for match in _NAME.finditer(rest):
-            stems = spelled(fold(match[0]))
+            stems = content_stems(fold(match[0]), _language(chunks))
             if stems and not any(stem in chunk.masks for stem in stems for chunk in chunks):
                 names.setdefault(match[0])
     return tuple(names)
+
+
+def has_threshold(language: str | None) -> bool:
+    """True for English, for a language with a measured threshold, and where nothing tells it."""
+    return language in (None, "en") or language in LANGUAGE_THRESHOLDS
+
+
+def _usual(language: str | None, kind: ClaimType) -> float:
+    return LANGUAGE_THRESHOLDS.get(language or "", THRESHOLDS[kind])
 
 
 def _needed(
@@ -287,10 +314,10 @@ def supported_together(
     claim without a content word.
     """
     plain = bare(clean(claim))
-    sentences = _sentences(plain, lead)
+    sentences = claim_sentences(plain, lead, _language(chunks))
     if not sentences:
         return False
-    needed = _needed(sentences, THRESHOLDS[kind or claim_type(plain)])
+    needed = _needed(sentences, _usual(_language(chunks), kind or claim_type(plain)))
     for sentence in sentences:
         held: set[str] = set()
         for chunk in chunks:

@@ -23,17 +23,17 @@ from ragmetrics.case_scores import (
 )
 from ragmetrics.citations import Citation, Resolver
 from ragmetrics.claims import (
-    ClaimSupport,
     Extraction,
     PreparedChunk,
     bare,
     extract,
+    has_threshold,
     merged,
     prepare,
     score_claim,
-    unknown_names,
 )
 from ragmetrics.facts import Fact, find_facts, nugget_recall
+from ragmetrics.support import JudgedClaim, judge
 from ragmetrics.text import numbers
 from ragmetrics.text.language import differ, is_covered, language_of
 from ragmetrics.text.numbers import Key, NumberIndex
@@ -64,13 +64,13 @@ def _score_claims(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Pa
         {"text": item.text, "span": [item.start, item.end], "skipped": item.reason}
         for item in parts.extraction.skipped
     ]
-    supports: list[ClaimSupport] = []
+    supports: list[JudgedClaim] = []
     for claim in parts.extraction.claims:
         row = {"text": claim.text, "span": [claim.start, claim.end], "type": claim.type}
         if claim.type == "general":
             rows.append(row | {"skipped": "general"})
             continue
-        support = score_claim(
+        support = judge(
             claim.text,
             parts.chunks,
             question=parts.question,
@@ -80,8 +80,7 @@ def _score_claims(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Pa
         )
         if support is not None:
             supports.append(support)
-            names = unknown_names(claim.text, parts.chunks)
-            row |= {"unknown_names": list(names)} if names else {}
+            row |= {"unknown_names": list(support.names)} if support.names else {}
             rows.append(row | _evidence(support, chunks))
     scores.evidence["claims"] = sorted(rows, key=lambda row: tuple(row["span"]))
     scores.set("numeric_fabrications", float(_fabrications(scores, parts)), "")
@@ -90,16 +89,24 @@ def _score_claims(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Pa
         return
     held = sum(support.supported for support in supports)
     scores.values["claim_support_rate"] = held / len(supports)
-    scores.values["mean_claim_support"] = sum(s.strength for s in supports) / len(supports)
+    scores.values["mean_claim_support"] = sum(s.words.strength for s in supports) / len(supports)
     scores.values["unsupported_claims"] = float(len(supports) - held)
     if not chunks:
         scores.reasons["claim_support_rate"] = NO_CONTEXTS
         scores.reasons["mean_claim_support"] = NO_CONTEXTS
 
 
-def _evidence(support: ClaimSupport, chunks: Sequence[Passage]) -> dict[str, Any]:
-    """What a report needs to show why a claim passed or failed; empty parts are left out."""
-    row: dict[str, Any] = {"supported": support.supported, "score": round(support.score, 6)}
+def _evidence(judged: JudgedClaim, chunks: Sequence[Passage]) -> dict[str, Any]:
+    """What a report needs to show why a claim passed or failed; empty parts are left out.
+
+    ``score`` is the share of the claim's words in the window, ``strength`` what decides.
+    """
+    support = judged.words
+    row: dict[str, Any] = {
+        "supported": judged.supported,
+        "score": round(support.score, 6),
+        "strength": round(judged.strength, 6),
+    }
     if support.chunk is not None and support.window is not None:
         row |= {"chunk_id": chunks[support.chunk].chunk_id, "window": list(support.window)}
     named = {
@@ -154,14 +161,15 @@ def _prepare_answer(
     question: str = "",
     references: Sequence[Cited] = (),
     first_index: int = 1,
+    language: str | None = None,
 ) -> _PreparedAnswer:
-    """Take an answer apart.
+    """Take an answer apart; the chunks' words are cut as those of its language.
 
     ``first_index``: the number of the first chunk in the bot's own marks.
     """
     text = clean(answer)
     extraction = extract(text)
-    ready = tuple(prepare(chunk.text or "") for chunk in chunks)
+    ready = tuple(prepare(chunk.text or "", language) for chunk in chunks)
     resolver = Resolver(chunks, references, first_index)
     return _PreparedAnswer(
         text,
@@ -287,13 +295,15 @@ def checks(
     best_score: float | None,
     min_score: float,
     covered: bool = True,
+    listed: bool = True,
 ) -> dict[str, bool | None]:
     """Each check: True passed, False failed, None does not apply.
 
     An unanswerable case may well be answered by a fallback phrase and without a citation; a bot
     that sends no retrieval scores, or a question that asks for no list, cannot fail those checks.
     An empty answer fails the first check, and the checks of its wording do not apply. Nor do these
-    apply in a language that is not ``covered``, where only a phrase that is found says something.
+    apply in a language that is not ``covered``, where only a phrase that is found says something;
+    questions that ask for a list are told by English words (``listed``).
     """
     present = bool(answer.strip())
     fallback = abstention.detect(answer).abstained or bool(_FALLBACK.search(fold(answer)))
@@ -306,7 +316,7 @@ def checks(
         "retrieval_scores_ok": None if best_score is None else best_score > min_score,
         "list_question_gets_list": (
             is_list(answer)
-            if judged and covered and not fallback and _is_list_question(question)
+            if judged and listed and not fallback and _is_list_question(question)
             else None
         ),
     }
@@ -398,13 +408,14 @@ def score_case(
     """
     labels = labels or Labels()
     text = clean(answer or "")
-    parts = _prepare_answer(text, chunks, question, references, first_index)
     scores = Collector(METRICS)
     language = language_of(text, question, (chunk.text for chunk in chunks), usual_language)
     covered = is_covered(language)
+    parts = _prepare_answer(text, chunks, question, references, first_index, language)
     outcomes = checks(
         text,
         covered=covered,
+        listed=language in (None, "en"),
         question=question,
         contexts=len(chunks),
         citations=len(parts.cited) + len(parts.listed),
@@ -413,7 +424,10 @@ def score_case(
         min_score=min_score,
     )
     for name, passed in outcomes.items():
-        why = "does not apply" if covered or name not in _WORDED else LANGUAGE
+        foreign = not covered or (
+            name == "list_question_gets_list" and language not in (None, "en")
+        )
+        why = LANGUAGE if name in _WORDED and foreign else "does not apply"
         scores.set(name, None if passed is None else float(passed), why)
     scores.set("answer_quality", share(outcomes), "")
     _nuggets(scores, text, labels)
@@ -422,13 +436,13 @@ def score_case(
         scores.nothing(rest, "empty answer")
     elif abstained:
         scores.nothing(rest, "abstention")
-    elif not covered:
+    elif not has_threshold(language):
         scores.nothing(rest, LANGUAGE)
         scores.evidence["language"] = language
     else:
         _score_claims(scores, parts, chunks)
         _citations(scores, parts, chunks)
-        _labels(scores, parts, chunks, labels)
+        _labels(scores, parts, chunks, labels, language)
         _texts(scores, parts, chunks, labels)
     return scores.result()
 
@@ -475,9 +489,13 @@ def _citations(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Passa
 
 
 def _labels(
-    scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Passage], labels: Labels
+    scores: Collector,
+    parts: _PreparedAnswer,
+    chunks: Sequence[Passage],
+    labels: Labels,
+    language: str | None,
 ) -> None:
-    answer = prepare(parts.text)
+    answer = prepare(parts.text, language)
     expected, forbidden = labels.expected_claims, labels.forbidden_claims
     missed = missing_claims(answer, expected)
     scores.set(

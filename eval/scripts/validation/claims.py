@@ -12,7 +12,8 @@ from typing import Any
 import orjson
 
 from ragmetrics import claims as ragmetrics_claims
-from ragmetrics.claims import prepare, score_claim
+from ragmetrics.claims import prepare
+from ragmetrics.support import judge
 from ragmetrics.text import numbers
 from records import verdicts as records_verdicts
 from records.cases import TestCase
@@ -253,7 +254,7 @@ def _score(
 def support_score(claim: str, contexts: list[str], question: str, lead: str = "") -> float:
     """What the local judge decides by: the support of the claim, 0 when a number vetoes it."""
     question_numbers = numbers.index(question) if question else None
-    support = score_claim(
+    support = judge(
         claim, [prepare(text) for text in contexts], question=question_numbers, lead=lead
     )
     return 0.0 if support is None else support.strength

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragmetrics import abstention, groundedness
 from ragmetrics.case_scores import Passage
-from ragmetrics.claims import ClaimSupport, prepare, score_claim
+from ragmetrics.claims import prepare
 from ragmetrics.stats import agreement
+from ragmetrics.support import JudgedClaim, judge
 from ragmetrics.text import numbers
 from validation.human import AnswerPair, LabelledAbstention, LabelledClaim, RatedAnswer
 
@@ -56,9 +57,9 @@ class _ContextChunk:
     truncated: bool = False
 
 
-def _score_row(row: LabelledClaim) -> ClaimSupport | None:
+def _score_row(row: LabelledClaim) -> JudgedClaim | None:
     """The support scorer on one row; None for a claim without a content word."""
-    return score_claim(
+    return judge(
         row.claim,
         [prepare(text) for text in row.contexts],
         question=numbers.index(row.question) if row.question else None,
@@ -92,7 +93,7 @@ def measure_support(
     strengths = [support.strength for _, support in scored]
     verdicts = [support.supported for _, support in scored]
     result |= _fit(labels, strengths, verdicts, groups, draws)
-    flagged = [row.supported for row, support in scored if support.vetoing]
+    flagged = [row.supported for row, support in scored if support.words.vetoing]
     result["number_flags"] = len(flagged)
     result["number_flag_precision"] = flagged.count(0) / len(flagged) if flagged else None
     if encode is not None:

@@ -33,6 +33,8 @@ def test_support_of_claims(scored: Scored) -> None:
     assert found.values[COUNT] == 1.0
     assert found.values[NUMBERS] == 0.0
     claims = found.evidence["claims"]
+    # The model's probability; only that it is above its threshold is said here.
+    assert claims[0].pop("strength") > 0.5
     assert claims[0] == {
         "text": "Plan B costs 20 EUR a month.",
         "span": [0, 28],
@@ -132,8 +134,7 @@ def test_another_language_than_the_contexts_is_not_applicable(scored: Scored) ->
     )
     assert english.reasons[RATE] == "language"
     assert english.values["citation_coverage"] == 0.0  # what looks at the answer alone applies
-    # The words and phrases of the rules are English: nothing in Chinese is judged by them.
-    assert scored("计划每个月花费二十欧元。", chinese).reasons[RATE] == "language"
+    assert scored("计划每个月花费二十欧元。", chinese).values[RATE] == 1.0
 
 
 def test_a_negation_is_reported_where_no_window_has_it_and_not_the_other_way(

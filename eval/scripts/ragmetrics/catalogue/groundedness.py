@@ -30,11 +30,13 @@ TREC_RAG = "nugget recall of TREC RAG 2024 (Pradeep et al.), by text match inste
 ROWS: tuple[Metric, ...] = (
     _row(
         "claim_support_rate",
-        "claims (assertions, inferences) that a window of the contexts supports / claims",
+        "claims (assertions, inferences) that the contexts support / claims: a model of nine word "
+        "features in English, the word share of a window in other languages",
         CLAIMS,
         "this toolkit; agreement with people in EVAL.md",
         headline=1,
         overview=4,
+        version=3,
         short="support",
         primary=True,
         target="claim_support_rate",
@@ -47,7 +49,7 @@ ROWS: tuple[Metric, ...] = (
         "this toolkit; agreement with people in EVAL.md",
         headline=2,
     ),
-    _count("unsupported_claims", "claims that no context supports", CLAIMS, "claims"),
+    _count("unsupported_claims", "claims that no context supports", CLAIMS, "claims", version=3),
     _count(
         "numeric_fabrications",
         "distinct numbers of the answer that neither contexts nor question hold",

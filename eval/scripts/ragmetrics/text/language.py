@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """The script of a text and, for languages of the Latin script, a guess at the language.
 
 Words cannot be compared across languages, and phrases are known in few of them: a claim in another
@@ -13,11 +14,13 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 
-_COVERED = frozenset({"en"})
-"""Languages whose words and phrases are listed, so that abstention and groundedness are scored."""
+from ragmetrics.text.refusal_phrases import PHRASES
+
+_COVERED = frozenset({"en", *PHRASES})
+"""Languages whose phrases of refusal are listed, so that abstention is scored."""
 
 # No words of one letter, and none that English or a programming language uses as well.
-_FUNCTION_WORDS = {
+FUNCTION_WORDS = {
     "en": "the of and to is that it was for with are this which from were have they been you your "
     "not can be does did their would should about cannot what",
     "de": "der die und das ist nicht mit sich auf dem den ein eine von zu werden wird auch ich sie "
@@ -44,12 +47,36 @@ _FUNCTION_WORDS = {
     "tr": "ve bir bu için ile olarak olan gibi daha kadar sonra değil ancak tarafından çok veya "
     "ise her olduğu",
     "vi": "là và của có được trong cho không một các những với này đã khi để người từ",
+    "ar": "في من على إلى عن مع هذا هذه ذلك تلك التي الذي الذين ما ماذا من متى أين كيف كم هل هو هي هم "
+    "كان كانت يكون تكون قد لقد لم لن لا أن إن أو و ثم بعد قبل بين عند كل أي غير كما حيث بعض منذ حتى",
+    "el": "ο η το οι τα του της των τον την τους τις στο στη στην στον στα στις στους και να με για "
+    "από σε που πως ποιος ποια ποιο ποιοι τι πότε πού πόσο πόσα πόσοι πόσες είναι ήταν έχει έχουν "
+    "είχε δεν θα μια ένα ένας μιας ενός αυτό αυτή αυτός ή κατά μετά πριν ως όπως ότι",
+    "hi": "का के की को में से पर ने है हैं था थी थे हो होता होती होते और या कि जो यह ये वह वे इस उस "
+    "इन उन क्या कौन कब कहाँ कहां कैसे कितने कितनी कितना किस किसने किसे किन एक ही भी तो तक लिए द्वारा "
+    "साथ बाद पहले रूप गया गई गए किया कर करने करता करते हुए हुआ हुई रहा रही रहे जाता जाती जाते अपने "
+    "अपनी अपना नहीं",
+    "ru": "и в во на с со к ко по из за от до о об у для при над под между через без не ни что как "
+    "кто где когда какой какая какое какие каких сколько чем или но а же бы был была было были есть "
+    "это этот эта эти этого он она оно они его её ее их который которая которое которые которых "
+    "так также после перед том того",
     "id": "yang dan dengan untuk dari ini itu tidak pada adalah dalam akan oleh atau juga sebagai",
+}
+
+# A script that one language writes most; the others that share it are taken for it.
+_BY_SCRIPT = {
+    "arabic": "ar",
+    "cyrillic": "ru",
+    "devanagari": "hi",
+    "greek": "el",
+    "thai": "th",
 }
 
 _LANGUAGES: dict[str, list[str]] = {}
 
-for _name, _listed in _FUNCTION_WORDS.items():
+for _name, _listed in FUNCTION_WORDS.items():
+    if _name in _BY_SCRIPT.values():  # the script tells the language already
+        continue
     for _word in set(_listed.split()):
         _LANGUAGES.setdefault(_word, []).append(_name)
 
@@ -66,6 +93,8 @@ _SYMBOL = re.compile(
 _LETTER = re.compile(r"[^\W\d_]")
 
 _EAST_ASIAN = dict.fromkeys(("cjk", "hiragana", "katakana", "katakana-hiragana"), "han")
+
+_KANA = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
 
 _SAMPLE = 4000
 
@@ -127,14 +156,14 @@ def differ(first: str, second: str) -> bool:
 
 
 def guess(text: str) -> str | None:
-    """The language of a text: a script's name where that is not Latin, else a language's code.
+    """The language of a text as a code; a script's name where that has no or many languages.
 
     Among languages other than English the leading one is taken, however near the next one is: what
     matters is that it is not English. None for text that does not say.
     """
     written = script(text)
     if written != "latin":
-        return written
+        return _of_script(written, text)
     hits, different = _hits(text)
     english = hits.pop("en", 0)
     name, most = max(hits.items(), key=lambda item: (item[1], item[0]), default=("", 0))
@@ -143,6 +172,13 @@ def guess(text: str) -> str | None:
     if most >= _MIN_HITS and most >= 2 * english:
         return name
     return name if not english and different[name] >= _SHORT_HITS else None
+
+
+def _of_script(name: str | None, text: str) -> str | None:
+    """The one language that a script is taken for; kana among Chinese characters are Japanese."""
+    if name == "han":
+        return "ja" if _KANA.search(text, 0, _SAMPLE) else "zh"
+    return _BY_SCRIPT.get(name or "", name)
 
 
 def language_of(

@@ -1,10 +1,16 @@
-"""Sentences that decline to answer, or say that the sources lack the answer: English phrases."""
+"""Sentences that decline to answer, or say that the sources lack the answer.
+
+English phrases stand here, those of other languages in ``refusal_phrases``; all of them are looked
+for in every text, since a phrase of one language is none of another.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 
+from ragmetrics.text.refusal_phrases import PHRASES
 from ragmetrics.text.words import fold
 
 
@@ -89,13 +95,47 @@ _MISSING = _pattern(
 )
 
 
+def _folded(pattern: str) -> str:
+    """A pattern as the folded text has its letters."""
+    composed = unicodedata.normalize("NFKC", pattern)
+    return composed.replace("ß", "ss").replace("ς", "σ")
+
+
+_OTHER_REFUSAL = _pattern(*(_folded(item) for own in PHRASES.values() for item in own.refusal))
+
+_OTHER_MISSING = _pattern(*(_folded(item) for own in PHRASES.values() for item in own.lack))
+
+# "If the notes do not say it, call the desk": what is only supposed is not the answer's own state.
+_SUPPOSED = _pattern(
+    rf"^\W*(?:{'|'.join(_folded(own.when) for own in PHRASES.values())}|(?:if|when|whenever)\b)"
+)
+
+_QUOTE = re.compile(
+    r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}[”“]|„[^“”\"\n]{1,300}[“”\"]|«[^»\n]{1,300}»"
+    r"|»[^«\n]{1,300}«|「[^」\n]{1,300}」|『[^』\n]{1,300}』|(?<!\w)['‘‚‹][^'’‘›\n]{1,300}['’‘›](?!\w)"
+)
+
+
+def without_quotes(text: str) -> str:
+    """The text, same length, with quoted words blanked; a text that is one quotation stays."""
+    plain = _QUOTE.sub(lambda match: " " * len(match[0]), text)
+    return plain if any(map(str.isalnum, plain)) else text
+
+
+def _says(sentence: str, english: re.Pattern[str], other: re.Pattern[str]) -> bool:
+    folded = fold(without_quotes(sentence))
+    if english.search(folded) is not None:
+        return True
+    return other.search(folded) is not None and _SUPPOSED.match(folded) is None
+
+
 @lru_cache(maxsize=256)
 def is_refusal(sentence: str) -> bool:
     """True when a sentence declines to answer, in the first person or on principle."""
-    return _REFUSAL.search(fold(sentence)) is not None
+    return _says(sentence, _REFUSAL, _OTHER_REFUSAL)
 
 
 @lru_cache(maxsize=256)
 def is_lack(sentence: str) -> bool:
     """True when a sentence says that the sources do not hold the answer."""
-    return _MISSING.search(fold(sentence)) is not None
+    return _says(sentence, _MISSING, _OTHER_MISSING)

@@ -58,6 +58,11 @@ _STOP = re.compile(r"[.!?。！？؟…।]")
 
 _BLANK = re.compile(r"\s")
 
+# Thai has no sentence mark, and a blank after a sentence as after a clause: a piece of the usual
+# length of a sentence, up to a blank, stands for one.
+_THAI = re.compile(r"[\u0e00-\u0e7f]")
+_THAI_PIECE = re.compile(r".{150,400}?\s+|.{400}", re.DOTALL)
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -132,6 +137,9 @@ def _cuts(line: str) -> list[int]:
 def _ends(line: str) -> tuple[int, ...]:
     if len(line) < 40 and not _STOP.search(line.rstrip()[:-1]):
         return (len(line),)
+    if _THAI.search(line):
+        ends = [match.end() for match in _THAI_PIECE.finditer(line)]
+        return tuple(ends if ends and ends[-1] == len(line) else [*ends, len(line)])
     repaired: list[int] = []
     start = 0
     for end in _cuts(line):

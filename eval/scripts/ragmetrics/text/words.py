@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-TEXT_RULES = 1
+TEXT_RULES = 2
 
 # Folded one by one before NFKC. Fractions get a space so that "2½" does not become "21/2", the en
 # dash
@@ -48,8 +48,19 @@ _UNSPACED = (
     "\uf900-\ufaff\U00020000-\U0003ffff"
 )
 
+# Vowel signs and other marks that no letter composes with: a word keeps them ("हिन्दी").
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u0900-\u0903\u093a-\u093c\u093e-\u094f\u0951-\u0957"
+    "\u0962\u0963\u0981-\u0983\u09bc-\u09cd\u0a01-\u0a03\u0a3c-\u0a4d\u0a81-\u0a83\u0abc-\u0acd"
+    "\u0b01-\u0b03\u0b3c-\u0b4d\u0b82\u0bbe-\u0bcd\u0c00-\u0c04\u0c3e-\u0c56\u0c81-\u0c83\u0cbc-\u0ccd"
+    "\u0d00-\u0d03\u0d3e-\u0d4d\u0d82\u0d83\u0dca-\u0ddf"
+)
+
 _WORD = re.compile(
-    rf"[{_UNSPACED}]+|\d+(?:[.,]\d+)+|[^\W_{_UNSPACED}]+(?:'[^\W\d_{_UNSPACED}]+)*", re.UNICODE
+    rf"[{_UNSPACED}]+|\d+(?:[.,]\d+)+"
+    rf"|[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_MARKS}])*(?:'[^\W\d_{_UNSPACED}]+)*",
+    re.UNICODE,
 )
 
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
@@ -122,12 +133,24 @@ def normalise(text: str) -> Normalised:
     return Normalised("".join(parts), tuple(offsets))
 
 
+def _signs(run: str) -> list[str]:
+    """The signs of an unspaced run: a character with the marks that stand on it (Thai vowels)."""
+    signs: list[str] = []
+    for char in run:
+        if signs and unicodedata.category(char)[0] == "M":
+            signs[-1] += char
+        else:
+            signs.append(char)
+    return signs
+
+
 def _bigrams(run: str) -> Iterator[str]:
     """Overlapping pairs, as search engines cut scripts that are written without spaces."""
-    if len(run) == 1:
+    signs = _signs(run)
+    if len(signs) == 1:
         yield run
-    for index in range(len(run) - 1):
-        yield run[index : index + 2]
+    for index in range(len(signs) - 1):
+        yield signs[index] + signs[index + 1]
 
 
 def words(folded: str) -> list[str]:

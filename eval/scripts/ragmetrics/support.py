@@ -1,0 +1,142 @@
+"""Claim support for a verdict: the word share of ``claims``, weighed with eight other features.
+
+English claims are judged by a frozen logistic regression whose coefficients stand in
+``support_model.py`` (``train_support.py`` writes it). Claims in another language are judged by
+the word share alone, against the threshold of the language. A number found nowhere vetoes either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragmetrics.claims import (
+    ClaimSupport,
+    ClaimType,
+    PreparedChunk,
+    bare,
+    best_window,
+    claim_sentences,
+    claim_type,
+    score_claim,
+    unknown_names,
+)
+from ragmetrics.support_model import COEFFICIENTS, INTERCEPT, THRESHOLD
+from ragmetrics.text import numbers
+from ragmetrics.text.numbers import NumberIndex
+from ragmetrics.text.words import clean
+
+FEATURES = (
+    "weakest_share",
+    "one_sentence_share",
+    "anywhere_share",
+    "missing_words",
+    "words",
+    "unknown_names",
+    "numbers_outside_window",
+    "negation",
+    "inference",
+)
+"""In the order of the coefficients; ``features`` says what each one is."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedClaim:
+    """A claim's verdict: ``words`` is the word-containment evidence behind it.
+
+    ``strength``: the model's probability in English, the word share elsewhere; 0.0 under a veto.
+    """
+
+    supported: bool
+    strength: float
+    words: ClaimSupport
+    names: tuple[str, ...] = ()
+
+
+def _probability(values: Sequence[float]) -> float:
+    total = sum(COEFFICIENTS[name] * value for name, value in zip(FEATURES, values, strict=True))
+    return 1 / (1 + math.exp(-(total + INTERCEPT)))
+
+
+def features(
+    claim: str,
+    chunks: Sequence[PreparedChunk],
+    words: ClaimSupport,
+    *,
+    question: NumberIndex | None = None,
+    kind: ClaimType | None = None,
+    lead: str = "",
+    names: Sequence[str] = (),
+) -> tuple[float, ...]:
+    """The nine features of an English claim whose word evidence is known.
+
+    Shares are of its distinct content words: in the best window of its weakest sentence, in
+    the best single sentence of a chunk, anywhere in the chunks. Then the
+    root of the number of words that the weakest sentence's window lacks, the logarithm of the
+    number of words; and as 0 or 1, or a share: names of which no chunk holds a word, the claim's
+    numbers that its window (and the question) lacks, a negation that the window lacks, and the
+    words of an inference.
+    """
+    plain = bare(clean(claim))
+    sentences = claim_sentences(plain, lead)
+    stems = tuple({stem: None for sentence in sentences for stem in sentence})
+    alone = max((best_window(stems, chunk, 1)[0] for chunk in chunks), default=0)
+    anywhere = sum(any(stem in chunk.masks for chunk in chunks) for stem in stems)
+    return (
+        words.score,
+        alone / len(stems),
+        anywhere / len(stems),
+        math.sqrt(len(words.missing)),
+        math.log(len(stems)),
+        float(bool(names)),
+        _outside(plain, chunks, words, question),
+        float(words.negated and not words.window_negated),
+        float((kind or claim_type(plain)) == "inference"),
+    )
+
+
+def _outside(
+    plain: str,
+    chunks: Sequence[PreparedChunk],
+    words: ClaimSupport,
+    question: NumberIndex | None,
+) -> float:
+    """The share of the claim's numbers that neither its window nor the question holds."""
+    stated = numbers.numbers(plain)
+    if not stated:
+        return 0.0
+    keys = set(question.keys) if question else set()
+    if words.chunk is not None and words.window is not None:
+        keys |= numbers.index(chunks[words.chunk].text[slice(*words.window)]).keys
+    return sum(not number.keys & keys for number in stated) / len(stated)
+
+
+def judge(
+    claim: str,
+    chunks: Sequence[PreparedChunk],
+    *,
+    question: NumberIndex | None = None,
+    context_numbers: NumberIndex | None = None,
+    kind: ClaimType | None = None,
+    lead: str = "",
+) -> JudgedClaim | None:
+    """One claim's verdict; None when it holds no content word. Arguments as ``score_claim``."""
+    words = score_claim(
+        claim,
+        chunks,
+        question=question,
+        context_numbers=context_numbers,
+        kind=kind,
+        lead=lead,
+    )
+    if words is None:
+        return None
+    names = unknown_names(claim, chunks) if words.missing else ()
+    if chunks and chunks[0].language is not None:
+        return JudgedClaim(words.supported, words.strength, words, names)
+    if words.chunk is None or words.vetoing:
+        return JudgedClaim(False, 0.0, words, names)
+    values = features(claim, chunks, words, question=question, kind=kind, lead=lead, names=names)
+    probability = _probability(values)
+    return JudgedClaim(probability >= THRESHOLD, probability, words, names)

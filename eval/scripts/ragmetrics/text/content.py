@@ -1,0 +1,55 @@
+"""The content words of a text in a given language: what claims are compared by.
+
+English keeps its own stop words and stemmer. In the other languages function words are dropped, and
+what is left is cut to its first six letters, which stands for a stemmer: it folds most inflection,
+and on parallel text it told supported claims from others as well as whole words or better.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+
+from ragmetrics.text.language import FUNCTION_WORDS
+from ragmetrics.text.words import fold, spelled, words
+
+_KEPT_LETTERS = 6
+
+_ARABIC_MARKS = re.compile("[\u064b-\u065f\u0670\u0640]")
+
+_ARABIC_LETTERS = str.maketrans("أإآةى", "اااهي")
+
+_ARABIC_START = re.compile("(?:[وف]?[بك]?ال|[وف]?لل|و(?=.{4}))(?=..)")
+
+_ARABIC_END = re.compile("(?<=..)(?:هما|هم|ها|ات|ون|ين|ان|يه|نا|ه)$")
+
+
+@cache
+def _function_words(language: str) -> frozenset[str]:
+    return frozenset(fold(FUNCTION_WORDS.get(language, "")).split())
+
+
+def _light_arabic(word: str) -> str:
+    """Without vowel marks, conjunction, article and the commonest endings."""
+    plain = _ARABIC_MARKS.sub("", word).translate(_ARABIC_LETTERS)
+    plain = _ARABIC_START.sub("", plain, count=1) if _ARABIC_START.match(plain) else plain
+    return _ARABIC_END.sub("", plain) if len(plain) > 4 else plain
+
+
+@lru_cache(maxsize=65536)
+def _cut(word: str, language: str) -> str:
+    if language == "ar":
+        word = _light_arabic(word) or word
+    return word if word[0].isdigit() else word[:_KEPT_LETTERS]
+
+
+def content_stems(folded: str, language: str | None) -> dict[str, str]:
+    """Each distinct stem of a folded text, in order, with the word that it first stood for."""
+    if language in (None, "en"):
+        return spelled(folded)
+    name, dropped = language or "", _function_words(language or "")
+    spelling: dict[str, str] = {}
+    for word in words(folded):
+        if word not in dropped:
+            spelling.setdefault(_cut(word, name), word)
+    return spelling

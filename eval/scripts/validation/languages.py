@@ -1,0 +1,142 @@
+"""Claim support in other languages: questions and answers on parallel text, and a French book.
+
+A claim is a question with its answer. It is supported by the paragraph it was written for. It is
+not by (a) the other paragraphs of the article, nor by (b) its own paragraph without the sentences
+that hold the answer. A threshold is chosen on the even articles and reported on the odd ones.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ragmetrics.claims import THRESHOLDS, PreparedChunk, prepare, score_claim
+from ragmetrics.stats import agreement
+from ragmetrics.support import judge
+from ragmetrics.text.sentences import units
+from ragmetrics.text.words import fold
+from records.jsonl import read_rows
+
+GRID = tuple(round(0.2 + 0.01 * step, 2) for step in range(75))
+
+_MIN_BLOCK = 40
+"""Letters from which a block of the book is a claim."""
+
+
+@dataclass
+class Strengths:
+    """Strengths of claims against what supports them, and against (a) and (b), which do not."""
+
+    own: list[float] = field(default_factory=list)
+    others: list[float] = field(default_factory=list)
+    without: list[float] = field(default_factory=list)
+
+    def balanced(self, unsupported: Sequence[float], threshold: float) -> float:
+        """Balanced accuracy of ``strength >= threshold``."""
+        labels = [1] * len(self.own) + [0] * len(unsupported)
+        verdicts = [value >= threshold for value in (*self.own, *unsupported)]
+        return agreement.balanced_accuracy(labels, verdicts) or 0.0
+
+    def best_threshold(self) -> float:
+        """The lowest threshold of the grid with the best sum of both balanced accuracies."""
+        return max(
+            GRID, key=lambda t: self.balanced(self.others, t) + self.balanced(self.without, t)
+        )
+
+
+Score = Callable[[str, str, Sequence[PreparedChunk]], float]
+
+
+def by_words(answer: str, question: str, chunks: Sequence[PreparedChunk]) -> float:
+    """The word share of a question with its answer, 0 under a veto."""
+    support = score_claim(answer, chunks, lead=question)
+    return 0.0 if support is None else support.strength
+
+
+def by_model(answer: str, question: str, chunks: Sequence[PreparedChunk]) -> float:
+    """What ``support.judge`` ranks by."""
+    judged = judge(answer, chunks, lead=question)
+    return 0.0 if judged is None else judged.strength
+
+
+def read_articles(data: Path) -> dict[str, dict[int, list[dict[str, Any]]]]:
+    """The paragraphs of the parallel set by language and article."""
+    articles: dict[str, dict[int, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for _, row in read_rows(data / "xquad" / "data.jsonl.gz"):
+        articles[row["lang"]][row["article"]].append(row)
+    return {language: dict(articles[language]) for language in sorted(articles)}
+
+
+def measure(
+    articles: Mapping[int, Sequence[Mapping[str, Any]]], language: str, score: Score = by_words
+) -> tuple[Strengths, Strengths]:
+    """The strengths of one language: even articles, odd articles."""
+    halves = (Strengths(), Strengths())
+    for article, paragraphs in articles.items():
+        chunks = [prepare(paragraph["text"], language) for paragraph in paragraphs]
+        for index, paragraph in enumerate(paragraphs):
+            rest = chunks[:index] + chunks[index + 1 :]
+            _add(halves[article % 2], paragraph, chunks[index], rest, language, score)
+    return halves
+
+
+def _add(
+    strengths: Strengths,
+    paragraph: Mapping[str, Any],
+    own: PreparedChunk,
+    rest: Sequence[PreparedChunk],
+    language: str,
+    score: Score,
+) -> None:
+    text = paragraph["text"]
+    sentences = [text[unit.start : unit.end] for unit in units(text)]
+    for item in paragraph["questions"]:
+        answer, question = item["answers"][0], item["question"]
+        strengths.own.append(score(answer, question, [own]))
+        if rest:
+            strengths.others.append(score(answer, question, rest))
+        without = [sentence for sentence in sentences if fold(answer) not in fold(sentence)]
+        if 0 < len(without) < len(sentences):
+            shortened = prepare(" ".join(without), language)
+            strengths.without.append(score(answer, question, [shortened]))
+
+
+def _block_strengths(rows: Iterable[Mapping[str, Any]], language: str) -> list[float]:
+    """Each block of a page as a claim against the other blocks of its page."""
+    pages: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        if len(row[language]) >= _MIN_BLOCK:
+            pages[row["group"]].append(row[language])
+    strengths = []
+    for blocks in pages.values():
+        chunks = [prepare(block, language) for block in blocks]
+        for index, block in enumerate(blocks):
+            support = score_claim(block, chunks[:index] + chunks[index + 1 :])
+            if support is not None:
+                strengths.append(support.score)
+    return strengths
+
+
+def matched_threshold(data: Path, language: str = "fr") -> float:
+    """The threshold that accepts as large a share of French blocks as English ones pass 0.55.
+
+    For a language that the parallel set lacks: blocks of a translated book against the other blocks
+    of their page.
+    """
+    rows = [row for _, row in read_rows(data / "vault_rust_book_fr" / "parallel.jsonl.gz")]
+    english, other = _block_strengths(rows, "en"), _block_strengths(rows, language)
+    accepted = sum(value >= THRESHOLDS["assertion"] for value in english) / len(english)
+    return min(GRID, key=lambda t: abs(sum(value >= t for value in other) / len(other) - accepted))
+
+
+def thresholds(data: Path) -> dict[str, float]:
+    """The threshold of each language but English."""
+    chosen = {
+        language: measure(articles, language)[0].best_threshold()
+        for language, articles in read_articles(data).items()
+        if language != "en"
+    }
+    return dict(sorted((chosen | {"fr": matched_threshold(data)}).items()))

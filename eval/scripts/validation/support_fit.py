@@ -1,0 +1,155 @@
+"""Fits the claim support model on the open sets, and measures it with each family left out.
+
+The three parts of RAGTruth are one family: its answers share their sources and their writers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragmetrics.claims import prepare, score_claim, unknown_names
+from ragmetrics.stats import agreement
+from ragmetrics.support import FEATURES, features
+from ragmetrics.text import numbers
+from validation.human import SUPPORT, LabelledClaim
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_STRENGTH = 0.001
+"""Inverse of the regularisation of the logistic regression, over standardised features."""
+
+_DIGITS = 4
+"""Decimals that are kept: rounding makes the file the same wherever it is made."""
+
+_GRID = tuple(round(0.4 + 0.01 * step, 2) for step in range(31))
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSetFeatures:
+    """Features and labels of one set; ``vetoed`` marks rows that a number vetoes."""
+
+    key: str
+    family: str
+    values: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    vetoed: NDArray[np.bool_]
+    groups: tuple[str, ...]
+
+
+def _row_features(row: LabelledClaim) -> tuple[tuple[float, ...], bool] | None:
+    chunks = [prepare(text) for text in row.contexts]
+    asked = numbers.index(row.question) if row.question else None
+    words = score_claim(row.claim, chunks, question=asked, lead=row.lead)
+    if words is None:
+        return None
+    names = unknown_names(row.claim, chunks)
+    values = features(row.claim, chunks, words, question=asked, lead=row.lead, names=names)
+    return values, bool(words.vetoing) or words.chunk is None
+
+
+def read_sets(data: Path) -> list[LabelledSetFeatures]:
+    """The open sets that are there, as features."""
+    import numpy as np
+
+    sets = []
+    for labelled in SUPPORT:
+        if not labelled.present(data):
+            continue
+        rows = [(row, made) for row in labelled.load(data) if (made := _row_features(row))]
+        sets.append(
+            LabelledSetFeatures(
+                labelled.key,
+                labelled.folder,
+                np.array([made[0] for _, made in rows], dtype=np.float64),
+                np.array([row.supported for row, _ in rows], dtype=np.int64),
+                np.array([made[1] for _, made in rows], dtype=np.bool_),
+                tuple(row.group for row, _ in rows),
+            )
+        )
+    return sets
+
+
+def fit(sets: Sequence[LabelledSetFeatures]) -> tuple[dict[str, float], float]:
+    """Coefficients by feature and the intercept, rounded.
+
+    Every set weighs the same, and so do the supported and the unsupported claims of a set. Rows
+    under a veto are left out: the veto decides them.
+    """
+    import numpy as np
+    from sklearn.linear_model import LogisticRegression
+
+    values = np.vstack([item.values[~item.vetoed] for item in sets])
+    labels = np.concatenate([item.labels[~item.vetoed] for item in sets])
+    weights = np.concatenate([_weights(item.labels[~item.vetoed]) for item in sets])
+    weights *= len(labels) / weights.sum()
+    mean, spread = values.mean(axis=0), values.std(axis=0) + 1e-9
+    model = LogisticRegression(C=_STRENGTH, max_iter=1000, tol=1e-8)
+    model.fit((values - mean) / spread, labels, sample_weight=weights)
+    slopes = model.coef_[0] / spread
+    coefficients = {
+        name: round(float(slope), _DIGITS) for name, slope in zip(FEATURES, slopes, strict=True)
+    }
+    return coefficients, round(float(model.intercept_[0] - slopes @ mean), _DIGITS)
+
+
+def _weights(labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    import numpy as np
+
+    held = np.maximum(1, (labels == 1).sum())
+    failed = np.maximum(1, (labels == 0).sum())
+    weights: NDArray[np.float64] = np.where(labels == 1, 0.5 / held, 0.5 / failed)
+    return weights
+
+
+def probabilities(
+    item: LabelledSetFeatures, coefficients: Mapping[str, float], intercept: float
+) -> NDArray[np.float64]:
+    """What the model ranks by: its probability, 0 under a veto."""
+    import numpy as np
+
+    slopes = np.array([coefficients[name] for name in FEATURES])
+    result: NDArray[np.float64] = 1 / (1 + np.exp(-(item.values @ slopes + intercept)))
+    result[item.vetoed] = 0.0
+    return result
+
+
+def left_out(sets: Sequence[LabelledSetFeatures]) -> dict[str, NDArray[np.float64]]:
+    """The probabilities of each set by a model that never saw its family, by key."""
+    result = {}
+    for family in sorted({item.family for item in sets}):
+        coefficients, intercept = fit([item for item in sets if item.family != family])
+        for item in sets:
+            if item.family == family:
+                result[item.key] = probabilities(item, coefficients, intercept)
+    return result
+
+
+def figures(
+    sets: Sequence[LabelledSetFeatures], ranked: Mapping[str, Any], threshold: float
+) -> dict[str, dict[str, float | None]]:
+    """AUROC and balanced accuracy by set."""
+    return {
+        item.key: {
+            "auroc": agreement.auroc(item.labels.tolist(), ranked[item.key].tolist()),
+            "balanced_accuracy": agreement.balanced_accuracy(
+                item.labels.tolist(), (ranked[item.key] >= threshold).tolist()
+            ),
+        }
+        for item in sets
+    }
+
+
+def mean(rows: Mapping[str, Mapping[str, float | None]], name: str) -> float:
+    """The mean over sets of a figure that all of them have."""
+    values = [row[name] or 0.0 for row in rows.values()]
+    return sum(values) / len(values)
+
+
+def best_threshold(sets: Sequence[LabelledSetFeatures], ranked: Mapping[str, Any]) -> float:
+    """The threshold with the best mean balanced accuracy of the left-out probabilities."""
+    return max(_GRID, key=lambda t: mean(figures(sets, ranked, t), "balanced_accuracy"))
