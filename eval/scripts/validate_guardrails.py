@@ -134,7 +134,8 @@ def _leakage_lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield "## Secrets"
     yield ""
-    head = ["set", "secrets", "look-alikes", "recall", "look-alikes flagged"]
+    head = ["set", "secrets", "look-alikes", "recall", "own maker's rules left out"]
+    head += ["no maker's rules", "look-alikes flagged"]
     yield from _table(
         [*head, "detect-secrets: recall", "look-alikes flagged"],
         [
@@ -143,6 +144,8 @@ def _leakage_lines(report: Mapping[str, Any]) -> Iterator[str]:
                 str(numbers["secrets"]),
                 str(numbers["lookalikes"]),
                 _number(numbers["recall"]),
+                _number(numbers["recall_own_family_left_out"]),
+                _number(numbers["recall_generic_alone"]),
                 _number(numbers["lookalikes_flagged"]),
                 _number(numbers.get("detect_secrets_recall")),
                 _number(numbers.get("detect_secrets_lookalikes_flagged")),

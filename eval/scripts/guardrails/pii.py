@@ -93,7 +93,9 @@ _PHONE_AFTER = re.compile(
     r"[ ]?[-–(,:]?[ ]?(?:office|fax|mobile|cell|home|work|phone|tel|buro|bureau|oficina)\b", re.I
 )
 _IPV4 = re.compile(r"(?<![\w.-])(?<![A-Za-z]/)\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)(?!/\d)")
-_IPV6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:]|\.\d)")
+_IPV6 = re.compile(
+    r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]{0,4})(?![\w:]|\.\d)"
+)
 # A version with four parts reads like an address: the words around it tell them apart, through
 # other versions that stand between ("from 91.12.30.4 to 91.12.31.2").
 _VERSION_CONTEXT = re.compile(

@@ -11,6 +11,7 @@ who had not read the rules; only its half `tune` may be trained on, `held` is me
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,7 +31,7 @@ from guardrails.injection import (
 )
 from guardrails.linear import sigmoid
 from guardrails.pii import find_pii
-from guardrails.secrets import find_secrets
+from guardrails.secrets import find_secrets, token_families
 from ragmetrics import safety
 from records.errors import Problem, StorageError
 from records.jsonl import read_rows
@@ -315,6 +316,21 @@ KINDS = {
 BENIGN = ("benign_numbers", "benign_security_docs", "benign_notinject", "benign_roles")
 
 
+PUBLIC_ADDRESS = "public IP_ADDRESS"
+
+
+def _types(text: str, span: dict[str, Any]) -> list[str]:
+    """The types that a labelled span counts for: an address of the public net for two."""
+    kind = span["type"]
+    if kind != "IP_ADDRESS":
+        return [kind] if kind in KINDS else []
+    try:
+        address = ipaddress.ip_address(text[span["start"] : span["end"]])
+    except ValueError:
+        return [kind]
+    return [kind, PUBLIC_ADDRESS] if address.is_global else [kind]
+
+
 def _leakage_rows(folder: Path) -> Iterator[dict[str, Any]]:
     for path in sorted(folder.glob("*.jsonl*")):
         for _, row in read_rows(path):
@@ -346,14 +362,15 @@ def _spans(folder: Path) -> dict[str, Any]:
         finds = list(find_pii(row["text"]))
         expected = [span for span in row["spans"] if span["type"] in KINDS]
         for span in expected:
-            total[span["type"]] += 1
-            hits[span["type"]] += any(_fits(find, span) for find in finds)
+            for kind in _types(row["text"], span):
+                total[kind] += 1
+                hits[kind] += any(_fits(find, span) for find in finds)
         for find in finds:
             false[find[0]] += not any(_fits(find, span) for span in expected)
     return {
-        "recall": {kind: _share(hits[kind], total[kind]) for kind in KINDS},
-        "labelled": {kind: total[kind] for kind in KINDS},
-        "false_finds": {kind: false[name] for kind, name in KINDS.items()},
+        "recall": {kind: _share(hits[kind], total[kind]) for kind in (*KINDS, PUBLIC_ADDRESS)},
+        "labelled": {kind: total[kind] for kind in (*KINDS, PUBLIC_ADDRESS)},
+        "false_finds": {kind: false[name] for kind, name in KINDS.items()} | {PUBLIC_ADDRESS: 0},
     }
 
 
@@ -375,14 +392,17 @@ def _counts(folder: Path) -> dict[str, Any]:
         count = sum(find[0] == KINDS[kind] for find in find_pii(row["text"]))
         total[kind] += row["count"]
         hits[kind] += min(count, row["count"])
+        public = sum(PUBLIC_ADDRESS in _types(row["text"], span) for span in row.get("spans") or [])
+        total[PUBLIC_ADDRESS] += public
+        hits[PUBLIC_ADDRESS] += min(count, public)
         if not row["count"]:
             lookalikes[kind] += 1
             false[kind] += count > 0
     return {
-        "recall": {kind: _share(hits[kind], total[kind]) for kind in KINDS},
-        "labelled": {kind: total[kind] for kind in KINDS},
-        "lookalikes": {kind: lookalikes[kind] for kind in KINDS},
-        "lookalikes_found": {kind: false[kind] for kind in KINDS},
+        "recall": {kind: _share(hits[kind], total[kind]) for kind in (*KINDS, PUBLIC_ADDRESS)},
+        "labelled": {kind: total[kind] for kind in (*KINDS, PUBLIC_ADDRESS)},
+        "lookalikes": {kind: lookalikes[kind] for kind in (*KINDS, PUBLIC_ADDRESS)},
+        "lookalikes_found": {kind: false[kind] for kind in (*KINDS, PUBLIC_ADDRESS)},
     }
 
 
@@ -394,11 +414,17 @@ def _false_finds(folder: Path) -> dict[str, Any]:
 
 
 def _secrets(folder: Path) -> dict[str, Any]:
-    """Labelled texts in which something is found: by us, and by detect-secrets if installed."""
+    """Labelled texts in which something is found: by us, and by detect-secrets if installed.
+
+    Also by us without the rules of the makers that the row's family names, and without the rules
+    of any maker: what is left for a service that nobody has written a rule for.
+    """
     ours: Counter[tuple[str, bool]] = Counter()
     theirs: Counter[tuple[str, bool]] = Counter()
     scan = _detect_secrets_scanner()
     total: Counter[str] = Counter()
+    generic: Counter[str] = Counter()
+    makers = frozenset(token_families())
     for row in _leakage_rows(folder):
         if row["label"] is None:
             continue
@@ -407,6 +433,11 @@ def _secrets(folder: Path) -> dict[str, Any]:
         spans = row.get("spans") or []
         finds = [(start, end) for _, start, end, _ in find_secrets(row["text"])]
         ours[side, _overlaps(finds, spans)] += 1
+        if row["label"]:
+            own = frozenset({str(row.get("family", ""))})
+            for way, without in (("own", own), ("all", makers)):
+                left = [(a, b) for _, a, b, _ in find_secrets(row["text"], without=without)]
+                generic[way] += _overlaps(left, spans)
         if scan is not None:
             theirs[side, _overlaps(scan(row["text"]), spans)] += 1
     report: dict[str, Any] = {
@@ -414,6 +445,8 @@ def _secrets(folder: Path) -> dict[str, Any]:
         "lookalikes": total["lookalikes"],
         "recall": _share(ours["secrets", True], total["secrets"]),
         "lookalikes_flagged": _share(ours["lookalikes", True], total["lookalikes"]),
+        "recall_own_family_left_out": _share(generic["own"], total["secrets"]),
+        "recall_generic_alone": _share(generic["all"], total["secrets"]),
     }
     if scan is not None:
         report["detect_secrets_recall"] = _share(theirs["secrets", True], total["secrets"])
