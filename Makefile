@@ -44,7 +44,7 @@ SCORES := $(addprefix score-,retrieval context groundedness embedding abstention
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge ci gate compare report track browse \
   label label-verdicts calibrate init drafts import export judge-demo judge-cache \
-  test static check format golden bench docs lock clean
+  test static check format golden bench interop docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^## / {print substr($$0, 4)} \
@@ -184,6 +184,9 @@ docs: setup ## write the generated parts of EVAL.md and docs/ again
 bench: setup-dev ## measure speed beside the peers (minutes; prints Markdown tables)
 	$(INSTALL) -r bench/requirements.txt
 	$(PY) bench/run_all.py $(ARGS)
+
+interop: setup ## round trips with the real peers (an environment each in .venv-interop; minutes, once)
+	$(PY) bench/interop/interop.py $(ARGS)
 
 lock: ## resolve the newest versions and write requirements*.txt anew, with hashes
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock && $(LOCK) install --quiet uv

@@ -25,8 +25,7 @@ Examples:
   python eval/scripts/convert_data.py import ragas samples.jsonl --output ours --report loss.json
   python eval/scripts/convert_data.py import otel spans.jsonl --run-id monday --output traces
   python eval/scripts/convert_data.py import promptfoo out.json --output ours
-  python eval/scripts/convert_data.py import json log.jsonl --map question=io.q --map answer=io.a \\
-      --map retrieved=hits --map retrieved.rel_path=meta.path --output ours
+  python eval/scripts/convert_data.py import json log.jsonl --map question=q --map answer=io.a -o x
   python eval/scripts/convert_data.py export trec --run latest --output for-trec-eval
   python eval/scripts/convert_data.py export csv --run latest --output scores.csv
 

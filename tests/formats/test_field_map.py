@@ -14,7 +14,7 @@ DOCUMENT = {
             "trace": {"id": "t-1", "ms": 120},
             "io": {"in": {"q": "What is A?"}, "out": {"text": "An A.", "why": "known"}},
             "hits": [
-                {"meta": {"path": "a/b.md", "crumbs": "/A/B/"}, "body": "first", "n": 1},
+                {"meta": {"path": "a/b.md", "crumbs": "/A/B/"}, "body": "first", "n": 1, "s": 0.5},
                 {"meta": {"path": "c.md", "crumbs": "/C/"}, "body": "second", "n": 2},
             ],
             "bot": "one",
@@ -32,6 +32,7 @@ MAPS = [
     "retrieved.rel_path=meta.path",
     "retrieved.heading_path=join(' > ', split(meta.crumbs, '/'))",
     "retrieved.text=body",
+    "retrieved.score_final=s",
     "run=bot",
     "error=fault",
 ]
@@ -49,6 +50,7 @@ def test_nested_json_becomes_cases_and_runs(desk: Any) -> None:
     (done,) = desk.results("one")
     places = [(c["rel_path"], c["heading_path"], c["text"]) for c in done["retrieved"]]
     assert places == [("a/b.md", "A > B", "first"), ("c.md", "C", "second")]
+    assert [chunk["score_final"] for chunk in done["retrieved"]] == [0.5, None]
     assert (done["answer"], done["latency_ms"]) == ("An A.", {"total": 120})
     (failed,) = desk.results("log")
     assert failed["error"]["message"] == "late"

@@ -128,6 +128,10 @@ def test_what_goes_out_as_tests_comes_back(desk: Any) -> None:
         "icontains",
         "not-icontains",
     ]
+    # promptfoo makes a test of each entry of a list of variables unless it is told not to
+    assert config["tests"][0]["options"] == {"disableVarExpansion": True}
+    # promptfoo writes [REDACTED] over long runs of hexadecimal digits
+    assert len(config["tests"][0]["metadata"]["rag_eval"]["answer_hash"]) == 12
     assert report["left_out"] == {}
     desk.take("promptfoo", str(desk.folder / "tests.json"), out="tests")
     assert desk.labels("retrieval_labels", "tests") == desk.labels("retrieval_labels")

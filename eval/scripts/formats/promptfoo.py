@@ -241,6 +241,7 @@ def _case(
         left.pop("reference", None)  # the export put reference_answer there, and the id
         if row.fields.get("description") == exported_id(record):
             fields.take("description")
+        fields.take("options")
     notes.carried.update(f"vars.{key}" for key in left)
     extra = general | own | fields.rest()
     extra |= {"vars": left} if left else {}
@@ -386,4 +387,5 @@ def _tests(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
                 notes.changed["lists of passages that the run holds cut or without text"] += 1
         if texts:
             test["vars"]["context"] = texts
+            test["options"] = {"disableVarExpansion": True}  # else: a test for each passage
         yield test

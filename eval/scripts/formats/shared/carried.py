@@ -46,14 +46,15 @@ def carried(
             and value not in (None, [], {}, 0)
             and (name, value) != ("status", "ok")
         }
-        record["answer_sha256"] = _digest(result.answer)
+        record["answer_hash"] = _digest(result.answer)
         if has_retrieved:
             record["retrieved"] = [_place(chunk) for chunk in result.chunks()]
     return stored.metadata | {KEY: record}
 
 
 def _digest(answer: str | None) -> str | None:
-    return None if answer is None else hashlib.sha256(answer.encode()).hexdigest()
+    """Twelve digits of its SHA-256: promptfoo takes a whole one for a secret and blackens it."""
+    return None if answer is None else hashlib.sha256(answer.encode()).hexdigest()[:12]
 
 
 def _place(chunk: RetrievedChunk) -> dict[str, Any]:
@@ -87,9 +88,9 @@ def give_back(item: ImportedCase, record: dict[str, Any] | None, notes: Notes) -
         item.case["id"] = exported_id(record) or item.case["id"]
     for answer in item.answers:
         answer.result.test_case_id = str(item.case["id"])
-        if "answer_sha256" not in record:
+        if "answer_hash" not in record:
             continue
-        if record["answer_sha256"] == _digest(answer.result.answer):
+        if record["answer_hash"] == _digest(answer.result.answer):
             answer.has_retrieved = "retrieved" in record
             _give_back_result(answer.result, record, item, notes)
         else:

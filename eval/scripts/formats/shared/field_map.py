@@ -74,8 +74,9 @@ class FieldMap:
         }
         if not inner:
             return item
-        if "chunk_id" in inner:
-            inner["id"] = inner.pop("chunk_id")
+        for ours, usual in (("chunk_id", "id"), ("score_final", "score")):
+            if ours in inner:
+                inner[usual] = inner.pop(ours)
         return {name: value for name, value in inner.items() if value is not None}
 
     def rest(self, row: Mapping[str, Any], cells: bool) -> dict[str, Any]:

@@ -126,6 +126,7 @@ def chunk_of(row: Mapping[str, Any], rank: int, notes: Notes) -> RetrievedChunk:
     text = first(str, TEXTS)
     identity = first(str | int, NAMES)
     score = first(int | float, ["score"])
+    parts = [first(int | float, [name]) for name in ("score_vector", "score_lexical")]
     # An absolute path is one machine's: no label names it.
     paths = sorted(_anywhere(PATHS), key=lambda name: _is_absolute(fields.get(name)))
     path = first(str, paths)
@@ -142,6 +143,8 @@ def chunk_of(row: Mapping[str, Any], rank: int, notes: Notes) -> RetrievedChunk:
         doc_id=None if document is None else str(document),
         rel_path=path,
         heading_path=heading,
+        score_vector=parts[0],
+        score_lexical=parts[1],
         score_final=None if score is None else float(score),
         text=text,
         text_length=None if text is None else len(text),

@@ -1,0 +1,71 @@
+"""Traces a real LlamaIndex query engine with OpenInference's instrumentation."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from facts import FACTS
+from llama_index.core import PromptTemplate
+from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore, TextNode
+from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+
+
+class Retriever(BaseRetriever):
+    def _retrieve(self, query: Any) -> list[NodeWithScore]:
+        fact = next(fact for fact in FACTS if fact["question"] == query.query_str)
+        return [
+            NodeWithScore(
+                node=TextNode(
+                    id_=passage["id"],
+                    text=passage["text"],
+                    metadata={
+                        "file_path": passage["rel_path"],
+                        "header_path": "/" + passage["heading"].replace(" > ", "/") + "/",
+                        "note": fact["note"],
+                    },
+                ),
+                score=passage["score"],
+            )
+            for passage in fact["passages"]
+        ]
+
+
+class Model(CustomLLM):
+    """Answers as the facts say."""
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(model_name="model-xyz")
+
+    def complete(self, prompt: str, formatted: bool = False, **more: Any) -> CompletionResponse:
+        fact = next(fact for fact in FACTS if fact["question"] in prompt)
+        return CompletionResponse(text=fact["answer"])
+
+    def stream_complete(self, prompt: str, formatted: bool = False, **more: Any) -> Any:
+        yield self.complete(prompt)
+
+
+def make(folder: Path) -> None:
+    with open(folder / "spans.json", "w", encoding="utf-8") as out:
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=out)))
+        LlamaIndexInstrumentor().instrument(tracer_provider=provider)
+        synthesizer = get_response_synthesizer(
+            llm=Model(), text_qa_template=PromptTemplate("{context_str}\nQuestion: {query_str}")
+        )
+        engine = RetrieverQueryEngine(Retriever(), synthesizer)
+        for fact in FACTS:
+            engine.query(fact["question"])
+        provider.shutdown()
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[2]))

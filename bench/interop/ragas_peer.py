@@ -1,0 +1,58 @@
+"""Writes and reads data sets with the real ragas."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from pathlib import Path
+
+# ragas 0.4.3 imports a module that langchain-community no longer has; nothing here uses it.
+for gone in ("langchain_community.chat_models.vertexai", "langchain_community.llms"):
+    try:
+        __import__(gone)
+    except ImportError:
+        module = types.ModuleType(gone)
+        module.ChatVertexAI = module.VertexAI = object  # type: ignore[attr-defined]
+        sys.modules[gone] = module
+
+from facts import FACTS  # noqa: E402
+from ragas import EvaluationDataset, SingleTurnSample  # noqa: E402
+
+
+def make(folder: Path) -> None:
+    samples = [
+        SingleTurnSample(
+            user_input=fact["question"],
+            response=fact["answer"],
+            reference=fact["reference"],
+            reference_contexts=fact["gold"],
+            retrieved_contexts=[passage["text"] for passage in fact["passages"]],
+            retrieved_context_ids=[passage["id"] for passage in fact["passages"]],
+            reference_context_ids=list(fact["relevant"]),
+            rubrics={"score1": fact["note"]},
+        )
+        for fact in FACTS
+    ]
+    data = EvaluationDataset(samples)
+    data.to_jsonl(str(folder / "ragas.jsonl"))
+    data.to_csv(str(folder / "ragas.csv"))
+
+
+def check(folder: Path) -> None:
+    samples = EvaluationDataset.from_jsonl(str(folder / "export.jsonl")).samples
+    rows = [
+        {
+            "question": sample.user_input,
+            "answer": sample.response,
+            "reference": sample.reference,
+            "passages": sample.retrieved_contexts,
+            "ids": sample.retrieved_context_ids,
+        }
+        for sample in samples
+    ]
+    print(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    {"make": make, "check": check}[sys.argv[1]](Path(sys.argv[2]))
