@@ -95,8 +95,8 @@ if TYPE_CHECKING:
 @click.option(
     "--baseline",
     type=click.Path(path_type=Path),
-    help="Report or metrics.json to compare with; exit 1 on a regression, and when it was measured "
-    "with another judge, other labels or another set.",
+    help="Run id, report or metrics.json to compare with; exit 1 on a regression, and when it was "
+    "measured with another judge, other labels or another set.",
 )
 @click.option(
     "--max-drop",

@@ -43,7 +43,7 @@ from terminal.tables import plain
 if TYPE_CHECKING:
     from decisions.alerts import AlertRule, HistoryChange, MetricLine
     from decisions.history import HistoryPoint, MetricHistory
-    from records.clusters import Labels
+    from records.clusters import LabelsById
 
 
 @options.command(help=__doc__)
@@ -135,7 +135,7 @@ def _kinds(asked: Collection[str]) -> set[str]:
     return {*ALERTS} if "any" in asked else {*asked}
 
 
-def _clusters(eval_set: Path, points: list[HistoryPoint]) -> dict[str, Labels]:
+def _clusters(eval_set: Path, points: list[HistoryPoint]) -> dict[str, LabelsById]:
     """The clusters of the set on disk, where it is the one that some point was made with."""
     from records.clusters import read_clusters
     from records.files import sha256_file

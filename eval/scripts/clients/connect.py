@@ -24,9 +24,9 @@ from clients.guess import TABLES, Proposal, guess_stream, propose, sample, tree
 from clients.http import CallError, Reply
 from clients.mapping import CHUNK_FIELDS, FACT_FIELDS, REFERENCE_FIELDS, RESULT_FIELDS, compile_path
 from clients.place_check import (
-    Asked,
+    AskedQuestion,
     Measurable,
-    Verdict,
+    PlaceVerdict,
     asked_of,
     check_places,
     measurable,
@@ -149,7 +149,7 @@ class Outcome:
     text: str
     rows: list[FieldRow]
     tries: list[Try]
-    verdict: Verdict | None
+    verdict: PlaceVerdict | None
     measurable: list[Measurable]
     notes: list[str]
     variables: list[str] = field(default_factory=list)
@@ -237,7 +237,7 @@ def connect(
         settings=answered.settings,
     )
     _set_paths(proposal, dict(_assignment(text) for text in options.set_paths))
-    job = _Job(options, shape, heard, repeat, proposal, cases, chosen)
+    job = _ConnectJob(options, shape, heard, repeat, proposal, cases, chosen)
     job.settle()
     if talk.edit and not job.edited(talk.edit):
         return None
@@ -253,7 +253,7 @@ def write(outcome: Outcome) -> None:
     outcome.written = True
 
 
-class _Job:
+class _ConnectJob:
     """What is known of a bot, and what becomes of it when a path is changed."""
 
     def __init__(
@@ -269,7 +269,7 @@ class _Job:
         self._options, self._shape, self._heard, self._repeat = options, shape, heard, repeat
         self._proposal, self._cases = proposal, cases
         self._gold = {case.id: _gold(case) for case in chosen}
-        self._verdict: Verdict | None = None
+        self._verdict: PlaceVerdict | None = None
         self._results: list[TestResult] = []
         self._faults: list[str] = []
 
@@ -284,7 +284,7 @@ class _Job:
         found = by_hand or suggest(raw, known)
         settings.update(found)
         after = check_places(self._asked(self._read()))
-        self._verdict = Verdict(after, before, found, self._stable())
+        self._verdict = PlaceVerdict(after, before, found, self._stable())
 
     def edited(self, edit: Callable[[Draft], Mapping[str, str] | None]) -> bool:
         """Let the user change fields until nothing is changed any more; False when they stop."""
@@ -355,7 +355,7 @@ class _Job:
             raise StorageError(f"the answers cannot be read: {fault}; set paths with --set.")
         self._proposal.notes.append(f"{name}: {path} was left out ({fault}).")
 
-    def _asked(self, results: Sequence[TestResult]) -> list[Asked]:
+    def _asked(self, results: Sequence[TestResult]) -> list[AskedQuestion]:
         return [
             asked_of(result, self._gold[result.test_case_id])
             for result in results

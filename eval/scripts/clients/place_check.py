@@ -30,7 +30,7 @@ MOST_LEVELS = 2
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedQuestion:
     """One answer with the gold places of its case."""
 
     gold: tuple[Anchor, ...]
@@ -49,13 +49,13 @@ class PlaceCheck:
     """True when the bot's heading is only a part of the labels': whole sections can match."""
 
 
-def asked_of(result: TestResult, gold: Sequence[tuple[str, str]]) -> Asked:
+def asked_of(result: TestResult, gold: Sequence[tuple[str, str]]) -> AskedQuestion:
     """An answer beside the (rel_path, heading_path) of its gold supports."""
     places = tuple(dict.fromkeys(anchor(path, heading) for path, heading in gold))
-    return Asked(places, tuple(result.chunks()))
+    return AskedQuestion(places, tuple(result.chunks()))
 
 
-def check_places(asked: Sequence[Asked]) -> PlaceCheck:
+def check_places(asked: Sequence[AskedQuestion]) -> PlaceCheck:
     """Counts gold places of which the file was retrieved, and of which the heading, too."""
     gold = paths = headings = 0
     example: tuple[str, str] | None = None
@@ -80,7 +80,7 @@ def _shared(heading: Sequence[str], other: Sequence[str]) -> int:
     return len(set(heading) & set(other))
 
 
-def suggest(asked: Sequence[Asked], known_paths: Sequence[str]) -> dict[str, str]:
+def suggest(asked: Sequence[AskedQuestion], known_paths: Sequence[str]) -> dict[str, str]:
     """The settings with which more gold places match: path_root, heading_separator, heading_root.
 
     ``known_paths``: the paths of all labels. A setting that changes nothing is left out.
@@ -99,7 +99,7 @@ def suggest(asked: Sequence[Asked], known_paths: Sequence[str]) -> dict[str, str
     return settings | _heading_settings(pairs)
 
 
-def _path_root(asked: Sequence[Asked], known: set[str]) -> str:
+def _path_root(asked: Sequence[AskedQuestion], known: set[str]) -> str:
     """The folder that most paths of the bot begin with and those of the labels do not."""
     roots: Counter[str] = Counter()
     exact = 0
@@ -231,7 +231,7 @@ def _latency(results: Sequence[TestResult]) -> str:
 
 
 @dataclass
-class Verdict:
+class PlaceVerdict:
     """All that the check says: counts, settings, and sentences."""
 
     places: PlaceCheck

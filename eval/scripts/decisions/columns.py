@@ -124,7 +124,7 @@ class _Columns:
 
 
 @dataclass
-class SectionScores:
+class SectionColumns:
     """One section of a run. ``ids``: the hash of each case's id, in the order of its lines.
 
     ``failed``: cases all of whose calls failed. ``gold``: what the lines say of each case's gold
@@ -166,7 +166,7 @@ class SectionScores:
         return names
 
 
-def read_section(folder: Path, section: str) -> SectionScores:
+def read_section(folder: Path, section: str) -> SectionColumns:
     """Read a section of a run folder. Raises StorageError for a line that is no score line, and for
     a case whose lines do not stand together."""
     import numpy as np
@@ -188,7 +188,7 @@ def read_section(folder: Path, section: str) -> SectionScores:
             gold.append(-1 if found < 0 else kind)
     hashes = np.frombuffer(ids, np.int64) if ids else np.zeros(0, np.int64)
     _check_together(folder, section, hashes)
-    return SectionScores(
+    return SectionColumns(
         folder,
         section,
         hashes,
@@ -318,8 +318,8 @@ class SideBySide:
     ``missing_base``, ``missing_new``: asked cases for which a run has no result.
     """
 
-    base: SectionScores
-    new: SectionScores
+    base: SectionColumns
+    new: SectionColumns
     ids: Ints
     missing_base: Mask
     missing_new: Mask
@@ -370,7 +370,7 @@ class SideBySide:
         )
 
     def _side(
-        self, run: SectionScores, name: str, places: Ints | None, zero: Mask | None
+        self, run: SectionColumns, name: str, places: Ints | None, zero: Mask | None
     ) -> Floats | None:
         import numpy as np
 
@@ -411,7 +411,7 @@ class SideBySide:
 
 
 def side_by_side(
-    base: SectionScores, new: SectionScores, asked_base: Ints | None, asked_new: Ints | None
+    base: SectionColumns, new: SectionColumns, asked_base: Ints | None, asked_new: Ints | None
 ) -> SideBySide:
     """Two runs' cases matched.
 
@@ -444,7 +444,7 @@ def side_by_side(
 
 
 def _lost_by_both(
-    base: SectionScores, new: SectionScores, asked_base: Ints | None, asked_new: Ints | None
+    base: SectionColumns, new: SectionColumns, asked_base: Ints | None, asked_new: Ints | None
 ) -> Ints:
     """Cases that both runs were asked and neither has, as far as it is known."""
     import numpy as np

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from decisions.columns import (
     ClusterCodes,
-    SectionScores,
+    SectionColumns,
     SideBySide,
     places_of,
     read_section,
@@ -353,7 +353,7 @@ def read_pairs(base: Path, new: Path, section: str, eval_set: Path | None) -> Si
 
 
 def _matched(
-    base: SectionScores, new: SectionScores, asked_base: Ints | None, asked_new: Ints | None
+    base: SectionColumns, new: SectionColumns, asked_base: Ints | None, asked_new: Ints | None
 ) -> SideBySide:
     """The lines of a section that has texts of its own were asked nobody."""
     import numpy as np

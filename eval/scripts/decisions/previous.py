@@ -9,7 +9,7 @@ from decisions.engine import Decision, decide
 from decisions.history import HistoryPoint, Key
 from decisions.primary import PrimaryScores, paired_table
 from ragmetrics.stats.control import PairVerdict
-from records.clusters import Labels
+from records.clusters import LabelsById
 
 
 class PointPairs:
@@ -19,7 +19,7 @@ class PointPairs:
         self,
         points: Sequence[HistoryPoint],
         names: Sequence[str],
-        clusters: Mapping[str, Labels],
+        clusters: Mapping[str, LabelsById],
     ) -> None:
         """``names``: the primary metrics. ``clusters``: by the SHA-256 of an eval set, the label
         of each case's cluster; cases of another set are taken one by one."""

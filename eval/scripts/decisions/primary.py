@@ -20,7 +20,7 @@ from decisions.columns import FAILED_IS_ZERO, fields_of, scores_of
 from decisions.engine import PrimaryTable
 from decisions.judge_calibration import fitting, stored_calibrations, too_few
 from ragmetrics.catalogue.judged import CALLS_BY_METRIC
-from records.clusters import AUTO, NONE, Clustering, Labels, read_clusters
+from records.clusters import AUTO, NONE, Clustering, LabelsById, read_clusters
 from records.errors import StorageError
 from records.files import sha256_file
 from records.metrics import (
@@ -252,7 +252,7 @@ def _definitions(metrics: Mapping[str, Any], names: Sequence[str]) -> dict[str, 
 
 
 def paired_table(
-    base: PrimaryScores, new: PrimaryScores, labels: Labels | None = None
+    base: PrimaryScores, new: PrimaryScores, labels: LabelsById | None = None
 ) -> PrimaryTable:
     """The metrics of one definition that both runs were scored for, over the cases of both.
 

@@ -116,7 +116,7 @@ Span = tuple[str, int, int, float]
 
 
 @dataclass(frozen=True)
-class _Form:
+class _SecretForm:
     kind: str
     regex: re.Pattern[str]
     group: int
@@ -131,7 +131,7 @@ class _Book:
     tokens: re.Pattern[str]
     kinds: tuple[str, ...]
     families: tuple[str, ...]
-    forms: tuple[_Form, ...]
+    forms: tuple[_SecretForm, ...]
     services: re.Pattern[str]
 
 
@@ -143,7 +143,7 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
     rows = [row for row in data["token"] if row["family"] not in without]
     parts = "|".join(f"({row['pattern']})" for row in rows) or r"((?!))"
     forms = tuple(
-        _Form(
+        _SecretForm(
             row["kind"],
             re.compile(row["pattern"]),
             row.get("group", 0),

@@ -26,7 +26,7 @@ from ragmetrics.claims import (
     merged,
     prepare,
 )
-from ragmetrics.support import JudgedClaim, judge
+from ragmetrics.support import LexicalClaim, judge
 from ragmetrics.text.language import language_of
 from ragmetrics.text.numbers import index
 from ragmetrics.text.words import TEXT_RULES, clean, fold, spelled, words
@@ -140,7 +140,7 @@ def _verbatim(text: str, sources: Sequence[Mapping[str, str]]) -> int | None:
     return None
 
 
-def _reason(judged: JudgedClaim) -> str:
+def _reason(judged: LexicalClaim) -> str:
     support = judged.words
     if support.vetoing:
         return f"number found nowhere: {', '.join(support.vetoing[:3])}"

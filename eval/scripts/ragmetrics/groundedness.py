@@ -33,7 +33,7 @@ from ragmetrics.claims import (
     score_claim,
 )
 from ragmetrics.facts import Fact, find_facts, nugget_recall
-from ragmetrics.support import JudgedClaim, judge
+from ragmetrics.support import LexicalClaim, judge
 from ragmetrics.text import numbers
 from ragmetrics.text.language import differ, is_covered, language_of
 from ragmetrics.text.numbers import Key, NumberIndex
@@ -64,7 +64,7 @@ def _score_claims(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Pa
         {"text": item.text, "span": [item.start, item.end], "skipped": item.reason}
         for item in parts.extraction.skipped
     ]
-    supports: list[JudgedClaim] = []
+    supports: list[LexicalClaim] = []
     for claim in parts.extraction.claims:
         row = {"text": claim.text, "span": [claim.start, claim.end], "type": claim.type}
         if claim.type == "general":
@@ -96,7 +96,7 @@ def _score_claims(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Pa
         scores.reasons["mean_claim_support"] = NO_CONTEXTS
 
 
-def _evidence(judged: JudgedClaim, chunks: Sequence[Passage]) -> dict[str, Any]:
+def _evidence(judged: LexicalClaim, chunks: Sequence[Passage]) -> dict[str, Any]:
     """What a report needs to show why a claim passed or failed; empty parts are left out.
 
     ``score`` is the share of the claim's words in the window, ``strength`` what decides.

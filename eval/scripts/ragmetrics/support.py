@@ -42,7 +42,7 @@ FEATURES = (
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedClaim:
+class LexicalClaim:
     """A claim's verdict: ``words`` is the word-containment evidence behind it.
 
     ``strength``: the model's probability in English, the word share elsewhere; 0.0 under a veto.
@@ -120,7 +120,7 @@ def judge(
     context_numbers: NumberIndex | None = None,
     kind: ClaimType | None = None,
     lead: str = "",
-) -> JudgedClaim | None:
+) -> LexicalClaim | None:
     """One claim's verdict; None when it holds no content word. Arguments as ``score_claim``."""
     words = score_claim(
         claim,
@@ -134,9 +134,9 @@ def judge(
         return None
     names = unknown_names(claim, chunks) if words.missing else ()
     if chunks and chunks[0].language is not None:
-        return JudgedClaim(words.supported, words.strength, words, names)
+        return LexicalClaim(words.supported, words.strength, words, names)
     if words.chunk is None or words.vetoing:
-        return JudgedClaim(False, 0.0, words, names)
+        return LexicalClaim(False, 0.0, words, names)
     values = features(claim, chunks, words, question=question, kind=kind, lead=lead, names=names)
     probability = _probability(values)
-    return JudgedClaim(probability >= THRESHOLD, probability, words, names)
+    return LexicalClaim(probability >= THRESHOLD, probability, words, names)

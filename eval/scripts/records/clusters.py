@@ -24,7 +24,7 @@ _GROUPED = "group: "
 _NOUNS = ("group", "document", "chunk", "cluster")
 
 
-class Labels(Protocol):
+class LabelsById(Protocol):
     """The label of the cluster of every case, by the case's id."""
 
     def __getitem__(self, case_id: str, /) -> str: ...

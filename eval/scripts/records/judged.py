@@ -167,12 +167,12 @@ class _Row(msgspec.Struct):
     part: bool = False
 
 
-class _Line(msgspec.Struct):
+class _JudgedLine(msgspec.Struct):
     case_id: str
     rows: list[_Row] | None = None
 
 
-_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_line = msgspec.json.Decoder(_JudgedLine).decode
 
 
 def _take(

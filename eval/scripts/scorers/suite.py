@@ -237,6 +237,9 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
     targets = read_targets(plan.targets_file or TARGETS)
     advisory = read_advisory(plan.targets_file or TARGETS)
     rules = _rules(plan)
+    if plan.baseline is not None and not plan.baseline.is_file():
+        base_folder = find_run(plan.results_dir, str(plan.baseline))
+        plan = replace(plan, baseline=base_folder / METRICS)
     baseline = read_baseline(plan.baseline) if plan.baseline else None
     base = baseline_of(plan.results_dir, str(plan.baseline)) if plan.baseline else None
     ids = _smoke_ids(read_cases(plan.eval_set, plan.labels_dir)) if plan.smoke else []

@@ -10,7 +10,7 @@ from ragmetrics import abstention, groundedness
 from ragmetrics.case_scores import Passage
 from ragmetrics.claims import prepare
 from ragmetrics.stats import agreement
-from ragmetrics.support import JudgedClaim, judge
+from ragmetrics.support import LexicalClaim, judge
 from ragmetrics.text import numbers
 from validation.human import AnswerPair, LabelledAbstention, LabelledClaim, RatedAnswer
 
@@ -57,7 +57,7 @@ class _ContextChunk:
     truncated: bool = False
 
 
-def _score_row(row: LabelledClaim) -> JudgedClaim | None:
+def _score_row(row: LabelledClaim) -> LexicalClaim | None:
     """The support scorer on one row; None for a claim without a content word."""
     return judge(
         row.claim,

@@ -6,14 +6,21 @@ from typing import Any
 
 import pytest
 
-from clients.place_check import Asked, PlaceCheck, Verdict, check_places, measurable, suggest
+from clients.place_check import (
+    AskedQuestion,
+    PlaceCheck,
+    PlaceVerdict,
+    check_places,
+    measurable,
+    suggest,
+)
 from ragmetrics.matching import anchor
 from records.results import RetrievedChunk, TestResult
 
 
-def asked(gold: list[tuple[str, str]], *places: tuple[str, str]) -> Asked:
+def asked(gold: list[tuple[str, str]], *places: tuple[str, str]) -> AskedQuestion:
     chunks = tuple(RetrievedChunk("c", rel_path=path, heading_path=name) for path, name in places)
-    return Asked(tuple(anchor(path, name) for path, name in gold), chunks)
+    return AskedQuestion(tuple(anchor(path, name) for path, name in gold), chunks)
 
 
 GOLD = [("rental/a.md", "Returns > Late"), ("rental/b.md", "Prices")]
@@ -60,12 +67,12 @@ def test_what_is_counted() -> None:
 
 def test_the_check_in_words() -> None:
     before, after = PlaceCheck(3, 0, 0), PlaceCheck(3, 2, 2)
-    verdict = Verdict(after, before, {"path_root": "/srv"}, stable=False)
+    verdict = PlaceVerdict(after, before, {"path_root": "/srv"}, stable=False)
     text = " ".join(verdict.sentences())
     assert "0 of 3 gold files and 0 of 3 gold headings match" in text
     assert 'With path_root = "/srv": 2 of 3 gold files were retrieved' in text
     assert "label by file and heading" in text
-    assert "No gold supports" in Verdict(PlaceCheck(), PlaceCheck()).sentences()[0]
+    assert "No gold supports" in PlaceVerdict(PlaceCheck(), PlaceCheck()).sentences()[0]
 
 
 def fields(**tables: dict[str, str]) -> dict[str, dict[str, str]]:

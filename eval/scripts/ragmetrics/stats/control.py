@@ -104,7 +104,7 @@ def controlled(
     least = [*spreads] or [0.0] * len(values)
     points: list[ControlledPoint] = []
     shifts: list[LevelShift] = []
-    line = _Line(0)
+    line = _ControlLine(0)
     for place, value in enumerate(values):
         earlier = values[line.start : place]
         mean, spread = _moments(earlier)
@@ -122,11 +122,11 @@ def controlled(
             shift = line.compare(pairs(place), place, alpha)
         if shift is not None:
             shifts.append(shift)
-            line = _Line(shift.began)
+            line = _ControlLine(shift.began)
     return points, shifts
 
 
-class _Line:
+class _ControlLine:
     """What is added up since the start of a line, towards the bad and towards the good side."""
 
     def __init__(self, start: int) -> None:

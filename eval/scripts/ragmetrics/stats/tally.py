@@ -52,7 +52,7 @@ def average(rows: Sequence[Values]) -> Values:
     return tuple(merged)
 
 
-class _Counted(NamedTuple):
+class _CountedValues(NamedTuple):
     """Cases that are alike, an entry each: their slices, cluster, row of scores, and number."""
 
     slices: NDArray[Any]
@@ -77,7 +77,7 @@ class Tally:
     def __init__(self, width: int) -> None:
         self.width = width
         self._tables: list[NDArray[np.float64]] = []
-        self._counted: list[_Counted] = []
+        self._counted: list[_CountedValues] = []
         self._slices: dict[Slices, int] = {}
 
     def add(
@@ -104,7 +104,7 @@ class Tally:
         if np.isinf(table).sum() != sum(row.count(FAILED) for row in rows):
             raise ValueError("only finite numbers have a mean")
         renumber = np.array([self._number(part) for part in slices], dtype=np.int32)
-        counted = _Counted(
+        counted = _CountedValues(
             renumber[np.array(slices_of_case if len(slices_of_case) else [0] * cases)],
             np.array(cluster_of_case if len(cluster_of_case) else [ALONE] * cases, dtype=np.int64),
             np.array(row_of_case, dtype=np.int32) + np.int32(sum(map(len, self._tables))),
@@ -185,15 +185,15 @@ class Tally:
         numbers = np.unique(self._clustered().clusters).tolist()
         return [number for number in numbers if number != ALONE]
 
-    def _clustered(self) -> _Counted:
+    def _clustered(self) -> _CountedValues:
         """All that was counted, sorted by cluster. Whoever shares no cluster stands ALONE."""
         import numpy as np
 
         if not self._counted:
             nothing = np.zeros(0, dtype=np.int32)
-            return _Counted(nothing, nothing.astype(np.int64), nothing, nothing)
+            return _CountedValues(nothing, nothing.astype(np.int64), nothing, nothing)
         counted = _condensed(
-            _Counted(
+            _CountedValues(
                 np.concatenate([part.slices for part in self._counted]),
                 np.concatenate([part.clusters for part in self._counted]),
                 np.concatenate([part.rows for part in self._counted]),
@@ -207,7 +207,7 @@ class Tally:
         return _condensed(counted._replace(clusters=np.where(shared, counted.clusters, ALONE)))
 
     def _members(
-        self, counted: _Counted
+        self, counted: _CountedValues
     ) -> Iterator[tuple[Sequence[Slice], NDArray[np.int64], NDArray[np.int64]]]:
         """Batches of slices, with the entries of each and their slice's number in the batch."""
         import numpy as np
@@ -238,7 +238,7 @@ def _numbers(members: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.repeat(np.arange(len(members)), [len(entries) for entries in members])
 
 
-def _condensed(counted: _Counted) -> _Counted:
+def _condensed(counted: _CountedValues) -> _CountedValues:
     """The same with equal entries counted as one, sorted by cluster."""
     import numpy as np
 
@@ -252,7 +252,7 @@ def _condensed(counted: _Counted) -> _Counted:
         new[1:] |= column[1:] != column[:-1]
     starts = np.flatnonzero(new)
     times = np.add.reduceat(counted.times[order], starts).astype(np.int32)
-    return _Counted(slices[starts], clusters[starts], rows[starts], times)
+    return _CountedValues(slices[starts], clusters[starts], rows[starts], times)
 
 
 def _by_slice(
