@@ -45,6 +45,7 @@ def fit(
     import numpy as np
     from scipy.sparse import csr_matrix
     from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
 
     counts = [len(row) for row in features]
     matrix = csr_matrix(
@@ -56,7 +57,8 @@ def fit(
         shape=(len(features), BUCKETS),
     )
     regression = LogisticRegression(C=penalty, max_iter=500)
-    regression.fit(matrix, np.asarray(labels), sample_weight=_shares(labels, sets))
+    with threadpool_limits(1):  # several threads add up in another order each time
+        regression.fit(matrix, np.asarray(labels), sample_weight=_shares(labels, sets))
     weights = regression.coef_[0]
     top = np.argsort(-np.abs(weights), kind="stable")[:keep]
     return LinearModel(
