@@ -74,7 +74,7 @@ def test_the_bound_of_confidence_is_an_option() -> None:
 
 def test_without_labels_nothing_applies() -> None:
     scores = score_case(response(), Expected())
-    assert set(scores.values.values()) == {None}
+    assert scores.values == dict.fromkeys(METRICS) | {"answered": 1.0}
     assert scores.reasons["pass"] == "no check applies"
     assert scores.reasons["outcome_match"] == "no expected_outcome"
     assert scores.evidence == {"outcome": "success", "why": "citations: 2"}
@@ -120,7 +120,8 @@ def test_one_failed_check_fails_the_case_and_says_why(
     check: str, expected: Expected, fields: dict[str, Any], evidence: dict[str, Any]
 ) -> None:
     scores = score_case(response(**fields), expected)
-    assert {name for name, value in scores.values.items() if value is not None} == {check, "pass"}
+    applied = {name for name, value in scores.values.items() if value is not None}
+    assert applied == {"answered", check, "pass"}
     assert scores.values[check] == scores.values["pass"] == 0.0
     assert evidence.items() <= scores.evidence.items()
 
