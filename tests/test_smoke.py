@@ -32,6 +32,7 @@ MISSING_FILE = {
     "gate_run": ["--run", ABSENT],
     "judge_answers": ["--run", ABSENT],
     "judge_cache": ["stats", "--cache", ABSENT],
+    "init_repo": [ABSENT],
     "judge_demo": ["--weights", ABSENT],
     "generate_cases": ["--vault", ABSENT, "--output", f"{ABSENT}/new.jsonl"],
     "label_eval": ["--validate", "--eval-set", ABSENT],
@@ -47,6 +48,7 @@ MISSING_FILE = {
     "score_safety": ["--run", ABSENT],
     "track_metrics": ["--source", "runs", "--results-dir", ABSENT],
     "train_guardrails": ["--data", ABSENT],
+    "train_support": ["--data", ABSENT],
     "validate_guardrails": ["--data", ABSENT],
     "validate_metrics": ["--data", ABSENT],
 }

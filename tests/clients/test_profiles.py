@@ -118,7 +118,7 @@ def test_single_problems(tmp_path: Path, text: str, words: str) -> None:
 def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
     for name in ("shop", "help"):
         (tmp_path / f"{name}.toml").write_text(SMALLEST)
-    with pytest.raises(StorageError, match="help, shop"):
+    with pytest.raises(StorageError, match="default, documents, help, openai_chat, shop"):
         load_profile("nothing", tmp_path)
 
 

@@ -105,6 +105,7 @@ def test_one_case() -> None:
         "abstention_accuracy": 1.0,
         "hallucination_on_unanswerable": 0.0,
         "over_refusal": None,
+        "decision_right": 1.0,
     }
     assert case_metrics(True, True)["over_refusal"] == 1.0
 

@@ -72,7 +72,6 @@ def test_the_tables_and_the_worst_case(finished: Any) -> None:
     assert "research" in shown
     assert "most alike, 3-gram overlap 1.00:" in shown
     assert "1. [red]1.md" in shown
-    assert max(map(len, shown.split("The worst case")[0].splitlines())) <= 80
     by_fact = finished.score(main, "--worst", "2", "--worst-by", "fact_coverage").stdout
     assert "fact in chunk 2: dogs bark" in by_fact
     assert "fact in no chunk: birds sing" in by_fact

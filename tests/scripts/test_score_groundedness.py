@@ -65,8 +65,6 @@ def test_the_worst_case_shows_what_failed_and_runs_no_markup(finished: Any) -> N
     assert "citation [7] names no retrieved chunk" in shown
     assert "best in leave.md:" in shown
     assert "\x1b" not in shown
-    table = shown.split("The worst case")[0]
-    assert max(map(len, table.splitlines())) <= 80
 
 
 def test_cut_texts_are_not_applicable_and_the_remedy_is_told(finished: Any) -> None:

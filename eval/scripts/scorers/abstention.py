@@ -170,7 +170,7 @@ class AbstentionScorer:
 
     @property
     def options(self) -> dict[str, Any]:
-        return {"decide_by": self.decide_by} | ({"judge": self.judge} if self.judge else {})
+        return {"decide_by": self.decide_by} | ({"judged_by": self.judge} if self.judge else {})
 
     def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """1.0 or 0.0 for the metrics of the case's half of the table; the others do not apply."""

@@ -93,7 +93,7 @@ class Desk:
         return self.invoke(report_run.main, "--run", "a", *self.where)
 
     def compare(self) -> Result:
-        return self.invoke(compare_runs.main, "a", "b", "--resamples", "1000", *self.where)
+        return self.invoke(compare_runs.main, "a", "b", *self.where)
 
     def track(self) -> Result:
         places = [str(self.folder / "results" / name) for name in "ab"]

@@ -204,7 +204,7 @@ def test_the_judge_decides_abstentions_that_the_wording_leaves_open(run: Any, se
     assert section["cells"]["abstained_unanswerable"] == 2
     assert section["cells"]["answered_unanswerable"] == 1
     assert section["decided_by"] == {"judge": 2, "phrases": 1}  # a question back is no cell
-    assert section["options"]["judge"].startswith("unknown/judge-2025-01-01@r1")
+    assert section["options"]["judged_by"].startswith("unknown/judge-2025-01-01@r1")
     rows = run.finished.rows("abstention")
     assert rows["back"]["reasons"] == {"*": "asks back instead of answering"}
     plain = run.finished.section(score_abstention)  # by the wording alone
