@@ -19,7 +19,7 @@ def call_script(
         command,
         list(words),
         input=typed,
-        env={"COLUMNS": "80"} | environment,
+        env={"COLUMNS": "80", "RAG_EVAL_DATA": ""} | environment,  # a test names its data itself
         prog_name=f"{name}.py",
     )
     if done.exception is not None and not isinstance(done.exception, SystemExit):
