@@ -277,7 +277,7 @@ class ClusterCodes:
         if clustering is not None and clustering.by != NONE:
             labels = clustering.labels
             self._ids = np.array(labels.ids, np.int64)
-            self._codes = np.array(labels.places, np.int64)
+            self._codes = np.array(labels.positions, np.int64)
 
     def of(self, ids: Ints) -> Ints | None:
         """0, 1, …, the same for cases of one cluster; None when each stands by itself."""

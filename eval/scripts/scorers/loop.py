@@ -34,14 +34,13 @@ from records.asked import asked_cases, asked_counts, asked_ids, is_missing
 from records.cases import Labels, TestCase, ignore, iter_cases, recurs
 from records.clusters import cluster_number, clustered_by
 from records.errors import Problem, StorageError
-from records.files import sha256_file
+from records.files import scratch_folder, sha256_file
 from records.joining import Absent, Joined, OutOfOrderError, Work, join_indexed, join_stream, split
 from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
 from records.results import RunConfig, TestResult
 from records.runs import CONFIG, RESULTS, SCORES, read_config
 from records.scores import ScoreLine, encode_lines, encode_scores, read_own_scores
-from records.scratch import scratch_folder
 from scorers.contract import (
     NOTHING,
     Aggregator,

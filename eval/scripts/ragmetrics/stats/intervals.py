@@ -120,9 +120,9 @@ def _mean(
     if clusters is not None:
         numbers = np.unique(np.asarray(clusters), return_inverse=True)[1].astype(np.int64) + 1
     order = np.argsort(numbers, kind="stable")
-    ones = np.ones(len(values), dtype=np.int64)
+    times = np.ones(len(values), dtype=np.int64)
     column = np.asarray(values, dtype=float)[order]
-    return means_of_groups(column, ones, ones * 0, numbers[order], low, high)[0]
+    return means_of_groups(column, times, times * 0, numbers[order], low, high)[0]
 
 
 def means_of_groups(
