@@ -81,15 +81,13 @@ def label_of(case: TestCase, by: str = AUTO) -> str | None:
 def cluster_number(case: TestCase) -> int:
     """A number for the cluster of a case, the same in every process; 0: a cluster by itself."""
     label = label_of(case)
-    if label is None:
-        return 0
-    return _number(label)
+    return 0 if label is None else _number(label)
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 12)
 def _number(label: str) -> int:
-    digest = blake2b(label.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return (int.from_bytes(digest, "big") >> 1 | 3) ^ (0 if label.startswith(_GROUPED) else 2)
+    digest = blake2b(label.encode("utf-8", "surrogatepass"), digest_size=7).digest()
+    return int.from_bytes(digest) << 2 | (3 if label.startswith(_GROUPED) else 1)
 
 
 def clustered_by(numbers: Iterable[int]) -> str:
@@ -101,8 +99,9 @@ def clustered_by(numbers: Iterable[int]) -> str:
 def _document(case: TestCase) -> str | None:
     if case.gold_supports:
         return f"document: {case.gold_supports[0].rel_path}"
-    document = _first(case.relevant_docs) or _best(case.relevance_grades)
-    if document:
+    if (case.relevant_docs or case.relevance_grades) and (
+        document := _first(case.relevant_docs) or _best(case.relevance_grades)
+    ):
         return f"document: {document}"
     chunk = _first(case.relevant_chunks) or _best(case.chunk_relevance_grades)
     return f"chunk: {chunk}" if chunk else None
