@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 from tests.doc_commands import Step, difference, steps, without_comment
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -69,7 +70,7 @@ class Shell:
             text += line
         timer.cancel()
         printed, _, code = text.partition(END)
-        printed = printed.replace(f"{self._folder}/", "")
+        printed = printed.replace(str(self._folder), "…")
         for port, free in self._ports.items():
             printed = printed.replace(free, port)
         return printed.splitlines(), int(code)
@@ -125,7 +126,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
     copy_of_the_repository(origin)
     (home / ".gitconfig").write_text(
         "[user]\nname = Ann\nemail = ann@example.org\n[init]\ndefaultBranch = main\n"
-        f"[url {str(origin)!r}]\n".replace("'", '"') + f"insteadOf = {CLONED_FROM}\n"
+        f"[url {str(origin)!r}]\n".replace("'", '"')
+        + f"insteadOf = {CLONED_FROM}\n"
     )
     own = {name: text for name, text in os.environ.items() if not name.startswith("RAG_EVAL_")}
     for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTHONPATH", "VIRTUAL_ENV"):
@@ -154,16 +156,54 @@ def follow(document: list[Step], shell: Shell) -> Iterator[str]:
             yield f"line {step.line}: {step.command}: {fault}"
 
 
+def given_packages(shell: Shell, toolkit: Path, document: list[Step], light: bool) -> Iterator[str]:
+    """Follow a document whose first step is the clone; `make setup` finds the packages there."""
+    yield from follow(document[:1], shell)
+    give_packages(toolkit, light)
+    yield from follow(document[1:], shell)
+
+
+def run_workflow(shell: Shell, repository: str, run_id: str) -> int:
+    """What the workflow's own steps do in the repository, on this machine: the exit code of its gate.
+
+    Checking out, setting up and commenting are GitHub's; `toolkit` is where a checkout puts it. The
+    shell is closed at the end, and the bot with it.
+    """
+    path = f"{repository}/.github/workflows/rag-eval.yml"
+    printed, _ = shell.run(f"cd {repository} && cat {path}")
+    job = yaml.safe_load("\n".join(printed))["jobs"]["gate"]
+    values = {"github.workspace": repository}
+    for name, value in job["env"].items():
+        value = re.sub(r"\$\{\{ ([\w.]+) \}\}", lambda match: values[match[1]], value)
+        shell.run(f"export {name}={shlex.quote(value)}")
+    steps_run = {step["name"]: step["run"] for step in job["steps"] if "run" in step}
+    assert list(steps_run) == ["Set up", "Start the bot", "Ask and score", "Gate", "Comment"]
+    code = 1
+    for name in ("Start the bot", "Ask and score", "Gate"):
+        script = steps_run[name].replace("--run-id pr", f"--run-id {run_id}")
+        script = script.replace("--run pr", f"--run {run_id}")
+        printed, code = shell.run(f"bash -eo pipefail -c {shlex.quote(script)}")
+        print("\n".join(printed))
+        assert name == "Gate" or code == 0, (name, printed)
+    shell.close()
+    return code
+
+
 def test_the_tutorial(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Every command and its output; then the workflow on the branch that is better and on one that
+    is worse."""
     work = tmp_path / "work"
     work.mkdir()
-    shell = Shell(work, environment, {"9000": free_port()})
+    ports = {"9000": free_port()}
+    shell = Shell(work, environment, ports)
     document = list(steps((ROOT / "docs" / "tutorial.md").read_text("utf-8")))
+    shop = str(work / "shop")
     try:
-        clone = next(n for n, step in enumerate(document) if "git clone" in step.command)
-        faults = list(follow(document[: clone + 1], shell))
-        give_packages(work / "toolkit", light=True)
-        faults += follow(document[clone + 1 :], shell)
+        faults = list(given_packages(shell, work / "toolkit", document, light=True))
+        assert shell.run(f"cd {shop} && ln -s ../toolkit toolkit")[1] == 0
+        assert run_workflow(Shell(work, environment, ports), shop, "better") == 0
+        assert shell.run("git apply stricter.patch")[1] == 0
+        assert run_workflow(Shell(work, environment, ports), shop, "worse") == 1
     finally:
         shell.close()
-    assert faults == []
+    assert not faults, "\n" + "\n".join(faults)
