@@ -8,7 +8,7 @@ from ragmetrics.catalogue.metric import Metric, MetricSection
 
 
 def _row(name: str, meaning: str, needs: str, source: str = "this toolkit", **more: Any) -> Metric:
-    row: dict[str, Any] = {"version": 2} | more
+    row: dict[str, Any] = {"version": 3} | more
     return Metric(name, "groundedness", meaning, needs, source, **row)
 
 
@@ -36,7 +36,6 @@ ROWS: tuple[Metric, ...] = (
         "this toolkit; agreement with people in EVAL.md",
         headline=1,
         overview=4,
-        version=3,
         short="support",
         primary=True,
         target="claim_support_rate",
@@ -49,7 +48,7 @@ ROWS: tuple[Metric, ...] = (
         "this toolkit; agreement with people in EVAL.md",
         headline=2,
     ),
-    _count("unsupported_claims", "claims that no context supports", CLAIMS, "claims", version=3),
+    _count("unsupported_claims", "claims that no context supports", CLAIMS, "claims"),
     _count(
         "numeric_fabrications",
         "distinct numbers of the answer that neither contexts nor question hold",
@@ -83,7 +82,7 @@ ROWS: tuple[Metric, ...] = (
         MARKS,
         "ALCE citation recall (Gao et al. 2023) over the claims with a citation; ALCE divides by "
         "all sentences",
-        version=3,
+        version=4,
     ),
     _row(
         "citation_precision",
@@ -91,7 +90,7 @@ ROWS: tuple[Metric, ...] = (
         "support the claim, and this one supports it alone or the others do not without it",
         MARKS,
         "ALCE citation precision (Gao et al. 2023), support by words instead of a model",
-        version=1,
+        version=2,
     ),
     _row(
         "expected_claim_recall",
@@ -115,14 +114,14 @@ ROWS: tuple[Metric, ...] = (
         "gold facts; an abstention is scored like any answer",
         NUGGETS,
         TREC_RAG,
-        version=1,
+        version=2,
     ),
     _row(
         "nugget_recall_all",
         "gold facts, vital or not, that the answer holds in the same way / gold facts",
         NUGGETS,
         TREC_RAG,
-        version=1,
+        version=2,
     ),
     _row(
         "answer_overlap",
@@ -143,9 +142,9 @@ ROWS: tuple[Metric, ...] = (
         WORDS,
         "extractive fragment coverage (Grusky et al. 2018), spans from five words",
         higher_is_better=False,
-        version=3,
+        version=4,
     ),
-    _count("longest_copied_span", "the longest copied span", WORDS, "words", version=3),
+    _count("longest_copied_span", "the longest copied span", WORDS, "words", version=4),
     _row("answer_quality", "plain checks kept / plain checks that apply", "a result"),
     _row("answer_not_empty", "1 when there is an answer", "a result", binary=True, version=1),
     _row("contexts_exist", "1 when anything was retrieved", "a result", binary=True, version=1),
