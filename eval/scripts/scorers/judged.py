@@ -268,7 +268,7 @@ def make_scorer(
         except EmbeddingUnavailable as error:
             scorer.no_model = f"no embedding model: {error}"
         else:
-            scorer.embed, scorer.embedding_model = embedder, _name(embedder)
+            scorer.embed, scorer.embedding_model = embedder, embedder.public_name
     return scorer
 
 
@@ -280,13 +280,6 @@ def warm(scorer: JudgedScorer, folder: Path, eval_set: Path, labels_dir: Path | 
         scorer.warm(answered(folder, eval_set, labels_dir))
     except EmbeddingUnavailable as error:
         scorer.embed, scorer.no_model = None, f"no embedding model: {error}"
-
-
-def _name(embedder: Embedder) -> str:
-    """The model's name, for a folder with the hash of its content; no path of this machine."""
-    if embedder.folder is None:
-        return embedder.name
-    return f"{Path(embedder.name).name} {embedder.identity[:12]}"
 
 
 _JUDGE = (
