@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.judged import blame_claim
+from ragmetrics.judged import blame_claims
 from records import calibration
 from records.cases import TestCase, iter_cases
 from records.errors import Problem
@@ -355,7 +355,8 @@ def read_judged(
     for key, result in results.items():
         if (case := cases.get(key[0])) is not None:
             opinions, stale = verdicts.opinions(case, result)
-            judged[key] = evidence_of(opinions.get(0, {}), blame_claim) | {"stale": stale}
+            calls = opinions.get(0, {})
+            judged[key] = evidence_of(calls, blame_claims(calls)) | {"stale": stale}
     return judged
 
 
