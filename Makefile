@@ -44,7 +44,7 @@ SCORES := $(addprefix score-,retrieval context groundedness embedding abstention
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge ci gate compare report track browse \
   label label-verdicts calibrate init drafts import export judge-demo judge-cache \
-  test static check format golden bench interop docs lock clean
+  test static check format golden bench interop docs docs-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^## / {print substr($$0, 4)} \
@@ -167,7 +167,7 @@ static: setup-dev ## format, lint, types, import rules, generated documents
 	$(PY) -m pytest -q tests/test_architecture.py
 	$(PY) $(SCRIPTS)/make_docs.py --check
 
-check: static test ## everything that must be green before a commit
+check: static test docs-check ## everything that must be green before a commit
 
 format: setup-dev ## let ruff format and fix the code
 	$(VENV)/bin/ruff format $(CODE)
@@ -177,6 +177,9 @@ golden: setup-dev ## write the golden files and pictures of the tests anew, afte
 	$(PY) -m pytest -q tests/test_golden.py -k bytes --golden
 	$(PY) -m pytest -q tests/labeller/screen/test_snapshots.py --snapshot-update
 	@git --no-pager diff --stat -- tests
+
+docs-check: setup-dev ## run every command of README.md and docs/tutorial.md (minutes)
+	$(PY) -m pytest -q tests/run_documents.py $(ARGS)
 
 docs: setup ## write the generated parts of EVAL.md and docs/ again
 	$(PY) $(SCRIPTS)/make_docs.py
