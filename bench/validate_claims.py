@@ -27,13 +27,13 @@ sys.path.insert(0, str(SCRIPTS))
 
 import numpy as np
 
+from ragmetrics.stats.calibration import confusion
 from ragmetrics.stats.means import Z95, generator
 from ragmetrics.stats.stratified import stratified_mean
 from ragmetrics.support_model import THRESHOLD
 from validation.claims import JudgedClaim, support_score
-from validation.drawing import drawn_claims, strata_of
+from validation.drawing import drawn_claims, label_weights, strata_of
 from validation.human import SUPPORT
-from validation.judge import Draws, report
 
 SAVED = {"ragtruth_qa": 0.22, "attributionbench": 0.25, "factscore": 0.38}
 """Least share of labels saved, by set."""
@@ -150,7 +150,8 @@ def unbiased(sets: Sequence[Set], labels: int, simulations: int) -> bool:
     for cases in sets:
         keys = [claim.key for claim in cases.claims]
         everyone = dict(zip(keys, cases.human, strict=True))
-        truth = report(cases.claims, everyone, Draws(resamples=0), 0)["figures"]
+        verdicts = {claim.key: claim.supported for claim in cases.claims}
+        truth = confusion(cases.human, list(verdicts.values()))
         estimates: dict[str, list[float]] = {name: [] for name in names}
         raw: dict[str, list[float]] = {name: [] for name in names}
         rng = generator(21, cases.title)
@@ -158,18 +159,20 @@ def unbiased(sets: Sequence[Set], labels: int, simulations: int) -> bool:
             drawn = drawn_claims(cases.claims, labels, int(rng.integers(2**31)))
             human = {item.claim.key: everyone[item.claim.key] for item in drawn}
             draws = {item.claim.key: item.draw for item in drawn}
-            for of, ways in ((estimates, draws), (raw, {})):
-                figures = report(cases.claims, human, Draws(resamples=0), 0, drawn=ways)["figures"]
-                for name in names if figures else ():
-                    of[name].append(figures[name]["value"])
+            judge = [verdicts[key] for key in human]
+            weights = label_weights(cases.claims, list(human), draws).weights
+            weighted = np.array([weights[key] for key in human])
+            for of, times in ((estimates, weighted), (raw, None)):
+                table = confusion(list(human.values()), judge, times)
+                for name in names:
+                    of[name].append(getattr(table, name))
         for name in names:
-            if not estimates[name]:
-                continue
+            exact = getattr(truth, name)
             spread = float(np.std(estimates[name])) / sqrt(len(estimates[name])) + 1e-9
-            off = float(np.mean(estimates[name])) - truth[name]["value"]
+            off = float(np.mean(estimates[name])) - exact
             kept &= abs(off) <= max(0.02, 4 * spread)  # a ratio has a bias of the order 1 / labels
-            row = [cases.title, name, f"{truth[name]['value']:.3f}", f"{off:+.3f}"]
-            rows.append([*row, f"{float(np.mean(raw[name])) - truth[name]['value']:+.3f}"])
+            row = [cases.title, name, f"{exact:.3f}", f"{off:+.3f}"]
+            rows.append([*row, f"{float(np.mean(raw[name])) - exact:+.3f}"])
     print(f"## Figures of the judge, {labels} labels by strata, {simulations} simulations")
     print_table(("set", "figure", "of all labels", "weighted: off by", "unweighted: off by"), rows)
     return kept

@@ -30,12 +30,12 @@ def test_mean_and_interval_by_hand() -> None:
     assert found is not None
     assert (found.mean, found.slope) == pytest.approx((0.65, 0.0))
     # Share with two hits and misses: (0.65 * 6 + 2) / 10 = 0.59, variance 0.2419. Squares: a 0.75,
-    # b 0.5; with one observation more over n_h: 0.9919 / 4 = 0.247975, 0.7419 / 2 = 0.37095.
-    # 0.36 * (2/6) * 0.247975 / 4 + 0.16 * (2/4) * 0.37095 / 2; 6 labels less 2 strata: t of 4
-    variance = 0.36 / 3 * 0.247975 / 4 + 0.16 / 2 * 0.37095 / 2
+    # b 0.5; with two observations more over n_h + 1: 1.2338 / 5 = 0.24676, 0.9838 / 3 = 0.32793.
+    # 0.36 * (2/6) * 0.24676 / 4 + 0.16 * (2/4) * 0.32793 / 2; 6 labels less 2 strata: t of 4
+    variance = 0.36 / 3 * 0.24676 / 4 + 0.16 / 2 * 0.9838 / 3 / 2
     # and for what no label has shown 1.96^2 * 1.96^2 / (4 * 6^2) * 4/10
     half = sqrt(FEW**2 * variance + 1.959964**4 / 144 * 0.4)
-    assert found.high == 1.0  # 0.65 + 0.461 is more than all
+    assert found.high == 1.0  # 0.65 + 0.450 is more than all
     assert found.low == pytest.approx(0.65 - half, abs=1e-6)
     assert found.half_width({"a": 4, "b": 2}) == pytest.approx(half, abs=1e-6)
     assert found.half_width({"a": 6, "b": 4}) == 0.0  # nothing is left unknown

@@ -12,6 +12,7 @@ from validation.claim_session import (
     ClaimLines,
     ClaimSession,
     LabelDecision,
+    SessionGoal,
 )
 
 TEXT = "Before all.\n\nPlan B costs\n20 EUR a month.\n\nAfter all."
@@ -134,3 +135,14 @@ def test_an_item_without_texts_below_says_so() -> None:
     said, written = talk("t\nt 1\n", [ClaimItem("k", "q [1]", "Q?", "A.", "A.")])
     assert said.count("The bot answered without any passage.") == 3  # shown, and asked for twice
     assert written == []
+
+
+def test_the_goal_is_told_first_and_with_every_label() -> None:
+    out = io.StringIO()
+    goal = SessionGoal("Two runs would do.", lambda labels, short: f"{2 - len(labels)} more")
+    session = ClaimSession([an_item(0), an_item(1)], lambda decision: None, goal=goal)
+    ClaimLines(session, io.StringIO("1\n2\n"), out, prompt=False).run()
+    said = out.getvalue()
+    assert said.startswith("Two runs would do.\n")
+    assert "supported: q0 [1] (1 more)\n" in said
+    assert "not supported: q1 [1] (0 more)\n" in said

@@ -19,6 +19,7 @@ from validation.claim_session import (
     ClaimSession,
     LabelDecision,
     LabelKind,
+    SessionGoal,
     actions,
 )
 
@@ -299,3 +300,27 @@ def test_the_same_label_twice_is_no_decision() -> None:
 def test_an_unknown_theme_is_refused() -> None:
     with pytest.raises(ValueError, match="theme 'nope' is unknown"):
         run(Bench().session, theme="nope")
+
+
+async def test_the_goal_is_a_window_before_the_first_label_and_progress_stays_in_sight() -> None:
+    def progress(labels: Any, short: bool) -> str:
+        return f"{'' if short else 'faithfulness '}{len(labels)} labels"
+
+    bench = Bench(goal=SessionGoal("This run has 2 unsupported claims. " * 20, progress))
+    async with bench.app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        assert "This run has 2 unsupported claims." in bench.shown()
+        assert "Any key goes on." in bench.shown()
+        await pilot.press("1")  # closes the window and labels nothing
+        assert bench.written == []
+        assert "faithfulness 0 labels" in bench.shown()
+        await pilot.press("1")
+        assert "faithfulness 1 labels" in bench.shown()
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert "faithfulness" not in bench.shown()
+        assert "1 labels" in bench.shown()
+    again = Bench(goal=bench.session.goal, decided=[LabelDecision("key0", "supported")])
+    async with again.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert "Any key goes on." not in again.shown()  # it was said before the first label

@@ -200,12 +200,10 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
             self.text.scroll_by(-1)
 
     def open_goal(self) -> None:
-        """Say what can be reached; in a window of its own where it is less than is needed."""
-        goal = self.session.goal
-        if goal.warns:
-            self.app.push_screen(_ReadingWindow(f"{goal.opening}\n\nAny key goes on."))
-        elif goal.opening:
-            self.say(goal.opening)
+        """Say before the first label what can be reached, in a window of its own."""
+        opening = self.session.goal.opening
+        if opening and not self.session.count():
+            self.app.push_screen(_ReadingWindow(f"{opening}\n\nAny key goes on."))
 
     # -- keys ----------------------------------------------------------------------------------
 

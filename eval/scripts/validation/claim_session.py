@@ -96,13 +96,9 @@ Progress = Callable[[Mapping[str, Label], bool], str]
 
 @dataclass(frozen=True, slots=True)
 class SessionGoal:
-    """What the labels are for. ``opening``: what can be reached, said before the first label.
-
-    ``warns``: it cannot be reached with these items alone, which nobody should find out later.
-    """
+    """What the labels are for. ``opening``: what can be reached, said before the first label."""
 
     opening: str = ""
-    warns: bool = False
     progress: Progress = field(default=lambda labels, short: "")
 
 

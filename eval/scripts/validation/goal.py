@@ -37,7 +37,7 @@ def label_goal(
     ``order``: all claims as they are drawn, of which the session shows the first ``sample``.
     ``earlier``: what people had decided before it. ``within``: half of the interval, in points.
     """
-    warns, opening = _opening(claims, metric, earlier, sample)
+    opening = _opening(claims, metric, earlier, sample)
     strata = strata_of(claims)
     own = [claim for claim in claims if not claim.run]
     key_of = {name_of(drawn.claim.key): drawn.claim.key for drawn in order}
@@ -60,7 +60,7 @@ def label_goal(
         line = _reached(own, human, strata, open_strata, metric, within / 100, short)
         return line if short else f"{_classes(human, metric)}; {line}"
 
-    return SessionGoal(opening, warns, progress)
+    return SessionGoal(opening, progress)
 
 
 def _classes(human: Mapping[Key, int], metric: str) -> str:
@@ -131,7 +131,7 @@ def labels_more(
 
 def _opening(
     claims: Sequence[JudgedClaim], metric: str, human: Mapping[Key, int], sample: int
-) -> tuple[bool, str]:
+) -> str:
     """Can these claims calibrate a judge? Said before the first label, with what would."""
     words, supply = WORDS[metric], class_supply(claims, human)
     items, good, bad = words["items"], words["good"], words["bad"]
@@ -153,7 +153,7 @@ def _opening(
             if min(sample, len(claims)) < 2 * MIN_CLASS
             else ""
         )
-        return bool(small), f"{counts}{small} {blind}"
+        return f"{counts}{small}\n\n{blind}"
     needed = supply.runs_needed(MIN_CLASS, runs)
     if needed is None:
         remedy = (
@@ -166,7 +166,4 @@ def _opening(
             f"About {needed} runs like {'this' if runs == 1 else 'these'} would give {MIN_CLASS}: "
             "judge more runs with the same judge and add each with --also-run RUN."
         )
-    return (
-        True,
-        f"{counts} They will probably NOT suffice: too few {rarer[1]} {items}. {remedy} {blind}",
-    )
+    return f"{counts}\n\nToo few {rarer[1]} {items}: they will probably NOT do. {remedy}\n\n{blind}"

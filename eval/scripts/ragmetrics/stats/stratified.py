@@ -70,7 +70,7 @@ def stratified_mean(
         weights: what each unit counts in the mean (default: all alike).
 
     lambda is the slope with the smallest variance, within [0, 1]. The variance is the sum of
-    (N_h / N)^2 (1 - n_h / N_h) s_h^2 / n_h; to each s_h^2 comes one observation more, of variance
+    (N_h / N)^2 (1 - n_h / N_h) s_h^2 / n_h; to each s_h^2 come two observations, of variance
     p (1 - p) times the mean squared weight, where p is the share of supported labels with two hits
     and two misses added: a stratum whose few labels agree is not known to be without an error. For
     the same reason z^2 / (4 n^2) (1 - n / N) comes to the sum, the term by which Wilson's interval
@@ -124,7 +124,7 @@ def stratified_mean(
     added = share * (1 - share) * float((weight**2).mean())
     squares = np.bincount(of, weights=(of_truth - slope * of_score) ** 2, minlength=len(names))
     spreads = {
-        str(name): Spread(int(size), float(square + added) / int(count))
+        str(name): Spread(int(size), float(square + 2 * added) / (int(count) + 1))
         for name, size, square, count in zip(names, sizes, squares, counts, strict=True)
     }
     of_counts = {str(name): int(count) for name, count in zip(names, counts, strict=True)}
