@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 
 from decisions.engine import Decision, decide
 from decisions.history import HistoryPoint, Key
 from decisions.primary import PrimaryScores, paired_table
 from ragmetrics.stats.control import PairVerdict
-from records.clusters import LabelsById
+from records.clusters import LabelsById, read_clusters
+from records.files import sha256_file
 
 
 class PointPairs:
@@ -43,6 +45,16 @@ class PointPairs:
             _scores(a, self._names), _scores(b, self._names), self._clusters.get(b.eval_set or "")
         )
         return decide(table) if table.names and table.case_ids else None
+
+
+def clusters_of_points(eval_set: Path, points: Sequence[HistoryPoint]) -> dict[str, LabelsById]:
+    """The clusters of the set on disk, by its SHA-256, where it is the set of some point."""
+    if not eval_set.exists() or not any(point.case_scores for point in points):
+        return {}
+    sha = sha256_file(eval_set)
+    if sha not in {point.eval_set for point in points}:
+        return {}
+    return {sha: read_clusters(eval_set).labels}
 
 
 def _scores(point: HistoryPoint, names: Sequence[str]) -> PrimaryScores:
