@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,6 +18,10 @@ from records.results import ErrorInfo
 from records.runs import RESULTS, scores_file
 from records.scores import ScoreLine, read_scores
 from records.targets import Target
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Ranks = tuple[int | None, ...]
 """The rank of each gold support, None where it was not found."""
@@ -109,7 +113,7 @@ def find_flips(
     """
     import numpy as np
 
-    pairs = read_pairs(base, new, row.section, eval_set)
+    pairs = read_pairs(base, new, row.section, row.metric, eval_set)
     old, now = pairs.pair(row.metric)
     if old is None or now is None:
         return Flips(row.name, None)
@@ -119,7 +123,7 @@ def find_flips(
     kinds = np.zeros(len(change))
     if passes is not None:
         both = ~(np.isnan(old) | np.isnan(now))
-        before, after = (np.array([bool(passes(value)) for value in side]) for side in (old, now))
+        before, after = (_passing(side, passes) for side in (old, now))
         kinds[both & before & ~after] = -1
         kinds[both & ~before & after] = 1
 
@@ -144,6 +148,15 @@ def find_flips(
         worse=tuple(flips[index] for index in worse),
         better=tuple(flips[index] for index in better),
     )
+
+
+def _passing(values: NDArray[np.float64], passes: Callable[[float], bool]) -> NDArray[np.bool_]:
+    """Which values pass; each distinct one is asked about once."""
+    import numpy as np
+
+    levels, level_of_case = np.unique(values, return_inverse=True)
+    passed: NDArray[np.bool_] = np.array([passes(value) for value in levels], bool)[level_of_case]
+    return passed
 
 
 class _FlipAnswer(msgspec.Struct, gc=False):
