@@ -150,12 +150,19 @@ def find_flips(
     )
 
 
+_PART = 1 << 14
+"""Cases that are looked at together."""
+
+
 def _passing(values: NDArray[np.float64], passes: Callable[[float], bool]) -> NDArray[np.bool_]:
-    """Which values pass; each distinct one is asked about once."""
+    """Which values pass; few are distinct, and those are asked about once."""
     import numpy as np
 
-    levels, level_of_case = np.unique(values, return_inverse=True)
-    passed: NDArray[np.bool_] = np.array([passes(value) for value in levels], bool)[level_of_case]
+    passed = np.zeros(len(values), bool)
+    for start in range(0, len(values), _PART):
+        levels, level_of_case = np.unique(values[start : start + _PART], return_inverse=True)
+        of_level = np.array([passes(value) for value in levels], bool)
+        passed[start : start + _PART] = of_level[level_of_case]
     return passed
 
 
