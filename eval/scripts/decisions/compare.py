@@ -345,10 +345,12 @@ def compare_many(
     return _settled(drafts, primary, options, codes)
 
 
-def read_pairs(base: Path, new: Path, section: str, eval_set: Path | None) -> SideBySide:
-    """One section of two runs side by side."""
+def read_pairs(
+    base: Path, new: Path, section: str, metric: str, eval_set: Path | None
+) -> SideBySide:
+    """One metric of two runs side by side."""
     old, now = read_run(base), read_run(new)
-    scores = read_section(base, section), read_section(new, section)
+    scores = read_section(base, section, metric), read_section(new, section, metric)
     return _matched(*scores, _asked(old, eval_set), _asked(now, eval_set))
 
 
