@@ -26,10 +26,13 @@ from terminal.app import STYLE_SHEET, THEMES, StyleSheets, TerminalApp, check_th
 from terminal.safe_text import display, one_line
 from terminal.windows import LinePrompt, Palette
 from views.browser.actions import NoteStep, key_names
+from views.browser.groups import GroupsScreen
 from views.browser.listing import CaseList, ListWalk, PairList, Walk
-from views.browser.lists import CasesScreen, ListScreen, RunsScreen
+from views.browser.lists import CasesScreen, ListScreen
 from views.browser.model import Library, OpenRun
 from views.browser.pages import CaseScreen, PageScreen, PairScreen
+from views.browser.run_list import RunsScreen
+from views.browser.summary import Group
 
 LOOK_SECONDS = 1.0
 
@@ -165,6 +168,15 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
 
         label = one_line(f"Compare with (base): {', '.join(others[:8])}", 400)
         self.push_screen(LinePrompt(label, others[0]), closed)
+
+    def open_groups(
+        self,
+        cases: CaseList,
+        groups: Sequence[Group],
+        closed: Callable[[Group | None], None],
+    ) -> None:
+        """Show the groups of a list; `closed` gets the one that was chosen."""
+        self.push_screen(GroupsScreen(self, cases, groups, ascii_only=self.ascii_only), closed)
 
     def open_case(self, cases: CaseList, index: int, closed: Callable[[int | None], None]) -> None:
         """Show a case of a list: in its run, or in both."""

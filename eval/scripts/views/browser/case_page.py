@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from decisions.history_print import sparkline
 from records.notes import CaseNote
 from terminal.safe_text import one_line
+from terminal.sparkline import sparkline
 from terminal.tables import counted
 from views.browser.document import CHUNK_INDENT, LABEL_WIDTH, SAYS, STYLES, Blank, Doc, squeezed
 from views.browser.model import Detail, RetrievedPassage, Trend

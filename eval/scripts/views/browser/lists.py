@@ -1,8 +1,8 @@
-"""The screens that are lists: the runs of a folder, and the cases of one run or of two."""
+"""What the screens that are lists have in common, and the cases of one run or of two."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -12,40 +12,32 @@ from textual.app import ComposeResult
 from records.errors import StorageError
 from terminal.action_screen import ActionScreen, Acts
 from terminal.actions import ActionRefused
-from terminal.frame import Look, cut, rule
+from terminal.frame import Look, cut
 from terminal.lists import Bar, Line, LineList, Span
-from terminal.safe_text import cells, display, one_line
+from terminal.safe_text import one_line
 from terminal.tables import counted
-from terminal.text_pane import TextPane
 from terminal.windows import Ask, LinePrompt
 from views.browser import rows
 from views.browser.actions import (
     ACTIONS,
-    GROUPS,
     HINTS,
-    RUNS,
     Browser,
     common_acts,
     label_case,
     note_acts,
 )
 from views.browser.case_markdown import case_markdown
-from views.browser.document import Doc
 from views.browser.listing import CaseList, PairList
-from views.browser.model import EXPORTS, RunInfo
+from views.browser.model import EXPORTS
 from views.browser.query import QueryError
 from views.browser.summary import FIELDS, Group
 
-SHORT_BELOW = 16
-
 ListResult = TypeVar("ListResult")
-
-NO_RUN = "No run here yet. Make one with:\n\n  python eval/scripts/run_eval.py --api-url demo"
 
 EXAMPLES = "failing category=x tag=x recall@5=0 latency>500 -tag=x words"
 
 
-class _Opener(Browser, Protocol):
+class Opener(Browser, Protocol):
     """What the lists ask the application for: other screens."""
 
     def open_cases(self, run_id: str) -> None:
@@ -57,6 +49,14 @@ class _Opener(Browser, Protocol):
     def ask_base(self, new: str) -> None:
         """Ask which run `new` is compared with, and show what flipped."""
 
+    def open_groups(
+        self,
+        cases: CaseList,
+        groups: Sequence[Group],
+        closed: Callable[[Group | None], None],
+    ) -> None:
+        """Show the groups of a list; `closed` gets the one that was chosen."""
+
     def open_case(self, cases: CaseList, index: int, closed: Callable[[int | None], None]) -> None:
         """Show a case of a list; `closed` gets the row of the case that was shown last."""
 
@@ -64,7 +64,7 @@ class _Opener(Browser, Protocol):
 class ListScreen(ActionScreen[ListResult], inherit_bindings=False):
     """A head, rows and the keys that move in them. Rows are drawn when they come into view."""
 
-    def __init__(self, browser: _Opener, where: str, *, ascii_only: bool) -> None:
+    def __init__(self, browser: Opener, where: str, *, ascii_only: bool) -> None:
         look = Look(ascii=ascii_only)
         super().__init__(ACTIONS[where].values(), HINTS[where].split(), look)
         self.browser = browser
@@ -157,147 +157,13 @@ class ListScreen(ActionScreen[ListResult], inherit_bindings=False):
         """The line of column heads was clicked."""
 
 
-class RunsScreen(ListScreen[None], inherit_bindings=False):
-    """All runs, newest first. Enter opens one; Space marks one to compare another with."""
-
-    def __init__(self, browser: _Opener, *, ascii_only: bool) -> None:
-        super().__init__(browser, RUNS, ascii_only=ascii_only)
-        self.runs: list[RunInfo] = list(browser.library.refresh())
-        self.marked = ""
-        self.about = TextPane(id="about")
-        self.about_rule = Bar(id="about-rule")
-
-    def compose(self) -> ComposeResult:
-        yield self.head
-        yield self.rows
-        yield self.about_rule
-        yield self.about
-        yield self.end
-
-    def acts(self) -> Acts:
-        return {
-            **super().acts(),
-            "open": lambda: self.browser.open_cases(self.run.run_id),
-            "mark": self.mark,
-            "compare": self.compare,
-        }
-
-    @property
-    def run(self) -> RunInfo:
-        """The run under the cursor. Refuses when there is none."""
-        if not self.runs:
-            raise ActionRefused("there is no run yet: run_eval.py makes one")
-        return self.runs[self.rows.cursor]
-
-    def id_in_view(self) -> str:
-        return self.run.run_id
-
-    def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.height < SHORT_BELOW, "-short")
-        super().on_resize(event)
-
-    def show(self) -> None:
-        if self.rows.count != len(self.runs):
-            self.rows.set_count(len(self.runs), self.rows.cursor)
-        self._columns = rows.run_columns(self.runs, self.size.width)
-        going = sum(run.state == "running" for run in self.runs)
-        summary = f"  {len(self.runs)} runs" + (f", {going} in progress" if going else "")
-        if self.marked:
-            summary += f"   base: {one_line(self.marked, 60)} (D on another run compares)"
-        width = self.size.width
-        self.head.show(
-            [
-                cut([("term", display(" Runs")), ("row", one_line(summary))], width),
-                cut([("dim", one_line(f" {self.browser.library.folder}", 400))], width),
-                rows.heading(self._columns, "started", True, self.look.ascii, 1),
-            ]
-        )
-        self.rows.refresh()
-        self.moved()
-
-    def moved(self) -> None:
-        """Show what the run under the cursor is."""
-        width = self.size.width
-        if not self.runs:
-            self.about.show(display(NO_RUN))
-            self.about_rule.show([rule(self.look, width, "no run")])
-            return
-        blank = Doc(ascii_only=self.look.ascii, width=max(0, self.about.size.width - 2))
-        doc = _about(blank, self.run)
-        self.about_rule.show([rule(self.look, width, self.run.run_id, "Enter shows its cases")])
-        self.about.show(doc.text, doc.marks)
-
-    def row_line(self, index: int, width: int) -> Line:
-        run = self.runs[index]
-        marked = run.run_id == self.marked
-        return rows.run_row(run, self._columns, sign=self.sign(index), marked=marked)
-
-    def refresh_runs(self) -> None:
-        """Look at the folder again; called every second while this screen is in view."""
-        runs = list(self.browser.library.refresh())
-        if runs != self.runs:
-            name = self.runs[self.rows.cursor].run_id if self.runs else ""
-            self.runs = runs
-            indices = [index for index, run in enumerate(runs) if run.run_id == name]
-            self.rows.cursor = indices[0] if indices else 0
-            self.show()
-
-    def mark(self) -> None:
-        """Make the run under the cursor the one to compare with, or not any more."""
-        self.marked = "" if self.marked == self.run.run_id else self.run.run_id
-        self.show()
-
-    def compare(self) -> None:
-        """Show the flips between the marked run and this one."""
-        new = self.run.run_id
-        if not self.marked:
-            raise ActionRefused("mark the base run with Space first, then press D on the new one")
-        if self.marked == new:
-            raise ActionRefused("this is the base run itself: press D on another one")
-        self.browser.open_flips(self.marked, new)
-
-
-def _about(doc: Doc, run: RunInfo) -> Doc:
-    """Means by section, and what the run was made with, added to an empty document."""
-    if run.problem:
-        doc.line(f"! {run.problem}", "warn")
-    if run.state == "running":
-        doc.line(f"In progress: {run.done} of {run.planned or '?'} results so far.", "key")
-    elif run.state == "stopped":
-        doc.line(
-            f"Not complete: {run.done} of {run.planned or '?'} results, and no new one for "
-            f"minutes. Go on with: run_eval.py --resume --run-id {run.run_id}",
-            "warn",
-        )
-    elif run.state == "empty":
-        doc.line("No result yet.", "dim")
-    if run.missing:
-        doc.line(f"! {run.missing}", "warn")
-    if not run.sections and run.state == "complete":
-        doc.line(f"Not scored yet: eval_suite.py --run {run.run_id}", "warn")
-    for section, means in run.sections.items():
-        doc.pair(section, _listed(means.items()))
-    for label, value in run.config:
-        doc.pair(label, value, "dim")
-    return doc
-
-
-def _listed(means: Iterable[tuple[str, tuple[float | None, int]]]) -> str:
-    """Each mean once; of cut-offs, those at 5 and 10 are enough here."""
-    return ", ".join(
-        f"{name} {rows.score(mean)}"
-        for name, (mean, _) in means
-        if mean is not None and ("@" not in name or name.endswith(("@5", "@10")))
-    )
-
-
 class CasesScreen(ListScreen[None], inherit_bindings=False):
     """The cases of one run, or of two: filter, order, columns, and opening one.
 
     Prompts stand at the bottom of the screen; a filter and an order work while they are typed.
     """
 
-    def __init__(self, browser: _Opener, cases: CaseList, *, ascii_only: bool) -> None:
+    def __init__(self, browser: Opener, cases: CaseList, *, ascii_only: bool) -> None:
         super().__init__(browser, cases.where, ascii_only=ascii_only)
         self.cases = cases
         self.hint = ""
@@ -467,8 +333,7 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
             except QueryError as error:
                 self.say(str(error), "warn")
                 return
-            screen = GroupsScreen(self.browser, self.cases, groups, ascii_only=self.look.ascii)
-            self.app.push_screen(screen, self._narrowed)
+            self.browser.open_groups(self.cases, groups, self._narrowed)
 
         fields = ", ".join(FIELDS)
         self.app.push_screen(LinePrompt(f"Group by one of {fields}:"), answered)
@@ -625,92 +490,3 @@ def _free_name(name: str) -> str:
         path = Path(f"{Path(name).stem}-{number}{Path(name).suffix}")
         number += 1
     return str(path)
-
-
-GROUP_ORDERS: dict[str, Callable[[Group], tuple[float, str]]] = {
-    "failing": lambda group: (-group.failing, group.value),
-    "share": lambda group: (-group.share, group.value),
-    "cases": lambda group: (-len(group.rows), group.value),
-    "value": lambda group: (0, group.value),
-}
-"""Orders of groups, the next one by each press of the key."""
-
-
-class GroupsScreen(ListScreen[Group], inherit_bindings=False):
-    """The cases of a list counted by a field. Enter shows those of a group."""
-
-    def __init__(
-        self, browser: _Opener, cases: CaseList, groups: Sequence[Group], *, ascii_only: bool
-    ) -> None:
-        super().__init__(browser, GROUPS, ascii_only=ascii_only)
-        self.cases = cases
-        self.groups = list(groups)
-        self.order = "failing"
-        self._table = cases.drawn[0]
-        self._columns: list[rows.Column] = []
-
-    def acts(self) -> Acts:
-        return {**super().acts(), "open": self.open, "sort": self.turn_sort}
-
-    @property
-    def none_word(self) -> str:
-        """What a group without a value is called."""
-        return "(does not fail)" if self.cases.grouped_by == "reason" else "(none)"
-
-    def show(self) -> None:
-        width = self.size.width
-        longest = max((cells(one_line(group.value, 400)) for group in self.groups), default=0)
-        longest = max(longest, len(self.none_word))
-        self._columns = rows.group_columns(width, self.cases.shown_metrics(), longest)
-        if self.rows.count != len(self.groups):
-            self.rows.set_count(len(self.groups), self.rows.cursor)
-        filter_text = self.cases.filter.text if self.cases.filter else ""
-        about = f"  {counted(len(self.cases.listed), 'case')}, {counted(len(self.groups), 'group')}"
-        title = one_line(f" {self.cases.run.run_id} by {self.cases.grouped_by}", 200)
-        second = f" filter: {filter_text}" if filter_text else " all cases"
-        self.head.show(
-            [
-                cut([("term", title), ("row", display(about))], width),
-                cut([("dim", one_line(second, 300))], width),
-                rows.heading(self._columns, self.order, self.order != "value", self.look.ascii, 1),
-            ]
-        )
-        self.rows.refresh()
-
-    def row_line(self, index: int, width: int) -> Line:
-        group = self.groups[index]
-        return rows.group_row(self._table, group, self._columns, self.sign(index), self.none_word)
-
-    @property
-    def group(self) -> Group:
-        """The group under the cursor. Refuses when there is none."""
-        if not self.groups:
-            raise ActionRefused("no case is shown, so there is no group")
-        return self.groups[self.rows.cursor]
-
-    def id_in_view(self) -> str:
-        return self.group.value or self.none_word
-
-    def open(self) -> None:
-        """Go back to the list with the cases of this group alone."""
-        self.dismiss(self.group)
-
-    def turn_sort(self) -> None:
-        """The next order of the groups."""
-        names = list(GROUP_ORDERS)
-        self._sort_by(names[(names.index(self.order) + 1) % len(names)])
-
-    def _sort_by(self, order: str) -> None:
-        group = self.group
-        self.order = order
-        self.groups.sort(key=GROUP_ORDERS[order])
-        self.rows.set_count(len(self.groups), self.groups.index(group))
-        self.show()
-        self.say(f"sorted by {order}")
-
-    def clicked_heading(self, x: int) -> None:
-        left = 1
-        for column in self._columns:
-            if left <= x < left + column.width + 1 and column.name in GROUP_ORDERS:
-                self._sort_by(column.name)
-            left += column.width + 1
