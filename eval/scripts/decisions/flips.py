@@ -101,11 +101,14 @@ def find_flips(
     count: int,
     target: Target | None = None,
     eval_set: Path | None = None,
+    *,
+    texts: bool = True,
 ) -> Flips:
     """The ``count`` largest changes of a metric for the worse and for the better.
 
-    Changes that flip success come first, then larger ones, then in the order of the set. Memory:
-    one section of scores and ``count`` cases.
+    Changes that flip success come first, then larger ones, then in the order of the set. Without
+    ``texts`` they have scores alone: no question, answer or rank. Memory: one section of scores and
+    ``count`` cases.
     """
     import numpy as np
 
@@ -129,7 +132,8 @@ def find_flips(
 
     worse, better = most(-1), most(1)
     ids = pairs.case_ids(worse + better)
-    details = _details(base, new, {ids[index] for index in worse + better})
+    chosen = {ids[index] for index in worse + better}
+    details = _details(base, new, chosen) if texts else _Details(({}, {}))
     flips = {
         index: details.flip(ids[index], float(old[index]), float(now[index]), kinds[index])
         for index in worse + better
