@@ -1,7 +1,7 @@
 """A scored run full of hostile text; and a headless Chromium to look at its report.
 
-Tests that want the browser skip where there is none. RAG_EVAL_CHROMIUM names the program; else it
-is looked for on the PATH. Nothing is downloaded, and the browser gets a new, empty profile.
+Tests that want the browser run where RAG_EVAL_CHROMIUM names the program. Nothing is downloaded,
+and the browser gets a new, empty profile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ import report_run
 import storage
 from records.files import sha256_file
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -50,7 +49,7 @@ START_SECONDS = 60
 def chromium() -> str | None:
     """The browser to test with."""
     named = os.environ.get("RAG_EVAL_CHROMIUM")
-    return named or next((found for name in NAMES if (found := shutil.which(name))), None)
+    return shutil.which(named) if named else None
 
 
 class Tab:
@@ -157,7 +156,7 @@ class Browser:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     program = chromium()
     if program is None:
-        pytest.skip("no Chromium: install one or name it in RAG_EVAL_CHROMIUM")
+        pytest.skip("no Chromium: name one in RAG_EVAL_CHROMIUM")
     started = Browser(program, tmp_path_factory.mktemp("profile"))
     yield started
     started.close()
