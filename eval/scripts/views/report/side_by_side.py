@@ -29,7 +29,7 @@ PAGE_BYTES = 5_000_000
 FIGURE_BYTES = 700_000
 """What all figures may take."""
 
-MARKUP_BYTES = 450
+MARKUP_BYTES = 250
 """What the page adds to each passage, claim and the like of an answer."""
 
 SHOWN_BEFORE = (
