@@ -174,8 +174,8 @@ def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
             mine = told[row.name]
             assert (mine["verdict"], mine["look"]) == (row.verdict, row.look), seed
             assert (mine["p_joint"], mine["p_worse"]) == (row.p_joint, row.p_worse), seed
-            for verdict in ("better", "worse"):
-                assert (f"): {verdict}, p " in str(mine["says"])) == (row.verdict == verdict), seed
+            for word in ("better", "worse"):
+                assert (f"): {word}, p " in str(mine["says"])) == (row.verdict == word), seed
         assert report["headline"] == found.headline, seed
         assert report["says"][0].startswith(found.headline), seed
 
