@@ -94,9 +94,15 @@ if TYPE_CHECKING:
 @options.json_option
 @options.verbosity_options
 def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path, **values: Any) -> int:
-    from decisions.alerts import AlertRule, changes, chosen_keys, make_lines
+    from decisions.alerts import (
+        AlertRule,
+        PointPairs,
+        changes,
+        chosen_keys,
+        clusters_of_points,
+        make_lines,
+    )
     from decisions.history import read_history
-    from decisions.previous import PointPairs, clusters_of_points
     from decisions.primary import primary_names
 
     if values["as_json"] and _is_dash(values["csv_file"]):

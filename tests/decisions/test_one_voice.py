@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from decisions.alerts import PointPairs
 from decisions.compare import CompareOptions, compare
 from decisions.gate_checks import GateEvidence, baseline_of, side_of
 from decisions.history import _read_point
-from decisions.previous import PointPairs
 from decisions.primary import clusters_of_run, read_primary
 from decisions.regressions import Regressions, regressions
 from decisions.rows import Comparison

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -60,6 +61,27 @@ def test_the_image_takes_only_what_is_there() -> None:
     assert users
     assert users[-1] not in ("root", "0")
     assert any("whl/cpu" in line for line in lines)
+
+
+def test_the_image_follows_the_rules_that_matter() -> None:
+    """What a linter of Dockerfiles would say: base with a version, absolute folders, files by COPY,
+    several sources into a folder, commands as lists, no cache of pip left in a layer, no sudo."""
+    text = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ")
+    pairs = [line.partition(" ")[::2] for line in text.splitlines() if re.match("[A-Z]+ ", line)]
+    of = {name: [value for key, value in pairs if key == name] for name, _ in pairs}
+    assert all(re.search(r":\d+\.\d+", base) for base in of["FROM"])
+    assert all(folder.startswith("/") for folder in of["WORKDIR"])
+    assert "ADD" not in of
+    for sources in of["COPY"]:
+        assert len(sources.split()) == 2 or sources.endswith("/"), sources
+    assert len(of["ENTRYPOINT"]) == len(of["CMD"]) == 1
+    entry, command = json.loads(of["ENTRYPOINT"][0]), json.loads(of["CMD"][0])
+    assert "PIP_NO_CACHE_DIR=1" in of["ENV"][0]
+    assert not any("sudo" in run or "apt-get" in run for run in of["RUN"])
+    assert [key for key, _ in pairs].index("USER") < [key for key, _ in pairs].index("ENTRYPOINT")
+    entry[2] = entry[2].replace("/opt/rag-eval", str(ROOT)).replace("python ", f"{sys.executable} ")
+    done = subprocess.run([*entry, *command], capture_output=True, text=True)
+    assert done.stdout.startswith("Usage: eval_suite.py"), done.stderr
 
 
 def test_the_action_runs_scripts_that_exist() -> None:

@@ -38,6 +38,9 @@ POWER = 0.8
 _BLOCK = 1 << 20
 """Signs that are drawn at once."""
 
+_PART = 1 << 16
+"""Cases that are looked at together where more would only take memory."""
+
 ALIKE = 1e-9
 """Statistics nearer to each other than this are a tie."""
 
@@ -149,12 +152,21 @@ def flipped(units: Floats, seed: int, draws: int) -> Iterator[Floats]:
         yield (1.0 - 2.0 * bits[:, :count]) @ units
 
 
+_DENSE = 4
+"""Times the number of cases that labels may reach for a table of all of them to pay."""
+
+
 def compact(clusters: Ints | None) -> Ints | None:
     """Any integers as 0, 1, … in their order; None when no two cases have the same one."""
     import numpy as np
 
     if clusters is None:
         return None
+    if len(clusters) and clusters.min() >= 0 and clusters.max() < _DENSE * len(clusters):
+        used = np.zeros(int(clusters.max()) + 1, dtype=bool)
+        used[clusters] = True
+        codes = (np.cumsum(used) - 1)[clusters]
+        return None if int(used.sum()) == len(clusters) else codes
     labels, codes = np.unique(clusters, return_inverse=True)
     return None if len(labels) == len(clusters) else codes.astype(np.int64)
 
@@ -174,10 +186,11 @@ def _differences(a: Floats, b: Floats) -> Floats:
     import numpy as np
 
     differences: Floats = b - a
-    noise = np.abs(a)
-    np.maximum(noise, np.abs(b), out=noise)
-    noise *= 1e-12
-    differences[np.abs(differences) <= noise] = 0.0
+    for start in range(0, len(a), _PART):
+        part = slice(start, start + _PART)
+        noise = np.maximum(np.abs(a[part]), np.abs(b[part])) * 1e-12
+        own = differences[part]  # a view: what becomes 0 in it, does in all
+        own[np.abs(own) <= noise] = 0.0
     return differences
 
 
@@ -201,11 +214,10 @@ def measure(
     old, now = ~np.isnan(a), ~np.isnan(b)
     both = old & now & (a > 0) & (b > 0) if skewed else old & now
     n = int(both.sum())
-    evidence = np.full(len(a), np.nan)
     own, count = _clusters_within(clusters, both, n)
     effect = Effect(len(a), int(old.sum()), int(now.sum()), n, count)
     if not n:
-        return effect, evidence
+        return effect, np.full(len(a), np.nan)
     before, after = (a, b) if n == len(a) else (a[both], b[both])
     differences = _differences(before, after)
     effect = replace(
@@ -218,13 +230,23 @@ def measure(
     )
     if skewed:
         ratios = _differences(np.log(before), np.log(after))
-        evidence[both] = _signed_ranks(ratios)
         spread = spread_of(ratios, own, None)
         ratio = _ratio(ratios, float(after.sum() / before.sum()), own, seed)
-        return replace(effect, spread=spread, ratio=ratio), evidence
-    evidence[both] = differences
+        return replace(effect, spread=spread, ratio=ratio), _at(both, _signed_ranks(ratios))
     spread = spread_of(differences, own, largest)
-    return replace(effect, spread=spread, interval=_interval(effect, spread)), evidence
+    effect = replace(effect, spread=spread, interval=_interval(effect, spread))
+    return effect, _at(both, differences)
+
+
+def _at(both: NDArray[np.bool_], values: Floats) -> Floats:
+    """The values at the cases that are compared; not a number at the others."""
+    import numpy as np
+
+    if len(values) == len(both):
+        return values
+    column = np.full(len(both), np.nan)
+    column[both] = values
+    return column
 
 
 def _clusters_within(
@@ -235,7 +257,7 @@ def _clusters_within(
 
     if clusters is None:
         return None, n
-    own = clusters[both]
+    own = clusters if n == len(both) else clusters[both]
     count = int(np.count_nonzero(np.bincount(own))) if n else 0
     return (None, n) if count == n else (own, count)
 
@@ -251,7 +273,7 @@ def plain_p(
     import numpy as np
 
     both = ~np.isnan(evidence)
-    values = evidence[both]
+    values = evidence if effect.n == len(both) else evidence[both]
     own, _ = _clusters_within(clusters, both, effect.n)
     sums = cluster_sums(values, own)
     if effect.ratio is not None:
@@ -262,8 +284,8 @@ def plain_p(
         test = "sign-flip"
     changed = int(np.count_nonzero(sums))
     if changed > NORMAL_FROM:
-        size = float(np.abs(sums).max())
-        statistic = float((sums / size).sum() / np.sqrt(np.square(sums / size).sum()))
+        sums = sums / np.abs(sums).max()
+        statistic = float(sums.sum() / np.sqrt(np.square(sums).sum()))
         return erfc(abs(statistic) / sqrt(2)), test
     if not changed:
         return 1.0, test
@@ -279,9 +301,10 @@ def spread_of(differences: Floats, clusters: Ints | None, largest: float | None)
     variance = float(rest @ rest) / (n - 1) if n > 1 else 0.0
     effective = float(n)
     if clusters is not None:
-        sizes = np.bincount(clusters).astype(float)
-        sums = cluster_sums(rest, clusters)
+        sizes = np.bincount(clusters)
         effective = n * n / float(sizes @ sizes)
+        del sizes
+        sums = cluster_sums(rest, clusters)
         if effective > 1:
             variance = max(variance, float(sums @ sums) / n / (1 - 1 / effective))
     size = float(np.abs(differences).sum())

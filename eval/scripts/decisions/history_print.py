@@ -202,7 +202,7 @@ def _spark(line: MetricLine, count: int, room: int, unicode: bool) -> str:
     """All points; where there are more than columns, neighbours share one as their mean."""
     columns = max(min(count, room - len(line.breaks)), 1)
     values, breaks = _shrunk(_values(line, count), line.breaks, columns)
-    return _sparkline(values, breaks, unicode=unicode)
+    return sparkline(values, breaks, unicode=unicode)
 
 
 def _plot(screen: _Screen, line: MetricLine, count: int, max_drop: float | None) -> None:
@@ -248,7 +248,7 @@ DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 Numbers = Sequence[float | None]
 
 
-def _sparkline(values: Numbers, breaks: Sequence[int] = (), *, unicode: bool = True) -> str:
+def sparkline(values: Numbers, breaks: Sequence[int] = (), *, unicode: bool = True) -> str:
     """A character a value, low to high between the line's own ends; a gap is a space.
 
     The ends are at least 10 % of the values' size apart, so that small changes look small.

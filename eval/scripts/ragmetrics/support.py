@@ -15,17 +15,14 @@ from ragmetrics.claims import (
     ClaimSupport,
     ClaimType,
     PreparedChunk,
-    bare,
-    best_window,
-    claim_sentences,
-    claim_type,
+    best_share,
+    claim_words,
     score_claim,
     unknown_names,
 )
 from ragmetrics.support_model import COEFFICIENTS, INTERCEPT, THRESHOLD
 from ragmetrics.text import numbers
-from ragmetrics.text.numbers import NumberIndex
-from ragmetrics.text.words import clean
+from ragmetrics.text.numbers import Number, NumberIndex
 
 FEATURES = (
     "weakest_share",
@@ -78,32 +75,29 @@ def features(
     numbers that its window (and the question) lacks, a negation that the window lacks, and the
     words of an inference.
     """
-    plain = bare(clean(claim))
-    sentences = claim_sentences(plain, lead)
-    stems = tuple({stem: None for sentence in sentences for stem in sentence})
-    alone = max((best_window(stems, chunk, 1)[0] for chunk in chunks), default=0)
+    read = claim_words(claim, lead)
+    stems = {stem: word for sentence in read.sentences for stem, word in sentence.items()}
     anywhere = sum(any(stem in chunk.masks for chunk in chunks) for stem in stems)
     return (
         words.score,
-        alone / len(stems),
+        best_share(stems, chunks, 1),
         anywhere / len(stems),
         math.sqrt(len(words.missing)),
         math.log(len(stems)),
         float(bool(names)),
-        _outside(plain, chunks, words, question),
+        _outside(read.stated, chunks, words, question),
         float(words.negated and not words.window_negated),
-        float((kind or claim_type(plain)) == "inference"),
+        float((kind or read.kind) == "inference"),
     )
 
 
 def _outside(
-    plain: str,
+    stated: Sequence[Number],
     chunks: Sequence[PreparedChunk],
     words: ClaimSupport,
     question: NumberIndex | None,
 ) -> float:
     """The share of the claim's numbers that neither its window nor the question holds."""
-    stated = numbers.numbers(plain)
     if not stated:
         return 0.0
     keys = set(question.keys) if question else set()

@@ -43,7 +43,7 @@ def table_of(scores: Scores, text: str = "") -> Table:
             if value is not None:
                 table.numbers[name][row] = value
         tags = ("odd",) if number % 2 else ("even",)
-        table.describe(f"{case_id}{text}", (0, "factual", "", "", "yes", tags))
+        table.describe(f"{case_id}{text}", (0, "factual", "", "", "yes", tags, ()))
     return table
 
 

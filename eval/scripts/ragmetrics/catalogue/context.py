@@ -8,7 +8,7 @@ from ragmetrics.catalogue.metric import Metric, MetricSection
 
 
 def _row(name: str, meaning: str, source: str = "this toolkit", **more: Any) -> Metric:
-    row: dict[str, Any] = {"needs": "full chunk texts"} | more
+    row: dict[str, Any] = {"needs": "full chunk texts", "version": 2} | more
     return Metric(name, "context", meaning, source=source, **row)
 
 

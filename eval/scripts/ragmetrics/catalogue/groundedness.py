@@ -8,7 +8,7 @@ from ragmetrics.catalogue.metric import Metric, MetricSection
 
 
 def _row(name: str, meaning: str, needs: str, source: str = "this toolkit", **more: Any) -> Metric:
-    row: dict[str, Any] = {"version": 2} | more
+    row: dict[str, Any] = {"version": 3} | more
     return Metric(name, "groundedness", meaning, needs, source, **row)
 
 
@@ -36,7 +36,6 @@ ROWS: tuple[Metric, ...] = (
         "this toolkit; agreement with people in EVAL.md",
         headline=1,
         overview=4,
-        version=3,
         short="support",
         primary=True,
         target="claim_support_rate",
@@ -57,7 +56,6 @@ ROWS: tuple[Metric, ...] = (
         "claims that no context supports",
         CLAIMS,
         "claims",
-        version=3,
         words="Claims without support",
     ),
     _count(
@@ -101,7 +99,7 @@ ROWS: tuple[Metric, ...] = (
         MARKS,
         "ALCE citation recall (Gao et al. 2023) over the claims with a citation; ALCE divides by "
         "all sentences",
-        version=3,
+        version=4,
         words="Claims that their citations support together",
     ),
     _row(
@@ -110,7 +108,7 @@ ROWS: tuple[Metric, ...] = (
         "support the claim, and this one supports it alone or the others do not without it",
         MARKS,
         "ALCE citation precision (Gao et al. 2023), support by words instead of a model",
-        version=1,
+        version=2,
         words="Citations that their claim needs",
     ),
     _row(
@@ -138,7 +136,7 @@ ROWS: tuple[Metric, ...] = (
         "gold facts; an abstention is scored like any answer",
         NUGGETS,
         TREC_RAG,
-        version=1,
+        version=2,
         words="Vital facts in the answer, word for word",
     ),
     _row(
@@ -146,7 +144,7 @@ ROWS: tuple[Metric, ...] = (
         "gold facts, vital or not, that the answer holds in the same way / gold facts",
         NUGGETS,
         TREC_RAG,
-        version=1,
+        version=2,
         words="Facts in the answer, word for word",
     ),
     _row(
@@ -170,7 +168,7 @@ ROWS: tuple[Metric, ...] = (
         WORDS,
         "extractive fragment coverage (Grusky et al. 2018), spans from five words",
         higher_is_better=False,
-        version=3,
+        version=4,
         words="Answer text copied from passages",
     ),
     _count(
@@ -178,7 +176,7 @@ ROWS: tuple[Metric, ...] = (
         "the longest copied span",
         WORDS,
         "words",
-        version=3,
+        version=4,
         words="Longest copied text",
     ),
     _row(

@@ -16,7 +16,7 @@ from terminal.safe_text import one_line
 from terminal.windows import Ask
 from views.browser.model import Library
 from views.browser.query import KEYWORDS
-from views.browser.success import RULES
+from views.browser.rules import RULES
 
 RUNS, CASES, FLIPS, CASE, PAIR = "runs", "cases", "flips", "case", "pair"
 

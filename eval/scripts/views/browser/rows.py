@@ -13,6 +13,7 @@ from ragmetrics.catalogue import METRICS, overview
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, one_line
 from views.browser.model import RunInfo
+from views.browser.rules import word_of
 from views.browser.success import Success
 from views.browser.table import Table
 
@@ -103,7 +104,7 @@ def case_row(
         if column.name == "id":
             text = one_line(table.ids[row], 200)
         elif column.name == "why":
-            text = display(success.word(code) or ("ok" if table.metrics else "-"))
+            text = display(word_of(code) or ("ok" if table.metrics else "-"))
             style = "bad" if code else "dim"
         elif column.name == "question":
             text = one_line(table.questions[row], 600)

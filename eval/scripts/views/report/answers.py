@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from math import isnan
 from typing import Any
 
-from decisions.calibration_words import (
+from decisions.judge_calibration import (
     figure_names,
     judge_name,
+    labelled,
     people_say,
     share_names,
     verdict_tables,
     words_of,
 )
-from decisions.judge_calibration import labelled
 from views.report.scan import Name, Scan
 from views.report.text import cut
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from decisions.compare_words import HEAD
 from terminal.tables import number
 from views.report import words
-from views.report.text import one_line, visible
+from views.report.text import markdown_fence as _fenced
+from views.report.text import markdown_line as _safe
 
 METRIC_HEAD = ("metric", "mean", "target", "verdict", "95 % interval", "n", "coverage", "band")
 
@@ -362,28 +362,7 @@ def _configuration(parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         )
 
 
-SPECIAL = re.compile(
-    r"[\\`*\[\]|<&~$]"  # anywhere
-    r"|(?<!\w)[_@]|_(?!\w)"  # emphasis and mentions; not the signs within recall_all@5
-    r"|^[>#+=-]"  # at the beginning of a line
-    r"|:(?=//)|(?<=www)\."  # addresses, which readers make links of
-)
-
-_TICKS = re.compile("`+")
-
 Rows = Iterable[Sequence[str]]
-
-
-def _safe(text: str, limit: int = 400) -> str:
-    """Foreign text on one line, with every sign that Markdown could read escaped."""
-    return SPECIAL.sub(r"\\\g<0>", one_line(text, limit))
-
-
-def _fenced(text: str) -> Iterator[str]:
-    """A text in a code block whose fence is longer than any run of backticks in it."""
-    shown = visible(text)
-    fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(shown)), default=0))
-    yield from ("", f"{fence}text", *shown.split("\n"), fence, "")
 
 
 def _table(head: Sequence[str], rows: Rows, text: int = 1) -> Iterator[str]:

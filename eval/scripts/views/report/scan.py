@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.judged import blame_claim
+from ragmetrics.judged import blame_claims
 from ragmetrics.stats.tally import Slices, facets_of, slices_of
 from records import calibration
 from records.cases import TestCase, iter_cases
@@ -472,7 +472,8 @@ def read_judged(
     for key, result in results.items():
         if (case := cases.get(key[0])) is not None:
             opinions, stale = verdicts.opinions(case, result)
-            judged[key] = evidence_of(opinions.get(0, {}), blame_claim) | {"stale": stale}
+            calls = opinions.get(0, {})
+            judged[key] = evidence_of(calls, blame_claims(calls)) | {"stale": stale}
     return judged
 
 

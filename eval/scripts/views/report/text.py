@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
@@ -61,6 +62,28 @@ def page_bytes(value: Any) -> int:
     if isinstance(value, list):
         return sum(page_bytes(item) for item in value)
     return 8
+
+
+_SPECIAL = re.compile(
+    r"[\\`*\[\]|<&~$]"  # anywhere
+    r"|(?<!\w)[_@]|_(?!\w)"  # emphasis and mentions; not the signs within recall_all@5
+    r"|^[>#+=-]"  # at the beginning of a line
+    r"|:(?=//)|(?<=www)\."  # addresses, which readers make links of
+)
+
+_TICKS = re.compile("`+")
+
+
+def markdown_line(text: str, limit: int = 400) -> str:
+    """Foreign text on one line, with every sign that Markdown could read escaped."""
+    return _SPECIAL.sub(r"\\\g<0>", one_line(text, limit))
+
+
+def markdown_fence(text: str) -> Iterator[str]:
+    """A text in a code block whose fence is longer than any run of backticks in it."""
+    shown = visible(text)
+    fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(shown)), default=0))
+    yield from ("", f"{fence}text", *shown.split("\n"), fence, "")
 
 
 _PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")

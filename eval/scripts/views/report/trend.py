@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from decisions.alerts import AlertRule, changes, make_lines
+from decisions.alerts import AlertRule, PointPairs, changes, clusters_of_points, make_lines
 from decisions.history import read_history
 from decisions.history_print import as_dict
-from decisions.previous import PointPairs, clusters_of_points
 from views.report.compared import catalogue_row
 
 MOST_POINTS = 40
