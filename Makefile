@@ -120,8 +120,8 @@ gate: setup ## pass or fail a run by eval/gates.toml: make gate RUN=new BASE=old
 track: setup ## the history of the committed metrics.json, and where one fell
 	$(PY) $(SCRIPTS)/track_metrics.py $(ARGS)
 
-report: setup ## the report of a run as Markdown, JSON and one HTML page
-	$(PY) $(SCRIPTS)/report_run.py --run $(RUN) $(ARGS)
+report: setup ## the report of a run as Markdown, JSON and one HTML page: make report RUN=new BASE=old
+	$(PY) $(SCRIPTS)/report_run.py --run $(RUN) $(if $(BASE),--baseline $(BASE) --history) $(ARGS)
 
 browse: setup ## look through runs and cases in the terminal: make browse ARGS="old new"
 	$(PY) $(SCRIPTS)/browse_runs.py $(ARGS)
