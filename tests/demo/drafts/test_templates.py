@@ -226,6 +226,6 @@ def test_a_heading_in_another_language_is_asked_about_in_it(
 def test_a_section_that_does_not_tell_its_language_has_that_of_the_vault() -> None:
     long = section("Vous pouvez résilier le contrat avec un courrier pour la fin du mois.", "Fin")
     short = section("Tarif réduit: 20 EUR.", "Tarifs")
-    drafted = {part.heading: question for part, question in questions([long, short], PLAIN)}
+    drafted = {part.titles[-1]: question for part, question in questions([long, short], PLAIN)}
     assert drafted["Tarifs"] is not None
     assert drafted["Tarifs"].text == "Que faut-il savoir sur « Tarifs » ?"
