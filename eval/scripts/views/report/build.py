@@ -119,6 +119,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         options.labels_dir,
         {cases.keys[row][0] for row in detailed if row in cases.keys},
         {key[0] for key in cases.keys.values()},
+        questions=not back.questions,
     )
     cases.slices = read.slices
     notes = []
@@ -165,7 +166,6 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "confidence": _confidence(scan, back, success, sections, cases),
         "judge_calibrations": [answers.calibration(stored) for stored in judged],
         "correlations": _correlations(scan, options.correlation),
-        "case_list": cases.part(columns, read.questions),
         "worst": _answers(folder, cases, back, detailed, read, options, baseline),
         "prompts": _prompts(scan),
         "errors": back.errors,
@@ -173,6 +173,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "configuration": back.configuration,
     }
     rounded_report: dict[str, Any] = rounded(report)
+    rounded_report["case_list"] = cases.part(columns, read.questions)
     return rounded_report
 
 
