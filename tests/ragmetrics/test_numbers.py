@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.text import numbers as numbers_module
@@ -155,3 +155,19 @@ def test_a_plural_scale_is_no_number_whatever_stands_beside_it() -> None:
         found = [number.text for number in numbers(text, claim=False)]
         assert "a thousand" not in found
     assert [number.text for number in numbers("a thousand")] == ["a thousand"]
+
+
+PIECES = (
+    "half", "an", "a", "hundred", "dozen", "twenty", "one", "five", "3", "12", "007", "1,5",
+    "2.0.1", "passage", "figure", "step", "march", "may", "sept", "12:30", "pm", "v2", "x", "b4",
+    "and", "to", "point", "percent", "%", "$", "(", ")", "+", "#", "/", "-", "_", ".", ",", ":",
+    " ", " ", " ", "\n", "    ", "\u00a0", "someverylongwordthatgoesonandonandon", "2024-01-02",
+    "555", "\u0663",
+)  # fmt: skip
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_looking_only_near_digits_finds_what_looking_everywhere_finds(folded: str) -> None:
+    near = [match.span() for match in numbers_module._matches(folded)]
+    assert near == [match.span() for match in numbers_module._SCANNER.finditer(folded)]

@@ -37,7 +37,7 @@ _USUAL_LENGTH = 20_000
 _FLAGS: tuple[text_numbers.Verdict, ...] = ("fabricated", "derived", "rounded")
 
 _NEGATION = re.compile(
-    r"\b(?:not|no|never|none|neither|nor|without|cannot|nobody|nothing)\b|n't\b", re.IGNORECASE
+    r"\b(?:not|no|never|none|neither|nor|without|cannot|nobody|nothing)\b|n['’]t\b", re.IGNORECASE
 )
 
 
@@ -118,11 +118,15 @@ def best_window(
     The masks are added up in bit-sliced counters, so the cost is a few operations on long integers
     per word.
     """
+    return _best_of([mask for word in claim_words if (mask := chunk.masks.get(word))], size)
+
+
+def _best_of(masks: Sequence[int], size: int) -> tuple[int, int]:
     counters: list[int] = []
-    for word in claim_words:
-        carry = chunk.masks.get(word, 0)
+    for mask in masks:
+        carry = mask
         for shift in range(1, size):
-            carry |= chunk.masks.get(word, 0) >> shift
+            carry |= mask >> shift
         for level, counter in enumerate(counters):
             if not carry:
                 break
@@ -155,14 +159,44 @@ def _window(chunk: PreparedChunk, first: int, size: int) -> tuple[int, int]:
 
 
 def _has_negation(text: str) -> bool:
-    return _NEGATION.search(text.replace("’", "'")) is not None
+    return _NEGATION.search(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimWords:
+    """A claim taken apart: ``plain`` has no citation marks, ``sentences`` are stems with words."""
+
+    plain: str
+    sentences: tuple[Mapping[str, str], ...]
+    stated: tuple[Number, ...]
+    kind: ClaimType
+    negated: bool
+
+
+@lru_cache(maxsize=256)
+def claim_words(claim: str, lead: str = "", language: str | None = None) -> ClaimWords:
+    """The claim taken apart; the last 256 are kept, as one is held against many passages.
+
+    A claim under a ``lead`` is one sentence with it. Sentences without a content word are left out.
+    """
+    plain = bare(clean(claim))
+    parts = [plain[unit.start : unit.end] for unit in units(plain)]
+    if lead:
+        parts = [f"{lead} {plain}"]
+    return ClaimWords(
+        plain,
+        tuple(stems for part in parts if (stems := content_stems(fold(part), language))),
+        tuple(numbers(plain)),
+        claim_type(plain),
+        _has_negation(plain),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Hit:
     """Where the words of one sentence are held best: ``chunk`` is -1 when no chunk holds any."""
 
-    sentence: dict[str, str]
+    sentence: Mapping[str, str]
     count: int = 0
     chunk: int = -1
     first: int = 0
@@ -172,11 +206,14 @@ class _Hit:
         return self.count / len(self.sentence)
 
 
-def _best(sentence: dict[str, str], chunks: Sequence[PreparedChunk], size: int) -> _Hit:
+def _best(sentence: Mapping[str, str], chunks: Sequence[PreparedChunk], size: int) -> _Hit:
     """The best window over all chunks; the earliest wins a tie."""
-    best, stems = _Hit(sentence), tuple(sentence)
+    best = _Hit(sentence)
     for index, chunk in enumerate(chunks):
-        count, first = best_window(stems, chunk, size)
+        masks = [mask for stem in sentence if (mask := chunk.masks.get(stem))]
+        if len(masks) <= best.count:
+            continue
+        count, first = _best_of(masks, size)
         if count > best.count:
             best = _Hit(sentence, count, index, first)
             if count == len(sentence):
@@ -184,23 +221,18 @@ def _best(sentence: dict[str, str], chunks: Sequence[PreparedChunk], size: int) 
     return best
 
 
+def best_share(sentence: Mapping[str, str], chunks: Sequence[PreparedChunk], size: int) -> float:
+    """The share of distinct words that the best window of all chunks holds."""
+    return _best(sentence, chunks, size).score
+
+
 def _language(chunks: Sequence[PreparedChunk]) -> str | None:
     return chunks[0].language if chunks else None
 
 
-def claim_sentences(
-    plain: str, lead: str = "", language: str | None = None
-) -> list[dict[str, str]]:
-    """Stems and words of each sentence of a claim; sentences without any are left out."""
-    parts = [plain[unit.start : unit.end] for unit in units(plain)]
-    if lead:
-        parts = [f"{lead} {plain}"]
-    return [stems for part in parts if (stems := content_stems(fold(part), language))]
-
-
-def _window_words(chunk: PreparedChunk, first: int, size: int) -> set[str]:
-    bits = ((1 << size) - 1) << first
-    return {word for word, mask in chunk.masks.items() if mask & bits}
+def _window_bits(first: int, size: int) -> int:
+    """The sentences of a window as a bit mask."""
+    return ((1 << size) - 1) << first
 
 
 def score_claim(
@@ -226,14 +258,13 @@ def score_claim(
         threshold: instead of the type's own (0.55 assertion and general, 0.45 inference).
         size: sentences in a window.
     """
-    plain = bare(clean(claim))
-    sentences = claim_sentences(plain, lead, _language(chunks))
+    read = claim_words(claim, lead, _language(chunks))
+    sentences, stated = read.sentences, read.stated
     if not sentences:
         return None
     weakest = min(
         (_best(sentence, chunks, size) for sentence in sentences), key=lambda hit: hit.score
     )
-    stated = numbers(plain)
     verdicts = (
         text_numbers.judge(stated, context_numbers or merged(chunks), question) if stated else []
     )
@@ -241,45 +272,42 @@ def score_claim(
         flag: _distinct(n for n, verdict in zip(stated, verdicts, strict=True) if verdict == flag)
         for flag in _FLAGS
     }
-    usual = _usual(_language(chunks), kind or claim_type(plain))
+    usual = _usual(_language(chunks), kind or read.kind)
     needed = _needed(sentences, usual, threshold)
     chunk = chunks[weakest.chunk] if weakest.chunk >= 0 else None
     window = _window(chunk, weakest.first, size) if chunk else None
-    present = _window_words(chunk, weakest.first, size) if chunk else set()
+    bits, masks = _window_bits(weakest.first, size), chunk.masks if chunk else {}
     return ClaimSupport(
         supported=weakest.score >= needed and not by["fabricated"],
         score=weakest.score,
         chunk=weakest.chunk if chunk else None,
         window=window,
-        missing=tuple(word for stem, word in weakest.sentence.items() if stem not in present),
+        missing=tuple(
+            word for stem, word in weakest.sentence.items() if not masks.get(stem, 0) & bits
+        ),
         vetoing=by["fabricated"],
         derived=by["derived"],
         rounded=by["rounded"],
-        negated=_has_negation(plain),
+        negated=read.negated,
         window_negated=bool(chunk and window and _has_negation(chunk.text[slice(*window)])),
     )
 
 
-_NAME = re.compile(r"\b[A-Z][\w'’&-]*(?:\s+[A-Z][\w'’&-]*)*")
-
-
-def unknown_names(claim: str, chunks: Sequence[PreparedChunk]) -> tuple[str, ...]:
-    """Capitalised names of a claim of which no chunk holds a word, in order, each once.
-
-    Evidence for a reader, and no verdict. The first word of a sentence is left out: it is
-    capitalised anyway.
+def pieces(chunk: PreparedChunk, words_at_most: int = 200) -> list[str]:
+    """The chunk in runs of whole sentences of at most so many words (a longer sentence is whole):
+    what a model with a short input can read.
     """
-    plain = bare(clean(claim))
-    names: dict[str, None] = {}
-    for unit in units(plain):
-        sentence = plain[unit.start : unit.end]
-        first = sentence.split(maxsplit=1)[:1]
-        rest = sentence[sentence.index(first[0]) + len(first[0]) :] if first else ""
-        for match in _NAME.finditer(rest):
-            stems = content_stems(fold(match[0]), _language(chunks))
-            if stems and not any(stem in chunk.masks for stem in stems for chunk in chunks):
-                names.setdefault(match[0])
-    return tuple(names)
+    cut: list[str] = []
+    start, end, size = 0, 0, 0
+    for left, right in chunk.spans:
+        length = len(chunk.text[left:right].split())
+        if size and size + length > words_at_most:
+            cut.append(chunk.text[start:end])
+            size = 0
+        if not size:
+            start = left
+        end, size = right, size + length
+    return [*cut, chunk.text[start:end]] if size else cut
 
 
 def has_threshold(language: str | None) -> bool:
@@ -313,19 +341,19 @@ def supported_together(
     As ``score_claim``, but what one chunk lacks another may hold: the numbers likewise. False for a
     claim without a content word.
     """
-    plain = bare(clean(claim))
-    sentences = claim_sentences(plain, lead, _language(chunks))
+    read = claim_words(claim, lead, _language(chunks))
+    sentences, stated = read.sentences, read.stated
     if not sentences:
         return False
-    needed = _needed(sentences, _usual(_language(chunks), kind or claim_type(plain)))
+    needed = _needed(sentences, _usual(_language(chunks), kind or read.kind))
     for sentence in sentences:
         held: set[str] = set()
         for chunk in chunks:
             count, first = best_window(tuple(sentence), chunk)
-            held |= _window_words(chunk, first, WINDOW) if count else set()
-        if len(held & sentence.keys()) < needed * len(sentence):
+            bits = _window_bits(first, WINDOW) if count else 0
+            held |= {stem for stem in sentence if chunk.masks.get(stem, 0) & bits}
+        if len(held) < needed * len(sentence):
             return False
-    stated = numbers(plain)
     verdicts = text_numbers.judge(stated, merged(chunks), question) if stated else []
     return "fabricated" not in verdicts
 
@@ -383,6 +411,10 @@ _META = re.compile(
 )
 
 _MARKS = re.compile(MARK)
+
+_MARK_STARTS = frozenset("[【(")
+
+_DIGIT = re.compile(r"\d")
 
 # A list marker that a claim was cut with, at the start of a line or left over after a last colon.
 _MARKER = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.)])\s+|(?<=:)\s+\d{1,2}\s*\.?\s*\Z", re.MULTILINE)
@@ -462,9 +494,11 @@ def bare(text: str) -> str:
     """The text, same length, without citation marks, list markers and mentions such as "(Passage
     2)".
     """
-    for pattern in (_MARKS, _META, _MARKER):
-        text = pattern.sub(_blank, text)
-    return text
+    if not _MARK_STARTS.isdisjoint(text):
+        text = _MARKS.sub(_blank, text)
+    if _DIGIT.search(text):
+        text = _META.sub(_blank, text)
+    return _MARKER.sub(_blank, text)
 
 
 def claim_type(text: str) -> ClaimType:

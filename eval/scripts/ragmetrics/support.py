@@ -8,6 +8,7 @@ the word share alone, against the threshold of the language. A number found nowh
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,16 +17,16 @@ from ragmetrics.claims import (
     ClaimType,
     PreparedChunk,
     bare,
-    best_window,
-    claim_sentences,
-    claim_type,
+    best_share,
+    claim_words,
     score_claim,
-    unknown_names,
 )
 from ragmetrics.support_model import COEFFICIENTS, INTERCEPT, THRESHOLD
 from ragmetrics.text import numbers
-from ragmetrics.text.numbers import NumberIndex
-from ragmetrics.text.words import clean
+from ragmetrics.text.content import content_stems
+from ragmetrics.text.numbers import Number, NumberIndex
+from ragmetrics.text.sentences import units
+from ragmetrics.text.words import clean, fold
 
 FEATURES = (
     "weakest_share",
@@ -54,6 +55,29 @@ class LexicalClaim:
     names: tuple[str, ...] = ()
 
 
+_NAME = re.compile(r"\b[A-Z][\w'’&-]*(?:\s+[A-Z][\w'’&-]*)*")
+
+
+def unknown_names(claim: str, chunks: Sequence[PreparedChunk]) -> tuple[str, ...]:
+    """Capitalised names of a claim of which no chunk holds a word, in order, each once.
+
+    Evidence for a reader, and no verdict. The first word of a sentence is left out: it is
+    capitalised anyway.
+    """
+    language = chunks[0].language if chunks else None
+    plain = bare(clean(claim))
+    names: dict[str, None] = {}
+    for unit in units(plain):
+        sentence = plain[unit.start : unit.end]
+        first = sentence.split(maxsplit=1)[:1]
+        rest = sentence[sentence.index(first[0]) + len(first[0]) :] if first else ""
+        for match in _NAME.finditer(rest):
+            stems = content_stems(fold(match[0]), language)
+            if stems and not any(stem in chunk.masks for stem in stems for chunk in chunks):
+                names.setdefault(match[0])
+    return tuple(names)
+
+
 def _probability(values: Sequence[float]) -> float:
     total = sum(COEFFICIENTS[name] * value for name, value in zip(FEATURES, values, strict=True))
     return 1 / (1 + math.exp(-(total + INTERCEPT)))
@@ -78,32 +102,29 @@ def features(
     numbers that its window (and the question) lacks, a negation that the window lacks, and the
     words of an inference.
     """
-    plain = bare(clean(claim))
-    sentences = claim_sentences(plain, lead)
-    stems = tuple({stem: None for sentence in sentences for stem in sentence})
-    alone = max((best_window(stems, chunk, 1)[0] for chunk in chunks), default=0)
+    read = claim_words(claim, lead)
+    stems = {stem: word for sentence in read.sentences for stem, word in sentence.items()}
     anywhere = sum(any(stem in chunk.masks for chunk in chunks) for stem in stems)
     return (
         words.score,
-        alone / len(stems),
+        best_share(stems, chunks, 1),
         anywhere / len(stems),
         math.sqrt(len(words.missing)),
         math.log(len(stems)),
         float(bool(names)),
-        _outside(plain, chunks, words, question),
+        _outside(read.stated, chunks, words, question),
         float(words.negated and not words.window_negated),
-        float((kind or claim_type(plain)) == "inference"),
+        float((kind or read.kind) == "inference"),
     )
 
 
 def _outside(
-    plain: str,
+    stated: Sequence[Number],
     chunks: Sequence[PreparedChunk],
     words: ClaimSupport,
     question: NumberIndex | None,
 ) -> float:
     """The share of the claim's numbers that neither its window nor the question holds."""
-    stated = numbers.numbers(plain)
     if not stated:
         return 0.0
     keys = set(question.keys) if question else set()

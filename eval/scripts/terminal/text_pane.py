@@ -121,6 +121,11 @@ class TextPane(LineStyles):
             pattern = r"\s+".join(map(re.escape, self.words.split()))
             self._hits = [match.span() for match in re.finditer(pattern, self._text, re.IGNORECASE)]
 
+    @property
+    def hit_count(self) -> int:
+        """How many places of the text hold what is searched for."""
+        return len(self._hits)
+
     def next_hit(self, by: int) -> str:
         """Go to the next (`by` 1) or previous (-1) hit, round the end; where it stands: `2 of 17`.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -204,7 +204,20 @@ _SCANNER = re.compile(
     re.VERBOSE,
 )
 
-_ANY = re.compile(rf"\d|\b(?:{FIRST})\b")
+
+def _by_letter(listed: Iterable[str]) -> str:
+    """A pattern of words that tries those of one first letter only: half the time of a list."""
+    rests: dict[str, list[str]] = {}
+    for word in listed:
+        rests.setdefault(word[0], []).append(word[1:])
+    return "|".join(f"{letter}(?:{'|'.join(ends)})" for letter, ends in rests.items())
+
+
+_ANY = re.compile(rf"\d|\b(?:{_by_letter(FIRST.split('|'))})\b")
+
+_BEFORE = 24
+"""Characters of one word, a mark and a blank that may stand in a number before its first digit."""
+
 
 _MARK = re.compile(MARK)
 
@@ -357,6 +370,36 @@ def _is_bare(match: re.Match[str]) -> bool:
     )
 
 
+def _run_up(folded: str, place: int, end: int) -> int:
+    """Where a number may begin whose first digit or number word stands at ``place``, from ``end``
+    on.
+    """
+    start = max(end, place - _BEFORE)
+    for _ in range(3):  # "half an hundred", however wide its blanks are
+        while start > end and (folded[start - 1].isalnum() or folded[start - 1] in "_-"):
+            start -= 1
+        while start > end and folded[start - 1].isspace():
+            start -= 1
+    return start
+
+
+def _matches(folded: str) -> Iterator[re.Match[str]]:
+    """What ``_SCANNER.finditer`` finds, in half its time.
+
+    Every number holds a digit or a number word, so it is looked for only where these stand.
+    """
+    end = 0
+    for hit in _ANY.finditer(folded):
+        place = hit.start()
+        if place < end:
+            continue
+        match = _SCANNER.search(folded, _run_up(folded, place, end))
+        if match is None:
+            return
+        yield match
+        end = match.end()
+
+
 def numbers(text: str, *, claim: bool = True) -> list[Number]:
     """The numbers of a text in reading order.
 
@@ -364,16 +407,14 @@ def numbers(text: str, *, claim: bool = True) -> list[Number]:
     2", "one", and numbers in words that are no cardinals. Without it everything that may justify a
     number counts.
     """
-    if claim:
-        text = _CODE.sub(_blank, _MARK.sub(_blank, text))
-    folded = fold(text)
-    if claim:
-        folded = _IDIOM.sub(_blank, folded)
     result: list[Number] = []
+    folded = fold(text)
     if not _ANY.search(folded):
         return result
+    if claim:
+        folded = _IDIOM.sub(_blank, fold(_CODE.sub(_blank, _MARK.sub(_blank, text))))
     seen: Counter[str] = Counter()
-    for match in _SCANNER.finditer(folded):
+    for match in _matches(folded):
         if match["skip"] is not None and not claim:
             result.extend(_plain(folded, match.start(), match.end()))
             continue
