@@ -19,6 +19,7 @@ from records.asked import missing_remark
 from records.errors import StorageError
 from records.files import sha256_file
 from records.metrics import ReportSection, read_metrics, rounded
+from records.notes import read_notes
 from records.results import SCHEMA
 from records.runs import METRICS, VERSION
 from records.targets import TARGETS, Target
@@ -324,6 +325,7 @@ def _answers(
     if baseline is not None:
         before = _before(baseline, {keys[row] for row in rows}, read)
     rarities = rarity(scan)
+    notes = read_notes(options.eval_set, options.labels_dir)
     listed: list[dict[str, Any]] = []
     room = PAGE_BYTES - FIGURE_BYTES - ROW_BYTES * len(cases.order)
     for row in rows:
@@ -334,6 +336,7 @@ def _answers(
             read.cases.get(key[0]), back.results[key], lines[row], misses, judged.get(key, {})
         )
         own = cases.changes.get(key[0], ()) if key[1] == 0 else ()
+        answer["notes"] = [note.line() for note in notes.get(key[0], ())]
         answer["changes"] = [asdict(change) for change in own]
         answer["before"] = before.get(key[0]) if own else None
         room -= _bytes_of(answer)
@@ -355,7 +358,7 @@ def _answers(
 def _bytes_of(answer: Mapping[str, Any]) -> int:
     """What an answer in full takes on the page, roughly: its texts, and the markup around them."""
     sides = [answer, answer["before"] or {}]
-    parts = ("retrieved", "gold", "claims", "verdicts", "misses", "because")
+    parts = ("retrieved", "gold", "claims", "verdicts", "misses", "because", "notes")
     items = sum(len(side.get(name, ())) for side in sides for name in parts)
     return page_bytes(answer) + MARKUP_BYTES * (4 + items)
 
