@@ -10,7 +10,7 @@ DECIDED = "an answer in a covered language, or the bot's own abstained"
 
 
 def _row(name: str, meaning: str, **more: Any) -> Metric:
-    row: dict[str, Any] = {"source": "this toolkit", "version": 3} | more
+    row: dict[str, Any] = {"source": "this toolkit", "version": 4} | more
     return Metric(name, "abstention", meaning, **row)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from views.report.case_list import (
     link_slices,
     order_of,
 )
+from views.report.case_rows import ROW_BYTES
 from views.report.compared import (
     BaselineComparison,
     catalogue_row,
@@ -44,7 +45,6 @@ from views.report.scan import (
     PROMPTS,
     CaseCheck,
     CasesRead,
-    Key,
     Name,
     ResultsScan,
     Scan,
@@ -55,21 +55,18 @@ from views.report.scan import (
     read_cases,
     read_judged,
     read_results,
-    read_side,
     scan_scores,
 )
-from views.report.text import cut, page_bytes
+from views.report.side_by_side import (
+    FIGURE_BYTES,
+    PAGE_BYTES,
+    bytes_of,
+    sides_before,
+    with_changes,
+)
+from views.report.text import cut
 
 MOST_CORRELATED = 20
-
-PAGE_BYTES = 5_000_000
-"""What a page may take. Rows of the list and figures come first; answers in full fill the rest."""
-
-FIGURE_BYTES, ROW_BYTES = 700_000, 250
-"""What all figures may take, and a row of the list."""
-
-MARKUP_BYTES = 450
-"""What the page adds to each passage, claim and the like of an answer."""
 
 MOST_DETAILS, FEWER_DETAILS = 1_000, 200
 """Answers that are read whole; the fewer of a run that is too large for the list."""
@@ -323,7 +320,8 @@ def _answers(
     judged = read_judged(folder, read.cases, {keys[row]: back.results[keys[row]] for row in rows})
     before: dict[str, dict[str, Any]] = {}
     if baseline is not None:
-        before = _before(baseline, {keys[row] for row in rows}, read)
+        changed = {keys[row][0] for row in rows if keys[row][0] in cases.changes}
+        before = sides_before(baseline.folder, changed, read.cases)
     rarities = rarity(scan)
     notes = read_notes(options.eval_set, options.labels_dir)
     listed: list[dict[str, Any]] = []
@@ -336,10 +334,9 @@ def _answers(
             read.cases.get(key[0]), back.results[key], lines[row], misses, judged.get(key, {})
         )
         own = cases.changes.get(key[0], ()) if key[1] == 0 else ()
+        answer = with_changes(answer, own, before.get(key[0]))
         answer["notes"] = [note.line() for note in notes.get(key[0], ())]
-        answer["changes"] = [asdict(change) for change in own]
-        answer["before"] = before.get(key[0]) if own else None
-        room -= _bytes_of(answer)
+        room -= bytes_of(answer)
         if room < 0:
             break
         listed.append(answer)
@@ -353,30 +350,6 @@ def _answers(
         "listed": listed,
         "left_out": len(scan.answers) - len(listed),
     }
-
-
-def _bytes_of(answer: Mapping[str, Any]) -> int:
-    """What an answer in full takes on the page, roughly: its texts, and the markup around them."""
-    sides = [answer, answer["before"] or {}]
-    parts = ("retrieved", "gold", "claims", "verdicts", "misses", "because", "notes")
-    items = sum(len(side.get(name, ())) for side in sides for name in parts)
-    return page_bytes(answer) + MARKUP_BYTES * (4 + items)
-
-
-BEFORE = ("answer", "error", "abstained", "abstain_reason", "confidence", "because", "gold")
-
-
-def _before(
-    baseline: BaselineComparison, keys: set[Key], read: CasesRead
-) -> dict[str, dict[str, Any]]:
-    """What the baseline answered in the cases that changed, and what it retrieved."""
-    ids = {case_id for case_id, repeat in keys if repeat == 0 and case_id in baseline.changes}
-    sides = {}
-    for case_id, (result, lines) in read_side(baseline.folder, ids).items():
-        side = describe(read.cases.get(case_id), result, lines, (), {})
-        kept = (*BEFORE, "claims", "retrieved", "retrieved_more")
-        sides[case_id] = {name: side[name] for name in kept}
-    return sides
 
 
 def _confidence(

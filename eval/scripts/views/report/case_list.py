@@ -130,7 +130,7 @@ def link_metrics(cases: CaseList, perspectives: Iterable[Part]) -> None:
 
 def _missing(cases: CaseList, bit: int, count: int) -> Part:
     rows = cases.where(lambda row: bool(cases.scan.missed[row] >> bit & 1))
-    return cases.links(rows, count) | {"label": "miss it"}
+    return cases.links(rows, count) | {"label": "missed"}
 
 
 def _worst(cases: CaseList, name: Name, metric: Part) -> Part | None:
@@ -143,7 +143,7 @@ def _worst(cases: CaseList, name: Name, metric: Part) -> Part | None:
     count = sum(value == value and value != good for value in column)
     rows = cases.where(lambda row: column[row] == column[row] and column[row] != good)
     rows.sort(key=lambda row: -column[row] if not higher else column[row])
-    return cases.links(rows, count) | {"label": f"are not {good:g}"}
+    return cases.links(rows, count) | {"label": f"not {good:g}"}
 
 
 def link_slices(cases: CaseList, tables: Iterable[Part]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
@@ -29,9 +29,12 @@ def _row(row: Mapping[str, Any], in_full: frozenset[str]) -> str:
     opening = "<tr>" if name in in_full else f'<tr id="{name}">'
     scores = "".join(f"<td>{_score(score)}</td>" for score in row["values"])
     state = f"<td>{row['state']}</td>"
-    for category, longest in _lengths(row["category"] or ""):
+    for category, longest, link in _lengths(row["category"] or "", own_place=name not in in_full):
         shown = one_line(row["case_id"], longest) + (f" r{row['repeat']}" if row["repeat"] else "")
-        head = f'{opening}<th scope="row"><a href="#{name}">{escape(shown)}</a></th>'
+        head = escape(shown)
+        if link:
+            head = f'<a href="#{name}">{head}</a>'
+        head = f'{opening}<th scope="row">{head}</th>'
         fixed = f"{head}{state}<td>{escape(category)}</td>{scores}<td>"
         room = ROW_BYTES - len(fixed.encode()) - len("</td></tr>\n")
         if room >= 0:
@@ -39,10 +42,13 @@ def _row(row: Mapping[str, Any], in_full: frozenset[str]) -> str:
     raise ValueError(f"{len(row['values'])} scores leave no room for a case's id")
 
 
-def _lengths(category: str) -> Sequence[tuple[str, int]]:
-    """Category and characters of the id, from what is wanted to what fits in any case."""
+def _lengths(category: str, *, own_place: bool) -> Iterator[tuple[str, int, bool]]:
+    """Category, characters of the id, and whether it is a link: from what is wanted to what fits in
+    any case. Only a row that is itself the place may do without the link to it."""
     cut = one_line(category, MOST_CATEGORY)
-    return ((cut, MOST_ID), (cut, 20), ("", 20), ("", 5), ("", 0))
+    yield from ((cut, MOST_ID, True), (cut, 20, True), ("", 20, True), ("", 5, True), ("", 0, True))
+    if own_place:
+        yield from (("", 20, False), ("", 0, False))
 
 
 def _cut(text: str, room: int) -> str:

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any, Literal
 
 from decisions.diagnosis import health
-from decisions.measures import Measure, band, known_metrics, targets_text
+from decisions.measures import UNCLEAR_BAND, Measure, band, known_metrics, targets_text
 from decisions.repeat_rows import pass_lines, stability_rows
 from ragmetrics.catalogue import METRICS, SECTIONS, headline
 from ragmetrics.catalogue.metric import Metric
@@ -205,9 +205,12 @@ def _slice_table(
             part = slices_of[name].get(dimension, {}).get(value, {"n": 0, "mean": {}})
             mean, row = part["mean"].get(metric), rows[name].get(metric)
             n = part.get("n_of", {}).get(metric, part["n"]) if mean is not None else 0
-            # A slice has no interval; one of few cases would reach over most of the bands.
-            told = row is not None and n >= UNRELIABLE_BELOW
-            cells.append({"mean": mean, "n": n, "band": band(mean, row) if told and row else None})
+            rated = None
+            if row is not None and n >= UNRELIABLE_BELOW:
+                # Slices of labelled texts come without intervals.
+                ends = part["ci95"].get(metric) if "ci95" in part else (mean, mean)
+                rated = band(mean, row, ends)
+            cells.append({"mean": mean, "n": n, "band": None if rated == UNCLEAR_BAND else rated})
         few = counts[value] < UNRELIABLE_BELOW
         table.append({"value": value, "n": counts[value], "few": few, "cells": cells})
     return {

@@ -204,10 +204,8 @@ def list_text(case_list: Mapping[str, Any]) -> str:
 
 def links_text(links: Mapping[str, Any], label: str = "") -> str:
     """What stands behind a figure: how many answers, and which."""
-    answers = "1 answer" if links["count"] == 1 else f"{links['count']:,} answers"
-    if label == "miss it" and links["count"] == 1:
-        label = "misses it"
-    return f"{answers} {label}".rstrip()
+    count_ = links["count"]
+    return f"{count_:,} {label or ('answer' if count_ == 1 else 'answers')}"
 
 
 def change_text(change: Mapping[str, Any]) -> str:
