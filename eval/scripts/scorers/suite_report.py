@@ -302,7 +302,7 @@ def print_brief(console: Console, report: SuiteReport) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    cases, errors = report.header.get("cases"), report.header.get("errors")
+    cases, errors = report.header.get("cases", 0), report.header.get("errors", 0)
     asked = f"{counted(cases, 'question')}, {counted(errors, 'failed call')}: " if cases else ""
     console.print(f"\nRun {report.run_id}: {asked}{_verdict_text(report)}", soft_wrap=True)
     rows = []

@@ -28,7 +28,7 @@ def test_a_long_table_shrinks_to_the_main_metrics(write: Any, finished: Any) -> 
     write(3, 1)
     short: Result = finished.score(score_retrieval.main, columns=100)
     whole: Result = finished.score(score_retrieval.main, "-v", columns=100)
-    names = finished.section(score_retrieval.main)["mean"].keys()
+    names = set(finished.section(score_retrieval.main)["mean"])
 
     def shown(done: Result) -> set[str]:
         return {line.partition(" ")[0] for line in done.stdout.splitlines()} & names
