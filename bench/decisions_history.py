@@ -25,9 +25,8 @@ sys.path.insert(0, str(SCRIPTS))
 import numpy as np
 from numpy.typing import NDArray
 
-from decisions.alerts import AlertRule, make_lines
+from decisions.alerts import AlertRule, PointPairs, make_lines
 from decisions.history import HistoryPoint, Key, MetricValue
-from decisions.previous import PointPairs
 from ragmetrics.catalogue import METRICS
 from ragmetrics.stats.control import (
     FAMILY_THRESHOLD,

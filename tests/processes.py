@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import subprocess
 from pathlib import Path
@@ -10,18 +11,19 @@ from click.testing import CliRunner
 
 
 def call_script(
-    name: str, *words: str, typed: str = "", **environment: str
+    name: str, *words: str, typed: str = "", cwd: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """How a script ends, and what it prints. That each starts as a process is shown elsewhere;
     here the imports of many calls are paid once. An exception that no user may see is raised."""
     command = importlib.import_module(name).main
-    done = CliRunner().invoke(
-        command,
-        list(words),
-        input=typed,
-        env={"COLUMNS": "80", "RAG_EVAL_DATA": ""} | environment,  # a test names its data itself
-        prog_name=f"{name}.py",
-    )
+    with contextlib.chdir(cwd or Path.cwd()):
+        done = CliRunner().invoke(
+            command,
+            list(words),
+            input=typed,
+            env={"COLUMNS": "80", "RAG_EVAL_DATA": ""} | environment,  # a test names its data
+            prog_name=f"{name}.py",
+        )
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return subprocess.CompletedProcess([name, *words], done.exit_code, done.stdout, done.stderr)

@@ -41,6 +41,7 @@ from records.files import (
     read_json,
     replace_bytes,
     replace_json,
+    scratch_folder,
     sha256_file,
 )
 from records.joining import Joined, OutOfOrderError, Work, join_indexed, join_stream, split
@@ -77,7 +78,6 @@ from records.runs import (
     own_file,
     read_config,
 )
-from records.scratch import scratch_folder
 
 __all__ = [
     "CACHE_DIR",

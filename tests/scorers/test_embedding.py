@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ragmetrics import embedding
 from ragmetrics.catalogue.embedding import ROWS
-from scorers.embedding import EmbeddingScorer, _contexts_of, _sentences_of
+from scorers.embedding import EmbeddingScorer
 from storage import RetrievedChunk, TestCase, TestResult
 
 NAMES = [metric.name for metric in ROWS]
@@ -233,13 +233,13 @@ def test_no_reference() -> None:
 
 def test_sentences_carry_no_marks_headings_or_code() -> None:
     text = "# Cats\n\nCats sleep [1]. Dogs bark [2][3].\n\n```\ncode\n```\n- A day. [4]\n"
-    assert _sentences_of(text) == ["Cats sleep.", "Dogs bark.", "A day."]
-    assert _sentences_of("... !!! \n---\n") == []
+    assert embedding.claiming_sentences(text) == ["Cats sleep.", "Dogs bark.", "A day."]
+    assert embedding.claiming_sentences("... !!! \n---\n") == []
 
 
 def test_equal_chunks_count_once() -> None:
     chunks = [RetrievedChunk(text="cats"), RetrievedChunk(text="cats"), RetrievedChunk(text=" ")]
-    assert _contexts_of(chunks) == (["cats"], "")
+    assert embedding.distinct_texts(chunks) == (["cats"], "")
 
 
 def test_long_texts_are_read_in_windows_to_their_end() -> None:
@@ -294,8 +294,8 @@ def test_looking_at_likely_windows_first_gives_the_verdict_of_all(
     other = result(" ".join(said), *contexts)
     row, _ = scorer.score(case(), other)
     found = row.values[NAMES.index("answer_hallucination@2")]
-    sentences = _sentences_of(" ".join(said))
-    texts = _contexts_of(other.chunks())[0]
+    sentences = embedding.claiming_sentences(" ".join(said))
+    texts = embedding.distinct_texts(other.chunks())[0]
     windows = [w for text in texts for w in embedding.sentence_windows(sentences_all(text))]
     if not sentences or not windows:
         assert found is None or not windows

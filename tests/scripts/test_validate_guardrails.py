@@ -19,7 +19,7 @@ BENIGN = ("What is a trait?", "Where is the cafeteria?", "How long is the notice
 
 def _run(script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     settings = {"OMP_NUM_THREADS": "1", "RAG_EVAL_DATA": ""} | environment
-    return call_script(script.removesuffix(".py"), *arguments, **settings)
+    return call_script(script.removesuffix(".py"), *arguments, cwd=None, **settings)
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:

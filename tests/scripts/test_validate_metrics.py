@@ -41,7 +41,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def run(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return call_script("validate_metrics", *args, **({"RAG_EVAL_DATA": ""} | env))
+    return call_script("validate_metrics", *args, cwd=None, **env)
 
 
 def jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:

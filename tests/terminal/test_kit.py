@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from textual.app import App
+from textual.command import CommandPalette, SearchIcon
 from textual.geometry import Size
 
 from terminal.action_screen import ActionScreen, Acts, _keys_for
 from terminal.actions import Action, ActionRefused, UndoSteps, shown_key
+from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp
 from terminal.frame import Look
-from terminal.help import keys_page
+from terminal.help import HelpScreen, keys_page
 from terminal.line_mode import LineTerminal
+from terminal.safe_text import display
+from terminal.text_pane import TextPane
+from terminal.windows import Palette
 
 ACTIONS = (
     Action("down", ("j", "down"), "down", "Next row."),
@@ -128,3 +135,100 @@ async def test_a_screen_does_what_its_table_says() -> None:
         screen.dismiss()  # a second time closes nothing
         await pilot.pause()
         assert len(app.screen_stack) == 1
+
+
+class Reader(ActionScreen[None]):
+    """One text, and nothing else."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(ACTIONS, ["down"], Look(ascii=True))
+        self.pane = TextPane(id="text")
+        self._shown = text
+
+    def compose(self) -> list[object]:  # type: ignore[override]
+        return [self.pane, self.end]
+
+    def show(self) -> None:
+        """Show the text."""
+        self.pane.show(display(self._shown))
+
+    def acts(self) -> Acts:
+        return {}
+
+
+class Kit(TerminalApp):
+    """An application of the kit, without anything of its own."""
+
+    CSS_PATH: ClassVar[StyleSheets] = [STYLE_SHEET]
+    CSS = "#text { height: 1fr; } #end { height: 2; }"
+    FAILURE = "{file}"
+
+
+def picture(app: App[None]) -> str:
+    size = app.size
+    return "\n".join(row.text for row in app.screen._compositor.render_strips(size))
+
+
+async def test_words_are_searched_in_a_text_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three hits in 40 lines: line 5, line 20 (over a line end) and line 38."""
+    lines = [f"line {number}" for number in range(1, 41)]
+    lines[4], lines[19], lines[20], lines[37] = "Two Words", "two", "words", "two  words [b]"
+    app, screen = Kit(), Reader("\n".join(lines))
+    async with app.run_test(size=(40, 12)) as pilot:
+        await app.push_screen(screen)
+        await pilot.pause()
+        with pytest.raises(ActionRefused, match="/ asks for words"):
+            screen.next_hit(screen.pane, 1)
+        screen.ask_search(screen.pane)
+        await pilot.pause()
+        await pilot.press(*"two words")
+        assert "3 hits" in picture(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert '"two words": 1 of 3' in picture(app)
+        for at in (2, 3, 1):
+            screen.next_hit(screen.pane, 1)
+            await pilot.pause()
+            assert f"{at} of 3" in picture(app)
+        screen.next_hit(screen.pane, -1)
+        await pilot.pause()
+        assert "two  words [b]" in picture(app)
+        hits = [s.text for row in range(10) for s in screen.pane.render_line(row) if "wo" in s.text]
+        assert hits == ["two  words"]  # the marked stretch, apart from what stands around it
+        assert screen.pane.search("absent") == 0
+        assert screen.pane.next_hit(1) == '"absent" is not in this text'
+
+        with pytest.raises(ActionRefused, match="no shell"):
+            app.suspend_to_shell()
+        monkeypatch.setenv("TERM", "linux")
+        message = app.copy_out("a\x1b[2Jb", "text")
+        assert "no clipboard" in message
+        assert Path(message.rpartition(" ")[2]).read_text("utf-8") == "a\u241b[2Jb\n"
+
+        screen.ask_to_leave()
+        await pilot.pause()
+        assert "Leave the program?" in picture(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.is_running
+        await app.push_screen(Palette())
+        await pilot.pause()
+        assert str(app.screen.query_one(SearchIcon).icon) == ">"
+        app.screen.dismiss()
+        assert not isinstance(app.screen, CommandPalette)
+
+
+async def test_a_help_page_is_searched_and_its_rows_hang() -> None:
+    """At 50 columns a sentence goes on below its beginning: 22 + 1 cells and two margins of 1."""
+    rows = [Action("down", ("j",), "down", "Go to the next row of the list, or the text.")]
+    page = keys_page(rows, lambda action: action.keys[0])
+    app = Kit()
+    async with app.run_test(size=(50, 10)) as pilot:
+        await app.push_screen(HelpScreen([page], "Esc back"))
+        await pilot.pause()
+        shown = picture(app).splitlines()
+        assert any(line.startswith("  j" + " " * 22 + "Go to the next") for line in shown), shown
+        assert any(line.startswith(" " * 25 + "the list") for line in shown), shown
+        await pilot.press("slash", *"list", "enter")
+        await pilot.pause()
+        assert '"list": 1 of 1' in picture(app)

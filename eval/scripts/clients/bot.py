@@ -33,11 +33,9 @@ from clients.mapping import AnswerMap, build_result, payload_fields
 from clients.profile import Profile, merge, render
 from clients.secrets import (
     Headers,
-    Redactor,
     literal_keys,
-    split_login,
     url_in_message,
-    url_secrets,
+    without_login,
 )
 from clients.streams import ACCEPTED, Stream, read_stream
 from records.errors import StorageError
@@ -122,15 +120,13 @@ class ChatApi:
             **({} if profile.body is None else {"Content-Type": JSON}),
             **headers.values,
         }
-        hidden = url_secrets(url)
-        url, login = split_login(url)
-        for name, value in login.items():
-            self._headers.setdefault(name, value)
         overlay = profile.retrieval_only if retrieval_only and profile.retrieval_only else {}
         self._body = merge(profile.body, overlay["body"]) if "body" in overlay else profile.body
         self._query = merge(dict(profile.query), overlay.get("query", {}))
         keys = [key for part in (self._query, self._body) for _, key in literal_keys(part)]
-        self.redactor = Redactor([*headers.secrets, *login.values(), *hidden, *keys])
+        url, login, self.redactor = without_login(url, [*headers.secrets, *keys])
+        for name, value in login.items():
+            self._headers.setdefault(name, value)
         self._url = urlsplit(url)
         self._seen = False
         self._transport: Transport = transport or HttpTransport(

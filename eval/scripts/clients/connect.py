@@ -310,7 +310,7 @@ class _ConnectJob:
         return Outcome(
             target=self._options.target,
             base_url=base,
-            text=profile_text(self._shape, self._proposal),
+            text=_profile_text(self._shape, self._proposal),
             rows=self._rows(),
             tries=tries,
             verdict=self._verdict,
@@ -325,7 +325,7 @@ class _ConnectJob:
     def _read(self) -> list[TestResult]:
         """All answers by the profile as it stands; what does not fit is left out of it and told."""
         while True:
-            raw = tomllib.loads(profile_text(self._shape, self._proposal))
+            raw = tomllib.loads(_profile_text(self._shape, self._proposal))
             answer = check_profile("connect_bot", raw, "the profile").answer
             heard = [*self._heard, *([self._repeat] if self._repeat else [])]
             try:
@@ -601,7 +601,7 @@ def _set_paths(proposal: Proposal, changes: Mapping[str, str]) -> None:
         proposal.tables[table][key] = path
 
 
-def profile_text(shape: Shape, proposal: Proposal) -> str:
+def _profile_text(shape: Shape, proposal: Proposal) -> str:
     """The profile as TOML."""
     settings = dict(proposal.settings)
     lines = [

@@ -101,6 +101,13 @@ class Embedder:
         self._lock = threading.Lock()
 
     @property
+    def public_name(self) -> str:
+        """The model's name, for a folder with the hash of its content; no path of this machine."""
+        if self.folder is None:
+            return self.name
+        return f"{Path(self.name).name} {self.identity[:12]}"
+
+    @property
     def loaded(self) -> bool:
         """True once the model sits in memory."""
         return self._model is not None

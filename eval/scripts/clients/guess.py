@@ -465,12 +465,14 @@ def _references(
         if _items(column) and (weight := name_rank(column.name, field_names.CITED)) > most:
             best, most = column, weight
     items = _items(best) if best else []
-    places = ("chunk_id", "doc_id", "rel_path", "heading_path")
+    identifying = ("chunk_id", "doc_id", "rel_path", "heading_path")
     if best is None or not items:
         marks = any(_MARKS.search(text) for text in _strings(answer.present if answer else ()))
         if marks and "retrieved" in response:
             response["references"] = response["retrieved"]
-            proposal.tables["reference"] = {name: chunk[name] for name in places if name in chunk}
+            proposal.tables["reference"] = {
+                name: chunk[name] for name in identifying if name in chunk
+            }
     elif all(type(item) is int for item in items):
         if 0 in items:
             proposal.notes.append(f"{best.path} counts from 0: [n] marks count from 1; left out.")
@@ -482,7 +484,7 @@ def _references(
     elif all(isinstance(item, dict) for item in items):
         inner = _item_columns(items)
         reference = _chunk(best, set())
-        paths = {name: reference[name] for name in places if name in reference}
+        paths = {name: reference[name] for name in identifying if name in reference}
         index = _best(inner, field_names.INDEX, lambda each: 0.0 if _ranks(each) else _NEVER)
         if index is not None:
             paths = {"index": index.path} | {

@@ -160,7 +160,7 @@ class HttpTransport:
         self._redactor = redactor or Redactor()
         self._timed = timed
         self._timeout = timeout
-        self._clock = Deadline()
+        self._clock = _Deadline()
         self._adapter = _deadline_adapter(connections, self._clock)
         with requests.Session() as session:
             settings: Any = session.merge_environment_settings(url, {}, True, None, None)
@@ -372,7 +372,7 @@ _PLAIN = {
 }
 
 
-class Deadline(threading.local):
+class _Deadline(threading.local):
     """The end of the call that this thread makes."""
 
     _end = 0.0
@@ -391,7 +391,7 @@ class Deadline(threading.local):
 class _TimedReader(io.RawIOBase):
     """A socket's bytes. The first read needs no new timeout: the library has just set it."""
 
-    def __init__(self, sock: socket.socket, clock: Deadline) -> None:
+    def __init__(self, sock: socket.socket, clock: _Deadline) -> None:
         self._sock = sock
         self._clock = clock
         self._raw = sock.makefile("rb", buffering=0)
@@ -411,7 +411,7 @@ class _TimedReader(io.RawIOBase):
         super().close()
 
 
-def _deadline_adapter(connections: int, clock: Deadline) -> HTTPAdapter:
+def _deadline_adapter(connections: int, clock: _Deadline) -> HTTPAdapter:
     """A requests adapter for ``connections`` threads that reads status, headers and body by
     ``clock``, and sends a request in one piece (two would wake the server twice)."""
     from requests.adapters import HTTPAdapter

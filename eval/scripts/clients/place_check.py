@@ -22,6 +22,7 @@ from ragmetrics.matching import (
     normalise_path,
 )
 from records.results import RetrievedChunk, TestResult
+from terminal.tables import counted
 
 SEPARATORS = ("/", "»", "›", "→", "::", "|", ">", " - ", " – ", " — ", "\\", ".", ",")
 
@@ -216,10 +217,8 @@ def _retrieval(
 
 def _texts(texts: int, chunks: int) -> Measurable:
     name = "context, groundedness, embeddings"
-    if texts == chunks and chunks:
-        return Measurable(name, True, f"all {chunks} passages came with their text")
     if texts:
-        return Measurable(name, True, f"{texts} of {chunks} passages came with a text")
+        return Measurable(name, True, f"{texts} of {counted(chunks, 'passage')} came with a text")
     return Measurable(name, False, "the passages have no text")
 
 

@@ -65,7 +65,7 @@ class Answered:
     first: Heard
 
 
-def stream_of(settings: Mapping[str, str]) -> Stream | None:
+def _stream_of(settings: Mapping[str, str]) -> Stream | None:
     """How a body is read by the settings of a profile; None for plain JSON."""
     if "stream" not in settings:
         return None
@@ -87,7 +87,7 @@ def read_reply(
     """
     if settings is None:
         settings = guess_stream(reply.body, reply.headers.get("Content-Type", "")) or {}
-    payload, first_token = parse_reply(reply, stream_of(settings))
+    payload, first_token = parse_reply(reply, _stream_of(settings))
     return redactor.data(payload), settings, Timing(reply.seconds, first_token)
 
 

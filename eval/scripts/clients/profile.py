@@ -19,10 +19,10 @@ from typing import Any
 
 import msgspec
 
-from clients.helpers import HELPERS
 from clients.mapping import (
     CHUNK_FIELDS,
     FACT_FIELDS,
+    HELPERS,
     REFERENCE_FIELDS,
     RESULT_FIELDS,
     AnswerMap,
@@ -257,7 +257,7 @@ class _Check:
             latency_unit=self._unit(top.get("latency_unit", "ms")),
             prices=self._prices(top.get("prices", {})),
             error=self._path("response.error", error) if error is not None else None,
-            places=self._places(top),
+            places=self._place_form(top),
             reads_text=frozenset(
                 table
                 for table in ("chunk", "reference")
@@ -276,7 +276,7 @@ class _Check:
                 self._add("required", f"{name!r} is not mapped under response")
         return frozenset(names)
 
-    def _places(self, top: Mapping[str, Any]) -> PlaceForm:
+    def _place_form(self, top: Mapping[str, Any]) -> PlaceForm:
         names = ("heading_separator", "heading_root", "path_root")
         for name in names:
             if name in top and not top[name].strip():

@@ -246,8 +246,16 @@ def url_in_message(url: str) -> str:
     return scheme + mark + re.split(r"[?#]", rest.rpartition("@")[2])[0]
 
 
-def split_login(url: str) -> tuple[str, dict[str, str]]:
-    """``url`` without user name and password, and the header that says the same."""
+def without_login(url: str, secrets: Iterable[str] = ()) -> tuple[str, dict[str, str], Redactor]:
+    """``url`` without user name and password, the header that says the same, and what hides both.
+
+    The redactor also hides keys among the query values, and the other ``secrets`` of the server.
+    """
+    bare, login = _split_login(url)
+    return bare, login, Redactor([*secrets, *login.values(), *url_secrets(url)])
+
+
+def _split_login(url: str) -> tuple[str, dict[str, str]]:
     split = urlsplit(url)
     if "@" not in split.netloc:
         return url, {}

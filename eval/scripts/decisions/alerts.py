@@ -1,18 +1,23 @@
 """When a primary metric's line of numbers calls for a look, and what changed beside it.
 
 A line is one metric by one definition on one eval set; ``ragmetrics/stats/control.py`` judges it.
-"Worse" follows the metric's direction.
+"Worse" follows the metric's direction. Where two neighbouring points hold scores by case, the
+comparison of the two, case by case, has its say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 
+from decisions.engine import Decision, decide
 from decisions.history import HistoryPoint, Key, MetricValue
+from decisions.primary import PrimaryScores, paired_table
 from ragmetrics.catalogue import METRICS
 from ragmetrics.stats.control import (
     ALPHA,
@@ -26,6 +31,8 @@ from ragmetrics.stats.control import (
     controlled,
     relative_drop,
 )
+from records.clusters import LabelsById, read_clusters
+from records.files import sha256_file
 
 ALERTS = ("shift", "fall", "pair", "drop", "gone")
 
@@ -276,3 +283,66 @@ def _cases(before: HistoryPoint, now: HistoryPoint) -> str:
     if before.cases == now.cases:
         return f"{now.cases} cases as before"
     return f"{before.cases} → {now.cases} cases"
+
+
+class PointPairs:
+    """The verdicts of neighbouring points; each pair is decided once, for all its metrics."""
+
+    def __init__(
+        self,
+        points: Sequence[HistoryPoint],
+        names: Sequence[str],
+        clusters: Mapping[str, LabelsById],
+    ) -> None:
+        """``names``: the primary metrics. ``clusters``: by the SHA-256 of an eval set, the label
+        of each case's cluster; cases of another set are taken one by one."""
+        self._points = points
+        self._names = names
+        self._clusters = clusters
+        self._decision = lru_cache(None)(self._decided)
+
+    def __call__(self, before: int, now: int, key: Key) -> PairVerdict | None:
+        """What the comparison says of a metric; None for no evidence, and without case scores."""
+        decision = self._decision(before, now)
+        row = decision.row(".".join(key)) if decision else None
+        if row is None or row.p is None or row.verdict not in ("better", "worse"):
+            return None
+        return PairVerdict(row.verdict == "better", row.p)
+
+    def _decided(self, before: int, now: int) -> Decision | None:
+        """None where the two share no case scores by the same definitions."""
+        a, b = self._points[before], self._points[now]
+        table = paired_table(
+            _scores(a, self._names), _scores(b, self._names), self._clusters.get(b.eval_set or "")
+        )
+        return decide(table) if table.names and table.case_ids else None
+
+
+def _scores(point: HistoryPoint, names: Sequence[str]) -> PrimaryScores:
+    """The primary scores that a point's metrics.json holds; empty where it holds none."""
+    import numpy as np
+
+    chosen = tuple(name for name in names if name in point.scored)
+    columns = [point.scored.index(name) for name in chosen]
+    rows = [[row[column] for column in columns] for row in point.case_scores.values()]
+    return PrimaryScores(
+        point.label,
+        chosen,
+        tuple(point.case_scores),
+        np.array(rows, dtype=float).reshape(len(rows), len(chosen)),
+        {
+            f"{section}.{metric}": value.definition
+            for (section, metric), value in point.values.items()
+            if f"{section}.{metric}" in chosen
+        },
+    )
+
+
+def clusters_of_points(eval_set: Path, points: Sequence[HistoryPoint]) -> dict[str, LabelsById]:
+    """The clusters of the set on disk, by its SHA-256, where it is the set of some point."""
+    if not eval_set.exists() or not any(point.case_scores for point in points):
+        return {}
+    sha = sha256_file(eval_set)
+    if sha not in {point.eval_set for point in points}:
+        return {}
+    return {sha: read_clusters(eval_set).labels}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import nan
 from operator import attrgetter
@@ -135,7 +135,7 @@ class SectionColumns:
     section: str
     ids: Ints
     failed: Mask
-    gold: NDArray[np.int32]
+    gold: NDArray[np.int16]
     gold_kinds: Sequence[tuple[str | None, int]]
     columns: _Columns = field(default_factory=_Columns)
 
@@ -166,12 +166,12 @@ class SectionColumns:
         return names
 
 
-def read_section(folder: Path, section: str) -> SectionColumns:
-    """Read a section of a run folder. Raises StorageError for a line that is no score line, and for
-    a case whose lines do not stand together."""
+def read_section(folder: Path, section: str, only: str = "") -> SectionColumns:
+    """Read a section of a run folder, all its metrics or ``only`` one. Raises StorageError for a
+    line that is no score line, and for a case whose lines do not stand together."""
     import numpy as np
 
-    ids, gold, failed = array("q"), array("i"), bytearray()
+    ids, gold, failed = array("q"), array("h"), bytearray()
     kinds: dict[tuple[str | None, int], int] = {}
     columns = _Columns()
     lines = (line for _, _, line in read_scores(folder, section, fields_of(section)))
@@ -180,7 +180,10 @@ def read_section(folder: Path, section: str) -> SectionColumns:
         first = repeats[0]
         ids.append(hash(case_id))
         failed.append(all(line.status == "failed" for line in repeats))
-        columns.append(_average([scores_of(section, line) for line in repeats]))
+        scores = _average([scores_of(section, line) for line in repeats])
+        if only:
+            scores = {only: scores[only]} if only in scores else {}
+        columns.append(scores)
         if section == "retrieval":
             evidence = first.evidence or RetrievalEvidence()
             found = -1 if evidence.found is None else len(evidence.found)
@@ -193,7 +196,7 @@ def read_section(folder: Path, section: str) -> SectionColumns:
         section,
         hashes,
         np.frombuffer(failed, bool) if failed else np.zeros(0, bool),
-        np.frombuffer(gold, np.int32) if gold else np.zeros(0, np.int32),
+        np.frombuffer(gold, np.int16) if gold else np.zeros(0, np.int16),
         tuple(kinds),
         columns,
     )
@@ -238,7 +241,8 @@ def _check_together(folder: Path, section: str, hashes: Ints) -> None:
     """Raises StorageError when a case has lines at two places."""
     import numpy as np
 
-    if len(np.unique(hashes)) == len(hashes):
+    ordered = np.sort(hashes)
+    if not (ordered[1:] == ordered[:-1]).any():
         return
     seen: set[str] = set()
     numbered = ((number, line) for number, _, line in read_scores(folder, section, ("case_id",)))
@@ -258,11 +262,14 @@ def places_of(ids: Ints, known: Ints) -> Ints:
 
     if np.array_equal(ids, known):
         return np.arange(len(ids))
+    places = np.full(len(ids), -1)
     if not len(known):
-        return np.full(len(ids), -1)
+        return places
     order = np.argsort(known)
-    at = order[np.minimum(np.searchsorted(known, ids, sorter=order), len(known) - 1)]
-    places: Ints = np.where(known[at] == ids, at, -1)
+    for start in range(0, len(ids), _BLOCK):
+        part = ids[start : start + _BLOCK]
+        at = order[np.minimum(np.searchsorted(known, part, sorter=order), len(known) - 1)]
+        places[start : start + len(part)] = np.where(known[at] == part, at, -1)
     return places
 
 
@@ -273,22 +280,32 @@ class ClusterCodes:
         import numpy as np
 
         self.clustering = clustering
-        self._ids = self._codes = np.zeros(0, np.int64)
+        self._ids, self._codes = np.zeros(0, np.int64), np.zeros(0, np.int32)
         if clustering is not None and clustering.by != NONE:
             labels = clustering.labels
-            self._ids = np.array(labels.ids, np.int64)
-            self._codes = np.array(labels.places, np.int64)
+            self._ids = np.asarray(labels.ids, np.int64)
+            self._codes = np.asarray(labels.positions, np.int32)
+        self._last: tuple[Ints, Ints | None] | None = None
 
     def of(self, ids: Ints) -> Ints | None:
         """0, 1, …, the same for cases of one cluster; None when each stands by itself."""
-        import numpy as np
-
         if not len(self._ids):
             return None
-        at = places_of(ids, self._ids)
-        # a case by itself gets a number behind those of the clusters
-        alone = len(self.clustering.labels.names) if self.clustering else 0
-        return compact(np.where(at >= 0, self._codes[at], alone + np.arange(len(ids))))
+        if self._last is None or self._last[0] is not ids:
+            self._last = ids, self._worked_out(ids)
+        return self._last[1]
+
+    def _worked_out(self, ids: Ints) -> Ints | None:
+        import numpy as np
+
+        codes = places_of(ids, self._ids)
+        for start in range(0, len(ids), _BLOCK):
+            part = codes[start : start + _BLOCK]  # a view: what it takes, codes has
+            # a case by itself gets a number behind those of the clusters
+            alone = len(self.clustering.labels.names) if self.clustering else 0
+            own = alone + start + np.arange(len(part))
+            part[:] = np.where(part >= 0, self._codes[part], own)
+        return compact(codes)
 
     def sentence(self, ids: Ints | None) -> str:
         """What was counted together, in words."""
@@ -305,9 +322,9 @@ class ClusterCodes:
         import numpy as np
 
         at = places_of(ids, self._ids)
-        codes, counts = np.unique(self._codes[at[at >= 0]], return_counts=True)
+        counts = np.bincount(self._codes[at[at >= 0]])
         most = int(counts.argmax())
-        label = self.clustering.labels.names[codes[most]] if self.clustering else ""
+        label = self.clustering.labels.names[most] if self.clustering else ""
         return label, int(counts[most])
 
 
@@ -325,7 +342,7 @@ class SideBySide:
     missing_new: Mask
     _in_base: Mask
     _in_new: Mask
-    _new_places: Ints
+    _new_places: NDArray[np.int32]
 
     @property
     def both(self) -> int:
@@ -370,18 +387,18 @@ class SideBySide:
         )
 
     def _side(
-        self, run: SectionColumns, name: str, places: Ints | None, zero: Mask | None
+        self, run: SectionColumns, name: str, places: NDArray[np.int32] | None, zero: Mask | None
     ) -> Floats | None:
         import numpy as np
 
         if name not in run.names:
             return None
-        values = np.full(len(self.ids), np.nan)
         column = run.column(name)
-        if places is None:
-            values[: len(column)] = column
+        if run.ids is self.ids:
+            values = column
         else:
-            values[places] = column
+            values = np.full(len(self.ids), np.nan)
+            values[slice(len(column)) if places is None else places] = column
         if zero is not None:
             values[zero] = 0.0
         return values
@@ -420,13 +437,13 @@ def side_by_side(
     """
     import numpy as np
 
-    places = places_of(new.ids, base.ids)
+    if np.array_equal(base.ids, new.ids):
+        new = replace(new, ids=base.ids)
+    places = places_of(new.ids, base.ids).astype(np.int32)
     alone = places < 0
-    places = places.copy()
     places[alone] = base.cases + np.arange(int(alone.sum()))
-    ids = np.concatenate(
-        [base.ids, new.ids[alone], _lost_by_both(base, new, asked_base, asked_new)]
-    )
+    more = [new.ids[alone], _lost_by_both(base, new, asked_base, asked_new)]
+    ids = np.concatenate([base.ids, *more]) if any(map(len, more)) else base.ids
     in_base = np.zeros(len(ids), bool)
     in_base[: base.cases] = True
     in_new = np.zeros(len(ids), bool)

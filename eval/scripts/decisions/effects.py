@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import erfc, exp, log, sqrt
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+from ragmetrics.stats import student
 from ragmetrics.stats.means import Z95, generator
 from ragmetrics.stats.significance import mcnemar, sign_flip_p
 
@@ -37,6 +39,9 @@ POWER = 0.8
 
 _BLOCK = 1 << 20
 """Signs that are drawn at once."""
+
+_PART = 1 << 16
+"""Cases that are looked at together where more would only take memory."""
 
 ALIKE = 1e-9
 """Statistics nearer to each other than this are a tie."""
@@ -149,12 +154,21 @@ def flipped(units: Floats, seed: int, draws: int) -> Iterator[Floats]:
         yield (1.0 - 2.0 * bits[:, :count]) @ units
 
 
+_DENSE = 4
+"""Times the number of cases that labels may reach for a table of all of them to pay."""
+
+
 def compact(clusters: Ints | None) -> Ints | None:
     """Any integers as 0, 1, … in their order; None when no two cases have the same one."""
     import numpy as np
 
     if clusters is None:
         return None
+    if len(clusters) and clusters.min() >= 0 and clusters.max() < _DENSE * len(clusters):
+        used = np.zeros(int(clusters.max()) + 1, dtype=bool)
+        used[clusters] = True
+        codes = (np.cumsum(used) - 1)[clusters]
+        return None if int(used.sum()) == len(clusters) else codes
     labels, codes = np.unique(clusters, return_inverse=True)
     return None if len(labels) == len(clusters) else codes.astype(np.int64)
 
@@ -174,10 +188,11 @@ def _differences(a: Floats, b: Floats) -> Floats:
     import numpy as np
 
     differences: Floats = b - a
-    noise = np.abs(a)
-    np.maximum(noise, np.abs(b), out=noise)
-    noise *= 1e-12
-    differences[np.abs(differences) <= noise] = 0.0
+    for start in range(0, len(a), _PART):
+        part = slice(start, start + _PART)
+        noise = np.maximum(np.abs(a[part]), np.abs(b[part])) * 1e-12
+        own = differences[part]  # a view: what becomes 0 in it, does in all
+        own[np.abs(own) <= noise] = 0.0
     return differences
 
 
@@ -201,11 +216,10 @@ def measure(
     old, now = ~np.isnan(a), ~np.isnan(b)
     both = old & now & (a > 0) & (b > 0) if skewed else old & now
     n = int(both.sum())
-    evidence = np.full(len(a), np.nan)
     own, count = _clusters_within(clusters, both, n)
     effect = Effect(len(a), int(old.sum()), int(now.sum()), n, count)
     if not n:
-        return effect, evidence
+        return effect, np.full(len(a), np.nan)
     before, after = (a, b) if n == len(a) else (a[both], b[both])
     differences = _differences(before, after)
     effect = replace(
@@ -218,13 +232,23 @@ def measure(
     )
     if skewed:
         ratios = _differences(np.log(before), np.log(after))
-        evidence[both] = _signed_ranks(ratios)
         spread = spread_of(ratios, own, None)
         ratio = _ratio(ratios, float(after.sum() / before.sum()), own, seed)
-        return replace(effect, spread=spread, ratio=ratio), evidence
-    evidence[both] = differences
+        return replace(effect, spread=spread, ratio=ratio), _at(both, _signed_ranks(ratios))
     spread = spread_of(differences, own, largest)
-    return replace(effect, spread=spread, interval=_interval(effect, spread)), evidence
+    effect = replace(effect, spread=spread, interval=_interval(effect, spread))
+    return effect, _at(both, differences)
+
+
+def _at(both: NDArray[np.bool_], values: Floats) -> Floats:
+    """The values at the cases that are compared; not a number at the others."""
+    import numpy as np
+
+    if len(values) == len(both):
+        return values
+    column = np.full(len(both), np.nan)
+    column[both] = values
+    return column
 
 
 def _clusters_within(
@@ -235,7 +259,7 @@ def _clusters_within(
 
     if clusters is None:
         return None, n
-    own = clusters[both]
+    own = clusters if n == len(both) else clusters[both]
     count = int(np.count_nonzero(np.bincount(own))) if n else 0
     return (None, n) if count == n else (own, count)
 
@@ -251,7 +275,7 @@ def plain_p(
     import numpy as np
 
     both = ~np.isnan(evidence)
-    values = evidence[both]
+    values = evidence if effect.n == len(both) else evidence[both]
     own, _ = _clusters_within(clusters, both, effect.n)
     sums = cluster_sums(values, own)
     if effect.ratio is not None:
@@ -262,8 +286,9 @@ def plain_p(
         test = "sign-flip"
     changed = int(np.count_nonzero(sums))
     if changed > NORMAL_FROM:
-        size = float(np.abs(sums).max())
-        statistic = float((sums / size).sum() / np.sqrt(np.square(sums / size).sum()))
+        sums = sums / max(sums.max(), -sums.min())
+        total = sums.sum()
+        statistic = float(total / np.sqrt(np.square(sums, out=sums).sum()))
         return erfc(abs(statistic) / sqrt(2)), test
     if not changed:
         return 1.0, test
@@ -275,16 +300,17 @@ def spread_of(differences: Floats, clusters: Ints | None, largest: float | None)
     import numpy as np
 
     n = len(differences)
+    size = float(np.abs(differences).sum())
     rest = differences - differences.mean()
     variance = float(rest @ rest) / (n - 1) if n > 1 else 0.0
     effective = float(n)
     if clusters is not None:
-        sizes = np.bincount(clusters).astype(float)
-        sums = cluster_sums(rest, clusters)
+        sizes = np.bincount(clusters)
         effective = n * n / float(sizes @ sizes)
+        del sizes
+        sums = cluster_sums(rest, clusters)
         if effective > 1:
             variance = max(variance, float(sums @ sums) / n / (1 - 1 / effective))
-    size = float(np.abs(differences).sum())
     step = float(differences @ differences) / size if size else largest
     return Spread(n, effective, variance, float((differences == 0).mean()), step, largest)
 
@@ -357,23 +383,17 @@ def power_of(
 
 def normal_critical(metrics: int, alpha: float = ALPHA) -> float:
     """The statistic that a joint test of so many unrelated metrics asks for, with many cases."""
-    from scipy.special import ndtri
-
-    return float(ndtri(1 - alpha / 2 / metrics))
+    return -NormalDist().inv_cdf(alpha / 2 / metrics)
 
 
 def _t_quantile(share: float, freedom: float) -> float:
     """Quantile of Student's t."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, share))
+    return student.quantile(1 - share, freedom)
 
 
 def _t_below(value: float, freedom: float) -> float:
     """Chance that Student's t is at most ``value``."""
-    from scipy.special import stdtr
-
-    return float(stdtr(freedom, value))
+    return 1 - student.upper_tail(value, freedom)
 
 
 def _signed_ranks(values: Floats) -> Floats:

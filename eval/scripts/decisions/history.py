@@ -32,7 +32,7 @@ class MetricHistory:
 
     points: list[HistoryPoint] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    repository: Repository | None = None
+    repository: _Repository | None = None
 
     def place_of(self, name: str) -> int:
         """Which point a commit (hash, tag, HEAD~3), a run id or a date names: its last one.
@@ -107,7 +107,7 @@ def _in_order(versions: list[Version], order: Mapping[str, int]) -> list[Version
 
 
 def _committed(
-    repository: Repository, versions: Sequence[Version], notes: list[str]
+    repository: _Repository, versions: Sequence[Version], notes: list[str]
 ) -> list[HistoryPoint]:
     """A point for each version; those of one commit by their run ids, since nothing orders them."""
     points: list[HistoryPoint] = []
@@ -123,7 +123,7 @@ def _committed(
 
 
 def _points(
-    repository: Repository, versions: Sequence[Version], notes: list[str]
+    repository: _Repository, versions: Sequence[Version], notes: list[str]
 ) -> Iterator[HistoryPoint]:
     data = repository.read([version.blob for version in versions])
     for version, content in zip(versions, data, strict=True):
@@ -145,7 +145,7 @@ def _points(
 
 def _on_disk(
     paths: Sequence[Path],
-    repository: Repository | None,
+    repository: _Repository | None,
     versions: Sequence[Version],
     notes: list[str],
 ) -> list[HistoryPoint]:
@@ -187,7 +187,7 @@ def _on_disk(
 
 
 def _merged(
-    committed: Sequence[HistoryPoint], runs: Sequence[HistoryPoint], repository: Repository | None
+    committed: Sequence[HistoryPoint], runs: Sequence[HistoryPoint], repository: _Repository | None
 ) -> list[HistoryPoint]:
     """Both in one order: a run follows the last commit whose run was started before it.
 
@@ -208,7 +208,7 @@ def _merged(
     return [*merged, *committed[done:]]
 
 
-def _begun(point: HistoryPoint, repository: Repository | None) -> datetime.datetime:
+def _begun(point: HistoryPoint, repository: _Repository | None) -> datetime.datetime:
     """When a committed run was started, as its folder says where it is still there."""
     folder = repository.top / Path(point.path).parent if repository else None
     if folder is not None and folder.name == point.run_id and (started := _started(folder)):
@@ -315,7 +315,7 @@ def _read_point(
 ) -> HistoryPoint:
     """The point that a metrics.json makes. Metrics without a mean are left out.
 
-    Raises NotMetrics for what is damaged, or of another schema.
+    Raises NotMetrics for what is damaged, of another schema, or of a run that was stopped.
     """
     try:
         raw = orjson.loads(data)
@@ -325,6 +325,8 @@ def _read_point(
         raise NotMetrics("no metrics.json: it has no sections")
     if raw.get("schema") != SCHEMA:
         raise NotMetrics(f"schema {raw.get('schema')!r}; this version reads {SCHEMA}")
+    if raw.get("stopped"):
+        raise NotMetrics("of a run that was stopped, so no point")
     values: dict[Key, MetricValue] = {}
     settings = {}
     for name, section in raw["sections"].items():
@@ -434,7 +436,7 @@ class Version:
 
 
 @dataclass
-class Repository:
+class _Repository:
     """The repository that holds ``top``. ``notes`` collects what a reader must know."""
 
     top: Path
@@ -521,7 +523,7 @@ class Repository:
         return self.run("hash-object", "--stdin-paths", stdin=listed).decode().split()
 
 
-def _find_repository(path: Path) -> Repository | None:
+def _find_repository(path: Path) -> _Repository | None:
     """The repository around a path, which itself need not exist; None outside git."""
     folder = path.resolve()
     while not folder.is_dir():
@@ -530,7 +532,7 @@ def _find_repository(path: Path) -> Repository | None:
     if done.returncode != 0:
         return None
     top, shallow = os.fsdecode(done.stdout).rstrip("\n").rsplit("\n", 1)
-    repository = Repository(Path(top), shallow == "true")
+    repository = _Repository(Path(top), shallow == "true")
     if repository.shallow:
         repository.notes.append(
             "This clone is shallow: the history before its oldest commit is missing, and that "

@@ -231,7 +231,7 @@ def remarks(
         notes.append(f"Declared as varied, but the same in both: {', '.join(unchanged)}.")
     if not changes and base.config.config_hash == new.config.config_hash:
         notes.append(_same_report(base.config, new.config))
-    if coarser := coarseness_note(base, new):
+    if coarser := _coarseness_note(base, new):
         notes.append(coarser)
     for run in (base, new):
         if remark := missing_remark(run.metrics):
@@ -265,7 +265,7 @@ COARSER = 1.1
 """The ratio of supports a chunk from which two runs differ in the size of their chunks."""
 
 
-def coarseness_note(base: Run, new: Run) -> str:
+def _coarseness_note(base: Run, new: Run) -> str:
     """What to say where the chunks of one run hold more gold supports each; "" where they do not.
 
     NDCG, precision and MAP count chunks, so between such runs they tell of the chunking too.

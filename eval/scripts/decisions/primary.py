@@ -180,23 +180,25 @@ def _of_lines(
     """The scores as the run's score lines hold them, with a row for each asked case."""
     import numpy as np
 
-    places = {case_id: place for place, case_id in enumerate(asked)}
+    row_by_id = {case_id: row for row, case_id in enumerate(asked)}
     columns: dict[str, array[float]] = {}
     for section in dict.fromkeys(name.partition(".")[0] for name in names):
         if section in sections:
             own = [name for name in names if name.startswith(f"{section}.")]
-            columns |= _columns(folder, section, own, places)
+            columns |= _columns(folder, section, own, row_by_id)
     chosen = [name for name in names if name in columns]
-    values = np.full((len(places), len(chosen)), np.nan)
+    values = np.full((len(row_by_id), len(chosen)), np.nan)
     for at, name in enumerate(chosen):
         column = np.frombuffer(columns[name])
         values[: len(column), at] = column
         section, _, metric = name.partition(".")
         if section == "pipeline" and metric in FAILED_IS_ZERO:
-            values[~_with_result(columns[RESULTS], len(places)), at] = 0.0
+            values[~_with_result(columns[RESULTS], len(row_by_id)), at] = 0.0
     values = as_stored(values)
     label = folder.resolve().name
-    return PrimaryScores(label, tuple(chosen), tuple(places), values, _definitions(metrics, chosen))
+    return PrimaryScores(
+        label, tuple(chosen), tuple(row_by_id), values, _definitions(metrics, chosen)
+    )
 
 
 RESULTS = ""
@@ -204,31 +206,31 @@ RESULTS = ""
 
 
 def _columns(
-    folder: Path, section: str, names: Sequence[str], places: dict[str, int]
+    folder: Path, section: str, names: Sequence[str], row_by_id: dict[str, int]
 ) -> dict[str, array[float]]:
     """A column for each of the metrics that the section's lines have; unknown cases get a row."""
     columns = {RESULTS: array("d"), **{name: array("d") for name in names}}
     scored: set[str] = set()
     lines = (line for _, _, line in read_scores(folder, section, fields_of(section)))
     for case_id, group in groupby(lines, key=attrgetter("case_id")):
-        place = places.setdefault(case_id, len(places))
+        row = row_by_id.setdefault(case_id, len(row_by_id))
         repeats = [scores_of(section, line) for line in group]
-        _put(columns[RESULTS], place, 1.0)
+        _put(columns[RESULTS], row, 1.0)
         for name in names:
             metric = name.partition(".")[2]
             if any(metric in scores for scores in repeats):
                 scored.add(name)
             values = [s for scores in repeats if (s := scores.get(metric)) is not None]
             if values:
-                _put(columns[name], place, sum(values) / len(values))
+                _put(columns[name], row, sum(values) / len(values))
     return {name: column for name, column in columns.items() if name in {RESULTS, *scored}}
 
 
-def _put(column: array[float], place: int, value: float) -> None:
+def _put(column: array[float], row: int, value: float) -> None:
     """Write one entry; what lies between the column's end and it is not a number."""
-    if place >= len(column):
-        column.extend([nan] * (place + 1 - len(column)))
-    column[place] = value
+    if row >= len(column):
+        column.extend([nan] * (row + 1 - len(column)))
+    column[row] = value
 
 
 def _with_result(rows: array[float], size: int) -> NDArray[np.bool_]:
@@ -260,9 +262,11 @@ def paired_table(
     """
     import numpy as np
 
-    names = [name for name in base.names if name in new.names and same_definition(base, new, name)]
-    places = {case_id: place for place, case_id in enumerate(new.case_ids)}
-    both = [(at, places[case_id]) for at, case_id in enumerate(base.case_ids) if case_id in places]
+    names = [name for name in base.names if name in new.names and _same_definition(base, new, name)]
+    row_by_id = {case_id: row for row, case_id in enumerate(new.case_ids)}
+    both = [
+        (at, row_by_id[case_id]) for at, case_id in enumerate(base.case_ids) if case_id in row_by_id
+    ]
     rows = np.array(both, dtype=np.int64).reshape(len(both), 2)
     case_ids = [base.case_ids[at] for at, _ in both]
     numbers: dict[str, int] = {}
@@ -277,7 +281,7 @@ def paired_table(
     return PrimaryTable(tuple(names), case_ids, np.array(clusters, dtype=np.int64), a, b)
 
 
-def same_definition(base: PrimaryScores, new: PrimaryScores, name: str) -> bool:
+def _same_definition(base: PrimaryScores, new: PrimaryScores, name: str) -> bool:
     """Whether both runs mean the same by a metric; also where one of them does not say."""
     old, now = base.definitions.get(name), new.definitions.get(name)
     return old is None or now is None or old == now

@@ -98,7 +98,7 @@ class Bot:
             with clock.stage("guardrail_output"):
                 read = [hit.chunk.text for hit in retrieval.hits[:SOURCES]]
                 sent = _check_output(answer.text, read)
-            checked = GuardrailVerdict(sent.blocked, checked.scores | sent.scores)
+            checked = _GuardrailVerdict(sent.blocked, checked.scores | sent.scores)
             answer = BLOCKED if sent.blocked else answer
         response = {
             "answer": answer.text,
@@ -204,21 +204,21 @@ def _usage(question: str, hits: tuple[Hit, ...], answer: DemoAnswer) -> dict[str
 
 
 @dataclass(frozen=True, slots=True)
-class GuardrailVerdict:
+class _GuardrailVerdict:
     """``scores`` as the response shows them: numbers in [0, 1], and names of categories."""
 
     blocked: bool
     scores: dict[str, Any]
 
 
-def _check_input(question: str) -> GuardrailVerdict:
+def _check_input(question: str) -> _GuardrailVerdict:
     """How much the question looks like an attack on the prompt; blocked from ``BLOCK`` on."""
     report = injection.score_injection(question)
     scores = {"input_score": round(report.score, 4), "input_category": report.category}
-    return GuardrailVerdict(report.score >= injection.BLOCK, scores)
+    return _GuardrailVerdict(report.score >= injection.BLOCK, scores)
 
 
-def _check_output(answer: str, contexts: Sequence[str]) -> GuardrailVerdict:
+def _check_output(answer: str, contexts: Sequence[str]) -> _GuardrailVerdict:
     """How much the answer gives away; blocked from ``BLOCK`` on.
 
     ``output_categories`` holds all four leaks, ``output_score`` the highest but copying: this bot
@@ -228,7 +228,7 @@ def _check_output(answer: str, contexts: Sequence[str]) -> GuardrailVerdict:
     categories = {name: round(score, 4) for name, score in report.categories.items()}
     worst = max(score for name, score in categories.items() if name != "verbatim_context")
     scores = {"output_score": worst, "output_categories": categories}
-    return GuardrailVerdict(worst >= leakage.BLOCK, scores)
+    return _GuardrailVerdict(worst >= leakage.BLOCK, scores)
 
 
 ASK = "/api/v1/ask"

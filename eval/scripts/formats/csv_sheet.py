@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import string
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import msgspec
 
 from formats.shared.item import Notes
 from formats.shared.stored import Stored, StoredCase
+from records.exports import harmless_cell
 from records.results import TestResult
 from records.runs import scored_sections, scores_file
 from records.scores import SCORES_OF_RESULT, line_type, read_scores
@@ -27,9 +27,6 @@ OF_CASE = ("id", "question", "category", "difficulty", "query_type", "answerable
 OF_RESULT = ("repeat", "status", "error", "answer")
 
 HELD = {*OF_CASE}
-
-FORMULA = tuple("=+-@＝＋－＠")
-"""A cell that begins with one of these is a formula to some spreadsheet."""
 
 MOST = 32_767
 """Characters that a cell can hold in the usual spreadsheets."""
@@ -79,11 +76,9 @@ def _safe(value: Any, notes: Notes) -> Any:
         return value
     if len(value) > MOST:
         notes.changed[f"cells of more than {MOST} characters, which spreadsheets cut"] += 1
-    text = value.replace("\x00", "")
-    visible = text.lstrip(f"{string.whitespace}\u00a0\ufeff").lstrip()
-    if visible.startswith(FORMULA) or text.startswith(("\t", "\r")):
+    text = harmless_cell(value)
+    if text.startswith("'") and not value.startswith("'"):
         notes.changed["cells that begin like a formula, with an apostrophe in front"] += 1
-        return f"'{text}"
     return text
 
 

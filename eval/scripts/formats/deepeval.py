@@ -9,7 +9,6 @@ from typing import Any
 
 import orjson
 
-from formats.shared.carried import carried, exported_id, give_back, taken
 from formats.shared.item import (
     Ids,
     ImportedCase,
@@ -20,7 +19,7 @@ from formats.shared.item import (
     passages,
 )
 from formats.shared.rows import Fields, SourceRow, iter_rows, unpacked, with_rest
-from formats.shared.stored import Stored, StoredCase
+from formats.shared.stored import Stored, StoredCase, carried, exported_id, give_back, taken
 from records.cases import TestCase
 from records.errors import StorageError
 from records.results import RetrievedChunk, TestResult

@@ -12,7 +12,6 @@ from typing import Any
 
 import orjson
 
-from formats.shared.chat import messages_in, rest_of, words_in
 from formats.shared.item import (
     CONTEXTS,
     Ids,
@@ -24,7 +23,7 @@ from formats.shared.item import (
 )
 from formats.shared.rows import Fields, SourceRow, case_id, iter_rows, unpacked, with_rest
 from formats.shared.spans import COST, KINDS, Span, nanoseconds, structured
-from formats.shared.traces import case_of_trace, passages_kept
+from formats.shared.traces import case_of_trace, messages_in, passages_kept, rest_of, words_in
 from records.results import ErrorInfo, TestResult
 
 NAME = "langsmith"

@@ -10,7 +10,6 @@ from typing import Any
 
 import orjson
 
-from formats.shared.carried import carried, exported_id, give_back, taken
 from formats.shared.item import (
     Ids,
     ImportedCase,
@@ -22,7 +21,7 @@ from formats.shared.item import (
 )
 from formats.shared.promptfoo_results import answers_of, prompts_of, results_of
 from formats.shared.rows import Fields, SourceRow, finite, iter_rows, read_yaml, unpacked
-from formats.shared.stored import Stored, StoredCase
+from formats.shared.stored import Stored, StoredCase, carried, exported_id, give_back, taken
 from records.cases import TestCase
 from records.errors import StorageError
 from records.results import TestResult

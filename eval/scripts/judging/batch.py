@@ -70,7 +70,7 @@ ID_BYTES = 8
 KEY = re.compile(rb'"custom_id":"([0-9a-f]{64})"')
 
 
-class BatchFile(msgspec.Struct, omit_defaults=True):
+class _BatchFile(msgspec.Struct, omit_defaults=True):
     """What a request file holds, and how far it has come at the provider."""
 
     metric: str
@@ -95,7 +95,7 @@ class BatchFolder(msgspec.Struct):
     dropped: tuple[str, ...]
     temperature: float | None
     seed: int | None
-    files: dict[str, BatchFile] = {}
+    files: dict[str, _BatchFile] = {}
 
     @property
     def capabilities(self) -> ServerCapabilities:
@@ -283,7 +283,7 @@ class _RequestFiles:
         file = self._stack.enter_context(path.open("wb"))
         head = b'{"requests":[\n' if self._state.provider == "anthropic" else b""
         file.write(head)
-        self._state.files[name] = BatchFile(
+        self._state.files[name] = _BatchFile(
             metric, task.prompt, repeat, self._counts.round, attempt, 0
         )
         self._counts.files.append(path)

@@ -177,7 +177,7 @@ class _RequestIndex:
     def __init__(self, folder: Path, state: BatchFolder) -> None:
         self._state = state
         self._files = [(folder / name, file) for name, file in state.files.items()]
-        self._places: dict[int, tuple[int, int]] = {}
+        self._spots: dict[int, tuple[int, int]] = {}
         for number, (path, _) in enumerate(self._files):
             if not path.exists():
                 continue
@@ -185,15 +185,15 @@ class _RequestIndex:
             with open(path, "rb") as lines:
                 for line in lines:
                     if match := KEY.search(line, 0, 160):
-                        self._places[short_key(match[1].decode())] = (number, offset)
+                        self._spots[short_key(match[1].decode())] = (number, offset)
                     offset += len(line)
 
     def find(self, key: str) -> _Asked | None:
         """The request of this key, None when no file of the folder holds it."""
-        place = self._places.get(short_key(key))
-        if place is None:
+        spot = self._spots.get(short_key(key))
+        if spot is None:
             return None
-        number, offset = place
+        number, offset = spot
         path, own = self._files[number]
         with open(path, "rb") as file:
             file.seek(offset)

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from clients.http import CallFailed, HttpTransport, RetryPolicy, call_with_retries
-from clients.secrets import Redactor, split_login, url_secrets
+from clients.secrets import without_login
 from judging.batch import PROVIDERS, BatchFolder, read_folder, write_folder
 from judging.identity import JudgeError, JudgeUnreachable, addresses
 from judging.server import key_headers
@@ -40,12 +40,10 @@ class BatchServer:
     """
 
     def __init__(self, url: str, api_key: str | None, policy: RetryPolicy) -> None:
-        hidden = url_secrets(url)
-        bare, login = split_login(url)
-        self._base = addresses(bare)[1]
         headers = key_headers(api_key, os.environ)
+        bare, login, redactor = without_login(url, headers.secrets)
+        self._base = addresses(bare)[1]
         self._headers = {"User-Agent": "rag-eval-toolkit", **login, **headers.values}
-        redactor = Redactor([*headers.secrets, *login.values(), *hidden])
         self._policy = policy
         self._transport = HttpTransport(
             self._base, max_bytes=MAX_BYTES, timeout=policy.timeout, redactor=redactor

@@ -492,7 +492,7 @@ def key_parameters(
     return {"mode": capabilities.mode} | sent
 
 
-class CacheEntry(msgspec.Struct):
+class _CacheEntry(msgspec.Struct):
     """What upkeep needs to know of a line. ``at``: UTC, ``2026-01-31T12:00:00Z``."""
 
     format: int
@@ -530,7 +530,7 @@ class EntryChoice:
         """Is no condition set?"""
         return all(getattr(self, name) is None for name in self.__slots__)
 
-    def fits(self, entry: CacheEntry) -> bool:
+    def fits(self, entry: _CacheEntry) -> bool:
         """Is this entry meant?"""
         names = (entry.prompt.name, str(entry.prompt))
         judge = (entry.judge_name, entry.judge.get("model") or "")
@@ -560,7 +560,7 @@ class _Format(msgspec.Struct):
     format: int
 
 
-_decode = msgspec.json.Decoder(CacheEntry).decode
+_decode = msgspec.json.Decoder(_CacheEntry).decode
 
 _format_of = msgspec.json.Decoder(_Format).decode
 
@@ -585,7 +585,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[bytes, CacheEntry | None]]:
+def _lines(file: BinaryIO) -> Iterator[tuple[bytes, _CacheEntry | None]]:
     """Every line with its entry; None for a torn or damaged one, or one of another format."""
     file.seek(0)
     for line in file:
@@ -615,7 +615,7 @@ def _withdrawn(file: BinaryIO) -> frozenset[str]:
     return frozenset(record.withdrawn for record in records if record is not None)
 
 
-def entries(path: Path, choice: EntryChoice) -> Iterator[tuple[bytes, CacheEntry]]:
+def entries(path: Path, choice: EntryChoice) -> Iterator[tuple[bytes, _CacheEntry]]:
     """The lines that count and are chosen, with their entries; what comes meanwhile is left out."""
     with _opened(path) as file:
         last = _last_places(file)

@@ -73,7 +73,7 @@ class JudgeOptions:
         return Sampling(self.temperature, self.seed)
 
 
-class CountingJudge:
+class _CountingJudge:
     """A judge whose verdicts are counted. Thread-safe if the judge is."""
 
     def __init__(self, judge: Judge) -> None:
@@ -117,7 +117,7 @@ class Connection:
     of the verdicts should know of the names in the replies.
     """
 
-    judge: CountingJudge
+    judge: _CountingJudge
     salt: bytes
     describe: Callable[[], dict[str, Any]]
     judging_run: str = ""
@@ -173,7 +173,7 @@ def connect(options: JudgeOptions, *, ask_nothing: bool = False) -> Iterator[Con
             "mode": "local",
             "dropped_params": [],
         }
-        yield Connection(CountingJudge(local), salt, lambda: dict(description))
+        yield Connection(_CountingJudge(local), salt, lambda: dict(description))
         return
     cache = VerdictCache(options.cache_dir / JUDGE_CACHE, read_only=options.offline)
     try:
@@ -203,7 +203,7 @@ def collecting(options: JudgeOptions, provider: str) -> Iterator[BatchConnection
             "parameters": {k: v for k, v in asked.items() if k not in capabilities.dropped},
         }
         connection = Connection(
-            CountingJudge(limited),
+            _CountingJudge(limited),
             salt,
             lambda: dict(description),
             withdrawn=lambda: cache.withdrawn,
@@ -265,7 +265,7 @@ def _offline(
     }
     limited = SchemaLimits(CachedJudge(judge, cache), options.thinking_tokens)
     yield Connection(
-        CountingJudge(limited),
+        _CountingJudge(limited),
         salt,
         lambda: dict(description),
         withdrawn=lambda: cache.withdrawn,
@@ -305,7 +305,7 @@ def _server(
             return description | {"dropped_params": [*description["dropped_params"], *left_out]}
 
         connection = Connection(
-            CountingJudge(limited),
+            _CountingJudge(limited),
             salt,
             describe,
             judging_run,

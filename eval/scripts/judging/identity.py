@@ -264,7 +264,7 @@ Alias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Naming:
+class _Naming:
     """What a reply's name means for the judge.
 
     ``fault``: why it is another model, in a clause; None: it is taken for the judge. ``note``: what
@@ -297,7 +297,7 @@ class ReplyNames:
         *,
         floating: bool = False,
         aliases: Collection[Alias] = (),
-    ) -> Naming:
+    ) -> _Naming:
         """Decide on a reply's name, by itself and beside those before it, and note it."""
         with self._lock:
             naming = decide(identity, answered, floating=floating, aliases=aliases)
@@ -330,7 +330,7 @@ def decide(
     *,
     floating: bool = False,
     aliases: Collection[Alias] = (),
-) -> Naming:
+) -> _Naming:
     """What the name in a reply says of the judge that was asked.
 
     ``answered``: None when the reply has no name. ``floating``: the model asked for is an allowed
@@ -340,16 +340,16 @@ def decide(
     asked, revision = identity.model, identity.revision
     vouched = identity.strength in VOUCHED
     if answered is None:
-        return Naming(note=None if vouched else UNNAMED, revision=revision)
+        return _Naming(note=None if vouched else UNNAMED, revision=revision)
     floating = floating and revision is None and not vouched
     shown = printable(answered)
     own = answered if floating and answered != asked else revision
     if _same_name(asked, answered):
-        return Naming(revision=own)
+        return _Naming(revision=own)
     if any(_same_name(asked, a) and _same_name(answered, b) for a, b in aliases):
-        return Naming(revision=revision if vouched else _joined(revision, answered))
+        return _Naming(revision=revision if vouched else _joined(revision, answered))
     if vouched:
-        return Naming(
+        return _Naming(
             note=f"Asked for {asked}, the judge's server answers as {shown}; what it has is "
             f"known by its {identity.strength}.",
             revision=revision,
@@ -357,14 +357,14 @@ def decide(
     loose = f"Asked for {asked}, the judge's server answers as {shown}: taken for the same."
     if floating:
         exact = _undated(asked) == _undated(answered)
-        return Naming(note=None if exact else loose, revision=own)
+        return _Naming(note=None if exact else loose, revision=own)
     if revision is not None and _declares(revision, answered):
-        return Naming(revision=revision)
+        return _Naming(revision=revision)
     undated = _undated(asked) == _plain(answered)
     if undated or (revision is None and _compatible(asked, answered)):
-        return Naming(note=loose, revision=revision)
+        return _Naming(note=loose, revision=revision)
     stands = f" ({revision})" if revision is not None else ""
-    return Naming(fault=f"asked for {asked}{stands}, the judge's server answers as {shown}")
+    return _Naming(fault=f"asked for {asked}{stands}, the judge's server answers as {shown}")
 
 
 def _compatible(name: str, other: str) -> bool:

@@ -30,7 +30,7 @@ from clients.http import (
     call_with_retries,
 )
 from clients.limits import CallLimits
-from clients.secrets import Headers, Redactor, resolve_headers, split_login, url_secrets
+from clients.secrets import Headers, resolve_headers, without_login
 from judging.cache import key_parameters, verdict_key
 from judging.cost import CostLimit, TaskCost, add_usage
 from judging.identity import (
@@ -386,8 +386,7 @@ class _ServerChannel:
         limits: CallLimits | None = None,
     ) -> None:
         self.limits = limits
-        hidden = url_secrets(url)
-        bare, login = split_login(url)
+        bare, login, self._redactor = without_login(url, headers.secrets)
         self._root, self._base = addresses(bare)
         self.host = urlsplit(self._base).hostname or ""
         self._headers = {
@@ -398,7 +397,6 @@ class _ServerChannel:
             **login,
             **headers.values,
         }
-        self._redactor = Redactor([*headers.secrets, *login.values(), *hidden])
         self._policy = policy
         self._stop = stop
         self._transport = HttpTransport(

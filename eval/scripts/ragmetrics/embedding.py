@@ -5,15 +5,22 @@ than the model reads comes as several of them, one a window. A cosine lies in [-
 to 6 places, so that a text is exactly 1.0 like itself; negative cosines stay negative.
 
 Nearness is no truth: these numbers are blind to negation and to reversed facts.
+
+``score_case`` scores one case in steps: it yields the texts whose vectors it needs next and is sent
+them, so that whoever makes the vectors may make those of many cases at once.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+import re
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ragmetrics.case_scores import NO_CONTEXTS, CaseScores, Collector, Passage, unusable
+from ragmetrics.stats.means import share_from
+from ragmetrics.text.sentences import MARK, units
 from ragmetrics.text.words import words
 
 if TYPE_CHECKING:
@@ -22,6 +29,17 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
+METRICS = (
+    "context_relevance",
+    "context_relevance_max",
+    "context_relevance_top3",
+    "context_sufficiency",
+    "question_answer_similarity",
+    "answer_relevance",
+    "answer_correctness",
+    "answer_hallucination",
+    "answer_hallucination@2",
+)
 _DECIMALS = 6
 BLOCK = 256
 """Texts that are compared at once, so that two texts of a megabyte need no gigabyte."""
@@ -30,6 +48,169 @@ _MOST_PAIRS = 2_000_000
 SUFFICIENT = 0.5
 HALLUCINATED = 0.4
 HALLUCINATED_WINDOWS = 0.65
+_CLAIMING = ("prose", "item", "table")
+_MARK = re.compile(rf"\s*{MARK}")
+
+VectorsByText = Mapping[str, "Vectors"]
+Steps = Generator[list[str], VectorsByText, CaseScores]
+"""Yields texts, is sent their vectors by text (one row each, or one a window), returns scores."""
+
+
+def score_case(
+    question: str,
+    answer: str,
+    reference: str,
+    chunks: Sequence[Passage],
+    *,
+    abstained: bool = False,
+    sufficient: float = SUFFICIENT,
+    hallucinated: float = HALLUCINATED,
+    hallucinated_windows: float = HALLUCINATED_WINDOWS,
+) -> Steps:
+    """The scores of one case, with the nearest window of each sentence of the answer as evidence.
+
+    ``chunks``: in rank order; each text counts once. ``abstained``: the answer says nothing to
+    compare. The three thresholds say from where a context is near the question, a context near a
+    sentence, and a window near a sentence.
+    """
+    answer = _MARK.sub("", answer).strip()
+    silent = "" if answer else "empty answer"
+    if answer and abstained:
+        answer, silent = "", "abstained"
+    reference = reference.strip()
+    answer_sentences, reference_sentences = (
+        claiming_sentences(answer),
+        claiming_sentences(reference),
+    )
+    contexts, no_contexts = distinct_texts(chunks)
+    whole = [text for text in (answer, reference) if text]
+    vectors = yield [question, *whole, *answer_sentences, *reference_sentences, *contexts]
+    scores = Collector(METRICS)
+    context_vectors = [vectors[text] for text in contexts]
+    _contexts(scores, vectors[question], context_vectors, sufficient, no_contexts)
+    similarity = whole_similarity(vectors[question], vectors[answer]) if answer else None
+    scores.set("question_answer_similarity", similarity, silent)
+    if why := silent or ("" if reference else "no reference_answer"):
+        scores.nothing(("answer_relevance", "answer_correctness"), why)
+    else:
+        near = nearest(
+            [vectors[text] for text in reference_sentences],
+            [vectors[text] for text in answer_sentences],
+        )
+        scores.set("answer_relevance", answer_relevance(near), "no sentences")
+        whole_answer = whole_similarity(vectors[answer], vectors[reference])
+        scores.set("answer_correctness", whole_answer, "")
+    if why := silent or ("" if answer_sentences else "no sentences") or no_contexts:
+        scores.nothing(("answer_hallucination", "answer_hallucination@2"), why)
+        return scores.result()
+    near = nearest([vectors[text] for text in answer_sentences], context_vectors)
+    best = _as_list(near.max(axis=1))
+    scores.set("answer_hallucination", share_below(best, hallucinated), "")
+    windows = _windows(contexts)
+    if _too_many_pairs(len(answer_sentences), len(windows)):
+        scores.nothing(("answer_hallucination@2",), "answer and contexts are too long")
+        return scores.result()
+    supported = yield from _by_window(answer_sentences, vectors, windows, hallucinated_windows)
+    close = [similarity for _, similarity in supported]
+    scores.set("answer_hallucination@2", share_below(close, hallucinated_windows), "")
+    scores.evidence["sentences"] = [
+        {
+            "text": text,
+            "context": round(cosine, 4),
+            "window": round(value, 4),
+            "nearest": window,
+        }
+        for text, cosine, (window, value) in zip(answer_sentences, best, supported, strict=True)
+    ]
+    return scores.result()
+
+
+def _contexts(
+    scores: Collector, question: Vectors, contexts: Sequence[Vectors], sufficient: float, why: str
+) -> None:
+    near = _as_list(nearest([question], contexts)[0])
+    relevance = context_relevance(near)
+    scores.set("context_relevance", relevance["mean"], why)
+    scores.set("context_relevance_max", relevance["max"], why)
+    scores.set("context_relevance_top3", relevance["top3"], why)
+    scores.set("context_sufficiency", share_from(near, sufficient), why)
+    if near:
+        scores.evidence["contexts"] = [round(value, 4) for value in near]
+    if long := sum(len(vectors) > 1 for vectors in contexts):
+        scores.evidence["contexts_in_windows"] = long
+
+
+def _by_window(
+    sentences: Sequence[str],
+    vectors_by_text: VectorsByText,
+    windows: Sequence[str],
+    threshold: float,
+) -> Generator[list[str], VectorsByText, list[tuple[str, float]]]:
+    """For each sentence a window that reaches the threshold, else the nearest of all.
+
+    Embedding every window of every context would cost ten times the rest. The verdict needs only
+    one that is near enough: an equal one needs no vector, then the likely ones are tried, and all
+    others only where these fail.
+    """
+    equal = {flat(window): window for window in windows}
+    nearest_window: dict[str, tuple[str, float]] = {
+        text: (equal[key], 1.0) for text in sentences if (key := flat(text)) in equal
+    }
+    likely = likely_windows([text for text in sentences if text not in nearest_window], windows)
+    if likely:
+        vectors = yield [window for texts in likely.values() for window in texts]
+        nearest_window |= {
+            text: _nearest_text(vectors_by_text[text], texts, vectors)
+            for text, texts in likely.items()
+        }
+    far = [text for text in likely if nearest_window[text][1] < threshold]
+    if far:
+        vectors = yield list(windows)
+        nearest_window |= {
+            text: _nearest_text(vectors_by_text[text], windows, vectors) for text in far
+        }
+    return [nearest_window[text] for text in sentences]
+
+
+def _nearest_text(
+    sentence: Vectors, texts: Sequence[str], vectors: VectorsByText
+) -> tuple[str, float]:
+    """The text nearest to a sentence and its cosine; ("", -1) when there is none."""
+    if not texts:
+        return "", -1.0
+    near = nearest([sentence], [vectors[text] for text in texts])[0]
+    index = int(near.argmax())
+    return texts[index], float(near[index])
+
+
+def claiming_sentences(text: str) -> list[str]:
+    """The sentences that claim something: no headings, no code, no citation marks; each once."""
+    claiming = (text[unit.start : unit.end] for unit in units(text) if unit.kind in _CLAIMING)
+    bare = (_MARK.sub("", sentence).strip() for sentence in claiming)
+    return list(dict.fromkeys(sentence for sentence in bare if any(map(str.isalnum, sentence))))
+
+
+def distinct_texts(chunks: Sequence[Passage]) -> tuple[list[str], str]:
+    """The chunks' texts, each once, or none and why."""
+    why = unusable(chunks) if chunks else NO_CONTEXTS
+    if why:
+        return [], why
+    return list(
+        dict.fromkeys(chunk.text for chunk in chunks if chunk.text and chunk.text.strip())
+    ), ""
+
+
+def _windows(contexts: Iterable[str]) -> list[str]:
+    """All windows of 1-3 sentences of the contexts, each once."""
+    return list(
+        dict.fromkeys(
+            window
+            for context in contexts
+            for window in sentence_windows(
+                [context[unit.start : unit.end] for unit in units(context)]
+            )
+        )
+    )
 
 
 def cosines(first: Vectors, second: Vectors) -> NDArray[np.float64]:
@@ -100,13 +281,6 @@ def context_relevance(similarities: Sequence[float]) -> dict[str, float | None]:
     return {"mean": _mean(ordered), "max": ordered[0], "top3": _mean(ordered[:3])}
 
 
-def share_from(similarities: Sequence[float], threshold: float) -> float | None:
-    """Share of values that reach the threshold, 0-1; None without values."""
-    if not len(similarities):
-        return None
-    return sum(value >= threshold for value in similarities) / len(similarities)
-
-
 def share_below(similarities: Sequence[float], threshold: float) -> float | None:
     """Share of values under the threshold, 0-1 (of sentences: unsupported ones); None without."""
     share = share_from(similarities, threshold)
@@ -137,7 +311,7 @@ def sentence_windows(sentences: Sequence[str], most: int = _WINDOW_SENTENCES) ->
     return list(dict.fromkeys(runs))
 
 
-def too_many_pairs(sentences: int, windows: int) -> bool:
+def _too_many_pairs(sentences: int, windows: int) -> bool:
     """True for texts so long (megabytes) that comparing each sentence with each window is out."""
     return sentences * windows > _MOST_PAIRS
 
@@ -174,6 +348,6 @@ def flat(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .:;,!?")
 
 
-def as_list(values: Any) -> list[float]:
+def _as_list(values: Any) -> list[float]:
     """An array's values as plain floats."""
     return [float(value) for value in values]

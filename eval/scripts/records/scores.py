@@ -7,6 +7,8 @@ evidence that they rest on. Readers name the fields that they use: others are no
 
 from __future__ import annotations
 
+import mmap
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, repeat
@@ -184,6 +186,34 @@ def metric_names(path: Path) -> list[str]:
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return []
     return list(line.scores)
+
+
+_decode_scores = msgspec.json.Decoder(line_type("", ALL_BUT_EVIDENCE)).decode
+
+
+def find_score_line(path: Path, case_id: str, repeat: int) -> ScoreLine | None:
+    """The score line of one result, without its evidence; None where the file has none.
+
+    The id is looked for in the bytes, so that a large file costs no decoding. Raises OSError.
+    """
+    needle = orjson.dumps(case_id)
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return None
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            at = data.find(needle)
+            while at >= 0:
+                start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+                end = end if end >= 0 else len(data)
+                try:
+                    line = _decode_scores(data[start:end])
+                except (msgspec.MsgspecError, UnicodeDecodeError):
+                    pass  # damaged, or the words stand inside a text
+                else:
+                    if (line.case_id, line.repeat) == (case_id, repeat):
+                        return line
+                at = data.find(needle, end)
+    return None
 
 
 class MetricColumns:

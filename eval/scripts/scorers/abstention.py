@@ -61,7 +61,7 @@ CELLS = (
 )
 
 
-class JudgedReply(NamedTuple):
+class _JudgedReply(NamedTuple):
     """What a judge called an answer. ``by``: judge, or phrases where it needed none."""
 
     verdict: str
@@ -69,7 +69,7 @@ class JudgedReply(NamedTuple):
     answer: str
 
 
-Replies = Mapping[tuple[str, int], JudgedReply]
+Replies = Mapping[tuple[str, int], _JudgedReply]
 """By case id and repeat."""
 
 
@@ -139,7 +139,7 @@ def usual_language(folder: Path) -> str | None:
 def _pass_over(problem: Problem) -> None: ...
 
 
-def _by_judge(reply: JudgedReply) -> AbstentionDecision:
+def _by_judge(reply: _JudgedReply) -> AbstentionDecision:
     """A partial answer is an answer; a question back is neither."""
     if reply.verdict == "asks_back":
         return AbstentionDecision(None, reply.by, ASKS_BACK)
@@ -276,7 +276,7 @@ def _evidence(
     return evidence
 
 
-def _replies(folder: Path) -> dict[tuple[str, int], JudgedReply]:
+def _replies(folder: Path) -> dict[tuple[str, int], _JudgedReply]:
     """What the run's judge called each answer. Raises StorageError when it was not asked."""
     path = folder / VERDICTS
     verdicts = read_verdicts(
@@ -284,13 +284,13 @@ def _replies(folder: Path) -> dict[tuple[str, int], JudgedReply]:
         records_verdicts.judge_of(folder),
         keep=lambda line: bool(line["metric"] == "abstained_judged"),
     )
-    by_answer: dict[tuple[str, int], JudgedReply] = {}
+    by_answer: dict[tuple[str, int], _JudgedReply] = {}
     for key, calls in verdicts.by_answer.items():
         line = calls.get(("abstained_judged", 0), {}).get(0)
         if line is not None and line["status"] == "ok":
             by = "phrases" if "by_code" in line["extra"] else "judge"
             answer = line["input"].get("answer", "")
-            by_answer[key] = JudgedReply(line["verdicts"][0]["verdict"], by, answer)
+            by_answer[key] = _JudgedReply(line["verdicts"][0]["verdict"], by, answer)
     if not by_answer:
         raise StorageError(
             f"{path}: no verdicts on abstention; run judge_answers.py --metrics abstained_judged."

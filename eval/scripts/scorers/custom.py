@@ -61,7 +61,7 @@ def _metrics_of(path: Path) -> Sequence[Metric]:
 
 
 @dataclass(frozen=True)
-class PluginScorer:
+class _PluginScorer:
     """Scores one result by the functions of the plugins."""
 
     metrics: tuple[Metric, ...]
@@ -116,11 +116,11 @@ class CustomOptions:
     custom: tuple[Metric, ...] = ()
 
 
-def _make_scorer(job: ScoringJob, options: CustomOptions) -> PluginScorer:
+def _make_scorer(job: ScoringJob, options: CustomOptions) -> _PluginScorer:
     """The scorer of these metrics. Raises CannotRun when there are none."""
     if not options.custom:
         raise CannotRun("no --plugin was given.")
-    return PluginScorer(options.custom)
+    return _PluginScorer(options.custom)
 
 
 SECTION = SectionScorer(options=CustomOptions, scorer=_make_scorer, one_process=True)

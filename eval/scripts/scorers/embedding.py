@@ -7,9 +7,8 @@ it every vector lies in the embedder's cache, and scoring case by case embeds no
 
 from __future__ import annotations
 
-import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,9 +18,9 @@ import orjson
 
 from clients.embedder import Embedder, EmbeddingUnavailable
 from ragmetrics import embedding
+from ragmetrics.case_scores import CaseScores
 from ragmetrics.catalogue.embedding import ROWS
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.text.sentences import MARK, units
 from records.cases import TestCase, iter_cases
 from records.errors import Problem, StorageError
 from records.labels import read_labels
@@ -32,27 +31,17 @@ from records.runs import (
     RESULTS,
 )
 from scorers.abstention import decide
-from scorers.common import in_rank_order
+from scorers.common import in_rank_order, row_of
 from scorers.contract import CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer, WorstCase
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ragmetrics.embedding import Vectors
+    from ragmetrics.embedding import Steps, Vectors
 
 
 BLOCK = 256
 """Results whose texts are embedded together; what bounds the memory."""
-
-CLAIMING = ("prose", "item", "table")
-
-NAMES = tuple(metric.name for metric in ROWS)
-
-_MARK = re.compile(rf"\s*{MARK}")
-
-VectorsByText = Mapping[str, "Vectors"]
-
-Steps = Generator[list[str], VectorsByText, tuple["_EmbeddingScores", dict[str, Any]]]
 
 
 def answered(
@@ -81,20 +70,6 @@ class Embed(Protocol):
 
     def windows(self, text: str) -> list[str]:
         """The text in pieces that the model reads whole."""
-
-
-@dataclass
-class _EmbeddingScores:
-    """Scores by name, and for the others why there is none."""
-
-    values: dict[str, float] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)
-
-    def put(self, name: str, value: float | None, reason: str) -> None:
-        if value is None:
-            self.reasons[name] = reason
-        else:
-            self.values[name] = value
 
 
 @dataclass(frozen=True)
@@ -127,8 +102,8 @@ class EmbeddingScorer:
             try:
                 texts = steps.send(vectors_of(self.embed, texts))
             except StopIteration as end:
-                scores, evidence = end.value
-                return _row(scores), evidence
+                scores: CaseScores = end.value
+                return row_of(scores, self.metrics), scores.evidence
 
     def warm(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> int:
         """Embed what the scores of these results need, many together. Returns their number.
@@ -147,108 +122,20 @@ class EmbeddingScorer:
         return count
 
     def _steps(self, case: TestCase, result: TestResult) -> Steps:
-        """Yields the texts that it needs, is sent their vectors, returns scores and evidence."""
-        answer = _MARK.sub("", result.answer or "").strip()
-        silent = "" if answer else "empty answer"
-        if answer and decide(result).abstained:
-            answer, silent = "", "abstained"
-        reference = (case.reference_answer or "").strip()
-        answer_sentences, reference_sentences = _sentences_of(answer), _sentences_of(reference)
-        contexts, no_contexts = _contexts_of(in_rank_order(result))
-        whole = [text for text in (answer, reference) if text]
-        vectors = yield [case.question, *whole, *answer_sentences, *reference_sentences, *contexts]
-        scores, evidence = _EmbeddingScores(), dict[str, Any]()
-        question = vectors[case.question]
-        self._contexts(
-            scores, evidence, question, [vectors[text] for text in contexts], no_contexts
+        return embedding.score_case(
+            case.question,
+            result.answer or "",
+            case.reference_answer or "",
+            in_rank_order(result),
+            abstained=bool(result.answer and decide(result).abstained),
+            sufficient=self.sufficiency,
+            hallucinated=self.hallucination,
+            hallucinated_windows=self.window_hallucination,
         )
-        similarity = embedding.whole_similarity(question, vectors[answer]) if answer else None
-        scores.put("question_answer_similarity", similarity, silent)
-        why = silent or ("" if reference else "no reference_answer")
-        _against_reference(
-            scores, vectors, answer, reference, answer_sentences, reference_sentences, why
-        )
-        why = silent or ("" if answer_sentences else "no sentences") or no_contexts
-        if why:
-            scores.put("answer_hallucination", None, why)
-            scores.put("answer_hallucination@2", None, why)
-            return scores, evidence
-        near = embedding.nearest(
-            [vectors[s] for s in answer_sentences], [vectors[c] for c in contexts]
-        )
-        best = embedding.as_list(near.max(axis=1))
-        below = embedding.share_below(best, self.hallucination)
-        scores.put("answer_hallucination", below, "")
-        windows = _windows(contexts)
-        if embedding.too_many_pairs(len(answer_sentences), len(windows)):
-            scores.put("answer_hallucination@2", None, "answer and contexts are too long")
-            return scores, evidence
-        supported = yield from self._by_window(answer_sentences, vectors, windows)
-        close = [similarity for _, similarity in supported]
-        scores.put(
-            "answer_hallucination@2", embedding.share_below(close, self.window_hallucination), ""
-        )
-        evidence["sentences"] = [
-            {
-                "text": text,
-                "context": round(cosine, 4),
-                "window": round(value, 4),
-                "nearest": window,
-            }
-            for text, cosine, (window, value) in zip(answer_sentences, best, supported, strict=True)
-        ]
-        return scores, evidence
-
-    def _contexts(
-        self,
-        scores: _EmbeddingScores,
-        evidence: dict[str, Any],
-        question: Vectors,
-        contexts: Sequence[Vectors],
-        why: str,
-    ) -> None:
-        near = embedding.as_list(embedding.nearest([question], contexts)[0])
-        relevance = embedding.context_relevance(near)
-        scores.put("context_relevance", relevance["mean"], why)
-        scores.put("context_relevance_max", relevance["max"], why)
-        scores.put("context_relevance_top3", relevance["top3"], why)
-        scores.put("context_sufficiency", embedding.share_from(near, self.sufficiency), why)
-        if near:
-            evidence["contexts"] = [round(value, 4) for value in near]
-        if long := sum(len(vectors) > 1 for vectors in contexts):
-            evidence["contexts_in_windows"] = long
-
-    def _by_window(
-        self, sentences: Sequence[str], vectors_by_text: VectorsByText, windows: Sequence[str]
-    ) -> Generator[list[str], VectorsByText, list[tuple[str, float]]]:
-        """For each sentence a window that reaches the threshold, else the nearest of all.
-
-        Embedding every window of every context would cost ten times the rest. The verdict needs
-        only one that is near enough: an equal one needs no vector, then the likely ones are tried,
-        and all others only where these fail.
-        """
-        equal = {embedding.flat(window): window for window in windows}
-        nearest: dict[str, tuple[str, float]] = {
-            text: (equal[flat], 1.0)
-            for text in sentences
-            if (flat := embedding.flat(text)) in equal
-        }
-        likely = embedding.likely_windows([s for s in sentences if s not in nearest], windows)
-        if likely:
-            vectors = yield [window for texts in likely.values() for window in texts]
-            nearest |= {
-                text: _nearest(vectors_by_text[text], texts, vectors)
-                for text, texts in likely.items()
-            }
-        far = [text for text in likely if nearest[text][1] < self.window_hallucination]
-        if far:
-            vectors = yield list(windows)
-            nearest |= {text: _nearest(vectors_by_text[text], windows, vectors) for text in far}
-        return [nearest[text] for text in sentences]
 
 
 def _advance(
-    waiting: Iterable[tuple[Steps, list[str]]], vectors: VectorsByText
+    waiting: Iterable[tuple[Steps, list[str]]], vectors: Mapping[str, Vectors]
 ) -> Iterator[tuple[Steps, list[str]]]:
     """The cases that need another step, with the texts it needs."""
     for steps, texts in waiting:
@@ -273,74 +160,6 @@ def vectors_of(embed: Embed, texts: Iterable[str]) -> dict[str, Vectors]:
     return {
         text: matrix[[row_of_piece[piece] for piece in parts]] for text, parts in pieces.items()
     }
-
-
-def _sentences_of(text: str) -> list[str]:
-    """The sentences that claim something: no headings, no code, no citation marks; each once."""
-    claiming = (text[unit.start : unit.end] for unit in units(text) if unit.kind in CLAIMING)
-    bare = (_MARK.sub("", sentence).strip() for sentence in claiming)
-    return list(dict.fromkeys(sentence for sentence in bare if any(map(str.isalnum, sentence))))
-
-
-def _windows(contexts: Iterable[str]) -> list[str]:
-    """All windows of 1-3 sentences of the contexts, each once."""
-    return list(
-        dict.fromkeys(
-            window
-            for context in contexts
-            for window in embedding.sentence_windows(
-                [context[unit.start : unit.end] for unit in units(context)]
-            )
-        )
-    )
-
-
-def _contexts_of(chunks: Sequence[RetrievedChunk]) -> tuple[list[str], str]:
-    """The chunks' texts, each once, or none and why."""
-    if not chunks:
-        return [], "no contexts"
-    if any(chunk.truncated for chunk in chunks):
-        return [], "text was truncated"
-    texts = list(dict.fromkeys(chunk.text for chunk in chunks if chunk.text and chunk.text.strip()))
-    return texts, "" if texts else "no chunk texts"
-
-
-def _against_reference(
-    scores: _EmbeddingScores,
-    vectors: VectorsByText,
-    answer: str,
-    reference: str,
-    answer_sentences: Sequence[str],
-    reference_sentences: Sequence[str],
-    why: str,
-) -> None:
-    if why:
-        scores.put("answer_relevance", None, why)
-        scores.put("answer_correctness", None, why)
-        return
-    near = embedding.nearest(
-        [vectors[text] for text in reference_sentences],
-        [vectors[text] for text in answer_sentences],
-    )
-    scores.put("answer_relevance", embedding.answer_relevance(near), "no sentences")
-    whole = embedding.whole_similarity(vectors[answer], vectors[reference])
-    scores.put("answer_correctness", whole, "")
-
-
-def _nearest(sentence: Vectors, texts: Sequence[str], vectors: VectorsByText) -> tuple[str, float]:
-    """The text nearest to a sentence and its cosine; ("", -1) when there is none."""
-    if not texts:
-        return "", -1.0
-    near = embedding.nearest([sentence], [vectors[text] for text in texts])[0]
-    nearest_index = int(near.argmax())
-    return texts[nearest_index], float(near[nearest_index])
-
-
-def _row(scores: _EmbeddingScores) -> ScoreRow:
-    """The row in the order of the catalogue; one reason for all is told once."""
-    values = tuple(scores.values.get(name) for name in NAMES)
-    reasons = tuple((name, scores.reasons[name]) for name in NAMES if name in scores.reasons)
-    return ScoreRow(values, reasons)
 
 
 @dataclass(frozen=True)
@@ -377,7 +196,7 @@ def _make_scorer(job: ScoringJob, options: EmbeddingOptions) -> EmbeddingScorer:
         embedder = kind(options.embedding_model, options.cache_dir)
         scorer = EmbeddingScorer(
             embedder,
-            _identity(embedder),
+            embedder.public_name,
             options.sufficiency_threshold,
             options.hallucination_threshold,
             options.window_threshold,
@@ -391,13 +210,6 @@ def _make_scorer(job: ScoringJob, options: EmbeddingOptions) -> EmbeddingScorer:
     except EmbeddingUnavailable as error:
         raise CannotRun(str(error)) from error
     return scorer
-
-
-def _identity(embedder: Embedder) -> str:
-    """The model's name, for a folder with the hash of its content; no path of this machine."""
-    if embedder.folder is None:
-        return embedder.name
-    return f"{Path(embedder.name).name} {embedder.identity[:12]}"
 
 
 FIELDS = ("question", "reference_answer", "answer", "contexts")

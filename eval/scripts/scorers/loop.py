@@ -34,14 +34,13 @@ from records.asked import asked_cases, asked_counts, asked_ids, is_missing
 from records.cases import Labels, TestCase, ignore, iter_cases, recurs
 from records.clusters import cluster_number, clustered_by
 from records.errors import Problem, StorageError
-from records.files import sha256_file
+from records.files import scratch_folder, sha256_file
 from records.joining import Absent, Joined, OutOfOrderError, Work, join_indexed, join_stream, split
 from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
 from records.results import RunConfig, TestResult
 from records.runs import CONFIG, RESULTS, SCORES, read_config
 from records.scores import ScoreLine, encode_lines, encode_scores, read_own_scores
-from records.scratch import scratch_folder
 from scorers.contract import (
     NOTHING,
     Aggregator,
@@ -204,7 +203,9 @@ def _header(
     parts: Sequence[ScoredRange],
 ) -> dict[str, Any]:
     results = sum((part.results for part in parts), Counter())
+    stopped = config.run.get("stopped")
     return {
+        **({"stopped": stopped} if stopped else {}),
         "run_id": folder.resolve().name,
         "config_hash": config.config_hash,
         "eval_set_sha256": set_sha256,
@@ -272,7 +273,7 @@ def _score_parts(
         return [score(whole, ordered=False)]
 
 
-MOST_ROWS = 8192
+MOST_ROWS = 4096
 
 MOST_WAITING = 1 << 18
 """Distinct rows, and cases, that are kept in memory before they are handed over to the tally."""
@@ -286,13 +287,14 @@ class _ScoreLineEncoder:
     def __init__(self, names: Sequence[str], tally: Tally) -> None:
         self._names = names
         self._tally = tally
-        self._rows: dict[int, tuple[ScoreRow, bytes]] = {}
-        """By a row's identity, which no other object can take while the row stands here."""
-        self._keys: list[int] = []
-        """The rows of the cases that wait to be counted, by their identity."""
+        self._rows: list[ScoreRow] = []
+        self._texts: list[bytes] = []
+        """The middle of a score line for each row."""
+        self._number_of: dict[int, int] = {}
+        """Where a row stands, by its identity, which no other object can take while it does."""
         self._facets: dict[Facets, int] = {}
-        self._facets_of_case: list[int] = []
-        self._clusters: list[int] = []
+        self._row_of_case, self._facets_of_case = array("i"), array("i")
+        self._clusters = array("q")
 
     def enter(
         self,
@@ -307,68 +309,80 @@ class _ScoreLineEncoder:
         not_applicable. A score that is null is explained in ``reasons``. Repeats of a case stand
         together and have the same case object; it is counted once, with the mean of each metric.
         """
-        rows = self._rows
-        for row, _ in outcomes:
-            if id(row) not in rows:
-                rows[id(row)] = (row, _encode(row, self._names))
+        number_of = self._number_of
         keys = [id(row) for row, _ in outcomes]
+        for key, (row, _) in zip(keys, outcomes, strict=True):
+            if key not in number_of:
+                self._take(row, _encode(row, self._names))
+        numbers = [number_of[key] for key in keys]
+        texts = self._texts
         text = encode_lines(
             map(_CASE_ID, cases),
             map(_REPEAT, results),
-            [rows[key][1] for key in keys],
+            [texts[number] for number in numbers],
             [evidence for _, evidence in outcomes],
         )
         if len(set(map(id, cases))) < len(cases):
-            cases, keys = self._averages(cases, [outcome[0] for outcome in outcomes])
+            cases, numbers = self._averages(cases, [outcome[0] for outcome in outcomes])
             clusters = list(map(cluster_number, cases))
-        self._keys += keys
-        self._clusters += clusters
+        self._row_of_case.extend(numbers)
+        self._clusters.extend(clusters)
         known = self._facets
-        self._facets_of_case += [known.setdefault(f, len(known)) for f in map(facets_of, cases)]
-        if len(self._rows) >= MOST_ROWS or len(self._keys) >= MOST_WAITING:
+        self._facets_of_case.extend(
+            [known.setdefault(f, len(known)) for f in map(facets_of, cases)]
+        )
+        if len(self._rows) >= MOST_ROWS or len(self._row_of_case) >= MOST_WAITING:
             self.close()
         return text
+
+    def _take(self, row: ScoreRow, text: bytes) -> int:
+        """The number of a new row."""
+        self._number_of[id(row)] = number = len(self._rows)
+        self._rows.append(row)
+        self._texts.append(text)
+        return number
 
     def _averages(
         self, cases: Sequence[TestCase], rows: Sequence[ScoreRow]
     ) -> tuple[list[TestCase], list[int]]:
-        """Each case once, with the key of the mean of its repeats."""
-        once, keys = [], []
+        """Each case once, with the number of the mean of its repeats."""
+        once, numbers = [], []
         for _, group in groupby(zip(cases, rows, strict=True), key=lambda pair: id(pair[0])):
             pairs = list(group)
             case, row = pairs[0]
+            number = self._number_of[id(row)]
             if len(pairs) > 1:
-                row = row._replace(values=average([repeat.values for _, repeat in pairs]))
-                self._rows[id(row)] = (row, b"")
+                values = average([repeat.values for _, repeat in pairs])
+                number = self._take(row._replace(values=values), b"")
             once.append(case)
-            keys.append(id(row))
-        return once, keys
+            numbers.append(number)
+        return once, numbers
 
     def close(self) -> None:
         """Hand the cases that wait over to the tally."""
         import numpy as np
 
-        rows = [row for row, _ in self._rows.values()]
-        index = {key: position for position, key in enumerate(self._rows)}
         more: dict[Slices, int] = {}
-        slices_of_row = np.array([more.setdefault(row.slices, len(more)) for row in rows], int)
-        row_of_case = np.fromiter((index[key] for key in self._keys), int, len(self._keys))
+        slices_of_row = np.array(
+            [more.setdefault(row.slices, len(more)) for row in self._rows], int
+        )
+        row_of_case = np.array(self._row_of_case)
         facets_of_case = np.array(self._facets_of_case, int)
         kinds, kind_of_case = np.unique(
             facets_of_case * len(more) + slices_of_row[row_of_case], return_inverse=True
         )
         facets, added = list(self._facets), list(more)
         self._tally.add(
-            [row.values for row in rows],
+            [row.values for row in self._rows],
             row_of_case,
             [slices_of(facets[kind // len(more)]) + added[kind % len(more)] for kind in kinds],
             kind_of_case,
-            self._clusters,
+            np.array(self._clusters),
         )
-        self._rows.clear()
-        self._facets.clear()
-        for waiting in (self._keys, self._facets_of_case, self._clusters):
+        for waiting in (self._rows, self._texts, self._number_of, self._facets):
             waiting.clear()
+        for column in (self._row_of_case, self._facets_of_case, self._clusters):
+            del column[:]
 
 
 class _Failures:
@@ -497,6 +511,7 @@ def _score_joined(
     else:
         joined = join_indexed(work, labels, part.problems.append, absent)
     failures = _Failures(scorer)
+    adds_numbers = isinstance(scorer, Aggregator)
     with open(part.rows, "wb") as file:
         for cases, results in joined:
             distinct = len(set(map(id, cases)))
@@ -507,7 +522,7 @@ def _score_joined(
                 part.problems.extend(_twice(work.results, results))
                 part.results.update(Counter(map(id, compress(cases, there))).values())
             clusters = list(map(cluster_number, cases))
-            if isinstance(scorer, Aggregator):
+            if adds_numbers:
                 part.clusters.extend(clusters)
             outcomes = _outcomes(quick, failures, cases, results)
             file.write(book.enter(cases, results, outcomes, clusters))

@@ -292,7 +292,13 @@ def _row(
         if function is ragmetrics_retrieval.reciprocal_rank:
             scores.append(ragmetrics_retrieval.reciprocal_rank(ranking))
         scores += [function(ranking, k) for k in ks]
-    return ScoreRow((*scores, *extra), _reasons(missing), (("match", mode),))
+    return ScoreRow((*map(_shared, scores), *extra), _reasons(missing), (("match", mode),))
+
+
+@lru_cache(maxsize=1 << 12)
+def _shared(value: float) -> float:
+    """The same object for the same score: thousands of rows are in memory together."""
+    return value
 
 
 @lru_cache(maxsize=64)
@@ -446,8 +452,10 @@ def _show_ranges(console: Console, section: Mapping[str, Any]) -> None:
         for low, high in [ranges[f"{name}@{k}"]]
     ]
     console.print(
-        f"Nobody has judged {share:.0%} of the top {k}. If all of that were irrelevant … relevant: "
-        f"{', '.join(parts)}."
+        f"Nobody has judged {share:.0%} of the top {k}. If all of that were irrelevant … relevant, "
+        f"the mean of the {section['n'][f'unjudged@{k}']} cases with judgements would be: "
+        f"{', '.join(parts)}.",
+        soft_wrap=True,
     )
     if share > MOSTLY:
         console.print(

@@ -56,7 +56,7 @@ SILENT = f"the bot sends neither {SCORE} nor the flag {FLAG}"
 SHOWN_FINDINGS = 12
 
 
-class LabelledText(Protocol):
+class _LabelledText(Protocol):
     """A labelled text; ``kind`` is attack, benign, leak or safe_output."""
 
     @property
@@ -78,7 +78,7 @@ class LabelledText(Protocol):
 class JudgedText(NamedTuple):
     """What a guardrail said of one text: a score by name of leak (or ``input``), or why nothing."""
 
-    label: LabelledText
+    label: _LabelledText
     scores: Mapping[str, float]
     evidence: Mapping[str, Any]
     status: Literal["scored", "not_applicable", "failed"] = "scored"
@@ -101,7 +101,7 @@ class SafetyScorer:
     metrics: tuple[Metric, ...] = ROWS
 
     def judge(
-        self, labels: Iterable[LabelledText], results: Mapping[str, TestResult] | None
+        self, labels: Iterable[_LabelledText], results: Mapping[str, TestResult] | None
     ) -> tuple[list[JudgedText], dict[str, str]]:
         """Each label with what the guardrail says, and which guardrail that was.
 
@@ -250,7 +250,7 @@ def _own_score(result: TestResult, own: str) -> float | None:
     return float(score)
 
 
-def _from_system(label: LabelledText, result: TestResult | None, own: str) -> JudgedText:
+def _from_system(label: _LabelledText, result: TestResult | None, own: str) -> JudgedText:
     if result is None or result.question != label.text:
         return JudgedText(label, {}, {}, "not_applicable", "the bot was not asked this text")
     if result.status == "error":
@@ -263,7 +263,7 @@ def _from_system(label: LabelledText, result: TestResult | None, own: str) -> Ju
     return JudgedText(label, {"input": score}, evidence)
 
 
-def _from_reference(label: LabelledText) -> JudgedText:
+def _from_reference(label: _LabelledText) -> JudgedText:
     evidence: dict[str, Any]
     if label.kind in INPUTS:
         report = injection.score_injection(label.text)

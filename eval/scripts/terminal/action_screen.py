@@ -14,7 +14,8 @@ from terminal import frame
 from terminal.actions import Action, ActionRefused, Keymap, keys_of, shown_key
 from terminal.lists import Bar, Span
 from terminal.safe_text import DisplayText, one_line
-from terminal.windows import Result, dismiss_once
+from terminal.text_pane import SearchPrompt, TextPane
+from terminal.windows import Ask, Result, dismiss_once
 
 Acts = Mapping[str, Callable[..., Any]]
 """What each action of a table does, by its id."""
@@ -151,3 +152,33 @@ class ActionScreen(Screen[Result], inherit_bindings=False):
             self.acts()[name]()
         except ActionRefused as refusal:
             self.say(str(refusal), "warn")
+
+    # -- what screens have in common ------------------------------------------------------------
+
+    def ask_search(self, pane: TextPane) -> None:
+        """Ask what to search for in a text, and go to the first hit; Esc searches as before."""
+        before = pane.words
+
+        def answered(words: str | None) -> None:
+            if words is None or not words.strip():
+                pane.search("" if words is not None else before)
+            else:
+                pane.search(words)
+                self.say(pane.next_hit(1))
+
+        self.app.push_screen(SearchPrompt(pane), answered)
+
+    def next_hit(self, pane: TextPane, by: int) -> None:
+        """Go to the next (`by` 1) or previous (-1) hit of the search in a text."""
+        if not pane.words:
+            raise ActionRefused("nothing is searched for yet; / asks for words")
+        self.say(pane.next_hit(by))
+
+    def ask_to_leave(self) -> None:
+        """Ask before the program ends: one Esc too many must not leave it."""
+
+        def answered(answer: str | None) -> None:
+            if answer:
+                self.app.exit()
+
+        self.app.push_screen(Ask("Leave the program?", {"y": "leave", "q": "leave"}), answered)

@@ -65,6 +65,7 @@ _SHOWN = {
     "enter": "Enter",
     "space": "Space",
     "colon": ":",
+    "comma": ",",
     "tab": "Tab",
     "pagedown": "PgDn",
     "pageup": "PgUp",
@@ -77,6 +78,8 @@ _SHOWN = {
     "end": "End",
     "question_mark": "?",
     "f1": "F1",
+    "f3": "F3",
+    "f15": "Shift+F3",
     "f5": "F5",
 }
 

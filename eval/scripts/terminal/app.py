@@ -17,6 +17,8 @@ from textual.app import App
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 
+from terminal.actions import ActionRefused
+from terminal.colours import line_colours
 from terminal.safe_text import display
 
 STYLE_SHEET = Path(__file__).with_name("terminal.tcss")
@@ -28,6 +30,9 @@ StyleSheets = str | PurePath | list[str | PurePath] | None
 THEMES = {"dark": "textual-dark", "light": "textual-light"}
 
 PASTE_LIMIT = 1 << 20
+
+COPY_LIMIT = 1 << 20
+"""Characters that are copied at most."""
 
 TRIES = 20
 """Refreshes in which the first field of a window may take the focus."""
@@ -61,6 +66,11 @@ class TerminalApp(App[None], inherit_bindings=False):
         self.crash_file = ""
         self._opening = False
         self._held: list[events.Key] = []
+
+    def get_css_variables(self) -> dict[str, str]:
+        """Those of the theme, and the colours of lines made from them."""
+        variables = super().get_css_variables()
+        return variables | line_colours(variables)
 
     # -- keys -----------------------------------------------------------------------------------
 
@@ -110,6 +120,32 @@ class TerminalApp(App[None], inherit_bindings=False):
         while self._held and not self.holding:
             await self.on_event(self._held.pop(0))
 
+    # -- the shell and the clipboard ------------------------------------------------------------
+
+    def suspend_to_shell(self) -> None:
+        """Stop the program as Ctrl+Z does elsewhere; `fg` in the shell goes on with it.
+
+        Raises ActionRefused where there is no shell to go to: Windows, and the browser.
+        """
+        driver = self._driver
+        if not hasattr(signal, "SIGTSTP") or driver is None or not driver.can_suspend:
+            raise ActionRefused("there is no shell to go to here; q leaves the program")
+        self.action_suspend_process()
+
+    def copy_out(self, text: str, noun: str) -> str:
+        """Give a text to the clipboard, or to a file where the terminal has none; what was done.
+
+        It goes through the terminal (OSC 52), which also reaches over ssh.
+        """
+        harmless = display(text, COPY_LIMIT)
+        if _has_clipboard():
+            self.copy_to_clipboard(harmless)
+            return f"copied the {noun} (if your terminal lets programs copy)"
+        handle, path = tempfile.mkstemp(prefix="copied-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(harmless + "\n")
+        return f"this terminal has no clipboard: the {noun} is in {path}"
+
     # -- ends -----------------------------------------------------------------------------------
 
     def end_on_signals(self) -> None:
@@ -130,6 +166,14 @@ class TerminalApp(App[None], inherit_bindings=False):
             return  # a second error on the way out: the first is told
         self.crash_file = _write_crash_file(error)
         self._exit_renderables.append(Text(display(self.FAILURE.format(file=self.crash_file))))
+
+
+def _has_clipboard() -> bool:
+    """Might this terminal do OSC 52? Those that are known not to ignore it without a word."""
+    return (
+        os.environ.get("TERM") not in ("linux", "dumb")
+        and os.environ.get("TERM_PROGRAM") != "Apple_Terminal"
+    )
 
 
 def _write_crash_file(error: BaseException) -> str:

@@ -35,16 +35,17 @@ def words_pattern(words: Collection[str]) -> re.Pattern[str] | None:
 
 
 def rule(look: Look, width: int, left: str, right: str = "", *, focused: bool = False) -> Line:
-    """A line of dashes with words set into it at both ends; heavy above the focused pane."""
+    """A line of dashes with words set into it; heavy and coloured above the focused pane."""
     dash = look.rule
     if focused:
         dash = "=" if look.ascii else "━"
+    style = "focus" if focused else "rule"
     head = display(f"{dash}{dash} {left} ")
     tail = display(f" {right} {dash}{dash}") if right else DisplayText("")
     gap = width - cells(head) - cells(tail)
     if gap < 0:
-        return (("rule", fit(head, width)),)
-    return (("rule", DisplayText(head + dash * gap + tail)),)
+        return ((style, fit(head, width)),)
+    return ((style, DisplayText(head + dash * gap + tail)),)
 
 
 def cut(spans: Sequence[Span], width: int) -> Line:

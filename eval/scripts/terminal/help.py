@@ -62,7 +62,7 @@ class HelpScreen(TextWindow):
     ]
 
     def __init__(self, pages: Sequence[HelpPage], foot: str) -> None:
-        super().__init__(foot)
+        super().__init__(foot, hang=KEY_WIDTH + 1)
         self._pages = pages
         self._page = 0
 

@@ -27,9 +27,17 @@ Span = tuple[str, DisplayText]
 Line = tuple[Span, ...]
 
 STYLES = frozenset(
-    "row cursor cursor-blurred marked dim term rule warn bad good key".split()  # noqa: SIM905
+    "row cursor cursor-blurred marked dim term rule focus hit warn bad good key".split()  # noqa: SIM905
 )
 """Component classes `line--NAME` that spans may use; the colours are in terminal.tcss."""
+
+
+_WEIGHT = Style(bold=False)
+
+
+def _emphasis(style: Style) -> Style:
+    """What a style says without colour."""
+    return Style(bold=style.bold or None, underline=style.underline or None)
 
 
 class LineStyles(Widget):
@@ -66,8 +74,8 @@ class LineStyles(Widget):
             style = ground
             if name != "row":
                 own = self.get_component_rich_style(f"line--{name}")
-                # On the cursor row the ground colour stays, so that the row reads as one bar.
-                style = own if base == "row" else own + Style(bgcolor=ground.bgcolor)
+                # On the cursor row both colours stay: it is the row that is being read.
+                style = own if base == "row" else ground + _WEIGHT + _emphasis(own)
             segments.append(Segment(text, style))
             left -= size
             if left <= 0:

@@ -10,7 +10,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
-from textual.command import CommandPalette
+from textual.command import CommandPalette, SearchIcon
 from textual.containers import Vertical
 from textual.content import Content
 from textual.css.query import NoMatches
@@ -99,7 +99,10 @@ class Ask(Window[str]):
 
 
 class Palette(CommandPalette):
-    """Textual's palette, closing once."""
+    """Textual's palette, closing once, with a sign that is one cell wide on every terminal."""
+
+    def on_mount(self) -> None:
+        self.query_one(SearchIcon).icon = ">"
 
     def dismiss(self, result: None = None) -> AwaitComplete:
         return dismiss_once(self, super().dismiss, result)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from decisions import calibration_words, judge_calibration
+from decisions import judge_calibration
 from judging.connect import LOCAL, Connection, JudgeOptions, connect
 from records import calibration as records_calibration
 from records.calibration import SCHEMA
@@ -238,7 +238,7 @@ def _attack(
     with connect(options.judge) as link:
         identity = link.judge.identity
         if [identity.to_dict()] != judged.judges:
-            name = ", ".join(calibration_words.judge_name(judge) for judge in judged.judges)
+            name = ", ".join(judge_calibration.judge_name(judge) for judge in judged.judges)
             raise StorageError(
                 f"--attack: the run was judged by {name}, and --judge is {identity}; name the "
                 "run's judge."

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from decisions.calibration_words import (
+from decisions.judge_calibration import (
     RATES,
     figure_names,
     judge_name,
+    labelled,
     people_say,
     share_names,
     verdict_tables,
     words_of,
 )
-from decisions.judge_calibration import labelled
 from ragmetrics.stats.calibration import LEAST_INFORMATION, MIN_CLASS
 from terminal.tables import number, plain, print_rows
 from validation.judge import LEAST_FOR_MEAN

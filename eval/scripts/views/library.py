@@ -5,25 +5,30 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from records.cases import Labels
 from records.errors import StorageError
+from records.exports import csv_table, json_lines, set_line, write_new
 from records.judgements import Verdicts, read_verdicts
 from records.labels import read_labels
 from records.runs import CONFIG, PARTIAL, RESULTS, VERDICTS, scores_file
 from records.verdicts import judge_of
-from views.browser.model import Detail, Key, RunInfo
+from views import export
+from views.browser.model import Detail, Key, RunInfo, Trend
 from views.browser.table import UNSCORED, Table
 from views.detail import build
+from views.notes import CaseNotes
 from views.runs import (
     Signature,
     run_info,
     signature,
 )
 from views.snapshot import Replaced, Snapshot, line_at
+from views.trend import case_trend
 
 
 class RunLibrary:
@@ -48,6 +53,7 @@ class RunLibrary:
         self._first_metrics = metrics
         self._paths = {path.name: path for path in extra if path.parent != results_dir}
         self._cached: dict[Path, tuple[Signature, RunInfo]] = {}
+        self.notes = CaseNotes(eval_set, labels_dir)
 
     @property
     def folder(self) -> str:
@@ -78,7 +84,11 @@ class RunLibrary:
         folder = self.path_of(run_id)
         if not folder.is_dir():
             raise ValueError(f"{folder}: no such folder any more")
-        return Opened(folder, self._eval_set, lambda: self._labels, self._first_metrics)
+        return Opened(folder, self._eval_set, lambda: self._labels, self._first_metrics, self.notes)
+
+    def trend(self, key: Key) -> Trend:
+        """One case over all runs, read from the files now."""
+        return case_trend([(self.path_of(info.run_id), info) for info in self.refresh()], key)
 
     @cached_property
     def _labels(self) -> Labels:
@@ -125,8 +135,10 @@ class Opened:
         eval_set: Path,
         labels: Callable[[], Labels],
         metrics: Sequence[str],
+        notes: CaseNotes,
     ) -> None:
         self.run_id = folder.name
+        self._notes = notes
         self._folder, self._eval_set, self._labels = folder, eval_set, labels
         self._metrics = list(metrics)
         self._tell: Callable[[], None] = lambda: None
@@ -134,11 +146,16 @@ class Opened:
         self._closed = False
         self.reading = "the first lines"
         self.failure = ""
-        self._snapshot = Snapshot(folder, eval_set, labels)
+        self._snapshot = self._new_snapshot()
         with contextlib.suppress(Replaced, OSError):
             self._snapshot.first_look(self._metrics)
         self._signature = signature(folder)
         self.info: RunInfo = run_info(folder)
+
+    def _new_snapshot(self) -> Snapshot:
+        snapshot = Snapshot(self._folder, self._eval_set, self._labels)
+        snapshot.table.notes = self._notes.by_case
+        return snapshot
 
     @property
     def table(self) -> Table:
@@ -148,7 +165,7 @@ class Opened:
     def notices(self) -> Sequence[str]:
         failure = [f"{self.run_id}: {self.failure}"] if self.failure else []
         missing = [self.info.missing] if self.info.missing else []
-        return [*failure, *missing, *self._snapshot.notices()]
+        return [*failure, *missing, *self._snapshot.notices(), *self._notes.problems]
 
     def start(self, tell: Callable[[], None]) -> None:
         """Begin to read on. ``tell`` is called in the reading thread, a few times a second."""
@@ -192,6 +209,8 @@ class Opened:
         """Read until nothing is left for now. Raises Replaced."""
         snapshot.check()
         self.failure = ""
+        if self._notes.refresh():
+            snapshot.table.version += 1
         last_call = time.monotonic()
         version, was_reading = snapshot.table.version, bool(self.reading)
         shown, judged = snapshot is self._snapshot, False
@@ -215,7 +234,7 @@ class Opened:
 
     def _read_anew(self) -> None:
         """Read the files beside what is shown, and show the new reading when it is whole."""
-        fresh = Snapshot(self._folder, self._eval_set, self._labels)
+        fresh = self._new_snapshot()
         try:
             self._read_all(fresh)
         except (Replaced, OSError):
@@ -248,6 +267,51 @@ class Opened:
             lambda: self._verdicts(snapshot.verdicts.of(*key)),
             key,
         )
+
+    # -- taking cases out -----------------------------------------------------------------------
+
+    def export(self, keys: Sequence[Key], reasons: Sequence[str], form: str, path: Path) -> int:
+        """Write cases to a new file, as a form of EXPORTS; how many lines or rows it has.
+
+        ``reasons``: why each of them fails, in a word. Raises StorageError, in words.
+        """
+        if form == "set":
+            return write_new(path, self._set_lines({key[0]: key for key in keys}))
+        table = self.table
+        cases = zip(keys, reasons, strict=True)
+        if form == "jsonl":
+            return write_new(path, json_lines(self._exported(table, cases, export.record)))
+        columns = export.columns(list(table.metrics))
+        rows = self._exported(table, cases, export.flat_row)
+        return write_new(path, csv_table(columns, rows)) - 1
+
+    def _exported(
+        self,
+        table: Table,
+        cases: Iterable[tuple[Key, str]],
+        form: Callable[..., dict[str, Any]],
+    ) -> Iterator[dict[str, Any]]:
+        for key, reason in cases:
+            row, detail = table.row_of(*key), self.detail(key)
+            if row is None or detail is None:
+                raise StorageError(f"{key[0]}: not in the files any more; try again.")
+            yield form(self.run_id, table, row, detail, reason, self._notes.of(key[0]))
+
+    def _set_lines(self, keys: Mapping[str, Key]) -> Iterator[bytes]:
+        table, labels = self.table, self._labels()
+        for case_id, key in keys.items():
+            row = table.row_of(*key)
+            offset = UNSCORED if row is None else table.case_offsets[row]
+            if offset == UNSCORED:
+                raise StorageError(
+                    f"{case_id}: {self._eval_set} does not hold this case; filter it away, or name "
+                    "the set with --eval-set."
+                )
+            line = line_at(self._eval_set, offset)
+            try:
+                yield set_line(line, labels.get(case_id, {}))
+            except ValueError:
+                raise StorageError(f"{case_id}: {self._eval_set} was changed; try again.") from None
 
     def _verdicts(self, offsets: Sequence[int]) -> Verdicts:
         """The verdicts of the run's judge among some lines; none when the file is gone."""

@@ -230,6 +230,10 @@ class _ResultReader:
         )
 
 
+class _Support(msgspec.Struct):
+    rel_path: str | None = None
+
+
 class _Case(msgspec.Struct):
     id: str
     category: str | None = None
@@ -237,6 +241,8 @@ class _Case(msgspec.Struct):
     query_type: str | None = None
     answerable: bool | None = None
     tags: list[str] | None = None
+    gold_supports: list[_Support] | None = None
+    relevant_docs: list[str] | None = None
 
 
 class _CaseReader:
@@ -281,7 +287,19 @@ class _CaseReader:
             word("query_type", case.query_type),
             ANSWERABLE.get(answerable, ""),
             tuple(case.tags or more.get("tags") or ()),
+            tuple(_documents(case, more)),
         )
+
+
+def _documents(case: _Case, labels: Mapping[str, Any]) -> Iterable[str]:
+    """The documents that hold the gold of a case, each one once."""
+    paths: list[str | None]
+    paths = [support.rel_path for support in case.gold_supports or ()]
+    paths = paths or [
+        support.get("rel_path") or "" for support in labels.get("gold_supports") or ()
+    ]
+    paths = paths or [*(case.relevant_docs or labels.get("relevant_docs") or ())]
+    return dict.fromkeys(path for path in paths if path)
 
 
 class ScoreReader:

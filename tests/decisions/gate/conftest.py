@@ -1,21 +1,17 @@
-"""Two made-up runs on disk (score lines, metrics.json), and gate_run.py on them in a process."""
+"""Two made-up runs on disk (score lines, metrics.json), and gate_run.py on them."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.definitions import definition_of
+from tests.processes import call_script
 
-import gate_run
-
-SCRIPT = Path(gate_run.__file__)
 N = 40
 Score = float | None
 SHA = "a" * 64
@@ -79,7 +75,7 @@ class MadeRun:
 
 
 class Gate:
-    """Runs the script on results/new in its own process."""
+    """Runs the script on results/new."""
 
     def __init__(self, folder: Path, make_run: Any) -> None:
         self.folder = folder
@@ -102,17 +98,9 @@ class Gate:
         (self.folder / "gates.toml").write_text(text, encoding="utf-8")
 
     def run(self, *words: object, **env: str) -> subprocess.CompletedProcess[str]:
-        kept = {name: text for name, text in os.environ.items() if "RAG_EVAL" not in name}
-        return subprocess.run(
-            [
-                sys.executable, str(SCRIPT), "--run", "new", "--gates", "gates.toml",
-                "--results-dir", "results", *map(str, words),
-            ],
-            cwd=self.folder,
-            env=kept | {"RAG_EVAL_CONFIG": os.devnull, "COLUMNS": "100"} | env,
-            capture_output=True,
-            encoding="utf-8",
-        )  # fmt: skip
+        options = ["--run", "new", "--gates", "gates.toml", "--results-dir", "results"]
+        settings = {"COLUMNS": "100"} | env
+        return call_script("gate_run", *options, *map(str, words), cwd=self.folder, **settings)
 
     def failures(self, *words: object) -> dict[str, str]:
         """Name and reason of what fails; the exit code, screen and gate.json must agree."""

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import pytest
 from tests.definitions import definition_of
 
-from decisions.alerts import Alert, AlertRule, MetricLine, chosen_keys, make_lines
+from decisions.alerts import Alert, AlertRule, MetricLine, PointPairs, chosen_keys, make_lines
 from decisions.history import HistoryPoint, Key, MetricValue
-from decisions.previous import PointPairs
 from ragmetrics.stats.control import PairVerdict
 from records.clusters import ClusterLabels
 

@@ -6,22 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decisions.history_print import ASCII_BARS, BARS, _plot_lines, _shrunk, _sparkline
+from decisions.history_print import _plot_lines, _shrunk
+from terminal.sparkline import ASCII_BARS, BARS, sparkline
 
 values = st.lists(st.none() | st.floats(-1e6, 1e6), max_size=60)
 
 
-def test_a_sparkline_goes_from_low_to_high() -> None:
-    assert _sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == BARS
-    assert _sparkline([0, 1, 2, 3, 4, 5, 6, 7], unicode=False) == ASCII_BARS
-    assert _sparkline([1.0, None, 0.0]) == "█ ▁"
-    assert _sparkline([0.5, 0.5]) == "▅▅", "a flat line is in the middle"
+def test_asparkline_goes_from_low_to_high() -> None:
+    assert sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == BARS
+    assert sparkline([0, 1, 2, 3, 4, 5, 6, 7], unicode=False) == ASCII_BARS
+    assert sparkline([1.0, None, 0.0]) == "█ ▁"
+    assert sparkline([0.5, 0.5]) == "▅▅", "a flat line is in the middle"
     # 1 % apart of values near 1: in the middle tenth of a scale of .1, 0.45 and 0.55 of 8 bars
-    assert _sparkline([0.99, 1.0]) == "▄▅", "noise is no swing"
-    assert _sparkline([0.95, 1.05]) == "▁█"
-    assert _sparkline([None, None]) == "  "
-    assert _sparkline([0.0, 1.0], [1]) == "▁┊█"
-    assert _sparkline([0.0, 1.0], [1], unicode=False) == "_|#"
+    assert sparkline([0.99, 1.0]) == "▄▅", "noise is no swing"
+    assert sparkline([0.95, 1.05]) == "▁█"
+    assert sparkline([None, None]) == "  "
+    assert sparkline([0.0, 1.0], [1]) == "▁┊█"
+    assert sparkline([0.0, 1.0], [1], unicode=False) == "_|#"
 
 
 def test_too_many_points_become_means_of_neighbours() -> None:
@@ -73,4 +74,4 @@ def test_a_plot_keeps_its_size(
     assert len(drawn) == (height + 1 if known else 0)
     margin = max((len(f"{value:.3f}") for value in known), default=0)
     assert all(len(row) <= margin + 1 + width for row in drawn)
-    assert len(_sparkline(line)) == len(line)
+    assert len(sparkline(line)) == len(line)

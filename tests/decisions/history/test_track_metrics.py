@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import call_script
 
 import track_metrics
 
-SCRIPT = Path(track_metrics.__file__)
 FELL = 21
 """The commit, counted from 0, in which recall falls."""
 
@@ -36,14 +36,7 @@ def thirty(
 
 
 def run(*words: object, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("RAG_EVAL_")}
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *map(str, words)],
-        cwd=cwd,
-        env=kept | {"RAG_EVAL_CONFIG": os.devnull, "COLUMNS": "100"} | env,
-        capture_output=True,
-        encoding="utf-8",
-    )
+    return call_script("track_metrics", *map(str, words), cwd=cwd, **({"COLUMNS": "100"} | env))
 
 
 def test_the_trend_is_shown_and_the_commit_named(thirty: tuple[Path, list[str]]) -> None:
@@ -123,7 +116,9 @@ def test_a_plot_in_unicode_and_in_ascii(thirty: tuple[Path, list[str]]) -> None:
     assert "dotted: control band" in unicode.stdout
     assert "▲" in unicode.stdout
     assert any("\u2800" < char < "\u28ff" for char in unicode.stdout)
-    plain = run(results, "--metrics", "claim*", "--plot", PYTHONIOENCODING="ascii")
+    words = [sys.executable, track_metrics.__file__, str(results), "--metrics", "claim*", "--plot"]
+    settings = os.environ | {"PYTHONIOENCODING": "ascii"}
+    plain = subprocess.run(words, env=settings, capture_output=True, encoding="utf-8")
     assert plain.returncode == 0, plain.stderr
     assert plain.stdout.isascii()
     assert "^" in plain.stdout

@@ -289,17 +289,3 @@ def test_full_disk_is_told_in_place(tmp_path: Path, start: Start) -> None:
         terminal.wait_for(b"row 3 ->")
         terminal.write(b"q")
         assert terminal.wait() == 2
-
-
-@pytest.mark.slow
-def test_budgets_hold() -> None:
-    script = ROOT / "bench" / "bench_labeller.py"
-    for _ in range(3):  # a machine that others use is sometimes slow for a while
-        done = subprocess.run(
-            [sys.executable, str(script), "--json"], capture_output=True, text=True, check=False
-        )
-        found = json.loads(done.stdout)
-        if not found["over"]:
-            break
-    assert found["over"] == [], found
-    assert found["exit_code"] == 0

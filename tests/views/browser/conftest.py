@@ -120,5 +120,5 @@ def table() -> Table:
         ("c", "recency/conflict", ("logs",)),
         ("e", "general", ()),
     ):
-        made.describe(case_id, (0, category, "easy", "", "yes", tags))
+        made.describe(case_id, (0, category, "easy", "", "yes", tags, ()))
     return made

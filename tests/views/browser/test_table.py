@@ -6,7 +6,8 @@ import pytest
 
 from views.browser.listing import _flips
 from views.browser.query import parse
-from views.browser.success import CUSTOM, RULES, Success
+from views.browser.rules import CUSTOM, RULES, word_of
+from views.browser.success import Success
 from views.browser.table import Table
 
 NUMBERS = {"latency": 1.0, "confidence": None, "cost": None}
@@ -54,7 +55,7 @@ def test_what_the_set_says_reaches_rows_before_and_after_it_is_known() -> None:
     made = Table()
     put(made, "early")
     for case_id in ("early", "late", "never"):
-        made.describe(case_id, (7, "factual", "easy", "faq", "no", ("t",)))
+        made.describe(case_id, (7, "factual", "easy", "faq", "no", ("t",), ("a.md",)))
     put(made, "late")
     put(made, "late", 1)
     assert made.words["category"] == ["factual"] * 3
@@ -73,13 +74,13 @@ def test_the_first_broken_rule_is_named(table: Table) -> None:
     success = Success()
     codes = success.codes(table)
     # b: pass=0; c: mrr=0 (no gold); d: the call failed
-    assert [success.word(code) for code in codes] == ["", "pass=0", "no gold", "error", ""]
+    assert [word_of(code) for code in codes] == ["", "pass=0", "no gold", "error", ""]
     assert success.says(codes[3]) == RULES[0].says
 
 
 def test_rules_on_metrics_that_do_not_count_say_nothing(table: Table) -> None:
     success = Success(metrics={"mrr"})
-    assert [success.word(code) for code in success.codes(table)] == ["", "", "no gold", "error", ""]
+    assert [word_of(code) for code in success.codes(table)] == ["", "", "no gold", "error", ""]
     assert success.needs == ("mrr",)
     assert success.describe() == "none of: error, no gold"
 
@@ -88,7 +89,7 @@ def test_a_condition_takes_the_place_of_the_rules(table: Table) -> None:
     success = Success(parse("recall@5>0.5", table.metrics))
     # a holds; b and c do not; d is an error; e was not scored, so nobody knows
     assert list(success.codes(table)) == [0, CUSTOM, CUSTOM, 1, 0]
-    assert success.word(CUSTOM) == "fails"
+    assert word_of(CUSTOM) == "fails"
     assert success.says(CUSTOM) == "does not hold: recall@5>0.5"
 
 
@@ -97,7 +98,7 @@ def test_codes_follow_the_table(table: Table) -> None:
     assert success.codes(table)[0] == 0
     table.numbers["pass"][0] = 0.0
     table.version += 1
-    assert success.word(success.codes(table)[0]) == "pass=0"
+    assert word_of(success.codes(table)[0]) == "pass=0"
 
 
 def test_flips_are_changes_of_success_only() -> None:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from views.report import words
-from views.report.markdown import _fenced, _safe
-from views.report.text import cut, one_line, page_bytes, visible
+from views.report.text import cut, markdown_fence, markdown_line, one_line, page_bytes, visible
 
 
 def test_control_and_direction_signs_become_visible() -> None:
@@ -58,7 +57,7 @@ def test_bytes_on_the_page_count_what_escaping_adds() -> None:
 
 @given(st.text(alphabet="`~ab\n", max_size=40))
 def test_a_text_cannot_leave_its_fence(text: str) -> None:
-    lines = [line for one in _fenced(text) for line in one.split("\n")]
+    lines = [line for one in markdown_fence(text) for line in one.split("\n")]
     fence = lines[1].removesuffix("text")
     assert set(fence) == {"`"}
     inner = lines[2:-2]
@@ -81,7 +80,7 @@ def test_a_text_cannot_leave_its_fence(text: str) -> None:
     ],
 )
 def test_signs_of_markdown_are_escaped(text: str, shown: str) -> None:
-    assert _safe(text) == shown
+    assert markdown_line(text) == shown
 
 
 @pytest.mark.parametrize(

@@ -25,14 +25,12 @@ from records.results import ErrorInfo, TestResult
 _OUTPUT = re.compile(r"\[(.+?)\] (.*)", re.DOTALL)
 """The head of a column of answers: the provider and the prompt."""
 
-_JUDGED = ("Status", "Score", "Named Scores", "Grader Reason", "Comment")
-
 _ERROR = 2
 """failureReason of a call that failed; 1 is an answer that missed an assertion."""
 
 
 @dataclass
-class TestWithResults:
+class _TestWithResults:
     """A test as its config had it, and the results of all providers as objects of the JSON form."""
 
     __test__ = False  # pytest: not a test class
@@ -41,7 +39,7 @@ class TestWithResults:
     results: list[SourceRow] = field(default_factory=list)
 
 
-def results_of(path: Path, notes: Notes) -> list[TestWithResults] | None:
+def results_of(path: Path, notes: Notes) -> list[_TestWithResults] | None:
     """The tests of a file of results; None when the file holds tests alone."""
     kind = path.suffix.lower()
     if kind in (".csv", ".tsv"):
@@ -52,13 +50,13 @@ def results_of(path: Path, notes: Notes) -> list[TestWithResults] | None:
         rows = iter_rows(path, notes)
     else:
         rows = _json_results(path, notes)
-    tests: dict[bytes, TestWithResults] = {}
+    tests: dict[bytes, _TestWithResults] = {}
     for row in rows or ():
         if not {"testCase", "vars"} & row.fields.keys() or not _RESULT & row.fields.keys():
             return None
         test = _test_of(row)
         key = orjson.dumps(test, option=orjson.OPT_SORT_KEYS)
-        tests.setdefault(key, TestWithResults(row._replace(fields=test))).results.append(row)
+        tests.setdefault(key, _TestWithResults(row._replace(fields=test))).results.append(row)
     return list(tests.values()) or None
 
 
@@ -135,7 +133,7 @@ def _csv_rows(
             yield SourceRow(path, number, "", fields)
 
 
-def prompts_of(tests: list[TestWithResults]) -> dict[str, list[str]]:
+def prompts_of(tests: list[_TestWithResults]) -> dict[str, list[str]]:
     """The prompts that each provider got, in their order: a run is one provider with one prompt."""
     prompts: dict[str, list[str]] = {}
     for test in tests:
@@ -157,7 +155,7 @@ def _system(fields: dict[str, Any]) -> tuple[str, str]:
 
 
 def answers_of(
-    test: TestWithResults,
+    test: _TestWithResults,
     case: dict[str, Any],
     contexts: list[str],
     prompts: dict[str, list[str]],

@@ -120,9 +120,9 @@ def _mean(
     if clusters is not None:
         numbers = np.unique(np.asarray(clusters), return_inverse=True)[1].astype(np.int64) + 1
     order = np.argsort(numbers, kind="stable")
-    ones = np.ones(len(values), dtype=np.int64)
+    times = np.ones(len(values), dtype=np.int64)
     column = np.asarray(values, dtype=float)[order]
-    return means_of_groups(column, ones, ones * 0, numbers[order], low, high)[0]
+    return means_of_groups(column, times, times * 0, numbers[order], low, high)[0]
 
 
 def means_of_groups(
@@ -165,7 +165,9 @@ def means_of_groups(
     residuals = totals - sizes * centre[unit_position]
     unit_starts = _changes(unit_position)
     squares = _sums(residuals * residuals, repeats, unit_starts)
-    cubes = _sums(residuals * residuals * residuals, repeats, unit_starts)
+    cubes = squares * 0.0  # a score interval is not skewed
+    if scale.high is None:
+        cubes = _sums(residuals * residuals * residuals, repeats, unit_starts)
     units = np.add.reduceat(repeats, unit_starts)
     effective_units = n * n / np.add.reduceat(sizes * sizes * repeats, unit_starts)
     lowest = np.add.reduceat(np.where(inside == 0.0, times, 0), starts)
@@ -191,7 +193,8 @@ class _Spread(NamedTuple):
     """What an interval needs to know of the cases of a group.
 
     ``within``: the sum over cases of the squared deviations; ``squares``, ``cubes``: sums over the
-    clusters of powers of their summed deviations; ``lowest``: cases with the least possible value.
+    clusters of powers of their summed deviations (cubes of unbounded metrics only); ``lowest``:
+    cases with the least possible value.
     """
 
     n: int

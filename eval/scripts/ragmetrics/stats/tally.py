@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from math import fsum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -86,7 +87,7 @@ class Tally:
         row_of_case: Sequence[int] | NDArray[np.int64],
         slices: Sequence[Slices] = ((),),
         slices_of_case: Sequence[int] | NDArray[np.int64] = (),
-        cluster_of_case: Sequence[int] = (),
+        cluster_of_case: Sequence[int] | NDArray[np.int64] = (),
     ) -> None:
         """Count cases: the row of scores of each (an index into ``rows``), its slices (an index
         into ``slices``) and the number of its cluster (ALONE for none).
@@ -153,20 +154,14 @@ class Tally:
             "marks": {},
         }
         parts: dict[Slice, dict[str, MeanOfGroup]] = {}
+        alike = _alike(table, metrics)
         for slices, members, groups in self._members(counted):
-            for column, metric in enumerate(metrics):
-                values = table[counted.rows[members], column]
-                scored = np.isfinite(values)
-                at = members[scored]
-                found = means_of_groups(
-                    values[scored],
-                    counted.times[at].astype(np.int64),
-                    groups[scored],
-                    counted.clusters[at],
-                    metric.low,
-                    metric.high,
-                )
-                for mean in found:
+            cases = _Cases.of(counted, members, groups)
+            means: dict[int, list[MeanOfGroup]] = {}
+            for column, metric in zip(alike, metrics, strict=True):
+                if column not in means:
+                    means[column] = cases.means(table[:, column], metric)
+                for mean in means[column]:
                     parts.setdefault(slices[mean.group], {})[metric.name] = mean
         for name, mean in parts.pop(_WHOLE, {}).items():
             report["n"][name], report["mean"][name] = mean.n, mean.mean
@@ -229,6 +224,77 @@ class Tally:
                 batch, members = [], []
         if batch:
             yield batch, np.concatenate(members), _numbers(members)
+
+
+def _alike(table: NDArray[np.float64], metrics: Sequence[Metric]) -> list[int]:
+    """For each metric the first one of the same bounds that scored every row alike."""
+    first: dict[tuple[float | None, float | None, bytes], int] = {}
+    return [
+        first.setdefault((metric.low, metric.high, blake2b(column.tobytes()).digest()), number)
+        for number, (metric, column) in enumerate(zip(metrics, table.T, strict=True))
+    ]
+
+
+class _Cases(NamedTuple):
+    """The entries of a batch of groups: those ``alone``, and those that share a cluster, each
+    sorted by group and then by cluster."""
+
+    alone: _CountedValues
+    sharing: _CountedValues
+
+    @classmethod
+    def of(
+        cls, counted: _CountedValues, members: NDArray[np.int64], groups: NDArray[np.int64]
+    ) -> _Cases:
+        import numpy as np
+
+        clusters = counted.clusters[members]
+        parts = []
+        for at in (np.flatnonzero(clusters == ALONE), np.flatnonzero(clusters != ALONE)):
+            rows, times = counted.rows[members[at]], counted.times[members[at]]
+            parts.append(_CountedValues(groups[at], clusters[at], rows, times))
+        return cls(*parts)
+
+    def means(self, column: NDArray[np.float64], metric: Metric) -> list[MeanOfGroup]:
+        """The mean of a metric in each group. ``column``: its score in each row of the table."""
+        import numpy as np
+
+        alone = self._levels(column)
+        scores = column[self.sharing.rows]
+        scored = np.isfinite(scores)
+        values = np.concatenate([alone[0], scores[scored]])
+        times = np.concatenate([alone[1], self.sharing.times[scored]])
+        groups = np.concatenate([alone[2], self.sharing.slices[scored]])
+        clusters = np.full(len(values), ALONE, dtype=np.int64)
+        clusters[len(alone[0]) :] = self.sharing.clusters[scored]
+        order = np.argsort(groups, kind="stable")  # whoever is alone stays before the clusters
+        return means_of_groups(
+            values[order],
+            times[order].astype(np.int64),
+            groups[order],
+            clusters[order],
+            metric.low,
+            metric.high,
+        )
+
+    def _levels(
+        self, column: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+        """The scores of cases that stand alone, how often each occurred, and in which group; equal
+        ones of a group are counted together where that leaves fewer."""
+        import numpy as np
+
+        levels, level_of_row = np.unique(column, return_inverse=True)
+        cells = len(levels) * (int(self.alone.slices[-1]) + 1) if len(self.alone.rows) else 0
+        if cells < len(self.alone.rows):
+            cell_of_entry = self.alone.slices * len(levels) + level_of_row[self.alone.rows]
+            counts = np.bincount(cell_of_entry, self.alone.times, cells).astype(np.int64)
+            cell = np.flatnonzero(counts)
+            scores, times, groups = levels[cell % len(levels)], counts[cell], cell // len(levels)
+        else:
+            scores, times, groups = column[self.alone.rows], self.alone.times, self.alone.slices
+        scored = np.isfinite(scores)
+        return scores[scored], times[scored], groups[scored]
 
 
 def _numbers(members: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

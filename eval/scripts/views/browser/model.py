@@ -1,6 +1,6 @@
 """What the browser shows, as plain values: runs, one case in full, and what gives them.
 
-Standard library only. views/library.py fills these; the screens draw them. Nothing of it is
+views/library.py fills these; the screens draw them. Nothing of it is
 made harmless yet: texts are as they stand in the files.
 """
 
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from records.notes import CaseNote
 from views.browser.table import Table
 
 Key = tuple[str, int]
@@ -149,6 +151,28 @@ class Detail:
         return values
 
 
+@dataclass(frozen=True, slots=True)
+class MetricTrend:
+    """A metric of one case, a value a run (None: no score), the oldest first.
+
+    ``breaks``: before these points the metric's definition became another one.
+    """
+
+    section: str
+    metric: str
+    values: tuple[float | None, ...]
+    breaks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A case over the runs that scored it: their ids and dates, and its metrics."""
+
+    runs: tuple[tuple[str, str], ...] = ()
+    metrics: tuple[MetricTrend, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
 class OpenRun(Protocol):
     """A run that is being read, in a thread of its own."""
 
@@ -178,7 +202,34 @@ class OpenRun(Protocol):
     def detail(self, key: Key) -> Detail | None:
         """One case in full, read from the files now; None when the run has no such result."""
 
+    def export(self, keys: Sequence[Key], reasons: Sequence[str], form: str, path: Path) -> int:
+        """Write cases to a new file, as a form of EXPORTS; how many lines or rows it has.
+
+        ``reasons``: why each of them fails, in a word. Raises StorageError, in words.
+        """
+
     def close(self) -> None: ...
+
+
+EXPORTS = {
+    "csv": "a table for spreadsheets",
+    "jsonl": "a JSON object a line, with answer, passages and scores",
+    "set": "a new eval set with these cases and their labels",
+}
+"""Forms of an export."""
+
+
+class Notes(Protocol):
+    """Notes and flags on cases."""
+
+    def of(self, case_id: str) -> Sequence[CaseNote]:
+        """The notes on a case, the browser's first."""
+
+    def own(self, case_id: str) -> CaseNote:
+        """The browser's note on a case; an empty one when there is none."""
+
+    def put(self, case_id: str, note: CaseNote) -> None:
+        """Replace the browser's note; an empty one is taken away. Raises StorageError."""
 
 
 class Library(Protocol):
@@ -192,6 +243,13 @@ class Library(Protocol):
 
     def open(self, run_id: str) -> OpenRun:
         """A run with its first rows read. Raises ValueError, in words, when it cannot be."""
+
+    @property
+    def notes(self) -> Notes:
+        """What people noted on the cases of the set."""
+
+    def trend(self, key: Key) -> Trend:
+        """One case over all runs, read from the files now."""
 
     def label_command(self, run_id: str, case_id: str) -> Sequence[str] | str:
         """The command that labels with this run's chunks, or why there is none."""

@@ -1,6 +1,6 @@
 """The filter language: `failing category=factual recall@5<1 "how long"` as a selection of rows.
 
-Standard library only. Terms stand beside one another and must all hold; `-` before a term negates
+Terms stand beside one another and must all hold; `-` before a term negates
 it. A term is a word of the question or id, one of KEYWORDS, or NAME OPERATOR VALUE.
 """
 
@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from views.browser.rules import WORDS as WORDS_OF_RULES
 from views.browser.table import PLAIN, SETS, WORDS, Table
 
 KEYWORDS: Mapping[str, str] = {
@@ -20,6 +21,8 @@ KEYWORDS: Mapping[str, str] = {
     "failed": "calls that ended with an error",
     "broke": "two runs: succeeded before, fails now",
     "fixed": "two runs: failed before, succeeds now",
+    "noted": "somebody wrote a note (c) or flagged it (f)",
+    "flagged": "somebody flagged it (f)",
 }
 
 OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -30,6 +33,9 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+REASON = "reason"
+"""The rule that a case breaks, by its word."""
 
 NEAR = 5e-7
 """Two numbers within this are equal: scores are written with six places."""
@@ -55,7 +61,7 @@ class QueryError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One condition. ``kind``: word, keyword, words, set or number."""
+    """One condition. ``kind``: word, keyword, words, set, reason or number."""
 
     kind: str
     name: str
@@ -86,9 +92,17 @@ class Term:
             return self._by_number(table, rows)
         want_equal = self.op == "="
         text = self.text.casefold()
+        if self.kind == "reason":
+            codes = failing(table) if failing is not None else bytes(table.count)
+            code = WORDS_OF_RULES.index(text) + 1 if text else 0
+            return [row for row in rows if row < len(codes) and (codes[row] == code) == want_equal]
         if self.name in SETS:
             sets = table.sets[self.name]
-            holders = {words for words in set(sets) if text in map(str.casefold, words)}
+            holders = {
+                words
+                for words in set(sets)
+                if (text in map(str.casefold, words) if text else not words)
+            }
             return [row for row in rows if (sets[row] in holders) == want_equal]
         column = table.ids if self.name == "id" else table.words[self.name]
         return [row for row in rows if (column[row].casefold() == text) == want_equal]
@@ -97,6 +111,14 @@ class Term:
         if self.name == "failed":
             statuses = table.words["status"]
             return [row for row in rows if statuses[row] == "error"]
+        if self.name in ("noted", "flagged"):
+            ids, only_flags = table.ids, self.name == "flagged"
+            noted = {
+                case_id
+                for case_id, notes in table.notes.items()
+                if not only_flags or any(note.flag for note in notes)
+            }
+            return [row for row in rows if ids[row] in noted]
         if self.name in ("broke", "fixed"):
             return [row for row in rows if flips.get(row) == self.name]
         codes = failing(table) if failing is not None else bytes(table.count)
@@ -180,7 +202,8 @@ def _term(match: re.Match[str], metrics: Collection[str]) -> Term:
     turned = bool(match["not"])
     if match["name"] is not None:
         value = match["said"] if match["said"] is not None else match["value"]
-        return _comparison(match["name"], match["op"], value, metrics, turned)
+        is_quoted = match["said"] is not None
+        return _comparison(match["name"], match["op"], value, metrics, turned, is_quoted)
     word = match["word"] if match["word"] is not None else match["quoted"]
     if match["word"] is not None and word.casefold() in KEYWORDS:
         return Term("keyword", word.casefold(), turned=turned)
@@ -189,16 +212,20 @@ def _term(match: re.Match[str], metrics: Collection[str]) -> Term:
     return Term("word", "", text=word, turned=turned)
 
 
-def _comparison(name: str, op: str, value: str, metrics: Collection[str], turned: bool) -> Term:
-    folded = {column.casefold(): column for column in (*metrics, *PLAIN, *WORDS, *SETS, "id")}
+def _comparison(
+    name: str, op: str, value: str, metrics: Collection[str], turned: bool, is_quoted: bool
+) -> Term:
+    names = (*metrics, *PLAIN, *WORDS, *SETS, "id", REASON)
+    folded = {column.casefold(): column for column in names}
     column = folded.get(name.casefold())
     if column is None:
         raise QueryError(unknown(name, list(folded.values())))
     condition = f"{name}{op}{value}"
-    if not value:
+    is_number = column in metrics or column in PLAIN
+    if not value and (is_number or not is_quoted):
         example = f"{name}{op}{'0.5' if column in metrics else 'x'}"
         raise QueryError(f"{condition}: a value is missing, as in {example}")
-    if column in metrics or column in PLAIN:
+    if is_number:
         if value.casefold() == "none" and op in ("=", "!="):
             return Term("number", column, op, turned=turned)
         try:
@@ -212,7 +239,23 @@ def _comparison(name: str, op: str, value: str, metrics: Collection[str], turned
         return Term("number", column, op, value=number, turned=turned)
     if op not in ("=", "!="):
         raise QueryError(f"{condition}: {column} is text; compare it with = or !=")
+    if column == REASON:
+        if value and value.casefold() not in WORDS_OF_RULES:
+            shown = ", ".join(f'"{word}"' if " " in word else word for word in WORDS_OF_RULES)
+            raise QueryError(f"{condition}: a reason is one of: {shown}")
+        return Term("reason", column, op, text=value, turned=turned)
     return Term("set" if column in SETS else "words", column, op, text=value, turned=turned)
+
+
+def equals(name: str, value: str) -> str:
+    """The term for cases with that value, as it is typed; an empty value: they have none.
+
+    Raises QueryError for a value that a filter cannot hold.
+    """
+    if '"' in value:
+        raise QueryError(f"{value}: a filter cannot hold a quotation mark")
+    plain = value and not re.search(r"\s", value)
+    return f"{name}={value}" if plain else f'{name}="{value}"'
 
 
 def unknown(name: str, names: Sequence[str]) -> str:

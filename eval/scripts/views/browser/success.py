@@ -1,42 +1,15 @@
-"""What it means that a case fails: a list of plain rules, or a condition that the user gives.
+"""What it means that a case fails: it breaks a rule, or a condition that the user gives.
 
-Standard library only. A rule that rests on a metric which a run does not have says nothing.
+Standard library only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from views.browser.query import Query
+from views.browser.rules import CUSTOM, RULES
 from views.browser.table import Table
-
-
-@dataclass(frozen=True, slots=True)
-class _FailureRule:
-    """A case fails when ``metric`` is ``value`` (with ``above``: when it is greater)."""
-
-    word: str
-    says: str
-    metric: str
-    value: float
-    above: bool = False
-
-
-RULES = (
-    _FailureRule("error", "the call failed", "", 0),
-    _FailureRule(
-        "answered", "answered, though the documents hold no answer", "abstention_accuracy", 0
-    ),
-    _FailureRule("refused", "refused, though the documents hold the answer", "over_refusal", 1),
-    _FailureRule("no gold", "no gold support was retrieved", "mrr", 0),
-    _FailureRule("forbidden", "says what must not be said", "forbidden_claims", 0, above=True),
-    _FailureRule("number", "a number that no source holds", "numeric_fabrications", 0, above=True),
-    _FailureRule("pass=0", "outcome, flags, citations or time not as expected", "pass", 0),
-)
-"""First come, first shown."""
-
-CUSTOM = len(RULES) + 1
 
 
 class Success:
@@ -93,20 +66,13 @@ class Success:
                 statuses = table.words["status"]
                 broken = [row for row in range(count) if statuses[row] == "error"]
             elif rule.metric in table.numbers and self._counts(rule.metric):
-                column, value = table.numbers[rule.metric], rule.value
-                if rule.above:
-                    broken = [row for row in range(count) if column[row] > value]
-                else:
-                    broken = [row for row in range(count) if column[row] == value]
+                column, value, compares = table.numbers[rule.metric], rule.value, rule.compares
+                broken = [row for row in range(count) if compares(column[row], value)]
             else:
                 continue
             for row in broken:
                 codes[row] = code
         return codes
-
-    def word(self, code: int) -> str:
-        """The failing rule in a word; empty for 0."""
-        return "" if not code else "fails" if code == CUSTOM else RULES[code - 1].word
 
     def says(self, code: int) -> str:
         """The failing rule in words."""

@@ -1,6 +1,6 @@
 """The cases of one run as columns, so that 100,000 of them filter and sort in milliseconds.
 
-Standard library only. One thread appends; another may read rows below ``count`` meanwhile, since a
+One thread appends; another may read rows below ``count`` meanwhile, since a
 row is counted only when every column has it.
 """
 
@@ -10,6 +10,8 @@ import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
+from records.notes import CaseNote
+
 NAN = math.nan
 
 UNSCORED = -1
@@ -17,14 +19,15 @@ UNSCORED = -1
 WORDS = ("status", "error", "category", "difficulty", "query_type", "answerable", "abstained")
 """Columns of one word a case; empty where there is none."""
 
-SETS = ("tag", "flag")
-"""Columns of several words a case."""
+SETS = ("tag", "flag", "document")
+"""Columns of several words a case; ``document``: those that hold its gold."""
 
 PLAIN = ("latency", "confidence", "cost", "repeat")
 """Columns of numbers that every result has, besides its metrics; latency in milliseconds."""
 
-Meta = tuple[int, str, str, str, str, tuple[str, ...]]
-"""Of a case: its offset in the set, category, difficulty, query_type, answerable, tags."""
+Meta = tuple[int, str, str, str, str, tuple[str, ...], tuple[str, ...]]
+"""Of a case: its offset in the set, category, difficulty, query_type, answerable, tags, documents
+of its gold."""
 
 
 class Table:
@@ -44,6 +47,8 @@ class Table:
         """Offset of each row's line in the score file of a section; UNSCORED for none."""
         self.metrics: dict[str, str] = {}
         """Every metric that the score files offer, with its section."""
+        self.notes: Mapping[str, Sequence[CaseNote]] = {}
+        """What people noted on cases, by id."""
         self._rows: dict[str, int | tuple[int, ...]] = {}
         self._waiting: dict[str, Meta] = {}
         self._shared: dict[object, object] = {}
@@ -106,7 +111,8 @@ class Table:
         self.case_offsets[row] = self.case_offsets[first]
         for name in ("category", "difficulty", "query_type", "answerable"):
             self.words[name][row] = self.words[name][first]
-        self.sets["tag"][row] = self.sets["tag"][first]
+        for name in ("tag", "document"):
+            self.sets[name][row] = self.sets[name][first]
 
     def describe(self, case_id: str, meta: Meta) -> None:
         """What the set says of a case; kept until its result comes, if it has none yet."""
@@ -119,13 +125,14 @@ class Table:
         self.version += 1
 
     def _describe(self, row: int, meta: Meta) -> None:
-        offset, category, difficulty, query_type, answerable, tags = meta
+        offset, category, difficulty, query_type, answerable, tags, documents = meta
         self.case_offsets[row] = offset
         self.words["category"][row] = category
         self.words["difficulty"][row] = difficulty
         self.words["query_type"][row] = query_type
         self.words["answerable"][row] = answerable
         self.sets["tag"][row] = self.same(tags)
+        self.sets["document"][row] = self.same(documents)
 
     def same(self, words: tuple[str, ...]) -> tuple[str, ...]:
         """The tuple that is kept for equal ones: most cases share their tags and flags."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import html
+import re
+from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 from terminal.joiners import mark_lone_joiners
@@ -59,3 +62,40 @@ def page_bytes(value: Any) -> int:
     if isinstance(value, list):
         return sum(page_bytes(item) for item in value)
     return 8
+
+
+_SPECIAL = re.compile(
+    r"[\\`*\[\]|<&~$]"  # anywhere
+    r"|(?<!\w)[_@]|_(?!\w)"  # emphasis and mentions; not the signs within recall_all@5
+    r"|^[>#+=-]"  # at the beginning of a line
+    r"|:(?=//)|(?<=www)\."  # addresses, which readers make links of
+)
+
+_TICKS = re.compile("`+")
+
+
+def markdown_line(text: str, limit: int = 400) -> str:
+    """Foreign text on one line, with every sign that Markdown could read escaped."""
+    return _SPECIAL.sub(r"\\\g<0>", one_line(text, limit))
+
+
+def markdown_fence(text: str) -> Iterator[str]:
+    """A text in a code block whose fence is longer than any run of backticks in it."""
+    shown = visible(text)
+    fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(shown)), default=0))
+    yield from ("", f"{fence}text", *shown.split("\n"), fence, "")
+
+
+_PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+
+
+def anchor(case_id: str, repeat: int = 0) -> str:
+    """Where an answer stands on the page: ``case-`` and its id, so that a link can be written.
+
+    An id with other characters, or a long one, is cut to its plain ones and a hash of the whole.
+    """
+    name = case_id
+    if not _PLAIN_ID.fullmatch(case_id):
+        plain = re.sub(r"[^A-Za-z0-9]+", "-", case_id)[:20].strip("-")
+        name = f"{plain}:{sha256(case_id.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    return f"case-{name}" + (f":r{repeat}" if repeat else "")

@@ -1,0 +1,108 @@
+"""Files that people take out of a run: a table, lines of JSON, a new set. None is overwritten."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+import stat
+import string
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from records.cases import canonical
+from records.errors import StorageError
+
+_FORMULA = tuple("=+-@＝＋－＠")
+"""A cell that begins with one of these is a formula to some spreadsheet."""
+
+
+def harmless_cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula: such a one gets an apostrophe in front."""
+    text = text.replace("\x00", "")
+    visible = text.lstrip(f"{string.whitespace}\u00a0\ufeff").lstrip()
+    if visible.startswith(_FORMULA) or text.startswith(("\t", "\r")):
+        return f"'{text}"
+    return text
+
+
+def csv_table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    """A table for spreadsheets, row by row: UTF-8 with a byte order mark; lists parted by ``; ``.
+
+    No text of it acts as a formula. What a row does not have is an empty cell.
+    """
+    text = io.StringIO(newline="")
+    table = csv.writer(text)
+    table.writerow(map(harmless_cell, columns))
+    yield b"\xef\xbb\xbf" + text.getvalue().encode("utf-8", "replace")
+    for row in rows:
+        text.seek(0)
+        text.truncate()
+        table.writerow([_cell(row.get(name)) for name in columns])
+        yield text.getvalue().encode("utf-8", "replace")
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        value = "; ".join(map(str, value))
+    return harmless_cell(value) if isinstance(value, str) else value
+
+
+def json_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    """A JSON object a line."""
+    for row in rows:
+        yield orjson.dumps(row) + b"\n"
+
+
+def set_line(case_line: bytes, labels: Mapping[str, Any]) -> bytes:
+    """A line of a new set: a case with the labels that label files have of it.
+
+    Raises ValueError when the line holds no case.
+    """
+    case = orjson.loads(case_line)
+    if not isinstance(case, dict):
+        raise ValueError("is no JSON object")
+    return orjson.dumps(canonical(case) | dict(labels)) + b"\n"
+
+
+def write_new(path: Path, pieces: Iterable[bytes]) -> int:
+    """Write a file that is not there yet, whole or not at all. Returns the number of pieces.
+
+    Raises StorageError when there is one already, or it cannot be written.
+    """
+    temporary = ""
+    count = 0
+    try:
+        with open(path, "xb"):
+            pass  # the name is ours now, whoever else writes
+    except FileExistsError:
+        raise StorageError(f"{path}: exists already; choose another name.") from None
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with open(descriptor, "wb") as file:
+            for piece in pieces:
+                file.write(piece)
+                count += 1
+        os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
+        os.replace(temporary, path)
+    except BaseException as error:
+        for left in (temporary, str(path)):
+            with contextlib.suppress(OSError):
+                os.unlink(left)
+        if isinstance(error, OSError):
+            raise _unwritable(path, error) from error
+        raise
+    return count
+
+
+def _unwritable(path: Path, error: OSError) -> StorageError:
+    return StorageError(f"{path}: cannot be written ({error.strerror}).")

@@ -1,0 +1,95 @@
+"""What a list of cases amounts to: how many fail by which rule, means, and groups by a field.
+
+Standard library only, and pure: tables and rows in, numbers and words out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from views.browser.rules import counted_word, word_of
+from views.browser.table import SETS, WORDS, Table
+
+FIELDS = (*WORDS, *SETS, "reason")
+"""What cases can be grouped by; ``reason`` is the rule that they break."""
+
+
+def _reason_counts(codes: Sequence[int], rows: Iterable[int]) -> list[tuple[int, int]]:
+    """Code and number of the rules that rows break, the most frequent first."""
+    if isinstance(rows, range) and rows == range(len(codes)):
+        counts = Counter(bytes(codes))
+    else:
+        counts = Counter(codes[row] for row in rows if row < len(codes))
+    counts.pop(0, None)
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def reasons_text(codes: Sequence[int], rows: Iterable[int], room: int = 1000) -> str:
+    """``31 failing: 14 no gold retrieved, 9 refused, 8 claim unsupported``; empty for none.
+
+    In the short words of the list where the whole takes more than ``room`` letters.
+    """
+    counts = _reason_counts(codes, rows)
+    if not counts:
+        return ""
+    text = _counts_text(counts, counted_word)
+    return text if len(text) <= room else _counts_text(counts, word_of)
+
+
+def _counts_text(counts: Sequence[tuple[int, int]], word: Callable[[int], str]) -> str:
+    parts = [f"{number:,} {word(code)}" for code, number in counts]
+    return f"{sum(number for _, number in counts):,} failing: {', '.join(parts)}"
+
+
+def mean_of(table: Table, name: str, rows: Sequence[int]) -> tuple[float | None, int]:
+    """The mean of a column over the rows that have a value, and how many these are."""
+    column = table.numbers.get(name)
+    if column is None:
+        return None, 0
+    whole = isinstance(rows, range) and rows == range(len(column))
+    values = [
+        value for value in (column if whole else map(column.__getitem__, rows)) if value == value
+    ]
+    return (sum(values) / len(values) if values else None), len(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The cases that share a value of a field; an empty value means that they have none."""
+
+    value: str
+    rows: Sequence[int]
+    failing: int
+
+    @property
+    def share(self) -> float:
+        """The part of the group's cases that fail, from 0 to 1."""
+        return self.failing / len(self.rows)
+
+
+def group_rows(table: Table, field: str, rows: Iterable[int], codes: Sequence[int]) -> list[Group]:
+    """Rows by a field of FIELDS, those with the most failing cases first.
+
+    A case with several tags, flags or documents is in each of their groups. Raises KeyError for
+    another field.
+    """
+    by_value: dict[str, list[int]] = {}
+    if field == "reason":
+        for row in rows:
+            by_value.setdefault(word_of(codes[row]) if row < len(codes) else "", []).append(row)
+    elif field in SETS:
+        sets = table.sets[field]
+        for row in rows:
+            for value in sets[row] or ("",):
+                by_value.setdefault(value, []).append(row)
+    else:
+        words = table.words[field]
+        for row in rows:
+            by_value.setdefault(words[row], []).append(row)
+    groups = [
+        Group(value, members, sum(1 for row in members if row < len(codes) and codes[row]))
+        for value, members in by_value.items()
+    ]
+    return sorted(groups, key=lambda group: (-group.failing, -len(group.rows), group.value))

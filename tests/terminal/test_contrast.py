@@ -1,0 +1,91 @@
+"""Every pair of letters and ground on the screens can be read, in both themes, also on the cursor.
+
+The limit is 4.5, what WCAG 2.2 (1.4.3, AA) asks of text; the formula is WCAG's, written out here.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+from rich.segment import Segment
+from textual.app import ComposeResult
+from textual.screen import Screen
+
+from terminal.app import STYLE_SHEET, THEMES, StyleSheets, TerminalApp
+from terminal.lists import STYLES, Line, LineList
+from terminal.safe_text import DisplayText
+
+READABLE = 4.5
+
+
+def _luminance(colour: tuple[int, ...]) -> float:
+    """Relative luminance of sRGB (WCAG 2.2)."""
+    parts = [c / 255 for c in colour]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(segment: Segment) -> float:
+    """The contrast of a segment's letters with its ground, 1 to 21."""
+    style = segment.style
+    assert style is not None
+    assert style.color is not None
+    assert style.bgcolor is not None
+    pair = [_luminance(tuple(c.get_truecolor())) for c in (style.color, style.bgcolor)]
+    if style.reverse:
+        pair.reverse()
+    return (max(pair) + 0.05) / (min(pair) + 0.05)
+
+
+def test_the_formula_is_the_one_of_the_guideline() -> None:
+    """Black on white is 21; #767676 on white is the lightest grey that passes, 4.54."""
+    from rich.style import Style
+
+    assert contrast(Segment("a", Style.parse("#000000 on #ffffff"))) == pytest.approx(21)
+    assert contrast(Segment("a", Style.parse("#767676 on #ffffff"))) == pytest.approx(
+        4.54, abs=0.01
+    )
+
+
+ROWS = tuple(
+    ((style, DisplayText(style)), ("row", DisplayText(" row"))) for style in sorted(STYLES)
+)
+
+
+class _Lines(Screen[None]):
+    """A list with a row for each style of a span."""
+
+    def compose(self) -> ComposeResult:
+        self.rows = LineList(self.line, id="rows")
+        yield self.rows
+
+    def line(self, index: int, width: int) -> Line:
+        return ROWS[index]
+
+
+class _Styles(TerminalApp):
+    CSS_PATH: ClassVar[StyleSheets] = [STYLE_SHEET]
+    FAILURE = "{file}"
+
+
+@pytest.mark.parametrize("theme", THEMES)
+async def test_every_style_of_a_span_can_be_read_on_every_row(theme: str) -> None:
+    app = _Styles(theme)
+    screen = _Lines()
+    async with app.run_test(size=(40, 20)) as pilot:
+        await app.push_screen(screen)
+        await pilot.pause()
+        screen.rows.set_count(len(ROWS))
+        bad = []
+        for active in (True, False):
+            screen.rows.set_active(active)
+            for cursor in range(len(ROWS)):
+                screen.rows.move_to(cursor)
+                for y in range(len(ROWS)):
+                    bad += [
+                        (segment.text, "cursor" if y == cursor else "row", active, round(ratio, 2))
+                        for segment in screen.rows.render_line(y)
+                        if segment.text.strip() and (ratio := contrast(segment)) < READABLE
+                    ]
+        assert sorted(set(bad)) == []

@@ -1,0 +1,180 @@
+"""What a list amounts to, and what leaves the browser: groups, exports, trends, Markdown, notes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.views.browser.case_lines import detail_of
+
+from records.errors import StorageError
+from records.labels import read_cases
+from records.notes import CaseNote
+from views.browser.case_markdown import case_markdown
+from views.browser.model import MetricTrend
+from views.browser.query import QueryError, equals, parse
+from views.browser.success import Success
+from views.browser.summary import group_rows, mean_of, reasons_text
+from views.browser.table import Table
+from views.library import RunLibrary
+
+
+def test_failing_cases_are_counted_by_reason(table: Table) -> None:
+    """b: pass=0; c: mrr=0; d: the call failed; a and e break no rule."""
+    codes = Success().codes(table)
+    assert reasons_text(codes, range(5)) == (
+        "3 failing: 1 with an error, 1 no gold retrieved, 1 pass=0"
+    )
+    assert reasons_text(codes, [0, 1]) == "1 failing: 1 pass=0"
+    assert reasons_text(codes, [0, 4]) == ""
+
+
+def test_the_mean_is_over_the_rows_that_have_a_value(table: Table) -> None:
+    assert mean_of(table, "recall@5", range(5)) == (0.5, 3)  # 1, 0.5, 0
+    assert mean_of(table, "recall@5", [1, 2, 3]) == (0.25, 2)
+    assert mean_of(table, "recall@5", [3]) == (None, 0)
+    assert mean_of(table, "no such column", [3]) == (None, 0)
+
+
+def test_cases_are_grouped_by_any_field_those_that_fail_most_first(table: Table) -> None:
+    codes = Success().codes(table)
+    groups = group_rows(table, "category", range(5), codes)
+    assert [(group.value, list(group.rows), group.failing) for group in groups] == [
+        ("factual", [0, 1], 1),
+        ("", [3], 1),
+        ("recency/conflict", [2], 1),
+        ("general", [4], 0),
+    ]
+    by_tag = {group.value: list(group.rows) for group in group_rows(table, "tag", range(5), codes)}
+    assert by_tag == {"logs": [0, 2], "time": [0], "tenants": [1], "": [3, 4]}
+    reasons = {g.value: g.share for g in group_rows(table, "reason", range(5), codes)}
+    assert reasons == {"pass=0": 1.0, "no gold": 1.0, "error": 1.0, "": 0.0}
+    with pytest.raises(KeyError):
+        group_rows(table, "colour", range(5), codes)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "rows"),
+    [
+        ("category", "factual", [0, 1]),
+        ("category", "", [3]),
+        ("tag", "", [3, 4]),
+        ("tag", "logs", [0, 2]),
+        ("reason", "no gold", [2]),
+        ("reason", "", [0, 4]),
+    ],
+)
+def test_a_group_is_a_filter_that_can_be_typed(
+    table: Table, field: str, value: str, rows: list[int]
+) -> None:
+    query = parse(equals(field, value), table.metrics)
+    assert list(query.select(table, range(5), Success().codes)) == rows
+
+
+def test_what_a_reason_filter_cannot_mean(table: Table) -> None:
+    with pytest.raises(QueryError, match=r'a reason is one of: error, answered, .*"no gold"'):
+        parse("reason=gold", table.metrics)
+    with pytest.raises(QueryError, match="quotation mark"):
+        equals("tag", 'a"b')
+
+
+def test_noted_and_flagged_are_words_of_a_filter(table: Table) -> None:
+    table.notes = {"a": (CaseNote("x"),), "c": (CaseNote("", True),)}
+    for text, rows in (("noted", [0, 2]), ("flagged", [2]), ("noted -flagged", [0])):
+        assert list(parse(text, table.metrics).select(table, range(5))) == rows
+
+
+@pytest.fixture
+def library(runs: Any) -> RunLibrary:
+    """Two runs; case a: recall 1 then 0, b: 0.5 in the newer one alone. Labels beside the set."""
+    labels = runs.root / "labels"
+    labels.mkdir()
+    (labels / "cases.jsonl").write_text('{"case_id": "a", "category": "factual"}\n')
+    support = {"rel_path": "d.md", "heading_path": ""}
+    runs.cases(
+        {"id": "a", "question": "=A?", "gold_supports": [support, support]},
+        {"id": "b", "question": "B?", "relevant_docs": ["e.md"]},
+    )
+    for name, scores, day in (
+        ("old", [("a", 1.0)], 1),
+        ("new", [("a", 0.0), ("b", 0.5)], 2),
+    ):
+        runs.run(
+            name,
+            [
+                {"id": case_id, "answer": f"{name} answer\x1b[2J", "retrieved": ["c1"]}
+                for case_id, _ in scores
+            ],
+            config={"started": f"2026-01-0{day}T00:00:00"},
+            metrics={
+                "sections": {
+                    "retrieval": {"mean": {"recall@5": 0.5}, "definitions": {"recall": name[0]}}
+                }
+            },
+            retrieval=[
+                {"case_id": case_id, "scores": {"recall@5": value, "mrr": value}}
+                for case_id, value in scores
+            ],
+        )
+    return RunLibrary(runs.results_dir, runs.eval_set, labels, metrics=("mrr",))
+
+
+def test_a_case_over_all_runs_that_scored_it(library: RunLibrary) -> None:
+    trend = library.trend(("a", 0))
+    assert [run_id for run_id, _ in trend.runs] == ["old", "new"]
+    assert trend.metrics == (
+        # the definition of recall is another one in the new run; mrr has none
+        MetricTrend("retrieval", "recall@5", (1.0, 0.0), (1,)),
+        MetricTrend("retrieval", "mrr", (1.0, 0.0)),
+    )
+    assert [run_id for run_id, _ in library.trend(("b", 0)).runs] == ["new"]
+    assert library.trend(("a", 1)).runs == library.trend(("zz", 0)).runs == ()
+
+
+def test_what_is_filtered_goes_to_a_file(
+    library: RunLibrary, tmp_path: Path, wait_until: Any
+) -> None:
+    run = library.open("new")
+    run.start(lambda: None)
+    wait_until(lambda: not run.reading, "read")
+    assert run.table.sets["document"] == [("d.md",), ("e.md",)]
+    keys = [("a", 0), ("b", 0)]
+    library.notes.put("a", CaseNote("look", run="new"))
+    run.export(keys, ["no gold", ""], "csv", tmp_path / "out.csv")
+    text = (tmp_path / "out.csv").read_text("utf-8-sig")
+    first, second = csv.DictReader(io.StringIO(text))
+    assert (first["case_id"], first["fails"], first["question"]) == (
+        "a",
+        "no gold",
+        "Question of a?",
+    )
+    assert (first["category"], first["documents"], first["notes"]) == ("factual", "d.md", "look")
+    assert (first["recall@5"], second["recall@5"]) == ("0.0", "0.5")
+    assert "\x1b" not in text, "a table is looked at in terminals too"
+    assert run.export(keys, ["", ""], "jsonl", tmp_path / "out.jsonl") == 2
+    record = json.loads((tmp_path / "out.jsonl").read_bytes().splitlines()[0])
+    assert record["metrics"] == {"retrieval": {"recall@5": 0.0, "mrr": 0.0}}
+    assert record["retrieved"][0]["chunk_id"] == "c1"
+    assert run.export(keys[:1] * 2, ["", ""], "set", tmp_path / "set.jsonl") == 1
+    (case,) = read_cases(tmp_path / "set.jsonl", None)
+    assert (case.id, case.category, len(case.gold_supports)) == ("a", "factual", 2)
+    with pytest.raises(StorageError, match="exists already"):
+        run.export(keys, ["", ""], "csv", tmp_path / "out.csv")
+    with pytest.raises(StorageError, match="gone: not in the files"):
+        run.export([("gone", 0)], [""], "csv", tmp_path / "gone.csv")
+    assert not (tmp_path / "gone.csv").exists()
+    run.close()
+
+
+def test_a_case_as_markdown_is_inert() -> None:
+    detail = detail_of({**detail_of.__defaults__[0], "answer": "```\n<b>\x1b[2J [x](http://y)"})  # type: ignore[index]
+    text = case_markdown("k*10", detail, "FAILS: refused", [CaseNote("see [1]", author="maria")])
+    assert text.startswith("## q, run k\\*10\n\n**FAILS: refused**\n")
+    assert "````text\n```\n<b>⟨U+001B⟩[2J [x](http://y)\n````" in text
+    assert "- note: maria: see \\[1\\]" in text
+    assert "- gold, rank 1: a.md \\> A" in text or "- gold, rank 1: a.md > A" in text
+    assert "\x1b" not in text
