@@ -293,23 +293,6 @@ def score_claim(
     )
 
 
-def pieces(chunk: PreparedChunk, words_at_most: int = 200) -> list[str]:
-    """The chunk in runs of whole sentences of at most so many words (a longer sentence is whole):
-    what a model with a short input can read.
-    """
-    cut: list[str] = []
-    start, end, size = 0, 0, 0
-    for left, right in chunk.spans:
-        length = len(chunk.text[left:right].split())
-        if size and size + length > words_at_most:
-            cut.append(chunk.text[start:end])
-            size = 0
-        if not size:
-            start = left
-        end, size = right, size + length
-    return [*cut, chunk.text[start:end]] if size else cut
-
-
 def has_threshold(language: str | None) -> bool:
     """True for English, for a language with a measured threshold, and where nothing tells it."""
     return language in (None, "en") or language in LANGUAGE_THRESHOLDS

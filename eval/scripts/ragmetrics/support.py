@@ -161,3 +161,20 @@ def judge(
     values = features(claim, chunks, words, question=question, kind=kind, lead=lead, names=names)
     probability = _probability(values)
     return LexicalClaim(probability >= THRESHOLD, probability, words, names)
+
+
+def pieces(chunk: PreparedChunk, words_at_most: int = 200) -> list[str]:
+    """The chunk in runs of whole sentences of at most so many words (a longer sentence is whole):
+    what a model with a short input can read.
+    """
+    cut: list[str] = []
+    start, end, size = 0, 0, 0
+    for left, right in chunk.spans:
+        length = len(chunk.text[left:right].split())
+        if size and size + length > words_at_most:
+            cut.append(chunk.text[start:end])
+            size = 0
+        if not size:
+            start = left
+        end, size = right, size + length
+    return [*cut, chunk.text[start:end]] if size else cut
