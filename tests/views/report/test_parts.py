@@ -144,7 +144,7 @@ def test_metrics_stand_in_catalogue_order_with_rising_cut_offs() -> None:
 
 def test_a_metric_of_an_older_version_keeps_its_words() -> None:
     """What exactly it meant then is not known here; what it is about is."""
-    parts = {"ci95": {}, "not_applicable": {}, "failed": {}}
+    parts: dict[str, Any] = {"ci95": {}, "not_applicable": {}, "failed": {}}
     old = (
         SECTION
         | parts
