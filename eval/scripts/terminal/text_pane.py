@@ -49,20 +49,21 @@ class TextPane(LineStyles):
         """What is searched for; empty for nothing."""
         self.top = 0
 
-    def show(self, text: DisplayText, marks: Sequence[Mark] = ()) -> None:
+    def show(self, text: DisplayText, marks: Sequence[Mark] = ()) -> bool:
         """Show `text` from its start, unless it is the text shown already (then keep the place).
 
-        Marks may overlap; a later one wins.
+        Marks may overlap; a later one wins. Returns whether anything is another than before.
         """
         same = text == self._text
         if same and tuple(marks) == self._marks:
-            return
+            return False
         self._marks = tuple(marks)
         if not same:
             self._text, self._width, self.top = text, 0, 0
             self._layout()
             self._search()
         self.refresh()
+        return True
 
     @property
     def line_count(self) -> int:
