@@ -181,3 +181,26 @@ def test_a_baseline_that_was_measured_otherwise_is_refused(pair: Any, tmp_path: 
     assert done.exit_code == 2
     assert "eval set" in done.output
     assert not list(tmp_path.glob("out*"))
+
+
+def test_a_committed_metrics_json_is_baseline_enough(
+    pair: Any, report: dict[str, Any], tmp_path: Path
+) -> None:
+    """In a fresh clone git holds nothing else; the verdicts are those of the whole folder."""
+    folder = tmp_path / "base"
+    folder.mkdir()
+    (folder / "metrics.json").write_bytes((pair.results / "base" / "metrics.json").read_bytes())
+    output = str(tmp_path / "report")
+    done = pair.call(
+        report_run.main, "--run", "new", "--output", output, "--json", "--baseline", str(folder)
+    )
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["comparison"]
+    assert "metrics.json alone" in " ".join(found["notes"])
+    whole = {row["metric"]: row for row in report["comparison"]["primary"]}
+    measured = [row for row in found["primary"] if row["n"]]
+    assert {"evidence_recall@5", "pass", "answered"} <= {row["metric"] for row in measured}
+    for row in measured:
+        for name in ("verdict", "base", "new", "p_joint", "n", "units", "says"):
+            assert row[name] == whole[row["metric"]][name], (row["metric"], name)
+    assert found["headline"] in ("WORSE", "LOOK", "NO EVIDENCE")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from decisions import compare_words
+from decisions.committed import compare_committed, is_committed_alone
 from decisions.compare import CompareOptions, clusters_of, compare
 from decisions.flips import Flips, find_flips
 from decisions.rows import Comparison, MetricRow
@@ -47,13 +48,17 @@ class BaselineComparison:
 
 
 def compare_with(base: Path, new: Path, eval_set: Path, targets: Path) -> BaselineComparison:
-    """Hold a run against its baseline as compare_runs.py does.
+    """Hold a run against its baseline as compare_runs.py does; of a baseline of which git holds
+    metrics.json alone, the primary metrics.
 
     Raises IncomparableError for runs that were not measured alike, StorageError for a run that is
     not scored or a damaged file.
     """
     clusters, remarks = clusters_of(base, eval_set, AUTO)
     options = CompareOptions(eval_set=eval_set, targets=targets)
+    if is_committed_alone(base):
+        comparison = compare_committed(base, new, options, clusters)
+        return BaselineComparison(base, comparison_part(comparison, remarks))
     comparison = compare(base, new, options, clusters=clusters)
     return of_comparison(comparison, base, new, eval_set, targets, remarks)
 

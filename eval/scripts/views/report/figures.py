@@ -67,7 +67,7 @@ def _metric(measure: Measure, row: Metric | None, shown: bool) -> Part:
     return {
         "metric": measure.metric,
         "definition": measure.definition,
-        "words": row.in_words(measure.metric) if row else "",
+        "words": _words_of(measure, row),
         "meaning": row.meaning if row else "",
         "unit": row.unit if row else "",
         "low": row.low if row else None,
@@ -88,6 +88,15 @@ def _metric(measure: Measure, row: Metric | None, shown: bool) -> Part:
         "close": _close(measure),
         "band": measure.band,
     }
+
+
+def _words_of(measure: Measure, row: Metric | None) -> str:
+    """The metric in plain words; also of an older version, whose exact meaning is not known."""
+    if row is None:
+        same = (metric for metric in METRICS if metric.name == measure.metric.partition("@")[0])
+        stem = measure.definition.partition("@")[0]
+        row = next((m for m in same if m.definition.partition("@")[0] == stem), None)
+    return row.in_words(measure.metric) if row else ""
 
 
 def _close(measure: Measure) -> bool:
