@@ -234,6 +234,9 @@ class Made:
         cases = _cases(count)
         lines = "".join(json.dumps(case) + "\n" for case in cases)
         (folder / "set.jsonl").write_text(lines, encoding="utf-8")
+        note = {"case_id": "case-7", "note": f"Look at the chunker. {HOSTILE}", "flag": True}
+        (folder / "labels" / "notes").mkdir(parents=True)
+        (folder / "labels" / "notes" / "set.jsonl").write_text(json.dumps(note), encoding="utf-8")
         writer = storage.ResultsWriter(folder / "results", "run", store_full_text=True)
         writer.write_config(
             storage.RunConfig("run", api={"url": HOSTILE}, index={"chunker": HOSTILE}, run={"a": 1})

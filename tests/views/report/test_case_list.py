@@ -32,14 +32,8 @@ IDS = [
 
 @pytest.mark.parametrize("case_id", IDS)
 def test_no_row_takes_more_than_250_bytes(case_id: str) -> None:
-    row: dict[str, Any] = {
-        "case_id": case_id,
-        "repeat": 12,
-        "state": "broke, fixed, misses 13",
-        "category": "<&>" * 40,
-        "values": [-0.25, 0.5, 1.0, None, 0.125, 0.0],
-        "question": "<b>&\u202e" * 50,
-    }
+    scores = [-0.25, 0.5, 1.0, None, 0.125, 0.0]
+    row = [case_id, 12, "broke, fixed, misses 13", "<&>" * 40, scores, "<b>&\u202e" * 50]
     for in_full in (frozenset[str](), frozenset({anchor(case_id, 12)})):
         (text,) = case_rows({"rows": [row]}, in_full)
         assert len(text.encode()) <= 250
@@ -52,8 +46,8 @@ def test_no_row_takes_more_than_250_bytes(case_id: str) -> None:
 
 
 def test_a_short_row_has_the_whole_question() -> None:
-    row = {"case_id": "q1", "repeat": 0, "state": "ok", "category": "factual", "values": [1.0]}
-    (text,) = case_rows({"rows": [row | {"question": "How many days?"}]}, frozenset({"case-q1"}))
+    row = ["q1", 0, "ok", "factual", [1.0], "How many days?"]
+    (text,) = case_rows({"rows": [row]}, frozenset({"case-q1"}))
     head = '<tr><th scope="row"><a href="#case-q1">q1</a></th><td>ok</td><td>factual</td>'
     assert text == f"{head}<td>1</td><td>How many days?</td></tr>\n"
 
@@ -87,7 +81,8 @@ def test_flips_then_failed_calls_then_the_worst_then_the_others() -> None:
 
 def test_a_large_run_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The list holds 4 of 30 answers: the failed one, and the three that miss the check."""
-    monkeypatch.setattr("views.report.case_list.MOST_LISTED", 4)
+    monkeypatch.setattr("views.report.case_list.MOST_LISTED", 29)
+    monkeypatch.setattr("views.report.case_list.FEWER_LISTED", 4)
     scan = scanned(30)
     order = order_of(scan, {}, None)
     assert order == [29, 0, 1, 2]

@@ -159,3 +159,13 @@ def test_hostile_text_is_shown_as_it_is(page: str, read: Reader) -> None:
 def test_bands_and_marks_are_told_in_words(page: str) -> None:
     assert ">✗ missed<" in page
     assert re.search(r'<span class="band (poor|fair|good|excellent)">\1</span>', page)
+
+
+def test_notes_of_people_stand_with_their_case(read: Reader, made: Any) -> None:
+    notes = [
+        "".join(said)
+        for path, _, said in read.named("li")
+        if "".join(said).startswith("flagged: Look at the chunker.")
+    ]
+    assert len(notes) == 1
+    assert "- note: flagged: Look at the chunker." in made.text("md")

@@ -29,7 +29,7 @@ RULES = (
     _FailureRule("error", "with an error", "the call failed", "", 0),
     _FailureRule(
         "answered",
-        "answered without a source",
+        "answered though unanswerable",
         "answered, though the documents hold no answer",
         "abstention_accuracy",
         0,

@@ -19,6 +19,7 @@ from records.asked import missing_remark
 from records.errors import StorageError
 from records.files import sha256_file
 from records.metrics import ReportSection, read_metrics, rounded
+from records.notes import read_notes
 from records.results import SCHEMA
 from records.runs import METRICS, VERSION
 from records.targets import TARGETS, Target
@@ -119,6 +120,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         options.labels_dir,
         {cases.keys[row][0] for row in detailed if row in cases.keys},
         {key[0] for key in cases.keys.values()},
+        questions=not back.questions,
     )
     cases.slices = read.slices
     notes = []
@@ -165,7 +167,6 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "confidence": _confidence(scan, back, success, sections, cases),
         "judge_calibrations": [answers.calibration(stored) for stored in judged],
         "correlations": _correlations(scan, options.correlation),
-        "case_list": cases.part(columns, read.questions),
         "worst": _answers(folder, cases, back, detailed, read, options, baseline),
         "prompts": _prompts(scan),
         "errors": back.errors,
@@ -173,6 +174,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "configuration": back.configuration,
     }
     rounded_report: dict[str, Any] = rounded(report)
+    rounded_report["case_list"] = cases.part(columns, read.questions)
     return rounded_report
 
 
@@ -322,6 +324,7 @@ def _answers(
         changed = {keys[row][0] for row in rows if keys[row][0] in cases.changes}
         before = sides_before(baseline.folder, changed, read.cases)
     rarities = rarity(scan)
+    notes = read_notes(options.eval_set, options.labels_dir)
     listed: list[dict[str, Any]] = []
     room = PAGE_BYTES - FIGURE_BYTES - ROW_BYTES * len(cases.order)
     for row in rows:
@@ -333,6 +336,7 @@ def _answers(
         )
         own = cases.changes.get(key[0], ()) if key[1] == 0 else ()
         answer = with_changes(answer, own, before.get(key[0]))
+        answer["notes"] = [note.line() for note in notes.get(key[0], ())]
         room -= bytes_of(answer)
         if room < 0:
             break

@@ -9,13 +9,18 @@ from math import isnan
 from typing import Any
 
 from ragmetrics.stats.tally import Slices
+from records.metrics import ROUND
 from views.report.answers import tallies, worst_by, worst_rows
 from views.report.columns import ScoreColumn
 from views.report.compared import CaseChange, catalogue_row
 from views.report.scan import MOST_ROWS, FigureRows, Key, Name, Scan
 
-MOST_LISTED = 10_000
-"""Rows of the list; of a larger run those that come first in its order."""
+MOST_LISTED, FEWER_LISTED = 10_000, 5_000
+"""Rows of the list. A run with more answers than that lists fewer, those that come first in its
+order: its memory goes into their number."""
+
+COLUMNS = ("case_id", "repeat", "state", "category", "values", "question")
+"""What a row of the list holds."""
 
 Part = dict[str, Any]
 
@@ -24,22 +29,23 @@ Changes = Mapping[str, Sequence[CaseChange]]
 
 def order_of(scan: Scan, changes: Changes, by: Name | None) -> list[int]:
     """The numbers of the answers to list. ``by``: a metric whose worst scores come first."""
+    most = MOST_LISTED if len(scan.answers) <= MOST_LISTED else FEWER_LISTED
     flipped = [case_id for case_id, own in changes.items() if any(c.kind for c in own)]
     rows: dict[int, None] = {}
     if by is not None:
         metric = catalogue_row(by[1])
-        worst = worst_by(scan, by, metric is None or metric.higher_is_better, MOST_LISTED)
+        worst = worst_by(scan, by, metric is None or metric.higher_is_better, most)
         rows |= dict.fromkeys(worst)
     else:
         numbers = (scan.answers.find((case_id, 0)) for case_id in flipped)
         rows |= dict.fromkeys(number for number in numbers if number is not None)
         rows |= dict.fromkeys(row for row, failed in enumerate(scan.failed) if failed)
-        rows |= dict.fromkeys(worst_rows(scan, MOST_LISTED))
+        rows |= dict.fromkeys(worst_rows(scan, most))
     for row in range(len(scan.answers)):
-        if len(rows) >= MOST_LISTED:
+        if len(rows) >= most:
             break
         rows.setdefault(row)
-    return list(rows)[:MOST_LISTED]
+    return list(rows)[:most]
 
 
 @dataclass
@@ -54,29 +60,28 @@ class CaseList:
     questions: Mapping[int, str] = field(default_factory=dict)
 
     def part(self, columns: Sequence[Name], questions: Mapping[str, str]) -> Part:
-        """The list as JSON data: names of the columns, a row an answer, what is left out.
+        """The list as JSON data: what a row holds, the metrics of its scores, the rows, and how
+        many are left out.
 
-        ``columns``: metrics, by section, whose scores a row has. ``questions``: by case id, where
-        the run's results do not tell them.
+        ``columns``: metrics, by section, whose scores a row has, to six places. ``questions``: by
+        case id, where the run's results do not tell them.
         """
         scores = [self.scan.column(name) for name in columns]
         return {
+            "columns": COLUMNS,
             "metrics": [metric for _, metric in columns],
             "rows": [self._row(row, scores, questions) for row in self.order if row in self.keys],
             "left_out": len(self.scan.answers) - len(self.order),
         }
 
-    def _row(self, row: int, scores: Sequence[ScoreColumn], questions: Mapping[str, str]) -> Part:
+    def _row(
+        self, row: int, scores: Sequence[ScoreColumn], questions: Mapping[str, str]
+    ) -> list[Any]:
         case_id, repeat = self.keys[row]
         category = next((v for name, v in self.slices.get(case_id, ()) if name == "category"), None)
-        return {
-            "case_id": case_id,
-            "repeat": repeat,
-            "state": self._state(row, case_id),
-            "category": category,
-            "values": [None if isnan(column[row]) else column[row] for column in scores],
-            "question": self.questions.get(row) or questions.get(case_id, ""),
-        }
+        values = [None if isnan(column[row]) else round(column[row], ROUND) for column in scores]
+        question = self.questions.get(row) or questions.get(case_id, "")
+        return [case_id, repeat, self._state(row, case_id), category, values, question]
 
     def _state(self, row: int, case_id: str) -> str:
         """What became of the answer in a word or two: broke, fixed, failed, misses 3, or ok."""

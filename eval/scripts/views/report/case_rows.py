@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -12,34 +12,37 @@ from views.report.words import short
 ROW_BYTES = 250
 """What a row of the list takes at most, with its line end."""
 
+ListRow = Sequence[Any]
+"""Case id, repeat, state, category, scores, question: see ``case_list.COLUMNS``."""
+
 MOST_ID, MOST_CATEGORY = 40, 20
 
 
-def case_rows(case_list: Mapping[str, Any], in_full: frozenset[str]) -> list[str]:
+def case_rows(case_list: Mapping[str, Any], in_full: frozenset[str]) -> Iterator[str]:
     """HTML of each row, harmless. ``in_full``: anchors of the answers that are shown in full.
 
     A row leads to its answer in full; one without is itself the place that a link leads to. The
     question is cut to the room that is left.
     """
-    return [_row(row, in_full) for row in case_list["rows"]]
+    return (_row(row, in_full) for row in case_list["rows"])
 
 
-def _row(row: Mapping[str, Any], in_full: frozenset[str]) -> str:
-    name = anchor(row["case_id"], row["repeat"])
+def _row(row: ListRow, in_full: frozenset[str]) -> str:
+    case_id, repeat, state, category, values, question = row
+    name = anchor(case_id, repeat)
     opening = "<tr>" if name in in_full else f'<tr id="{name}">'
-    scores = "".join(f"<td>{_score(score)}</td>" for score in row["values"])
-    state = f"<td>{row['state']}</td>"
-    for category, longest, link in _lengths(row["category"] or "", own_place=name not in in_full):
-        shown = one_line(row["case_id"], longest) + (f" r{row['repeat']}" if row["repeat"] else "")
+    scores = "".join(f"<td>{_score(score)}</td>" for score in values)
+    for shown_category, longest, link in _lengths(category or "", own_place=name not in in_full):
+        shown = one_line(case_id, longest) + (f" r{repeat}" if repeat else "")
         head = escape(shown)
         if link:
             head = f'<a href="#{name}">{head}</a>'
         head = f'{opening}<th scope="row">{head}</th>'
-        fixed = f"{head}{state}<td>{escape(category)}</td>{scores}<td>"
+        fixed = f"{head}<td>{state}</td><td>{escape(shown_category)}</td>{scores}<td>"
         room = ROW_BYTES - len(fixed.encode()) - len("</td></tr>\n")
         if room >= 0:
-            return f"{fixed}{_cut(row['question'], room)}</td></tr>\n"
-    raise ValueError(f"{len(row['values'])} scores leave no room for a case's id")
+            return f"{fixed}{_cut(question, room)}</td></tr>\n"
+    raise ValueError(f"{len(values)} scores leave no room for a case's id")
 
 
 def _lengths(category: str, *, own_place: bool) -> Iterator[tuple[str, int, bool]]:

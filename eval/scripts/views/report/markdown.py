@@ -294,6 +294,7 @@ def _answer(described: Mapping[str, Any]) -> Iterator[str]:
     for miss in described["misses"]:
         score = f"{miss['metric']} is {number(miss['score'])}, wanted {miss['wanted']}"
         yield f"- {_safe(miss['section'])}: {_safe(score)}"
+    yield from (f"- note: {_safe(note, 2000)}" for note in described.get("notes", ()))
     yield from (f"- {_safe(why)}" for why in described["because"])
     for claim in described["claims"]:
         yield f"- not supported ({number(claim['score'])}): {_safe(claim['text']['text'])}"

@@ -413,9 +413,15 @@ class CasesRead:
 
 
 def read_cases(
-    eval_set: Path, labels_dir: Path | None, ids: set[str], listed: Collection[str] = ()
+    eval_set: Path,
+    labels_dir: Path | None,
+    ids: set[str],
+    listed: Collection[str] = (),
+    *,
+    questions: bool = False,
 ) -> CasesRead:
-    """The cases with these ids. Faulty lines were reported when the run was scored."""
+    """The cases with these ids, and the slices of those that are listed, with the questions of
+    these if asked. Faulty lines were reported when the run was scored."""
     read = CasesRead()
     if not ids and not listed:
         return read
@@ -425,7 +431,8 @@ def read_cases(
             read.cases[case.id] = case
         if case.id in listed:
             read.slices[case.id] = slices_of(facets_of(case))
-            read.questions[case.id] = case.question[:QUESTION_CHARACTERS]
+            if questions:
+                read.questions[case.id] = case.question[:QUESTION_CHARACTERS]
     return read
 
 
