@@ -157,3 +157,9 @@ def _with_support(
     if supports and out.get("answerable") is not True:
         out["answerable"] = True
     return out
+
+
+def choice_words(item: Disagreement, choice: str) -> str:
+    """A choice in words: what is taken, and of which side."""
+    sides = {"a": f"A, {item.a}", "b": f"B, {item.b}", "union": "both", "neither": "neither"}
+    return f"taken is {sides[choice]}"

@@ -72,7 +72,9 @@ def header(session: Session, progress: Progress, width: int, saved: Span, *, wai
     if session.read_only and not session.inspect:
         spans.append(("warn", display(" READ-ONLY")))
     spans.append(("key", display(f" {mode}")))
-    spans.append(("row", display(f" | {one_line(session.annotator, 16)} | ")))
+    spans.append(("row", display(" | ")))
+    annotator = display(f"{one_line(session.annotator, 16)} | ")
+    spans.append(("row", annotator))
     spans.append(saved)
     if waiting:
         spans.append(("dim", display(" fetching…")))
@@ -83,7 +85,7 @@ def header(session: Session, progress: Progress, width: int, saved: Span, *, wai
     # What is needed least goes first; the pace comes when all else has room.
     if sum(cells(text) for _, text in [*spans, *pace]) <= width:
         return (*spans, *pace)
-    for part in (bar, display(more)):
+    for part in (bar, display(more), annotator):
         if sum(cells(text) for _, text in spans) > width:
             spans = [span for span in spans if span[1] != part]
     return cut(spans, width)

@@ -220,12 +220,29 @@ def sentence(needs: Needs, count: int, name: Namer) -> str:
     return f"The answer needs {text}."
 
 
-def lost_groups(before: Record, after: Record) -> int:
-    """How many groups of `before` went, because they contain another, when groups were edited."""
+def lost_groups(before: Record, after: Record) -> str:
+    """Which groups of `before` went with an edit, because they contain another one; in words."""
     had = before.get("required_support_groups") or []
     if had == (after.get("required_support_groups") or []):
-        return 0
-    return len(had) - len(minimal(had))
+        return ""
+    lost = len(had) - len(minimal(had))
+    one = "1 way that contains another was"
+    return one if lost == 1 else f"{lost} ways that contain another were" if lost else ""
+
+
+def open_words(needs: Needs) -> str:
+    """What marks join, in words."""
+    if needs.open == 0:
+        return "marks are related passages, not required"
+    enough = "all of these together are enough" if needs.ways else "one of these is enough"
+    return f"marks join {needs.noun} {needs.open}: {enough}"
+
+
+def membership(needs: Needs, parts: Sequence[int]) -> str:
+    """What a marked passage counts for, in words: it "meets need 2"."""
+    if not parts:
+        return "is related, not required"
+    return f"{'is in' if needs.ways else 'meets'} {needs.noun} {', '.join(map(str, parts))}"
 
 
 def empty_parts(needs: Needs) -> Sequence[int]:

@@ -101,7 +101,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self._pattern: Terms = None
         self._previews: dict[str, DisplayText] = {}
         self._view: object = None
-        self._heights: object = None
+        self._heights: tuple[tuple[Widget, int | str], ...] | None = None
         self.resumed_row = session.resumed_row  # until it is there, or a key was pressed
         self.rating = False
         self.last_action = ""
@@ -150,7 +150,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
 
     def redraw(self) -> None:
         """Draw every line again."""
-        self._shown_brief = self._shown_text = self._heights = None
+        self._shown_brief = self._shown_text = None
+        self._heights = None
         self.sync()
         self.chunks.refresh()
         self.questions.refresh()
@@ -248,6 +249,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         row = self.row
         if row is None or row.seen or not self.text.display or self.text.size.height <= 0:
             return False
+        if not self.zoomed and not self._is_laid_out():
+            return False  # the text has more lines for a moment than it will have
         whole = self.zoomed == "text" or len(row.chunk.text) <= SHOWN_LIMIT
         if not whole or self.text.bottom < self.text.line_count:
             return False
@@ -268,6 +271,13 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             span += "; cut, z shows all"
         width, focused = self.text.size.width, self.pane == "text"
         self.bars["text-rule"].show([lines.text_rule(row, self.look, width, span, focused=focused)])
+
+    def _is_laid_out(self) -> bool:
+        """Have the panes the heights that were given to them last?"""
+        heights = self._heights or ()
+        return bool(heights) and all(
+            widget.size.height == lines_ for widget, lines_ in heights if isinstance(lines_, int)
+        )
 
     def _text_rule(self, left: str, right: str = "") -> Line:
         focused = self.pane == "text"
@@ -334,7 +344,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         if at != min(self.text.size.width - 2, 100):
             needed, _ = self._texts_need = self._lines_of(self.rows)
         count = max(1, len(self.rows))
-        least = min(count, max(3, room // 3))
+        least = min(count, max(3, min(5, room // 3), room // 7))
         rows = max(least, min(count, room - needed))
         heights: tuple[tuple[Widget, int | str], ...] = (
             (self.question, question),
@@ -438,6 +448,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             return
         self._message = ("row", DisplayText(""))
         self.resumed_row = ""
+        if not self.frozen:
+            self._note_read()  # of a layout that has settled since the last key
         command = self._commands[name]
         try:
             command(self, key) if key else command(self)

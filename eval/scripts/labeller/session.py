@@ -25,7 +25,7 @@ from labeller.adjudication import Disagreement
 from labeller.case_state import CaseState, Event, Probe, Record, probes_in, timestamp
 from labeller.edits import Confirmed
 from labeller.ledger import CaseLedger
-from labeller.needs import formula, lost_groups, sentence
+from labeller.needs import formula, lost_groups, membership, open_words, sentence
 from labeller.passages import Chunk, Sentence, Span, content_words, trimmed
 from labeller.rows import (
     GENERIC,
@@ -272,26 +272,12 @@ class Session(CaseLedger):
         """Make `after` the current case's state; what of the groups went with that, in words."""
         lost = lost_groups(self.case, after.case)
         self._commit(action, after, row=row.chunk.key if row else "")
-        if not lost:
-            return ""
-        ways = (
-            "1 way that contains another was"
-            if lost == 1
-            else f"{lost} ways that contain another were"
-        )
-        return f"; {ways} dropped"
+        return f"; {lost} dropped" if lost else ""
 
     def _where(self, number: int) -> str:
         """What a marked row counts for, in words."""
-        row, noun = self.row(number), self.layout.noun
-        if not row.parts:
-            return f"row {row.label} is related, not required"
-        numbers = ", ".join(map(str, row.parts))
-        return (
-            f"row {row.label} meets {noun} {numbers}"
-            if noun == "need"
-            else (f"row {row.label} is in way {numbers}")
-        )
+        row = self.row(number)
+        return f"row {row.label} {membership(self.layout, row.parts)}"
 
     def toggle_range(self, first: int, last: int) -> str:
         """Mark all rows from `first` to `last`; when all are marked, take the marks away."""
@@ -344,11 +330,7 @@ class Session(CaseLedger):
 
     def open_words(self) -> str:
         """What marks join, as a sentence."""
-        layout = self.layout
-        if layout.open == 0:
-            return "marks are related passages, not required"
-        what = "the passages that are enough together" if layout.ways else "one of these is enough"
-        return f"marks join {layout.noun} {layout.open}: {what}"
+        return open_words(self.layout)
 
     def turn_needs(self) -> str:
         """Show the needs as ways, or the ways as needs."""
@@ -565,7 +547,9 @@ class Session(CaseLedger):
         theirs = self._labels_of(name)
         state = adjudication.settled(self._need_case(), theirs, name, items[index], choice)
         return self._commit(
-            "adjudicate", state, f"{items[index].text}: {_taken(items[index], choice)}"
+            "adjudicate",
+            state,
+            f"{items[index].text}: {adjudication.choice_words(items[index], choice)}",
         )
 
     def adjudicated(self, name: str) -> str:
@@ -613,9 +597,3 @@ class Session(CaseLedger):
             self._trail.clear()
             self.resumed_row = view.row
         return notices
-
-
-def _taken(item: Disagreement, choice: str) -> str:
-    """A choice in words: what is taken, and whose it is."""
-    sides = {"a": f"A, {item.a}", "b": f"B, {item.b}", "union": "both", "neither": "neither"}
-    return f"taken is {sides[choice]}"
