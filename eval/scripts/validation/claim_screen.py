@@ -25,7 +25,6 @@ from validation.claim_session import (
     ClaimItem,
     ClaimSession,
     Label,
-    LabelKind,
     actions,
     help_text,
     hinted,
@@ -55,6 +54,7 @@ class ClaimApp(TerminalApp, inherit_bindings=False):
     def on_mount(self) -> None:
         self.end_on_signals()
         self.push_screen(self.main)
+        self.call_after_refresh(self.main.open_goal)
 
     def action_interrupt(self) -> None:
         self.exit(return_code=130)
@@ -75,6 +75,9 @@ QUESTION_LINES = 2
 
 CLAIM_LINES = 3
 """Lines of a claim; a longer one takes up to a third of the screen."""
+
+_WIDE = 100
+"""Columns from which on the progress is shown in full."""
 
 OTHER_LINES = 13
 """Lines that all but the claim need at least (verdicts.tcss)."""
@@ -146,7 +149,8 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
             self.passage = item.best
         question = _text_lines(item.question, width, QUESTION_LINES, "row", QUESTION_LINES)
         self.bars["v-top"].show([_header(session, width), *question])
-        self.bars["v-answer-rule"].show([rule(self.look, width, session.kind.upper)])
+        progress = session.progress(short=width < _WIDE)
+        self.bars["v-answer-rule"].show([rule(self.look, width, session.kind.upper, progress)])
         self._show_answer(item, new)
         state = words(session.label).upper()
         most = max(1, min(self.size.height // 3, self.size.height - OTHER_LINES))
@@ -198,6 +202,14 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
         if self.text.next_mark("marked", 1):
             self.text.scroll_by(-1)
 
+    def open_goal(self) -> None:
+        """Say what can be reached; in a window of its own where it is less than is needed."""
+        goal = self.session.goal
+        if goal.warns:
+            self.app.push_screen(_ReadingWindow(f"{goal.opening}\n\nAny key goes on."))
+        elif goal.opening:
+            self.say(goal.opening)
+
     # -- keys ----------------------------------------------------------------------------------
 
     def acts(self) -> Acts:
@@ -233,7 +245,7 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
             "previous-hit": lambda: self.next_hit(self.text, -1),
             "zoom": lambda: self.toggle_class("-zoomed"),
             "copy-claim": lambda: self.copy_out(self.session.item.claim, self.session.kind.noun),
-            "help": lambda: self.app.push_screen(_ClaimHelp(self.session.kind)),
+            "help": lambda: self.app.push_screen(_ReadingWindow(help_text(self.session.kind))),
             "palette": lambda: self.app.push_screen(Palette(providers=[ActionCommands])),
             "suspend": self.suspend,
             "redraw": self.redraw_all,
@@ -322,12 +334,12 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
         self._show_passage(self.session.item, True)
 
 
-class _ClaimHelp(Window[None]):
-    """Keys and guideline; any key that does not scroll closes it."""
+class _ReadingWindow(Window[None]):
+    """A text to read; any key that does not scroll closes it."""
 
-    def __init__(self, kind: LabelKind) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__()
-        self._kind = kind
+        self._text = text
         self._pane = TextPane(id="help-text")
 
     def compose(self) -> ComposeResult:
@@ -335,7 +347,7 @@ class _ClaimHelp(Window[None]):
             yield self._pane
 
     def on_mount(self) -> None:
-        self._pane.show(display(help_text(self._kind)), [(0, 4, "key")])
+        self._pane.show(display(self._text), [(0, self._text.find(" "), "key")])
 
     def take_key(self, key: str, character: str) -> bool:
         """Scroll, or close."""

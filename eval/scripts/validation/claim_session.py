@@ -7,7 +7,7 @@ history is rebuilt from the recorded decisions, so undo goes back over a restart
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, TextIO
 
 from terminal.actions import Action, ActionRefused, UndoSteps, shown_key
@@ -91,6 +91,22 @@ class LabelDecision:
     after_verdict: bool = False
 
 
+Progress = Callable[[Mapping[str, Label], bool], str]
+"""How far the labels (by item key) bring the goal, on one line; shorter when the flag is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionGoal:
+    """What the labels are for. ``opening``: what can be reached, said before the first label.
+
+    ``warns``: it cannot be reached with these items alone, which nobody should find out later.
+    """
+
+    opening: str = ""
+    warns: bool = False
+    progress: Progress = field(default=lambda labels, short: "")
+
+
 @dataclass(frozen=True, slots=True)
 class _Step:
     key: str
@@ -109,7 +125,9 @@ class ClaimSession:
         annotator: str = "",
         decided: Iterable[LabelDecision] = (),
         kind: LabelKind = CLAIMS,
+        goal: SessionGoal | None = None,
     ) -> None:
+        self.goal = goal or SessionGoal()
         self.items = items
         self.kind = kind
         self.annotator = annotator
@@ -145,6 +163,10 @@ class ClaimSession:
     def count(self, label: Label | None = None) -> int:
         """Claims with this label; with any label for None."""
         return sum(label in (None, labelled) for labelled in self.labels.values())
+
+    def progress(self, *, short: bool = False) -> str:
+        """How far the labels have come, on one line; "" without a goal."""
+        return self.goal.progress(self.labels, short)
 
     # -- moving --------------------------------------------------------------------------------
 
@@ -426,6 +448,8 @@ class ClaimLines:
 
     def run(self) -> int:
         """Read lines until ``q`` or the end of the input; returns the exit code."""
+        if self.session.goal.opening:
+            self.say(self.session.goal.opening)
         self.show()
         for line in self._terminal.lines():
             self.obey(line)
@@ -442,7 +466,8 @@ class ClaimLines:
             if line in self._labels:
                 label = self._labels[line]
                 session.decide(label)
-                self.say(f"{words(label)}: {name}")
+                progress = session.progress()
+                self.say(f"{words(label)}: {name}{f' ({progress})' if progress else ''}")
                 if not session.goto_open():
                     noun = self._kind.noun
                     self.say(f"Every {noun} is labelled: q leaves, l and h look again.")

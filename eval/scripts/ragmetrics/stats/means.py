@@ -33,7 +33,7 @@ def share_from(values: Sequence[float], threshold: float) -> float | None:
     return sum(value >= threshold for value in values) / len(values)
 
 
-def wilson(successes: float, n: int) -> tuple[float, float]:
+def wilson(successes: float, n: float) -> tuple[float, float]:
     """95 % interval of a proportion (Wilson 1927), within [0, 1].
 
     Raises ValueError for n < 1. Keeps its coverage at few cases and at rates near 0 or 1.
