@@ -85,12 +85,15 @@ $(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready
 demo: setup ## ask the embedded bot 90 questions, score and judge its answers, diagnose, report
 	@set -e; run=$$($(PY) $(SCRIPTS)/run_eval.py --api-url demo --labels --store-full-text $(if $(K),--k $(K)) \
 	    --folder-mode on_with_fallback $(LEXICAL) $(ARGS)); \
-	  $(PY) $(SCRIPTS)/score_retrieval.py --run "$$run" --by category --worst 3; echo; \
+	  $(PY) $(SCRIPTS)/score_retrieval.py --run "$$run" --worst 1; echo; \
 	  $(PY) $(SCRIPTS)/judge_answers.py --run "$$run" --judge local --metrics all --claim-level \
-	    --correctness-weight 1; echo; \
-	  $(PY) $(SCRIPTS)/eval_suite.py --run "$$run"; \
-	  $(PY) $(SCRIPTS)/report_run.py --run "$$run" --format html; \
-	  echo; echo "Commit this file to remember the run: $$run/metrics.json"
+	    --correctness-weight 1; \
+	  $(PY) $(SCRIPTS)/eval_suite.py --run "$$run" --brief; \
+	  page=$$($(PY) $(SCRIPTS)/report_run.py --run "$$run" --format html -q); echo; \
+	  echo "The page with all of it:     $$page"; \
+	  echo "Look at single answers:      make browse"; \
+	  echo "Remember this run in git:    $$run/metrics.json"; \
+	  echo "Next, your own bot:          make connect API=http://localhost:9000"
 
 connect: setup ## make a profile for your bot: make connect API=http://localhost:9000
 	$(PY) $(SCRIPTS)/connect_bot.py $(if $(filter-out demo,$(API)),$(API)) $(ARGS)
@@ -120,8 +123,8 @@ gate: setup ## pass or fail a run by eval/gates.toml: make gate RUN=new BASE=old
 track: setup ## the history of the committed metrics.json, and where one fell
 	$(PY) $(SCRIPTS)/track_metrics.py $(ARGS)
 
-report: setup ## the report of a run as Markdown, JSON and one HTML page
-	$(PY) $(SCRIPTS)/report_run.py --run $(RUN) $(ARGS)
+report: setup ## the report of a run as Markdown, JSON and one HTML page: make report RUN=new BASE=old
+	$(PY) $(SCRIPTS)/report_run.py --run $(RUN) $(if $(BASE),--baseline $(BASE) --history) $(ARGS)
 
 browse: setup ## look through runs and cases in the terminal: make browse ARGS="old new"
 	$(PY) $(SCRIPTS)/browse_runs.py $(ARGS)

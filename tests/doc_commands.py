@@ -66,7 +66,9 @@ DETOURS: dict[str, dict[str, Detour]] = {
             'make judge RUN=new ARGS="--metrics all --claim-level"',
             "unset RAG_EVAL_EVAL_SET RAG_EVAL_PROFILE",
         ),
-        "make label-verdicts RUN=new": Detour("needs a person", "{} ARGS=--plain"),
+        "make label-verdicts RUN=new": Detour(
+            "needs a person", r"printf '1\n3\n1\nq\n' | {} ARGS=--plain"
+        ),
     },
     "docs/tutorial.md": {
         "make --silent -C toolkit setup LIGHT=1": Detour("installs from the network", None),

@@ -24,6 +24,7 @@ from tests.doc_commands import DETOURS, Detour, Step, difference, steps, without
 
 ROOT = Path(__file__).resolve().parents[1]
 CLONED_FROM = "https://github.com/OWNER/rag-eval-toolkit"
+pytestmark = pytest.mark.timeout(0)  # each command has its own limit
 README_PYTHON = (3, 11)
 PATIENCE_S = 600
 END = "\x1e"

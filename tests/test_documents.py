@@ -122,8 +122,10 @@ def faults_of(command: str, own: Path) -> Iterator[str]:
                 continue
             main = importlib.import_module(script.stem).main
             known = {name for option in main.params for name in option.opts}
-            rest = itertools.takewhile(lambda text: text not in ("|", ";", "&&"), words[number:])
-            yield from (text for text in rest if text.startswith("--") and text not in known)
+            own_words = itertools.takewhile(
+                lambda text: text not in ("|", ";", "&&"), words[number:]
+            )
+            yield from (text for text in own_words if text.startswith("--") and text not in known)
         if word == "make":
             file, targets = own, []
             rest = list(

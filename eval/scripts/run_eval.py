@@ -15,6 +15,8 @@ as an error of a known kind otherwise; it never becomes an answer.
     python eval/scripts/run_eval.py --api-url http://localhost:8080 --resume --run-id nightly
     python eval/scripts/run_eval.py --from-jsonl answers.jsonl
     python eval/scripts/run_eval.py --api-url http://localhost:8080 --labels
+    python eval/scripts/run_eval.py --api-url demo --against main --stop-when decided
+    python eval/scripts/run_eval.py --api-url http://localhost:8080 --repeat auto --width 0.02
 
 Exit codes: 0 done, 2 bad input or usage, 3 bot unreachable or too many errors, 130 interrupted.
 """
@@ -23,6 +25,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +35,13 @@ import options
 
 if TYPE_CHECKING:
     from clients.run import SafetyPrompt
+    from clients.run_plan import Pace, RunOptions
+    from ragmetrics.stats.sequential import Way
 
 DEFAULT_MB = 64
+AUTO = "auto"
+PACED = ("against", "stop_when", "look_any_time", "metric", "width", "max_calls")
+"""Options of a run that is asked in portions."""
 MOST = 1_000_000
 """More passages, cases or repeats than any run has; every number fits into JSON."""
 DAY_S = 86_400.0
@@ -57,6 +65,51 @@ class RunCommand(options.Command):
             in_filter = word == "--filter" or (in_filter and PAIR.fullmatch(word) is not None)
             words.append(word)
         return super().parse_args(ctx, words)
+
+
+class Repeats(click.ParamType["int | str"]):
+    """A number of times, or 'auto'."""
+
+    name = "n|auto"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        if value == AUTO:
+            return AUTO
+        return int(click.IntRange(1, MOST).convert(value, param, ctx))
+
+
+def pace_of(run_options: RunOptions, asked: Mapping[str, Any], *, auto: bool) -> Pace | None:
+    """How the run is asked in portions; None: all at once. Raises UsageError for options that do
+    not go together."""
+    stop, against = asked["stop_when"], asked["against"]
+    if bool(stop) != bool(against):
+        raise click.UsageError("--against RUN and --stop-when decided go together.")
+    if asked["look_any_time"] and not stop:
+        raise click.UsageError("--look-any-time is for --stop-when decided.")
+    if not auto and (asked["width"] is not None or asked["max_calls"] is not None):
+        raise click.UsageError("--width and --max-calls are for --repeat auto.")
+    if not (stop or auto):
+        return None
+    if stop and auto:
+        raise click.UsageError("--stop-when decided and --repeat auto: choose one of them.")
+    if run_options.from_jsonl:
+        raise click.UsageError("--from-jsonl asks nobody, so there is nothing to stop.")
+    from experiments.repeating import RepeatUntilSure
+    from experiments.scoring import full_name
+    from experiments.stopping import StopWhenDecided
+    from records.runs import find_run
+    from scorers.contract import ScoringJob
+
+    job = ScoringJob(
+        run_options.results_dir, run_options.eval_set, run_options.labels_dir, run_options.seed
+    )
+    if auto:
+        return RepeatUntilSure(full_name(asked["metric"]), asked["width"], asked["max_calls"], job)
+    base = find_run(run_options.results_dir, against)
+    way: Way = "any time" if asked["look_any_time"] else "planned"
+    return StopWhenDecided(base, asked["metric"], way, run_options.repeat, job)
 
 
 def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
@@ -110,10 +163,43 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N of them.")
 @click.option(
     "--repeat",
-    type=click.IntRange(1, MOST),
+    type=Repeats(),
     default=1,
     show_default=True,
-    help="Ask each case N times.",
+    help="Ask each case N times; 'auto': as often as --width and --max-calls say.",
+)
+@click.option(
+    "--width",
+    type=options.FiniteRange(0, 1, min_open=True),
+    help="With --repeat auto: until the 95 % interval of --metric is so narrow, as far as other "
+    "answers to the same cases move it.",
+)
+@click.option(
+    "--max-calls",
+    type=click.IntRange(1, MOST * MOST),
+    help="With --repeat auto: never more calls than this.",
+)
+@click.option(
+    "--against",
+    metavar="RUN",
+    help="With --stop-when: the finished, scored run that this one is held against.",
+)
+@click.option(
+    "--stop-when",
+    type=click.Choice(["decided"]),
+    help="Ask in random order, and stop when --metric is better or worse than in --against.",
+)
+@click.option(
+    "--look-any-time",
+    is_flag=True,
+    help="Look after every 2 % of the cases instead of five times: large differences are found "
+    "sooner, small ones less often.",
+)
+@click.option(
+    "--metric",
+    default="evidence_recall@5",
+    show_default=True,
+    help="The one metric that --stop-when and --repeat auto look at.",
 )
 @click.option("--run-id", help="Name of the run folder.  [default: time and profile]")
 @click.option("--resume", is_flag=True, help="Continue the run --run-id: ask what is missing.")
@@ -188,13 +274,20 @@ def main(ctx: click.Context, /, max_mb: float, labels: bool, **values: Any) -> N
     default = click.core.ParameterSource.DEFAULT
     named = frozenset(name for name in values if ctx.get_parameter_source(name) is not default)
     filters = values.pop("filter")
+    asked = {name: values.pop(name) for name in PACED}
+    auto = values["repeat"] == AUTO
+    values["repeat"] = 1 if auto else values["repeat"]
     run_options = RunOptions(
         **values, filters=filters, max_bytes=int(max_mb * 2**20), set_by_user=named
     )
+    pace = pace_of(run_options, asked, auto=auto)
     console = options.stderr_console(quiet=run_options.quiet)
-    folder, tally = run(run_options, console, prompts_of(run_options.labels_dir) if labels else ())
+    prompts = prompts_of(run_options.labels_dir) if labels else ()
+    folder, tally = run(run_options, console, prompts, pace)
     summary = tally.to_dict()
     console.print(table(summary, f"Run {folder.name}"))
+    if pace is not None:
+        console.print(pace.summary(), soft_wrap=True)
     if tally.cut_texts:
         console.print(ADVICE, soft_wrap=True)
     if run_options.as_json:

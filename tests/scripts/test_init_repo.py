@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml  # type: ignore[import-untyped]
 from click.testing import CliRunner
 
@@ -92,3 +94,23 @@ def test_the_action_runs_scripts_that_exist() -> None:
         assert (ROOT / "eval" / "scripts" / name).exists(), name
     inputs = set(re.findall(r"inputs\.([\w-]+)", text))
     assert inputs == set(action["inputs"])
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_gate_can_be_asked_from_pytest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """The repository's own test, with a make that answers for the gate."""
+    CliRunner().invoke(init_repo.main, [str(tmp_path)])
+    make = tmp_path / "bin" / "make"
+    make.parent.mkdir()
+    make.write_text(f'#!/bin/sh\necho "$@"\necho verdict >&2\nexit {code}\n')
+    make.chmod(0o755)
+    monkeypatch.setenv("PATH", str(make.parent), prepend=os.pathsep)
+    inner = runpy.run_path(str(tmp_path / "rag-eval" / "test_rag.py"))["test_the_bot_is_no_worse"]
+    if code == 0:
+        inner()
+        return
+    with pytest.raises(AssertionError) as failure:
+        inner()
+    assert str(failure.value).startswith(f"-C {tmp_path / 'rag-eval'} gate\nverdict")

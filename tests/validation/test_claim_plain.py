@@ -73,7 +73,7 @@ def test_labels_undo_and_redo_are_recorded_in_their_order() -> None:
 
 
 def test_the_verdict_is_hidden_until_there_is_a_label() -> None:
-    said, written = talk("v\n1\np\nv\n2\n")
+    said, written = talk("v\n1\nh\nv\nn\n")
     first, _, rest = said.partition("supported: q0 [1]")
     assert "contradicted" not in first
     assert "label the claim first" in first
@@ -89,13 +89,15 @@ def test_the_verdict_is_hidden_until_there_is_a_label() -> None:
         ("t 1", "a.md:\nOther things."),
         ("t 3", "t takes a number from 1 to 2"),
         ("t x", "t takes a number from 1 to 2"),
-        ("p", "that is the first claim"),
+        ("h", "that is the first claim"),
         ("o", "claim 2 of 3"),
-        ("n\nn\nn", "that is the last claim"),
+        ("l\nl\nl", "that is the last claim"),
+        ("s\n1\n1", "claim 1 of 3, 2 done"),
+        ("n", "not supported: q0 [1]"),
         ("u", "nothing to undo"),
         ("r", "nothing to redo"),
         ("1\n1\n1\no", "every claim is labelled"),
-        ("1\np\n1", "it has that label already"),
+        ("1\nh\n1", "it has that label already"),
         ("?", "How to label, so that everyone labels alike"),
         ("yes", "'yes' is no command; ? lists them"),
         ("", "1 supported, 2 not, 3 cannot tell"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +17,9 @@ from clients.limits import CallLimits
 from clients.profile import Profile, fill, load_profile
 from clients.run_counts import RunTally
 from clients.run_plan import (
+    Ending,
     Job,
+    Pace,
     RunOptions,
     add_facts,
     check_uses,
@@ -29,6 +31,7 @@ from clients.run_plan import (
     select,
 )
 from clients.secrets import Headers, literal_warnings
+from records.asked import ASKED
 from records.errors import StorageError, Unreachable
 from records.files import JsonlWriter, cut_torn_tail, locked
 from records.labels import read_cases
@@ -51,9 +54,14 @@ if TYPE_CHECKING:
 
 
 def run(
-    options: RunOptions, console: Console, prompts: Sequence[SafetyPrompt] = ()
+    options: RunOptions,
+    console: Console,
+    prompts: Sequence[SafetyPrompt] = (),
+    pace: Pace | None = None,
 ) -> tuple[Path, RunTally]:
     """Make the run; then ask the labelled prompts, too. Returns its folder and what it came to.
+
+    ``pace``: asks in portions, and may pause or stop the run after each of them.
 
     Raises StorageError for unusable input (nothing is written then), Unreachable when the bot does
     not answer at all or fails too often (what came in is kept), KeyboardInterrupt as it comes.
@@ -69,7 +77,7 @@ def run(
         session = _Session(options, config, console, len(jobs), order)
         with session.opened(resume=False):
             return session.take(answers)
-    profile = load_profile(options.profile, PROFILES)
+    profile = load_profile(options.profile, PROFILES).with_sweep(options.sweep)
     check_uses(options, profile)
     filled, headers = fill(profile, os.environ, header_templates(options.header))
     for warning in literal_warnings(
@@ -82,12 +90,13 @@ def run(
             "its answers all the same; they are not recorded.",
             soft_wrap=True,
         )
-    config = options.config(profile, len(cases), order)
+    config = options.config(profile, len(cases), order, pace.plan if pace else None)
     session = _Session(options, config, console, len(jobs), order)
     session.check_folder()
     with _connected(options, filled, headers) as api:
         try:
-            done = session.ask(api, jobs)
+            portions = pace.portions(selected) if pace else [jobs]
+            done = session.ask(api, portions, pace)
             session.ask_prompts(api, prompts)
             return done
         except KeyboardInterrupt:
@@ -106,7 +115,7 @@ class _Session:
         self._console = console
         self._total = total
         self._order = order
-        self._kept_errors = 0
+        self._errors = 0
         self._last_error: TestResult | None = None
         self._facts: dict[str, dict[str, Any]] | None = None
         self._writer: ResultsWriter | None = None
@@ -117,7 +126,9 @@ class _Session:
     def folder(self) -> Path:
         return self._options.results_dir / self._config.run_id
 
-    def ask(self, api: ChatApi, jobs: Sequence[Job]) -> tuple[Path, RunTally]:
+    def ask(
+        self, api: ChatApi, portions: Iterable[Sequence[Job]], pace: Pace | None = None
+    ) -> tuple[Path, RunTally]:
         """Ask what is missing. The first question goes out alone: it shows whether there is a bot,
         and what the bot tells of itself completes the configuration, before anything is written."""
         with contextlib.ExitStack() as stack:
@@ -125,30 +136,62 @@ class _Session:
             if self._options.resume:
                 writer = stack.enter_context(self.opened(resume=True))
                 done = writer.reopen(self._keep)
-                self._check_errors(self._kept_errors)
-            missing = [job for job in jobs if job.key not in done]
-            if not missing:
-                return self._complete()
-            if self._first_address:
-                moved = f"This run was begun at {self._first_address}; it goes on at "
-                moved += f"{self._config.api['url']}."
-                self._console.print(printable(moved), soft_wrap=True)
-            first = api.ask(self._question(missing[0]))
-            if first.result.error is not None and not first.connected:
-                raise Unreachable(
-                    f"no answer from {self._config.api['url']} "
-                    f"({printable(first.result.error.message)}); is the bot running?"
-                )
-            if not self._options.resume:
-                stack.enter_context(self.opened(resume=False))
-            self._learn(first)
-            answers = ask_all(
-                missing[1:],
-                lambda job: api.ask(self._question(job)),
-                min(self._options.concurrency, max(1, len(missing) - 1)),
-                api.stop,
+                self._check_errors()
+            step: Step | None = None
+            asked: dict[str, None] = {}
+            reached = 0
+            ending = None
+            for portion in portions:
+                asked |= dict.fromkeys(job.case.id for job in portion)
+                reached += len(portion)
+                self._total = max(self._total, reached)
+                missing = [job for job in portion if job.key not in done]
+                if missing and step is None:
+                    self._warm_up(api, pace)
+                    first = self._first(api, missing.pop(0))
+                    if not self._options.resume:
+                        stack.enter_context(self.opened(resume=False))
+                    step = stack.enter_context(
+                        _progress(
+                            self._console,
+                            None if pace and pace.open_ended else self._total,
+                            len(done),
+                            verbose=self._options.verbose,
+                        )
+                    )
+                    self._learn(first)
+                    self._write(iter([first.result]), step)
+                if missing and step is not None:
+                    answers = ask_all(
+                        missing,
+                        lambda job: api.ask(self._question(job)),
+                        min(self._options.concurrency, len(missing)),
+                        api.stop,
+                    )
+                    with contextlib.closing(answers):
+                        self._write(self._results(answers), step)
+                if pace and (ending := pace.after(self.folder, portion)):
+                    break
+            return self._complete(ending, asked)
+
+    def _warm_up(self, api: ChatApi, pace: Pace | None) -> None:
+        """Ask what does not count: a bot's first answers are slower than its others."""
+        for job in pace.warm_up if pace else ():
+            api.ask(self._question(job))
+
+    def _first(self, api: ChatApi, job: Job) -> BotAnswer:
+        """The first answer of a process. Raises Unreachable when nobody is there."""
+        if self._first_address:
+            moved = f"This run was begun at {self._first_address}; it goes on at "
+            moved += f"{self._config.api['url']}."
+            self._console.print(printable(moved), soft_wrap=True)
+        first = api.ask(self._question(job))
+        if first.result.error is not None and not first.connected:
+            raise Unreachable(
+                f"no answer from {self._config.api['url']} "
+                f"({printable(first.result.error.message)}); is the bot running?"
             )
-            return self.take(self._results(first, answers), done=len(done))
+        return first
 
     def ask_prompts(self, api: ChatApi, prompts: Sequence[SafetyPrompt]) -> None:
         """Ask the labelled prompts, and say how many failed."""
@@ -203,30 +246,46 @@ class _Session:
             with contextlib.suppress(OSError):
                 (self.folder / f"{PARTIAL}.lock").unlink()
 
-    def take(self, results: Generator[TestResult], done: int = 0) -> tuple[Path, RunTally]:
-        """Write results as they come; finish, or stop when too many are errors."""
-        assert self._writer is not None
-        errors = self._kept_errors
+    def take(self, results: Generator[TestResult]) -> tuple[Path, RunTally]:
+        """Write results that are there already; finish, or stop when too many are errors."""
         with (
-            _progress(self._console, self._total, done, verbose=self._options.verbose) as step,
+            _progress(self._console, self._total, 0, verbose=self._options.verbose) as step,
             contextlib.closing(results),
         ):
-            for result in results:
-                self._writer.write_result(result)
-                errors += self._note(result)
-                step(result)
-                self._check_errors(errors)
+            self._write(results, step)
         return self._complete()
 
-    def _results(self, first: BotAnswer, answers: Generator[BotAnswer]) -> Generator[TestResult]:
-        yield first.result
-        with contextlib.closing(answers):
-            for asked in answers:
-                self._learn(asked)
-                yield asked.result
-
-    def _complete(self) -> tuple[Path, RunTally]:
+    def _write(self, results: Iterator[TestResult], step: Step) -> None:
+        """Write results as they come; stop when too many are errors."""
         assert self._writer is not None
+        for result in results:
+            self._writer.write_result(result)
+            self._errors += self._note(result)
+            step(result)
+            self._check_errors()
+
+    def _results(self, answers: Iterable[BotAnswer]) -> Iterator[TestResult]:
+        for asked in answers:
+            self._learn(asked)
+            yield asked.result
+
+    def _complete(
+        self, ending: Ending | None = None, asked: Iterable[str] = ()
+    ) -> tuple[Path, RunTally]:
+        """Finish the run, unless it only pauses. ``asked``: the cases of a run that was stopped."""
+        assert self._writer is not None
+        if ending is not None and ending.kind == "paused":
+            self._writer.close()
+            partial = self.folder / PARTIAL
+            path = partial if partial.exists() else self.folder / RESULTS
+            return self.folder, RunTally(iter_results(path))
+        if ending is not None:  # before the rename: a run without it would count as a whole one
+            self._config.run |= dict(ending.facts)
+            if ending.kind == "stopped":
+                ids = set(asked)
+                listed = [case_id for case_id in self._order if case_id in ids]
+                self._config.run |= {"stopped": ending.reason, "selected": len(ids), ASKED: listed}
+            self._writer.write_config(self._config)
         already = (self.folder / RESULTS).exists() and not (self.folder / PARTIAL).exists()
         path = self._writer.finish(self._order)
         if not already:
@@ -284,7 +343,7 @@ class _Session:
 
     def _keep(self, result: TestResult) -> bool:
         counted = result.status == "ok" or not self._options.retry_errors
-        self._kept_errors += counted and self._note(result)
+        self._errors += counted and self._note(result)
         return counted
 
     def _note(self, result: TestResult) -> bool:
@@ -308,7 +367,8 @@ class _Session:
             run_id=self._config.run_id,
         )
 
-    def _check_errors(self, errors: int) -> None:
+    def _check_errors(self) -> None:
+        errors = self._errors
         if errors <= self._options.max_error_rate * self._total:
             return
         more = (
@@ -398,7 +458,7 @@ Step = Callable[[TestResult], None]
 
 
 @contextlib.contextmanager
-def _progress(console: Console, total: int, done: int, *, verbose: bool) -> Iterator[Step]:
+def _progress(console: Console, total: int | None, done: int, *, verbose: bool) -> Iterator[Step]:
     """Yields a function to call with each result.
 
     A bar with rate, time left and errors on a terminal; elsewhere nothing but, when ``verbose``,

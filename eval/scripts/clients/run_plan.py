@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from clients.bot import check_bot_address
 from clients.profile import Profile
@@ -23,6 +23,8 @@ from records.runs import ROOT, VERSION, check_run_id
 from terminal.tables import printable
 
 SHOWN = 12
+PACE = "pace"
+"""Key of config.json's ``run``: how a run that is asked in portions was planned."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class RunOptions:
     as_json: bool
     set_by_user: frozenset[str] = frozenset()
     """Names of the options that did not come from the built-in defaults."""
+    sweep: Mapping[str, Any] = field(default_factory=dict)
+    """Values of the profile's own settings, by their names in its ``[sweep]``."""
 
     @property
     def demo(self) -> bool:
@@ -102,10 +106,16 @@ class RunOptions:
             run_id = f"{base}-{number}"
         return run_id
 
-    def config(self, profile: Profile | None, cases: int, selected: Sequence[str]) -> RunConfig:
+    def config(
+        self,
+        profile: Profile | None,
+        cases: int,
+        selected: Sequence[str],
+        plan: Mapping[str, Any] | None = None,
+    ) -> RunConfig:
         """The configuration as far as it is known before the bot has said anything.
 
-        ``selected``: the ids of the cases to ask, of the set's ``cases``.
+        ``selected``: the ids of the cases to ask, of the set's ``cases``. ``plan``: of a pace.
         """
         return RunConfig(
             run_id=self.run_id or self.new_run_id(),
@@ -132,6 +142,7 @@ class RunOptions:
                 "retries": self.retries,
                 "backoff_s": self.backoff,
                 "max_error_rate": self.max_error_rate,
+                **({PACE: dict(plan)} if plan else {}),
             },
             seed=self.seed,
             started=now(),
@@ -196,7 +207,8 @@ def differences(old: RunConfig, new: RunConfig, *, facts: bool = False) -> list[
 
 
 def _compared(config: RunConfig, facts: bool) -> dict[str, Any]:
-    selection = ("filter", "limit", "repeat", "store_full_text")
+    paced = PACE in config.run  # it may have been asked more often than it was begun with
+    selection = ("filter", "limit", "store_full_text", *(() if paced else ("repeat",)), PACE)
     compared: dict[str, Any] = {
         "dataset.sha256": config.dataset.get("sha256"),
         "seed": config.seed,
@@ -257,6 +269,43 @@ def select(cases: Sequence[TestCase], filters: Sequence[str], limit: int | None)
         hint = printable(_hint(cases, patterns))  # the set's own words
         raise StorageError(f"no case passes --filter {' '.join(filters)}.{hint}")
     return selected[:limit]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Where a run asks no more. ``paused``: it goes on later; ``stopped``: for good, although cases
+    are left, because of ``reason``; ``complete``: all was asked. ``facts`` enter its configuration.
+    """
+
+    kind: Literal["paused", "stopped", "complete"]
+    reason: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Pace(Protocol):
+    """Asks a run in portions, and says after each whether it goes on."""
+
+    @property
+    def plan(self) -> Mapping[str, Any]:
+        """What is recorded of it; a run is resumed with the same plan only."""
+
+    @property
+    def warm_up(self) -> Sequence[Job]:
+        """What the bot is asked before anything counts."""
+
+    @property
+    def open_ended(self) -> bool:
+        """Whether nobody knows how many portions there will be."""
+
+    def portions(self, cases: Sequence[TestCase]) -> Iterable[Sequence[Job]]:
+        """What to ask of the selected cases, one portion after another. A run that is resumed gets
+        the same portions."""
+
+    def after(self, folder: Path, portion: Sequence[Job]) -> Ending | None:
+        """Called when all results of a portion are on the disk; None: ask the next one."""
+
+    def summary(self) -> str:
+        """What came of it, as a sentence."""
 
 
 def expand(cases: Iterable[TestCase], repeats: int) -> Iterator[Job]:

@@ -25,9 +25,11 @@ from decisions.engine import (
     MEASURED,
     Decision,
     Evidence,
+    Headline,
     PrimaryRow,
     direction,
     evidence_of,
+    headline_of,
     is_skewed,
     range_of,
     settle,
@@ -35,6 +37,7 @@ from decisions.engine import (
 from decisions.invariants import IncomparableError, Run, controls, read_run, remarks, varied
 from decisions.primary import as_stored, clusters_of_run, primary_names, usable_names
 from decisions.rows import SCORED, Comparison, Difference, MetricRow, explored
+from decisions.stopping import Decided, decided_of, stopped_note, with_looks
 from ragmetrics import catalogue
 from ragmetrics.stats.tally import Slices, facets_of, slices_of
 from records.asked import asked_ids, asked_of
@@ -273,10 +276,11 @@ def _tested(
         return row, None
     name = f"{row.name} {row.slice or ''}"
     p, test = plain_p(effect, values, codes, binary=is_binary(row.metric), name=name, seed=seed)
-    return replace(_with_effect(row, effect), p=p, test=test), evidence
+    return replace(with_effect(row, effect), p=p, test=test), evidence
 
 
-def _with_effect(row: MetricRow, effect: Effect) -> MetricRow:
+def with_effect(row: MetricRow, effect: Effect) -> MetricRow:
+    """The row with the numbers of its effect."""
     ratio = effect.ratio
     return replace(
         row,
@@ -331,7 +335,7 @@ def compare_many(
     drafts = [_Draft(old, read_run(new)) for new in others]
     codes = ClusterCodes(clusters)
     members = _members(parts, options.by)
-    primary = _primary_of(options, [old, *(draft.new for draft in drafts)])
+    primary = _primary_of(options, drafts)
     shared = [_prepared(draft, options) for draft in drafts]
     asked = {id(run): _asked(run, options.eval_set) for run in (old, *(d.new for d in drafts))}
     for section in dict.fromkeys(name for sections in shared for name in sections):
@@ -345,10 +349,12 @@ def compare_many(
     return _settled(drafts, primary, options, codes)
 
 
-def read_pairs(base: Path, new: Path, section: str, eval_set: Path | None) -> SideBySide:
-    """One section of two runs side by side."""
+def read_pairs(
+    base: Path, new: Path, section: str, metric: str, eval_set: Path | None
+) -> SideBySide:
+    """One metric of two runs side by side."""
     old, now = read_run(base), read_run(new)
-    scores = read_section(base, section), read_section(new, section)
+    scores = read_section(base, section, metric), read_section(new, section, metric)
     return _matched(*scores, _asked(old, eval_set), _asked(now, eval_set))
 
 
@@ -454,12 +460,15 @@ def _comparison(
     codes: ClusterCodes,
 ) -> Comparison:
     base, new, notes = draft.base, draft.new, list(draft.notes)
-    rows = [
-        _decided(row, found) if (found := decision.row(row.name)) else row for row in draft.rows
-    ]
+    rows = [decided(row, found) if (found := decision.row(row.name)) else row for row in draft.rows]
+    headline = decision.headline
+    if looked := _looked_at(draft):
+        rows = [with_looks(row, looked) if row.name == looked.metric else row for row in rows]
+        headline = _headline_of_looks(decision, rows)
     rows.sort(key=lambda row: primary.index(row.name) if row.primary else len(primary))
     if draft.problems:
         notes.append("Compared although what measures them differs: see the differences above.")
+    notes += [note for run in (base, new) if (note := stopped_note(run.config, base.id))]
     notes += _case_notes(draft)
     changes = varied(base.config, new.config)
     notes += remarks(base, new, changes, options.varied)
@@ -469,7 +478,7 @@ def _comparison(
         base.id,
         new.id,
         tuple(rows),
-        decision.headline,
+        headline,
         tuple(draft.slices),
         clusters=codes.sentence(draft.ids),
         tested=decision.tested,
@@ -483,7 +492,8 @@ def _comparison(
     )
 
 
-def _decided(row: MetricRow, found: PrimaryRow) -> MetricRow:
+def decided(row: MetricRow, found: PrimaryRow) -> MetricRow:
+    """A primary row with what the joint test says of it."""
     ratio = found.effect.ratio
     verdict: Any = found.verdict
     if verdict in ("better", "worse") and ratio is not None and ratio.opposed:
@@ -497,6 +507,24 @@ def _decided(row: MetricRow, found: PrimaryRow) -> MetricRow:
         verdict=verdict,
         look=found.look,
     )
+
+
+def _looked_at(draft: _Draft) -> Decided | None:
+    """What the new run's looks came to, where they were looks against the base run."""
+    decided = decided_of(draft.new.config)
+    return decided if decided is not None and decided.against == draft.base.id else None
+
+
+def _headline_of_looks(decision: Decision, rows: Sequence[MetricRow]) -> Headline:
+    """The headline with the verdicts that the rows have by now."""
+    verdicts: dict[str, Any] = {row.name: row.verdict for row in rows}
+    primary = [
+        replace(
+            row, verdict=verdicts[row.name], look=row.look and verdicts[row.name] == row.verdict
+        )
+        for row in decision.rows
+    ]
+    return headline_of(primary, sum(row.bad for row in rows if not row.primary))
 
 
 def _case_notes(draft: _Draft) -> Iterator[str]:
@@ -583,9 +611,16 @@ def _remedy(section: str, run: str) -> str:
     return f"run score_{section}.py --run {run}."
 
 
-def _primary_of(options: CompareOptions, runs: Sequence[Run]) -> tuple[str, ...]:
-    """``section.metric`` of those that decide. Raises StorageError for names that no run has."""
+def _primary_of(options: CompareOptions, drafts: Sequence[_Draft]) -> tuple[str, ...]:
+    """``section.metric`` of those that decide: those that were asked for, else the one that all
+    runs were looked at with, else the primary ones. Raises StorageError for names that no run
+    has."""
+    runs = [drafts[0].base, *(draft.new for draft in drafts)]
     if not options.metrics:
+        looked = [_looked_at(draft) for draft in drafts]
+        of_looks = {decided.metric if decided else "" for decided in looked}
+        if len(of_looks) == 1 and "" not in of_looks:
+            return tuple(of_looks)
         names = primary_names(options.targets)
         for run in runs:
             names = usable_names(run.folder, run.metrics, names)

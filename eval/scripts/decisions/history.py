@@ -315,7 +315,7 @@ def _read_point(
 ) -> HistoryPoint:
     """The point that a metrics.json makes. Metrics without a mean are left out.
 
-    Raises NotMetrics for what is damaged, or of another schema.
+    Raises NotMetrics for what is damaged, of another schema, or of a run that was stopped.
     """
     try:
         raw = orjson.loads(data)
@@ -325,6 +325,8 @@ def _read_point(
         raise NotMetrics("no metrics.json: it has no sections")
     if raw.get("schema") != SCHEMA:
         raise NotMetrics(f"schema {raw.get('schema')!r}; this version reads {SCHEMA}")
+    if raw.get("stopped"):
+        raise NotMetrics("of a run that was stopped, so no point")
     values: dict[Key, MetricValue] = {}
     settings = {}
     for name, section in raw["sections"].items():

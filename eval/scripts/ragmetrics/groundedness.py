@@ -29,12 +29,11 @@ from ragmetrics.claims import (
     extract,
     has_threshold,
     merged,
-    pieces,
     prepare,
     score_claim,
 )
 from ragmetrics.facts import Fact, find_facts, nugget_recall
-from ragmetrics.support import LexicalClaim, judge
+from ragmetrics.support import LexicalClaim, judge, pieces
 from ragmetrics.text import numbers
 from ragmetrics.text.language import differ, is_covered, language_of
 from ragmetrics.text.numbers import Key, NumberIndex

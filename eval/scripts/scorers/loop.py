@@ -203,7 +203,9 @@ def _header(
     parts: Sequence[ScoredRange],
 ) -> dict[str, Any]:
     results = sum((part.results for part in parts), Counter())
+    stopped = config.run.get("stopped")
     return {
+        **({"stopped": stopped} if stopped else {}),
         "run_id": folder.resolve().name,
         "config_hash": config.config_hash,
         "eval_set_sha256": set_sha256,

@@ -17,9 +17,10 @@ from terminal.actions import ActionRefused
 from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp, check_theme
 from terminal.frame import Look, cut, rule, words_pattern
 from terminal.lists import Bar, Line, Span
+from terminal.palette import ActionCommands
 from terminal.safe_text import SHOWN_LIMIT, DisplayText, display, fit, one_line, wrap
 from terminal.text_pane import Mark, TextPane
-from terminal.windows import Window
+from terminal.windows import Palette, Window
 from validation.claim_session import (
     ClaimItem,
     ClaimSession,
@@ -122,8 +123,10 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
         self._claim_lines = CLAIM_LINES
         names = ("v-top", "v-answer-rule", "v-claim", "v-passage-rule")
         self.bars = {name: Bar(id=name) for name in names}
-        self.answer = TextPane(id="v-answer")
-        self.text = TextPane(id="v-text")
+        self.answer = TextPane(id="v-answer", reflow=True)
+        self.text = TextPane(id="v-text", reflow=True)
+        self._told_no = False
+        self._key = ""
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -230,9 +233,48 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
             "answer-down": lambda: self.answer.scroll_by(1),
             "answer-up": lambda: self.answer.scroll_by(-1),
             "verdict": self.show_verdict,
+            "later": self.put_off,
+            "read-on": self.read_on,
+            "first": lambda: self.text.scroll_by(-self.text.line_count),
+            "top": lambda: self.text.scroll_by(-self.text.line_count),
+            "last": lambda: self.text.scroll_by(self.text.line_count),
+            "search": lambda: self.ask_search(self.text),
+            "next-hit": lambda: self.next_hit(self.text, 1),
+            "previous-hit": lambda: self.next_hit(self.text, -1),
+            "zoom": lambda: self.toggle_class("-zoomed"),
+            "copy-claim": lambda: self.copy_out(self.session.item.claim, self.session.kind.noun),
             "help": lambda: self.app.push_screen(_ReadingWindow(help_text(self.session.kind))),
+            "palette": lambda: self.app.push_screen(Palette(providers=[ActionCommands])),
+            "suspend": self.suspend,
+            "redraw": self.redraw_all,
+            "leave": self.leave,
             "quit": lambda: self.app.exit(),
         }
+
+    def take_key(self, key: str, character: str) -> bool:
+        self._key = key
+        return super().take_key(key, character)
+
+    def leave(self) -> None:
+        """Leave; Esc asks first, for it may be one Esc too many."""
+        if self._key != "escape":
+            self.app.exit()
+        elif self.has_class("-zoomed"):
+            self.remove_class("-zoomed")
+        else:
+            self.ask_to_leave()
+
+    def put_off(self) -> None:
+        """Go on to the next one; this one comes after all others."""
+        name = self.session.item.name
+        self.session.put_off()
+        self.session.goto_open()
+        self.say(f"later: {name}")
+
+    def read_on(self) -> None:
+        """A page of the text down; at its end the next passage."""
+        if not self.text.scroll_by(max(1, self.text.size.height - 1)):
+            self._turn(1)
 
     def perform(self, name: str) -> None:
         """Do the action `name`, and draw what came of it."""
@@ -243,8 +285,11 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
         kind, name = self.session.kind, self.session.item.name
         self.session.decide(label)
         message = f"{words(label)}: {name}"
+        if self._key == "n" and not self._told_no:
+            self._told_no = True
+            message = f"{words(label)} (u undoes): {name}; l is the next {kind.noun}"
         if not self.session.goto_open():
-            message += f"; every {kind.noun} is labelled: q leaves, n and p look again"
+            message += f"; every {kind.noun} is labelled: q leaves, l and h look again"
         self.say(message, "good")
 
     def _move(self, by: int) -> None:
@@ -257,7 +302,7 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
         """Go to the next claim without a label."""
         if not self.session.goto_open():
             noun = self.session.kind.noun
-            raise ActionRefused(f"every {noun} is labelled: q leaves, n and p look again")
+            raise ActionRefused(f"every {noun} is labelled: q leaves, l and h look again")
 
     def undo(self) -> None:
         """Take the last label back."""

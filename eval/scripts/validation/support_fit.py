@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragmetrics.claims import prepare, score_claim, unknown_names
+from ragmetrics.claims import prepare, score_claim
 from ragmetrics.stats import agreement
-from ragmetrics.support import FEATURES, features
+from ragmetrics.support import FEATURES, features, unknown_names
 from ragmetrics.support_model import THRESHOLD
 from ragmetrics.text import numbers
 from validation.human import SUPPORT, LabelledClaim

@@ -1,0 +1,106 @@
+"""A run that was stopped as soon as it was decided, and the interval that allows for the looks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import sqrt
+from typing import Any, get_args
+
+import msgspec
+
+from decisions.effects import Effect
+from decisions.engine import FEWEST_CLUSTERS, Verdict, higher_is_better
+from decisions.rows import MetricRow
+from ragmetrics.stats.sequential import Look, Way, look
+from records.errors import StorageError
+from records.results import RunConfig
+
+DECIDED = "decided"
+"""Key of config.json's ``run``: what the looks came to."""
+
+
+class Decided(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What the last look at a run said. ``share``: of the cases that the other run scored, how many
+    were asked by then. ``calls``: asked; ``of``: planned."""
+
+    against: str
+    metric: str
+    way: str
+    share: float
+    verdict: str
+    calls: int
+    of: int
+    saved: float
+    difference: float | None = None
+    interval: tuple[float, float] | None = None
+
+    @property
+    def looks(self) -> Way:
+        """How it was looked at."""
+        return "any time" if self.way == "any time" else "planned"
+
+
+def decided_of(config: RunConfig) -> Decided | None:
+    """What a run's looks came to; None for a run that nobody looked at while it was asked."""
+    raw = config.run.get(DECIDED)
+    if raw is None:
+        return None
+    try:
+        decided = msgspec.convert(raw, Decided)
+        if decided.way not in get_args(Way) or not 0 < decided.share <= 1:
+            raise msgspec.ValidationError("way or share is none of this version")
+    except msgspec.ValidationError as error:
+        raise StorageError(
+            f"config.json of {config.run_id}: run.{DECIDED}: {error}; take the file from a backup."
+        ) from None
+    return decided
+
+
+def look_at(effect: Effect, way: Way, share: float) -> Look | None:
+    """What a look may say of the difference; None for fewer clusters than any verdict needs, and
+    where nothing tells how much the differences vary."""
+    spread = effect.spread
+    if effect.difference is None or spread is None or effect.clusters < FEWEST_CLUSTERS:
+        return None
+    error = sqrt(spread.widened() / spread.n)
+    return look(way, effect.difference, error, spread.freedom(), share) if error else None
+
+
+def verdict_at(seen: Look | None, name: str) -> Verdict:
+    """The verdict of a look at a metric, ``section.metric``."""
+    if seen is None:
+        return "too few"
+    side = seen.side if higher_is_better(name) else -seen.side
+    return "better" if side > 0 else "worse" if side < 0 else "no evidence"
+
+
+def with_looks(row: MetricRow, decided: Decided) -> MetricRow:
+    """The row with the interval, p and verdict that hold at all looks of the run at once."""
+    if row.effect is None:
+        return row
+    seen = look_at(row.effect, decided.looks, decided.share)
+    verdict: Any = verdict_at(seen, row.name)
+    interval = (seen.low, seen.high) if seen else None
+    p = seen.p if seen else None
+    row = replace(row, interval=interval, p_joint=p, p_worse=None, mde=None, look=False)
+    return replace(row, verdict=verdict, test=f"looks ({decided.way})")
+
+
+def stopped_note(config: RunConfig, base: str) -> str:
+    """What a reader of a comparison with ``base`` should know of a run that was looked at while it
+    was asked; "" for other runs."""
+    decided = decided_of(config)
+    if decided is None:
+        return ""
+    run, asked = config.run_id, f"{decided.calls:,} of {decided.of:,} calls"
+    if decided.against == base:
+        return (
+            f"{run} was looked at against {base} while it was asked ({asked}): the interval of "
+            f"{decided.metric} allows for every look, and decides alone."
+        )
+    if not config.run.get("stopped"):
+        return ""
+    return (
+        f"{run} was stopped by its looks at {decided.metric} against {decided.against} ({asked}): "
+        "here intervals are the ordinary ones, and what stopped it leans to one side."
+    )

@@ -1,0 +1,166 @@
+"""A run that is asked until it is decided: portions, looks, and what the last look said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from clients.run_plan import Ending, Job, expand
+from decisions.columns import ClusterCodes
+from decisions.effects import compact, measure
+from decisions.engine import is_skewed, range_of
+from decisions.invariants import read_run
+from decisions.stopping import DECIDED, Decided, look_at, verdict_at
+from experiments.order import portions, random_order
+from experiments.scoring import score_part, scorer_of, scores_by_case
+from ragmetrics.stats.sequential import PLANNED_LOOKS, Way
+from records.cases import TestCase
+from records.clusters import read_clusters
+from records.errors import StorageError
+from records.files import sha256_file
+from scorers.contract import ScoringJob
+from terminal.tables import counted
+
+if TYPE_CHECKING:
+    from decisions.effects import Floats, Ints
+
+_ANY_TIME_LOOKS = 50
+"""Portions of a run that may be looked at any time: a look after every 2 % of the cases."""
+
+
+class StopWhenDecided:
+    """Looks at a new run against a finished one, and stops it when one metric is decided."""
+
+    open_ended = False
+
+    def __init__(self, against: Path, metric: str, way: Way, repeat: int, job: ScoringJob) -> None:
+        """``job``: the set and labels; its folder is not looked at. Raises StorageError when the
+        finished run cannot be compared with."""
+        self._base = read_run(against)
+        self._way, self._repeat, self._job = way, repeat, job
+        self._section, self._metric = self._find(metric)
+        self._scorer = scorer_of(self._section, job)
+        self._check()
+        self._asked: list[str] = []
+        self._selected: list[str] = []
+        self._scores: list[float] = []
+        self._decided: Decided | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self._section}.{self._metric}"
+
+    @property
+    def plan(self) -> Mapping[str, Any]:
+        return {"against": self._base.id, "metric": self.name, "way": self._way}
+
+    @property
+    def warm_up(self) -> Sequence[Job]:
+        return ()
+
+    def portions(self, cases: Sequence[TestCase]) -> Iterator[Sequence[Job]]:
+        self._selected = [case.id for case in cases]
+        count = PLANNED_LOOKS if self._way == "planned" else _ANY_TIME_LOOKS
+        for part in portions(random_order(cases, self._job.seed), count):
+            yield list(expand(part, self._repeat))
+
+    def after(self, folder: Path, portion: Sequence[Job]) -> Ending | None:
+        new = list(dict.fromkeys(job.case.id for job in portion))
+        scores = score_part(folder, new, self._metric, self._scorer, self._job)
+        self._asked += new
+        self._scores += scores.tolist()
+        whole = len(self._asked) == len(self._selected)
+        decided = self._decided = self._look()
+        facts = {DECIDED: msgspec.to_builtins(decided)}
+        if whole:
+            return Ending("complete", facts=facts)
+        if decided.verdict in ("better", "worse"):
+            reason = f"{decided.metric} is {decided.verdict} than in {self._base.id}"
+            return Ending("stopped", reason, facts)
+        return None
+
+    def summary(self) -> str:
+        """What the looks came to, as a sentence."""
+        decided = self._decided
+        if decided is None:
+            return "Nobody looked at this run."
+        words = f"{decided.metric} against {decided.against}: {decided.verdict}"
+        if decided.difference is not None and decided.interval is not None:
+            low, high = decided.interval
+            words += f", {decided.difference:+.4f} ({low:+.4f} to {high:+.4f}, valid at every look)"
+        saved = f"; {decided.saved:.0%} of the calls saved" if decided.saved else ""
+        return f"{words}, after {decided.calls:,} of {counted(decided.of, 'call')}{saved}."
+
+    def _look(self) -> Decided:
+        import numpy as np
+
+        ids = np.fromiter(map(hash, self._asked), np.int64, len(self._asked))
+        a, b = self._base_scores(ids), np.array(self._scores)
+        codes = compact(self._codes.of(ids))
+        effect, _ = measure(a, b, codes, largest=range_of(self.name))
+        total = np.isfinite(self._base_scores(self._all_ids)).sum()
+        share = float(np.isfinite(a).sum() / total) if total else 1.0
+        seen = look_at(effect, self._way, share) if share else None
+        calls, of = (len(ids) * self._repeat for ids in (self._asked, self._selected))
+        return Decided(
+            against=self._base.id,
+            metric=self.name,
+            way=self._way,
+            share=share or 1 / len(self._selected),
+            verdict=verdict_at(seen, self.name),
+            calls=calls,
+            of=of,
+            saved=1 - calls / of,
+            difference=effect.difference,
+            interval=(seen.low, seen.high) if seen else None,
+        )
+
+    @cached_property
+    def _all_ids(self) -> Ints:
+        import numpy as np
+
+        return np.fromiter(map(hash, self._selected), np.int64, len(self._selected))
+
+    @cached_property
+    def _codes(self) -> ClusterCodes:
+        return ClusterCodes(read_clusters(self._job.eval_set))
+
+    def _base_scores(self, ids: Ints) -> Floats:
+        return scores_by_case(self._base.folder, self._section, self._metric, ids)
+
+    def _find(self, metric: str) -> tuple[str, str]:
+        """Section and name of the metric, among those that the finished run has."""
+        measured = [
+            (section, name)
+            for section, part in self._base.metrics.get("sections", {}).items()
+            for name in part.get("mean", {})
+            if metric in (name, f"{section}.{name}")
+        ]
+        if len(measured) != 1:
+            hint = "is in several of its sections; write section.metric" if measured else "is not"
+            hint += "" if measured else " scored in it; score it first, or name another --metric"
+            raise StorageError(f"--against {self._base.id}: {metric} {hint}.")
+        return measured[0]
+
+    def _check(self) -> None:
+        name, base = self.name, self._base.id
+        if is_skewed(name) or range_of(name) is None:
+            raise StorageError(
+                f"--metric {name}: looks need a metric with a lowest and a highest value."
+            )
+        if self._base.metrics.get("eval_set_sha256") != sha256_file(self._job.eval_set):
+            raise StorageError(
+                f"--against {base}: it was scored with another set than {self._job.eval_set}; "
+                "take a run of the same set."
+            )
+        options = dict(self._base.section(self._section).get("options", {}))
+        options.pop("seed", None)
+        if options != self._scorer.options:
+            raise StorageError(
+                f"--against {base}: its section {self._section} was scored with other options than "
+                f"the usual ones; score it again with score_{self._section}.py."
+            )
