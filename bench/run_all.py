@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-DECISIONS = "validate_decisions"
-"""Simulations of what the verdicts are worth; no small size of them tells anything."""
+SIMULATIONS = ["validate_decisions", "validate_sequential"]
+"""What the verdicts, and looking early, are worth; no small size of them tells anything."""
 QUICK = {
     "bench_batch": ["--requests", "6000"],
     "bench_browse": ["--cases", "10000", "--rounds", "3"],
@@ -41,7 +41,7 @@ TINY = {
     "bench_run_eval": ["--concurrency", "2", "--latency", "5", "--seconds", "0.2", "--rounds", "1"],
     "bench_score_retrieval": ["--cases", "30", "--chunks", "5", "--rounds", "1"],
     "bench_start": ["--scripts", "gate_run,score_retrieval", "--rounds", "1"],
-    DECISIONS: ["--tiny"],
+    **{name: ["--tiny"] for name in SIMULATIONS},
 }
 
 
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--only", metavar="NAME", help="one of them, such as bench_report")
     options = parser.parse_args()
     sizes: dict[str, list[str]] = TINY if options.tiny else QUICK if options.quick else {}
-    names = [*sorted(path.stem for path in HERE.glob("bench_*.py")), DECISIONS]
+    names = [*sorted(path.stem for path in HERE.glob("bench_*.py")), *SIMULATIONS]
     if options.only and options.only not in names:
         parser.error(f"--only {options.only}: there are {', '.join(names)}")
     # measured is the toolkit, not what somebody has set up for it
@@ -62,7 +62,7 @@ def main() -> None:
         env["RAG_EVAL_DATA"] = os.environ["RAG_EVAL_DATA"]
     failed = []
     if options.quick:
-        names.remove(DECISIONS)
+        names = [name for name in names if name not in SIMULATIONS]
     for name in [options.only] if options.only else names:
         print(f"\n# {name}", flush=True)
         words = [sys.executable, str(HERE / f"{name}.py"), *sizes.get(name, [])]

@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 BENCH = Path(__file__).parents[1] / "bench"
-NAMES = [*sorted(path.stem for path in BENCH.glob("bench_*.py")), "validate_decisions"]
+NAMES = [
+    *sorted(path.stem for path in BENCH.glob("bench_*.py")),
+    "validate_decisions",
+    "validate_sequential",
+]
 PEERS = {
     "ir_measures": "bench_score_retrieval",
     "ranx": "bench_score_retrieval",
