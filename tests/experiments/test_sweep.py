@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -272,3 +274,54 @@ def test_a_grid_that_cannot_be_run_asks_nobody(
     assert done.exit_code == 2
     assert says in " ".join(done.output.split())
     assert rerank_bot.asked.total() == 0
+
+
+RESTARTED = """
+import json, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+port, rerank = sys.argv[1:]
+class Bot(BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.dumps({"answer": rerank, "retrieved": []}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args): pass
+HTTPServer(("127.0.0.1", int(port)), Bot).serve_forever()
+"""
+
+
+def test_a_bot_that_is_restarted_with_each_setting(
+    tmp_path: Path, eval_set: Path, grid: Path, environment: dict[str, str | None]
+) -> None:
+    """Its answer is the word that it was started with: spaces and quotes stay in one word."""
+    (tmp_path / "restarted.py").write_text(RESTARTED)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    profile = PROFILE.replace('rerank = "{rerank}"\n[sweep]\nrerank = "none"', "")
+    (tmp_path / "bot.toml").write_text(profile)
+    command = f"{sys.executable} {tmp_path}/restarted.py {port} {{rerank}}"
+    grid.write_text(f"command = '{command}'\n[grid]\nrerank = ['a b', \"c'd\"]\n")
+    line = [
+        *(str(grid), "--eval-set", str(eval_set), "--results-dir", str(tmp_path / "results")),
+        *("--profile", str(tmp_path / "bot.toml"), "--api-url", f"http://127.0.0.1:{port}"),
+        *("--sweep-id", "own", "--max-calls", "21"),
+    ]
+    done = CliRunner().invoke(sweep_runs.main, line, env=environment)
+    assert done.exit_code == 0, done.output
+    answers = {
+        json.loads(text)["answer"]
+        for path in (tmp_path / "results").glob("own.*/results.jsonl")
+        for text in path.read_text().splitlines()
+    }
+    assert answers == {"a b", "c'd"}
+    with socket.socket() as probe:  # it was stopped with its last turn
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+    grid.write_text("command = 'false {rerank}'\n[grid]\nrerank = ['a', 'b']\n")
+    line[line.index("own")] = "other"
+    done = CliRunner().invoke(sweep_runs.main, line, env=environment)
+    assert done.exit_code == 3
+    assert "ended with code 1" in done.output

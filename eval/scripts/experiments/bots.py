@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import Self
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 from clients.demo_server import demo_server
 from records.errors import StorageError, Unreachable
 
+_STDERR = 2
 _STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.1
 _MOST_SERVERS = 4
@@ -72,7 +72,7 @@ def started(words: Sequence[str], url: str, wait_s: float) -> Iterator[None]:
         )
     try:
         child = subprocess.Popen(
-            list(words), stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True
+            list(words), stdin=subprocess.DEVNULL, stdout=_STDERR, start_new_session=True
         )
     except OSError as error:
         raise StorageError(f"command {words[0]}: cannot be started ({error.strerror}).") from None
