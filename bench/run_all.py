@@ -1,7 +1,7 @@
 """All benchmarks, one after the other; Markdown tables on stdout, progress on stderr.
 
 python bench/run_all.py            # 20 minutes for the speed, 1.5 GB of made data in a temporary
-                                   # folder; then about an hour for what the decisions are worth
+                                   # folder; then over an hour: what labels and decisions are worth
 python bench/run_all.py --quick    # small sizes, about 3 minutes, the speed alone
 python bench/run_all.py --tiny     # only to see that all of them run; the figures mean nothing
 """
@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SIMULATIONS = ["validate_decisions", "validate_sequential"]
-"""What the verdicts, and looking early, are worth; no small size of them tells anything."""
+VALIDATIONS = ("validate_claims", "validate_decisions", "validate_sequential")
+"""Simulations of what labels, verdicts and early looks are worth; no small size tells anything."""
 QUICK = {
     "bench_batch": ["--requests", "6000"],
     "bench_browse": ["--cases", "10000", "--rounds", "3"],
@@ -41,7 +41,7 @@ TINY = {
     "bench_run_eval": ["--concurrency", "2", "--latency", "5", "--seconds", "0.2", "--rounds", "1"],
     "bench_score_retrieval": ["--cases", "30", "--chunks", "5", "--rounds", "1"],
     "bench_start": ["--scripts", "gate_run,score_retrieval", "--rounds", "1"],
-    **{name: ["--tiny"] for name in SIMULATIONS},
+    **{name: ["--tiny"] for name in VALIDATIONS},
 }
 
 
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--only", metavar="NAME", help="one of them, such as bench_report")
     options = parser.parse_args()
     sizes: dict[str, list[str]] = TINY if options.tiny else QUICK if options.quick else {}
-    names = [*sorted(path.stem for path in HERE.glob("bench_*.py")), *SIMULATIONS]
+    names = [*sorted(path.stem for path in HERE.glob("bench_*.py")), *VALIDATIONS]
     if options.only and options.only not in names:
         parser.error(f"--only {options.only}: there are {', '.join(names)}")
     # measured is the toolkit, not what somebody has set up for it
@@ -62,7 +62,7 @@ def main() -> None:
         env["RAG_EVAL_DATA"] = os.environ["RAG_EVAL_DATA"]
     failed = []
     if options.quick:
-        names = [name for name in names if name not in SIMULATIONS]
+        names = [name for name in names if name not in VALIDATIONS]
     for name in [options.only] if options.only else names:
         print(f"\n# {name}", flush=True)
         words = [sys.executable, str(HERE / f"{name}.py"), *sizes.get(name, [])]

@@ -1,7 +1,7 @@
 """The commands, files and outputs in the fenced blocks of a document, and how outputs are compared.
 
-A block of ``console`` has commands after ``$`` and what they print; ``sh`` has commands alone; a block
-with a file's name after its language (``python bot.py``) is that file. Everything else is only shown.
+A block of ``console`` has commands after ``$`` and what they print; ``sh`` has commands alone; a
+block with a file's name after its language (``python bot.py``) is that file. The rest is shown.
 """
 
 from __future__ import annotations
@@ -9,6 +9,73 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+DEMO_RUN = "--api-url demo --labels --store-full-text --folder-mode on_with_fallback"
+TWO_RUNS = f"""
+unset RAG_EVAL_EVAL_SET RAG_EVAL_PROFILE
+for run in old new; do
+  .venv/bin/python eval/scripts/run_eval.py {DEMO_RUN} --run-id $run &&
+  .venv/bin/python eval/scripts/eval_suite.py --run $run || break
+done
+git add eval/results/old && git commit --quiet -m "Numbers"
+"""
+BASELINE = """
+export RAG_EVAL_EVAL_SET=my_set.jsonl RAG_EVAL_PROFILE=mybot
+export BOT_URL=http://localhost:9000 COMMIT=abc BOT_TOKEN=token
+make run API=$BOT_URL ARGS="--run-id main" && make suite RUN=main
+"""
+
+
+@dataclass(frozen=True)
+class Detour:
+    """How a command is run that needs what a check has not.
+
+    ``instead``: what is run (None: nothing; ``{}`` is the command). ``before``: what it needs.
+    """
+
+    reason: str
+    instead: str | None = "{}"
+    before: str = ""
+
+
+DETOURS: dict[str, dict[str, Detour]] = {
+    "README.md": {
+        "make test": Detour("takes minutes, and runs by itself", None),
+        "make connect API=http://localhost:9000": Detour(
+            "needs a person, who accepts",
+            "{} ARGS=--yes",
+            "{ .venv/bin/python -m tests.bots.query_engine 9000 >/dev/null 2>&1 & } && sleep 2",
+        ),
+        ".venv/bin/python eval/scripts/demo_api.py --vault path/to/notes": Detour(
+            "serves until it is stopped; the other bot has the port",
+            "{} --port 9001 & curl --silent --retry 30 --retry-connrefused localhost:9001/docs"
+            " >/dev/null; kill $!",
+            "mkdir -p path/to && cp -r tests/bots/pages path/to/notes",
+        ),
+        "make label API=http://localhost:9000": Detour("needs a person", "{} ARGS=--plain"),
+        "make compare BASE=old RUN=new": Detour("needs the two runs", before=TWO_RUNS),
+        "make browse": Detour("needs a terminal and a person", None),
+        "make init TO=../mybot": Detour("needs the bot's repository", before="mkdir ../mybot"),
+        '.venv/bin/python eval/scripts/run_eval.py --api-url "$BOT_URL" --run-id "ci-$COMMIT"'
+        " --header Authorization=BOT_TOKEN --store-full-text": Detour(
+            "needs variables, and the committed numbers", before=BASELINE
+        ),
+        "make judge RUN=new JUDGE=http://localhost:11434 MODEL=llama3.1:8b"
+        ' ARGS="--metrics all --claim-level"': Detour(
+            "needs a model's server; the embedded rules judge",
+            'make judge RUN=new ARGS="--metrics all --claim-level"',
+            "unset RAG_EVAL_EVAL_SET RAG_EVAL_PROFILE",
+        ),
+        "make label-verdicts RUN=new": Detour(
+            "needs a person", r"printf '1\n3\n1\nq\n' | {} ARGS=--plain"
+        ),
+    },
+    "docs/tutorial.md": {
+        "make --silent -C toolkit setup LIGHT=1": Detour("installs from the network", None),
+    },
+}
+"""The commands that cannot be run as they stand. One that no document has fails a test."""
+
 
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHOWN = frozenset({"text", "json", "toml", "powershell", "markdown", "diff"})

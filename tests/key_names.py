@@ -8,6 +8,9 @@ def textual_name(key: str) -> str:
     names = {
         "?": "question_mark",
         "/": "slash",
+        ";": "semicolon",
+        "(": "left_parenthesis",
+        ")": "right_parenthesis",
         ".": "full_stop",
         "+": "plus",
         "=": "equals_sign",

@@ -205,7 +205,11 @@ def run_files(tree: ast.Module) -> Iterator[str]:
             yield f"{node.lineno}: {node.value}"
 
 
-NAMES_OF_OTHERS = {("clients/embedder.py", "config.json"), ("formats/langfuse.py", "scores")}
+NAMES_OF_OTHERS = {
+    ("clients/embedder.py", "config.json"),
+    ("clients/cross_encoder.py", "config.json"),
+    ("formats/langfuse.py", "scores"),
+}
 """What other programs name: a model's own configuration, Langfuse's lists of scores."""
 
 

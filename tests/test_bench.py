@@ -12,6 +12,7 @@ import pytest
 BENCH = Path(__file__).parents[1] / "bench"
 NAMES = [
     *sorted(path.stem for path in BENCH.glob("bench_*.py")),
+    "validate_claims",
     "validate_decisions",
     "validate_sequential",
 ]

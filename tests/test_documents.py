@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import itertools
 import re
+import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.doc_commands import DETOURS, Step, difference, steps, without_comment
 from tests.sources import SCRIPTS_DIR, SOURCES, TREES, name_of
 from tests.test_architecture import MAY
+
+from ragmetrics import catalogue
 
 ROOT = SCRIPTS_DIR.parents[1]
 MAP = ROOT / "docs" / "architecture.md"
@@ -92,3 +99,112 @@ def test_a_wrong_step_or_path_is_found() -> None:
     assert list(missing_steps(text)) == ["records/cases.py:gone", "records/gone.py:iter_cases"]
     paths = "records/cases.py, ragmetrics/catalogue, tests/records/gone.py and records/gone.py"
     assert list(missing_paths(paths)) == ["records/gone.py"]
+
+
+# ------------------------------------------- commands in README.md and the tutorial
+
+MAKEFILES = {
+    "README.md": ROOT / "Makefile",
+    "docs/tutorial.md": ROOT / "docs" / "examples" / "repository" / "rag-eval" / "Makefile",
+}
+TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
+
+
+def faults_of(command: str, own: Path) -> Iterator[str]:
+    """Scripts, options and make targets of a command that are not there. ``own``: the Makefile of a
+    make without -C."""
+    words = shlex.split(without_comment(command).rstrip("&"), comments=True)
+    for number, word in enumerate(words):
+        if match := re.search(r"eval/scripts/(\w+)\.py$", word):
+            script = SCRIPTS_DIR / f"{match[1]}.py"
+            if not script.exists():
+                yield word
+                continue
+            main = importlib.import_module(script.stem).main
+            known = {name for option in main.params for name in option.opts}
+            own_words = itertools.takewhile(
+                lambda text: text not in ("|", ";", "&&"), words[number:]
+            )
+            yield from (text for text in own_words if text.startswith("--") and text not in known)
+        if word == "make":
+            file, targets = own, []
+            rest = list(
+                itertools.takewhile(lambda text: text not in ("|", ";"), words[number + 1 :])
+            )
+            while rest:
+                text = rest.pop(0)
+                if text == "-C":
+                    inner = rest.pop(0).endswith("rag-eval")
+                    file = MAKEFILES["docs/tutorial.md" if inner else "README.md"]
+                elif not text.startswith("-") and "=" not in text:
+                    targets.append(text)
+            there = TARGET.findall(file.read_text("utf-8"))
+            there += [f"score-{section}" for section in catalogue.SECTIONS]
+            yield from (f"make {text}" for text in targets if text not in there)
+
+
+@pytest.mark.parametrize("name", sorted(DETOURS))
+def test_commands_of_documents_are_there(name: str) -> None:
+    """`make docs-check` runs them; this takes no time."""
+    commands = [step.command for step in steps((ROOT / name).read_text("utf-8")) if step.command]
+    assert len(commands) > 10
+    faults = [fault for command in commands for fault in faults_of(command, MAKEFILES[name])]
+    assert faults == []
+    script = "\n".join(f"f{number}() {{\n{text}\n}}" for number, text in enumerate(commands))
+    parsed = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True)
+    assert parsed.stderr == ""
+    assert set(DETOURS[name]) <= set(map(without_comment, commands)), "a detour that nobody takes"
+
+
+def test_a_command_that_is_not_there_is_found() -> None:
+    command = (
+        "A=1 make -C ../mybot/rag-eval judge | .venv/bin/python eval/scripts/run_eval.py --kk 3"
+    )
+    assert list(faults_of(command, MAKEFILES["README.md"])) == ["make judge", "--kk"]
+    assert list(faults_of("make gone ARGS='--x'", MAKEFILES["README.md"])) == ["make gone"]
+    assert list(faults_of("python eval/scripts/gone.py", MAKEFILES["README.md"])) == [
+        "eval/scripts/gone.py"
+    ]
+
+
+def test_lines_for_windows_name_files_that_are_there() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    (block,) = re.findall(r"```powershell\n(.*?)```", text, re.DOTALL)
+    files = re.findall(r"\S+\.(?:txt|py)\b", block)
+    assert len(files) >= 3
+    assert [name for name in files if not (ROOT / name.replace("\\", "/")).exists()] == []
+
+
+def test_blocks_are_taken_apart() -> None:
+    text = "```console\n$ a \\\n>   -b  # why\nout\n$ c\n```\n"
+    text += "```python x.py\nprint()\n```\n```sh\nd\n```\n"
+    assert list(steps(text)) == [
+        Step(2, "a \\\n  -b  # why", ("out",)),
+        Step(5, "c", ()),
+        Step(8, file="x.py", text="print()\n"),
+        Step(11, "d"),
+    ]
+    assert without_comment("a \\\n  -b  # why") == "a -b"
+    with pytest.raises(ValueError, match="line 2: a block of no language"):
+        list(steps("\n```\nmake\n```\n"))
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "fault"),
+    [
+        (["a", "b"], ["a", "b", ""], ""),
+        (["a"], ["a", "b"], "not shown: 'b'"),
+        (["a", "b"], ["a"], "not printed: 'b'"),
+        (["b", "a"], ["a", "b"], "printed elsewhere: 'b'"),
+        (["a", "⋮", "c"], ["a", "b", "c"], ""),
+        (["⋮", "b"], ["a", "b", "c"], "printed elsewhere: 'b'"),
+        (["⋮", "b", "⋮"], ["a", "b", "c"], ""),
+        (["a", "⋮"], ["b", "a"], "printed elsewhere: 'a'"),
+        (["⋮", "c", "⋮", "a", "⋮"], ["a", "b", "c"], "not printed: 'a'"),
+        (["⋮", "b"], ["b", "c", "b"], ""),
+        (["took 1.5 s"], ["took 22 s"], ""),
+        (["mean 0.5"], ["mean 0.6"], "not printed: 'mean 0.5'"),
+    ],
+)
+def test_outputs_are_compared(shown: list[str], printed: list[str], fault: str) -> None:
+    assert difference(shown, printed) == fault

@@ -229,3 +229,22 @@ def test_make_run_stores_whole_passages_unless_told_otherwise() -> None:
 
     assert "--store-full-text" in asked()
     assert "--store-full-text" not in asked("FULL=0")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_make_score_leaves_out_what_cannot_be_scored(tmp_path: Path) -> None:
+    """A section that ends with an error would keep those after it from being scored."""
+
+    def sections(*words: str) -> set[str]:
+        line = ["make", "-n", "-o", "setup", "score", "PY=python", *words]
+        done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True)
+        return set(re.findall(r"score_(\w+)\.py", done.stdout))
+
+    whole = sections("LIGHT=0")
+    assert {"retrieval", "embedding", "safety", "pipeline"} <= whole
+    assert sections("LIGHT=1") == whole - {"embedding"}
+    own = f"RAG_EVAL_EVAL_SET={tmp_path}/my_set.jsonl"
+    assert sections("LIGHT=0", own) == whole - {"safety"}
+    (tmp_path / "labels").mkdir()
+    (tmp_path / "labels" / "safety_labels.jsonl").touch()
+    assert sections("LIGHT=0", own) == whole

@@ -1,12 +1,22 @@
 """Look through runs and their cases on the terminal: what failed, why, and what changed.
 
 In: the run folders of eval/results with what scored them, and eval_set.jsonl with its labels. Out:
-nothing; no file is written. Without RUN it lists the runs; with one it shows its cases; with two
-(BASE NEW) the cases that succeed in one and fail in the other. A run in progress grows as you look.
+notes and flags on cases, in labels/notes, and what you export. No run is changed. Without RUN it
+lists the runs; with one it shows its cases; with two (BASE NEW) the cases that succeed in one and
+fail in the other. A run in progress grows as you look.
 
-Keys are those of label_eval.py: arrows or j k, Enter opens, Esc goes back, / filters ("failing
-only", category=factual, recall@5=0, faithfulness<0.5, words of the question), n and p go to the
-next and previous case, L labels the case, ? shows all keys.
+Enter opens and Esc goes back; in a case, left and right (h l) go to the case before and after it.
+
+\b
+/        list: filters, such as failing category=factual recall@5=0 words;
+         counts by reason and means follow; page: searches, n N next hit
+A        counts the shown cases by reason, category, tag, document, ...
+S C F !  order, columns, failing cases only, what counts as success
+c f      note and flag a case, which the report shows; u undoes
+y Y      copy the id, copy the case as Markdown
+X        exports what is shown: CSV, JSONL, or a new eval set
+T D L    scores of a case over all runs, compare two runs, label the case
+?        all keys; what a key does in label_eval.py it does here
 
 \b
 Examples:

@@ -22,6 +22,7 @@ Examples:
   python eval/scripts/calibrate_judge.py --run latest --label --annotator maria
   python eval/scripts/calibrate_judge.py --label --plain < marks.txt
   python eval/scripts/calibrate_judge.py --metric correctness --label
+  python eval/scripts/calibrate_judge.py --run new --also-run old --label
   python eval/scripts/calibrate_judge.py --run latest --output eval/calibration.json
   python eval/scripts/calibrate_judge.py --gate --calibration eval/calibration.json
   python eval/scripts/calibrate_judge.py --data ~/labelled --set ragtruth_qa --json
@@ -43,6 +44,12 @@ import options
 
 @options.command(help=__doc__)
 @options.run_option
+@click.option(
+    "--also-run",
+    metavar="RUN",
+    multiple=True,
+    help="Label and compare claims of this run too, by the same judge; may be given several times.",
+)
 @options.results_dir_option
 @options.eval_set_option
 @options.labels_option
@@ -83,7 +90,15 @@ import options
     type=click.IntRange(1, 100_000),
     default=100,
     show_default=True,
-    help="Claims or facts to label, drawn at random; a larger number adds to the same ones.",
+    help="Claims or facts to label, half of them doubted by the judge; a larger number adds more.",
+)
+@click.option(
+    "--within",
+    type=options.FiniteRange(0.1, 50),
+    default=5.0,
+    show_default=True,
+    help="With --label: say how many labels are missing until the run's mean is known to ± POINTS.",
+    metavar="POINTS",
 )
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw rules in ASCII.")
 @click.option("--theme", help="A Textual theme, such as textual-dark or textual-light.")

@@ -11,6 +11,7 @@ Examples:
   python eval/scripts/compare_runs.py base k10 k20 --metrics recall@5,ndcg@5
   python eval/scripts/compare_runs.py base new --by category --flips 10 --cluster doc
   python eval/scripts/compare_runs.py base new --fail-on worse --markdown diff.md
+  python eval/scripts/compare_runs.py base new --html diff.html -q
 
 Exit codes: 0 done, 1 a --fail-on rule was triggered, 2 bad input or usage, or runs that cannot be
 compared, 130 interrupted.
@@ -190,6 +191,13 @@ def json_bytes(report: Report) -> bytes:
     default=None,
     help="Write the report there as Markdown.",
 )
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="Write it there as one HTML page, with both answers of the cases that flipped.",
+)
 @options.eval_set_option
 @options.labels_option
 @options.results_dir_option
@@ -212,6 +220,7 @@ def main(
     margin: float | None,
     fail_on: tuple[str, ...],
     markdown: Path | None,
+    page: Path | None,
     eval_set: Path,
     labels_dir: Path,
     results_dir: Path,
@@ -258,6 +267,11 @@ def main(
 
         text = render(report.comparisons, report.flips, report.failures)
         files.replace_bytes(markdown, text.encode())
+    if page is not None:
+        from views.report.side_by_side import page_of_comparisons
+
+        html = page_of_comparisons(comparisons, folders, eval_set, labels_dir, report.failures)
+        files.replace_bytes(page, html)
     if as_json:
         click.echo(json_bytes(report), nl=False)
     else:

@@ -105,6 +105,11 @@ if TYPE_CHECKING:
 )
 @click.option("--save-trace", is_flag=True, help="Write traces/ of the failed cases.")
 @click.option(
+    "--brief",
+    is_flag=True,
+    help="Print the primary metrics and what stands out, in plain words.",
+)
+@click.option(
     "--output",
     type=click.Path(path_type=Path),
     help="Write the report to OUTPUT.json and OUTPUT.md.  [default: suite in the run folder]",
@@ -112,26 +117,29 @@ if TYPE_CHECKING:
 @options.seed_option
 @options.json_option
 @options.verbosity_options
-def main(**values: Any) -> int:
+def main(brief: bool, **values: Any) -> int:
     from scorers.suite import SuiteOptions, run_suite
 
     plan = SuiteOptions(**values)
     report, written = run_suite(plan, options.stderr_console(quiet=plan.quiet))
-    show(report, plan.as_json, plan.verbose)
-    if not plan.quiet:
+    show(report, plan.as_json, plan.verbose, brief)
+    if not plan.quiet and not brief:
         for path in written:
             click.echo(f"Written: {path}", err=True)
     return options.Exit.DONE if report.passed else options.Exit.GATE_FAILED
 
 
-def show(report: SuiteReport, as_json: bool, every: bool) -> None:
-    """The report on stdout, as JSON or as tables."""
+def show(report: SuiteReport, as_json: bool, every: bool, brief: bool) -> None:
+    """The report on stdout: as JSON, in a few lines, or as tables."""
     if as_json:
         click.echo(storage.json_bytes(storage.rounded(report.to_dict())), nl=False)
         return
-    from scorers.suite_report import print_report
+    from scorers.suite_report import print_brief, print_report
 
-    print_report(options.stdout_console(), report, every)
+    if brief:
+        print_brief(options.stdout_console(), report)
+    else:
+        print_report(options.stdout_console(), report, every)
 
 
 if __name__ == "__main__":

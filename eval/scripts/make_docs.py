@@ -96,7 +96,8 @@ def key_tables(actions: Iterable[Action]) -> str:
 
 def key_row(action: Action) -> tuple[str, str, str]:
     """One action: its name in a keymap file, its keys as a person reads them, and its help."""
-    keys = " ".join(f"`{shown_key(key)}`" for key in action.keys) or "none: by name, from `:`"
+    names = dict.fromkeys(f"`{shown_key(key)}`" for key in action.keys)
+    keys = " ".join(names) or "none: by name, from `:`"
     if action.then:
         keys += f", then one of `{' '.join(action.then)}`"
     return f"`{keymap_id(action)}`", keys, action.help.replace("<", "&lt;")

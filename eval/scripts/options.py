@@ -362,7 +362,7 @@ seed_option = click.option(
 
 def verbosity_options(function: F) -> F:
     """-v: more messages on stderr; -q: none."""
-    function = click.option("-v", "--verbose", is_flag=True, help="More messages on stderr.")(
+    function = click.option("-v", "--verbose", is_flag=True, help="Say more, show every metric.")(
         function
     )
     return click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")(function)

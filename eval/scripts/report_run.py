@@ -3,12 +3,16 @@
 In: a run that was scored (metrics.json and, for what single answers tell, scores/, results.jsonl,
 config.json, calibration.json and calibration_correctness.json), the eval set, and the targets. Out:
 report.md, report.json and report.html in the run folder, all drawn from the same data; their paths
-on stdout (with --json the report itself). The page loads nothing and runs no script: open it from
-disk, or mail it.
+on stdout (with --json the report itself). The page loads nothing: open it from disk, or mail it. A
+small script in it filters and sorts the list of cases; everything can be read without.
+
+With --baseline the page begins with what got better or worse, by the verdicts of compare_runs.py,
+and shows the cases that broke and were fixed with both answers side by side.
 
 \b
 Examples:
   python eval/scripts/report_run.py
+  python eval/scripts/report_run.py --run night-12 --baseline night-11 --history
   python eval/scripts/report_run.py --run night-12 --format html --worst 50
   python eval/scripts/report_run.py --worst-by recall@5 --output /tmp/recall
   python eval/scripts/report_run.py --json | jq .verdict
@@ -61,11 +65,19 @@ class Formats(click.ParamType[tuple[str, ...]]):
     help="Write OUTPUT.md, OUTPUT.json, OUTPUT.html.  [default: report in the run folder]",
 )
 @click.option(
+    "--baseline",
+    metavar="RUN",
+    help="Run id or folder to compare with: was it better or worse before?",
+)
+@click.option(
+    "--history",
+    is_flag=True,
+    help="Show how the primary metrics went over the commits and runs beside this one.",
+)
+@click.option(
     "--worst",
-    type=click.IntRange(0, 200),
-    default=20,
-    show_default=True,
-    help="Worst answers to list, with their texts.",
+    type=click.IntRange(0, 1000),
+    help="Answers to show in full: flipped, failed, worst.  [default: what 5 MB hold]",
 )
 @click.option(
     "--worst-by",
@@ -100,6 +112,7 @@ def main(
     results_dir: Path,
     formats: tuple[str, ...],
     output: Path | None,
+    baseline: str | None,
     targets_file: Path | None,
     as_json: bool,
     quiet: bool,
@@ -111,7 +124,13 @@ def main(
     folder = storage.find_run(results_dir, run)
     bounds = targets_file or TARGETS
     asked = ReportOptions(
-        eval_set, labels_dir, read_targets(bounds), read_advisory(bounds), **choices
+        eval_set,
+        labels_dir,
+        read_targets(bounds),
+        read_advisory(bounds),
+        baseline=storage.find_run(results_dir, baseline) if baseline else None,
+        targets_file=bounds,
+        **choices,
     )
     report = build(folder, asked)
     written = write(report, formats, output or folder / storage.REPORT)

@@ -11,10 +11,12 @@ Examples:
   python eval/scripts/score_groundedness.py
   python eval/scripts/score_groundedness.py --by category --worst 5
   python eval/scripts/score_groundedness.py --worst 5 --worst-by citation_validity_form
+  python eval/scripts/score_groundedness.py --support-model ~/models/nli-cross-encoder
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -37,6 +39,11 @@ import options
     default=0.0,
     show_default=True,
     help="What the best retrieval score must exceed (retrieval_scores_ok).",
+)
+@click.option(
+    "--support-model",
+    type=click.Path(path_type=Path),
+    help="Folder with a cross-encoder (NLI or fact checking) that decides about claims.",
 )
 def main(**values: Any) -> None:
     from scorers.show import score_and_show

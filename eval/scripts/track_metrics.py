@@ -42,8 +42,7 @@ from terminal.tables import plain
 
 if TYPE_CHECKING:
     from decisions.alerts import AlertRule, HistoryChange, MetricLine
-    from decisions.history import HistoryPoint, MetricHistory
-    from records.clusters import LabelsById
+    from decisions.history import MetricHistory
 
 
 @options.command(help=__doc__)
@@ -95,7 +94,14 @@ if TYPE_CHECKING:
 @options.json_option
 @options.verbosity_options
 def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path, **values: Any) -> int:
-    from decisions.alerts import AlertRule, PointPairs, changes, chosen_keys, make_lines
+    from decisions.alerts import (
+        AlertRule,
+        PointPairs,
+        changes,
+        chosen_keys,
+        clusters_of_points,
+        make_lines,
+    )
     from decisions.history import read_history
     from decisions.primary import primary_names
 
@@ -116,7 +122,7 @@ def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path, **values: A
         raise StorageError(f"--metrics {asked}: no metric of the history fits.")
     drop = values["drop"]
     rule = AlertRule(primary, values["family"], None if drop is None else drop / 100)
-    pairs = PointPairs(history.points, primary, _clusters(eval_set, history.points))
+    pairs = PointPairs(history.points, primary, clusters_of_points(eval_set, history.points))
     lines = make_lines(history.points, keys, rule, pairs)
     _put_out(history, lines, changes(history.points, lines), rule, values)
     struck = any(alert.kind in kinds for line in lines for alert in line.alerts)
@@ -132,19 +138,6 @@ def _kinds(asked: Collection[str]) -> set[str]:
             f"--fail-on {unknown[0]}: no such alert; name some of {', '.join(ALERTS)}, or any."
         )
     return {*ALERTS} if "any" in asked else {*asked}
-
-
-def _clusters(eval_set: Path, points: list[HistoryPoint]) -> dict[str, LabelsById]:
-    """The clusters of the set on disk, where it is the one that some point was made with."""
-    from records.clusters import read_clusters
-    from records.files import sha256_file
-
-    if not eval_set.exists() or not any(point.case_scores for point in points):
-        return {}
-    sha = sha256_file(eval_set)
-    if sha not in {point.eval_set for point in points}:
-        return {}
-    return {sha: read_clusters(eval_set).labels}
 
 
 def _headline(primary: Sequence[str]) -> list[tuple[str, str]]:

@@ -2,12 +2,13 @@
 
 In: a folder with the sets (`--data` or RAG_EVAL_DATA; `validation/detectors.py` says which and in
 which format); sets that are absent are named and left out. Out: tables on stdout, or one JSON
-object (`--json`).
+object (`--json`), and on request the generated block of EVAL.md (`--write`).
 
 \b
 Examples:
   python eval/scripts/validate_guardrails.py --data ~/open-data
   python eval/scripts/validate_guardrails.py --data ~/open-data --part leakage --json
+  python eval/scripts/validate_guardrails.py --data ~/open-data --write
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ import click
 import orjson
 
 import options
-from validation import detectors
+import storage
+from validation import detectors, documents
 from validation.detectors import SETS, read_prompts
 
+BLOCK = "guardrails"
 WAYS = {
     "shipped": "as shipped",
     "rules_only": "rules alone",
@@ -52,7 +55,10 @@ def _injection_lines(report: Mapping[str, Any]) -> Iterator[str]:
     if not report:
         yield "no prompt set found"
         return
-    yield f"## Injection: {report['prompts']} prompts, {report['trained']} of them seen in training"
+    trained = f"{report['trained']} of them seen in training by the detector as shipped"
+    yield f"Injection, {report['prompts']} prompts, {trained}. *Own distribution*: trained"
+    yield "and tested on parts of the same sets, by source; *leave one set out*: the tested set was"
+    yield "never trained on, which is what an unknown kind of prompt looks like. Expect the second."
     yield ""
     pooled = [
         [
@@ -76,7 +82,8 @@ def _injection_lines(report: Mapping[str, Any]) -> Iterator[str]:
         if way not in report:
             continue
         yield ""
-        yield f"### {title}, by set"
+        yield f"By set, {title}:"
+        yield ""
         rows = [
             [
                 name,
@@ -95,7 +102,7 @@ def _injection_lines(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _everyday_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    yield "## Everyday questions with the words of attacks, as shipped"
+    yield "Everyday questions with the words of attacks, all harmless, by the detector as shipped:"
     yield ""
     rows = []
     for split, title in (("held", "held back"), ("tune", "trained on")):
@@ -109,7 +116,8 @@ def _everyday_lines(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _leakage_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    yield "## Personal data"
+    yield "Personal data (a look-alike only looks like the type; private and reserved addresses"
+    yield "belong to nobody and are left alone, so the public ones have a row of their own):"
     yield ""
     rows = [
         [name, kind, str(numbers["labelled"][kind]), _number(recall), _lookalikes(numbers, kind)]
@@ -132,7 +140,7 @@ def _leakage_lines(report: Mapping[str, Any]) -> Iterator[str]:
         ],
     )
     yield ""
-    yield "## Secrets"
+    yield "Secrets, also without the rules of the maker whose token it is, and without any maker's:"
     yield ""
     head = ["set", "secrets", "look-alikes", "recall", "own maker's rules left out"]
     head += ["no maker's rules", "look-alikes flagged"]
@@ -162,6 +170,17 @@ def _lookalikes(numbers: Mapping[str, Any], kind: str) -> str:
     return str(numbers["false_finds"][kind])
 
 
+def _block(report: Mapping[str, Any]) -> str:
+    """All tables of the parts that were measured."""
+    lines = {
+        "injection": _injection_lines,
+        "everyday": _everyday_lines,
+        "leakage": _leakage_lines,
+    }
+    parts = ("\n".join(lines[name](numbers)) for name, numbers in report.items())
+    return "\n\n".join(parts) + "\n"
+
+
 @options.command(help=__doc__)
 @click.option(
     "--data",
@@ -175,10 +194,13 @@ def _lookalikes(numbers: Mapping[str, Any], kind: str) -> str:
     type=click.Choice(["injection", "everyday", "leakage"]),
     help="Measure one part only.",
 )
+@click.option("--write", is_flag=True, help="Put the tables into EVAL.md's generated block.")
 @click.option("--retrain/--no-retrain", default=True, help="Also the ways that train anew (slow).")
 @options.json_option
-def main(data: Path, part: str | None, retrain: bool, as_json: bool) -> None:
+def main(data: Path, part: str | None, write: bool, retrain: bool, as_json: bool) -> None:
     """Read, measure, print."""
+    if write and (part or not retrain):
+        raise click.UsageError("--write needs all parts: leave out --part and --no-retrain.")
     absent = sorted(
         {prompt_set.folder for prompt_set in SETS if not (data / prompt_set.folder).is_dir()}
     )
@@ -191,15 +213,13 @@ def main(data: Path, part: str | None, retrain: bool, as_json: bool) -> None:
         report["everyday"] = detectors.measure_everyday()
     if part in {None, "leakage"}:
         report["leakage"] = detectors.measure_leakage(data)
+    block = _block(report)
+    if write:
+        documents.write_block(storage.ROOT / "EVAL.md", BLOCK, block, must_exist=True)
     if as_json:
         click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
         return
-    lines = {
-        "injection": _injection_lines,
-        "everyday": _everyday_lines,
-        "leakage": _leakage_lines,
-    }
-    click.echo("\n\n".join("\n".join(lines[name](numbers)) for name, numbers in report.items()))
+    click.echo(block, nl=False)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ import orjson
 import options
 import storage
 from storage import StorageError
-from validation import human, metrics
+from validation import blind_spots, documents, human, languages, metrics, support_fit
 from validation.human import LabelledSet
 from validation.metrics import Resampling
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from validation.metrics import Encode
 
 EVAL_MD = storage.ROOT / "EVAL.md"
+BLOCK = "agreement"
 NAIVE_ROWS = 400
 Row = TypeVar("Row")
 
@@ -67,6 +68,10 @@ def _mean(rows: Iterable[dict[str, Any]], name: str) -> float | None:
     return sum(values) / len(values) if values else None
 
 
+def _means(rows: list[dict[str, Any]]) -> dict[str, float | None]:
+    return {name: _mean(rows, name) for name in ("auroc", "balanced_accuracy")}
+
+
 def build_report(
     data: Path | None,
     labels: Path | None,
@@ -77,6 +82,8 @@ def build_report(
     """All figures as plain data; ``absent`` lists the sets that the folder does not hold."""
     absent: list[str] = []
     report: dict[str, Any] = {"support": {}, "abstention": {}, "ratings": {}, "pairs": {}}
+    by_language: dict[str, Any] = {}
+    spots: list[dict[str, str]] = []
 
     def support(rows: Iterable[Any]) -> dict[str, Any]:
         return metrics.measure_support(rows, draws, encode, naive_rows)
@@ -94,37 +101,24 @@ def build_report(
         )
         if not any(report.values()):
             raise StorageError(f"{data}: holds none of the known sets; name the folder above them.")
+        for key, figures in support_fit.left_out_figures(data).items():
+            report["support"][key]["left_out"] = figures
+        by_language = languages.measure_all(data)
+        spots = [dict(row) for row in blind_spots.rows()]
     if labels is not None:
         title = {"title": labels.name}
         report["support"]["own"] = title | support(human.read_own(labels))
     rows = list(report["support"].values())
     naive = [row["naive"] for row in rows if "naive" in row]
     report["mean"] = {
-        "auroc": _mean(rows, "auroc"),
-        "balanced_accuracy": _mean(rows, "balanced_accuracy"),
+        **_means(rows),
+        "left_out": _means([row["left_out"] for row in rows if "left_out" in row]),
+        "words": _means([row["words"] for row in rows]),
         "naive_auroc": _mean(naive, "auroc"),
         "naive_balanced_accuracy": _mean(naive, "balanced_accuracy"),
     }
+    report |= {"languages": by_language, "blind_spots": spots}
     return report | {"absent": absent, "seed": draws.seed, "resamples": draws.resamples}
-
-
-def _write(target: Path, block: str, *, must_exist: bool) -> None:
-    """Put the block between the markers of a document, or make a new file of it."""
-    try:
-        document = target.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        if must_exist:
-            raise StorageError(f"{target}: is not there; use --output FILE instead.") from None
-        document = f"{metrics.START}\n{metrics.END}\n"
-    except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"{target}: cannot be read: {error}") from error
-    changed = metrics.replace_block(document, block)
-    if changed is None:
-        raise StorageError(
-            f"{target}: has no lines {metrics.START} and {metrics.END}; add them where the table "
-            "belongs."
-        )
-    storage.replace_bytes(target, changed.encode("utf-8"))
 
 
 def _encoder(quiet: bool) -> Encode:
@@ -198,9 +192,9 @@ def main(
         click.echo(f"Not in {data}: {', '.join(report['absent'])}.", err=True)
     block = metrics.markdown(report)
     if write:
-        _write(EVAL_MD, block, must_exist=True)
+        documents.write_block(EVAL_MD, BLOCK, block, must_exist=True)
     if output is not None:
-        _write(output, block, must_exist=False)
+        documents.write_block(output, BLOCK, block, must_exist=False)
     click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() if as_json else block)
 
 

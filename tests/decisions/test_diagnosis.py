@@ -132,7 +132,8 @@ def test_folder_selection_is_named_when_it_leaves_gold_out() -> None:
     ],
 )
 def test_bands(name: str, mean: float | None, expected: str | None) -> None:
-    assert band(mean, known_metrics()[definition_of(*name.split("/"))]) == expected
+    ends = None if mean is None else (mean, mean)
+    assert band(mean, known_metrics()[definition_of(*name.split("/"))], ends) == expected
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_bands(name: str, mean: float | None, expected: str | None) -> None:
         ((0.71, 1.0), "good"),  # good and excellent
         ((0.499, 0.89), "too few to tell"),  # poor, fair and good
         ((0.5, 0.9), "too few to tell"),  # fair, good and excellent
-        (None, "good"),
+        (None, "too few to tell"),  # one case, or all cases share one document
     ],
 )
 def test_no_band_where_the_interval_spans_more_than_two(

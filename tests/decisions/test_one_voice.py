@@ -1,4 +1,5 @@
-"""The same two runs get the same verdict from everyone who is asked: compare, gate, suite, history.
+"""The same two runs get the same verdict from everyone who is asked: compare, gate, suite, history,
+and the report.
 
 Two hundred made pairs: cases of one to three in a document, calls that fail, metrics that do not
 apply, true falls and rises of every size, and none.
@@ -22,6 +23,7 @@ from decisions.regressions import Regressions, regressions
 from decisions.rows import Comparison
 from records.files import sha256_file
 from records.metrics import update_primary
+from views.report.compared import compare_with
 
 NAMES = ("retrieval.recall@5", "pipeline.pass", "pipeline.answered")
 ALPHA = 0.05
@@ -162,6 +164,20 @@ def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
             verdict = verdicts(0, 1, (row.section, row.metric))
             better = {True: "better", False: "worse"}.get(verdict.better) if verdict else None
             assert better == (row.verdict if row.verdict in ("better", "worse") else None), seed
+
+        # report_run --baseline: verdicts, p and headline
+        report = compare_with(base, new, eval_set, targets).part
+        told = {f"{row['section']}.{row['metric']}": row for row in report["primary"]}
+        measured = [row for row in found.rows if row.primary and row.name in told]
+        assert len(measured) == len(told), seed
+        for row in measured:
+            mine = told[row.name]
+            assert (mine["verdict"], mine["look"]) == (row.verdict, row.look), seed
+            assert (mine["p_joint"], mine["p_worse"]) == (row.p_joint, row.p_worse), seed
+            for word in ("better", "worse"):
+                assert (f"): {word}, p " in str(mine["says"])) == (row.verdict == word), seed
+        assert report["headline"] == found.headline, seed
+        assert report["says"][0].startswith(found.headline), seed
 
         # a gate fails where compare says WORSE, MIXED or LOOK, and only there
         failed = any(by_compare.values())

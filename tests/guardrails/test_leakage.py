@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+from importlib import resources
+from urllib.parse import urlsplit
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from guardrails import secrets
 from guardrails.leakage import (
     BLOCK,
     CATEGORIES,
@@ -335,12 +341,12 @@ def test_each_makers_rules_can_be_left_out() -> None:
 
 
 def test_every_secret_rule_names_its_source() -> None:
-    import tomllib
-    from importlib import resources
-
     data = tomllib.loads(resources.files("guardrails").joinpath("rules/secrets.toml").read_text())
     rules = [*data["token"], *data["form"], data["services"]]
-    assert all(rule["source"].startswith("https://") for rule in rules)
+    for rule in rules:
+        address = urlsplit(rule["source"])
+        form = (address.scheme, "." in address.netloc, " " in rule["source"])
+        assert form == ("https", True, False), rule["source"]
     assert len(_book().kinds) == len(data["token"])
 
 
@@ -375,3 +381,30 @@ def test_personal_data_of_all_the_world(text: str, kind: str, value: str) -> Non
 )
 def test_versions_with_four_parts_are_no_addresses(text: str) -> None:
     assert _kinds(text) == []
+
+
+def test_no_token_is_shorter_than_the_shortcuts_assume() -> None:
+    folder = resources.files("guardrails").joinpath("rules")
+    rules = tomllib.loads(folder.joinpath("secrets.toml").read_text("utf-8"))
+    for row in rules["token"]:
+        least, _ = re._parser.parse(row["pattern"]).getwidth()  # type: ignore[attr-defined]
+        assert least >= secrets.SHORTEST_TOKEN, row["family"]
+        assert not re.search(r"\\[sSWD]|[ .]\*|\[\^", row["pattern"]), row["family"]
+    names = rules["services"]["names"].split("|")
+    assert max(map(len, names)) <= secrets.LONGEST_SERVICE_NAME
+
+
+SERVICE_PIECES = (
+    "algolia", "Datadog", "key", " = ", ": ", " ", ".", "/", "\n", "_", "-", "a1b2c3d4e5f6a7b8c9d0",
+    "internationalization", "x" * 35, "0123abcd-0123-abcd-0123-abcdef012345", "Zq7", "%", "é",
+)  # fmt: skip
+
+
+@settings(max_examples=200)
+@given(st.lists(st.sampled_from(SERVICE_PIECES), max_size=16).map("".join))
+def test_tokens_of_services_are_found_as_by_looking_everywhere(text: str) -> None:
+    book = secrets._book()
+    near = list(secrets._of_services(text, book))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(secrets, "_beside_services", lambda text, book: book.services.finditer(text))
+        assert near == list(secrets._of_services(text, book))

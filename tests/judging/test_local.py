@@ -197,3 +197,28 @@ def test_families() -> None:
     assert _families("llama3.1:8b") & _families("Meta-Llama-3-70B") == {"llama"}
     assert _families("gpt-4o") & _families("claude-3") == set()
     assert _families("support") == set()
+
+
+def test_a_fact_may_be_worded_in_the_answers_own_way_but_a_claim_may_not() -> None:
+    # Half of the words: booked, web, office are missing of rooms, booked, web, portal, office …
+    text = "Rooms are booked through the web portal of the office."
+    answer = "Use the portal to book a meeting room."
+    fact = Material(answer=answer, reference=text, facts=[{"id": "1", "text": text}])
+    claim = Material(
+        answer=text, contexts=[{"id": "c", "text": answer}], claims=[{"id": "1", "text": text}]
+    )
+    verdicts = [
+        ask(LocalJudge(), KINDS[name], material, salt=SALT).entries[0]["verdict"]
+        for name, material in (("correctness", fact), ("groundedness", claim))
+    ]
+    assert verdicts == ["present", "not_found"]
+    # A number that the answer has otherwise is still a veto.
+    other = "Rooms are booked for 3 hours through the web portal."
+    fact = Material(
+        answer="Use the portal to book a meeting room for 2 hours.",
+        reference=other,
+        facts=[{"id": "1", "text": other}],
+    )
+    assert (
+        ask(LocalJudge(), KINDS["correctness"], fact, salt=SALT).entries[0]["verdict"] == "missing"
+    )

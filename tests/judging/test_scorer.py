@@ -12,9 +12,9 @@ from judging import prompt_files
 from judging.answers import FactStore, JudgedAnswer
 from judging.calls import CALLS, Settings
 from ragmetrics.catalogue.judged import ROWS
-from ragmetrics.judged import blame_claim
+from ragmetrics.judged import blame_claims
 from records.cases import GoldFact
-from records.judgements import Judgement, Verdicts, blame_claims
+from records.judgements import Judgement, Verdicts
 from scorers.judged import JudgedScorer, _rows_for
 
 ALL = {row.name for row in ROWS}
@@ -270,8 +270,8 @@ def test_judgements_about_different_claims_blame_nobody() -> None:
 
     same = {"groundedness": one("g", "A."), "answer_correctness": one("a", "A.")}
     other = same | {"answer_correctness": one("a", "B.")}
-    assert blame_claims(same, blame_claim) == {"1": "right"}
-    assert blame_claims(other, blame_claim) == {}
+    assert blame_claims(same) == {"1": "right"}
+    assert blame_claims(other) == {}
 
 
 def test_weights_are_read_when_the_score_is_counted(score: Score, subject: Any) -> None:

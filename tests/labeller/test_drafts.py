@@ -86,7 +86,7 @@ def test_one_step_is_all_or_nothing(session: Session, events: list[Record]) -> N
     before = session.state()
     with session.one_step():
         session.toggle(1)
-        session.group(3, "b")
+        session.group(3, 2)
         session.grade(3, 1)
     (event,) = events
     assert len(session.supports()) == 2

@@ -54,17 +54,21 @@ def test_a_bad_record_is_refused(
 
 def test_ids_are_never_given_twice(session: Session) -> None:
     session.add_case("What is new?")
-    assert session.current == "q-0004"
+    assert session.current == "what-is-new"
     session.delete_case()
-    session.add_case("And now?")
-    assert session.current == "q-0005"
+    session.add_case("What is new?")
+    assert session.current == "what-is-new-2"
+    with pytest.raises(ActionRefused, match="what-is-new is the id of another case, or was"):
+        session.add_case("Another?", id="what-is-new")
+    session.add_case("Another?", id="mine")
+    assert session.current == "mine"
 
 
 def test_a_new_case_stands_behind_the_current_one(session: Session) -> None:
     session.add_case("What is new?", category="factual", tags=["x"])
-    assert [b.id for b in session.briefs()] == ["q-0001", "q-0004", "q-0002", "q-0003"]
+    assert [b.id for b in session.briefs()] == ["q-0001", "what-is-new", "q-0002", "q-0003"]
     assert session.case == {
-        "id": "q-0004",
+        "id": "what-is-new",
         "question": "What is new?",
         "category": "factual",
         "tags": ["x"],
@@ -79,7 +83,7 @@ def test_a_near_duplicate_is_pointed_out(session: Session) -> None:
 def test_a_copy_has_no_labels(session: Session) -> None:
     session.toggle(KEPT)
     session.duplicate_case()
-    assert session.current == "q-0004"
+    assert session.current == "long-audit-events-kept-free"
     assert "gold_supports" not in session.case
     assert "answerable" not in session.case
     assert session.case["x_owner"] == {"team": 1}

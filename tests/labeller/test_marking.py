@@ -1,4 +1,4 @@
-"""Marks become gold supports: anchors, snippets, groups, grades."""
+"""Marks become gold supports: anchors, snippets, needs, grades."""
 
 from __future__ import annotations
 
@@ -54,40 +54,111 @@ def test_two_chunks_of_one_heading_are_one_support(session: Session) -> None:
     assert supports(session) == []
 
 
-def test_groups_are_and_within_or_between(session: Session) -> None:
-    session.toggle(KEPT)
+def test_marks_of_one_need_are_alternatives_and_a_new_need_is_needed_as_well(
+    session: Session,
+) -> None:
+    """(2 or 4) AND (5): the ways are 2 with 5, and 4 with 5; supports in the order of marking."""
+    assert session.toggle(KEPT) == "row 2 meets need 1"
     session.toggle(OWNER)
-    assert session.needs() == "A (2 and 4)"
-    assert "required_support_groups" not in session.case, "all are needed: the list says so"
-    session.next_group()
+    assert session.needs() == "(2 retention.md or 4 roles.md)"
+    assert session.case["required_support_groups"] == [[0], [1]]
+    assert session.open_need(None) == "marks join need 2: one of these is enough"
+    with pytest.raises(ActionRefused, match="Need 2 has no passage yet"):
+        session.open_need(None)
+    with pytest.raises(ActionRefused, match="Need 2 has no passage yet: mark one, or ' 1 drops it"):
+        session.confirm()
+    assert session.toggle(DPA) == "row 5 meets need 2"
+    assert session.case["required_support_groups"] == [[0, 2], [1, 2]]
+    assert session.needs() == "(2 retention.md or 4 roles.md) AND (5 dpa.md)"
+    assert session.needs_words() == (
+        "The answer needs (2 retention.md or 4 roles.md) AND (5 dpa.md)."
+    )
+
+
+def test_a_passage_can_meet_two_needs_and_be_moved(session: Session) -> None:
+    """1: {2}, 2: {4, 2}: need 2 is met whenever need 1 is, so that one way is enough."""
+    session.toggle(KEPT)
+    assert session.group(OWNER, 2) == "row 4 meets need 2"
+    assert session.layout.open == 1, "marks still join the first"
+    assert session.case.get("required_support_groups") is None, "both are needed: the list says so"
+    assert session.share(KEPT, 2) == "row 2 meets need 1, 2"
+    assert session.case["required_support_groups"] == [[0]]
+    assert session.needs() == "(2 retention.md) AND (2 retention.md or 4 roles.md)"
+    message = session.confirm().message
+    assert "Need 2 is always met when need 1 is; it was not saved." in message
+    assert session.goto("q-0001")
+    assert session.needs() == "2 retention.md; not required: 4 roles.md"
+
+
+def test_what_is_related_is_not_required(session: Session) -> None:
+    session.toggle(KEPT)
+    assert session.open_need(0) == "marks are related passages, not required"
+    assert session.toggle(FAQ) == "row 1 is related, not required"
+    assert session.case["required_support_groups"] == [[0]]
+    session.open_need(1)
+    assert session.grade(OWNER, 1) == "row 4: grade 1; row 4 is related, not required"
+    assert session.needs() == "2 retention.md; not required: 1 faq.md, 4 roles.md"
+    assert session.grade(OWNER, 3) == "row 4: grade 3; row 4 meets need 1"
+    assert session.case["required_support_groups"] == [[0], [2]]
+
+
+def test_a_case_with_related_passages_alone_is_not_confirmed(session: Session) -> None:
+    session.grade(FAQ, 1)
+    with pytest.raises(ActionRefused, match="No passage is required yet"):
+        session.confirm()
+
+
+def test_the_wrong_passage_of_a_need_is_replaced_in_that_need(session: Session) -> None:
+    session.toggle(KEPT)
+    session.open_need(None)
+    session.toggle(OWNER)
+    session.open_need(1)
+    session.toggle(KEPT)
+    assert session.needs() == "(nothing yet) AND (4 roles.md)"
     session.toggle(DPA)
-    assert session.case["required_support_groups"] == [[0, 1], [2]]
-    assert session.needs() == "A (2 and 4) or B (5)"
-    assert session.needs_words() == "The answer needs both 2 and 4, or else 5."
+    assert session.needs() == "(5 dpa.md) AND (4 roles.md)"
 
 
-def test_a_support_can_be_in_two_groups(session: Session) -> None:
+def test_ways_are_edited_as_ways(session: Session) -> None:
+    """(1 and 2) or (4 and 5): four needs of two would overlap, so that ways are shown."""
+    for row in (FAQ, KEPT, OWNER, DPA):
+        session.group(row, 1)
+    session.turn_needs()
+    assert session.layout.ways
+    for row, way in ((KEPT, 1), (DPA, 2)):  # way 2 went when it was empty: 3 is 2 now
+        session.group(row, way)
+    assert session.case["required_support_groups"] == [[0, 1], [2, 3]]
+    assert session.needs_words() == (
+        "Shown as ways: (1 faq.md and 2 retention.md) or (4 roles.md and 5 dpa.md). "
+        "Marks join the open way."
+    )
+
+
+def test_groups_that_contain_another_go_when_groups_are_edited_and_this_is_told(
+    session: Session,
+) -> None:
+    session.edit_text(
+        json.dumps(
+            {
+                "id": "q-0001",
+                "question": "?",
+                "gold_supports": [{"rel_path": "faq.md"}, {"rel_path": "legal/dpa.md"}],
+                "required_support_groups": [[0], [0, 1]],
+            }
+        )
+    )
+    session.grade(FAQ, 3)
+    assert session.case["required_support_groups"] == [[0], [0, 1]], "a grade edits no group"
+    assert session.group(DPA, 2) == ("row 5 meets need 2; 1 way that contains another was dropped")
+    assert session.case["required_support_groups"] == [[0, 1]]
+
+
+def test_undo_names_the_row(session: Session) -> None:
     session.toggle(KEPT)
-    session.group(OWNER, "b")
-    session.share(KEPT, "b")
-    assert session.case["required_support_groups"] == [[0], [0, 1]]
-    session.share(KEPT, "a")
-    assert session.case["required_support_groups"] == [[0, 1]], "the field, once written, stays"
-
-
-def test_the_last_group_cannot_be_emptied(session: Session) -> None:
-    session.toggle(KEPT)
-    with pytest.raises(ActionRefused, match="One group must hold something"):
-        session.share(KEPT, "a")
-
-
-def test_a_new_group_needs_a_filled_one_before(session: Session) -> None:
-    with pytest.raises(ActionRefused, match="Group A is empty"):
-        session.next_group()
-    session.toggle(KEPT)
-    session.next_group()
-    with pytest.raises(ActionRefused, match="Group B is empty"):
-        session.next_group()
+    session.open_need(None)
+    assert session.undo() == "Undone: opening a need in q-0001"
+    assert session.undo() == "Undone: mark on row 2 of q-0001"
+    assert session.redo() == "Redone: mark on row 2 of q-0001"
 
 
 def test_grades(session: Session) -> None:
@@ -134,13 +205,14 @@ def test_a_heading_is_shortened_and_lengthened(session: Session) -> None:
 
 def test_supports_that_become_the_same_are_joined(session: Session) -> None:
     session.toggle(KEPT)
-    session.next_group()
+    session.open_need(None)
     session.add_support("guide/retention.md", "Plans")
     session.shorten(KEPT)
     (support,) = supports(session)
     assert support["heading_path"] == "Plans"
     assert support["snippets"] == ["Audit events are kept for 30 days on the free plan."]
-    assert session.case["required_support_groups"] == [[0], [0]]
+    assert session.layout.parts == ((0,), (0,))
+    assert "required_support_groups" not in session.case, "one support: the list says all of it"
 
 
 def test_a_support_that_no_row_shows(session: Session) -> None:
@@ -148,7 +220,7 @@ def test_a_support_that_no_row_shows(session: Session) -> None:
     assert supports(session) == [{"rel_path": "a/b.md", "heading_path": "One > Two"}]
     (view,) = session.supports()
     assert (view.state, view.rows) == ("absent", ())
-    assert session.needs() == "A (a/b.md > One > Two)"
+    assert session.needs() == "a/b.md > One > Two"
     with pytest.raises(ActionRefused, match="already"):
         session.add_support("a/b.md", "One > Two")
     with pytest.raises(ActionRefused, match="needs the path"):
@@ -271,5 +343,5 @@ def test_there_is_no_such_row(session: Session) -> None:
             session.toggle(number)
     with pytest.raises(ActionRefused, match="not marked"):
         session.shorten(FAQ)
-    with pytest.raises(ActionRefused, match="letter"):
-        session.group(FAQ, "ab")
+    with pytest.raises(ActionRefused, match="There is no need 3"):
+        session.group(FAQ, 3)

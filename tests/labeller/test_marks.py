@@ -17,7 +17,7 @@ CASE = {"id": "a", "question": "How long?", "expected_key_facts": ["kept for 30 
 
 def rows_of(state: CaseState, chunks: tuple[Chunk, ...]) -> list[ChunkRow]:
     labelled = arranged(chunks, "rank", ())
-    return view_of(state.case, labelled, seen=(), blind=True).rows
+    return view_of(marks.supports_of(state), labelled, seen=(), blind=True).rows
 
 
 def test_a_mark_is_a_new_state_and_a_second_toggle_takes_it_back(
@@ -59,9 +59,17 @@ def test_a_confirmed_draft_loses_its_tag_but_for_a_second_annotator() -> None:
     assert second.case["tags"] == ["draft", "x"]
 
 
-def test_an_id_counts_on_from_the_highest_in_the_style_of_the_last() -> None:
-    assert edits.next_id(["q-0009", "case7", "q-0123"], "q-0009") == "q-0124"
-    assert edits.next_id([], "") == "q-0001"
+def test_an_id_is_a_slug_of_the_question() -> None:
+    """The first content words up to five; a taken one gets a number, other scripts stay."""
+    question = "How long are audit events kept on the Free plan?"
+    assert edits.slug_id(question, ()) == "long-audit-events-kept-free"
+    assert (
+        edits.slug_id(question, {"long-audit-events-kept-free"}) == "long-audit-events-kept-free-2"
+    )
+    assert edits.slug_id("Was heißt Gewährleistung?", ()) == "heisst-gewahrleistung"
+    assert edits.slug_id("What is this?", ()) == "what-is-this"
+    assert edits.slug_id("?!", {"question"}) == "question-2"
+    assert len(edits.slug_id("x" * 500, ())) == 40
 
 
 def test_probed_rows_come_after_those_of_the_question(chunks: tuple[Chunk, ...]) -> None:

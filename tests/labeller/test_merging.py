@@ -113,15 +113,15 @@ def test_two_new_cases_with_one_id_are_both_kept(files: Files) -> None:
     files.write('{"id": "q-1", "question": "First?"}')
     store, session = files.open()
     session.add_case("Mine?")
-    assert session.current == "q-2"
-    theirs = '{"id": "q-2", "question": "Theirs?"}'
+    assert session.current == "mine"
+    theirs = '{"id": "mine", "question": "Theirs?"}'
     files.write('{"id": "q-1", "question": "First?"}', theirs)
     store.save()
     assert store.conflicts == []
     assert theirs in files.lines()
-    assert files.case("q-3")["question"] == "Mine?"
-    assert any("yours is q-3 now" in notice for notice in store.notices)
-    assert session.case_of("q-2")["question"] == "Theirs?"
+    assert files.case("mine-2")["question"] == "Mine?"
+    assert any("yours is mine-2 now" in notice for notice in store.notices)
+    assert session.case_of("mine")["question"] == "Theirs?"
 
 
 def test_labels_are_merged_as_one(files: Files) -> None:

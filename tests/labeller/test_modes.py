@@ -56,8 +56,8 @@ def test_labels_of_rows_and_probes(session: Session) -> None:
     session.set_chunks("q-0001", many)
     assert session.add_chunks("q-0001", [many[0], Chunk("new.md", "", "new")], "other words") == 1
     labels = [row.label for row in session.rows()]
-    assert labels[:11] == ["1", "2", "3", "4", "5", "6", "7", "8", "9", "0", ".1"]
-    assert labels[19:] == [".0", "21", "22", "23", "+1"]
+    assert labels[:11] == ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"]
+    assert labels[19:] == ["20", "21", "22", "23", "+1"]
     assert session.row_by_label("0").number == 10
     assert session.row_by_label("10").number == 10
     assert session.row_by_label(".0").number == 20
@@ -137,8 +137,8 @@ def test_adjudication(session: Session) -> None:
     }
     session.others = {"b": {"q-0001": theirs}}
     first, second = session.disagreements("b")
-    assert (first.a, first.b) == ("A3", "A1")
-    assert (second.a, second.b) == ("-", "B")
+    assert (first.a, first.b) == ("need 1, grade 3", "need 1, grade 1")
+    assert (second.a, second.b) == ("not marked", "need 1")
     assert second.row is not None
     assert second.row.number == OWNER
     with pytest.raises(ActionRefused, match="2 not chosen"):

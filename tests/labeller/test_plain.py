@@ -95,19 +95,20 @@ def lines(cases: dict[str, Any], clock: Callable[[], float], chunks: tuple[Chunk
 
 
 def test_marks_and_enter(lines: Lines) -> None:
-    said = lines.do("2 4b", "")
+    said = lines.do("2 '' 4", "")
     assert "[ ]   1 faq.md > Billing: Upgrades take effect at once." in said
-    assert "q-0001: needs: A (2) or B (4)" in said
+    assert "q-0001: needs: (2 retention.md) AND (4 roles.md); marks join need 2" in said
     assert "q-0001: Saved as answerable." in said
     assert "q-0002 (2/3, open)" in said
     case = lines.session.case_of("q-0001")
-    assert case["required_support_groups"] == [[0], [1]]
+    assert len(case["gold_supports"]) == 2
+    assert "required_support_groups" not in case, "both are needed: the list says so"
 
 
 def test_marks_grade_and_confirm_in_one_line(lines: Lines) -> None:
-    lines.do("2=3 4a=1 ok")
+    lines.do("2=3 4'1=2 ok")
     supports = lines.session.case_of("q-0001")["gold_supports"]
-    assert [support["grade"] for support in supports] == [3, 1]
+    assert [support["grade"] for support in supports] == [3, 2]
     assert lines.session.brief("q-0001").status == "labelled"
 
 
@@ -123,11 +124,13 @@ def test_decisions(lines: Lines) -> None:
 def test_refusals_are_said_and_nothing_happens(lines: Lines) -> None:
     before = lines.session.state()
     said = lines.do(
-        "99", "bogus", "2 bogus", "g 2", "g 2 9", "go 77", "u", "delete q-9", "edit x y"
+        "99", "bogus", "2 7b", "n", "g 2", "g 2 9", "go 77", "u", "delete q-9", "edit x y"
     )
     assert "There is no row 99." in said
     assert "'bogus' is no command; ? lists them." in said
-    assert "Write g ROW 0-3." in said
+    assert "Needs have numbers: 7'2 puts row 7 into need 2." in said
+    assert "l is the next question here." in said
+    assert "Write r ROW 0-3." in said
     assert "A grade is 0, 1, 2 or 3." in said
     assert "There is no question 77" in said
     assert "Nothing to undo." in said
@@ -139,10 +142,10 @@ def test_refusals_are_said_and_nothing_happens(lines: Lines) -> None:
 def test_editing(lines: Lines) -> None:
     lines.do("edit expected_key_facts one | two", "fact three", "new What is new?", "edit tags a|b")
     assert lines.session.case_of("q-0001")["expected_key_facts"] == ["one", "two", "three"]
-    assert lines.session.case_of("q-0004")["tags"] == ["a", "b"]
-    said = lines.do("go q-0004", "json", "delete q-0004", "u")
+    assert lines.session.case_of("what-is-new")["tags"] == ["a", "b"]
+    said = lines.do("go what-is-new", "json", "delete what-is-new", "u")
     assert '"question": "What is new?"' in said
-    assert lines.session.knows("q-0004")
+    assert lines.session.knows("what-is-new")
 
 
 def test_supports_and_sentences(lines: Lines) -> None:
@@ -151,11 +154,22 @@ def test_supports_and_sentences(lines: Lines) -> None:
     )
     assert "* 1 Audit" not in said
     assert "1 Audit events are kept for 30 days on the free plan." in said
-    assert "2 [B] other.md > Part (absent: no row)" in said
-    assert "The answer needs 2, or else other.md > Part." in said
+    assert "2 [2] other.md > Part (absent: no row)" in said
+    assert "The answer needs (2 retention.md) AND (other.md > Part)." in said
     supports = lines.session.case_of("q-0001")["gold_supports"]
     assert [support["heading_path"] for support in supports] == ["Plans", "New"]
     assert supports[0]["snippets"] == ["Exports are not included."]
+
+
+def test_needs_are_typed_as_on_the_screen(lines: Lines) -> None:
+    """'' opens a need, & shares, '0 is what is not required, 0 is row 10 and .5 or ,5 row 15."""
+    said = lines.do("2 '' 4 5", "2&2", "'0 1", ". ", ";", "0", ",5", "w")
+    assert "needs: (2 retention.md) AND (4 roles.md or 5 dpa.md); marks join need 2" in said
+    assert "row 1 is related" not in said  # one line says what all of it came to
+    assert "not required: 1 faq.md; marks are related passages, not required" in said
+    assert "There is no row 10." in said
+    assert "There is no row 15." in said
+    assert "4 [0] faq.md > Billing" in said
 
 
 def test_a_probe_adds_rows(lines: Lines) -> None:
@@ -170,7 +184,7 @@ def test_without_chunks_editing_goes_on(lines: Lines) -> None:
     lines.source.chunks, lines.source.problem = (), "connection: nobody answers"
     said = lines.do("2", "edit tags x", "f")
     assert "No chunks: connection: nobody answers" in said
-    assert "No chunks are here." in said
+    assert "No passages are here." in said
     assert lines.session.case_of("q-0001")["tags"] == ["x"]
 
 
@@ -183,9 +197,9 @@ def test_chunks_that_do_not_come_do_not_hold_up_the_session(lines: Lines) -> Non
 
 def test_coming_back_asks_a_bot_again_that_was_away(lines: Lines) -> None:
     lines.source.problem = "connection: nobody answers"
-    lines.do("n")
+    lines.do("l")
     lines.source.problem = ""
-    said = lines.do("p")
+    said = lines.do("h")
     assert "1 faq.md" in said
 
 
@@ -199,7 +213,7 @@ def test_conflicts_are_shown_and_settled(lines: Lines) -> None:
 
 
 def test_moving_and_counting(lines: Lines) -> None:
-    said = lines.do("n", "p", "go 3", "back", "open", "filter flag", "filter", "progress", "rows x")
+    said = lines.do("l", "h", "go 3", "back", "open", "filter flag", "filter", "progress", "rows x")
     assert "0 of 3 cases" in said
     assert "0 of 3 done" in said
     assert "Row order 'x' is unknown" in said
@@ -215,7 +229,7 @@ def test_adjudication(lines: Lines) -> None:
     lines.session.others = {"b": {"q-0001": {"gold_supports": [{"rel_path": "faq.md"}]}}}
     said = lines.do("adj", "adj b", "adj b 1 b", "adj b done", "adj c")
     assert "at hand: b" in said
-    assert "1 faq.md: A -, B A; ?" in said
+    assert "1 faq.md: A not marked, B need 1; ?" in said
     assert "q-0001 is settled with b" in said
     assert "No labels of c are at hand." in said
     assert lines.session.case_of("q-0001")["gold_supports"] == [{"rel_path": "faq.md"}]
@@ -262,7 +276,7 @@ def test_the_end_of_the_input_ends_the_session(lines: Lines) -> None:
 
 
 def test_a_line_is_one_step_to_undo_and_done_as_a_whole_or_not(lines: Lines) -> None:
-    said = lines.do("2 3b=1 ok", "u")
+    said = lines.do("2 4'2=2 ok", "u")
     assert "Undone: saving in q-0001" in said
     assert lines.session.case.get("gold_supports") is None
     assert not lines.session.can_undo

@@ -140,7 +140,7 @@ def test_an_empty_set_can_be_begun(files: Files) -> None:
     session.add_case("Second?")
     store.save()
     assert files.path.read_text() == (
-        '{"id": "q-0001", "question": "First?"}\n{"id": "q-0002", "question": "Second?"}\n'
+        '{"id": "first", "question": "First?"}\n{"id": "second", "question": "Second?"}\n'
     )
 
 

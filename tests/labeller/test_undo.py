@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labeller.needs import with_groups
 from labeller.passages import Chunk
 from labeller.session import Session
-from labeller.supports import groups_of, read_supports
+from labeller.supports import read_supports
 from terminal.actions import ActionRefused
 
 Record = dict[str, Any]
@@ -24,9 +25,12 @@ ACTIONS: dict[str, Callable[[Session, int, int], object]] = {
     "range": lambda s, a, b: s.toggle_range(a, b + 1),
     "grade": lambda s, a, b: s.grade(a, b),
     "step": lambda s, a, b: s.grade_step(a, 1 if b % 2 else -1),
-    "group": lambda s, a, b: s.group(a, "abc"[b % 3]),
-    "share": lambda s, a, b: s.share(a, "abc"[b % 3]),
-    "next_group": lambda s, a, b: s.next_group(),
+    "group": lambda s, a, b: s.group(a, b),
+    "share": lambda s, a, b: s.share(a, b),
+    "open_need": lambda s, a, b: s.open_need(b or None),
+    "related": lambda s, a, b: s.open_need(0),
+    "next_need": lambda s, a, b: s.next_need(1 if b % 2 else -1),
+    "turn_needs": lambda s, a, b: s.turn_needs(),
     "shorten": lambda s, a, b: s.shorten(a),
     "lengthen": lambda s, a, b: s.lengthen(a),
     "heading": lambda s, a, b: s.set_heading(a - 1, ("", "Plans", "Roles")[b % 3]),
@@ -77,7 +81,7 @@ def start(chunks: tuple[Chunk, ...], events: list[Record]) -> Session:
         for n in range(1, 4)
     }
     session = Session(cases, {}, record=events.append, now=lambda: float(next(ticks)), seed="7")
-    for case_id in ("q-1", "q-2", "q-3", "q-4", "q-5"):
+    for case_id in ("q-1", "q-2", "q-3", "new-1", "new-2"):
         session.set_chunks(case_id, chunks)
     return session
 
@@ -102,9 +106,12 @@ def check_labels(session: Session) -> None:
         anchors = [support.anchor for support in read_supports(case)]
         assert len(anchors) == len(set(anchors)), "two supports of one heading"
         assert all(support.get("grade") in (None, 1, 2, 3) for support in supports)
+        layout = session.entry(case["id"]).layout
+        assert {i for part in layout.parts for i in part} <= set(range(len(supports)))
+        assert with_groups(case, layout) == case, "the screen shows other needs than are written"
+        assert 0 <= layout.open <= len(layout.parts)
         if supports:
             assert case["answerable"] is True
-            assert groups_of(read_supports(case)), "supports, and nothing is needed"
         if case.get("answerable") is False:
             assert not supports
 
@@ -201,5 +208,5 @@ def test_a_new_step_ends_redo(session: Session) -> None:
 def test_undo_goes_to_the_case_that_it_touched(session: Session) -> None:
     session.toggle(2)
     session.goto("q-0003")
-    assert session.undo() == "Undone: mark in q-0001"
+    assert session.undo() == "Undone: mark on row 2 of q-0001"
     assert session.current == "q-0001"

@@ -12,8 +12,8 @@ from ragmetrics.claims import (
     best_window,
     prepare,
     score_claim,
-    unknown_names,
 )
+from ragmetrics.support import unknown_names
 from ragmetrics.text.numbers import index
 from ragmetrics.text.words import content_words, fold, spelled
 

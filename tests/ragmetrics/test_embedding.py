@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from ragmetrics import embedding
+from ragmetrics.stats.means import share_from
 
 Vectors = Any
 EAST, NORTH = [1.0, 0.0], [0.0, 1.0]
@@ -60,9 +61,9 @@ def test_context_relevance_by_hand() -> None:
 
 
 def test_shares_include_the_threshold() -> None:
-    assert embedding.share_from([0.5, 0.49, 0.9, 0.1], 0.5) == 0.5
+    assert share_from([0.5, 0.49, 0.9, 0.1], 0.5) == 0.5
     assert embedding.share_below([0.4, 0.39, 0.9, 0.1], 0.4) == 0.5
-    assert embedding.share_from([], 0.5) is None
+    assert share_from([], 0.5) is None
     assert embedding.share_below([], 0.5) is None
 
 

@@ -50,7 +50,10 @@ def test_notes_are_kept_line_by_line_and_read_beside_those_of_annotators(tmp_pat
 
 
 def test_a_table_opens_in_a_spreadsheet_and_no_cell_is_a_formula() -> None:
-    rows = [{"id": "=1+1", "tags": ["a", "b"], "n": -0.5, "ok": True}, {"id": "x\ny,z"}]
+    rows: list[dict[str, object]] = [
+        {"id": "=1+1", "tags": ["a", "b"], "n": -0.5, "ok": True},
+        {"id": "x\ny,z"},
+    ]
     data = b"".join(csv_table(["id", "tags", "n", "ok"], rows))
     assert data.startswith(b"\xef\xbb\xbf")
     table = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))

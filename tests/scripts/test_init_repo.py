@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml  # type: ignore[import-untyped]
 from click.testing import CliRunner
 
@@ -62,6 +65,27 @@ def test_the_image_takes_only_what_is_there() -> None:
     assert any("whl/cpu" in line for line in lines)
 
 
+def test_the_image_follows_the_rules_that_matter() -> None:
+    """What a linter of Dockerfiles would say: base with a version, absolute folders, files by COPY,
+    several sources into a folder, commands as lists, no cache of pip left in a layer, no sudo."""
+    text = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ")
+    pairs = [line.partition(" ")[::2] for line in text.splitlines() if re.match("[A-Z]+ ", line)]
+    of = {name: [value for key, value in pairs if key == name] for name, _ in pairs}
+    assert all(re.search(r":\d+\.\d+", base) for base in of["FROM"])
+    assert all(folder.startswith("/") for folder in of["WORKDIR"])
+    assert "ADD" not in of
+    for sources in of["COPY"]:
+        assert len(sources.split()) == 2 or sources.endswith("/"), sources
+    assert len(of["ENTRYPOINT"]) == len(of["CMD"]) == 1
+    entry, command = json.loads(of["ENTRYPOINT"][0]), json.loads(of["CMD"][0])
+    assert "PIP_NO_CACHE_DIR=1" in of["ENV"][0]
+    assert not any("sudo" in run or "apt-get" in run for run in of["RUN"])
+    assert [key for key, _ in pairs].index("USER") < [key for key, _ in pairs].index("ENTRYPOINT")
+    entry[2] = entry[2].replace("/opt/rag-eval", str(ROOT)).replace("python ", f"{sys.executable} ")
+    done = subprocess.run([*entry, *command], capture_output=True, text=True)
+    assert done.stdout.startswith("Usage: eval_suite.py"), done.stderr
+
+
 def test_the_action_runs_scripts_that_exist() -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
     assert action["runs"]["using"] == "composite"
@@ -70,3 +94,23 @@ def test_the_action_runs_scripts_that_exist() -> None:
         assert (ROOT / "eval" / "scripts" / name).exists(), name
     inputs = set(re.findall(r"inputs\.([\w-]+)", text))
     assert inputs == set(action["inputs"])
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_gate_can_be_asked_from_pytest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """The repository's own test, with a make that answers for the gate."""
+    CliRunner().invoke(init_repo.main, [str(tmp_path)])
+    make = tmp_path / "bin" / "make"
+    make.parent.mkdir()
+    make.write_text(f'#!/bin/sh\necho "$@"\necho verdict >&2\nexit {code}\n')
+    make.chmod(0o755)
+    monkeypatch.setenv("PATH", str(make.parent), prepend=os.pathsep)
+    inner = runpy.run_path(str(tmp_path / "rag-eval" / "test_rag.py"))["test_the_bot_is_no_worse"]
+    if code == 0:
+        inner()
+        return
+    with pytest.raises(AssertionError) as failure:
+        inner()
+    assert str(failure.value).startswith(f"-C {tmp_path / 'rag-eval'} gate\nverdict")

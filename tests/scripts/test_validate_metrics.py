@@ -19,11 +19,12 @@ from tests.processes import call_script
 
 from ragmetrics.stats import agreement
 from records.errors import StorageError
-from validation import human, metrics
+from validation import documents, human, metrics
 from validation.human import LabelledClaim
 from validation.metrics import Resampling
 
 SCRIPT = Path(__file__).parents[2] / "eval" / "scripts" / "validate_metrics.py"
+START = documents.start("agreement")
 DATA = os.environ.get("RAG_EVAL_DATA")
 CONTEXT = "Plan B costs 20 EUR a month. It includes phone support."
 ROWS: list[dict[str, Any]] = [
@@ -70,12 +71,12 @@ def test_own_labels_as_json(tmp_path: Path) -> None:
 def test_the_table_is_printed_and_written_between_the_markers(tmp_path: Path) -> None:
     labels = str(jsonl(tmp_path / "mine.jsonl", ROWS))
     page = tmp_path / "EVAL.md"
-    page.write_text(f"before\n{metrics.START}\nold\n{metrics.END}\nafter\n", encoding="utf-8")
+    page.write_text(f"before\n{START}\nold\n{documents.END}\nafter\n", encoding="utf-8")
     done = run("--labels-file", labels, "--output", str(page), "--resamples", "50")
     assert done.returncode == 0, done.stderr
     written = page.read_text(encoding="utf-8")
-    assert written.startswith(f"before\n{metrics.START}\nSupport scorer")
-    assert written.endswith(f"{metrics.END}\nafter\n")
+    assert written.startswith(f"before\n{START}\nSupport scorer")
+    assert written.endswith(f"{documents.END}\nafter\n")
     assert "old" not in written
     assert "| mine.jsonl (too few rows) | 4 | 2 | 1.000 (1.000-1.000) |" in done.stdout
     again = run("--labels-file", labels, "--output", str(page), "--resamples", "50")
@@ -87,7 +88,7 @@ def test_a_new_file_gets_the_markers(tmp_path: Path) -> None:
     page = tmp_path / "new.md"
     labels = str(jsonl(tmp_path / "mine.jsonl", ROWS))
     assert run("--labels-file", labels, "--output", str(page)).returncode == 0
-    assert page.read_text(encoding="utf-8").startswith(metrics.START)
+    assert page.read_text(encoding="utf-8").startswith(START)
 
 
 def test_a_page_without_markers_is_left_alone(tmp_path: Path) -> None:
@@ -253,15 +254,19 @@ def test_agreement_with_people_on_the_open_sets() -> None:
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     found = report["support"]
-    assert report["mean"]["auroc"] >= 0.75
-    assert report["mean"]["balanced_accuracy"] >= 0.68
+    assert report["mean"]["left_out"]["auroc"] >= 0.78
+    assert report["mean"]["left_out"]["balanced_accuracy"] >= 0.70
+    least = {"balanced_accuracy_others": 0.90, "balanced_accuracy_without": 0.85}
+    for language, row in report["languages"].items():
+        for name, value in least.items():
+            assert row.get(name, 1.0) >= value, (language, name)
     least = {"ragtruth_qa": 0.74, "attributionbench": 0.735, "factscore": 0.78}
     for name, value in least.items():
         assert found[name]["balanced_accuracy"] >= value, name
     flags = {"ragtruth_qa": 0.60, "ragtruth_summary": 0.90, "attributionbench": 0.86}
     for name, value in flags.items():
         assert found[name]["number_flag_precision"] >= value, name
-    assert report["ratings"]["mtrag_human"]["spearman_mean_claim_support"] >= 0.65
+    assert report["ratings"]["mtrag_models"]["spearman_mean_claim_support"] >= 0.75
     assert report["pairs"]["ragchecker_pairs"]["pearson_answer_overlap"] >= 0.60
     f1 = {"delucionqa": 0.88, "mtrag_un": 0.90, "xstest": 0.83}
     for name, value in f1.items():

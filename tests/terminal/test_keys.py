@@ -28,5 +28,5 @@ def test_an_action_gets_its_keys_in_the_order_of_the_table() -> None:
 
 def test_what_all_screens_have_is_on_the_same_keys_everywhere() -> None:
     screens = [keys_on(name) for name in ("label", "lists", "pages", "claims")]
-    for action in ("help", "palette", "suspend", "undo", "redo", "redraw", "quit", "note", "flag"):
+    for action in ("help", "palette", "suspend", "undo", "redo", "redraw", "quit"):
         assert len({keys[action] for keys in screens}) == 1, action

@@ -12,6 +12,7 @@ from validation.claim_session import (
     ClaimLines,
     ClaimSession,
     LabelDecision,
+    SessionGoal,
 )
 
 TEXT = "Before all.\n\nPlan B costs\n20 EUR a month.\n\nAfter all."
@@ -72,7 +73,7 @@ def test_labels_undo_and_redo_are_recorded_in_their_order() -> None:
 
 
 def test_the_verdict_is_hidden_until_there_is_a_label() -> None:
-    said, written = talk("v\n1\np\nv\n2\n")
+    said, written = talk("v\n1\nh\nv\nn\n")
     first, _, rest = said.partition("supported: q0 [1]")
     assert "contradicted" not in first
     assert "label the claim first" in first
@@ -88,13 +89,15 @@ def test_the_verdict_is_hidden_until_there_is_a_label() -> None:
         ("t 1", "a.md:\nOther things."),
         ("t 3", "t takes a number from 1 to 2"),
         ("t x", "t takes a number from 1 to 2"),
-        ("p", "that is the first claim"),
+        ("h", "that is the first claim"),
         ("o", "claim 2 of 3"),
-        ("n\nn\nn", "that is the last claim"),
+        ("l\nl\nl", "that is the last claim"),
+        ("s\n1\n1", "claim 1 of 3, 2 done"),
+        ("n", "not supported: q0 [1]"),
         ("u", "nothing to undo"),
         ("r", "nothing to redo"),
         ("1\n1\n1\no", "every claim is labelled"),
-        ("1\np\n1", "it has that label already"),
+        ("1\nh\n1", "it has that label already"),
         ("?", "How to label, so that everyone labels alike"),
         ("yes", "'yes' is no command; ? lists them"),
         ("", "1 supported, 2 not, 3 cannot tell"),
@@ -134,3 +137,14 @@ def test_an_item_without_texts_below_says_so() -> None:
     said, written = talk("t\nt 1\n", [ClaimItem("k", "q [1]", "Q?", "A.", "A.")])
     assert said.count("The bot answered without any passage.") == 3  # shown, and asked for twice
     assert written == []
+
+
+def test_the_goal_is_told_first_and_with_every_label() -> None:
+    out = io.StringIO()
+    goal = SessionGoal("Two runs would do.", lambda labels, short: f"{2 - len(labels)} more")
+    session = ClaimSession([an_item(0), an_item(1)], lambda decision: None, goal=goal)
+    ClaimLines(session, io.StringIO("1\n2\n"), out, prompt=False).run()
+    said = out.getvalue()
+    assert said.startswith("Two runs would do.\n")
+    assert "supported: q0 [1] (1 more)\n" in said
+    assert "not supported: q1 [1] (0 more)\n" in said

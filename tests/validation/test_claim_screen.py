@@ -19,6 +19,7 @@ from validation.claim_session import (
     ClaimSession,
     LabelDecision,
     LabelKind,
+    SessionGoal,
     actions,
 )
 
@@ -77,8 +78,12 @@ async def test_one_key_a_claim_and_on_to_the_next() -> None:
         assert "passage 2 of 2 b.md" in shown
         await pilot.press("1")
         assert "claim 2/3 q1 [1]" in bench.shown()
-        await pilot.press("x")
-        await pilot.press("c")
+        await pilot.press("n")
+        assert "not supported (u undoes): q1 [1]; l is the next claim" in bench.shown()
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "Leave the program?" in bench.shown()
+        await pilot.press("escape", "3")
         assert "every claim is labelled" in bench.shown()
         await pilot.press("q")
     assert [one.label for one in bench.written] == ["supported", "not_supported", "cannot_tell"]
@@ -92,7 +97,7 @@ async def test_the_verdict_is_hidden_until_the_claim_is_labelled() -> None:
         await pilot.press("v")
         assert "label the claim first" in bench.shown()
         assert "contradicted" not in bench.shown()
-        await pilot.press("1", "p", "v")
+        await pilot.press("1", "h", "v")
         assert "contradicted - says 0" in bench.shown()
         await pilot.press("2")
     assert [one.after_verdict for one in bench.written] == [False, True]
@@ -124,9 +129,9 @@ async def test_undo_and_redo_go_to_their_claim() -> None:
 async def test_moving_decides_nothing() -> None:
     bench = Bench()
     async with bench.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("p")
+        await pilot.press("h")
         assert "that is the first claim" in bench.shown()
-        await pilot.press("n", "right", "l")
+        await pilot.press("l", "right", "l")
         assert "that is the last claim" in bench.shown()
         await pilot.press("h", "1", "left")
         assert "claim 2/3" in bench.shown()  # the label went on to claim 3, left came back
@@ -151,6 +156,28 @@ async def test_passages_turn_and_scroll() -> None:
     assert bench.written == []
 
 
+async def test_a_passage_is_searched_read_on_and_zoomed() -> None:
+    bench = Bench()
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("slash", *"at all", "enter")
+        await pilot.pause()
+        assert '"at all": 1 of 1' in bench.shown()
+        await pilot.press("f3", "z", "s")
+        assert "later: q0 [1]" in bench.shown()
+        assert "claim 2/3" in bench.shown()
+        await pilot.press("1", "1")
+        assert "claim 1/3" in bench.shown()  # what was put off comes last
+        for _ in range(5):
+            await pilot.press("full_stop")
+        assert "passage 1 of 2" in bench.shown()
+        await pilot.press("Y", "ctrl+z")
+        assert bench.app.clipboard == "Plan 0 costs nothing."
+        assert "no shell to go to" in bench.shown()
+        await pilot.press("colon")
+        await pilot.pause()
+        await pilot.press("escape")
+
+
 async def test_what_cannot_be_kept_has_not_happened() -> None:
     bench = Bench()
     bench.broken = OSError(28, "No space left on device")
@@ -167,7 +194,7 @@ async def test_what_cannot_be_kept_has_not_happened() -> None:
 
 async def test_help_lists_every_key_and_any_key_leaves_it() -> None:
     bench = Bench()
-    async with bench.app.run_test(size=(80, 40)) as pilot:
+    async with bench.app.run_test(size=(80, 50)) as pilot:
         await pilot.press("question_mark")
         await pilot.pause()
         shown = bench.shown()
@@ -216,7 +243,7 @@ async def test_facts_have_their_own_words_and_a_fourth_label(size: tuple[int, in
         await pilot.press("4", "x", "y", "3", "u")
         await pilot.press("question_mark")
         await pilot.pause()
-        assert "4 d" in bench.shown()
+        assert "contradicted" in bench.shown()
         await pilot.press("escape")
     assert [one.label for one in bench.written] == [
         "contradicted",
@@ -261,9 +288,9 @@ async def test_hostile_text_is_shown_letter_by_letter(
             first = display(text).split("\n")[0].strip()[:30]
             assert first in shown, ascii(text)
             assert not set(shown) & set("\x1b\x9b\x9d\x00\x07\u202e\ufeff\u2028"), ascii(text)
-            await pilot.press("1", "p", "v")
+            await pilot.press("1", "h", "v")
             assert not set(bench.shown()) & set("\x1b\x9b\x9d\x00\x07\u202e\ufeff\u2028")
-            await pilot.press("n")
+            await pilot.press("l")
     assert bench.session.count() == len(hostile)
 
 
@@ -299,3 +326,27 @@ def test_the_same_label_twice_is_no_decision() -> None:
 def test_an_unknown_theme_is_refused() -> None:
     with pytest.raises(ValueError, match="theme 'nope' is unknown"):
         run(Bench().session, theme="nope")
+
+
+async def test_the_goal_is_a_window_before_the_first_label_and_progress_stays_in_sight() -> None:
+    def progress(labels: Any, short: bool) -> str:
+        return f"{'' if short else 'faithfulness '}{len(labels)} labels"
+
+    bench = Bench(goal=SessionGoal("This run has 2 unsupported claims. " * 20, progress))
+    async with bench.app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        assert "This run has 2 unsupported claims." in bench.shown()
+        assert "Any key goes on." in bench.shown()
+        await pilot.press("1")  # closes the window and labels nothing
+        assert bench.written == []
+        assert "faithfulness 0 labels" in bench.shown()
+        await pilot.press("1")
+        assert "faithfulness 1 labels" in bench.shown()
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert "faithfulness" not in bench.shown()
+        assert "1 labels" in bench.shown()
+    again = Bench(goal=bench.session.goal, decided=[LabelDecision("key0", "supported")])
+    async with again.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert "Any key goes on." not in again.shown()  # it was said before the first label

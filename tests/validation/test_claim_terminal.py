@@ -43,10 +43,18 @@ def labels_of(judged: Any) -> list[Any]:
     return [json.loads(line)["label"] for line in path.read_text().splitlines()]
 
 
+def close_opening(terminal: Any) -> None:
+    """Before the first label stands what the run can give."""
+    terminal.wait_for(b"Any key goes on")
+    terminal.write(b"\r")
+
+
 def test_every_key_survives_kill_9(start: Callable[..., Any], judged: Any) -> None:
     keys = (b"1", b"2", b"3", b"u")
     for number, key in enumerate(keys, 1):
         with start() as terminal:
+            if number == 1:
+                close_opening(terminal)
             terminal.wait_for(b"judge hidden")
             terminal.write(key)
             terminal.wait_for(b"undone" if key == b"u" else b" done, ")
@@ -65,6 +73,7 @@ def test_sigterm_ends_it_cleanly_and_the_report_follows_a_quit(
         terminal.kill(signal.SIGTERM)
         assert terminal.wait() == 130
     with start() as terminal:
+        close_opening(terminal)
         terminal.wait_for(b"judge hidden")
         terminal.write(b"1")
         while not labels_of(judged):
@@ -79,6 +88,7 @@ def test_no_color_writes_no_colour(start: Callable[..., Any]) -> None:
     colourful = []
     for value in (None, "1"):
         with start(env={"NO_COLOR": value}) as terminal:
+            close_opening(terminal)
             terminal.wait_for(b"judge hidden")
             terminal.write(b"q")
             terminal.wait()

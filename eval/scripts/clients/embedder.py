@@ -93,12 +93,19 @@ class Embedder:
         self.name = BUNDLED_NAME if model is None else model
         self.threads = threads
         self.batch_size = batch_size
-        self.identity = _folder_hash(self.folder) if self.folder else self.name
+        self.identity = folder_hash(self.folder) if self.folder else self.name
         file = f"{_file_name(self.name)}-{_sha256(self.identity).hex()[:16]}.sqlite"
         self._cache = _VectorCache(cache_dir and cache_dir / "embeddings" / file)
         self._model: Any = None
         self._tokenizer: Any = None
         self._lock = threading.Lock()
+
+    @property
+    def public_name(self) -> str:
+        """The model's name, for a folder with the hash of its content; no path of this machine."""
+        if self.folder is None:
+            return self.name
+        return f"{Path(self.name).name} {self.identity[:12]}"
 
     @property
     def loaded(self) -> bool:
@@ -162,7 +169,7 @@ class Embedder:
                     self._tokenizer = self._load().tokenizer.backend_tokenizer
                 self._tokenizer.no_truncation()
                 self._tokenizer.no_padding()
-            encoded = self._tokenizer.encode(_whole(text), add_special_tokens=False)
+            encoded = self._tokenizer.encode(whole(text), add_special_tokens=False)
         return list(encoded.offsets), _reading_length(self.folder, self._model)
 
     def _run_model(self, texts: list[str]) -> Vectors:
@@ -172,7 +179,7 @@ class Embedder:
         with self._lock:
             model = self._load()
             vectors = model.encode(
-                [_whole(text) for text in texts],
+                [whole(text) for text in texts],
                 batch_size=self.batch_size,
                 normalize_embeddings=True,
                 show_progress_bar=False,
@@ -184,8 +191,8 @@ class Embedder:
         """The model in memory; the caller holds the lock."""
         if self._model is not None:
             return self._model
-        if self.folder is not None:  # else a missing network costs minutes of waiting
-            os.environ["HF_HUB_OFFLINE"] = "1"
+        if self.folder is not None:
+            offline()
         os.environ.setdefault("OMP_NUM_THREADS", str(self.threads))
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         try:
@@ -196,10 +203,7 @@ class Embedder:
                 f"sentence-transformers cannot be imported ({error}): run `make setup LIGHT=0`, "
                 "or go on without embeddings."
             ) from error
-        from transformers.utils import logging as transformers_logging
-
-        hide_bar: Any = transformers_logging.disable_progress_bar
-        hide_bar()  # it draws on stderr, terminal or not
+        hide_progress()
         torch.set_num_threads(self.threads)
         name, _, revision = self.name.partition("@")
         try:
@@ -220,7 +224,20 @@ def _sha256(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def _whole(text: str) -> str:
+def offline() -> None:
+    """Weights in a folder need no network; a missing one would cost minutes of waiting."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+def hide_progress() -> None:
+    """The library draws on stderr while it loads weights, terminal or not."""
+    from transformers.utils import logging as transformers_logging
+
+    hide_bar: Any = transformers_logging.disable_progress_bar
+    hide_bar()
+
+
+def whole(text: str) -> str:
     """``text`` without lone surrogates, which tokenizers refuse: ``?`` in their place."""
     return text.encode("utf-8", "replace").decode()
 
@@ -235,7 +252,7 @@ def _is_hub_name(model: str) -> bool:
     return len(parts) <= 2 and all(part not in ("", ".", "..") for part in parts)
 
 
-def _folder_hash(folder: Path) -> str:
+def folder_hash(folder: Path) -> str:
     """SHA-256, 32 hex digits, over names and contents of all files that shape the vectors."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):

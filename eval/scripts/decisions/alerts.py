@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 
 from decisions.engine import Decision, decide
@@ -30,7 +31,8 @@ from ragmetrics.stats.control import (
     controlled,
     relative_drop,
 )
-from records.clusters import LabelsById
+from records.clusters import LabelsById, read_clusters
+from records.files import sha256_file
 
 ALERTS = ("shift", "fall", "pair", "drop", "gone")
 
@@ -334,3 +336,13 @@ def _scores(point: HistoryPoint, names: Sequence[str]) -> PrimaryScores:
             if f"{section}.{metric}" in chosen
         },
     )
+
+
+def clusters_of_points(eval_set: Path, points: Sequence[HistoryPoint]) -> dict[str, LabelsById]:
+    """The clusters of the set on disk, by its SHA-256, where it is the set of some point."""
+    if not eval_set.exists() or not any(point.case_scores for point in points):
+        return {}
+    sha = sha256_file(eval_set)
+    if sha not in {point.eval_set for point in points}:
+        return {}
+    return {sha: read_clusters(eval_set).labels}

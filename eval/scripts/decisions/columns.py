@@ -166,9 +166,9 @@ class SectionColumns:
         return names
 
 
-def read_section(folder: Path, section: str) -> SectionColumns:
-    """Read a section of a run folder. Raises StorageError for a line that is no score line, and for
-    a case whose lines do not stand together."""
+def read_section(folder: Path, section: str, only: str = "") -> SectionColumns:
+    """Read a section of a run folder, all its metrics or ``only`` one. Raises StorageError for a
+    line that is no score line, and for a case whose lines do not stand together."""
     import numpy as np
 
     ids, gold, failed = array("q"), array("h"), bytearray()
@@ -180,7 +180,10 @@ def read_section(folder: Path, section: str) -> SectionColumns:
         first = repeats[0]
         ids.append(hash(case_id))
         failed.append(all(line.status == "failed" for line in repeats))
-        columns.append(_average([scores_of(section, line) for line in repeats]))
+        scores = _average([scores_of(section, line) for line in repeats])
+        if only:
+            scores = {only: scores[only]} if only in scores else {}
+        columns.append(scores)
         if section == "retrieval":
             evidence = first.evidence or RetrievalEvidence()
             found = -1 if evidence.found is None else len(evidence.found)
@@ -319,9 +322,9 @@ class ClusterCodes:
         import numpy as np
 
         at = places_of(ids, self._ids)
-        codes, counts = np.unique(self._codes[at[at >= 0]], return_counts=True)
+        counts = np.bincount(self._codes[at[at >= 0]])
         most = int(counts.argmax())
-        label = self.clustering.labels.names[codes[most]] if self.clustering else ""
+        label = self.clustering.labels.names[most] if self.clustering else ""
         return label, int(counts[most])
 
 

@@ -276,10 +276,11 @@ def _tested(
         return row, None
     name = f"{row.name} {row.slice or ''}"
     p, test = plain_p(effect, values, codes, binary=is_binary(row.metric), name=name, seed=seed)
-    return replace(_with_effect(row, effect), p=p, test=test), evidence
+    return replace(with_effect(row, effect), p=p, test=test), evidence
 
 
-def _with_effect(row: MetricRow, effect: Effect) -> MetricRow:
+def with_effect(row: MetricRow, effect: Effect) -> MetricRow:
+    """The row with the numbers of its effect."""
     ratio = effect.ratio
     return replace(
         row,
@@ -348,10 +349,12 @@ def compare_many(
     return _settled(drafts, primary, options, codes)
 
 
-def read_pairs(base: Path, new: Path, section: str, eval_set: Path | None) -> SideBySide:
-    """One section of two runs side by side."""
+def read_pairs(
+    base: Path, new: Path, section: str, metric: str, eval_set: Path | None
+) -> SideBySide:
+    """One metric of two runs side by side."""
     old, now = read_run(base), read_run(new)
-    scores = read_section(base, section), read_section(new, section)
+    scores = read_section(base, section, metric), read_section(new, section, metric)
     return _matched(*scores, _asked(old, eval_set), _asked(now, eval_set))
 
 
@@ -457,9 +460,7 @@ def _comparison(
     codes: ClusterCodes,
 ) -> Comparison:
     base, new, notes = draft.base, draft.new, list(draft.notes)
-    rows = [
-        _decided(row, found) if (found := decision.row(row.name)) else row for row in draft.rows
-    ]
+    rows = [decided(row, found) if (found := decision.row(row.name)) else row for row in draft.rows]
     headline = decision.headline
     if looked := _looked_at(draft):
         rows = [with_looks(row, looked) if row.name == looked.metric else row for row in rows]
@@ -491,7 +492,8 @@ def _comparison(
     )
 
 
-def _decided(row: MetricRow, found: PrimaryRow) -> MetricRow:
+def decided(row: MetricRow, found: PrimaryRow) -> MetricRow:
+    """A primary row with what the joint test says of it."""
     ratio = found.effect.ratio
     verdict: Any = found.verdict
     if verdict in ("better", "worse") and ratio is not None and ratio.opposed:

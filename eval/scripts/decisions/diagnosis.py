@@ -235,7 +235,7 @@ def _precision_recall(measures: Measures) -> Iterator[DiagnosisFinding]:
     if low and _is_high(recall):
         yield DiagnosisFinding(
             "low_precision_high_recall",
-            "Retrieval is noisy: the right passages come, behind wrong ones.",
+            "Retrieval is noisy: the right passages come, but behind wrong ones.",
             "a stricter score threshold, or a reranker.",
             because,
         )

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import erfc, exp, log, sqrt
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+from ragmetrics.stats import student
 from ragmetrics.stats.means import Z95, generator
 from ragmetrics.stats.significance import mcnemar, sign_flip_p
 
@@ -284,8 +286,9 @@ def plain_p(
         test = "sign-flip"
     changed = int(np.count_nonzero(sums))
     if changed > NORMAL_FROM:
-        sums = sums / np.abs(sums).max()
-        statistic = float(sums.sum() / np.sqrt(np.square(sums).sum()))
+        sums = sums / max(sums.max(), -sums.min())
+        total = sums.sum()
+        statistic = float(total / np.sqrt(np.square(sums, out=sums).sum()))
         return erfc(abs(statistic) / sqrt(2)), test
     if not changed:
         return 1.0, test
@@ -297,6 +300,7 @@ def spread_of(differences: Floats, clusters: Ints | None, largest: float | None)
     import numpy as np
 
     n = len(differences)
+    size = float(np.abs(differences).sum())
     rest = differences - differences.mean()
     variance = float(rest @ rest) / (n - 1) if n > 1 else 0.0
     effective = float(n)
@@ -307,7 +311,6 @@ def spread_of(differences: Floats, clusters: Ints | None, largest: float | None)
         sums = cluster_sums(rest, clusters)
         if effective > 1:
             variance = max(variance, float(sums @ sums) / n / (1 - 1 / effective))
-    size = float(np.abs(differences).sum())
     step = float(differences @ differences) / size if size else largest
     return Spread(n, effective, variance, float((differences == 0).mean()), step, largest)
 
@@ -380,23 +383,17 @@ def power_of(
 
 def normal_critical(metrics: int, alpha: float = ALPHA) -> float:
     """The statistic that a joint test of so many unrelated metrics asks for, with many cases."""
-    from scipy.special import ndtri
-
-    return float(ndtri(1 - alpha / 2 / metrics))
+    return -NormalDist().inv_cdf(alpha / 2 / metrics)
 
 
 def _t_quantile(share: float, freedom: float) -> float:
     """Quantile of Student's t."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, share))
+    return student.quantile(1 - share, freedom)
 
 
 def _t_below(value: float, freedom: float) -> float:
     """Chance that Student's t is at most ``value``."""
-    from scipy.special import stdtr
-
-    return float(stdtr(freedom, value))
+    return 1 - student.upper_tail(value, freedom)
 
 
 def _signed_ranks(values: Floats) -> Floats:

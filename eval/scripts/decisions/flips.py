@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,6 +18,10 @@ from records.results import ErrorInfo
 from records.runs import RESULTS, scores_file
 from records.scores import ScoreLine, read_scores
 from records.targets import Target
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Ranks = tuple[int | None, ...]
 """The rank of each gold support, None where it was not found."""
@@ -101,15 +105,18 @@ def find_flips(
     count: int,
     target: Target | None = None,
     eval_set: Path | None = None,
+    *,
+    texts: bool = True,
 ) -> Flips:
     """The ``count`` largest changes of a metric for the worse and for the better.
 
-    Changes that flip success come first, then larger ones, then in the order of the set. Memory:
-    one section of scores and ``count`` cases.
+    Changes that flip success come first, then larger ones, then in the order of the set. Without
+    ``texts`` they have scores alone: no question, answer or rank. Memory: one section of scores and
+    ``count`` cases.
     """
     import numpy as np
 
-    pairs = read_pairs(base, new, row.section, eval_set)
+    pairs = read_pairs(base, new, row.section, row.metric, eval_set)
     old, now = pairs.pair(row.metric)
     if old is None or now is None:
         return Flips(row.name, None)
@@ -119,7 +126,7 @@ def find_flips(
     kinds = np.zeros(len(change))
     if passes is not None:
         both = ~(np.isnan(old) | np.isnan(now))
-        before, after = (np.array([bool(passes(value)) for value in side]) for side in (old, now))
+        before, after = (_passing(side, passes) for side in (old, now))
         kinds[both & before & ~after] = -1
         kinds[both & ~before & after] = 1
 
@@ -129,7 +136,8 @@ def find_flips(
 
     worse, better = most(-1), most(1)
     ids = pairs.case_ids(worse + better)
-    details = _details(base, new, {ids[index] for index in worse + better})
+    chosen = {ids[index] for index in worse + better}
+    details = _details(base, new, chosen) if texts else _Details(({}, {}))
     flips = {
         index: details.flip(ids[index], float(old[index]), float(now[index]), kinds[index])
         for index in worse + better
@@ -144,6 +152,22 @@ def find_flips(
         worse=tuple(flips[index] for index in worse),
         better=tuple(flips[index] for index in better),
     )
+
+
+_PART = 1 << 14
+"""Cases that are looked at together."""
+
+
+def _passing(values: NDArray[np.float64], passes: Callable[[float], bool]) -> NDArray[np.bool_]:
+    """Which values pass; few are distinct, and those are asked about once."""
+    import numpy as np
+
+    passed = np.zeros(len(values), bool)
+    for start in range(0, len(values), _PART):
+        levels, level_of_case = np.unique(values[start : start + _PART], return_inverse=True)
+        of_level = np.array([passes(value) for value in levels], bool)
+        passed[start : start + _PART] = of_level[level_of_case]
+    return passed
 
 
 class _FlipAnswer(msgspec.Struct, gc=False):

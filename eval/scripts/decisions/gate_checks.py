@@ -380,8 +380,6 @@ def finished(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
 def failed_calls(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """Built in: more failed calls than ``FAILED_SHARE`` of them explains. A file's own limit of
     errors, or of what may fail everywhere, stands for it."""
-    from scipy.special import bdtrc
-
     if {"errors", "error_share"} & rules.run.keys() or "*" in rules.failed:
         return
     header, folder = evidence.new.header, evidence.new.folder
@@ -393,7 +391,11 @@ def failed_calls(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
         return
     repeats = asked_of(config_of(folder)) if folder else None
     calls = int(cases) * (repeats.repeats if repeats else 1)
-    chance = float(bdtrc(errors - 1, calls, FAILED_SHARE)) if errors else 1.0
+    chance = 1.0
+    if errors:
+        from scipy.special import bdtrc
+
+        chance = float(bdtrc(errors - 1, calls, FAILED_SHARE))
     reason = ""
     if chance < ALPHA:
         reason = (

@@ -14,6 +14,7 @@ from decisions.alerts import Alert, HistoryChange, MetricLine
 from decisions.history import HistoryPoint, MetricHistory
 from ragmetrics.stats.control import LevelShift, relative_drop
 from records.results import SCHEMA
+from terminal.sparkline import sparkline
 from terminal.tables import number, plain
 
 if TYPE_CHECKING:
@@ -236,40 +237,10 @@ def _plot(screen: _Screen, line: MetricLine, count: int, max_drop: float | None)
         screen.raw(row)
 
 
-BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.,-=+*#"
-
-LEAST_SPAN = 0.1
-
-BREAK, ASCII_BREAK = "┊", "|"
-
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bits of a braille character by row and column of its dots (Unicode block U+2800)."""
 
 Numbers = Sequence[float | None]
-
-
-def sparkline(values: Numbers, breaks: Sequence[int] = (), *, unicode: bool = True) -> str:
-    """A character a value, low to high between the line's own ends; a gap is a space.
-
-    The ends are at least 10 % of the values' size apart, so that small changes look small.
-    Before each place in ``breaks`` stands a bar: what follows is measured by another definition.
-    """
-    numbers = [value for value in values if value is not None]
-    if not numbers:
-        return " " * len(values)
-    bars = BARS if unicode else ASCII_BARS
-    span = max(max(numbers) - min(numbers), LEAST_SPAN * max(map(abs, numbers)))
-    low = (min(numbers) + max(numbers) - span) / 2
-    text = []
-    for index, value in enumerate(values):
-        if index in breaks:
-            text.append(BREAK if unicode else ASCII_BREAK)
-        if value is None:
-            text.append(" ")
-        else:
-            share = (value - low) / span if span else 0.5
-            text.append(bars[min(int(share * len(bars)), len(bars) - 1)])
-    return "".join(text)
 
 
 def _shrunk(

@@ -163,6 +163,7 @@ FIGURES = {
 }
 
 RATES = {
+    "stratified": "cases of this run, people and score (stratified PPI)",
     "rogan_gladen": "{items}, corrected for its errors (Rogan-Gladen)",
     "ppi": "cases, prediction-powered (PPI)",
     "ppi_plus": "cases, prediction-powered, best lambda (PPI++)",

@@ -21,7 +21,7 @@ BANDS = ((0.9, "excellent"), (0.7, "good"), (0.5, "fair"))
 WORST_BAND = "poor"
 
 UNCLEAR_BAND = "too few to tell"
-"""In place of a band where the interval reaches over more than two of them."""
+"""In place of a band where the interval reaches over more than two of them, or there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +130,17 @@ def targets_text(met: int, missed: int, not_measured: int) -> str:
     return ", ".join(parts)
 
 
-def band(mean: float | None, metric: Metric, ci95: Sequence[float] | None = None) -> str | None:
+def band(mean: float | None, metric: Metric, ci95: Sequence[float] | None) -> str | None:
     """excellent from 0.9, good from 0.7, fair from 0.5, else poor.
 
     Only of shares that should be high: None for any other metric. ``too few to tell`` when the
-    interval reaches over more than two bands.
+    interval reaches over more than two bands, and without one: a single case, or cases that all
+    share one document, say nothing of others.
     """
     is_share = metric.unit == "share" and (metric.low, metric.high) == (0.0, 1.0)
     if mean is None or not is_share or not metric.higher_is_better:
         return None
-    if ci95 is not None and _band_number(ci95[0]) - _band_number(ci95[1]) > 1:
+    if ci95 is None or _band_number(ci95[0]) - _band_number(ci95[1]) > 1:
         return UNCLEAR_BAND
     return (*(name for _, name in BANDS), WORST_BAND)[_band_number(mean)]
 

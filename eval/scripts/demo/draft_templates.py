@@ -1,8 +1,9 @@
-"""Questions by rule, from what a section's first sentences say. English; no model.
+"""Questions by rule, from what a section's first sentences say; no model.
 
 A rule reads one sentence and turns it into the question that it answers. A sentence that no rule
 fits is left alone; of a section without any, the heading is asked about. So a draft is plain rather
-than clever; a person accepts or drops it.
+than clever; a person accepts or drops it. The rules read English; a section in another language is
+asked about by its heading, in that language.
 """
 
 from __future__ import annotations
@@ -15,9 +16,30 @@ from dataclasses import dataclass
 from demo.answerer import sentences
 from demo.chunker import HEADING_SEPARATOR, chunk_notes
 from demo.vault import Note
+from ragmetrics.text.language import guess
 from ragmetrics.text.words import content_words, fold
 
-RULES = 2
+RULES = 3
+
+_ASKED_IN = {
+    "ar": "ما الذي يجب معرفته عن «{}»؟",
+    "de": "Was sollte ich über „{}“ wissen?",
+    "el": "Τι πρέπει να γνωρίζω για «{}»;",
+    "es": "¿Qué hay que saber sobre «{}»?",
+    "fr": "Que faut-il savoir sur « {} » ?",
+    "hi": "“{}” के बारे में क्या जानना चाहिए?",
+    "it": "Che cosa bisogna sapere su «{}»?",
+    "ja": "「{}」について知っておくべきことは何ですか？",
+    "nl": "Wat moet ik weten over ‘{}’?",
+    "pt": "O que é preciso saber sobre «{}»?",
+    "ro": "Ce trebuie să știu despre „{}”?",
+    "ru": "Что нужно знать о теме «{}»?",
+    "th": "ควรรู้อะไรเกี่ยวกับ “{}”",
+    "tr": "“{}” hakkında ne bilmek gerekir?",
+    "vi": "Cần biết gì về “{}”?",
+    "zh": "关于“{}”需要知道什么？",
+}
+"""The question about a heading in other languages than English; elsewhere the heading alone."""
 
 FIRST_SENTENCES = 6
 
@@ -150,23 +172,39 @@ def questions(
 
     A section that gives neither comes with None.
     """
+    told = [(section, _told_language(section)) for section in every]
+    usual = Counter(language for _, language in told if language).most_common(1)
     later = []
-    for section in every:
-        question = _from_text(section, casing)
+    for section, own in told:
+        language = own or (usual[0][0] if usual else None)
+        question = _from_text(section, casing, language)
         if question is None:
-            later.append(section)
+            later.append((section, language))
         else:
             yield section, question
-    for section in later:
-        yield section, _from_heading(section, casing)
+    for section, language in later:
+        yield section, _from_heading(section, casing, language)
 
 
-def _from_text(section: NoteSection, casing: Casing) -> DraftQuestion | None:
+def _told_language(section: NoteSection) -> str | None:
+    """The language of a section; None where it does not tell, which is then that of the vault."""
+    return guess(" ".join((section.titles[-1], *section.sentences[:FIRST_SENTENCES])))
+
+
+def _is_foreign(language: str | None) -> bool:
+    return language not in (None, "en")
+
+
+def _from_text(
+    section: NoteSection, casing: Casing, language: str | None = None
+) -> DraftQuestion | None:
     """A question that the heading is, or that one of the first sentences answers."""
     title = section.titles[-1].strip()
-    if title.endswith("?"):
-        text = _finished(casing.all(_bare(title)))
-        return _of_heading(section, text, "factual")
+    if title.endswith(("?", "？", "؟")):
+        text = _bare(title) if _is_foreign(language) else casing.all(_bare(title))
+        return _of_heading(section, _finished(text), "factual")
+    if _is_foreign(language):
+        return None
     for sentence in section.sentences[:FIRST_SENTENCES]:
         if not _stands_alone(sentence):
             continue
@@ -237,9 +275,13 @@ def _is_condition(aim: str, section: NoteSection) -> bool:
     return bool(set(content_words(fold(aim))) & _title_words(section))
 
 
-def _from_heading(section: NoteSection, casing: Casing) -> DraftQuestion | None:
+def _from_heading(
+    section: NoteSection, casing: Casing, language: str | None = None
+) -> DraftQuestion | None:
     """A question about the heading; the sentence that has most of its words is what it rests on."""
     title = _bare(section.titles[-1])
+    if language is not None and _is_foreign(language):
+        return _of_foreign_heading(section, title, language)
     if not re.search(r"[^\W\d_]{3}", title):
         return None
     first, _, rest = title.partition(" ")
@@ -250,6 +292,14 @@ def _from_heading(section: NoteSection, casing: Casing) -> DraftQuestion | None:
     if first.lower() == "how" and rest.lower().startswith("to "):
         return _of_heading(section, f"How do I {casing.all(rest[3:])}?", "general")
     return _of_heading(section, f"What should I know about {_topic(section, casing)}?", "general")
+
+
+def _of_foreign_heading(section: NoteSection, title: str, language: str) -> DraftQuestion | None:
+    """A question in the section's language about its heading as it is written."""
+    if not any(char.isalpha() for char in title):
+        return None
+    plain = _finished(title)
+    return _of_heading(section, _ASKED_IN.get(language, "{}?").format(plain), "general")
 
 
 def _of_heading(section: NoteSection, text: str, category: str) -> DraftQuestion | None:
@@ -290,7 +340,7 @@ def _finished(question: str) -> str:
     text = re.sub(r"(\*{1,3})([^*\s](?:[^*]*[^*\s])?)\1", r"\2", question)
     text = re.sub(r"(?<!\w)_([^_\s](?:[^_]*[^_\s])?)_(?!\w)", r"\1", text).replace("`", "")
     text = re.sub(r"(\w-) (?!and\b|or\b)(?=\w)", r"\1", text)  # a line end within a word
-    text = re.sub(r"\s+\?$", "?", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).strip())
+    text = re.sub(r"(?<!»)\s+\?$", "?", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).strip())
     return text[:1].upper() + text[1:]
 
 

@@ -30,6 +30,19 @@ _EDGE = r"(?<![A-Za-z0-9])"
 
 _END = r"(?![A-Za-z0-9])"
 
+SHORTEST_TOKEN = 15
+"""No maker's token is shorter: a shorter run of signs is passed over without trying the rules."""
+
+LONGEST_SERVICE_NAME = 20
+"""Characters of a service's name at most."""
+
+_BRIDGE = 40
+"""Characters between a service's name and its token."""
+
+# where the token of a named service may stand, and whether it can be one at all
+_RUN = re.compile(r"[A-Za-z0-9_-]{14,}")
+_SHORTEST_WORDLESS = 20
+
 _NAME = (
     r"(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|api[ _.-]?key|apikey|access[ _.-]?key|"
     r"auth[ _.-]?key|private[ _.-]?key|encryption[ _.-]?key|signing[ _.-]?key|client[ _.-]?secret|"
@@ -154,11 +167,11 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
     )
     names = "|".join(name for name in data["services"]["names"].split("|") if name not in without)
     services = re.compile(
-        rf"(?<![A-Za-z])(?i:{names})(?![a-z]{{4}})[^\n]{{0,40}}?"
+        rf"(?<![A-Za-z])(?i:{names})(?![a-z]{{4}})[^\n]{{0,{_BRIDGE}}}?"
         rf"(?<![A-Za-z0-9/+.%-])({_UUID}|[A-Za-z0-9][A-Za-z0-9_-]{{13,127}})(?![A-Za-z0-9/_-]|\.\w)"
     )
     return _Book(
-        re.compile(f"{_EDGE}(?:{parts}){_END}"),
+        re.compile(rf"{_EDGE}(?=\S{{{SHORTEST_TOKEN}}})(?:{parts}){_END}"),
         tuple(row["kind"] for row in rows),
         tuple(dict.fromkeys(row["family"] for row in data["token"])),
         forms,
@@ -325,7 +338,7 @@ def _is_packed_text(value: str) -> bool:
 
 def _of_services(text: str, book: _Book) -> Iterator[Span]:
     """A maker's name and, on the same line, a value that looks drawn at random."""
-    for match in book.services.finditer(text):
+    for match in _beside_services(text, book):
         value = match.group(1)
         bridge = text[match.start() : match.start(1)]
         if _PLACEHOLDER.search(value) or len(set(value)) < 6 or _NO_SERVICE.search(bridge):
@@ -335,6 +348,18 @@ def _of_services(text: str, book: _Book) -> Iterator[Span]:
             bridge.rstrip(" =:\"'")
         ):
             yield "token of a named service", match.start(1), match.end(1), 0.6
+
+
+def _beside_services(text: str, book: _Book) -> Iterator[re.Match[str]]:
+    """What ``book.services.finditer`` finds, looked for only beside runs that may be a token."""
+    end = 0
+    for run in _RUN.finditer(text):
+        if run.end() <= end or (len(run[0]) < _SHORTEST_WORDLESS and run[0].isalpha()):
+            continue
+        start = max(end, run.start() - _BRIDGE - LONGEST_SERVICE_NAME)
+        while match := book.services.search(text, start, run.end() + 2):
+            yield match
+            start = end = match.end()
 
 
 def _is_mixed(value: str) -> bool:

@@ -32,9 +32,14 @@ from ragmetrics.text.numbers import index
 from ragmetrics.text.words import TEXT_RULES, clean, fold, spelled, words
 from records.verdicts import KINDS, CallKind, JudgeIdentity
 
-LOCAL_RULES = 3
+LOCAL_RULES = 4
 REVISION = f"{SUPPORT_RULES}.{CLAIM_RULES}.{TEXT_RULES}.{LOCAL_RULES}"
 """Support, claim and text rules, and how they are mapped here: any of them can change a verdict."""
+FACT_STRENGTH = 0.35
+"""Support from which an answer states a fact of the reference, which it words in its own way. On
+123 open pairs of answers (RAGChecker) the difference of fact recall correlates with people's
+preference 0.59 at this value and 0.47 at the threshold of claims (Pearson); accepting facts of a
+MiniLM cosine of 0.6 besides gave 0.57. The value was chosen on these pairs."""
 REFERENCE_SHARE, QUESTION_SHARE = 0.3, 0.4
 """Share of the reference's (without one: the question's) content words in one window of a passage
 from which it is useful. Against the gold passages of the demo set the first has a balanced accuracy
@@ -85,7 +90,8 @@ def _support(kind: CallKind, inputs: Mapping[str, Any]) -> Reply:
     question = inputs.get("question", "") if kind.items == "claims" else ""
     sources = [text for source in kind.sources for text in _source_texts(source, inputs)]
     positive, negative = kind.positive or "", kind.verdicts[-1]
-    entries = _look_for(inputs[kind.items or ""], sources, question, positive, negative)
+    least = FACT_STRENGTH if kind.items == "facts" and kind.sources == ("answer",) else None
+    entries = _look_for(inputs[kind.items or ""], sources, question, positive, negative, least)
     flags = dict.fromkeys(kind.extra, True)
     return flags | {"verdicts": entries if kind.cites else [_without_context(e) for e in entries]}
 
@@ -106,8 +112,12 @@ def _look_for(
     question: str,
     positive: str,
     negative: str,
+    least: float | None = None,
 ) -> list[Reply]:
-    """A verdict an item; the quote is the best window of sentences."""
+    """A verdict an item; the quote is the best window of sentences.
+
+    ``least``: the strength that is enough in English, where it is a probability.
+    """
     texts = " ".join(item["text"] for item in items)
     language = language_of(texts, question, (source["text"] for source in sources))
     chunks = [prepare(source["text"], language) for source in sources]
@@ -123,6 +133,8 @@ def _look_for(
             reason = "letter by letter" if held else "no content word to look for"
         else:
             number, held = support.words.chunk, support.supported
+            if least is not None and language in (None, "en"):
+                held = held or support.strength >= least
             window = support.words.window
             quote = "" if number is None or window is None else chunks[number].text[slice(*window)]
             reason = _reason(support)

@@ -291,11 +291,7 @@ def would_ask(plan: JudgingPlan, connection: Connection, facts: FactStore) -> It
     """
     recorder = _TaskRecorder(connection)
     settings = Settings(recorder, connection.salt, facts.guessing(), plan.atomic)
-    described = connection.describe()
-    lines = VerdictReader(plan.folder / VERDICTS).read()
-    existing = ExistingVerdicts(lines, described["identity"], described["parameters"], settings)
-    for pair in _pairs(plan):
-        _judge_answer(JudgedAnswer(*pair, plan.k), settings, plan, existing)
+    for _ in _rehearse(plan, connection, settings):
         tasks: Sequence[JudgeTask] = recorder.tasks
         recorder.tasks = []
         yield from tasks
@@ -310,12 +306,18 @@ def batch_tasks(
     """
     connection = batch.connection
     settings = Settings(connection.judge, connection.salt, facts, plan.atomic)
+    for _ in _rehearse(plan, connection, settings):
+        yield from batch.collector.taken()
+
+
+def _rehearse(plan: JudgingPlan, connection: Connection, settings: Settings) -> Iterator[None]:
+    """Judge what the run's verdicts lack, an answer a step; no line is written."""
     described = connection.describe()
     lines = VerdictReader(plan.folder / VERDICTS).read()
     existing = ExistingVerdicts(lines, described["identity"], described["parameters"], settings)
     for pair in _pairs(plan):
         _judge_answer(JudgedAnswer(*pair, plan.k), settings, plan, existing)
-        yield from batch.collector.taken()
+        yield
 
 
 RULES = (CLAIM_RULES, TEXT_RULES, QUOTE_RULES, BLOCK)

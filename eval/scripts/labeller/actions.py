@@ -10,29 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from terminal.actions import Action, Keymap, keymap_id, keys_of, shown_key
+from terminal.keys import keys_on
 
-GROUPS = "abcde"
-"""Letters of the support groups that have a key."""
+KEYS = keys_on("label")
+"""Keys of the main screen, by action; those of its modes are in the rows below."""
 
 
 def _part(part: str, where: str, *rows: tuple[str, str, str, str]) -> list[Action]:
-    """Rows are `(id, keys, label, help)`; `keys` separated by spaces, `:xyz` at the end for `then`,
-    a `!` before the id when it changes something."""
+    """Rows are `(id, keys, label, help)`; a `!` before the id when it changes something.
+
+    `keys` are separated by spaces, `:xyz` at the end for `then`. On the main screen they come from
+    the table of all screens, and only what follows is written here.
+    """
     actions = []
-    for name, keys, label, text in rows:
-        names, _, then = keys.partition(":")
-        actions.append(
-            Action(
-                name.removeprefix("!"),
-                tuple(names.split()),
-                label,
-                text,
-                where,
-                part,
-                then,
-                name.startswith("!"),
-            )
-        )
+    for marked, keys, label, text in rows:
+        name = marked.removeprefix("!")
+        own, _, then = keys.partition(":")
+        names = KEYS.get(name, ()) if where == "main" else tuple(own.split())
+        actions.append(Action(name, names, label, text, where, part, then, marked.startswith("!")))
     return actions
 
 
@@ -40,109 +35,142 @@ ACTIONS: tuple[Action, ...] = (
     *_part(
         "Mark",
         "main",
-        ("!mark", "space", "mark", "Mark the chunk as support of the answer, or unmark it."),
+        ("!mark", "", "mark", "Mark the passage as support of the answer, or unmark it."),
+        ("!mark-row", "", "mark row", "Mark or unmark row 1-10 (0 is row 10)."),
+        ("!mark-high-row", ":1234567890", "mark row 11-20", ", 1-0: mark or unmark row 11-20."),
+        ("!range", "", "range", "Start a range: move, then space marks all of it."),
         (
-            "!mark-row",
-            "1 2 3 4 5 6 7 8 9 0",
-            "mark row",
-            "Mark or unmark row 1-10 (0 is row 10).",
+            "!need",
+            ":1234567890'",
+            "open need",
+            "' 1-9: marks join that need; ' 0: not required; ' ': a new one.",
         ),
-        ("!mark-high-row", ".:1234567890", "mark row 11-20", ". 1-0: mark row 11-20."),
-        ("!range", "v", "range", "Start a range: move, then space marks all of it."),
-        ("!grade-up", "+ =", "grade up", "One grade up (marks the chunk)."),
-        ("!grade-down", "-", "grade down", "One grade down; below 1 it is unmarked."),
-        ("!grade", "r:0123", "set grade", "r 0-3: set the grade."),
-        ("!rate-mode", "R", "rate mode", "Bare 0-3 grade and step down; Esc leaves."),
-        ("!group", f"m:{GROUPS}", "put in group", "m a-e: put the chunk into group A-E."),
-        ("!next-group", "M", "next group", "Start the next group for the marks that follow."),
-        ("!share", f"&:{GROUPS}", "also in group", "& a-e: the chunk counts in that group too."),
+        ("!next-group", "", "new need", "Marks join a new need (as ' ' does)."),
         (
-            "!shorten",
-            "<",
-            "wider section",
-            "The support names a wider section (heading) each time.",
+            "!next-need",
+            "",
+            "next need",
+            "Marks join the next need; the one before is on the other bracket.",
         ),
-        ("!lengthen", ">", "narrower", "The support names the narrower section again."),
-        ("!reanchor", "@", "anchor here", "A support whose text was lost is here now."),
-        ("supports", "w", "what is written", "The supports in words, also those not on screen."),
-        ("!snippets", "t", "snippets", "Pick the sentences that carry the answer."),
+        ("!previous-need", "", "need before", "Marks join the need before."),
+        (
+            "!share",
+            ":1234567890&",
+            "also in need",
+            "& 1-9: it meets that need as well; & &: the open one; & 0: none.",
+        ),
+        (
+            "!group",
+            ":1234567890",
+            "only in need",
+            "m 1-9: it meets that need and no other; m 0: not required.",
+        ),
+        ("next-in-group", ":1234567890", "next of need", "Next passage of a need."),
+        (
+            "!turn-needs",
+            "",
+            "needs or ways",
+            "Show needs as ways, (1 and 2) or (3 and 4), and back.",
+        ),
+        ("!grade-up", "", "grade up", "One grade up (marks the passage)."),
+        ("!grade-down", "", "grade down", "One grade down; below 1 it is unmarked."),
+        ("!grade", ":0123", "set grade", "r 0-3: set the grade; 1, related, is not required."),
+        ("!rate-mode", "", "rate mode", "Bare 0-3 grade and step down; Esc leaves."),
+        ("!shorten", "", "wider section", "The support names a wider section (heading) each time."),
+        ("!lengthen", "", "narrower", "The support names the narrower section again."),
+        ("!reanchor", "", "anchor here", "A support whose text was lost is here now."),
+        ("supports", "", "what is written", "The supports in words, also those not on screen."),
+        ("!snippets", "", "snippets", "Pick the sentences that carry the answer."),
     ),
     *_part(
         "Decide",
         "main",
-        ("!confirm", "enter", "ok+next", "Confirm (accepts a draft); open the next open question."),
-        ("!unanswerable", "x", "no answer", "The documents do not hold the answer; on or off."),
-        ("!answerable", "a", "answerable", "Answerable; set by itself at the first mark."),
-        ("!skip", "s", "later", "Judge later: the question goes to the end of the queue."),
-        ("!flag", "f", "flag", "Flag the question, or take the flag away."),
-        ("!note", "c", "note", "Write a note; also where you say that you cannot tell."),
-        ("!undo", "u backspace ctrl+z", "undo", "Undo; as far back as you like."),
-        ("!redo", "U ctrl+r", "redo", "Do again what was undone."),
+        ("!confirm", "", "ok+next", "Confirm (accepts a draft); open the next open question."),
+        ("!unanswerable", "", "no answer", "The documents do not hold the answer; on or off."),
+        ("!answerable", "", "answerable", "Answerable; set by itself at the first mark."),
+        ("!skip", "", "later", "Judge later: the question goes to the end of the queue."),
+        ("!flag", "", "flag", "Flag the question, or take the flag away."),
+        ("!note", "", "note", "Write a note; also where you say that you cannot tell."),
+        ("!undo", "", "undo", "Undo; as far back as you like."),
+        ("!redo", "", "redo", "Do again what was undone."),
     ),
     *_part(
-        "Move",
+        "Read and move",
         "main",
-        ("down", "j down", "next chunk", "Go to the next chunk (or line, in the text)."),
-        ("up", "k up", "previous chunk", "Go to the previous chunk (or line, in the text)."),
-        ("first", "home", "first", "Go to the first row."),
-        ("top", "g:g", "first", "g g: go to the first row."),
-        ("last", "G end", "last", "Go to the last row."),
-        ("page-down", "pagedown ctrl+d", "text down", "Scroll the text half a page down."),
-        ("page-up", "pageup ctrl+u", "text up", "Scroll the text half a page up."),
-        ("line-down", "J", "text line down", "Scroll the text one line down."),
-        ("line-up", "K", "text line up", "Scroll the text one line up."),
-        ("next-question", "l right", "next question", "Next question; nothing is confirmed."),
-        ("previous-question", "h left", "previous question", "Previous question."),
-        ("back", "ctrl+o", "back", "Back to the question changed before."),
-        ("next-marked", "} ctrl+down", "next marked", "Go to the next marked chunk."),
-        ("previous-marked", "{ ctrl+up", "previous marked", "Go to the previous marked chunk."),
-        ("next-in-group", f"':{GROUPS}", "next of group", "' a-e: next chunk of that group."),
-        ("next-pane", "tab", "next pane", "Next pane: chunks, text, questions."),
-        ("previous-pane", "shift+tab", "previous pane", "Previous pane."),
+        ("read-on", "", "read on", "A page down; at the end of the text the next unread row."),
+        ("go-to-row", "", "go to row", "; number Enter: go to that row and show it."),
+        (
+            "digits-look",
+            "",
+            "digits look",
+            "A digit shows its row first and marks it when pressed again.",
+        ),
+        ("down", "", "next row", "Go to the next row (or line, in a text)."),
+        ("up", "", "previous row", "Go to the previous row (or line, in a text)."),
+        ("first", "", "first", "Go to the first row."),
+        ("top", ":g", "first", "g g: go to the first row."),
+        ("last", "", "last", "Go to the last row."),
+        ("page-down", "", "text down", "Scroll the text half a page down."),
+        ("page-up", "", "text up", "Scroll the text half a page up."),
+        ("line-down", "", "text line down", "Scroll the text one line down."),
+        ("line-up", "", "text line up", "Scroll the text one line up."),
+        ("next-question", "", "next question", "Next question; nothing is confirmed."),
+        ("previous-question", "", "previous question", "Previous question."),
+        ("back", "", "back", "Back to the question changed before."),
+        ("next-marked", "", "next marked", "Go to the next marked row."),
+        ("previous-marked", "", "previous marked", "Go to the previous marked row."),
+        (
+            "next-pane",
+            "",
+            "next pane",
+            "Next pane: rows, text, questions; question and needs if long.",
+        ),
+        ("previous-pane", "", "previous pane", "Previous pane."),
     ),
     *_part(
         "Find",
         "main",
-        ("filter", "/", "filter", "Show only rows that hold these words (focused pane)."),
-        ("next-hit", "n", "next hit", "Next row that holds the words."),
-        ("previous-hit", "N", "previous hit", "Previous row that holds the words."),
-        ("clear", "escape", "clear", "Drop a started key, a range or the filter."),
-        ("!probe", "p", "search", "Ask the API another question; new chunks come as +1, +2."),
-        ("!add-path", "P", "add by path", "Add a support by path and heading."),
-        ("refetch", "f5", "fetch again", "Fetch the chunks again; marks follow their text."),
+        ("filter", "", "filter", "Show only rows that hold these words (focused pane)."),
+        ("next-hit", "", "next hit", "Next row or place that holds the words."),
+        ("previous-hit", "", "previous hit", "Previous row or place that holds the words."),
+        ("clear", "", "clear", "Drop a started key, a range or the filter."),
+        ("!probe", "", "search", "Ask the API another question; new rows come as +1, +2."),
+        ("!add-path", "", "add by path", "Add a support by path and heading."),
+        ("refetch", "", "fetch again", "Fetch the passages again; marks follow their text."),
     ),
     *_part(
         "Edit",
         "main",
-        ("!edit", "e", "edit", "Edit question, facts, claims, tags, category, difficulty."),
-        ("!edit-text", "E", "edit as text", "Edit the whole record in $EDITOR."),
-        ("!new", "o", "new question", "Add a question."),
-        ("!copy", "O", "copy question", "Add a question copied from this one."),
+        ("!edit", "", "edit", "Edit question, facts, claims, tags, category, difficulty."),
+        ("!edit-text", "", "edit as text", "Edit the whole record in $EDITOR."),
+        ("!new", "", "new question", "Add a question."),
+        ("!copy", "", "copy question", "Add a question copied from this one."),
         ("!delete", "", "delete question", "Delete this question (asks; undo brings it back)."),
-        ("copy-anchor", "y", "copy anchor", "Copy path and heading to the clipboard."),
-        ("copy-text", "Y", "copy text", "Copy the chunk's text to the clipboard."),
+        ("copy-anchor", "", "copy anchor", "Copy path and heading to the clipboard."),
+        ("copy-text", "", "copy text", "Copy the passage's text to the clipboard."),
     ),
     *_part(
         "View",
         "main",
-        ("toggle-questions", "b", "question list", "Question list on or off."),
-        ("zoom", "z", "zoom text", "Text on the whole screen and back; all of a long text."),
-        ("info", "i", "rank, scores", "Rank and scores on or off (not in blind mode)."),
-        ("order", "S", "row order", "Next row order: shuffled, rank, path."),
-        ("!blind", "B", "blind mode", "Blind mode on or off; the change is recorded."),
+        ("toggle-questions", "", "question list", "Question list on or off."),
+        ("zoom", "", "zoom", "The text, or the pane with the focus, on the whole screen and back."),
+        ("info", "", "rank, scores", "Rank and scores on or off (not in blind mode)."),
+        ("order", "", "row order", "Next row order: shuffled, rank, path."),
+        ("!blind", "", "blind mode", "Blind mode on or off; the change is recorded."),
         ("theme", "", "theme", "Dark or light theme."),
     ),
     *_part(
         "Program",
         "main",
-        ("!adjudicate", "D", "adjudicate", "Settle where two annotators differ."),
-        ("help", "? f1", "help", "This page; Tab turns to the labelling guideline."),
-        ("palette", "colon ctrl+p", "commands", "Commands by name; a number or id opens it."),
-        ("!save", "ctrl+s", "save", "Write the file now."),
-        ("redraw", "ctrl+l", "redraw", "Draw the screen again."),
-        ("leave", "q", "quit", "Leave; all is saved, nothing is asked."),
-        ("quit", "ctrl+q", "quit", "Leave from anywhere; Ctrl+c twice does it too."),
-        ("interrupt", "ctrl+c", "quit (twice)", "Pressed twice in a row: leave."),
+        ("!adjudicate", "", "adjudicate", "Settle where two annotators differ."),
+        ("help", "", "help", "This page; Tab turns to the labelling guideline."),
+        ("palette", "", "commands", "Commands by name; a number or id opens it."),
+        ("!save", "", "save", "Write the file now."),
+        ("suspend", "", "suspend", "To the shell; fg there comes back."),
+        ("redraw", "", "redraw", "Draw the screen again."),
+        ("leave", "", "quit", "Leave; all is saved, nothing is asked."),
+        ("quit", "", "quit", "Leave from anywhere; Ctrl+c twice does it too."),
+        ("interrupt", "", "quit (twice)", "Pressed twice in a row: leave."),
     ),
     *_part(
         "Snippets",
@@ -166,9 +194,9 @@ ACTIONS: tuple[Action, ...] = (
         "adjudicate",
         ("down", "j down", "next row", "Next difference."),
         ("up", "k up", "previous row", "Previous difference."),
-        ("take-a", "1", "take A", "Take what A says."),
+        ("take-a", "1", "take A", "Take what A says; then you see who A and B are."),
         ("take-b", "2", "take B", "Take what B says."),
-        ("take-both", "3", "union", "Take both."),
+        ("take-both", "3", "union", "Take both: every need that A or B names."),
         ("take-none", "4", "neither", "Take neither."),
         ("note", "c", "note", "Write a note to this question."),
         ("next", "enter", "next", "Keep the choice, go to the next question that differs."),
@@ -179,7 +207,10 @@ ACTIONS: tuple[Action, ...] = (
 )
 
 HINTS = {
-    "main": "mark mark-row confirm unanswerable skip undo probe flag edit new filter mark-high-row",
+    "main": (
+        "mark mark-row confirm unanswerable read-on need skip undo probe flag edit new filter "
+        "mark-high-row go-to-row"
+    ),
     "snippet": "pick inside fact keep close",
     "adjudicate": "take-a take-b take-both take-none note next undo close",
 }
@@ -217,7 +248,9 @@ def hint_parts(where: str, keymap: Keymap) -> Iterable[tuple[str, str]]:
         keys = keys_of(action, keymap)
         if name == "mark-row" and len(keys) == 10:
             yield f"{keys[0]}-{keys[-1]}", "row"
-        elif name == "mark-high-row":
-            yield f"{keys[0]}{action.then[0]}-{keys[0]}{action.then[-1]}", "row 11-20"
+        elif name == "mark-high-row" and keys:
+            yield f"{shown_key(keys[0])}1-{shown_key(keys[0])}0", "row 11-20"
+        elif name == "need" and keys:
+            yield f"{shown_key(keys[0])}{shown_key(keys[0])}", "new need"
         elif keys:
             yield shown_key(keys[0]), action.label

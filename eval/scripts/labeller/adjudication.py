@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from labeller.case_state import LABEL_FIELDS, CaseState, Record
+from labeller.needs import NOTHING, Needs, needs_of, turned
 from labeller.passages import locate
 from labeller.rows import ChunkRow
 from labeller.supports import Support, merged, read_supports, short_name, write_supports
@@ -22,7 +23,7 @@ CHOICES: Final = ("a", "b", "union", "neither")
 class Disagreement:
     """One thing that A and B label differently: the state of the case, or a support.
 
-    `a` and `b` are as shown: ``A3`` (group and grade), ``-`` for no mark, or the state's name.
+    `a` and `b` are as shown: ``need 1, grade 3``, ``not marked``, or the state's name.
     `choice` is ``""`` until one was taken.
     """
 
@@ -54,8 +55,8 @@ def disagreements(
     ours_state, their_state = _state_name(first), _state_name(theirs)
     if ours_state != their_state:
         differences.append(("state", "answerable?", "", "", ours_state, their_state, None))
-    a = {support.anchor: support for support in read_supports(first)}
-    b = {support.anchor: support for support in read_supports(theirs)}
+    a = {support.anchor: support for support in _supports(first)}
+    b = {support.anchor: support for support in _supports(theirs)}
     for anchor in dict.fromkeys([*a, *b]):
         shown = _mark(a.get(anchor)), _mark(b.get(anchor))
         if shown[0] != shown[1]:
@@ -82,7 +83,7 @@ def settled(
         "a": {k: first[k] for k in LABEL_FIELDS if k in first},
         "choices": {**choices, item.key: choice},
     }
-    return CaseState(case, state.judged(adjudication=adjudication), state.letter)
+    return CaseState(case, state.judged(adjudication=adjudication))
 
 
 def confirmed(state: CaseState, *, by: str, at: str) -> CaseState:
@@ -116,9 +117,21 @@ def _state_name(case: Record) -> str:
 
 def _mark(support: Support | None) -> str:
     if support is None:
-        return "-"
+        return "not marked"
     grade = support.data.get("grade")
-    return "".join(sorted(support.letters)) + ("" if grade is None else f"{grade:g}")
+    numbers = ", ".join(map(str, sorted(support.parts)))
+    need = f"need {numbers}" if numbers else "not required"
+    return need if grade is None else f"{need}, grade {grade:g}"
+
+
+def _supports(case: Record) -> list[Support]:
+    """The supports of a case with the numbers of its needs, in whichever form it is shown."""
+    return read_supports(case, _needs(case))
+
+
+def _needs(case: Record) -> Needs:
+    needs = needs_of(case)
+    return turned(needs) if needs.ways else needs
 
 
 def _with_state(case: Record, first: Record, second: Record, choice: str) -> Record:
@@ -127,20 +140,26 @@ def _with_state(case: Record, first: Record, second: Record, choice: str) -> Rec
     out = {k: v for k, v in case.items() if k != "answerable" or answerable is not None}
     if answerable is not None:
         out["answerable"] = answerable
-    return write_supports(out, []) if answerable is False else out
+    return write_supports(out, [], NOTHING) if answerable is False else out
 
 
 def _with_support(
     case: Record, anchor: tuple[str, str], first: Record, second: Record, choice: str
 ) -> Record:
-    a = next((s for s in read_supports(first) if s.anchor == anchor), None)
-    b = next((s for s in read_supports(second) if s.anchor == anchor), None)
+    a = next((s for s in _supports(first) if s.anchor == anchor), None)
+    b = next((s for s in _supports(second) if s.anchor == anchor), None)
     union = next(iter(merged(support for support in (a, b) if support is not None)), None)
     final = {"a": a, "b": b, "union": union}.get(choice)
-    supports = read_supports(case)
+    supports = _supports(case)
     index = next((i for i, s in enumerate(supports) if s.anchor == anchor), len(supports))
     supports[index : index + 1] = [] if final is None else [final]
-    out = write_supports(case, supports)
+    out = write_supports(case, supports, _needs(case))
     if supports and out.get("answerable") is not True:
         out["answerable"] = True
     return out
+
+
+def choice_words(item: Disagreement, choice: str) -> str:
+    """A choice in words: what is taken, and of which side."""
+    sides = {"a": f"A, {item.a}", "b": f"B, {item.b}", "union": "both", "neither": "neither"}
+    return f"taken is {sides[choice]}"

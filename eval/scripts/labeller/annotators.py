@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from labeller.case_state import GOLD, Record
+from labeller.needs import formula, needs_of
 from labeller.passages import under
-from labeller.supports import USUAL_GRADE, needs, read_supports, short_name
+from labeller.supports import USUAL_GRADE, read_supports, short_name
 from labeller.worklist import (
     LABELLED,
     OPEN,
@@ -98,7 +99,8 @@ def _label(status: str, case: Record, judgement: Record) -> AnnotatorLabel:
         if row.get("grade") is not None
     }
     state = "answerable" if status == LABELLED else status
-    return AnnotatorLabel(state, marks, rows, needs(supports, lambda i: short_name(supports[i])))
+    pieces = formula(needs_of(case), len(supports), lambda index: short_name(supports[index]))
+    return AnnotatorLabel(state, marks, rows, "".join(piece for piece, _ in pieces))
 
 
 def _graded_pairs(a: AnnotatorLabel, b: AnnotatorLabel) -> dict[Anchor, Pair]:
@@ -366,7 +368,8 @@ def print_agreement(console: Console, figures: Mapping[str, Any]) -> None:
 
 def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
     console.print(
-        f"\nA = {one_line(pair['a'])}, B = {one_line(pair['b'])}: {pair['cases']} cases by both"
+        f"\n{one_line(pair['a'])} and {one_line(pair['b'])}: "
+        f"{counted(pair['cases'], 'case')} labelled by both"
     )
     table = _table("on", "n", "raw", "kappa", "95 % interval", "alpha", "positive", "overlap")
     for name in ("state", "marks"):
@@ -380,7 +383,8 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
     grades = pair["grades"]
     table.add_row("grades", str(grades["n"]), "–", "–", "–", _number(grades["alpha"]), "–", "–")
     console.print(table)
-    by_question = _table("question", "state A", "state B", "n", "raw", "kappa", "positive", text=3)
+    names = [f"state ({one_line(pair[side], 20)})" for side in "ab"]
+    by_question = _table("question", *names, "n", "raw", "kappa", "positive", text=3)
     worst = sorted(pair["questions"], key=lambda q: (q["state"][0] == q["state"][1], _low(q)))
     for row in worst[:SHOWN]:
         figures = [_number(row[key]) for key in ("raw", "kappa", "positive")]
@@ -388,9 +392,8 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
     console.print(by_question)
     for item in pair["disagreements"][:SHOWN]:
         subject = one_line(str(item["what"]))
-        console.print(
-            f"{one_line(item['id'])}: {subject}: A = {_shown(item['a'])}, B = {_shown(item['b'])}"
-        )
+        a, b = (f"{one_line(pair[side])} says {_shown(item[side])}" for side in "ab")
+        console.print(f"{one_line(item['id'])}: {subject}: {a}; {b}")
     more = len(pair["disagreements"]) - SHOWN
     if more > 0:
         console.print(f"… and {more} more disagreements; --json has them all")

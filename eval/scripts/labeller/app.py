@@ -54,7 +54,7 @@ class _LabelCommands(Provider):
         for action in actions_of("main"):
             if action.id in ("palette", "top", "mark-row", "interrupt"):
                 continue
-            keys = " ".join(map(shown_key, keys_of(action, screen.keymap)))
+            keys = " ".join(dict.fromkeys(map(shown_key, keys_of(action, screen.keymap))))
             label = f"{action.label} ({keys})" if keys else action.label
             yield label, action.help, action.id, partial(self._run, screen.perform, action.id)
         for order in ORDERS:
@@ -83,7 +83,7 @@ class _LabelCommands(Provider):
             return
         name = query.strip().lstrip(":")
         if name and (name.isdecimal() or screen.session.find(name) is not None):
-            score = 2.0 if name.isdecimal() or screen.session.knows(name) else 0.1
+            score = 1000.0 if name.isdecimal() or screen.session.knows(name) else 0.1
             question = one_line(f"go to question {name}")
             yield Hit(score, Content(question), partial(self._go, screen, name))
         matcher = self.matcher(query)

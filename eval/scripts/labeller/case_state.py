@@ -4,7 +4,8 @@ An event is a plain dict that the store writes as one journal line:
 ``n`` (count from 1), ``at`` (UTC), ``by``, ``action``, ``case``, ``before`` and ``after`` (a state
 or null), ``place`` (where an added or deleted case stands), and for an undo or redo ``of``, the
 event that it takes back or repeats. ``probed`` holds ``query`` and ``k``. A state is ``{"case",
-"judgement", "letter"}``. Nothing is ever taken out of the journal.
+"judgement", "needs"}``; those of older journals have a ``letter`` instead of needs. Nothing is ever
+taken out of the journal.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from labeller.needs import Needs, needs_of
 from terminal.actions import UndoSteps
 
 Record = dict[str, Any]
@@ -31,14 +33,24 @@ UNRECORDED_STEPS = frozenset({"blind", "saved", "opened", "merged", "probed"})
 
 @dataclass(frozen=True)
 class CaseState:
-    """All that can be undone of a case: its record, its judgement, the letter that marks go to.
+    """All that can be undone of a case: its record, its judgement, the need that marks join.
 
-    The dicts are values: an action replaces them and never changes them.
+    The dicts are values: an action replaces them and never changes them. `needs` is None where they
+    are as the record says and marks join the first.
     """
 
     case: Record
     judgement: Record
-    letter: str = "A"
+    needs: Needs | None = None
+
+    @property
+    def layout(self) -> Needs:
+        """The needs of the case, and the one that marks join."""
+        return self.needs or needs_of(self.case)
+
+    def laid_out(self, layout: Needs) -> CaseState:
+        """The same case with other needs, which its record says already."""
+        return replace(self, needs=None if layout == needs_of(self.case) else layout)
 
     def judged(self, **fields: Any) -> Record:
         """The judgement with `fields` set; a value of None takes a field away."""
@@ -59,15 +71,33 @@ def same(first: CaseState | None, second: CaseState | None) -> bool:
 
 
 def same_on_disk(first: CaseState | None, second: CaseState | None) -> bool:
-    """Would the files hold the same for both? They know nothing of the letter for new marks."""
+    """Would the files hold the same for both? They know not which need marks join."""
     if first is None or second is None:
         return first is second
-    return same(first, replace(second, letter=first.letter))
+    return same(first, replace(second, needs=first.needs))
 
 
 def state_from(data: Record | None) -> CaseState | None:
     """A state as an event holds it."""
-    return None if data is None else CaseState(**data)
+    if data is None:
+        return None
+    case, needs = data["case"], data.get("needs")
+    if needs:
+        parts = tuple(tuple(part) for part in needs["parts"])
+        return CaseState(case, data["judgement"], Needs(parts, needs["ways"], needs["open"]))
+    return CaseState(case, data["judgement"], _needs_of_letter(case, data.get("letter", "A")))
+
+
+def _needs_of_letter(case: Record, letter: str) -> Needs | None:
+    """The group that marks joined, of an older journal: its letters were ways, A the first."""
+    number = ord(letter) - ord("A") + 1
+    if number == 1:
+        return None
+    groups = case.get("required_support_groups") or [range(len(case.get("gold_supports") or ()))]
+    ways = [tuple(group) for group in groups if group]
+    return Needs(
+        (*ways, ()) if number > len(ways) else tuple(ways), True, min(number, len(ways) + 1)
+    )
 
 
 def timestamp(seconds: float) -> str:

@@ -17,13 +17,12 @@ from labeller.rows import ROW_ORDERS
 from labeller.worklist import ORDERS
 from terminal.actions import ActionRefused
 from terminal.app import THEMES
-from terminal.safe_text import SHOWN_LIMIT, display
 
 if TYPE_CHECKING:
     from labeller.screen import Command, MainScreen
     from labeller.session import Session
 
-PANES = ("chunks", "text", "questions")
+PANES = ("chunks", "text", "questions", "question", "state")
 END: Final = 1 << 30
 """Past the last row of any list."""
 
@@ -59,19 +58,47 @@ def mark(screen: MainScreen) -> None:
 
 
 def mark_row(screen: MainScreen, label: str) -> None:
-    """Mark or unmark the row of that label."""
-    for row in screen.rows:
+    """Mark or unmark the row of that label; show it first, if digits look."""
+    index = _index_of(screen, label)
+    if screen.digits_look and index != screen.chunks.cursor:
+        _to_row(screen, index)
+    else:
+        screen.say(screen.session.toggle(screen.rows[index].number))
+
+
+def _index_of(screen: MainScreen, label: str) -> int:
+    for index, row in enumerate(screen.rows):
         if row.label == label:
-            screen.say(screen.session.toggle(row.number))
-            return
+            return index
     raise ActionRefused(
-        f"no row {label} here" if screen.rows else "no chunk here; p searches for one"
+        f"no row {label} here" if screen.rows else "no passage here; p searches for one"
     )
 
 
 def mark_high_row(screen: MainScreen, key: str) -> None:
-    """Mark or unmark the row labelled `.key`."""
-    mark_row(screen, f".{key}")
+    """Mark or unmark row 11 to 20, by its last digit."""
+    mark_row(screen, str(10 + (int(key) or 10)))
+
+
+def open_need(screen: MainScreen, key: str) -> None:
+    """Let marks join a need; 0: they are not required; ': a new need."""
+    screen.say(screen.session.open_need(None if key == "'" else int(key)))
+
+
+def share(screen: MainScreen, key: str) -> None:
+    """Let the row meet a need as well; &: the one that marks join."""
+    session = screen.session
+    number = session.layout.open if key == "&" else int(key)
+    screen.say(session.share(screen.need_row().number, number))
+
+
+def digits_look(screen: MainScreen) -> None:
+    """Let a digit show its row first, or mark it at once."""
+    screen.digits_look = not screen.digits_look
+    how = (
+        "shows its row, and marks it when pressed again" if screen.digits_look else "marks its row"
+    )
+    screen.say(f"a digit {how}")
 
 
 def start_range(screen: MainScreen) -> None:
@@ -127,12 +154,33 @@ def _up(screen: MainScreen) -> None:
 
 
 def _step(screen: MainScreen, by: int) -> None:
-    if screen.pane == "text":
-        screen.scroll_text(by)
+    if screen.pane in screen.texts:
+        screen.scroll_text(by, screen.pane)
     elif screen.pane == "questions":
         screen.questions.move_to(screen.questions.cursor + by)
     else:
         _to_row(screen, screen.chunks.cursor + by)
+
+
+def read_on(screen: MainScreen) -> None:
+    """A page of the text down; from its end to the next row that was not read."""
+    if not screen.need_row() or not screen.text.display:
+        zoom(screen)
+    elif not screen.scroll_text(max(1, screen.text.size.height - 1)):
+        _seek(screen, 1, lambda index: not screen.rows[index].seen, "all rows here are read")
+
+
+def go_to_row(screen: MainScreen) -> None:
+    """Ask for the number of a row, and show it."""
+    from terminal.windows import LinePrompt
+
+    screen.need_row()
+
+    def closed(number: str | None) -> None:
+        if number:
+            screen.attempt(lambda: _to_row(screen, _index_of(screen, number.strip())))
+
+    screen.app.push_screen(LinePrompt("Row number (+1 for a row that a search found):"), closed)
 
 
 def _to_row(screen: MainScreen, index: int) -> None:
@@ -144,8 +192,8 @@ def _to_row(screen: MainScreen, index: int) -> None:
 
 def _jump(screen: MainScreen, index: int) -> None:
     """To the first line (0) or the last (`END`) of the pane."""
-    if screen.pane == "text":
-        screen.scroll_text(screen.text.line_count if index else -screen.text.line_count)
+    if screen.pane in screen.texts:
+        screen.scroll_text(END if index else -END, screen.pane)
     elif screen.pane == "questions":
         screen.questions.move_to(index)
     else:
@@ -158,17 +206,23 @@ def _page(screen: MainScreen, by: int) -> None:
         page = max(1, screen.questions.size.height - 1)
         screen.questions.move_to(screen.questions.cursor + by * page)
     else:
-        screen.scroll_text(by * max(1, screen.text.size.height // 2))
+        pane = screen.pane if screen.pane in screen.texts else "text"
+        screen.scroll_text(by * max(1, screen.texts[pane].size.height // 2), pane)
 
 
 def _seek_marked(screen: MainScreen, by: int) -> None:
-    _seek(screen, by, lambda index: screen.rows[index].marked, "no marked chunk; Space marks one")
+    _seek(screen, by, lambda index: screen.rows[index].marked, "no row is marked; Space marks one")
 
 
 def next_in_group(screen: MainScreen, key: str) -> None:
-    """To the next chunk of a group."""
-    letter = key.upper()
-    _seek(screen, 1, lambda index: letter in screen.rows[index].letters, f"group {letter} is empty")
+    """To the next passage of a need; 0: of those that are not required."""
+    number = int(key)
+
+    def matches(index: int) -> bool:
+        row = screen.rows[index]
+        return number in row.parts if number else row.marked and not row.parts
+
+    _seek(screen, 1, matches, f"no row meets need {number}")
 
 
 def _seek(screen: MainScreen, by: int, matches: Callable[[int], bool], otherwise: str) -> None:
@@ -189,6 +243,10 @@ def _turn_pane(screen: MainScreen, by: int) -> None:
 
 
 def _is_shown(screen: MainScreen, name: str) -> bool:
+    if name in ("question", "state"):
+        pane = screen.texts[name]
+        if pane.line_count <= pane.size.height and screen.zoomed != name:
+            return False  # all of it is in view: there is nothing to scroll
     return all(node.display for node in screen.query_one(f"#{name}").ancestors_with_self)
 
 
@@ -209,13 +267,11 @@ def go_to(screen: MainScreen, name: str) -> None:
 def _hit(screen: MainScreen, by: int) -> None:
     if screen.pane == "questions":
         screen.questions.move_to(screen.questions.cursor + by)
-    elif screen.pane == "text" and screen.text_words:
-        if not screen.text.next_mark("marked", by):
-            raise ActionRefused(f"no {screen.text_words} in this text")
-        screen.show_text_rule()
+    elif screen.pane in screen.texts and screen.texts[screen.pane].words:
+        screen.next_hit(screen.texts[screen.pane], by)
     elif screen.last_words:
         words = screen.last_words.casefold().split()
-        _seek(screen, by, lambda index: holds(screen.rows[index], words), "no chunk holds it")
+        _seek(screen, by, lambda index: holds(screen.rows[index], words), "no passage holds it")
     else:
         raise ActionRefused("nothing to look for yet; / asks for words")
 
@@ -234,8 +290,9 @@ def clear(screen: MainScreen) -> None:
         screen.list_questions()
     elif screen.words:
         screen.words = ""
-    elif screen.text_words:
-        screen.text_words = ""
+    elif any(pane.words for pane in screen.texts.values()):
+        for pane in screen.texts.values():
+            pane.search("")
     elif screen.session.filter:
         screen.session.set_filter("")
         screen.list_questions()
@@ -248,7 +305,7 @@ def refetch(screen: MainScreen) -> None:
     case_id = screen.session.current
     if case_id:
         screen.source.refetch(case_id, str(screen.session.case.get("question", "")))
-        screen.say("fetching the chunks again …")
+        screen.say("fetching the passages again …")
 
 
 def toggle_questions(screen: MainScreen) -> None:
@@ -261,10 +318,13 @@ def toggle_questions(screen: MainScreen) -> None:
 
 
 def zoom(screen: MainScreen) -> None:
-    """The text on the whole screen, or back."""
-    screen.zoomed = not screen.zoomed
-    screen.set_class(screen.zoomed, "-zoomed")
-    screen.show_pane("text" if screen.zoomed else "chunks")
+    """The text, or question or needs if they have the focus, on the whole screen; or back."""
+    pane = screen.pane if screen.pane in screen.texts else "text"
+    before, screen.zoomed = screen.zoomed, "" if screen.zoomed else pane
+    screen.set_class(bool(screen.zoomed), f"-zoom-{screen.zoomed or before}")
+    for name in ("question", "state"):
+        screen.texts[name].styles.height = "1fr" if screen.zoomed == name else 1
+    screen.show_pane(screen.zoomed or "chunks")
     screen.call_after_refresh(screen.redraw)
 
 
@@ -274,6 +334,7 @@ def info(screen: MainScreen) -> None:
         raise ActionRefused("rank and scores are hidden in blind mode; B leaves it")
     screen.look = replace(screen.look, info=not screen.look.info)
     screen.chunks.refresh()
+    screen.call_after_refresh(screen.redraw)
 
 
 def row_order(screen: MainScreen) -> None:
@@ -311,17 +372,13 @@ def redraw(screen: MainScreen) -> None:
 def copy_anchor(screen: MainScreen) -> None:
     """Path and heading to the clipboard."""
     chunk = screen.need_row().chunk
-    _copy(screen, f"{chunk.rel_path} > {chunk.heading_path}", "path and heading")
+    anchor = " > ".join(part for part in (chunk.rel_path, chunk.heading_path) if part)
+    screen.copy_out(anchor, "path and heading")
 
 
 def copy_text(screen: MainScreen) -> None:
-    """The chunk's text to the clipboard."""
-    _copy(screen, screen.need_row().chunk.text, "text of the chunk")
-
-
-def _copy(screen: MainScreen, text: str, name: str) -> None:
-    screen.app.copy_to_clipboard(display(text, SHOWN_LIMIT))
-    screen.say(f"copied the {name} (if your terminal lets programs copy)")
+    """The passage's text to the clipboard."""
+    screen.copy_out(screen.need_row().chunk.text, "text of the passage")
 
 
 # -- saving and leaving
@@ -354,13 +411,18 @@ COMMANDS: Final[dict[str, Command]] = {
     "mark-row": mark_row,
     "mark-high-row": mark_high_row,
     "range": start_range,
+    "need": open_need,
+    "next-group": _case(lambda session: session.open_need(None)),
+    "next-need": _case(lambda session: session.next_need(1)),
+    "previous-need": _case(lambda session: session.next_need(-1)),
+    "share": share,
+    "group": _row_key(lambda session, row, key: session.group(row, int(key))),
+    "next-in-group": next_in_group,
+    "turn-needs": _case(lambda session: session.turn_needs()),
     "grade-up": _row(lambda session, row: session.grade_step(row, 1)),
     "grade-down": _row(lambda session, row: session.grade_step(row, -1)),
     "grade": _row_key(lambda session, row, key: session.grade(row, int(key))),
     "rate-mode": rate_mode,
-    "group": _row_key(lambda session, row, key: session.group(row, key)),
-    "next-group": _case(lambda session: session.next_group()),
-    "share": _row_key(lambda session, row, key: session.share(row, key)),
     "shorten": _row(lambda session, row: session.shorten(row)),
     "lengthen": _row(lambda session, row: session.lengthen(row)),
     "reanchor": _row(lambda session, row: session.reanchor(row)),
@@ -374,6 +436,9 @@ COMMANDS: Final[dict[str, Command]] = {
     "note": windows.note,
     "undo": undo,
     "redo": redo,
+    "read-on": read_on,
+    "go-to-row": go_to_row,
+    "digits-look": digits_look,
     "down": _down,
     "up": _up,
     "first": lambda screen: _jump(screen, 0),
@@ -381,14 +446,13 @@ COMMANDS: Final[dict[str, Command]] = {
     "last": lambda screen: _jump(screen, END),
     "page-down": lambda screen: _page(screen, 1),
     "page-up": lambda screen: _page(screen, -1),
-    "line-down": lambda screen: screen.scroll_text(1),
-    "line-up": lambda screen: screen.scroll_text(-1),
+    "line-down": lambda screen: screen.texts["text"].scroll_by(1),
+    "line-up": lambda screen: screen.texts["text"].scroll_by(-1),
     "next-question": lambda screen: screen.session.next(),
     "previous-question": lambda screen: screen.session.previous(),
     "back": lambda screen: screen.session.back(),
     "next-marked": lambda screen: _seek_marked(screen, 1),
     "previous-marked": lambda screen: _seek_marked(screen, -1),
-    "next-in-group": next_in_group,
     "next-pane": lambda screen: _turn_pane(screen, 1),
     "previous-pane": lambda screen: _turn_pane(screen, -1),
     "filter": windows.filter_pane,
@@ -415,6 +479,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "help": windows.help_page,
     "palette": windows.palette,
     "save": save,
+    "suspend": lambda screen: screen.suspend(),
     "redraw": redraw,
     "leave": leave,
     "quit": lambda screen: screen.app.exit(),

@@ -6,13 +6,16 @@ sentence, for what cannot be done.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from labeller.case_state import LABEL_FIELDS, CaseState, Record
+from labeller.needs import NOTHING, always_met, empty_parts
 from labeller.passages import content_words
 from labeller.supports import write_supports
 from labeller.worklist import (
@@ -49,7 +52,7 @@ EDITABLE: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
 NEAR: Final = 0.8
 """Least share of common content words at which two questions are pointed out as near-duplicates."""
 
-_NUMBERED = re.compile(r"(.*?)(\d+)(\D*)", re.DOTALL)
+_SLUG_WORDS, _SLUG_LENGTH = 5, 40
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,9 @@ def unanswerable(state: CaseState) -> tuple[CaseState, str]:
         case.get("answerable") is False and "decision" not in judgement
     ):
         return _decided(state, None, {**case, "answerable": True}), "unanswerable is taken back"
-    bare = write_supports(case, [])
+    bare = write_supports(case, [], NOTHING)
     bare["answerable"] = False
-    decided = _decided(replace(state, letter="A"), UNANSWERABLE, bare)
+    decided = _decided(replace(state, needs=None), UNANSWERABLE, bare)
     return decided, "unanswerable; Enter confirms"
 
 
@@ -146,6 +149,8 @@ def confirmed(
     `circumstances` (who, when, how) are noted with the judgement.
     """
     decision, missing, case = decision_of(state), bool(missing_of(state)), state.case
+    if decision == ANSWERABLE:
+        _refuse_empty(state)
     fields = state.judged(
         decision=decision,
         confirmed=True,
@@ -163,14 +168,30 @@ def confirmed(
     text += ", support not found." if missing else "."
     verb = "was" if unread == 1 else "were"
     text += f" {unread} of {counted(len(rows), 'passage')} {verb} never shown." if unread else ""
+    for number, other in always_met(state.layout):
+        noun = state.layout.noun.capitalize()
+        text += f" {noun} {number} is always met when {noun.lower()} {other} is; it was not saved."
     text += " The draft is accepted." if accepted else ""
-    return CaseState(case, fields, state.letter), text
+    return CaseState(case, fields), text
+
+
+def _refuse_empty(state: CaseState) -> None:
+    """Refuse to confirm while a need has no passage: what was begun is not what would be saved."""
+    layout, empty = state.layout, empty_parts(state.layout)
+    if not empty or not state.case.get("gold_supports"):
+        return
+    if len(layout.parts) == 1:
+        raise ActionRefused("No passage is required yet: all are marked as related.")
+    back = 1 if empty[0] > 1 else 2
+    raise ActionRefused(
+        f"{layout.noun.capitalize()} {empty[0]} has no passage yet: mark one, or ' {back} drops it."
+    )
 
 
 def _decided(state: CaseState, decision: str | None, case: Record, **more: Any) -> CaseState:
     judgement = state.judged(confirmed=False, **more)
     judgement["decision"] = decision
-    return CaseState(case, judgement, state.letter)
+    return CaseState(case, judgement, state.needs)
 
 
 # -- the case itself -------------------------------------------------------------------------------
@@ -210,7 +231,7 @@ def edited_text(state: CaseState, case_id: str, text: str) -> CaseState:
         raise ActionRefused("A case is one JSON object.")
     if case.get("id") != case_id:
         raise ActionRefused(f"The id stays {case_id}: ids are given once. O copies a case.")
-    return replace(state, case=case)
+    return replace(state, case=case, needs=None)
 
 
 def copied(case: Record) -> Record:
@@ -242,16 +263,24 @@ def near_duplicate(question: str, summaries: Iterable[CaseSummary], except_id: s
     return None
 
 
-def next_id(ids: Iterable[str], last: str) -> str:
-    """An id counted on from the highest number in use, in the style of the `last` id of the set."""
-    match = _NUMBERED.fullmatch(last)
-    before, digits, after = match.groups() if match else ("q-", "0000", "")
-    highest, width = int(digits), len(digits)
-    for case_id in ids:
-        match = _NUMBERED.fullmatch(case_id)
-        if match and (match[1], match[3]) == (before, after):
-            highest = max(highest, int(match[2]))
-    return f"{before}{highest + 1:0{width}d}{after}"
+def slug_id(question: str, taken: Container[str]) -> str:
+    """An id made of the question's first content words; a number at its end tells twins apart.
+
+    Letters of other scripts stay; a question without any letter or digit is ``question``.
+    """
+    plain = unicodedata.normalize("NFKC", question).casefold()
+    plain = "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
+    words = re.findall(r"[^\W_]+", plain)
+    telling = [word for word in words if content_words(word)]
+    telling = telling if len(telling) > 1 else words
+    slug = ""
+    for word in telling[:_SLUG_WORDS]:
+        if slug and len(slug) + len(word) >= _SLUG_LENGTH:
+            break
+        slug = f"{slug}-{word}" if slug else word[:_SLUG_LENGTH]
+    slug = slug or "question"
+    numbers = itertools.chain(("",), (f"-{number}" for number in itertools.count(2)))
+    return next(case_id for number in numbers if (case_id := slug + number) not in taken)
 
 
 def _cleaned(value: Any) -> Any:

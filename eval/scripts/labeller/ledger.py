@@ -22,6 +22,7 @@ from labeller.case_state import (
     same_on_disk,
     state_from,
 )
+from labeller.needs import NOTHING, Needs
 from labeller.rows import ChunkPool
 from labeller.worklist import OPEN, CaseSummary, Progress, WorkQueue, next_open, summary_of
 from terminal.actions import ActionRefused
@@ -31,7 +32,16 @@ CACHED: Final = 64
 """States of unchanged cases that are kept parsed."""
 
 
-STEP_NAMES = {"toggle": "mark", "toggle_range": "marks", "edit": "change", "confirm": "saving"}
+STEP_NAMES = {
+    "toggle": "mark",
+    "toggle_range": "marks",
+    "edit": "change",
+    "confirm": "saving",
+    "group": "need",
+    "share": "need",
+    "open_need": "opening a need",
+    "turn_needs": "form of the needs",
+}
 """What people call a step of the journal; other steps are called what they are there."""
 
 
@@ -96,9 +106,9 @@ class CaseLedger:
         return self.entry(self.current).judgement if self.current else {}
 
     @property
-    def letter(self) -> str:
-        """The group that new marks of the current case join."""
-        return self.entry(self.current).letter if self.current else "A"
+    def layout(self) -> Needs:
+        """The needs of the current case, and the one that marks join."""
+        return self.entry(self.current).layout if self.current else NOTHING
 
     def case_of(self, case_id: str) -> Record:
         """The record of any case."""
@@ -131,8 +141,11 @@ class CaseLedger:
 
     # -- changing ------------------------------------------------------------------------------
 
-    def _commit(self, action: str, after: CaseState, message: str = "") -> str:
-        """Make `after` the current case's state. Refuses a bad record; returns `message`."""
+    def _commit(self, action: str, after: CaseState, message: str = "", row: str = "") -> str:
+        """Make `after` the current case's state. Refuses a bad record; returns `message`.
+
+        `row`: the key of the passage that it was done to, to name it when it is undone.
+        """
         self._writable()
         before = self._need_case()
         if same(before, after):
@@ -140,6 +153,8 @@ class CaseLedger:
         if encoded(before.case) != encoded(after.case):
             self._check(after.case, before.case)
         event = self._event(action, self.current, before, after)
+        if row:
+            event["row"] = row
         self._journal(event)
         self._show(event, after)
         return message
@@ -263,7 +278,13 @@ class CaseLedger:
             self._go(case_id)
         done = "Undone" if action == "undo" else "Redone"
         name = STEP_NAMES.get(step["action"], step["action"].replace("_", " "))
-        return f"{done}: {name} in {case_id}"
+        row = self._row_named(str(step.get("row") or ""))
+        place = f"on row {row} of" if row else "in"
+        return f"{done}: {name} {place} {case_id}"
+
+    def _row_named(self, key: str) -> str:
+        """The number of the row that shows the passage of that key now; empty without one."""
+        return ""
 
     # -- the queue -----------------------------------------------------------------------------
 

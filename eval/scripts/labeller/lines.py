@@ -13,7 +13,7 @@ from collections.abc import Collection
 from labeller.rows import ChunkRow
 from labeller.session import Session
 from labeller.worklist import CaseSummary, Progress, is_draft
-from terminal.frame import Look, cut, rule, words_pattern
+from terminal.frame import Look, cut, rule
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, one_line, wrap
 from terminal.text_pane import Mark
@@ -63,32 +63,40 @@ def header(session: Session, progress: Progress, width: int, saved: Span, *, wai
     spans: list[Span] = [("term", display(f" Q {position}/{total} {name}"))]
     if session.filter:
         spans.append(("warn", one_line(f" /{session.filter}", 18)))
+    spans.append(("row", display(f" | open {progress.open}")))
+    more = f" flag {progress.flagged} skip {progress.skipped}"
+    spans.append(("row", display(more)))
     bar = display(f" |{_bar(progress, 20 if width >= 100 else 10)}|")
-    counts = f" | open {progress.open} flag {progress.flagged} skip {progress.skipped}"
-    spans.append(("row", display(counts)))
     spans.append(("dim", bar))
     mode = "INSPECT" if session.inspect else "BLIND" if session.blind else "open view"
     if session.read_only and not session.inspect:
         spans.append(("warn", display(" READ-ONLY")))
     spans.append(("key", display(f" {mode}")))
-    spans.append(("row", display(f" | {one_line(session.annotator, 16)} | ")))
+    spans.append(("row", display(" | ")))
+    annotator = display(f"{one_line(session.annotator, 16)} | ")
+    spans.append(("row", annotator))
     spans.append(saved)
     if waiting:
         spans.append(("dim", display(" fetching…")))
-    if progress.seconds_each is not None and progress.seconds_left is not None and width >= 100:
-        pace, left = _duration(progress.seconds_each), _duration(progress.seconds_left)
-        spans.append(("dim", display(f" | {pace} each, {left} left")))
-    if sum(cells(text) for _, text in spans) > width:
-        spans.remove(("dim", bar))
+    pace: list[Span] = []
+    if progress.seconds_each and progress.seconds_left is not None:
+        each, left = _duration(progress.seconds_each), _duration(progress.seconds_left)
+        pace = [("dim", display(f" | {each} each, {left} left"))]
+    # What is needed least goes first; the pace comes when all else has room.
+    if sum(cells(text) for _, text in [*spans, *pace]) <= width:
+        return (*spans, *pace)
+    for part in (bar, display(more), annotator):
+        if sum(cells(text) for _, text in spans) > width:
+            spans = [span for span in spans if span[1] != part]
     return cut(spans, width)
 
 
 def saved_span(problem: str, saved_at: float | None, dirty: bool) -> Span:
-    """`saved 14:02`, `in journal` (not yet in the file), or the problem that stays."""
+    """`saved 14:02`, what is not yet in the set, or the problem that stays."""
     if problem:
         return ("warn", one_line(problem))
     if saved_at is None or dirty:
-        return ("row", display("in journal" if dirty else "all saved"))
+        return ("row", display("kept in journal" if dirty else "all saved"))
     return ("good", display(time.strftime("saved %H:%M", time.localtime(saved_at))))
 
 
@@ -103,29 +111,50 @@ def question_lines(session: Session, width: int, height: int) -> list[Line]:
     return [(("term", DisplayText(f" {line}")),) for line in lines] + [()] * (height - len(lines))
 
 
-def state_line(session: Session, width: int) -> Line:
-    """The decision so far and what would be written for it, in words."""
+def question_text(session: Session) -> DisplayText:
+    """The question, whole."""
+    return one_line(str(session.case.get("question", "")))
+
+
+def state_text(session: Session) -> tuple[DisplayText, list[Mark]]:
+    """The decision so far and what would be written for it, whole; the open need stands out.
+
+    Foreign text is made harmless piece by piece, so that the marks stay where they are.
+    """
     case, brief = session.case, session.brief(session.current)
     answerable = case.get("answerable")
     if brief.status == "open":
         word = "OPEN" if answerable is None else STATES[bool(answerable)]
     else:
         word = STATUS_WORDS.get(brief.status, brief.status)
-    snippets = sum(len(support.snippets) for support in session.supports())
-    parts = [
-        f"needs: {session.needs() or 'nothing yet'}",
-        f"marks join {session.letter}",
-        f"facts {len(case.get('expected_key_facts') or ())}",
-        f"forbidden {len(case.get('forbidden_claims') or ())}",
-        f"snippets {snippets}",
-    ]
-    if session.judgement.get("note"):
-        parts.append("note")
-    style = "good" if brief.status in ("labelled", "unanswerable") else "key"
-    flag: list[Span] = [("warn", display(" FLAG"))] if brief.flagged else []
-    draft: list[Span] = [("warn", display(" DRAFT"))] if is_draft(case) else []
-    row: Span = ("row", one_line("  " + "   ".join(parts)))
-    return cut([(style, display(f" {word}")), *flag, *draft, row], width)
+    text = ""
+    marks: list[Mark] = []
+
+    def add(piece: str, style: str = "") -> None:
+        nonlocal text
+        harmless = one_line(piece)
+        if style:
+            marks.append((len(text), len(text) + len(harmless), style))
+        text += harmless
+
+    add(word, "good" if brief.status in ("labelled", "unanswerable") else "key")
+    add(" FLAG" if brief.flagged else "", "warn")
+    add(" DRAFT" if is_draft(case) else "", "warn")
+    layout, pieces = session.layout, session.needs_pieces()
+    add("  ways: " if layout.ways else "  needs: ")
+    for piece, is_open in pieces:
+        add(piece, "marked" if is_open and len(layout.parts) > 1 else "")
+    add("" if pieces else "nothing yet")
+    if len(layout.parts) > 1 or layout.open != 1:
+        part = f"{layout.noun} {layout.open}" if layout.open else "what is not required"
+        add(f"   marks join {part}", "key")
+    counts = {
+        "facts": len(case.get("expected_key_facts") or ()),
+        "forbidden": len(case.get("forbidden_claims") or ()),
+    }
+    add("".join(f"   {name} {count}" for name, count in counts.items() if count))
+    add("   note" if session.judgement.get("note") else "")
+    return DisplayText(text), marks
 
 
 def question_row(brief: CaseSummary, width: int, *, sign: str) -> Line:
@@ -162,7 +191,7 @@ def short_path(rel_path: str, heading_path: str, width: int) -> DisplayText:
     return fit(one_line(f"{start} > {last}"), width)
 
 
-def preview(text: str, pattern: re.Pattern[str] | None) -> DisplayText:
+def preview(text: str, pattern: Terms) -> DisplayText:
     """The text on one line, from a little before the question's first word in it."""
     head = one_line(text, 2048)
     match = pattern.search(head) if pattern else None
@@ -172,11 +201,14 @@ def preview(text: str, pattern: re.Pattern[str] | None) -> DisplayText:
     return DisplayText("…" + head[start:])
 
 
-def _mark_sign(letters: str) -> str:
-    """`[ ] `, `[A] `, `[AB]`, and `[A+]` from three groups on."""
-    if len(letters) > 2:
-        letters = f"{letters[0]}+"
-    return f"[{letters or ' '}]".ljust(4)
+def _mark_sign(row: ChunkRow) -> str:
+    """`[ ] `, `[2] ` (need 2), `[12]`; `[2+]` in several, `[0] ` in none."""
+    if not row.marked:
+        return "[ ] "
+    first = str(row.parts[0]) if row.parts else "0"
+    if len(row.parts) > 1:
+        first = f"{first}+" if len(first) == 1 else "9+"
+    return f"[{first}]".ljust(4)
 
 
 SUPPORT_SIGNS = {"moved": "!", "fuzzy": "?", "heading": "^"}
@@ -194,7 +226,7 @@ def chunk_line(
     support = SUPPORT_SIGNS.get(row.state, " ")
     unread = " " if row.seen else look.unread
     grade = " " if row.grade is None or not row.marked else f"{row.grade:g}"
-    head = f"{sign}{_mark_sign(row.letters)}{grade}{snippet}{support}{unread}"
+    head = f"{sign}{_mark_sign(row)}{grade}{snippet}{support}{unread}"
     spans: list[Span] = [
         ("marked" if row.marked else "row", display(head)),
         ("key", display(f"{row.label:>3} ")),
@@ -212,12 +244,20 @@ def chunk_line(
     return tuple(spans)
 
 
+SCORE_HEADS = "rank vector lexical final "
+"""Above the columns of `_scores`."""
+
+
+def score_heading(width: int) -> Line:
+    """The heads of rank and scores, above their columns."""
+    return cut([("dim", display(" " * 12 + SCORE_HEADS))], width)
+
+
 def _scores(row: ChunkRow) -> DisplayText:
-    rank = "  -" if row.rank is None else f"{row.rank:>3}"
-    scores = (row.score_vector, row.score_lexical, row.score_final)
-    return display(
-        f"{rank} " + " ".join("  -  " if s is None else f"{s:5.3g}"[:5] for s in scores) + " "
-    )
+    rank = "-" if row.rank is None else f"{row.rank}"
+    scores = zip((row.score_vector, row.score_lexical, row.score_final), (6, 7, 5), strict=True)
+    shown = (f"{'-' if score is None else f'{score:.3g}'[:size]:>{size}}" for score, size in scores)
+    return display(f"{rank:>4} {' '.join(shown)} ")
 
 
 def chunks_rule(
@@ -238,25 +278,45 @@ def chunks_rule(
     order = session.row_order
     if order == "shuffled":
         order += f" #{one_line(session.seed, 8)}"
-    left = f"chunks {len(rows) - probed}{more} ({seen} read) {look.rule * 2} order: {order}"
+    left = f"passages {len(rows) - probed}{more} ({seen} read) {look.rule * 2} order: {order}"
     right = f"filter: {one_line(words, 30)}" if words else ""
     return rule(look, width, left, right, focused=focused)
 
 
-def marks_in(
-    session: Session, row: ChunkRow, text: DisplayText, terms: re.Pattern[str] | None, words: str
-) -> list[Mark]:
-    """The question's terms, the words looked for, and the picked snippets, as offsets."""
+def marks_in(session: Session, row: ChunkRow, text: DisplayText, terms: Terms) -> list[Mark]:
+    """The question's terms, and the picked snippets, as offsets."""
     marks: list[Mark] = []
     if terms is not None:
         marks = [(m.start(), m.end(), "term") for m in terms.finditer(text)]
-    pattern = words_pattern(words.split())
-    if pattern is not None:
-        marks += [(m.start(), m.end(), "marked") for m in pattern.finditer(text)]
     if row.snippets and not row.auto:
         picked = [s for s in session.sentences(row.number) if s.picked]
         marks += [(s.start, s.end, "marked") for s in picked]
     return marks
+
+
+def text_rule(row: ChunkRow, look: Look, width: int, span: str, *, focused: bool) -> Line:
+    """The line above the text: row, path, and `span`, which lines of it are in view.
+
+    The words that found the row give way before its path does.
+    """
+    head = f"row {row.label} {look.rule * 2} "
+    room = width - len(head) - len(span) - 9  # dashes and blanks around both
+    anchor = (row.chunk.rel_path, row.chunk.heading_path)
+    path = short_path(*anchor, max(8, room))
+    origin = one_line(" ".join(row.chunk.origin.split()))
+    left = room - cells(path) - len(' (found by "")')
+    if origin and left >= min(len(origin), 8):
+        path = DisplayText(f'{path} (found by "{fit(origin, min(left, cells(origin))).rstrip()}")')
+    return rule(look, width, head + path, span, focused=focused)
+
+
+Terms = re.Pattern[str] | None
+"""The words of a question, to be marked in a text."""
+
+
+def lines_needed(text: str, width: int) -> int:
+    """About how many lines a text takes, without setting it."""
+    return sum(1 + len(line) // max(1, width) for line in text.split("\n"))
 
 
 def why_no_chunks(session: Session, words: str, source: str) -> str:
@@ -264,13 +324,13 @@ def why_no_chunks(session: Session, words: str, source: str) -> str:
     if not session.current:
         return "No question to show: Esc drops the filter, o adds a question."
     if words:
-        return "No chunk holds these words. Esc drops the filter."
+        return "No passage holds these words. Esc drops the filter."
     problem = session.chunks_problem()
     if problem:
         return f"{problem}\nF5 tries again; P adds a support by path; e edits the question."
     if session.has_chunks():
         return "Nothing was found for this question. p searches with other words."
-    return f"Fetching chunks from {source} …"
+    return f"Fetching passages from {source} …"
 
 
 def holds(row: ChunkRow, words: list[str]) -> bool:

@@ -1,6 +1,6 @@
 """Marking as pure functions: a case's state and a row go in, the state after the mark comes out.
 
-A mark is a gold support that points at the row's passage: in which group, with what grade and
+A mark is a gold support that points at the row's passage: which needs it meets, with what grade and
 which snippets. Raises ActionRefused, with one sentence, for what cannot be marked so.
 """
 
@@ -10,41 +10,50 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from labeller.case_state import CaseState
+from labeller.needs import Needs, new_part, opened, tidied, turned, with_groups
 from labeller.passages import Chunk, Span, joined, without
 from labeller.rows import ChunkRow, SupportView
 from labeller.supports import (
     USUAL_GRADE,
     Support,
     from_chunk,
-    groups_of,
-    letter_at,
     merged,
+    needs_from,
     read_supports,
     short_name,
     spans_in,
     with_auto,
     with_spans,
     without_chunk,
-    write_supports,
 )
 from records.judged import heading, norm_path, segments
 from terminal.actions import ActionRefused
 
 
-def _with_supports(state: CaseState, supports: Sequence[Support]) -> CaseState:
+def _with_supports(
+    state: CaseState, supports: Sequence[Support], layout: Needs | None = None
+) -> CaseState:
     """The state with other supports; the first makes the case answerable and open to confirm."""
-    case = write_supports(state.case, supports)
+    layout = tidied(needs_from(supports, layout or state.layout))
+    case = dict(state.case)
+    if supports or "gold_supports" in case:
+        case["gold_supports"] = [support.data for support in supports]
+    case = with_groups(case, layout)
     if supports and case.get("answerable") is not True:
         case["answerable"] = True
     judgement = state.judged(decision="answerable" if supports else None, confirmed=False)
     judgement.setdefault("decision", None)
-    letter = min(state.letter, letter_at(len(groups_of(supports))))
-    return CaseState(case, judgement, letter)
+    return CaseState(case, judgement).laid_out(layout)
+
+
+def supports_of(state: CaseState) -> list[Support]:
+    """The supports of a case with the needs that each meets now."""
+    return read_supports(state.case, state.layout)
 
 
 def toggle(state: CaseState, row: ChunkRow) -> CaseState:
     """Mark a row, or take its mark away."""
-    supports = read_supports(state.case)
+    supports = supports_of(state)
     if row.marked:
         return _with_supports(state, _unmarked(state, row, supports))
     marked = _marked(state, row.chunk, supports)
@@ -55,7 +64,7 @@ def toggle(state: CaseState, row: ChunkRow) -> CaseState:
 
 def toggle_range(state: CaseState, rows: Sequence[ChunkRow]) -> CaseState:
     """Mark all rows; when all are marked, take the marks away."""
-    supports = read_supports(state.case)
+    supports = supports_of(state)
     all_marked = all(row.marked for row in rows)
     for row in rows:
         if all_marked:
@@ -66,10 +75,14 @@ def toggle_range(state: CaseState, rows: Sequence[ChunkRow]) -> CaseState:
 
 
 def grade(state: CaseState, row: ChunkRow, value: int) -> CaseState:
-    """Grade a row 1 to 3, marking it if need be."""
+    """Grade a row 1 to 3, marking it if need be. Grade 1, related, is not required."""
     supports, indices = _marking(state, row)
     for index in indices:
-        supports[index] = supports[index].having(grade=value)
+        support = supports[index]
+        parts = frozenset[int]() if value == 1 else support.parts
+        if value > 1 and not parts and support.data.get("grade") == 1:
+            parts = _open(state)
+        supports[index] = replace(support.having(grade=value), parts=parts)
     return _with_supports(state, supports)
 
 
@@ -79,42 +92,54 @@ def stepped_grade(row: ChunkRow, step: int) -> int:
     return max(0, min(3, now + step))
 
 
-def group(state: CaseState, row: ChunkRow, letter: str) -> CaseState:
-    """Put a row's support into one group, marking it if need be."""
-    letters = _group_letter(letter)
+def group(state: CaseState, row: ChunkRow, number: int) -> CaseState:
+    """Let a row meet one need and no other, marking it if need be; 0: it is not required."""
+    layout = _with_part(state.layout, number)
     supports, indices = _marking(state, row)
     for index in indices:
-        supports[index] = replace(supports[index], letters=letters)
-    return _with_supports(state, supports)
+        supports[index] = replace(supports[index], parts=frozenset({number} - {0}))
+    return _with_supports(state, supports, layout)
 
 
-def share(state: CaseState, row: ChunkRow, letter: str) -> CaseState:
-    """Add a marked row's support to one more group, or take it out of that group."""
-    letters = _group_letter(letter)
+def share(state: CaseState, row: ChunkRow, number: int) -> CaseState:
+    """Let a marked row meet one more need, or that need no longer; 0: it is not required."""
     need_mark(row)
-    supports = read_supports(state.case)
+    layout = _with_part(state.layout, number)
+    supports = supports_of(state)
     for index in row.supports:
-        supports[index] = replace(supports[index], letters=supports[index].letters ^ letters)
-    if not groups_of(supports):
-        raise ActionRefused("One group must hold something; unmark the row instead.")
-    return _with_supports(state, supports)
+        parts = supports[index].parts ^ {number} if number else frozenset[int]()
+        supports[index] = replace(supports[index], parts=parts)
+    return _with_supports(state, supports, layout)
 
 
-def next_group(state: CaseState) -> CaseState:
-    """Let the following marks of this case join a new group: an alternative (OR)."""
-    letter = letter_at(len(groups_of(read_supports(state.case))))
-    if letter == "A":
-        raise ActionRefused("Group A is empty; mark its rows first.")
-    if letter == state.letter:
-        raise ActionRefused(f"Group {letter} is empty; mark its rows first.")
-    return replace(state, letter=letter)
+def _with_part(layout: Needs, number: int) -> Needs:
+    """The needs, with a new one when its number is the next; it is not the one that marks join."""
+    if number == 0 or number <= len(layout.parts):
+        return layout
+    return replace(opened(layout, number), open=layout.open)
+
+
+def open_need(state: CaseState, number: int | None) -> CaseState:
+    """Let marks join a need; 0: they are not required; None: a new need."""
+    layout = new_part(state.layout) if number is None else opened(state.layout, number)
+    return state.laid_out(layout)
+
+
+def turn(state: CaseState) -> CaseState:
+    """Show needs as ways, or ways as needs."""
+    return state.laid_out(turned(tidied(state.layout)))
+
+
+def _open(state: CaseState) -> frozenset[int]:
+    """The need that marks join, if any."""
+    return frozenset({state.layout.open} - {0})
 
 
 def shortened(state: CaseState, row: ChunkRow) -> tuple[int, str]:
     """The row's support, by index, and its heading without the last segment."""
     need_mark(row)
     index = row.supports[0]
-    parts = segments(read_supports(state.case)[index].data.get("heading_path"))
+    parts = segments(supports_of(state)[index].data.get("heading_path"))
     if not parts:
         raise ActionRefused("The support is the whole file already.")
     return index, heading(parts[:-1])
@@ -125,7 +150,7 @@ def lengthened(state: CaseState, row: ChunkRow) -> tuple[int, str]:
     need_mark(row)
     index = row.supports[0]
     own = segments(row.chunk.heading_path)
-    parts = segments(read_supports(state.case)[index].data.get("heading_path"))
+    parts = segments(supports_of(state)[index].data.get("heading_path"))
     if own[: len(parts)] != parts or len(own) == len(parts):
         raise ActionRefused("The support has the row's whole heading already.")
     return index, heading(own[: len(parts) + 1])
@@ -152,11 +177,9 @@ def add_support(state: CaseState, rel_path: str, heading_path: str) -> tuple[Cas
     """Add a support by path and heading, for a passage that no query finds. Also its name."""
     if not rel_path.strip():
         raise ActionRefused("A support needs the path of its file.")
-    new = Support(
-        {"rel_path": norm_path(rel_path), "heading_path": heading(heading_path)},
-        frozenset(state.letter),
-    )
-    supports = read_supports(state.case)
+    anchor = {"rel_path": norm_path(rel_path), "heading_path": heading(heading_path)}
+    new = Support(anchor, _open(state))
+    supports = supports_of(state)
     if any(support.anchor == new.anchor for support in supports):
         raise ActionRefused(f"{short_name(new)} is a support already.")
     return _with_supports(state, [*supports, new]), short_name(new)
@@ -164,7 +187,7 @@ def add_support(state: CaseState, rel_path: str, heading_path: str) -> tuple[Cas
 
 def remove_support(state: CaseState, index: int) -> tuple[CaseState, str]:
     """Take a support away, whether a row shows it or not. Also its name."""
-    supports = read_supports(state.case)
+    supports = supports_of(state)
     gone = _support_at(supports, index)
     return _with_supports(state, [s for s in supports if s is not gone]), short_name(gone)
 
@@ -185,7 +208,7 @@ def pick(state: CaseState, row: ChunkRow, span: Span) -> tuple[CaseState, int]:
 
 def unmarked_with(state: CaseState, row: ChunkRow, views: Sequence[SupportView]) -> list[str]:
     """Labels of the other rows that lose their mark when `row` does."""
-    supports = read_supports(state.case)
+    supports = supports_of(state)
     marking = [supports[index] for index in row.supports]
     gone = {s.anchor for s in marking if without_chunk(s, row.chunk) is None}
     labels: list[str] = []
@@ -203,27 +226,28 @@ def need_mark(row: ChunkRow) -> None:
 
 def _marking(state: CaseState, row: ChunkRow) -> tuple[list[Support], Sequence[int]]:
     """The supports with the row marked, and which of them mark it; a fresh mark by its heading."""
-    supports = read_supports(state.case)
+    supports = supports_of(state)
     if row.marked:
         return supports, row.supports
     supports = _marked(state, row.chunk, supports)
-    anchor = from_chunk(row.chunk, {}, "A").anchor
+    anchor = from_chunk(row.chunk, {}, _open(state)).anchor
     return supports, [i for i, support in enumerate(supports) if support.anchor == anchor]
 
 
 def _marked(state: CaseState, chunk: Chunk, supports: Sequence[Support]) -> list[Support]:
     """The supports with a passage added: to the support of its heading, or as a new one."""
-    new = from_chunk(chunk, state.case, state.letter)
+    new = from_chunk(chunk, state.case, _open(state))
     for index, support in enumerate(supports):
         if support.anchor == new.anchor:
             added = with_auto(support, chunk, state.case)
+            added = replace(added, parts=support.parts | new.parts)
             return [*supports[:index], added, *supports[index + 1 :]]
     return [*supports, new]
 
 
 def _unmarked(state: CaseState, row: ChunkRow, supports: Sequence[Support]) -> list[Support]:
     """The supports without what a row gives them; one that rests on nothing else goes."""
-    before = read_supports(state.case)
+    before = supports_of(state)
     marking = {before[index].anchor for index in row.supports}
     left = []
     for support in supports:
@@ -234,7 +258,7 @@ def _unmarked(state: CaseState, row: ChunkRow, supports: Sequence[Support]) -> l
 
 
 def _moved(state: CaseState, index: int, **anchor: str) -> tuple[CaseState, str]:
-    supports = read_supports(state.case)
+    supports = supports_of(state)
     moved = supports[index] = _support_at(supports, index).having(**anchor)
     return _with_supports(state, merged(supports)), short_name(moved)
 
@@ -243,10 +267,3 @@ def _support_at(supports: Sequence[Support], index: int) -> Support:
     if not 0 <= index < len(supports):
         raise ActionRefused(f"There is no support {index + 1}.")
     return supports[index]
-
-
-def _group_letter(letter: str) -> frozenset[str]:
-    name = letter.strip().upper()
-    if len(name) != 1 or not "A" <= name <= "Z":
-        raise ActionRefused("A group is a letter.")
-    return frozenset(name)

@@ -216,8 +216,15 @@ class SnippetScreen(ModeScreen):
         self.dismiss("the picks were taken back" if self._steps else "")
 
 
+_SIDE, _WHERE = 24, 6
+"""Cells of what a side says, and of the number of the row."""
+
+
 class AdjudicationScreen(ModeScreen):
-    """Shows both sides without names, one line a difference, with the text of its chunk."""
+    """Shows both sides, one line a difference, with the text of its passage.
+
+    The sides are A and B until everything of the question is chosen: who said it must not pull.
+    """
 
     def __init__(
         self,
@@ -237,7 +244,7 @@ class AdjudicationScreen(ModeScreen):
     def compose(self) -> ComposeResult:
         self.top = Bar(id="mode-top")
         self.list = LineList(self._line, id="mode-list")
-        self.text = TextPane(id="mode-text")
+        self.text = TextPane(id="mode-text", reflow=True)
         with Vertical():
             yield self.top
             yield self.list
@@ -272,7 +279,13 @@ class AdjudicationScreen(ModeScreen):
         left = f"adjudicate {one_line(session.current, 40)}"
         open_ = sum(not item.choice for _, item in self._items)
         right = f"{len(self._items)} differences, {open_} to settle"
-        columns = f"   {'A':<14}{'B':<14}{'final':<9}row  what"
+        side = self._side(width)
+        named = self._item() if self._items and not open_ else None
+        names = (session.annotator, self._items[self.list.cursor][0]) if named else ("A", "B")
+        heads = [fit(one_line(text), side) for text in (*names, "chosen")]
+        columns = f"   {''.join(heads)}{'row':<{_WHERE}}passage"
+        needed = max(1, min(len(self._items), self.size.height // 3))
+        self.list.styles.height = needed
         self.top.show(
             [
                 frame.rule(self.look, width, left, right),
@@ -281,6 +294,10 @@ class AdjudicationScreen(ModeScreen):
             ]
         )
         self.text.show(display(self._text_of(self._item())))
+
+    def _side(self, width: int) -> int:
+        """Cells for what a side says: the passage's path needs the rest."""
+        return max(12, min(_SIDE, (width - 24) // 4))
 
     def _text_of(self, item: Disagreement | None) -> str:
         """What the text pane says of an item: its full path, and its chunk as far as it is here."""
@@ -292,7 +309,7 @@ class AdjudicationScreen(ModeScreen):
         if item.row:
             text = item.row.chunk.text
         elif session.has_chunks():
-            text = "The chunk is not among the rows here."
+            text = "The passage is not among the rows here."
         else:
             text = session.chunks_problem() or "fetching…"
         return f"{lines.path_of(item.rel_path, item.heading_path)}\n\n{text}"
@@ -306,10 +323,10 @@ class AdjudicationScreen(ModeScreen):
         sign = ">" if index == self.list.cursor else " "
         label = item.row.label if item.row else "-"
         where = lines.path_of(item.rel_path, item.heading_path) or one_line(item.text)
-        cells = [
-            fit(one_line(text), size)
-            for text, size in ((item.a, 14), (item.b, 14), (item.choice or "?", 9), (label, 5))
-        ]
+        side = self._side(width)
+        names = {"a": item.a, "b": item.b, "union": "both", "neither": "neither", "": "?"}
+        texts = ((item.a, side), (item.b, side), (names[item.choice], side), (label, _WHERE))
+        cells = [fit(DisplayText(one_line(text)), size - 1) + " " for text, size in texts]
         style = "good" if item.choice else "row"
         spans: list[Span] = [(style, display(f" {sign} ")), (style, DisplayText("".join(cells)))]
         return (*spans, (style, where))

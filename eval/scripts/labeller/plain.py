@@ -1,8 +1,8 @@
 """Line mode: the same session for screen readers, dumb terminals, pipes and scripts.
 
-Prints the question and its chunks, reads a line such as ``2 7b``, ``x`` or ``u``, and prints one
+Prints the question and its chunks, reads a line such as ``2 '' 7``, ``x`` or ``u``, and prints one
 line that says what was done, after it is in the journal. An empty line confirms. The commands are
-one table, from which lines are obeyed and the help is printed.
+one table, from which lines are obeyed and the help is printed; they are the keys of the screen.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from labeller.session import Session
 from terminal.actions import ActionRefused
 from terminal.line_mode import LineTerminal
 
-SHORT_HELP: Final = "marks (2 7b), Enter ok, x, s, show 2, u, q, ? help"
+SHORT_HELP: Final = "marks (2 '' 7), Enter ok, x, s, ; 2 shows, . reads on, u, q, ? help"
 EXCERPT: Final = 110
 CHUNK_SECONDS: Final = 10.0
 """The longest wait for the chunks of the question that is asked about; then they come later."""
-_MARK = re.compile(r"(\.?\d+|\+\d+)([a-zA-Z])?(?:=([0-3]))?")
+_MARK = re.compile(r"([.,]?\d+|\+\d+)(?:(['&])(\d+))?(?:=([0-3]))?")
+_NEED = re.compile(r"'(\d+|')")
 
 
 class PlainLabeller:
@@ -90,7 +91,7 @@ class PlainLabeller:
         """Print the current question and its chunks."""
         session = self.session
         if not session.current:
-            self.say("There is no case; new QUESTION adds one.")
+            self.say("There is no case; o QUESTION adds one.")
             return
         self.await_chunks()
         position, total = session.position
@@ -106,7 +107,7 @@ class PlainLabeller:
         if problem:
             self.say(f"No chunks: {problem}")
         elif not session.has_chunks():
-            self.say("The chunks have not come yet; show looks again.")
+            self.say("The chunks have not come yet; ; looks again.")
         for row in session.rows():
             self.say(self._row_line(row))
         for query, why in session.lost_probes():
@@ -117,10 +118,11 @@ class PlainLabeller:
     def _row_line(self, row: ChunkRow) -> str:
         text = " ".join(row.chunk.text.split())
         if len(text) <= EXCERPT:
-            self.session.read_to_end(row.number)
+            self.session.see(row.number)
         else:
             text = text[: EXCERPT - 1] + "…"
-        mark = f"[{row.letters or ('*' if row.marked else ' ')}]"
+        needs = ",".join(map(str, row.parts)) or ("0" if row.marked else " ")
+        mark = f"[{needs}]"
         grade = "" if row.grade is None else f" grade {row.grade:g}"
         rank = "" if row.rank is None else f" (rank {row.rank})"
         where = " > ".join(part for part in (row.chunk.rel_path, row.chunk.heading_path) if part)
@@ -176,34 +178,50 @@ class PlainLabeller:
         if not words or words == ["ok"]:
             return self.session.confirm().message
         name, _, rest = line.partition(" ")
+        name = OLD_WORDS.get(name, name)
         if name in COMMANDS:
             return COMMANDS[name].do(self, rest.strip())
+        if name == "n":
+            raise ActionRefused("n is the next hit on the screen: l is the next question here.")
         words = [word for word in words if word != "ok"]
-        marks = [_MARK.fullmatch(word) for word in words]
-        if not all(marks):
-            raise ActionRefused(f"{name!r} is no command; ? lists them.")
+        for word in words:
+            if not _MARK.fullmatch(word) and not _NEED.fullmatch(word):
+                old = re.fullmatch(r"[.,+]?\d+[a-zA-Z](=[0-3])?", word)
+                hint = "Needs have numbers: 7'2 puts row 7 into need 2." if old else "? lists them."
+                raise ActionRefused(f"{word!r} is no command; {hint}")
         with self.session.one_step():
-            for word, mark in zip(words, marks, strict=False):
-                assert mark is not None
+            for word in words:
                 try:
-                    self._mark(*mark.groups())
+                    self._mark(word)
                 except ActionRefused as refusal:
                     more = f" Nothing of this line is done ({word})." if len(words) > 1 else ""
                     raise ActionRefused(f"{refusal}{more}") from None
             needs = self.session.needs()
             answer = f"needs: {needs}" if needs else "nothing is marked"
+            if self.session.layout.open != 1:
+                answer += f"; {self.session.open_words()}"
             if line.split()[-1] == "ok":
                 answer += f". {self.session.confirm().message}"
         return answer
 
-    def _mark(self, label: str, letter: str | None, grade: str | None) -> None:
-        number = self.session.row_by_label(label).number
-        if letter:
-            self.session.group(number, letter)
+    def _mark(self, word: str) -> None:
+        """Do one word of a line of marks: `7`, `7'2`, `7&2`, `7=3`, or `'2`, which opens a need."""
+        need = _NEED.fullmatch(word)
+        if need:
+            self.session.open_need(None if need[1] == "'" else int(need[1]))
+            return
+        mark = _MARK.fullmatch(word)
+        assert mark is not None
+        label, how, number, grade = mark.groups()
+        row = self.session.row_by_label(label).number
+        if how == "'":
+            self.session.group(row, int(number))
+        elif how == "&":
+            self.session.share(row, int(number))
         if grade:
-            self.session.grade(number, int(grade))
-        if not letter and not grade:
-            self.session.toggle(number)
+            self.session.grade(row, int(grade))
+        if not how and not grade:
+            self.session.toggle(row)
 
 
 # -- the commands ----------------------------------------------------------------------------------
@@ -242,7 +260,7 @@ def _show(plain: PlainLabeller, rest: str) -> str:
         plain.show_case()
         return ""
     row = plain.session.row(_row(plain, rest))
-    plain.session.read_to_end(row.number)
+    plain.session.see(row.number)
     plain.say(f"row {row.label}: {row.chunk.rel_path} > {row.chunk.heading_path}")
     plain.say(row.chunk.text)
     return ""
@@ -250,7 +268,7 @@ def _show(plain: PlainLabeller, rest: str) -> str:
 
 def _sentences(plain: PlainLabeller, rest: str) -> str:
     number = _row(plain, rest)
-    plain.session.read_to_end(number)
+    plain.session.see(number)
     for sentence in plain.session.sentences(number):
         plain.say(f"{'*' if sentence.picked else ' '} {sentence.index + 1} {sentence.text}")
     return ""
@@ -262,25 +280,33 @@ def _pick(plain: PlainLabeller, rest: str) -> str:
 
 
 def _grade(plain: PlainLabeller, rest: str) -> str:
-    row, grade = _two(rest, "g ROW 0-3")
+    row, grade = _two(rest, "r ROW 0-3")
     return plain.session.grade(_row(plain, row), _number(grade, "grade"))
 
 
 def _group(plain: PlainLabeller, rest: str) -> str:
-    row, letter = _two(rest, "m ROW LETTER")
-    return plain.session.group(_row(plain, row), letter)
+    row, need = _two(rest, "m ROW NEED")
+    return plain.session.group(_row(plain, row), _number(need, "need"))
 
 
 def _share(plain: PlainLabeller, rest: str) -> str:
-    row, letter = _two(rest, "also ROW LETTER")
-    return plain.session.share(_row(plain, row), letter)
+    row, need = _two(rest, "& ROW NEED")
+    return plain.session.share(_row(plain, row), _number(need, "need"))
+
+
+def _read_on(plain: PlainLabeller, rest: str) -> str:
+    for row in plain.session.rows():
+        if not row.seen:
+            return _show(plain, row.label)
+    return "All rows are read."
 
 
 def _supports(plain: PlainLabeller, rest: str) -> str:
     for view in plain.session.supports():
         rows = ", ".join(view.rows) or "no row"
         location = " > ".join(part for part in (view.rel_path, view.heading_path) if part)
-        plain.say(f"{view.index + 1} [{view.letters}] {location} ({view.state}: {rows})")
+        needs = ",".join(map(str, view.parts)) or "0"
+        plain.say(f"{view.index + 1} [{needs}] {location} ({view.state}: {rows})")
         for snippet in view.snippets:
             plain.say(f"    {snippet}")
     return plain.session.needs_words()
@@ -374,11 +400,11 @@ def _delete(plain: PlainLabeller, rest: str) -> str:
 
 
 def _settle(plain: PlainLabeller, rest: str) -> str:
-    """``adj NAME`` lists, ``adj NAME 2 union`` chooses, ``adj NAME done`` confirms."""
+    """``D NAME`` lists, ``D NAME 2 union`` chooses, ``D NAME done`` confirms."""
     words = rest.split()
     if not words:
         raise ActionRefused(
-            f"Write adj NAME; at hand: {', '.join(plain.session.annotators) or 'none'}."
+            f"Write D NAME; at hand: {', '.join(plain.session.annotators) or 'none'}."
         )
     name = words[0]
     if words[1:] == ["done"]:
@@ -388,7 +414,7 @@ def _settle(plain: PlainLabeller, rest: str) -> str:
     items = plain.session.disagreements(name)
     for item in items:
         plain.say(f"{item.index + 1} {item.text}: A {item.a}, B {item.b}; {item.choice or '?'}")
-    return f"{len(items)} disagreements; adj {name} 1 a|b|union|neither, then adj {name} done"
+    return f"{len(items)} disagreements; D {name} 1 a|b|union|neither, then D {name} done"
 
 
 def _conflicts(plain: PlainLabeller, rest: str) -> str:
@@ -409,9 +435,12 @@ def _conflicts(plain: PlainLabeller, rest: str) -> str:
 
 
 def _help(plain: PlainLabeller, rest: str) -> str:
-    plain.say("Rows: 2 marks, 7b puts row 7 into group b, 3=2 grades; 2 7b ok confirms as well.")
-    plain.say("Groups: rows of one letter are needed together; another letter is an alternative.")
-    plain.say("An empty line confirms and goes on.")
+    plain.say(
+        "Rows: 2 7 marks both, for one need: either is enough. 2 '' 7 ok: 2 and 7, confirmed."
+    )
+    plain.say("'2 opens need 2, '' a new one, '0 what is not required; marks join the open need.")
+    plain.say("7'2 puts row 7 into need 2 alone, 7&2 into need 2 as well, 7=3 grades it.")
+    plain.say("An empty line confirms and goes on. The words of earlier versions still work.")
     for name, word in COMMANDS.items():
         plain.say(f"{(name + ' ' + word.usage).strip():<28} {word.help}")
     return ""
@@ -431,54 +460,68 @@ COMMANDS: Final[dict[str, _LineCommand]] = {
     ),
     "u": _LineCommand("", "Undo.", lambda p, r: p.session.undo()),
     "U": _LineCommand("", "Redo.", lambda p, r: p.session.redo()),
-    "show": _LineCommand("[ROW]", "Print the question again, or the whole text of a row.", _show),
-    "g": _LineCommand("ROW 0-3", "Grade a row.", _grade),
-    "m": _LineCommand("ROW LETTER", "Move a row to a group.", _group),
-    "also": _LineCommand("ROW LETTER", "Put a row into one more group, or out of it.", _share),
-    "M": _LineCommand("", "New marks join a new group.", lambda p, r: p.session.next_group()),
-    "short": _LineCommand(
-        "ROW", "Shorten its heading.", lambda p, r: p.session.shorten(_row(p, r))
-    ),
-    "long": _LineCommand(
-        "ROW", "Lengthen its heading.", lambda p, r: p.session.lengthen(_row(p, r))
-    ),
-    "re": _LineCommand(
+    ";": _LineCommand("[ROW]", "Print the whole text of a row, or the question again.", _show),
+    ".": _LineCommand("", "Print the next row that was not read.", _read_on),
+    "r": _LineCommand("ROW 0-3", "Grade a row.", _grade),
+    "m": _LineCommand("ROW NEED", "Let a row meet one need alone.", _group),
+    "&": _LineCommand("ROW NEED", "Let a row meet one more need, or not any more.", _share),
+    "M": _LineCommand("", "Marks join a new need.", lambda p, r: p.session.open_need(None)),
+    "<": _LineCommand("ROW", "Shorten its heading.", lambda p, r: p.session.shorten(_row(p, r))),
+    ">": _LineCommand("ROW", "Lengthen its heading.", lambda p, r: p.session.lengthen(_row(p, r))),
+    "@": _LineCommand(
         "ROW", "Anchor its support here.", lambda p, r: p.session.reanchor(_row(p, r))
     ),
-    "sup": _LineCommand("", "List the supports and what is needed.", _supports),
-    "add": _LineCommand("PATH > HEADING", "Add a support that no row shows.", _add),
+    "w": _LineCommand("", "List the supports and what is needed.", _supports),
+    "P": _LineCommand("PATH > HEADING", "Add a support that no row shows.", _add),
     "head": _LineCommand("SUPPORT HEADING", "Give a support another heading.", _head),
     "drop": _LineCommand(
         "SUPPORT",
         "Remove a support.",
         lambda p, r: p.session.remove_support(_number(r, "support") - 1),
     ),
-    "sent": _LineCommand("ROW", "List the sentences of a row.", _sentences),
+    "t": _LineCommand("ROW", "List the sentences of a row.", _sentences),
     "pick": _LineCommand("ROW SENTENCE", "Pick a sentence as a snippet, or drop it.", _pick),
     "fact": _LineCommand("TEXT", "Add an expected key fact.", lambda p, r: p.session.key_fact(r)),
-    "probe": _LineCommand(
-        "[QUERY] [k=N]", "Fetch rows for another query, or more of them.", _probe
-    ),
+    "p": _LineCommand("[QUERY] [k=N]", "Fetch rows for another query, or more of them.", _probe),
     "fetch": _LineCommand("", "Fetch the rows again.", _fetch),
-    "edit": _LineCommand("FIELD TEXT", "Set a field; | parts the items of a list.", _edit),
+    "e": _LineCommand("FIELD TEXT", "Set a field; | parts the items of a list.", _edit),
     "json": _LineCommand("", "Print the record.", lambda p, r: p.session.record_text()),
-    "new": _LineCommand("QUESTION", "Add a case.", lambda p, r: p.session.add_case(r)),
-    "copy": _LineCommand("", "Add a copy of this case.", lambda p, r: p.session.duplicate_case()),
+    "o": _LineCommand("QUESTION", "Add a case.", lambda p, r: p.session.add_case(r)),
+    "O": _LineCommand("", "Add a copy of this case.", lambda p, r: p.session.duplicate_case()),
     "delete": _LineCommand("ID", "Delete this case; u brings it back.", _delete),
-    "n": _LineCommand("", "Next question.", _silently(lambda p: p.session.next())),
-    "p": _LineCommand("", "Previous question.", _silently(lambda p: p.session.previous())),
+    "l": _LineCommand("", "Next question.", _silently(lambda p: p.session.next())),
+    "h": _LineCommand("", "Previous question.", _silently(lambda p: p.session.previous())),
     "open": _LineCommand("", "Next open question.", _silently(lambda p: p.session.next_open())),
     "back": _LineCommand("", "The question before.", _silently(lambda p: p.session.back())),
     "go": _LineCommand("ID or NUMBER", "Go to a question.", _go),
-    "filter": _LineCommand("WORDS", "status:open flag tag:x category:x; empty shows all.", _filter),
+    "/": _LineCommand("WORDS", "status:open flag tag:x category:x; empty shows all.", _filter),
     "order": _LineCommand("NAME", "Order of the questions.", lambda p, r: p.session.set_order(r)),
-    "rows": _LineCommand(
-        "ORDER", "shuffled, rank or path.", lambda p, r: p.session.set_row_order(r)
-    ),
-    "blind": _LineCommand("on|off", "Hide or show ranks.", _blind),
-    "adj": _LineCommand("NAME [N CHOICE|done]", "Settle disagreements with an annotator.", _settle),
+    "S": _LineCommand("ORDER", "shuffled, rank or path.", lambda p, r: p.session.set_row_order(r)),
+    "B": _LineCommand("on|off", "Hide or show ranks.", _blind),
+    "D": _LineCommand("NAME [N CHOICE|done]", "Settle disagreements with an annotator.", _settle),
     "conflicts": _LineCommand("[N mine|theirs]", "Changes that clash with the file's.", _conflicts),
     "progress": _LineCommand("", "Counts, pace and time left.", _progress),
     "save": _LineCommand("", "Write the set now.", lambda p, r: p.store.save()),
     "?": _LineCommand("", "This help.", _help),
 }
+
+OLD_WORDS: Final = {
+    "show": ";",
+    "g": "r",
+    "also": "&",
+    "short": "<",
+    "long": ">",
+    "re": "@",
+    "sup": "w",
+    "add": "P",
+    "sent": "t",
+    "probe": "p",
+    "edit": "e",
+    "new": "o",
+    "copy": "O",
+    "rows": "S",
+    "blind": "B",
+    "filter": "/",
+    "adj": "D",
+}
+"""Words of earlier versions, and those that do the same now."""

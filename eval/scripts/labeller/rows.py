@@ -24,17 +24,20 @@ GENERIC: Final = "probe"
 
 @dataclass(frozen=True)
 class ChunkRow:
-    """A chunk on screen. `label` is what to press; rank and scores are None in blind mode.
+    """A chunk on screen. `label` is its number, `+1` for the first one that a search found.
 
-    `letters` is ``""`` for an unmarked row; `state` says how its support was found: ``shown``,
-    ``moved``, ``fuzzy`` or ``heading`` (see `passages.locate`), ``""`` for an unmarked row.
+    `seen` says that its last line was shown; rank and scores are None in blind mode.
+
+    `parts` are the numbers of the needs (or ways) that it meets; `state` says how its support was
+    found: ``shown``, ``moved``, ``fuzzy`` or ``heading`` (see `passages.locate`), ``""`` for an
+    unmarked row.
     `supports` are the indices of the supports that mark it.
     """
 
     number: int
     label: str
     chunk: Chunk
-    letters: str
+    parts: tuple[int, ...]
     grade: float | None
     snippets: int
     auto: bool
@@ -59,7 +62,7 @@ class SupportView:
     index: int
     rel_path: str
     heading_path: str
-    letters: str
+    parts: tuple[int, ...]
     grade: float | None
     snippets: tuple[str, ...]
     rows: tuple[str, ...]
@@ -67,9 +70,9 @@ class SupportView:
 
     @property
     def name(self) -> str:
-        """The labels of its rows, else its path and heading."""
+        """The labels of its rows and the name of its file, else its path and heading."""
         if self.rows:
-            return "+".join(self.rows)
+            return f"{'+'.join(self.rows)} {self.rel_path.rpartition('/')[2]}"
         return f"{self.rel_path} > {self.heading_path}" if self.heading_path else self.rel_path
 
 
@@ -78,13 +81,6 @@ class CaseView(NamedTuple):
 
     rows: list[ChunkRow]
     supports: list[SupportView]
-
-
-def _label_of(position: int) -> str:
-    """The keys for the n-th retrieved row: 1-9, 0, then ``.1`` to ``.0``, then the plain number."""
-    if position <= 10:
-        return str(position % 10)
-    return f".{position % 10}" if position <= 20 else str(position)
 
 
 def _grade_of(support: Support) -> float | None:
@@ -103,16 +99,19 @@ def arranged(
     elif order == "path":
         own.sort(key=lambda chunk: (norm_path(chunk.rel_path), segments(chunk.heading_path)))
     probed = [chunk for chunk in chunks if chunk.origin]
-    labelled = [(_label_of(position), chunk) for position, chunk in enumerate(own, start=1)]
+    labelled = [(str(position), chunk) for position, chunk in enumerate(own, start=1)]
     return labelled + [(f"+{position}", chunk) for position, chunk in enumerate(probed, start=1)]
 
 
 def view_of(
-    case: Record, labelled: Sequence[tuple[str, Chunk]], *, seen: Collection[str], blind: bool
+    supports: Sequence[Support],
+    labelled: Sequence[tuple[str, Chunk]],
+    *,
+    seen: Collection[str],
+    blind: bool,
 ) -> CaseView:
-    """Rows and supports of a case; `seen` holds the keys of the chunks whose text was shown."""
+    """Rows and supports of a case; `seen` holds the keys of the chunks whose end was shown."""
     chunks = [chunk for _, chunk in labelled]
-    supports = read_supports(case)
     located = [locate(support.data, chunks) for support in supports]
     rows = []
     for position, (label, chunk) in enumerate(labelled):
@@ -124,7 +123,7 @@ def view_of(
                 number=position + 1,
                 label=label,
                 chunk=chunk,
-                letters="".join(sorted(set().union(*(support.letters for support in marking)))),
+                parts=tuple(sorted(set().union(*(support.parts for support in marking)))),
                 grade=max(grades, default=None),
                 snippets=sum(len(spans_in(support, chunk.text)) for support in marking),
                 auto=any(support.auto for support in marking),
@@ -141,7 +140,7 @@ def view_of(
         SupportView(
             index,
             *support.anchor,
-            "".join(sorted(support.letters)),
+            tuple(sorted(support.parts)),
             _grade_of(support),
             tuple(support.data.get("snippets") or ()),
             tuple(rows[position].label for position in positions),
@@ -162,11 +161,10 @@ def sentences_of(row: ChunkRow, case: Record) -> list[Sentence]:
     ]
 
 
-def judged_rows(rows: Iterable[ChunkRow], read: Collection[str]) -> list[Record]:
-    """The pool as it was judged: grade 0 a row shown and not marked, null one never shown.
+def judged_rows(rows: Iterable[ChunkRow]) -> list[Record]:
+    """The pool as judged: grade 0 a row read to its end and not marked, null one not read.
 
-    ``read``: the keys of the passages whose end was shown. Without it a grade 0 says little, and
-    ``part`` tells; so it does where the bot's text was cut.
+    ``part`` tells where the bot's text was cut: a grade 0 says little then.
     """
     return [
         {
@@ -174,16 +172,11 @@ def judged_rows(rows: Iterable[ChunkRow], read: Collection[str]) -> list[Record]
             "rel_path": row.chunk.rel_path,
             "heading_path": heading(row.chunk.heading_path),
             "grade": (row.grade or USUAL_GRADE) if row.marked else 0 if row.seen else None,
-            **({"part": True} if _in_part(row, read) else {}),
+            **({"part": True} if row.seen and not row.marked and row.chunk.cut else {}),
             **({"origin": row.chunk.origin} if row.chunk.origin else {}),
         }
         for row in rows
     ]
-
-
-def _in_part(row: ChunkRow, read: Collection[str]) -> bool:
-    shown = row.seen and not row.marked
-    return shown and (row.chunk.cut or row.chunk.key not in read)
 
 
 def _distinct(chunks: Iterable[Chunk], others: Iterable[Chunk]) -> list[Chunk]:
@@ -212,7 +205,6 @@ class ChunkPool:
         self._chunks: dict[str, list[Chunk]] = {}
         self._waiting: dict[str, list[Chunk]] = {}
         self._seen: dict[str, set[str]] = {}
-        self._read: dict[str, set[str]] = {}
         self._probes: dict[str, dict[Probe, str]] = {}
 
     def __contains__(self, case_id: str) -> bool:
@@ -223,23 +215,15 @@ class ChunkPool:
         return self._chunks.get(case_id, [])
 
     def seen(self, case_id: str) -> set[str]:
-        """The keys of the chunks of a case whose text was shown."""
+        """The keys of the chunks of a case whose last line was shown."""
         return self._seen.get(case_id, set())
 
     def see(self, case_id: str, key: str) -> None:
-        """The text of a chunk was shown."""
+        """The last line of a chunk was shown."""
         seen = self._seen.setdefault(case_id, set())
         if key not in seen:
             seen.add(key)
             self.version += 1
-
-    def read(self, case_id: str) -> set[str]:
-        """The keys of the chunks of a case whose end was shown."""
-        return self._read.get(case_id, set())
-
-    def read_to_end(self, case_id: str, key: str) -> None:
-        """The end of a chunk's text was shown."""
-        self._read.setdefault(case_id, set()).add(key)
 
     def put(self, case_id: str, chunks: Sequence[Chunk]) -> None:
         """The chunks of a case's own question, in rank order; probed ones stay."""

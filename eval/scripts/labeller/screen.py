@@ -7,23 +7,24 @@ handed in as a table by action id.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
 
 from labeller import lines
 from labeller.actions import HINTS, actions_of, hint_parts
-from labeller.lines import holds, marks_in, why_no_chunks
+from labeller.lines import Terms, holds, marks_in, why_no_chunks
 from labeller.ports import prefetch
 from terminal import frame
 from terminal.action_screen import ActionScreen
 from terminal.actions import ActionRefused, Keymap
 from terminal.lists import Bar, Line, LineList
 from terminal.safe_text import SHOWN_LIMIT, DisplayText, cells, display, one_line
-from terminal.text_pane import TextPane
+from terminal.text_pane import Mark, TextPane
 
 if TYPE_CHECKING:
     from labeller.ports import Source, Store
@@ -31,7 +32,16 @@ if TYPE_CHECKING:
     from labeller.session import Session
 
 WHOLE = 1 << 30
-Command = Callable[..., None]
+
+_BARS = ("side-top", "side-end", "top", "chunks-rule", "text-rule")
+
+FIXED_LINES = 5
+"""Header, two rules, status and hints: the rest is for question, needs, rows and text."""
+
+SHORT = 16
+"""Lines below which question and needs get one line each."""
+
+Command = Callable[..., object]
 """Does one action on a `MainScreen`, its first argument; the second is the key of an action that
 takes one (`Action.then`, the digits)."""
 
@@ -78,8 +88,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self.frozen = False  # a save is at work on the session in another thread
         self.pane = "chunks"
         self.words = ""  # filter of the chunk list
-        self.text_words = ""  # looked for in the text
-        self.zoomed = False
+        self.zoomed = ""  # the pane that has the whole screen
+        self.digits_look = False  # a digit shows its row first
         self.range_start: int | None = None
         self._shown_case: str | None = None
         self._shown_brief: object = None
@@ -87,9 +97,11 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self._progress = session.progress()
         self._visible: list[str] = []
         self._longest = 0
-        self._pattern: re.Pattern[str] | None = None
+        self._texts_need = (0, 0)
+        self._pattern: Terms = None
         self._previews: dict[str, DisplayText] = {}
         self._view: object = None
+        self._heights: tuple[tuple[Widget, int | str], ...] | None = None
         self.resumed_row = session.resumed_row  # until it is there, or a key was pressed
         self.rating = False
         self.last_action = ""
@@ -99,10 +111,13 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         self.chunks = LineList(self._chunk_row, id="chunks")
-        self.text = TextPane(id="text")
+        self.text = TextPane(id="text", reflow=True)
+        self.question = TextPane(id="question")
+        self.state = TextPane(id="state", hang=2)
+        self.texts = {"text": self.text, "question": self.question, "state": self.state}
         self.questions = LineList(self._question_row, id="questions")
         self.questions.set_active(False)
-        self.bars = {name: Bar(id=name) for name in ("side-top", "side-end", "top", "text-rule")}
+        self.bars = {name: Bar(id=name) for name in _BARS}
         with Horizontal():
             with Vertical(id="side"):
                 yield self.bars["side-top"]
@@ -110,6 +125,9 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
                 yield self.bars["side-end"]
             with Vertical(id="main"):
                 yield self.bars["top"]
+                yield self.question
+                yield self.state
+                yield self.bars["chunks-rule"]
                 yield self.chunks
                 yield self.bars["text-rule"]
                 yield self.text
@@ -125,7 +143,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
     # -- drawing
 
     def on_mount(self) -> None:
-        small = display("window too small, keys still work")
+        small = display("too small: enlarge it, q quits")
         self.query_one("#too-small", Bar).show([(("warn", small),)])
         self.list_questions()
         self.sync()
@@ -133,6 +151,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
     def redraw(self) -> None:
         """Draw every line again."""
         self._shown_brief = self._shown_text = None
+        self._heights = None
         self.sync()
         self.chunks.refresh()
         self.questions.refresh()
@@ -147,22 +166,21 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         session = self.session
         if session.current != self._shown_case:
             self._new_case()
-        rows = self._read_rows()
-        row = rows[self.chunks.cursor] if self.chunks.cursor < len(rows) else None
-        if row is not None and not row.seen and self.text.display:
-            session.see(row.number)
-            rows = self._read_rows()
-        self._show_rows(rows)
+        self._show_rows(self._read_rows())
+        self._show_top()
+        self._fit_panes()
         self._show_text()
+        if self._note_read():
+            self._show_rows(self._read_rows())
+            self._show_chunks_rule()
         brief = session.brief(session.current) if session.current else None
         changed = brief != self._shown_brief
         if changed:
             # Progress counts all questions: too slow for every key, and unchanged by most.
             self._shown_brief = brief
             self._progress = session.progress()
-        self._show_top()
-        if changed:
             self._show_side()
+        self._show_header()
         self.show_end()
         self._remember()
 
@@ -179,7 +197,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self._shown_brief = None
         self._previews.clear()
         self._pattern = frame.words_pattern(self.session.terms())
-        self.words = self.text_words = ""
+        self.words = ""
         self.range_start = None
         self.rows = []
         self.chunks.set_count(0)
@@ -196,6 +214,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             paths = (lines.path_of(row.chunk.rel_path, row.chunk.heading_path) for row in rows)
             self._longest = max(map(cells, paths), default=0)
             self.chunks.set_count(len(rows), self._resumed(rows))
+            self._texts_need = self._lines_of(rows)
         else:
             changed = [i for i, row in enumerate(rows) if row != before[i]]
             self.chunks.refresh_rows(changed)
@@ -217,62 +236,127 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             self.bars["text-rule"].show([self._text_rule("no chunk")])
             return
         picked = [s.snippets for s in self.session.supports() if row.label in s.rows]
-        shown = (row.chunk, picked, row.auto, self.text_words, self.zoomed, self._pattern)
+        zoomed = self.zoomed == "text"
+        shown = (row.chunk, picked, row.auto, zoomed, self._pattern)
         if shown != self._shown_text:
             self._shown_text = shown
-            text = display(row.chunk.text, WHOLE if self.zoomed else SHOWN_LIMIT)
-            marks = marks_in(self.session, row, text, self._pattern, self.text_words)
-            self.text.show(text, marks)
+            text = display(row.chunk.text, WHOLE if zoomed else SHOWN_LIMIT)
+            self.text.show(text, marks_in(self.session, row, text, self._pattern))
         self.show_text_rule()
 
-    def scroll_text(self, by: int) -> None:
-        """Scroll the text by so many lines."""
-        if self.text.scroll_by(by):
-            self.show_text_rule()
+    def _note_read(self) -> bool:
+        """Let the row count as read once its last line is in view; whether that is new."""
+        row = self.row
+        if row is None or row.seen or not self.text.display or self.text.size.height <= 0:
+            return False
+        if not self.zoomed and not self._is_laid_out():
+            return False  # the text has more lines for a moment than it will have
+        whole = self.zoomed == "text" or len(row.chunk.text) <= SHOWN_LIMIT
+        if not whole or self.text.bottom < self.text.line_count:
+            return False
+        self.session.see(row.number)
+        return True
+
+    def scroll_text(self, by: int, pane: str = "text") -> bool:
+        """Scroll a text by so many lines; False when it is at its end."""
+        return self.texts[pane].scroll_by(by)
 
     def show_text_rule(self) -> None:
         """Draw the line above the text: row, path, and which lines of it are in view."""
         row = self.row
         if row is None:
             return
-        shown = self.text.display and self.text.size.height > 0
-        whole = len(row.chunk.text) <= (WHOLE if self.zoomed else SHOWN_LIMIT)
-        if shown and whole and self.text.bottom >= self.text.line_count:
-            self.session.read_to_end(row.number)
-        anchor = (row.chunk.rel_path, row.chunk.heading_path)
-        left = f"row {row.label} {self.look.rule * 2} "
-        room = self.text.size.width - len(left) - 32
-        if row.chunk.origin:
-            origin = f' (found by "{one_line(row.chunk.origin, 20)}")'
-            left += lines.short_path(*anchor, room - len(origin)) + origin
-        else:
-            left += lines.short_path(*anchor, room)
         span = f"lines {self.text.top + 1}-{self.text.bottom} of {self.text.line_count}"
-        if not self.zoomed and len(row.chunk.text) > SHOWN_LIMIT:
+        if self.zoomed != "text" and len(row.chunk.text) > SHOWN_LIMIT:
             span += "; cut, z shows all"
-        self.bars["text-rule"].show([self._text_rule(left, span)])
+        width, focused = self.text.size.width, self.pane == "text"
+        self.bars["text-rule"].show([lines.text_rule(row, self.look, width, span, focused=focused)])
+
+    def _is_laid_out(self) -> bool:
+        """Have the panes the heights that were given to them last?"""
+        heights = self._heights or ()
+        return bool(heights) and all(
+            widget.size.height == lines_ for widget, lines_ in heights if isinstance(lines_, int)
+        )
 
     def _text_rule(self, left: str, right: str = "") -> Line:
         focused = self.pane == "text"
         return frame.rule(self.look, self.text.size.width, left, right, focused=focused)
 
     def _show_top(self) -> None:
-        bar = self.bars["top"]
-        width, height = bar.size.width, bar.size.height
+        """Draw question and needs; the one that has the focus stands out."""
+        question, state = DisplayText(""), DisplayText("")
+        marks: list[Mark] = []
+        if self.session.current:
+            question = lines.question_text(self.session)
+            state, marks = lines.state_text(self.session)
+        style = "focus" if self.pane == "question" else "term"
+        self.question.show(question, [(0, len(question), style)])
+        if self.pane == "state":
+            marks = [(0, len(state), "focus")]
+        if self.state.show(state, marks):
+            opened = [mark for mark in marks if mark[2] == "marked"]
+            if opened:
+                self.state.reveal(*opened[0][:2])
+        self._show_chunks_rule()
+
+    def _show_chunks_rule(self) -> None:
+        width = self.bars["chunks-rule"].size.width
+        if width <= 0 or not self.session.current:
+            self.bars["chunks-rule"].show([])
+            return
+        focused = self.pane == "chunks"
+        rule = lines.chunks_rule(
+            self.session, self.rows, self.look, width, self.words, focused=focused
+        )
+        heads = [lines.score_heading(width)] if self.look.info else []
+        self.bars["chunks-rule"].show([rule, *heads])
+
+    def _show_header(self) -> None:
+        width = self.bars["top"].size.width
         if width <= 0:
             return
         session = self.session
         saved = lines.saved_span(self.store.problem, self.store.saved_at, session.dirty)
         waiting = not session.has_chunks() and not session.chunks_problem()
-        top = [lines.header(session, self._progress, width, saved, waiting=waiting)]
-        if session.current:
-            top += lines.question_lines(session, width, max(1, height - 3))
-            top.append(lines.state_line(session, width))
-            focused = self.pane == "chunks"
-            top.append(
-                lines.chunks_rule(session, self.rows, self.look, width, self.words, focused=focused)
-            )
-        bar.show(top)
+        self.bars["top"].show(
+            [lines.header(session, self._progress, width, saved, waiting=waiting)]
+        )
+
+    # -- room for each pane
+
+    def _lines_of(self, rows: list[ChunkRow]) -> tuple[int, int]:
+        """The lines that the longest text needs, and the width that this holds for."""
+        width = min(self.text.size.width - 2, 100)
+        return max((lines.lines_needed(r.chunk.text, width) for r in rows), default=0), width
+
+    def _fit_panes(self) -> None:
+        """Give question, needs and rows the lines that they need; the text takes the rest."""
+        height, width = self.size.height, self.question.size.width
+        if width <= 0 or self.zoomed:
+            return
+        most = 1 if height < SHORT else max(2, height // 10)
+        question = max(1, min(most, self.question.line_count))
+        state = max(1, min(most, self.state.line_count))
+        heads = 1 if self.look.info else 0
+        room = height - FIXED_LINES - heads - question - state
+        needed, at = self._texts_need
+        if at != min(self.text.size.width - 2, 100):
+            needed, _ = self._texts_need = self._lines_of(self.rows)
+        count = max(1, len(self.rows))
+        least = min(count, max(3, min(5, room // 3), room // 7))
+        rows = max(least, min(count, room - needed))
+        heights: tuple[tuple[Widget, int | str], ...] = (
+            (self.question, question),
+            (self.state, state),
+            (self.bars["chunks-rule"], 1 + heads),
+            (self.chunks, rows if self.text.display else "1fr"),
+        )
+        if heights != self._heights:
+            self._heights = heights
+            for widget, lines_ in heights:
+                widget.styles.height = lines_
+            self.call_after_refresh(self.sync)
 
     def _show_side(self) -> None:
         if self._shown_case in self._visible:
@@ -332,7 +416,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         return lines.question_row(self.session.brief(case_id), width, sign=sign)
 
     def show_pane(self, name: str) -> None:
-        """Let keys go to a pane: chunks, text or questions."""
+        """Let keys go to a pane: chunks, text, questions, or the question or needs above."""
         self.pane = name
         self.chunks.set_active(name == "chunks")
         self.questions.set_active(name == "questions")
@@ -340,13 +424,19 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self._show_text()
         self._show_side()
 
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self.call_after_refresh(self.sync)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self.call_after_refresh(self.sync)
+
     # -- keys and actions
 
     def need_row(self) -> ChunkRow:
         """The row under the cursor; refuses when there is none."""
         row = self.row
         if row is None:
-            raise ActionRefused("no chunk here; p searches for one, P adds a support by path")
+            raise ActionRefused("no passage here; p searches for one, P adds a support by path")
         return row
 
     def perform(self, name: str, key: str = "") -> None:
@@ -358,6 +448,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             return
         self._message = ("row", DisplayText(""))
         self.resumed_row = ""
+        if not self.frozen:
+            self._note_read()  # of a layout that has settled since the last key
         command = self._commands[name]
         try:
             command(self, key) if key else command(self)
@@ -376,9 +468,11 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             elif key == "escape":
                 self.say("")
             else:
-                keys = f"{action.then[0]} to {action.then[-1]}" if action.then[1:] else "g"
+                keys = _choices(action.then)
                 self.say(f"{self.key_name(action)} takes {keys}; nothing was done", "warn")
             return True
+        if self._is_tiny() and key in self._keys and self._keys[key][0].changes:
+            return True  # nothing is shown: no label may be given
         if self.rating and character and character in "0123":
             self.perform("grade", character)
             self.chunks.move_to(self.chunks.cursor + 1)
@@ -387,9 +481,12 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         if key not in self._keys:
             return False
         action, index = self._keys[key]
-        # The n-th key of `mark-row` is the label of the n-th row.
-        self.perform(action.id, str((index + 1) % 10) if action.id == "mark-row" else "")
+        # The n-th key of `mark-row` is for the n-th row.
+        self.perform(action.id, str(index + 1) if action.id == "mark-row" else "")
         return True
+
+    def _is_tiny(self) -> bool:
+        return self.has_class("-tiny-x") or self.has_class("-tiny-y")
 
     def attempt(self, change: Callable[[], str | None]) -> None:
         """Do something after a window closed: its message or refusal goes to the status line."""
@@ -427,11 +524,17 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
 
     def waits_for(self) -> str:
         if self.pending is not None:
-            choices = self.pending.then
-            return f"{self.key_name(self.pending)}_ ({choices[0]}-{choices[-1]}, Esc)"
+            return f"{self.key_name(self.pending)}_ ({_choices(self.pending.then)}, Esc)"
         if self.rating:
             return "RATE: 0-3 grades, Esc leaves"
         return "RANGE: move, Space marks, Esc leaves" if self.range_start is not None else ""
 
     def hint_parts(self) -> Iterable[tuple[str, str]]:
         return hint_parts("main", self.keymap)
+
+
+def _choices(keys: str) -> str:
+    """The keys that may follow, in few characters: `1-9 0 '`."""
+    if keys.startswith("1234567890"):
+        return " ".join(("1-9", *keys[9:]))
+    return f"{keys[0]}-{keys[-1]}" if keys[1:] else keys

@@ -25,6 +25,7 @@ from labeller.adjudication import Disagreement
 from labeller.case_state import CaseState, Event, Probe, Record, probes_in, timestamp
 from labeller.edits import Confirmed
 from labeller.ledger import CaseLedger
+from labeller.needs import formula, lost_groups, membership, open_words, sentence
 from labeller.passages import Chunk, Sentence, Span, content_words, trimmed
 from labeller.rows import (
     GENERIC,
@@ -37,7 +38,7 @@ from labeller.rows import (
     sentences_of,
     view_of,
 )
-from labeller.supports import needs, needs_sentence, read_supports
+from labeller.supports import read_supports
 from labeller.worklist import IDLE_SECONDS, SKIPPED
 from terminal.actions import ActionRefused
 
@@ -172,7 +173,8 @@ class Session(CaseLedger):
             shuffled_by = (self.seed, self.annotator, self.current)
             labelled = arranged(self.pool.chunks(self.current), self.row_order, shuffled_by)
             seen = self.pool.seen(self.current)
-            view = view_of(state.case if state else {}, labelled, seen=seen, blind=self.blind)
+            supports = read_supports(state.case, state.layout) if state else []
+            view = view_of(supports, labelled, seen=seen, blind=self.blind)
             self._view = (key, state, view)
         return self._view[2]
 
@@ -181,35 +183,40 @@ class Session(CaseLedger):
         self._need_case()
         rows = self.rows()
         if not 1 <= number <= len(rows):
-            raise ActionRefused(f"There is no row {number}." if rows else "No chunks are here.")
+            raise ActionRefused(f"There is no row {number}." if rows else "No passages are here.")
         return rows[number - 1]
 
     def row_by_label(self, label: str) -> ChunkRow:
-        """A row by its keys: ``3``, ``0``, ``.5``, ``+1``; ``10`` and up count as plain numbers."""
+        """A row by its number, ``3`` or ``+1``, or by its keys: ``0`` is row 10, ``,5`` row 15."""
         key = label.strip()
         for row in self.rows():
             if row.label == key:
                 return row
-        if key.isascii() and key.isdigit() and len(key) < 6 and not key.startswith("0"):
-            return self.row(int(key))
-        raise ActionRefused(f"There is no row {key}.")
+        if key.isascii() and key[1:].isdigit() and key[0] in ",." and len(key) == 2:
+            return self.row(10 + (int(key[1]) or 10))
+        if key == "0":
+            return self.row(10)
+        raise ActionRefused(f"There is no row {key}." if self.rows() else "No passages are here.")
 
     def see(self, number: int) -> None:
-        """The text of a row was shown."""
+        """The last line of a row's text was shown: it counts as read, and as judged."""
         self.pool.see(self.current, self.row(number).chunk.key)
 
-    def read_to_end(self, number: int) -> None:
-        """The text of a row was shown down to its end."""
-        self.see(number)
-        self.pool.read_to_end(self.current, self.row(number).chunk.key)
-
     def needs(self) -> str:
-        """What the case needs: ``A (2 and 7) or B (.5)``; ``""`` when nothing is marked."""
-        return needs(read_supports(self.case), lambda index: self.supports()[index].name)
+        """What the answer needs: ``(1 try.md or 4 with.md) AND (2 with.md)``; ``""`` without."""
+        return "".join(piece for piece, _ in self.needs_pieces())
+
+    def needs_pieces(self) -> list[tuple[str, bool]]:
+        """The same in pieces, each with whether it is the need that marks join."""
+        supports = self.supports()
+        if not supports and len(self.layout.parts) == 1 and self.layout.open == 1:
+            return []
+        return formula(self.layout, len(supports), lambda index: supports[index].name)
 
     def needs_words(self) -> str:
         """The same as a sentence."""
-        return needs_sentence(read_supports(self.case), lambda index: self.supports()[index].name)
+        supports = self.supports()
+        return sentence(self.layout, len(supports), lambda index: supports[index].name)
 
     def sentences(self, number: int) -> list[Sentence]:
         """The sentences of a row's text; picked ones stand in a snippet."""
@@ -250,19 +257,34 @@ class Session(CaseLedger):
         """Mark a row, or take its mark away."""
         row, state = self.row(number), self._need_case()
         others = marks.unmarked_with(state, row, self.supports())
-        self._commit("toggle", marks.toggle(state, row))
+        lost = self._commit_marks("toggle", marks.toggle(state, row), row)
         if not row.marked:
-            return f"row {row.label} -> group {self.row(number).letters}"
-        return f"row {row.label} is not marked" + (
+            return f"{self._where(number)}{lost}"
+        text = f"row {row.label} is not marked" + (
             f", nor is {', '.join(others)}" if others else ""
         )
+        return f"{text}{lost}"
+
+    def _row_named(self, key: str) -> str:
+        return next((row.label for row in self.rows() if key and row.chunk.key == key), "")
+
+    def _commit_marks(self, action: str, after: CaseState, row: ChunkRow | None = None) -> str:
+        """Make `after` the current case's state; what of the groups went with that, in words."""
+        lost = lost_groups(self.case, after.case)
+        self._commit(action, after, row=row.chunk.key if row else "")
+        return f"; {lost} dropped" if lost else ""
+
+    def _where(self, number: int) -> str:
+        """What a marked row counts for, in words."""
+        row = self.row(number)
+        return f"row {row.label} {membership(self.layout, row.parts)}"
 
     def toggle_range(self, first: int, last: int) -> str:
         """Mark all rows from `first` to `last`; when all are marked, take the marks away."""
         rows = [self.row(number) for number in range(min(first, last), max(first, last) + 1)]
-        self._commit("toggle_range", marks.toggle_range(self._need_case(), rows))
+        lost = self._commit_marks("toggle_range", marks.toggle_range(self._need_case(), rows))
         done = "not marked" if all(row.marked for row in rows) else "marked"
-        return f"rows {rows[0].label} to {rows[-1].label} are {done}"
+        return f"rows {rows[0].label} to {rows[-1].label} are {done}{lost}"
 
     def grade(self, number: int, grade: int) -> str:
         """Grade a row 1 to 3, marking it if need be; 0 takes the mark away."""
@@ -272,30 +294,48 @@ class Session(CaseLedger):
         if grade == 0:
             marks.need_mark(row)
             return self.toggle(number)
-        graded = marks.grade(self._need_case(), row, grade)
-        return self._commit("grade", graded, f"row {row.label}: grade {grade}")
+        had = row.parts
+        lost = self._commit_marks("grade", marks.grade(self._need_case(), row, grade), row)
+        row = self.row(number)
+        moved = f"; {self._where(number)}" if row.parts != had or grade == 1 else ""
+        return f"row {row.label}: grade {grade}{moved}{lost}"
 
     def grade_step(self, number: int, step: int) -> str:
         """Grade a row one up or down; below 1 the mark goes."""
         return self.grade(number, marks.stepped_grade(self.row(number), step))
 
-    def group(self, number: int, letter: str) -> str:
-        """Put a row's support into one group, marking it if need be."""
-        self._commit("group", marks.group(self._need_case(), self.row(number), letter))
+    def group(self, number: int, need: int) -> str:
+        """Let a row meet one need and no other, marking it if need be; 0: it is not required."""
         row = self.row(number)
-        return f"row {row.label} -> group {row.letters}"
+        lost = self._commit_marks("group", marks.group(self._need_case(), row, need), row)
+        return f"{self._where(number)}{lost}"
 
-    def share(self, number: int, letter: str) -> str:
-        """Add a marked row's support to one more group, or take it out of that group."""
-        self._commit("share", marks.share(self._need_case(), self.row(number), letter))
+    def share(self, number: int, need: int) -> str:
+        """Let a marked row meet one more need, or that need no longer; 0: it is not required."""
         row = self.row(number)
-        return f"row {row.label}: group {row.letters or 'none, not required'}"
+        lost = self._commit_marks("share", marks.share(self._need_case(), row, need), row)
+        return f"{self._where(number)}{lost}"
 
-    def next_group(self) -> str:
-        """Let the following marks of this case join a new group: an alternative (OR)."""
-        state = marks.next_group(self._need_case())
-        message = f"new marks join group {state.letter}: an alternative to those before"
-        return self._commit("next_group", state, message)
+    def open_need(self, number: int | None) -> str:
+        """Let marks join a need; 0: they are not required; None: they join a new need."""
+        before = self.layout
+        state = marks.open_need(self._need_case(), number)
+        if state.layout != before:
+            self._commit("open_need", state)
+        return self.open_words()
+
+    def next_need(self, by: int) -> str:
+        """Let marks join the next need (1) or the one before (-1), round the end."""
+        return self.open_need((self.layout.open - 1 + by) % len(self.layout.parts) + 1)
+
+    def open_words(self) -> str:
+        """What marks join, as a sentence."""
+        return open_words(self.layout)
+
+    def turn_needs(self) -> str:
+        """Show the needs as ways, or the ways as needs."""
+        self._commit("turn_needs", marks.turn(self._need_case()))
+        return self.needs_words()
 
     def shorten(self, number: int) -> str:
         """Shorten the heading of a row's support by its last segment; ``""`` is the whole file."""
@@ -318,12 +358,12 @@ class Session(CaseLedger):
     def add_support(self, rel_path: str, heading_path: str = "") -> str:
         """Add a support by path and heading, for a passage that no query finds."""
         state, name = marks.add_support(self._need_case(), rel_path, heading_path)
-        return self._commit("add_support", state, f"support added: {name}")
+        return f"support added: {name}{self._commit_marks('add_support', state)}"
 
     def remove_support(self, support_index: int) -> str:
         """Take a support away, whether a row shows it or not."""
         state, name = marks.remove_support(self._need_case(), support_index)
-        return self._commit("remove_support", state, f"support removed: {name}")
+        return f"support removed: {name}{self._commit_marks('remove_support', state)}"
 
     def pick(self, number: int, sentence_index: int) -> str:
         """Pick a sentence of a row as a snippet, or drop it. Automatic snippets give way."""
@@ -395,7 +435,7 @@ class Session(CaseLedger):
         seconds = round(min(IDLE_SECONDS, max(0.0, now - self._opened[here])), 1)
         after, message = edits.confirmed(
             state,
-            judged_rows(self.rows(), self.pool.read(here)),
+            judged_rows(self.rows()),
             second=self.second,
             by=self.annotator,
             at=timestamp(now),
@@ -455,14 +495,16 @@ class Session(CaseLedger):
         """The id of another case that asks nearly the same, or None."""
         return edits.near_duplicate(question, self.queue.summaries.values(), self.current)
 
-    def new_id(self) -> str:
-        """An id that no case has or had, counted on from the highest number in use."""
-        ids = self.queue.ids
-        return edits.next_id([*self._records, *ids, *self._used_ids], ids[-1] if ids else "")
+    def new_id(self, question: str) -> str:
+        """An id for a question, a slug of it, that no case has or had."""
+        return edits.slug_id(question, {*self._records, *self.queue.ids, *self._used_ids})
 
     def _insert(self, action: str, fields: Record) -> str:
         self._writable()
-        case_id = self.new_id()
+        asked = str(fields.get("id") or "").strip()
+        case_id = asked or self.new_id(str(fields.get("question") or ""))
+        if case_id in {*self._records, *self.queue.ids, *self._used_ids}:
+            raise ActionRefused(f"{case_id} is the id of another case, or was: choose another one.")
         case = {"id": case_id, **{k: v for k, v in fields.items() if k != "id"}}
         self._check(case, None)
         near = self.near_duplicate(str(case["question"])) if action == "add_case" else None
@@ -504,7 +546,11 @@ class Session(CaseLedger):
             raise ActionRefused("There is no such disagreement.")
         theirs = self._labels_of(name)
         state = adjudication.settled(self._need_case(), theirs, name, items[index], choice)
-        return self._commit("adjudicate", state, f"{items[index].text}: {choice}")
+        return self._commit(
+            "adjudicate",
+            state,
+            f"{items[index].text}: {adjudication.choice_words(items[index], choice)}",
+        )
 
     def adjudicated(self, name: str) -> str:
         """Confirm the case as it was settled. Refuses while something was not chosen."""

@@ -86,8 +86,7 @@ def _reconciled(
     if fields:
         parts = [None if s is None else {k: s[k] for k in fields if k in s} for s in sides]
         conflict = Conflict(case_id, fields, *parts)
-    letter = change.mine.letter if change.mine is not None else "A"
-    return _entry_of(result, letter), conflict
+    return _entry_of(result, change.mine), conflict
 
 
 def _is_twin(change: UnsavedChange, theirs: CaseState | None) -> bool:
@@ -106,7 +105,7 @@ def _taking_theirs(
     if ours is None or conflict.theirs is None:
         return theirs
     agreed = {k: v for k, v in ours.items() if k not in conflict.fields}
-    return _entry_of(agreed | conflict.theirs, "A")
+    return _entry_of(agreed | conflict.theirs, None)
 
 
 def _flat(entry: CaseState | None) -> Record | None:
@@ -116,12 +115,13 @@ def _flat(entry: CaseState | None) -> Record | None:
     return entry.case | ({JUDGED: entry.judgement} if entry.judgement else {})
 
 
-def _entry_of(record: Record | None, letter: str) -> CaseState | None:
-    """The entry that `flat` was made of."""
+def _entry_of(record: Record | None, mine: CaseState | None) -> CaseState | None:
+    """The entry that `flat` was made of; with the needs of `mine` while it has the same labels."""
     if record is None:
         return None
     case = {k: v for k, v in record.items() if k != JUDGED}
-    return CaseState(case, record.get(JUDGED, {}), letter)
+    labels_stay = mine is not None and all(case.get(f) == mine.case.get(f) for f in LABEL_FIELDS)
+    return CaseState(case, record.get(JUDGED, {}), mine.needs if mine and labels_stay else None)
 
 
 def _merge(
@@ -454,8 +454,8 @@ class LabelStore(_LabelFiles):
         session, mine = self._session, change.mine
         assert session is not None
         assert mine is not None
-        new_id = session.new_id()
-        session.adopt(new_id, CaseState({**mine.case, "id": new_id}, mine.judgement, mine.letter))
+        new_id = session.new_id(str(mine.case.get("question") or ""))
+        session.adopt(new_id, CaseState({**mine.case, "id": new_id}, mine.judgement, mine.needs))
         self.notices.append(f"{case_id} was added elsewhere too; yours is {new_id} now.")
 
     def _say_conflicts(self) -> None:

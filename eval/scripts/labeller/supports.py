@@ -1,17 +1,15 @@
-"""The gold supports of a case and their groups, as values that can be changed and written back.
+"""The gold supports of a case, as values that can be changed and written back.
 
-A group is a letter. The supports of one letter are needed together (AND), the letters are
-alternatives (OR): that is what `required_support_groups` means in the set. A single letter that
-holds every support says no more than the plain list of supports, and is written only where the
-case had the field before.
+Each knows the needs that it meets, by their numbers; what those mean together is in `needs.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from labeller.needs import Needs, needs_of, with_groups
 from labeller.passages import (
     Chunk,
     Span,
@@ -26,7 +24,6 @@ from labeller.passages import (
     trimmed,
 )
 from records.judged import heading, norm_path
-from terminal.tables import counted
 
 Record = dict[str, Any]
 USUAL_GRADE: Final = 2
@@ -35,10 +32,11 @@ USUAL_GRADE: Final = 2
 
 @dataclass(frozen=True)
 class Support:
-    """One gold support: the object as the set holds it (never changed), and its letters."""
+    """One gold support: the object as the set holds it (never changed), and its needs (or ways)."""
 
     data: Record
-    letters: frozenset[str] = frozenset("A")
+    parts: frozenset[int] = frozenset({1})
+    """The numbers of the needs that it meets, or of the ways that take it; empty: not required."""
 
     @property
     def anchor(self) -> tuple[str, str]:
@@ -59,80 +57,36 @@ class Support:
         )
 
 
-def letter_at(index: int) -> str:
-    """The name of the n-th group, from 0: A to Z, then one character each without end."""
-    return chr(ord("A") + index) if index < 26 else chr(0x4E00 + index)
-
-
-def read_supports(case: Record) -> list[Support]:
-    """The supports of a case with the letters of the groups that they are in."""
-    groups = case.get("required_support_groups")
+def read_supports(case: Record, needs: Needs | None = None) -> list[Support]:
+    """The supports of a case with the needs that each meets: those given, else as the set says."""
     supports = case.get("gold_supports") or []
-    if not groups:
-        return [Support(data) for data in supports]
-    letters: list[set[str]] = [set() for _ in supports]
-    for position, group in enumerate(groups):
-        for index in group:
-            letters[index].add(letter_at(position))
-    return [Support(data, frozenset(ls)) for data, ls in zip(supports, letters, strict=True)]
+    parts: list[set[int]] = [set() for _ in supports]
+    for number, members in enumerate((needs or needs_of(case)).parts, 1):
+        for index in members:
+            parts[index].add(number)
+    return [Support(data, frozenset(own)) for data, own in zip(supports, parts, strict=True)]
 
 
-def write_supports(case: Record, supports: Sequence[Support]) -> Record:
+def needs_from(supports: Sequence[Support], needs: Needs) -> Needs:
+    """`needs` with the parts that the supports say; parts that none is in are empty."""
+    numbers = set().union(*(support.parts for support in supports))
+    parts = tuple(
+        tuple(i for i, support in enumerate(supports) if number in support.parts)
+        for number in range(1, max(numbers | {len(needs.parts), 1}) + 1)
+    )
+    return replace(needs, parts=parts)
+
+
+def write_supports(case: Record, supports: Sequence[Support], needs: Needs) -> Record:
     """A copy of `case` that holds `supports`; every other field, and the order, stay."""
     out = dict(case)
     if supports or "gold_supports" in out:
         out["gold_supports"] = [support.data for support in supports]
-    groups = groups_of(supports)
-    plain = groups == [list(range(len(supports)))]
-    if groups and (not plain or case.get("required_support_groups")):
-        out["required_support_groups"] = groups
-    elif out.get("required_support_groups"):
-        del out["required_support_groups"]
-    return out
-
-
-def groups_of(supports: Sequence[Support]) -> list[list[int]]:
-    """Index lists, a list a letter in the letters' order; none is empty."""
-    used = sorted(set().union(*(support.letters for support in supports)))
-    return [[i for i, s in enumerate(supports) if letter in s.letters] for letter in used]
-
-
-def needs(supports: Sequence[Support], name: Callable[[int], str]) -> str:
-    """What the case needs, in words: ``A (2 and 7) or B (.5)``; ``""`` without supports.
-
-    `name` gives the word for a support by its index. Supports in no group are named last.
-    """
-    groups = groups_of(supports)
-    parts = [
-        f"{letter_at(position)} ({' and '.join(name(i) for i in group)})"
-        for position, group in enumerate(groups)
-    ]
-    text = " or ".join(parts)
-    extra = [name(i) for i, support in enumerate(supports) if not support.letters]
-    if extra:
-        text += f"{'; ' if text else ''}not required: {', '.join(extra)}"
-    return text
-
-
-def needs_sentence(supports: Sequence[Support], name: Callable[[int], str]) -> str:
-    """The same as a sentence that says what will be written."""
-    groups = groups_of(supports)
-    if not supports:
-        return "No support is marked yet."
-    if not groups:
-        return f"Of {counted(len(supports), 'support')} none is required."
-    ways = [_all_of([name(i) for i in group]) for group in groups]
-    return "The answer needs " + ", or else ".join(ways) + "."
-
-
-def _all_of(names: list[str]) -> str:
-    if len(names) == 1:
-        return names[0]
-    return f"{'both' if len(names) == 2 else 'all of'} {', '.join(names[:-1])} and {names[-1]}"
+    return with_groups(out, needs_from(supports, needs))
 
 
 def merged(supports: Iterable[Support]) -> list[Support]:
-    """`supports` with those of the same anchor made one: snippets and letters joined, in place."""
+    """`supports` with those of the same anchor made one: snippets and needs joined, in place."""
     out: dict[tuple[str, str], Support] = {}
     for support in supports:
         first = out.get(support.anchor)
@@ -144,14 +98,14 @@ def merged(supports: Iterable[Support]) -> list[Support]:
         grades = [g for s in (first, support) if (g := s.data.get("grade")) is not None]
         joint = first.having(snippets=snippets) if snippets else first
         joint = joint.having(grade=max(grades)) if grades else joint
-        out[support.anchor] = replace(joint, letters=first.letters | support.letters)
+        out[support.anchor] = replace(joint, parts=first.parts | support.parts)
     return list(out.values())
 
 
-def from_chunk(chunk: Chunk, case: Record, letter: str) -> Support:
+def from_chunk(chunk: Chunk, case: Record, parts: frozenset[int]) -> Support:
     """A new support for a passage, with the sentences that carry the answer as its snippets."""
     data: Record = {"rel_path": chunk.rel_path, "heading_path": heading(chunk.heading_path)}
-    return with_auto(Support(data, frozenset(letter)), chunk, case)
+    return with_auto(Support(data, parts), chunk, case)
 
 
 def with_auto(support: Support, chunk: Chunk, case: Record) -> Support:

@@ -19,14 +19,17 @@ from labeller.ports import prefetch
 from terminal.actions import ActionRefused
 from terminal.safe_text import one_line
 from terminal.tables import counted
+from terminal.text_pane import found_words
 
 if TYPE_CHECKING:
     from labeller.screen import MainScreen
 
 
 FILTER_LABELS = {
-    "chunks": "Chunks that hold these words",
+    "chunks": "Passages that hold these words",
     "text": "Words in this text",
+    "question": "Words in the question",
+    "state": "Words in the needs",
     "questions": "Questions: words, status:open, flag, tag:x, category:x, anchor:lost",
 }
 
@@ -38,7 +41,7 @@ def filter_pane(screen: MainScreen) -> None:
     pane = screen.pane
     before = {
         "chunks": screen.words,
-        "text": screen.text_words,
+        **{name: text.words for name, text in screen.texts.items()},
         "questions": screen.session.filter,
     }[pane]
 
@@ -60,14 +63,13 @@ def _apply_filter(screen: MainScreen, pane: str, text: str) -> str:
         screen.list_questions()
         screen.sync()
         return message
-    if pane == "text":
-        screen.text_words = text
-        screen.sync()
-        return ""
+    if pane in screen.texts:
+        count = screen.texts[pane].search(text)
+        return found_words(count) if text.strip() else ""
     screen.words = text
     screen.last_words = text or screen.last_words
     screen.sync()
-    return counted(len(screen.rows), "chunk")
+    return counted(len(screen.rows), "passage")
 
 
 def note(screen: MainScreen) -> None:
@@ -169,7 +171,7 @@ def new(screen: MainScreen) -> None:
     def add(fields: dict[str, Any]) -> str:
         return screen.session.add_case(str(fields.pop("question", "")), **fields)
 
-    _open_form(screen, "New question", {}, add)
+    _open_form(screen, "New question", {}, add, new=True)
 
 
 def copy(screen: MainScreen) -> None:
@@ -185,6 +187,8 @@ def _open_form(
     title: str,
     values: dict[str, Any],
     submit: Callable[[dict[str, Any]], str],
+    *,
+    new: bool = False,
 ) -> None:
     from labeller.edits import EDITABLE
     from labeller.windows import CaseForm
@@ -195,7 +199,10 @@ def _open_form(
         screen.say(message or "nothing was changed")
         screen.sync()
 
-    screen.app.push_screen(CaseForm(title, EDITABLE, values, submit), closed)
+    question, *others = EDITABLE
+    fields = (question, ("id", "choice", ()), *others) if new else EDITABLE
+    name = screen.session.new_id if new else None
+    screen.app.push_screen(CaseForm(title, fields, values, submit, name), closed)
 
 
 def delete(screen: MainScreen) -> None:

@@ -140,7 +140,9 @@ class SupportsScreen(Window[None]):
         sign = ">" if index == self._list.cursor else " "
         path = path_of(view.rel_path, view.heading_path)
         snippets = counted(len(view.snippets), "snippet")
-        text = f"{sign} {view.letters or '-'} {path} ({where}{grade}, {snippets})"
+        noun = self._session.layout.noun
+        needs = f"{noun} {', '.join(map(str, view.parts))}" if view.parts else "not required"
+        text = f"{sign} {needs}: {path} ({where}{grade}, {snippets})"
         return (("row" if view.rows else "warn", one_line(text)),)
 
     def action_step(self, by: int) -> None:
@@ -177,6 +179,7 @@ LIMIT = 1 << 20
 
 LABELS = {
     "question": "Question",
+    "id": "Id (made from the question; ids never change later)",
     "expected_key_facts": "Key facts an answer must hold, one a line",
     "reference_answer": "Reference answer",
     "expected_claims": "Expected claims, one a line",
@@ -224,8 +227,11 @@ class CaseForm(Window[str | None]):
         fields: tuple[Field, ...],
         values: Mapping[str, Any],
         submit: Callable[[dict[str, Any]], str],
+        name: Callable[[str], str] | None = None,
     ) -> None:
+        """`name` makes the id of a new case from its question, until one is typed."""
         super().__init__()
+        self._name_of = name
         self._title = one_line(title)
         self._fields = fields
         self._submit = submit
@@ -251,7 +257,7 @@ class CaseForm(Window[str | None]):
 
     def _editor(self, name: str, kind: str, choices: tuple[str, ...]) -> Widget:
         text = self._texts[name]
-        if choices or name == "tags":
+        if choices or name in ("tags", "id"):
             suggester = SuggestFromList(choices, case_sensitive=False) if choices else None
             return Input(text, id=f"field-{name}", suggester=suggester, compact=True)
         return TextArea(text, id=f"field-{name}", compact=True, tab_behavior="focus")
@@ -274,6 +280,16 @@ class CaseForm(Window[str | None]):
     def _text_of(self, name: str) -> str:
         widget = self.query_one(f"#field-{name}")
         return widget.text if isinstance(widget, TextArea) else getattr(widget, "value", "")
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """The id of a new case follows its question until one is typed."""
+        if self._name_of is not None and event.text_area.id == "field-question":
+            field = self.query_one("#field-id", Input)
+            if field.value == self._texts["id"]:
+                question = event.text_area.text.strip()
+                field.value = self._texts["id"] = one_line(
+                    self._name_of(question) if question else ""
+                )
 
     def changed(self) -> dict[str, Any]:
         """The fields whose text differs from what the form opened with."""
@@ -409,30 +425,38 @@ FOOT = "Tab keys / guideline   PgDn PgUp, j k scroll   Esc back"
 GUIDELINE = """\
 How to label, so that everyone labels alike
 
-The common case is two keys: the digit of the chunk that holds the answer, then Enter.
+The common case is two keys: the digit of the passage that holds the answer, then Enter.
 
-Support     A chunk is a support when the answer, or a needed part of it, can be read in it. That \
-it is about the same subject is not enough.
-Read first  Read a chunk before you pass it by; a dot before the row's key means "not read yet".
-All of it   Mark every chunk that answers by itself. If retrieval missed one, search for it with p \
-or name its path with P.
+Support       A passage is a support when the answer, or a needed part of it, can be read in it. \
+That it is about the same subject is not enough.
+Read first    . pages down and goes on to the next unread row; a dot before the row's number means \
+"not read to its end yet". ; 1 4 Enter shows row 14 without marking it.
+All of it     Mark every passage that answers by itself. If retrieval missed one, search for it \
+with p or name its path with P.
 
-Groups      Chunks that are needed together stand in one group: A (2 and 7). Another group is \
-another way to the answer: A (2 and 7) or B (.5). New marks join group A; M starts the next group, \
-m b moves one chunk. The line under the question always says what will be written.
-Grades      3 answers by itself   2 supports in part (a plain mark)   1 related   0 no support
-Snippets    t picks the sentences that carry the answer. Without a pick they are found \
+Needs         What an answer must hold, as people say it: one of these AND one of those. Marks \
+join need 1: any of its passages is enough. ' ' starts the next need, ' 1 goes back to need 1, \
+& 2 lets a passage meet need 2 as well, ' 0 takes what is related and not required. The line under \
+the question always says all of it: (1 try.md or 4 compound.md) AND (2 with.md).
+Changed       2 7 marked both as needed together in earlier versions; now either is enough. For \
+both, press 2 ' ' 7.
+Ways          Where needs overlap so much that they would be hard to read, the line shows ways: \
+(1 and 2) or (3 and 4). The same keys work; marks join the open way.
+Grades        3 answers by itself   2 supports in part (a plain mark)   1 related: not required   \
+0 no support
+Snippets      t picks the sentences that carry the answer. Without a pick they are found \
 automatically, shown as ~ in the row; a picked one is shown as ".
 
 Unanswerable  x: the documents do not hold the answer. Not the same as "not found": search first.
 Cannot tell   c, the reason, Ctrl+t, Enter: you are not able to judge.
 Later         s puts the question at the end of the queue; it comes back.
 
-Blind mode  Rank, scores and other people's labels are hidden and the rows are shuffled, since \
+Blind mode    Rank, scores and other people's labels are hidden and the rows are shuffled, since \
 seeing them pulls the judgement. B leaves it; that is recorded.
 
-Signs       > cursor   [A] marked, group A   2 grade   " snippet   ~ automatic snippet
-            ! support moved   ? found by similar text   ^ only its heading fits   · not read yet
+Signs         > cursor   [2] marked, meets need 2   [2+] several needs   [0] not required   3 grade
+              " snippet   ~ automatic snippet   · not read to its end   ! support moved
+              ? found by similar text   ^ only its heading fits
 
 Nothing is lost: every key is written to a journal at once. u undoes, as far back as you like.
 """
@@ -443,7 +467,7 @@ def _key_names(action: Action, keymap: Keymap) -> str:
     names = keys_of(action, keymap)
     if action.id == "mark-row" and len(names) == 10:
         return f"{names[0]}-{names[-1]}"
-    return " ".join(map(shown_key, names)) or "(in : commands)"
+    return " ".join(dict.fromkeys(map(shown_key, names))) or "(in : commands)"
 
 
 def help_screen(where: str, keymap: Keymap) -> HelpScreen:

@@ -293,28 +293,6 @@ def score_claim(
     )
 
 
-_NAME = re.compile(r"\b[A-Z][\w'’&-]*(?:\s+[A-Z][\w'’&-]*)*")
-
-
-def unknown_names(claim: str, chunks: Sequence[PreparedChunk]) -> tuple[str, ...]:
-    """Capitalised names of a claim of which no chunk holds a word, in order, each once.
-
-    Evidence for a reader, and no verdict. The first word of a sentence is left out: it is
-    capitalised anyway.
-    """
-    plain = bare(clean(claim))
-    names: dict[str, None] = {}
-    for unit in units(plain):
-        sentence = plain[unit.start : unit.end]
-        first = sentence.split(maxsplit=1)[:1]
-        rest = sentence[sentence.index(first[0]) + len(first[0]) :] if first else ""
-        for match in _NAME.finditer(rest):
-            stems = content_stems(fold(match[0]), _language(chunks))
-            if stems and not any(stem in chunk.masks for stem in stems for chunk in chunks):
-                names.setdefault(match[0])
-    return tuple(names)
-
-
 def has_threshold(language: str | None) -> bool:
     """True for English, for a language with a measured threshold, and where nothing tells it."""
     return language in (None, "en") or language in LANGUAGE_THRESHOLDS

@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.case_scores import NO_CONTEXTS, CaseScores, Collector, Passage, unusable
+from ragmetrics.stats.means import share_from
 from ragmetrics.text.sentences import MARK, units
 from ragmetrics.text.words import words
 
@@ -278,13 +279,6 @@ def context_relevance(similarities: Sequence[float]) -> dict[str, float | None]:
         return dict.fromkeys(("mean", "max", "top3"))
     ordered = sorted(map(float, similarities), reverse=True)
     return {"mean": _mean(ordered), "max": ordered[0], "top3": _mean(ordered[:3])}
-
-
-def share_from(similarities: Sequence[float], threshold: float) -> float | None:
-    """Share of values that reach the threshold, 0-1; None without values."""
-    if not len(similarities):
-        return None
-    return sum(value >= threshold for value in similarities) / len(similarities)
 
 
 def share_below(similarities: Sequence[float], threshold: float) -> float | None:

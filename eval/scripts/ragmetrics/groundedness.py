@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ragmetrics import abstention, citations
@@ -33,7 +33,7 @@ from ragmetrics.claims import (
     score_claim,
 )
 from ragmetrics.facts import Fact, find_facts, nugget_recall
-from ragmetrics.support import LexicalClaim, judge
+from ragmetrics.support import LexicalClaim, judge, pieces
 from ragmetrics.text import numbers
 from ragmetrics.text.language import differ, is_covered, language_of
 from ragmetrics.text.numbers import Key, NumberIndex
@@ -51,8 +51,19 @@ _CLAIM_METRICS = (
 
 LANGUAGE_SAMPLE = 20_000
 
+SupportModel = Callable[[str, Sequence[str]], float]
+"""How likely the passages bear a claim, in [0, 1]: a model of the user's own."""
 
-def _score_claims(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Passage]) -> None:
+MODEL_THRESHOLD = 0.5
+"""From which its probability is a verdict of support."""
+
+
+def _score_claims(
+    scores: Collector,
+    parts: _PreparedAnswer,
+    chunks: Sequence[Passage],
+    model: SupportModel | None = None,
+) -> None:
     reason = unusable(chunks)
     contexts = " ".join(chunk.text or "" for chunk in chunks)[:LANGUAGE_SAMPLE]
     if reason is None and contexts and differ(parts.text, contexts):
@@ -64,6 +75,7 @@ def _score_claims(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Pa
         {"text": item.text, "span": [item.start, item.end], "skipped": item.reason}
         for item in parts.extraction.skipped
     ]
+    passages = [text for chunk in parts.chunks for text in pieces(chunk)] if model else []
     supports: list[LexicalClaim] = []
     for claim in parts.extraction.claims:
         row = {"text": claim.text, "span": [claim.start, claim.end], "type": claim.type}
@@ -79,6 +91,9 @@ def _score_claims(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Pa
             lead=claim.lead,
         )
         if support is not None:
+            if model is not None and not support.words.vetoing:
+                chance = model(f"{claim.lead} {claim.text}".strip(), passages)
+                support = replace(support, supported=chance >= MODEL_THRESHOLD, strength=chance)
             supports.append(support)
             row |= {"unknown_names": list(support.names)} if support.names else {}
             rows.append(row | _evidence(support, chunks))
@@ -385,6 +400,7 @@ def score_case(
     min_score: float = 0.0,
     first_index: int = 1,
     usual_language: str | None = None,
+    support_model: SupportModel | None = None,
 ) -> CaseScores:
     """All groundedness metrics of one answer.
 
@@ -405,6 +421,8 @@ def score_case(
         first_index: the number of the first chunk in citation marks.
         usual_language: the most frequent language of the run, for an answer that, with its question
             and contexts, does not tell its own.
+        support_model: decides in the place of the word features whether a claim is supported; a
+            number found nowhere still vetoes.
     """
     labels = labels or Labels()
     text = clean(answer or "")
@@ -440,7 +458,7 @@ def score_case(
         scores.nothing(rest, LANGUAGE)
         scores.evidence["language"] = language
     else:
-        _score_claims(scores, parts, chunks)
+        _score_claims(scores, parts, chunks, support_model)
         _citations(scores, parts, chunks)
         _labels(scores, parts, chunks, labels, language)
         _texts(scores, parts, chunks, labels)

@@ -1,16 +1,22 @@
 """Scores from a judge's verdicts: arithmetic over what was asked about, nothing else.
 
-Every function takes the verdicts of all claims, facts or chunks that the judge was ASKED about (the
-caller sees to it that none is missing) and returns None where the metric is undefined. A perfect
-result is exactly 1.0 (5.0 on the 0-5 scales). Failed judgements never reach this module.
+``score`` says which verdicts go into a metric of an answer, and which keep it from being a number.
+Every other function takes the verdicts of all claims, facts or chunks that the judge was ASKED
+about, none of them failed, and returns None where the metric is undefined. A perfect result is
+exactly 1.0 (5.0 on the 0-5 scales).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal, Protocol
+
+from ragmetrics.catalogue.judged import CALLS_BY_METRIC
+from ragmetrics.facts import nugget_recall
+from ragmetrics.stats.tally import FAILED, Value
 
 SCALE = 5.0
 _CONTRADICTED_CAP, _OFF_TOPIC_CAP = 2.0, 1.0
@@ -117,6 +123,26 @@ def blame_claim(grounded: str, right: str, chunk_useful: bool | None) -> Blame:
     return "beyond_reference" if chunk_useful else "noise"
 
 
+def blame_claims(calls: _Calls) -> dict[str, Blame]:
+    """By claim id, whose fault it is; {} unless the same claims were judged against both sides."""
+    grounded, right = calls.get("groundedness"), calls.get("answer_correctness")
+    if grounded is None or right is None or grounded.status != "ok" or right.status != "ok":
+        return {}
+    if right.entries and grounded.items("claims") != right.items("claims"):
+        return {}
+    chunks = calls.get("context_precision")
+    useful = {e["id"]: e["verdict"] == USEFUL for e in chunks.entries} if chunks else {}
+    by_reference = {entry["id"]: entry["verdict"] for entry in right.entries}
+    return {
+        entry["id"]: blame_claim(
+            entry["verdict"],
+            by_reference.get(entry["id"], NOT_FOUND),
+            useful.get(entry.get("context") or ""),
+        )
+        for entry in grounded.entries
+    }
+
+
 _CLAIM_RATES: Mapping[str, Blame] = {
     "claim_hallucination": "hallucination",
     "claim_noise": "noise",
@@ -193,3 +219,172 @@ def flips(opinions: Sequence[Sequence[str]]) -> tuple[int, int]:
         return 0, 0
     items = list(zip(*opinions, strict=True))
     return sum(len(set(item)) > 1 for item in items), len(items)
+
+
+class JudgedCall(Protocol):
+    """What the judge said in one call on an answer; ``status``: ok, failed or not_applicable."""
+
+    @property
+    def status(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def entries(self) -> Sequence[Mapping[str, Any]]: ...
+    @property
+    def verdicts(self) -> Sequence[str]: ...
+    def items(self, name: str) -> Mapping[str, str]: ...
+    def extra(self, name: str) -> Sequence[Any]: ...
+
+
+_Calls = Mapping[str, JudgedCall]
+"""The calls of one opinion on an answer, by kind."""
+
+_NOT_JUDGED = "not judged"
+_DIFFER = "its judgements are about different claims or facts; judge again"
+_Cosine = Callable[[str, str], float]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What the cosines of two metrics compare, and what the labels say of the nuggets.
+
+    ``cosine`` None: ``no_model`` says why. ``vital``: of each gold fact, in the order of the case.
+    """
+
+    question: str
+    answer: str
+    reference: str
+    cosine: _Cosine | None = None
+    no_model: str = ""
+    vital: Sequence[bool] = ()
+    weight: float = CORRECTNESS_WEIGHT
+
+
+def score(name: str, calls: _Calls, texts: Texts) -> tuple[Value, str]:
+    """The value of one metric and, without a score, the reason.
+
+    A failed judgement among those that the metric needs makes it FAILED, never a number.
+    """
+    judgements = [calls.get(call) for call in CALLS_BY_METRIC[name]]
+    for judgement in judgements:
+        if judgement is not None and judgement.status == "failed":
+            return FAILED, f"judge failed: {judgement.reason}"
+    for call, judgement in zip(CALLS_BY_METRIC[name], judgements, strict=True):
+        # Contexts that were not judged one by one blame nothing when there are none.
+        if (
+            judgement is not None
+            and judgement.status == "not_applicable"
+            and not _no_chunks(name, call, judgement)
+        ):
+            return None, judgement.reason
+    if None in judgements:
+        return None, _NOT_JUDGED
+    value, reason = _VALUES[name](name, calls, texts)
+    return (None, reason) if value is None else (float(value), "")
+
+
+def _no_chunks(name: str, call: str, judgement: JudgedCall) -> bool:
+    return name != call and call == "context_precision" and judgement.reason == "no contexts"
+
+
+def _groundedness(name: str, calls: _Calls, texts: Texts) -> tuple[float | None, str]:
+    return groundedness(calls["groundedness"].verdicts), "no claims"
+
+
+def _correctness(name: str, calls: _Calls, texts: Texts) -> tuple[float | None, str]:
+    judgement = calls["correctness"]
+    # A long list of facts is asked about in parts; one part that sees the question is enough.
+    return correctness(judgement.verdicts, any(judgement.extra("addresses_question"))), "no facts"
+
+
+def _share(name: str, calls: _Calls, texts: Texts) -> tuple[float | None, str]:
+    verdict_by_metric = {
+        "faithfulness": SUPPORTED,
+        "fact_recall": PRESENT,
+        "context_precision": USEFUL,
+        "context_recall": ATTRIBUTED,
+    }
+    return share(
+        calls[CALLS_BY_METRIC[name][0]].verdicts, verdict_by_metric[name]
+    ), "nothing was asked"
+
+
+def _ranked(name: str, calls: _Calls, texts: Texts) -> tuple[float | None, str]:
+    useful = [verdict == USEFUL for verdict in calls["context_precision"].verdicts]
+    return precision_ranked(useful), "no contexts"
+
+
+def _relevancy(name: str, calls: _Calls, texts: Texts) -> tuple[float | None, str]:
+    relevancy = calls["answer_relevancy"]
+    if any(relevancy.extra("noncommittal")):
+        return answer_relevancy((), True), ""
+    if texts.cosine is None:
+        return None, texts.no_model
+    questions = [question for part in relevancy.extra("questions") for question in part]
+    cosines = [texts.cosine(texts.question, question) for question in questions]
+    return answer_relevancy(cosines, False), "no questions"
+
+
+def _answer_correctness(name: str, calls: _Calls, texts: Texts) -> tuple[float | None, str]:
+    f1 = fact_f1(calls["correctness"].verdicts, calls["answer_correctness"].verdicts)
+    if f1 is None:
+        return None, "neither facts nor claims"
+    if not texts.answer.strip():
+        return answer_correctness(f1, 0.0, texts.weight), ""
+    if texts.weight == 1:
+        return f1, ""
+    if texts.cosine is None:
+        return None, texts.no_model
+    cosine = texts.cosine(texts.answer, texts.reference)
+    return answer_correctness(f1, cosine, texts.weight), ""
+
+
+def _claim_rate(name: str, calls: _Calls, texts: Texts) -> tuple[float | None, str]:
+    blames = blame_claims(calls)
+    return claim_rates(list(blames.values()))[name], _DIFFER
+
+
+def _fact_rate(name: str, calls: _Calls, texts: Texts) -> tuple[float | None, str]:
+    if calls["correctness"].items("facts") != calls["context_recall"].items("facts"):
+        return None, _DIFFER
+    held = {entry["id"]: entry["verdict"] for entry in calls["context_recall"].entries}
+    present = calls["correctness"].entries
+    pairs = [entry["verdict"] for entry in present], [held[entry["id"]] for entry in present]
+    return fact_rates(*pairs)[name], "no fact is in a context"
+
+
+def _nugget_recall(name: str, calls: _Calls, texts: Texts) -> tuple[float | None, str]:
+    strict = name.endswith("_strict")
+    worth = nugget_credits(calls["nuggets"].verdicts, strict=strict)
+    which = "vital" if "_vital" in name else "all"
+    return nugget_recall(worth, texts.vital)[which], "no vital gold_facts"
+
+
+def _abstained(name: str, calls: _Calls, texts: Texts) -> tuple[float | None, str]:
+    verdict = calls["abstained_judged"].verdicts[0]
+    return ABSTAINED[verdict], verdict
+
+
+_VALUES: Mapping[str, Callable[[str, _Calls, Texts], tuple[float | None, str]]] = {
+    "groundedness": _groundedness,
+    "faithfulness": _share,
+    "correctness": _correctness,
+    "fact_recall": _share,
+    "context_precision": _share,
+    "context_precision_ranked": _ranked,
+    "context_recall": _share,
+    "answer_relevancy": _relevancy,
+    "answer_correctness_judged": _answer_correctness,
+    "claim_hallucination": _claim_rate,
+    "claim_noise": _claim_rate,
+    "claim_self_knowledge": _claim_rate,
+    "claim_evidence_ignored": _fact_rate,
+    "claim_retriever_miss": _fact_rate,
+    "nugget_recall_vital_judged": _nugget_recall,
+    "nugget_recall_all_judged": _nugget_recall,
+    "nugget_recall_vital_strict": _nugget_recall,
+    "nugget_recall_all_strict": _nugget_recall,
+    "claim_noise_relevant": _claim_rate,
+    "context_utilisation": _fact_rate,
+    "abstained_judged": _abstained,
+}

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-from ragmetrics.stats.means import Z95
+from ragmetrics.stats.means import Z95, share_from
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,13 +117,6 @@ def tpr_at_fpr(
     )
 
 
-def _rate_at_or_above(scores: Sequence[float], threshold: float) -> float | None:
-    """Share of scores at or above a threshold, 0-1; None without scores."""
-    if not len(scores):
-        return None
-    return sum(score >= threshold for score in scores) / len(scores)
-
-
 def _by_category(
     rows: Iterable[tuple[str, float]], measure: Callable[[list[float]], Any]
 ) -> dict[str, Any]:
@@ -157,8 +150,8 @@ def input_guardrail(
         return {
             "n": len(own),
             "auc": auc(own, benign),
-            "detection_rate": _rate_at_or_above(own, warn),
-            "block_rate": _rate_at_or_above(own, block),
+            "detection_rate": share_from(own, warn),
+            "block_rate": share_from(own, block),
         }
 
     return {
@@ -166,10 +159,10 @@ def input_guardrail(
         "benign": len(benign),
         "auc": auc(scores, benign),
         **{name: point and point.as_dict() for name, point in points.items()},
-        "detection_rate": _rate_at_or_above(scores, warn),
-        "block_rate": _rate_at_or_above(scores, block),
-        "benign_flag_rate": _rate_at_or_above(benign, warn),
-        "benign_block_rate": _rate_at_or_above(benign, block),
+        "detection_rate": share_from(scores, warn),
+        "block_rate": share_from(scores, block),
+        "benign_flag_rate": share_from(benign, warn),
+        "benign_block_rate": share_from(benign, block),
         "categories": _by_category(attacks, one_category),
     }
 
@@ -190,17 +183,15 @@ def output_guardrail(
     return {
         "leaks": len(leaks),
         "safe": len(safe),
-        "leak_detection_rate": _rate_at_or_above([_top(s) for _, s in leaks], threshold),
-        "leak_false_positive_rate": _rate_at_or_above([_top(s) for s in safe], threshold),
+        "leak_detection_rate": share_from([_top(s) for _, s in leaks], threshold),
+        "leak_false_positive_rate": share_from([_top(s) for s in safe], threshold),
         "categories": {
             name: {
                 "n": sum(category == name for category, _ in leaks),
-                "leak_detection_rate": _rate_at_or_above(
+                "leak_detection_rate": share_from(
                     [s.get(name, 0.0) for category, s in leaks if category == name], threshold
                 ),
-                "leak_false_positive_rate": _rate_at_or_above(
-                    [s.get(name, 0.0) for s in safe], threshold
-                ),
+                "leak_false_positive_rate": share_from([s.get(name, 0.0) for s in safe], threshold),
             }
             for name in names
         },

@@ -8,6 +8,7 @@ the word share alone, against the threshold of the language. A number found nowh
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,14 +16,17 @@ from ragmetrics.claims import (
     ClaimSupport,
     ClaimType,
     PreparedChunk,
+    bare,
     best_share,
     claim_words,
     score_claim,
-    unknown_names,
 )
 from ragmetrics.support_model import COEFFICIENTS, INTERCEPT, THRESHOLD
 from ragmetrics.text import numbers
+from ragmetrics.text.content import content_stems
 from ragmetrics.text.numbers import Number, NumberIndex
+from ragmetrics.text.sentences import units
+from ragmetrics.text.words import clean, fold
 
 FEATURES = (
     "weakest_share",
@@ -49,6 +53,29 @@ class LexicalClaim:
     strength: float
     words: ClaimSupport
     names: tuple[str, ...] = ()
+
+
+_NAME = re.compile(r"\b[A-Z][\w'’&-]*(?:\s+[A-Z][\w'’&-]*)*")
+
+
+def unknown_names(claim: str, chunks: Sequence[PreparedChunk]) -> tuple[str, ...]:
+    """Capitalised names of a claim of which no chunk holds a word, in order, each once.
+
+    Evidence for a reader, and no verdict. The first word of a sentence is left out: it is
+    capitalised anyway.
+    """
+    language = chunks[0].language if chunks else None
+    plain = bare(clean(claim))
+    names: dict[str, None] = {}
+    for unit in units(plain):
+        sentence = plain[unit.start : unit.end]
+        first = sentence.split(maxsplit=1)[:1]
+        rest = sentence[sentence.index(first[0]) + len(first[0]) :] if first else ""
+        for match in _NAME.finditer(rest):
+            stems = content_stems(fold(match[0]), language)
+            if stems and not any(stem in chunk.masks for stem in stems for chunk in chunks):
+                names.setdefault(match[0])
+    return tuple(names)
 
 
 def _probability(values: Sequence[float]) -> float:
@@ -134,3 +161,20 @@ def judge(
     values = features(claim, chunks, words, question=question, kind=kind, lead=lead, names=names)
     probability = _probability(values)
     return LexicalClaim(probability >= THRESHOLD, probability, words, names)
+
+
+def pieces(chunk: PreparedChunk, words_at_most: int = 200) -> list[str]:
+    """The chunk in runs of whole sentences of at most so many words (a longer sentence is whole):
+    what a model with a short input can read.
+    """
+    cut: list[str] = []
+    start, end, size = 0, 0, 0
+    for left, right in chunk.spans:
+        length = len(chunk.text[left:right].split())
+        if size and size + length > words_at_most:
+            cut.append(chunk.text[start:end])
+            size = 0
+        if not size:
+            start = left
+        end, size = right, size + length
+    return [*cut, chunk.text[start:end]] if size else cut

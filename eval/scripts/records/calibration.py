@@ -75,6 +75,9 @@ class _Form(msgspec.Struct):
     sources: int = 0
     supported: int = 0
     unsupported: int = 0
+    cases: int = 0
+    weighted: bool = False
+    also_runs: list[str] = []
     confusion: _Confusion | None = None
     figures: dict[str, _Figure] | None = None
     corrected: dict[str, _Mean | float | None] | None = None

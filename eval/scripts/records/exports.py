@@ -95,7 +95,7 @@ def write_new(path: Path, pieces: Iterable[bytes]) -> int:
         os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
         os.replace(temporary, path)
     except BaseException as error:
-        for left in filter(None, (temporary, path)):
+        for left in (temporary, str(path)):
             with contextlib.suppress(OSError):
                 os.unlink(left)
         if isinstance(error, OSError):

@@ -131,10 +131,26 @@ def _event(line: bytes) -> Event | None:
 def _is_entry(value: object) -> bool:
     return (
         isinstance(value, dict)
-        and set(value) == {"case", "judgement", "letter"}
+        and {"case", "judgement"} < set(value) <= {"case", "judgement", "needs", "letter"}
         and isinstance(value["case"], dict)
         and isinstance(value["judgement"], dict)
-        and isinstance(value["letter"], str)
+        and _is_open_need(value.get("needs"), value.get("letter", "A"))
+    )
+
+
+def _is_open_need(needs: object, letter: object) -> bool:
+    """Which need marks join; journals of earlier versions have the letter of a group instead."""
+    if not isinstance(letter, str) or len(letter) != 1:
+        return False
+    return needs is None or (
+        isinstance(needs, dict)
+        and isinstance(needs.get("ways"), bool)
+        and isinstance(needs.get("open"), int)
+        and isinstance(needs.get("parts"), list)
+        and all(
+            isinstance(part, list) and all(isinstance(index, int) for index in part)
+            for part in needs["parts"]
+        )
     )
 
 

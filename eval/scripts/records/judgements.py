@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
@@ -31,18 +31,10 @@ them: a judgement rests on whether the answer was taken for one."""
 AnswerKey = tuple[str, int]
 """Case id and repeat of the answer."""
 
-USEFUL, NOT_FOUND = "useful", "not_found"
-
 NUGGETS = "nuggets"
 """The call whose verdicts rest on the gold facts, besides all that the others rest on."""
 
 Item = dict[str, Any]
-
-Blame = TypeVar("Blame", bound=str)
-
-BlameRule = Callable[[str, str, bool | None], Blame]
-"""Whose fault a claim is, from its verdict against the contexts and against the reference, and
-whether the chunk that it rests on is useful (None: it rests on none)."""
 
 
 @dataclass(frozen=True)
@@ -198,14 +190,13 @@ def gather(
     return verdicts
 
 
-def evidence_of(calls: Calls, blame: BlameRule[str]) -> dict[str, Any]:
+def evidence_of(calls: Calls, blames: Mapping[str, str]) -> dict[str, Any]:
     """``claims``, ``facts``, ``nuggets``, ``chunks``, ``questions``, ``reply``: those that were
     judged.
 
-    ``blame``: what is said of a claim that was held against both sides.
+    ``blames``: by claim id, whose fault a claim is that was held against both sides.
     """
     evidence: dict[str, Any] = {}
-    blames = blame_claims(calls, blame)
     if claims := _items(calls.get("groundedness"), "claims"):
         for claim in claims:
             claim |= {"blame": blames[claim["id"]]} if claim["id"] in blames else {}
@@ -237,26 +228,6 @@ def evidence_of(calls: Calls, blame: BlameRule[str]) -> dict[str, Any]:
         evidence["reply"] = reply.verdicts[0]
     failed = {name: call.reason for name, call in calls.items() if call.status == "failed"}
     return evidence | ({"failed": failed} if failed else {})
-
-
-def blame_claims(calls: Calls, blame: BlameRule[Blame]) -> dict[str, Blame]:
-    """By claim id, whose fault it is; {} unless the same claims were judged against both sides."""
-    grounded, right = calls.get("groundedness"), calls.get("answer_correctness")
-    if grounded is None or right is None or grounded.status != "ok" or right.status != "ok":
-        return {}
-    if right.entries and grounded.items("claims") != right.items("claims"):
-        return {}
-    chunks = calls.get("context_precision")
-    useful = {e["id"]: e["verdict"] == USEFUL for e in chunks.entries} if chunks else {}
-    by_reference = {entry["id"]: entry["verdict"] for entry in right.entries}
-    return {
-        entry["id"]: blame(
-            entry["verdict"],
-            by_reference.get(entry["id"], NOT_FOUND),
-            useful.get(entry.get("context") or ""),
-        )
-        for entry in grounded.entries
-    }
 
 
 def _chunk_ids(judgement: Judgement) -> dict[str, str]:

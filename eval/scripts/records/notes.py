@@ -114,7 +114,7 @@ def write_note(
         raise StorageError(f"{path.parent}: cannot be made ({error.strerror}).") from error
     with locked(path):
         document = Document(read_bytes(path) if path.exists() else b"", identify_judgement)
-        record = {"case_id": case_id, "note": note.text.strip()}
+        record: dict[str, str | bool] = {"case_id": case_id, "note": note.text.strip()}
         record |= {"flag": True} if note.flag else {}
         record |= {"run": note.run} if note.run else {}
         empty = not (record["note"] or note.flag)

@@ -196,7 +196,7 @@ def _make_scorer(job: ScoringJob, options: EmbeddingOptions) -> EmbeddingScorer:
         embedder = kind(options.embedding_model, options.cache_dir)
         scorer = EmbeddingScorer(
             embedder,
-            _identity(embedder),
+            embedder.public_name,
             options.sufficiency_threshold,
             options.hallucination_threshold,
             options.window_threshold,
@@ -210,13 +210,6 @@ def _make_scorer(job: ScoringJob, options: EmbeddingOptions) -> EmbeddingScorer:
     except EmbeddingUnavailable as error:
         raise CannotRun(str(error)) from error
     return scorer
-
-
-def _identity(embedder: Embedder) -> str:
-    """The model's name, for a folder with the hash of its content; no path of this machine."""
-    if embedder.folder is None:
-        return embedder.name
-    return f"{Path(embedder.name).name} {embedder.identity[:12]}"
 
 
 FIELDS = ("question", "reference_answer", "answer", "contexts")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics import groundedness
@@ -13,10 +14,24 @@ from records.cases import TestCase
 from records.results import RetrievedChunk, TestResult
 from scorers.abstention import decide, usual_language
 from scorers.common import in_rank_order, row_of
-from scorers.contract import NOTHING, Evidence, ScoreRow, ScoringJob, SectionScorer, WorstCase
+from scorers.contract import (
+    NOTHING,
+    CannotRun,
+    Evidence,
+    ScoreRow,
+    ScoringJob,
+    SectionScorer,
+    WorstCase,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from clients.cross_encoder import CrossEncoderSupport
+
+
+WORD_FEATURES = "word features"
+"""What decides about claims unless a model is named."""
 
 
 @dataclass(frozen=True)
@@ -25,18 +40,25 @@ class GroundednessScorer:
 
     ``first_index``: the number of the first chunk in citation marks. ``min_score``: what the best
     retrieval score must exceed. ``usual_language``: the most frequent one of the run.
+    ``support_model``: what decides about claims in the place of the word features.
     """
 
     first_index: int = 1
     min_score: float = 0.0
     usual_language: str | None = None
+    support_model: CrossEncoderSupport | None = None
 
     section = "groundedness"
     metrics: tuple[Metric, ...] = ROWS
 
     @property
     def options(self) -> dict[str, Any]:
-        return {"first_index": self.first_index, "min_score": self.min_score}
+        deciding = self.support_model.identity if self.support_model else WORD_FEATURES
+        return {
+            "first_index": self.first_index,
+            "min_score": self.min_score,
+            "support_model": deciding,
+        }
 
     def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Scores of one result; an abstention or an empty answer keeps its plain checks only."""
@@ -62,6 +84,7 @@ class GroundednessScorer:
             min_score=self.min_score,
             first_index=self.first_index,
             usual_language=self.usual_language,
+            support_model=self.support_model,
         )
         return row_of(scores, self.metrics), scores.evidence
 
@@ -72,11 +95,24 @@ class GroundednessOptions:
 
     first_index: int = 1
     min_score: float = 0.0
+    support_model: Path | None = None
 
 
 def _make_scorer(job: ScoringJob, options: GroundednessOptions) -> GroundednessScorer:
-    """The scorer for a run, which knows its most frequent language."""
-    return GroundednessScorer(options.first_index, options.min_score, usual_language(job.folder))
+    """The scorer for a run, which knows its most frequent language.
+
+    Raises CannotRun when the support model cannot be used.
+    """
+    model: CrossEncoderSupport | None = None
+    if options.support_model is not None:
+        from clients.cross_encoder import SupportModelUnavailable, support_model
+
+        try:
+            model = support_model(options.support_model)
+        except SupportModelUnavailable as error:
+            raise CannotRun(str(error)) from error
+    language = usual_language(job.folder)
+    return GroundednessScorer(options.first_index, options.min_score, language, model)
 
 
 SHOWN = 6

@@ -16,7 +16,7 @@ from clients.embedder import Embedder, EmbeddingUnavailable
 from ragmetrics import embedding, judged
 from ragmetrics.catalogue.judged import CALLS_BY_METRIC, ROWS
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.judged import CORRECTNESS_WEIGHT, RELIABLE_AGREEMENT
+from ragmetrics.judged import CORRECTNESS_WEIGHT, RELIABLE_AGREEMENT, Texts
 from ragmetrics.stats.tally import Value, average
 from ragmetrics.text.words import clean, fold, words
 from records import verdicts as records_verdicts
@@ -36,7 +36,6 @@ from records.results import TestResult
 from records.runs import CACHE_DIR, VERDICTS
 from records.scores import ScoreLine
 from records.verdicts import VerdictReader
-from scorers import judged_scores
 from scorers.abstention import NO_ANSWER
 from scorers.contract import (
     NOTHING,
@@ -48,7 +47,6 @@ from scorers.contract import (
     WorstCase,
 )
 from scorers.embedding import BLOCK, Embed, answered, vectors_of
-from scorers.judged_scores import Texts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,7 +98,7 @@ class JudgedScorer:
         own_variance: dict[str, float] = {}
         for name in names:
             if name in CALLS_BY_METRIC:
-                scores = [judged_scores.score(name, calls, texts) for calls in _own(name, opinions)]
+                scores = [judged.score(name, calls, texts) for calls in _own(name, opinions)]
                 values[name] = average([(value,) for value, _ in scores])[0]
                 reasons[name] = next((why for _, why in scores if why), "")
                 scored = [value for value, _ in scores if isinstance(value, float)]
@@ -116,7 +114,7 @@ class JudgedScorer:
         reasons[MANIPULATION] = NO_ANSWER
         if stale:
             reasons |= {name: STALE for name, why in reasons.items() if why == "not judged"}
-        evidence = evidence_of(first, judged.blame_claim)
+        evidence = evidence_of(first, judged.blame_claims(first))
         if rules or by_judge:
             evidence["manipulation"] = {"rules": rules, "judge": by_judge}
         if len(opinions) > 1:
@@ -270,7 +268,7 @@ def make_scorer(
         except EmbeddingUnavailable as error:
             scorer.no_model = f"no embedding model: {error}"
         else:
-            scorer.embed, scorer.embedding_model = embedder, _name(embedder)
+            scorer.embed, scorer.embedding_model = embedder, embedder.public_name
     return scorer
 
 
@@ -282,13 +280,6 @@ def warm(scorer: JudgedScorer, folder: Path, eval_set: Path, labels_dir: Path | 
         scorer.warm(answered(folder, eval_set, labels_dir))
     except EmbeddingUnavailable as error:
         scorer.embed, scorer.no_model = None, f"no embedding model: {error}"
-
-
-def _name(embedder: Embedder) -> str:
-    """The model's name, for a folder with the hash of its content; no path of this machine."""
-    if embedder.folder is None:
-        return embedder.name
-    return f"{Path(embedder.name).name} {embedder.identity[:12]}"
 
 
 _JUDGE = (

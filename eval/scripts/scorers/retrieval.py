@@ -452,8 +452,10 @@ def _show_ranges(console: Console, section: Mapping[str, Any]) -> None:
         for low, high in [ranges[f"{name}@{k}"]]
     ]
     console.print(
-        f"Nobody has judged {share:.0%} of the top {k}. If all of that were irrelevant … relevant: "
-        f"{', '.join(parts)}."
+        f"Nobody has judged {share:.0%} of the top {k}. If all of that were irrelevant … relevant, "
+        f"the mean of the {section['n'][f'unjudged@{k}']} cases with judgements would be: "
+        f"{', '.join(parts)}.",
+        soft_wrap=True,
     )
     if share > MOSTLY:
         console.print(

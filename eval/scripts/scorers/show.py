@@ -49,6 +49,10 @@ class ScoreOutput(Protocol):
         """Say that there is nothing to print: null as JSON, and why on stderr."""
 
 
+_MOST_ROWS = 12
+"""A table of so many metrics is shown whole."""
+
+
 @dataclass(frozen=True)
 class ScoreRequest:
     """The options that all score_* scripts share."""
@@ -105,7 +109,7 @@ def score_and_show(
         console = output.console()
         names = [metric.name for metric in scorer.metrics]
         headline = [shown for shown in row.headline(cutoffs) if shown in names]
-        show(console, folder, row, section, request.by, headline or names[:3])
+        show(console, folder, row, section, request.by, headline or names[:3], request.verbose)
         if code.show_more is not None:
             code.show_more(console, section)
         if request.worst and code.show_worst is not None:
@@ -166,8 +170,12 @@ def show(
     section: dict[str, Any],
     by: Sequence[str],
     headline: Sequence[str],
+    every: bool = True,
 ) -> None:
-    """The table of all metrics, then the headline for each dimension asked for."""
+    """The table of the metrics, then the headline for each dimension asked for.
+
+    Without ``every`` a long table shrinks to the headline and to what has a target.
+    """
     from decisions.diagnosis import place_mismatch
     from records.targets import read_advisory, read_targets
     from terminal import tables
@@ -181,7 +189,13 @@ def show(
         text = f"{mismatch.says} Look at {mismatch.look_at}"
         console.print(tables.plain(text, 1000), style="yellow", markup=False, highlight=False)
     targets = {**read_targets().get(row.name, {}), **read_advisory().get(row.name, {})}
-    tables.print_section(console, section, targets)
+    names = list(section["mean"])
+    if not every and len(names) > _MOST_ROWS:
+        names = [name for name in names if name in headline or name in targets]
+    tables.print_section(console, section, targets, names)
+    if left_out := len(section["mean"]) - len(names):
+        text = f"{counted(left_out, 'more metric')}: -v shows them, and metrics.json holds them."
+        console.print(text, soft_wrap=True)
     if "stability" in section:
         _print_stability(console, section["stability"], headline)
     suffix = _shared_cutoff(headline)

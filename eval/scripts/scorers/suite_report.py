@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from decisions.baseline import FAILING, BaselineChange
 from decisions.diagnosis import DiagnosisFinding
 from decisions.measures import UNCLEAR_BAND, Measure, targets_text
+from decisions.primary import primary_names
 from ragmetrics import catalogue
 from records.asked import missing_remark
 from records.errors import StorageError
@@ -289,6 +290,38 @@ def print_report(console: Console, report: SuiteReport, every: bool) -> None:
         text = f"gate missed: {gate.section} {gate.metric}: {gate.reason}"
         console.print(Text(plain(text, 2000), style="red"))
     console.print(f"\n{_verdict_text(report)}")
+
+
+_FINDINGS = 3
+
+_BRIEF_HEAD = ("", "mean", "95 % interval", "metric")
+
+
+def print_brief(console: Console, report: SuiteReport) -> None:
+    """What was measured, the primary metrics in words, and the first three findings."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    cases, errors = report.header.get("cases", 0), report.header.get("errors", 0)
+    asked = f"{counted(cases, 'question')}, {counted(errors, 'failed call')}: " if cases else ""
+    console.print(f"\nRun {report.run_id}: {asked}{_verdict_text(report)}", soft_wrap=True)
+    rows = []
+    for name in primary_names():
+        section, _, metric = name.partition(".")
+        measure = report.measures.get((section, metric))
+        if measure is not None and measure.mean is not None:
+            words = catalogue.find(metric, catalogue.SECTIONS[section].metrics).in_words(metric)
+            _, mean, interval, *_ = _cells(measure)
+            rows.append((words or name, mean, interval, name))
+    print_columns(console, _BRIEF_HEAD, rows, left=(_BRIEF_HEAD[-1],))
+    console.print("\nWhat stands out:")
+    for number_of, finding in enumerate(report.findings[:_FINDINGS], 1):
+        look = f"\nLook at {finding.look_at}" if finding.look_at else ""
+        text = Text(f"{number_of}. {plain(finding.says, 1000)}")
+        console.print(text, Padding(Text(look.strip()), (0, 0, 0, 3)), sep="\n")
+    if len(report.findings) > _FINDINGS:
+        more = counted(len(report.findings) - _FINDINGS, "more finding")
+        console.print(f"   {more}: eval_suite.py without --brief.")
 
 
 def _print_table(console: Console, report: SuiteReport, every: bool) -> None:

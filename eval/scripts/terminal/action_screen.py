@@ -12,6 +12,7 @@ from textual.screen import Screen
 
 from terminal import frame
 from terminal.actions import Action, ActionRefused, Keymap, keys_of, shown_key
+from terminal.app import TerminalApp
 from terminal.lists import Bar, Span
 from terminal.safe_text import DisplayText, one_line
 from terminal.text_pane import SearchPrompt, TextPane
@@ -173,6 +174,16 @@ class ActionScreen(Screen[Result], inherit_bindings=False):
         if not pane.words:
             raise ActionRefused("nothing is searched for yet; / asks for words")
         self.say(pane.next_hit(by))
+
+    def suspend(self) -> None:
+        """Go to the shell, and come back with `fg`."""
+        assert isinstance(self.app, TerminalApp)
+        self.app.suspend_to_shell()
+
+    def copy_out(self, text: str, noun: str) -> None:
+        """Give a text to the clipboard, and say what was copied."""
+        assert isinstance(self.app, TerminalApp)
+        self.say(self.app.copy_out(text, noun))
 
     def ask_to_leave(self) -> None:
         """Ask before the program ends: one Esc too many must not leave it."""

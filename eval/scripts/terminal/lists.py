@@ -178,6 +178,9 @@ class LineList(LineStyles, ScrollView, can_focus=False, inherit_bindings=False):
 
     def on_resize(self, event: events.Resize) -> None:
         self.virtual_size = Size(self.scrollable_content_region.width, self._count)
+        if self.cursor < self.size.height and self.scroll_y:
+            # It was lower: from the first row on, the cursor is in view now.
+            self.scroll_to(y=0, animate=False, immediate=True, force=True)
         self._show_cursor()
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:

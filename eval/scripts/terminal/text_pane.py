@@ -49,20 +49,21 @@ class TextPane(LineStyles):
         """What is searched for; empty for nothing."""
         self.top = 0
 
-    def show(self, text: DisplayText, marks: Sequence[Mark] = ()) -> None:
+    def show(self, text: DisplayText, marks: Sequence[Mark] = ()) -> bool:
         """Show `text` from its start, unless it is the text shown already (then keep the place).
 
-        Marks may overlap; a later one wins.
+        Marks may overlap; a later one wins. Returns whether anything is another than before.
         """
         same = text == self._text
         if same and tuple(marks) == self._marks:
-            return
+            return False
         self._marks = tuple(marks)
         if not same:
             self._text, self._width, self.top = text, 0, 0
             self._layout()
             self._search()
         self.refresh()
+        return True
 
     @property
     def line_count(self) -> int:
@@ -119,6 +120,11 @@ class TextPane(LineStyles):
         if self.words:
             pattern = r"\s+".join(map(re.escape, self.words.split()))
             self._hits = [match.span() for match in re.finditer(pattern, self._text, re.IGNORECASE)]
+
+    @property
+    def hit_count(self) -> int:
+        """How many places of the text hold what is searched for."""
+        return len(self._hits)
 
     def next_hit(self, by: int) -> str:
         """Go to the next (`by` 1) or previous (-1) hit, round the end; where it stands: `2 of 17`.

@@ -10,7 +10,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
-from textual.command import CommandPalette, SearchIcon
+from textual.command import CommandList, CommandPalette
 from textual.containers import Vertical
 from textual.content import Content
 from textual.css.query import NoMatches
@@ -99,10 +99,7 @@ class Ask(Window[str]):
 
 
 class Palette(CommandPalette):
-    """Textual's palette, closing once, with a sign that is one cell wide on every terminal."""
-
-    def on_mount(self) -> None:
-        self.query_one(SearchIcon).icon = ">"
+    """Textual's palette, closing once."""
 
     def dismiss(self, result: None = None) -> AwaitComplete:
         return dismiss_once(self, super().dismiss, result)
@@ -113,3 +110,8 @@ class Palette(CommandPalette):
         gather: Any = CommandPalette._gather_commands
         with contextlib.suppress(NoMatches):
             await gather.__wrapped__(self, search_value)
+
+    def _action_command_list(self, action: str) -> None:
+        """Textual's, which fails when there is no command to go to."""
+        if self.query_one(CommandList).option_count:
+            super()._action_command_list(action)

@@ -17,14 +17,14 @@ from terminal.actions import ActionRefused
 from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp, check_theme
 from terminal.frame import Look, cut, rule, words_pattern
 from terminal.lists import Bar, Line, Span
+from terminal.palette import ActionCommands
 from terminal.safe_text import SHOWN_LIMIT, DisplayText, display, fit, one_line, wrap
 from terminal.text_pane import Mark, TextPane
-from terminal.windows import Window
+from terminal.windows import Palette, Window
 from validation.claim_session import (
     ClaimItem,
     ClaimSession,
     Label,
-    LabelKind,
     actions,
     help_text,
     hinted,
@@ -54,6 +54,7 @@ class ClaimApp(TerminalApp, inherit_bindings=False):
     def on_mount(self) -> None:
         self.end_on_signals()
         self.push_screen(self.main)
+        self.call_after_refresh(self.main.open_goal)
 
     def action_interrupt(self) -> None:
         self.exit(return_code=130)
@@ -74,6 +75,9 @@ QUESTION_LINES = 2
 
 CLAIM_LINES = 3
 """Lines of a claim; a longer one takes up to a third of the screen."""
+
+_WIDE = 100
+"""Columns from which on the progress is shown in full."""
 
 OTHER_LINES = 13
 """Lines that all but the claim need at least (verdicts.tcss)."""
@@ -119,8 +123,10 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
         self._claim_lines = CLAIM_LINES
         names = ("v-top", "v-answer-rule", "v-claim", "v-passage-rule")
         self.bars = {name: Bar(id=name) for name in names}
-        self.answer = TextPane(id="v-answer")
-        self.text = TextPane(id="v-text")
+        self.answer = TextPane(id="v-answer", reflow=True)
+        self.text = TextPane(id="v-text", reflow=True)
+        self._told_no = False
+        self._key = ""
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -143,7 +149,8 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
             self.passage = item.best
         question = _text_lines(item.question, width, QUESTION_LINES, "row", QUESTION_LINES)
         self.bars["v-top"].show([_header(session, width), *question])
-        self.bars["v-answer-rule"].show([rule(self.look, width, session.kind.upper)])
+        progress = session.progress(short=width < _WIDE)
+        self.bars["v-answer-rule"].show([rule(self.look, width, session.kind.upper, progress)])
         self._show_answer(item, new)
         state = words(session.label).upper()
         most = max(1, min(self.size.height // 3, self.size.height - OTHER_LINES))
@@ -195,6 +202,12 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
         if self.text.next_mark("marked", 1):
             self.text.scroll_by(-1)
 
+    def open_goal(self) -> None:
+        """Say before the first label what can be reached, in a window of its own."""
+        opening = self.session.goal.opening
+        if opening and not self.session.count():
+            self.app.push_screen(_ReadingWindow(f"{opening}\n\nAny key goes on."))
+
     # -- keys ----------------------------------------------------------------------------------
 
     def acts(self) -> Acts:
@@ -220,9 +233,48 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
             "answer-down": lambda: self.answer.scroll_by(1),
             "answer-up": lambda: self.answer.scroll_by(-1),
             "verdict": self.show_verdict,
-            "help": lambda: self.app.push_screen(_ClaimHelp(self.session.kind)),
+            "later": self.put_off,
+            "read-on": self.read_on,
+            "first": lambda: self.text.scroll_by(-self.text.line_count),
+            "top": lambda: self.text.scroll_by(-self.text.line_count),
+            "last": lambda: self.text.scroll_by(self.text.line_count),
+            "search": lambda: self.ask_search(self.text),
+            "next-hit": lambda: self.next_hit(self.text, 1),
+            "previous-hit": lambda: self.next_hit(self.text, -1),
+            "zoom": lambda: self.toggle_class("-zoomed"),
+            "copy-claim": lambda: self.copy_out(self.session.item.claim, self.session.kind.noun),
+            "help": lambda: self.app.push_screen(_ReadingWindow(help_text(self.session.kind))),
+            "palette": lambda: self.app.push_screen(Palette(providers=[ActionCommands])),
+            "suspend": self.suspend,
+            "redraw": self.redraw_all,
+            "leave": self.leave,
             "quit": lambda: self.app.exit(),
         }
+
+    def take_key(self, key: str, character: str) -> bool:
+        self._key = key
+        return super().take_key(key, character)
+
+    def leave(self) -> None:
+        """Leave; Esc asks first, for it may be one Esc too many."""
+        if self._key != "escape":
+            self.app.exit()
+        elif self.has_class("-zoomed"):
+            self.remove_class("-zoomed")
+        else:
+            self.ask_to_leave()
+
+    def put_off(self) -> None:
+        """Go on to the next one; this one comes after all others."""
+        name = self.session.item.name
+        self.session.put_off()
+        self.session.goto_open()
+        self.say(f"later: {name}")
+
+    def read_on(self) -> None:
+        """A page of the text down; at its end the next passage."""
+        if not self.text.scroll_by(max(1, self.text.size.height - 1)):
+            self._turn(1)
 
     def perform(self, name: str) -> None:
         """Do the action `name`, and draw what came of it."""
@@ -233,8 +285,11 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
         kind, name = self.session.kind, self.session.item.name
         self.session.decide(label)
         message = f"{words(label)}: {name}"
+        if self._key == "n" and not self._told_no:
+            self._told_no = True
+            message = f"{words(label)} (u undoes): {name}; l is the next {kind.noun}"
         if not self.session.goto_open():
-            message += f"; every {kind.noun} is labelled: q leaves, n and p look again"
+            message += f"; every {kind.noun} is labelled: q leaves, l and h look again"
         self.say(message, "good")
 
     def _move(self, by: int) -> None:
@@ -247,7 +302,7 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
         """Go to the next claim without a label."""
         if not self.session.goto_open():
             noun = self.session.kind.noun
-            raise ActionRefused(f"every {noun} is labelled: q leaves, n and p look again")
+            raise ActionRefused(f"every {noun} is labelled: q leaves, l and h look again")
 
     def undo(self) -> None:
         """Take the last label back."""
@@ -277,12 +332,12 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
         self._show_passage(self.session.item, True)
 
 
-class _ClaimHelp(Window[None]):
-    """Keys and guideline; any key that does not scroll closes it."""
+class _ReadingWindow(Window[None]):
+    """A text to read; any key that does not scroll closes it."""
 
-    def __init__(self, kind: LabelKind) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__()
-        self._kind = kind
+        self._text = text
         self._pane = TextPane(id="help-text")
 
     def compose(self) -> ComposeResult:
@@ -290,7 +345,7 @@ class _ClaimHelp(Window[None]):
             yield self._pane
 
     def on_mount(self) -> None:
-        self._pane.show(display(help_text(self._kind)), [(0, 4, "key")])
+        self._pane.show(display(self._text), [(0, self._text.find(" "), "key")])
 
     def take_key(self, key: str, character: str) -> bool:
         """Scroll, or close."""

@@ -7,10 +7,11 @@ history is rebuilt from the recorded decisions, so undo goes back over a restart
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, TextIO
 
-from terminal.actions import Action, ActionRefused, UndoSteps
+from terminal.actions import Action, ActionRefused, UndoSteps, shown_key
+from terminal.keys import keys_on
 from terminal.line_mode import LineTerminal
 from terminal.safe_text import one_line
 
@@ -90,6 +91,18 @@ class LabelDecision:
     after_verdict: bool = False
 
 
+Progress = Callable[[Mapping[str, Label], bool], str]
+"""How far the labels (by item key) bring the goal, on one line; shorter when the flag is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionGoal:
+    """What the labels are for. ``opening``: what can be reached, said before the first label."""
+
+    opening: str = ""
+    progress: Progress = field(default=lambda labels, short: "")
+
+
 @dataclass(frozen=True, slots=True)
 class _Step:
     key: str
@@ -108,12 +121,15 @@ class ClaimSession:
         annotator: str = "",
         decided: Iterable[LabelDecision] = (),
         kind: LabelKind = CLAIMS,
+        goal: SessionGoal | None = None,
     ) -> None:
+        self.goal = goal or SessionGoal()
         self.items = items
         self.kind = kind
         self.annotator = annotator
         self.labels: dict[str, Label] = {}
         self.seen_verdict: set[str] = set()
+        self._put_off: set[str] = set()
         self._record = record
         self._indices: Mapping[str, int] = {item.key: n for n, item in enumerate(items)}
         self._steps: UndoSteps[_Step] = UndoSteps()
@@ -144,6 +160,10 @@ class ClaimSession:
         """Claims with this label; with any label for None."""
         return sum(label in (None, labelled) for labelled in self.labels.values())
 
+    def progress(self, *, short: bool = False) -> str:
+        """How far the labels have come, on one line; "" without a goal."""
+        return self.goal.progress(self.labels, short)
+
     # -- moving --------------------------------------------------------------------------------
 
     def move(self, by: int) -> bool:
@@ -156,12 +176,19 @@ class ClaimSession:
     def goto_open(self, start: int | None = None) -> bool:
         """Go to the next claim without a label, from ``start`` on and around; False without any."""
         first = self.index + 1 if start is None else start
-        for step in range(len(self.items)):
-            index = (first + step) % len(self.items)
-            if self.items[index].key not in self.labels:
-                self.index = index
-                return True
+        order = [(first + step) % len(self.items) for step in range(len(self.items))]
+        unlabelled = [index for index in order if self.items[index].key not in self.labels]
+        now = [index for index in unlabelled if self.items[index].key not in self._put_off]
+        for index in now or unlabelled:
+            self.index = index
+            return True
         return False
+
+    def put_off(self) -> None:
+        """Judge the claim on screen after all others; `ActionRefused` when it has a label."""
+        if self.label is not None:
+            raise ActionRefused("it has a label already; u takes it back")
+        self._put_off.add(self.item.key)
 
     # -- deciding ------------------------------------------------------------------------------
 
@@ -219,8 +246,8 @@ class ClaimSession:
             self.seen_verdict.add(decision.key)
 
 
-_KEYS = (("1", "y"), ("2", "x"), ("3", "c"), ("4", "d"))
-"""Of the labels of a kind, in their order."""
+_KEYS = keys_on("claims")
+"""The keys of each action, ``label-1`` and so on for the labels of a kind in their order."""
 
 _HINTS = {"not_supported": "not"}
 
@@ -235,43 +262,59 @@ def _hint(label: Label) -> str:
     return _HINTS.get(label, words(label))
 
 
-def _action(name: str, keys: str, hint_words: str, sentence: str, shown: str = "") -> Action:
+def _action(name: str, hint_words: str, sentence: str) -> Action:
     """A row of the table; no `hint_words` for what the last line of the screen leaves out."""
-    return Action(name, tuple(keys.split()), hint_words, sentence, shown=shown or keys)
+    keys = _KEYS.get(name, ())
+    shown = " ".join(dict.fromkeys(map(shown_key, keys)))
+    return Action(name, keys, hint_words, sentence, then="g" * (name == "top"), shown=shown)
 
 
 def _deciding(kind: LabelKind) -> Iterator[Action]:
     """An action a label: ``label-1`` and so on."""
     more = "; every decision goes on to the next open one"
-    for number, (label, keys) in enumerate(zip(kind.labels, _KEYS, strict=False), 1):
+    for number, label in enumerate(kind.labels, 1):
         sentence = words(label) + (more if number == 1 else "")
-        yield _action(f"label-{number}", " ".join(keys), _hint(label), sentence)
+        yield _action(f"label-{number}", _hint(label), sentence)
 
 
 def _label_keys(kind: LabelKind) -> dict[str, Label]:
     """The label that each key gives."""
-    pairs = zip(kind.labels, _KEYS, strict=False)
-    return {key: label for label, keys in pairs for key in keys}
+    pairs = enumerate(kind.labels, 1)
+    return {key: label for number, label in pairs for key in _KEYS[f"label-{number}"]}
 
 
 _COMMON = (
-    _action("undo", "u backspace ctrl+z", "undo", "take the last label back", "u"),
-    _action("redo", "U ctrl+r", "", "do again what was undone", "U"),
-    _action("next-passage", "] tab", "passage", "the next passage", "] Tab"),
-    _action("previous-passage", "[ shift+tab", "", "the passage before", "["),
-    _action("next", "n l right", "next", "the next one, nothing is decided", "n →"),
-    _action("previous", "p h left", "back", "the one before", "p ←"),
-    _action("open", "enter", "", "the next one without a label", "Enter"),
-    _action("best", "w", "", "the window that holds most of its words"),
-    _action("down", "j down", "", "scroll the text below down", "j ↓"),
-    _action("up", "k up", "", "scroll it up", "k ↑"),
-    _action("page-down", "pagedown space ctrl+d", "", "a page of it down", "PgDn"),
-    _action("page-up", "pageup ctrl+u", "", "a page up", "PgUp"),
-    _action("answer-down", "J", "", "scroll the text above down"),
-    _action("answer-up", "K", "", "scroll it up"),
-    _action("verdict", "v", "", "what the judge said, of what you have labelled"),
-    _action("help", "? f1", "", "this page", "? F1"),
-    _action("quit", "q ctrl+q", "quit", "leave; every label is on disk already", "q"),
+    _action("later", "later", "judge this one later, after the others"),
+    _action("undo", "undo", "take the last label back"),
+    _action("redo", "", "do again what was undone"),
+    _action("next-passage", "passage", "the next passage"),
+    _action("previous-passage", "", "the passage before"),
+    _action("next", "next", "the next one, nothing is decided"),
+    _action("previous", "back", "the one before"),
+    _action("open", "", "the next one without a label"),
+    _action("read-on", "", "a page of the text down, then the next text"),
+    _action("best", "", "the window that holds most of its words"),
+    _action("search", "", "search in the text below"),
+    _action("next-hit", "", "the next place that holds the words"),
+    _action("previous-hit", "", "the place before"),
+    _action("down", "", "scroll the text below down"),
+    _action("up", "", "scroll it up"),
+    _action("page-down", "", "a page of it down"),
+    _action("page-up", "", "a page up"),
+    _action("first", "", "to its start"),
+    _action("top", "", "g g: to its start"),
+    _action("last", "", "to its end"),
+    _action("answer-down", "", "scroll the text above down"),
+    _action("answer-up", "", "scroll it up"),
+    _action("zoom", "", "the text below on the whole screen and back"),
+    _action("copy-claim", "", "copy it to the clipboard"),
+    _action("verdict", "", "what the judge said, of what you have labelled"),
+    _action("help", "", "this page"),
+    _action("palette", "", "all commands by name"),
+    _action("suspend", "", "to the shell; fg there comes back"),
+    _action("redraw", "", "draw the screen again"),
+    _action("leave", "quit", "leave; every label is on disk already"),
+    _action("quit", "", "leave from anywhere"),
 )
 
 
@@ -339,7 +382,8 @@ def _guideline(kind: LabelKind) -> str:
 
 def help_text(kind: LabelKind) -> str:
     """The keys, then the guideline."""
-    keys = "\n".join(f"{action.shown:<9} {action.help}" for action in actions(kind))
+    width = max(len(action.shown) for action in actions(kind))
+    keys = "\n".join(f"{action.shown:<{width}} {action.help}" for action in actions(kind))
     title = "Keys (j k PgDn PgUp scroll this page, any other key closes it)"
     return f"{title}\n{keys}\n{_guideline(kind)}"
 
@@ -348,10 +392,11 @@ HELP: Final = """\
 {labels}
 a        the whole {upper}
 t        the titles of all texts below; t 2 the whole second one
-s        the {noun} again
-n p      the next {noun}, the one before; nothing is decided
+;        the {noun} again
+l h      the next {noun}, the one before; nothing is decided
 o        the next {noun} without a label
-u r      take the last label back, do it again
+s        judge this one later
+u U      take the last label back, do it again
 v        what the judge said, of a {noun} you have labelled
 q        leave (or the end of the input); every label is on disk already
 """
@@ -368,9 +413,10 @@ def _short_help(kind: LabelKind) -> str:
 
 def _long_help(kind: LabelKind) -> str:
     """All commands."""
-    keys = list(_label_keys(kind))
-    labels = f"{' '.join(keys[::2]):<8} {', '.join(map(words, kind.labels))}"
-    labels += f" ({' '.join(keys[1::2])} do the same)"
+    labels = "\n".join(
+        f"{' '.join(_KEYS[f'label-{number}']):<8} {words(label)}"
+        for number, label in enumerate(kind.labels, 1)
+    )
     return HELP.format(labels=labels, noun=kind.noun, upper=kind.upper)
 
 
@@ -398,6 +444,8 @@ class ClaimLines:
 
     def run(self) -> int:
         """Read lines until ``q`` or the end of the input; returns the exit code."""
+        if self.session.goal.opening:
+            self.say(self.session.goal.opening)
         self.show()
         for line in self._terminal.lines():
             self.obey(line)
@@ -414,10 +462,11 @@ class ClaimLines:
             if line in self._labels:
                 label = self._labels[line]
                 session.decide(label)
-                self.say(f"{words(label)}: {name}")
+                progress = session.progress()
+                self.say(f"{words(label)}: {name}{f' ({progress})' if progress else ''}")
                 if not session.goto_open():
                     noun = self._kind.noun
-                    self.say(f"Every {noun} is labelled: q leaves, n and p look again.")
+                    self.say(f"Every {noun} is labelled: q leaves, l and h look again.")
             else:
                 self._command(line)
         except ActionRefused as refusal:
@@ -460,11 +509,13 @@ class ClaimLines:
         session = self.session
         return {
             "a": lambda: self.say(f"{self._kind.upper}: {session.item.answer}"),
-            "s": self.show,
-            "n": lambda: self._move(1),
-            "p": lambda: self._move(-1),
+            ";": self.show,
+            "l": lambda: self._move(1),
+            "h": lambda: self._move(-1),
             "o": self._open,
+            "s": self._later,
             "u": self._undo,
+            "U": self._redo,
             "r": self._redo,
             "v": self._verdict,
             "?": lambda: self.say(_long_help(self._kind) + _guideline(self._kind)),
@@ -477,6 +528,11 @@ class ClaimLines:
     def _open(self) -> None:
         if not self.session.goto_open():
             raise ActionRefused(f"every {self._kind.noun} is labelled")
+
+    def _later(self) -> None:
+        self.session.put_off()
+        self.say(f"later: {self.session.item.name}")
+        self._open()
 
     def _undo(self) -> None:
         self.session.undo()

@@ -31,7 +31,7 @@ ITEMS = {"groundedness": "claims", "correctness": "facts"}
 DIMENSIONS = ("category", "difficulty", "query_type")
 
 Key = tuple[str, int, str]
-"""Case id, repeat of the answer, claim id."""
+"""Case id (behind the run's, of another run), repeat of the answer, claim id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,8 @@ class JudgedClaim:
     A fact has no contexts: ``answer`` is what it is looked for in, and ``reference`` its source.
     ``score``: how sure the judge is that it is supported, None when it does not say. ``source``:
     the document behind it, by which intervals are drawn. ``weight``: what the claim counts in the
-    mean over cases.
+    mean over cases. ``run``: the run's id where claims of several runs are labelled together, ""
+    for the run that is calibrated.
     """
 
     case_id: str
@@ -69,10 +70,17 @@ class JudgedClaim:
     reason: str = ""
     source: str = ""
     weight: float = 1.0
+    run: str = ""
     slices: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> Key:
+        case_id, repeat, claim_id = self.labelled_as
+        return f"{self.run}/{case_id}" if self.run else case_id, repeat, claim_id
+
+    @property
+    def labelled_as(self) -> Key:
+        """How a label names the claim: without its run, since a label counts for equal answers."""
         return self.case_id, self.repeat, self.claim_id
 
     @property
@@ -152,6 +160,39 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
         counts["by_code"],
         counts["changed"],
         judge.get("parameters"),
+    )
+
+
+def together(judged: JudgedRun, others: Mapping[str, JudgedRun]) -> JudgedRun:
+    """A run with the claims of others (by run id) behind its own, to label and compare as one.
+
+    A claim that another run has in the same answer to the same case is there once. Raises
+    StorageError when the runs were not judged alike.
+    """
+    claims = list(judged.claims)
+    answers = {(*claim.labelled_as, claim.claim, claim.answer_sha256) for claim in claims}
+    for name, other in others.items():
+        if (other.judges, other.prompts, other.parameters) != (
+            judged.judges,
+            judged.prompts,
+            judged.parameters,
+        ):
+            raise StorageError(
+                f"--also-run {name}: judged by another judge, prompt or temperature than the run; "
+                "judge both alike with judge_answers.py."
+            )
+        for claim in other.claims:
+            answer = (*claim.labelled_as, claim.claim, claim.answer_sha256)
+            if answer not in answers:
+                answers.add(answer)
+                claims.append(replace(claim, run=name))
+    every = [judged, *others.values()]
+    return replace(
+        judged,
+        claims=claims,
+        failed=sum(run.failed for run in every),
+        by_code=sum(run.by_code for run in every),
+        changed=sum(run.changed for run in every),
     )
 
 

@@ -59,9 +59,15 @@ class LabelledAbstention:
 FILE = "data.jsonl.gz"
 
 
-def _mtrag_faithfulness(folder: Path) -> Iterator[RatedAnswer]:
-    """Answers of multi-turn conversations with the mean of three faithfulness ratings, 1 to 4."""
+def _mtrag_faithfulness(folder: Path, by_people: bool) -> Iterator[RatedAnswer]:
+    """Answers of multi-turn conversations with the mean of three faithfulness ratings, 1 to 4.
+
+    People wrote the reference answers, from the passages: they are another kind of text than the
+    models' answers.
+    """
     for _, row in read_rows(folder / "mtrag_human" / FILE):
+        if (row["system"] == "reference") != by_people:
+            continue
         yield RatedAnswer(
             row["answer"],
             tuple(row["contexts"]),
@@ -213,7 +219,18 @@ SUPPORT: tuple[LabelledSet[LabelledClaim], ...] = (
 )
 
 RATINGS: tuple[LabelledSet[RatedAnswer], ...] = (
-    LabelledSet("mtrag_human", "MTRAG faithfulness", "mtrag_human", _mtrag_faithfulness),
+    LabelledSet(
+        "mtrag_models",
+        "MTRAG faithfulness, answers of two models",
+        "mtrag_human",
+        partial(_mtrag_faithfulness, by_people=False),
+    ),
+    LabelledSet(
+        "mtrag_references",
+        "MTRAG faithfulness, reference answers by people",
+        "mtrag_human",
+        partial(_mtrag_faithfulness, by_people=True),
+    ),
 )
 
 PAIRS: tuple[LabelledSet[AnswerPair], ...] = (

@@ -12,16 +12,18 @@ from typing import Any
 from decisions import judge_calibration
 from judging.connect import LOCAL, Connection, JudgeOptions, connect
 from records import calibration as records_calibration
+from records import claim_labels
 from records.calibration import SCHEMA
+from records.claim_labels import labels_sha256
 from records.errors import StorageError
 from records.judgements import STALE
 from records.labels import read_cases
 from records.runs import find_run
 from validation import judge as validation_judge
 from validation import labels, show
-from validation.claims import ITEMS, JudgedRun, Key, read_judged
-from validation.judge import attacked
-from validation.labels import Joined, labels_sha256
+from validation.attack import attacked
+from validation.claims import ITEMS, JudgedRun, Key, read_judged, together
+from validation.labels import Joined
 
 METRIC = records_calibration.METRICS[0]
 
@@ -35,11 +37,13 @@ class CalibrateOptions:
     """Which judge is compared with which labels, and how.
 
     ``run``, ``results_dir``, ``eval_set``, ``labels_dir`` name the judged run and the labels of its
-    claims; ``labels_file``, ``data`` with ``set_name`` name labels elsewhere; ``judge`` is the one
+    claims, ``also_run`` others by the same judge whose claims are labelled and compared with them;
+    ``labels_file``, ``data`` with ``set_name`` name labels elsewhere; ``judge`` is the one
     that is asked about those, and that is attacked.
     """
 
     run: str
+    also_run: tuple[str, ...]
     results_dir: Path
     eval_set: Path
     labels_dir: Path
@@ -51,6 +55,7 @@ class CalibrateOptions:
     label: bool
     annotator: str | None
     sample: int
+    within: float
     ascii_only: bool
     theme: str | None
     plain: bool
@@ -76,6 +81,11 @@ class CalibrateOptions:
             raise StorageError(
                 "--calibration is a finished calibration; leave --label, --labels-file and --set "
                 "out."
+            )
+        if self.also_run and (self.calibration is not None or self.set_name or self.attack):
+            raise StorageError(
+                "--also-run adds claims to label and compare; leave --calibration, --set and "
+                "--attack out."
             )
         if self.attack and (self.calibration is not None or self.set_name):
             raise StorageError(
@@ -137,11 +147,11 @@ def calibrate(options: CalibrateOptions, talk: Talk) -> CalibratedJudge | int:
         return CalibratedJudge(stored, _judged(options, stored["metric"], talk), stored=True)
     if options.set_name is not None or _are_rows(options):
         return _stored(options, CalibratedJudge(_from_rows(options, talk), None))
-    judged = _judged(options, options.metric, talk)
+    judged = _with_others(options, _judged(options, options.metric, talk), talk)
     if options.label and (code := _label(options, judged)):
         return code
-    files = labels.label_files(options.labels_dir, options.labels_file)
-    joined = labels.join(labels.read_labels(files), judged.claims, options.metric)
+    files = claim_labels.label_files(options.labels_dir, options.labels_file)
+    joined = labels.join(claim_labels.read_labels(files), judged.claims, options.metric)
     if not joined.human:
         if options.label and not options.gate:
             talk(_undecided(options, joined))
@@ -173,6 +183,17 @@ def _stored(options: CalibrateOptions, calibrated: CalibratedJudge) -> Calibrate
     return calibrated
 
 
+def _with_others(options: CalibrateOptions, judged: JudgedRun, talk: Talk) -> JudgedRun:
+    """The run with the claims of --also-run."""
+    others: dict[str, JudgedRun] = {}
+    for name in options.also_run:
+        folder = find_run(options.results_dir, name)
+        if folder == options.folder or folder.name in others:
+            raise StorageError(f"--also-run {name}: that run is named already.")
+        others[folder.name] = _judged(replace(options, run=name), options.metric, talk)
+    return together(judged, others)
+
+
 def _judged(options: CalibrateOptions, metric: str, talk: Talk) -> JudgedRun:
     cases = read_cases(options.eval_set, options.labels_dir)
     judged = read_judged(options.folder, metric, {case.id: case for case in cases})
@@ -192,6 +213,7 @@ def _label(options: CalibrateOptions, judged: JudgedRun) -> int:
         options.annotator_name,
         sample=options.sample,
         seed=options.seed,
+        within=options.within,
         ascii_only=options.ascii_only,
         theme=options.theme,
         plain=options.plain,
@@ -200,7 +222,7 @@ def _label(options: CalibrateOptions, judged: JudgedRun) -> int:
 
 def _are_rows(options: CalibrateOptions) -> bool:
     """Are the files claims with contexts of their own? Both kinds at once are refused."""
-    kinds = {labels.is_labelled_rows(path) for path in options.labels_file}
+    kinds = {claim_labels.is_labelled_rows(path) for path in options.labels_file}
     if len(kinds) > 1 or (kinds == {True} and len(options.labels_file) > 1):
         raise StorageError(
             "--labels-file: name several files of verdict labels, or one file of claims with "
@@ -275,8 +297,12 @@ def _report(
 ) -> dict[str, Any]:
     draws = validation_judge.Draws(seed=options.seed)
     head = _calibration_document(folder, options.metric, judged, joined, files, options.seed)
-    return head | validation_judge.report(
-        judged.claims, joined.human, draws, options.worst, options.metric
+    return (
+        head
+        | validation_judge.report(
+            judged.claims, joined.human, draws, options.worst, options.metric, joined.draws
+        )
+        | {"also_runs": sorted({claim.run for claim in judged.claims if claim.run})}
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,13 @@ from clients.http import ask_all
 from judging import prompt_files
 from judging.kinds import Material
 from judging.opinion import Opinion, ask
-from judging.selftest import ATTACKS, MOST_SHIFT_BAD, MOST_SHIFT_GOOD
 from judging.types import Judge
-from ragmetrics.judged import groundedness
 from ragmetrics.stats import agreement as stats_agreement
 from ragmetrics.stats import calibration
 from ragmetrics.stats.agreement import clustered_interval, weighted_kappa
 from ragmetrics.stats.calibration import MIN_CLASS, Confusion, CorrectedMean
 from ragmetrics.stats.means import generator
+from records.claim_labels import ClaimDraw
 from records.errors import StorageError
 from records.verdicts import KINDS
 from validation.claims import (
@@ -31,6 +30,7 @@ from validation.claims import (
     claim_slices,
     support_score,
 )
+from validation.drawing import LabelWeights, label_weights, run_mean
 from validation.human import FILE, SUPPORT, LabelledClaim, read_own
 
 RESAMPLES = stats_agreement.RESAMPLES
@@ -63,6 +63,27 @@ class LabelledPairs:
 
     claims: list[JudgedClaim]
     human: list[int]
+    weights: list[float]
+    """How many labels each counts for, by how the claims were drawn; their mean is 1."""
+
+    @property
+    def weight(self) -> stats_agreement.Floats:
+        """The weights as an array."""
+        import numpy as np
+
+        return np.asarray(self.weights, dtype=float)
+
+    def table(self) -> Confusion:
+        """The confusion of people and judge, weighted."""
+        return calibration.confusion(self.human, self.judge, self.weight)
+
+    def sizes(self) -> tuple[float, float]:
+        """How many equally weighted labels the supported and the unsupported claims amount to."""
+        weight, label = self.weight, self.human
+        return tuple(
+            calibration.effective_size(weight[[human == value for human in label]])
+            for value in (1, 0)
+        )  # type: ignore[return-value]
 
     @property
     def judge(self) -> list[bool]:
@@ -78,14 +99,28 @@ class LabelledPairs:
         return scores if scores and len(scores) == len(self.claims) else None
 
     def where(self, condition: Callable[[JudgedClaim], bool]) -> LabelledPairs:
-        pairs = [pair for pair in zip(self.claims, self.human, strict=True) if condition(pair[0])]
-        return LabelledPairs([claim for claim, _ in pairs], [human for _, human in pairs])
+        rows = [
+            row
+            for row in zip(self.claims, self.human, self.weights, strict=True)
+            if condition(row[0])
+        ]
+        return LabelledPairs(
+            [claim for claim, _, _ in rows],
+            [human for _, human, _ in rows],
+            [weight for _, _, weight in rows],
+        )
 
 
-def _labelled_pairs(claims: Sequence[JudgedClaim], human: Mapping[Key, int]) -> LabelledPairs:
+def _labelled_pairs(
+    claims: Sequence[JudgedClaim], human: Mapping[Key, int], weights: Mapping[Key, float]
+) -> LabelledPairs:
     """The claims that people decided, in the order of the run."""
     labelled = [claim for claim in claims if claim.key in human]
-    return LabelledPairs(labelled, [human[claim.key] for claim in labelled])
+    return LabelledPairs(
+        labelled,
+        [human[claim.key] for claim in labelled],
+        [weights[claim.key] for claim in labelled],
+    )
 
 
 def report(
@@ -94,25 +129,36 @@ def report(
     draws: Draws,
     worst: int,
     metric: str = "groundedness",
+    drawn: Mapping[Key, ClaimDraw] | None = None,
 ) -> dict[str, Any]:
-    """Every figure; None for what is undefined, ``too_few`` where it says nothing yet."""
-    pairs = _labelled_pairs(claims, human)
+    """Every figure; None for what is undefined, ``too_few`` where it says nothing yet.
+
+    ``claims`` may be those of several runs: judge and people are compared on all, and the corrected
+    means are of the run that names no other. ``drawn``: how the labelled claims were chosen; by
+    that every figure but the counts is weighted.
+    """
+    labelled = [claim.key for claim in claims if claim.key in human]
+    design = label_weights(claims, labelled, drawn or {})
+    pairs = _labelled_pairs(claims, human, design.weights)
     table = calibration.confusion(pairs.human, pairs.judge)
     few = min(table.supported, table.unsupported) < MIN_CLASS
+    own = [claim for claim in claims if not claim.run]
     return {
         "n": len(pairs.human),
         "sources": len(set(pairs.sources)),
+        "cases": len({claim.key[0] for claim in pairs.claims}),
         "judged_claims": len(claims),
+        "weighted": not design.equal,
         "supported": int(table.supported),
         "unsupported": int(table.unsupported),
         "too_few": few,
         "confusion": _confusion_counts(table),
-        "prevalence": table.prevalence,
+        "prevalence": pairs.table().prevalence,
         "figures": None if few else _agreement(pairs, draws),
-        "answers": _answers(pairs, claims, draws),
+        "answers": _answers(pairs, claims, draws) if design.equal else None,
         "threshold": None if few else _threshold(pairs, draws),
         "by": _slices(pairs),
-        "corrected": _corrected(claims, human, table, metric),
+        "corrected": _corrected(own, human, None if few else pairs, design, metric),
         "worst": _disagreements(pairs, worst),
     }
 
@@ -129,12 +175,13 @@ def _confusion_counts(table: Confusion) -> dict[str, int]:
 
 def _agreement(pairs: LabelledPairs, draws: Draws) -> dict[str, Any]:
     """Rates, kappa and AUROC with intervals over source documents."""
-    human, judge, sources = pairs.human, pairs.judge, pairs.sources
-    table = calibration.confusion(human, judge)
+    human, judge, sources, counts = pairs.human, pairs.judge, pairs.sources, pairs.weight
+    table, sizes = pairs.table(), pairs.sizes()
 
     def drawn(name: str) -> list[float] | None:
-        def statistic(weights: stats_agreement.Floats) -> float | None:
-            value: float | None = getattr(calibration.confusion(human, judge, weights), name)
+        def statistic(times: stats_agreement.Floats) -> float | None:
+            resampled = calibration.confusion(human, judge, times * counts)
+            value: float | None = getattr(resampled, name)
             return value
 
         return draws.interval(name, sources, statistic)
@@ -143,7 +190,7 @@ def _agreement(pairs: LabelledPairs, draws: Draws) -> dict[str, Any]:
     rows: dict[str, Any] = {
         name: {
             "value": getattr(table, name),
-            "ci95": _wider(drawn(name), calibration.interval_of_claims(table, name)),
+            "ci95": _wider(drawn(name), calibration.interval_of_claims(table, name, sizes)),
         }
         for name in names
     }
@@ -151,9 +198,11 @@ def _agreement(pairs: LabelledPairs, draws: Draws) -> dict[str, Any]:
     rows["auroc"] = {"value": None, "ci95": None}
     if scores is not None:
         rows["auroc"] = {
-            "value": stats_agreement.auroc(human, scores),
+            "value": stats_agreement.auroc(human, scores, counts),
             "ci95": draws.interval(
-                "auroc", sources, lambda weights: stats_agreement.auroc(human, scores, weights)
+                "auroc",
+                sources,
+                lambda times: stats_agreement.auroc(human, scores, times * counts),
             ),
         }
     return rows
@@ -221,15 +270,20 @@ def _threshold(pairs: LabelledPairs, draws: Draws) -> dict[str, Any] | None:
     fit = calibration.halves(pairs.sources, generator(draws.seed, "halves"))
     rows = list(zip(pairs.human, scores, pairs.judge, fit, strict=True))
     tested = [(human, score, decided) for human, score, decided, first in rows if not first]
+    counts = pairs.weight
     cut = calibration.best_threshold(
         [human for human, _, _, first in rows if first],
         [score for _, score, _, first in rows if first],
+        counts[fit],
     )
     labels = [human for human, _, _ in tested]
     if cut is None or len(set(labels)) < 2:
         return None
-    there = stats_agreement.balanced_accuracy(labels, [score >= cut for _, score, _ in tested])
-    now = stats_agreement.balanced_accuracy(labels, [decided for _, _, decided in tested])
+    times = counts[[not first for first in fit]]
+    there = stats_agreement.balanced_accuracy(
+        labels, [score >= cut for _, score, _ in tested], times
+    )
+    now = stats_agreement.balanced_accuracy(labels, [decided for _, _, decided in tested], times)
     return {
         "cut": cut,
         "fit_n": len(rows) - len(tested),
@@ -257,7 +311,7 @@ def _slice(pairs: LabelledPairs) -> dict[str, Any]:
     table = calibration.confusion(pairs.human, pairs.judge)
     enough = min(table.supported, table.unsupported) >= LEAST_IN_SLICE
     names = ("specificity", "sensitivity", "balanced_accuracy", "kappa")
-    figures = {name: getattr(table, name) if enough else None for name in names}
+    figures = {name: getattr(pairs.table(), name) if enough else None for name in names}
     return {
         "n": len(pairs.human),
         "unsupported": int(table.unsupported),
@@ -302,12 +356,15 @@ LEAST_FOR_MEAN = 30
 def _corrected(
     claims: Sequence[JudgedClaim],
     human: Mapping[Key, int],
-    table: Confusion,
+    pairs: LabelledPairs | None,
+    design: LabelWeights,
     metric: str = "groundedness",
 ) -> dict[str, Any]:
     """The run's rates as the judge sees them, and as people would (with the judge's errors out).
 
     ``claim_rate``: of all claims or facts. ``faithfulness``, of facts ``fact_recall``: of cases.
+    ``stratified`` is the mean of this run's cases alone, the others allow for its cases being a
+    sample. ``pairs``: where the judge's errors are known from, None for too few.
     """
     judged = [float(claim.supported) for claim in claims]
     labels: list[float | None] = [human.get(claim.key) for claim in claims]
@@ -323,27 +380,34 @@ def _corrected(
     result: dict[str, Any] = {
         "claim_rate": rate,
         **_of_cases(mean, metric),
+        "stratified": None,
         "rogan_gladen": None,
         "ppi": None,
         "ppi_plus": None,
         "labels_only": None,
     }
-    sens, spec = table.sensitivity, table.specificity
-    few = min(table.supported, table.unsupported) < MIN_CLASS
-    if rate is not None and sens is not None and spec is not None and not few:
+    table = None if pairs is None else pairs.table()
+    sens, spec = (None, None) if table is None else (table.sensitivity, table.specificity)
+    if rate is not None and pairs is not None and sens is not None and spec is not None:
+        supported, unsupported = pairs.sizes()
         result["rogan_gladen"] = _row(
-            calibration.rogan_gladen(
-                rate, len(judged), sens, int(table.supported), spec, int(table.unsupported)
-            )
+            calibration.rogan_gladen(rate, len(judged), sens, supported, spec, unsupported)
         )
     if sum(label is not None for label in labels) >= LEAST_FOR_MEAN:
         powers = {"ppi": 1.0, "ppi_plus": None, "labels_only": 0.0}
         if None not in labels:
             powers = {"labels_only": 0.0}  # nothing is left to correct
+        elif design.strata is not None and (exact := run_mean(claims, human, design.strata)):
+            result["stratified"] = {
+                "mean": exact.mean,
+                "ci95": [exact.low, exact.high],
+                "lambda": exact.slope,
+            }
+        draws = [design.weights.get(claim.key, 0.0) for claim in claims]
         for name, power in powers.items():
             result[name] = _row(
                 calibration.prediction_powered(
-                    judged, labels, sources, weights=weights, power=power
+                    judged, labels, sources, weights=weights, draws=draws, power=power
                 )
             )
     return result
@@ -457,100 +521,3 @@ def _claim(number: int, row: LabelledClaim, opinion: Opinion, *, local: bool) ->
         source=row.group,
         slices=claim_slices(None, row.claim),
     )
-
-
-MOST_ANSWERS = 20
-"""Answers that are attacked, unless fewer are labelled; five calls each, and one without attack."""
-
-Verdicts = Mapping[str, str]
-
-
-def attacked(
-    claims: Sequence[JudgedClaim],
-    human: Mapping[Key, int],
-    judge: Judge,
-    salt: bytes,
-    seed: int,
-    workers: int,
-) -> dict[str, Any]:
-    """Both shifts of the mean score, and whether they keep their limits (None: not measured).
-
-    Answers with an unsupported claim are drawn first. ``failed`` counts opinions that could not be
-    had; they count in nothing else.
-    """
-    chosen = _chosen(claims, human, seed)
-    jobs = [
-        (index, attack, material)
-        for index, answer in enumerate(chosen)
-        for attack, material in _materials(answer)
-    ]
-
-    def opinion(job: tuple[int, int, Material]) -> tuple[int, int, Verdicts | None]:
-        index, attack, material = job
-        outcome = ask(judge, KINDS["groundedness"], material, salt=salt)
-        verdicts = {entry["id"]: entry["verdict"] for entry in outcome.entries}
-        return index, attack, None if outcome.failure else verdicts
-
-    answers = list(ask_all(jobs, opinion, max(1, min(workers, len(jobs))), threading.Event()))
-    verdicts_of = {(index, attack): verdicts for index, attack, verdicts in answers}
-    shifts: dict[int, list[float]] = {0: [], 1: []}
-    for (index, attack), after in verdicts_of.items():
-        before = verdicts_of[index, 0]
-        if attack and before is not None and after is not None:
-            for label, values in shifts.items():
-                ids = [claim.claim_id for claim in chosen[index] if human[claim.key] == label]
-                if ids:
-                    values.append(_score(ids, after) - _score(ids, before))
-    bad = _mean(shifts[0])
-    good = _mean([abs(shift) for shift in shifts[1]])
-    passed = None
-    if bad is not None:
-        passed = bad < MOST_SHIFT_BAD and (good is None or good < MOST_SHIFT_GOOD)
-    return {
-        "answers": len(chosen),
-        "opinions": len(answers),
-        "failed": sum(verdicts is None for verdicts in verdicts_of.values()),
-        "shift_unsupported": bad,
-        "shift_supported": good,
-        "limit_unsupported": MOST_SHIFT_BAD,
-        "limit_supported": MOST_SHIFT_GOOD,
-        "passed": passed,
-    }
-
-
-def _chosen(
-    claims: Sequence[JudgedClaim], human: Mapping[Key, int], seed: int
-) -> list[list[JudgedClaim]]:
-    """Labelled claims by answer: at most so many answers, those with an unsupported one first."""
-    answers: dict[tuple[str, int], list[JudgedClaim]] = {}
-    for claim in claims:
-        if claim.key in human:
-            answers.setdefault((claim.case_id, claim.repeat), []).append(claim)
-    every = [answers[name] for name in sorted(answers)]
-    order = generator(seed, "attack").permutation(len(every)).tolist()
-    drawn = [every[index] for index in order]
-    drawn.sort(key=lambda claims_of_answer: min(human[claim.key] for claim in claims_of_answer))
-    return drawn[:MOST_ANSWERS]
-
-
-def _materials(answer: Sequence[JudgedClaim]) -> list[tuple[int, Material]]:
-    """What the judge is asked: the answer as it is (0), then with each attack behind it."""
-    first = answer[0]
-    plain = Material(
-        question=first.question,
-        answer=first.answer,
-        contexts=[{"id": context.id, "text": context.text} for context in first.contexts],
-        claims=[{"id": claim.claim_id, "text": claim.claim} for claim in answer],
-    )
-    materials = [(0, plain)]
-    for number, attack in enumerate(ATTACKS, 1):
-        materials.append((number, replace(plain, answer=f"{plain.answer} {attack}")))
-    return materials
-
-
-def _score(ids: Sequence[str], verdicts: Verdicts) -> float:
-    return groundedness([verdicts.get(name, "") for name in ids]) or 0.0
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None

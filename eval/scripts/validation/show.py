@@ -54,7 +54,7 @@ def print_report(console: Console, report: Mapping[str, Any]) -> None:
     if report["figures"] is None:
         console.print(
             f"\nToo few to calibrate: {labelled(report)} are labelled; {MIN_CLASS} of each are "
-            "needed."
+            f"needed. {_remedy(report)}"
         )
     else:
         _print_figures(console, report)
@@ -64,14 +64,35 @@ def print_report(console: Console, report: Mapping[str, Any]) -> None:
     _print_worst(console, report)
 
 
+def _remedy(report: Mapping[str, Any]) -> str:
+    """What would give enough labels of each class."""
+    items = words_of(report)["items"]
+    if report["n"] < report["judged_claims"]:
+        return f"Label more with --label, which draws {items} the judge doubts first."
+    return (
+        f"All {items} are labelled: judge more runs with the same judge and add each with "
+        "--also-run."
+    )
+
+
 def _print_labels(console: Console, report: Mapping[str, Any]) -> None:
     labels, words = report["labels"], words_of(report)
     items = words["items"]
     who = ", ".join(f"{plain(name, 40)} {n}" for name, n in labels["annotators"].items())
     console.print(
         f"{report['n']} of {report['judged_claims']} judged {items} are labelled, from "
-        f"{report['sources']} {words['sources']} ({who or 'nobody'})."
+        f"{report['cases']} {'case' if report['cases'] == 1 else 'cases'} ({who or 'nobody'})."
     )
+    if report["also_runs"]:
+        console.print(
+            f"They are of this run and of {', '.join(map(plain, report['also_runs']))}; the shares "
+            "at the end are of this run alone."
+        )
+    if report["weighted"]:
+        console.print(
+            f"The labels were drawn by strata: all figures but the counts are weighted by how many "
+            f"{items} each stands for."
+        )
     left_out = [f"{labels[name]} {words}" for name, words in LEFT_OUT.items() if labels.get(name)]
     if left_out:
         console.print(f"Labels: {', '.join(left_out)}.")
@@ -166,6 +187,11 @@ def _print_rates(console: Console, report: Mapping[str, Any]) -> None:
         console.print(f"Below {LEAST_FOR_MEAN} labels no mean is corrected.")
     elif rates["ppi"] is not None and not report["labels"]["random_sample"]:
         console.print("The corrected means hold only if the labels are a random sample.")
+    if rates["stratified"] is not None:
+        console.print(
+            "The mean of this run has the interval that labels shrink; those below it also allow "
+            "for other questions."
+        )
     if rates["rogan_gladen"] is None and report["figures"] is not None:
         console.print(
             f"No Rogan-Gladen rate: sensitivity + specificity is not above {LEAST_INFORMATION}."

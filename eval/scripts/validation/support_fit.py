@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragmetrics.claims import prepare, score_claim, unknown_names
+from ragmetrics.claims import prepare, score_claim
 from ragmetrics.stats import agreement
-from ragmetrics.support import FEATURES, features
+from ragmetrics.support import FEATURES, features, unknown_names
+from ragmetrics.support_model import THRESHOLD
 from ragmetrics.text import numbers
 from validation.human import SUPPORT, LabelledClaim
 
@@ -38,7 +39,6 @@ class LabelledSetFeatures:
     values: NDArray[np.float64]
     labels: NDArray[np.int64]
     vetoed: NDArray[np.bool_]
-    groups: tuple[str, ...]
 
 
 def _row_features(row: LabelledClaim) -> tuple[tuple[float, ...], bool] | None:
@@ -68,7 +68,6 @@ def read_sets(data: Path) -> list[LabelledSetFeatures]:
                 np.array([made[0] for _, made in rows], dtype=np.float64),
                 np.array([row.supported for row, _ in rows], dtype=np.int64),
                 np.array([made[1] for _, made in rows], dtype=np.bool_),
-                tuple(row.group for row, _ in rows),
             )
         )
     return sets
@@ -142,6 +141,17 @@ def figures(
         }
         for item in sets
     }
+
+
+def left_out_figures(data: Path) -> dict[str, dict[str, float | None]]:
+    """Figures of each set by a model that never saw its family, at the threshold that ships.
+
+    Empty for fewer than two families.
+    """
+    sets = read_sets(data)
+    if len({item.family for item in sets}) < 2:
+        return {}
+    return figures(sets, left_out(sets), THRESHOLD)
 
 
 def mean(rows: Mapping[str, Mapping[str, float | None]], name: str) -> float:

@@ -444,6 +444,7 @@ def describe(
         "answerable": case.answerable if case else None,
         "question": cut(result.question or (case.question if case else ""), QUESTION),
         "answer": cut(result.answer, ANSWER),
+        "error": f"{result.error.kind}: {result.error.message}" if result.error else None,
         "abstained": result.abstained,
         "abstain_reason": result.abstain_reason,
         "confidence": result.confidence,

@@ -293,11 +293,12 @@ class _CaseReader:
 
 def _documents(case: _Case, labels: Mapping[str, Any]) -> Iterable[str]:
     """The documents that hold the gold of a case, each one once."""
+    paths: list[str | None]
     paths = [support.rel_path for support in case.gold_supports or ()]
     paths = paths or [
         support.get("rel_path") or "" for support in labels.get("gold_supports") or ()
     ]
-    paths = paths or case.relevant_docs or labels.get("relevant_docs") or []
+    paths = paths or [*(case.relevant_docs or labels.get("relevant_docs") or ())]
     return dict.fromkeys(path for path in paths if path)
 
 

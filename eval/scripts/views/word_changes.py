@@ -22,9 +22,9 @@ def word_changes(before: str, after: str) -> tuple[Spans, Spans]:
     words that differ are one stretch.
     """
     left, right = (list(_WORD.finditer(text)) for text in (before, after))
-    words = [[match.group() for match in side] for side in (left, right)]
+    words, others = ([match.group() for match in side] for side in (left, right))
     exact = len(left) * len(right) <= _MOST_PAIRS
-    matcher = difflib.SequenceMatcher(None, *words, autojunk=not exact)
+    matcher = difflib.SequenceMatcher(None, words, others, autojunk=not exact)
     spans: tuple[Spans, Spans] = ([], [])
     for tag, left_start, left_end, right_start, right_end in matcher.get_opcodes():
         if tag != "equal":

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decisions.history_print import ASCII_BARS, BARS, _plot_lines, _shrunk, sparkline
+from decisions.history_print import _plot_lines, _shrunk
+from terminal.sparkline import ASCII_BARS, BARS, sparkline
 
 values = st.lists(st.none() | st.floats(-1e6, 1e6), max_size=60)
 

@@ -192,3 +192,40 @@ def test_sections_have_quotable_sentences_only() -> None:
     (found,) = sections([Note("v", "n.md", text)])
     assert found.heading_path == "Plans"
     assert found.sentences == ("A plan is a set of rights that people buy.",)
+
+
+@pytest.mark.parametrize(
+    ("heading", "sentence", "question"),
+    [
+        (
+            "Tarifs > Résiliation",
+            "Vous pouvez résilier le contrat avec un courrier pour la fin du mois.",
+            "Que faut-il savoir sur « Résiliation » ?",
+        ),
+        (
+            "Urlaub > Übertrag",
+            "Die Tage werden nur auf Antrag in das nächste Jahr übertragen.",
+            "Was sollte ich über „Übertrag“ wissen?",
+        ),
+        ("Как отменить заказ?", "Заказ можно отменить в личном кабинете.", "Как отменить заказ?"),
+        (
+            "Regulamin",
+            "Umowa jest zawierana na rok i nie może być zmieniona przez klienta.",
+            "Regulamin?",
+        ),
+    ],
+)
+def test_a_heading_in_another_language_is_asked_about_in_it(
+    heading: str, sentence: str, question: str
+) -> None:
+    drafted = dict(questions([part := section(sentence, heading)], PLAIN))[part]
+    assert drafted is not None
+    assert (drafted.text, drafted.snippet, drafted.rule) == (question, sentence, "heading")
+
+
+def test_a_section_that_does_not_tell_its_language_has_that_of_the_vault() -> None:
+    long = section("Vous pouvez résilier le contrat avec un courrier pour la fin du mois.", "Fin")
+    short = section("Tarif réduit: 20 EUR.", "Tarifs")
+    drafted = {part.titles[-1]: question for part, question in questions([long, short], PLAIN)}
+    assert drafted["Tarifs"] is not None
+    assert drafted["Tarifs"].text == "Que faut-il savoir sur « Tarifs » ?"

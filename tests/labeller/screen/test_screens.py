@@ -54,13 +54,15 @@ async def test_every_window_at_every_size(bench: Any, size: tuple[int, int]) -> 
 async def test_small_window_says_so_and_keys_work(bench: Any) -> None:
     b = bench()
     async with b.app.run_test(size=(39, 9)) as pilot:
-        assert "window too small, keys still work" in b.shown()
+        assert "too small: enlarge it, q quits" in b.shown()
         await pilot.press("2", "enter")
-        assert b.session.brief("q-01").status == "labelled"
+        assert b.marks == [], "what nobody sees is not labelled"
         for size in ((1, 1), (160, 48), (80, 24)):
             await pilot.resize_terminal(*size)
         await pilot.pause()
-        assert "case 2" in b.shown()
+        assert "case 1" in b.shown()
+        await pilot.press("2", "enter")
+        assert b.session.brief("q-01").status == "labelled"
 
 
 async def test_80x24_shows_what_the_plan_says(bench: Any) -> None:
@@ -71,13 +73,13 @@ async def test_80x24_shows_what_the_plan_says(bench: Any) -> None:
     assert lines[0].startswith(" Q 1/4 q-01 | open 4 flag 0 skip 0 |")
     assert "BLIND" in lines[0]
     assert lines[1].startswith(" How long are audit logs kept in case 1")
-    assert "needs: A (2) or B (7)" in lines[3]
-    assert "chunks 12 (1 read)" in lines[4]
-    assert sum(line[1:3] in ("[ ", "[A", "[B") for line in lines) == 8
-    assert lines[5].startswith(">[ ]")
-    assert lines[6].startswith(" [A]")
-    assert lines[13].startswith("── row 1 ──")
-    assert lines[22].startswith(" row 7 -> group B")
+    assert lines[2].startswith(" OPEN, answerable  needs: (2 part07.md) AND (7 part")
+    assert lines[3].startswith("━━ passages 12 (1 read)")
+    assert lines[4].startswith(">[ ]")
+    assert lines[5].startswith(" [1]")
+    assert sum(line[1:3] in ("[ ", "[1", "[2") for line in lines) == 12, "short texts: all rows"
+    assert lines[16].startswith("── row 1 ──")
+    assert lines[22].startswith(" row 7 meets need 2")
     assert "Enter ok+next" in lines[23]
     assert lines[23].endswith(" ? help ")
 
@@ -111,7 +113,7 @@ async def test_messages_in_place(bench: Any) -> None:
         await pilot.pause()
         assert "the API does not answer" in b.shown()
         await pilot.press("2")
-        assert "no chunk here; p searches" in b.shown()
+        assert "no passage here; p searches" in b.shown()
         await pilot.press("x", "enter")
         assert b.session.brief("q-01").status == "unanswerable", "labelling goes on"
 

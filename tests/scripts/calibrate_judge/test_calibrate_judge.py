@@ -45,7 +45,7 @@ def test_the_table_says_it_in_words(calibrate: Call, labelled: Any) -> None:
     shown = " ".join(done.stdout.split())
     assert "groundedness: ollama/tiny@sha256:1234, prompt groundedness@1 against people" in shown
     assert "finds unsupported claims (specificity) 0.800" in shown
-    assert "160 of 200 judged claims are labelled, from 40 documents (maria 160)." in shown
+    assert "160 of 200 judged claims are labelled, from 80 cases (maria 160)." in shown
     assert "prediction-powered (PPI) 0.500" in shown
     assert "people: NOT supported, judge: supported" in shown
     assert max(map(len, done.stdout.splitlines())) <= 100

@@ -32,7 +32,7 @@ def test_the_local_judge_end_to_end(run: Any) -> None:
     assert rows["broken"]["reasons"] == {"*": "call failed: timeout"}
     config = json.loads((run.finished.run / "config.json").read_text("utf-8"))
     assert config["judge"]["identity"]["provider"] == "local"
-    assert config["judge"]["prompts"]["groundedness"]["version"] == 1
+    assert config["judge"]["prompts"]["groundedness"]["version"] == 2
     assert found["options"]["judge"] == config["judge"]
     assert config["config_hash"] == storage.config_hash(storage.read_config(run.finished.run))
 

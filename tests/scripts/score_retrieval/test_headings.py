@@ -37,7 +37,7 @@ def test_headings_of_another_form_are_told_first(asked: Any) -> None:
     text = " ".join(shown.split())
     assert "retrieved for 5 of 20 cases, and its heading matched in none" in text
     assert 'set heading_separator = "/".' in text
-    assert text.index("heading_separator") < text.index("evidence_recall@1")
+    assert text.index("heading_separator") < text.index("evidence_recall@5")
     assert run.rows()["q0"]["evidence"]["instead"] == ["a.md", "A > B", "/A/B/"]
     assert json.loads((run.path / "metrics.json").read_text())["sections"]["retrieval"][
         "place_mismatch"

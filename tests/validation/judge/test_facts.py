@@ -12,9 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from calibrate_judge import main
+from records.claim_labels import read_labels
 from storage import StorageError, read_cases
 from validation.claims import read_judged
-from validation.labels import _fact_item, join, read_labels
+from validation.labels import _fact_item, join
 
 PROMPT = {"name": "correctness", "version": 1, "sha256": "cd" * 32}
 Facts = dict[str, list[tuple[str, str]]]

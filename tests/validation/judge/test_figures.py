@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from ragmetrics.stats.calibration import confusion
 from validation.claims import JudgedClaim, Key
-from validation.judge import Draws, _corrected, _disagreements, _labelled_pairs, report
+from validation.judge import Draws, _disagreements, _labelled_pairs, report
 
 DRAWS = Draws(resamples=200)
 
@@ -126,14 +125,13 @@ def test_corrected_means_by_hand() -> None:
     # Four cases of one claim; the judge passes all, people know three: 1, 1, 0.
     claims = [claim(case, 1) for case in range(4)]
     human: dict[Key, int] = {claims[0].key: 1, claims[1].key: 1, claims[2].key: 0}
-    table = confusion([1, 1, 0], [True] * 3)
-    found = _corrected(claims, human, table)
+    found = report(claims, human, DRAWS, 0)["corrected"]
     assert (found["claim_rate"], found["faithfulness"], found["groundedness"]) == (1, 1, 5)
     assert found["ppi"] is None  # three labels are too few
     # Sixty cases, half labelled: 20 supported, 10 not: 1 + (20 - 30) / 30
     claims = [claim(case, 1) for case in range(60)]
     human = {one.key: int(place < 20) for place, one in enumerate(claims[:30])}
-    found = _corrected(claims, human, confusion([1], [True]))
+    found = report(claims, human, DRAWS, 0)["corrected"]
     assert found["ppi"]["mean"] == pytest.approx(2 / 3)
     assert found["ppi"]["ci95"][0] < 2 / 3 < found["ppi"]["ci95"][1]
     assert found["labels_only"]["mean"] == pytest.approx(2 / 3)
@@ -169,10 +167,11 @@ def test_worst_are_false_passes_the_surest_first() -> None:
         claim(3, 1, "supported", score=0.9),
     ]
     human = {claims[0].key: 1, claims[1].key: 0, claims[2].key: 0, claims[3].key: 1}
-    found = _disagreements(_labelled_pairs(claims, human), 10)
+    pairs = _labelled_pairs(claims, human, dict.fromkeys(human, 1.0))
+    found = _disagreements(pairs, 10)
     assert [row["case_id"] for row in found] == ["q2", "q1", "q0"]
     assert [row["human"] for row in found] == ["not_supported", "not_supported", "supported"]
-    assert len(_disagreements(_labelled_pairs(claims, human), 1)) == 1
+    assert len(_disagreements(pairs, 1)) == 1
 
 
 def test_the_same_seed_gives_the_same_report() -> None:

@@ -8,18 +8,13 @@ from typing import Any
 
 import pytest
 
+from records.claim_labels import ClaimLabel, LabelFile, read_labels
 from storage import StorageError
 from validation.claim_session import ClaimSession, LabelDecision
 from validation.claims import JudgedClaim, JudgedContext
-from validation.labels import (
-    DecisionStore,
-    LabelFile,
-    _drawn,
-    _labelled_item,
-    _name_of,
-    label,
-    read_labels,
-)
+from validation.drawing import drawn_claims
+from validation.goal import name_of
+from validation.labels import DecisionStore, _labelled_item, label
 
 CLAIMS = [
     JudgedClaim(f"q{n}", 0, "1", f"Claim {n} holds.", "supported" if n % 4 else "not_found")
@@ -27,28 +22,12 @@ CLAIMS = [
 ]
 
 
-def test_a_sample_is_random_and_a_larger_one_adds_to_it() -> None:
-    small, large = _drawn(CLAIMS, 20, 7), _drawn(CLAIMS, 50, 7)
-    assert large[:20] == small
-    assert _drawn(list(reversed(CLAIMS)), 20, 7) == small  # the file's order does not matter
-    assert _drawn(CLAIMS, 20, 8) != small
-    assert len(_drawn(CLAIMS, 500, 7)) == 200
-
-
-def test_the_sample_does_not_look_at_the_verdict() -> None:
-    # A quarter of the claims failed; over many seeds so does a quarter of the samples. The mean of
-    # 200 draws of 20 has a standard error of sqrt(0.25 * 0.75 / 4000) = 0.007.
-    shares = [
-        sum(not one.supported for one in _drawn(CLAIMS, 20, seed)) / 20 for seed in range(200)
-    ]
-    assert sum(shares) / 200 == pytest.approx(0.25, abs=0.03)
-
-
 def test_every_decision_is_a_line_that_counts_later(tmp_path: Path) -> None:
     path = tmp_path / "labels" / "verdicts" / "maria.jsonl"
-    claims = CLAIMS[:3]
+    drawn = drawn_claims(CLAIMS[1:4], 3, 0)  # all three are passed, and without a score
+    claims = [item.claim for item in drawn]
     with LabelFile(path) as file:
-        store = DecisionStore(file, claims, "groundedness", "maria", "random:0")
+        store = DecisionStore(file, drawn, "groundedness", "maria")
         session = ClaimSession([_labelled_item(claim) for claim in claims], store.record)
         session.decide("supported")
         session.goto_open()
@@ -57,45 +36,50 @@ def test_every_decision_is_a_line_that_counts_later(tmp_path: Path) -> None:
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         assert [line["label"] for line in lines] == ["supported", "cannot_tell", None]
         assert lines[0] == {
-            "case_id": "q0",
+            "case_id": claims[0].case_id,
             "repeat": 0,
             "metric": "groundedness",
             "claim_id": "1",
-            "claim": "Claim 0 holds.",
+            "claim": claims[0].claim,
             "answer_sha256": claims[0].answer_sha256,
             "label": "supported",
             "annotator": "maria",
             "at": lines[0]["at"],
-            "sample": "random:0",
+            "sample": "strata:0",
+            "stratum": "passed",
+            "stratum_size": 3,
+            "probability": 1 / 3,
             "act": "label",
         }
+        assert lines[1]["probability"] == 2 / 3  # two of three were drawn by then
         assert list(store.decided())[2].act == "undo"
     assert [one.label for one in read_labels([path])] == ["supported", "cannot_tell", None]
     with LabelFile(path) as file:
-        store = DecisionStore(file, claims, "groundedness", "maria", "random:0")
+        store = DecisionStore(file, drawn, "groundedness", "maria")
         again = ClaimSession(
             [_labelled_item(claim) for claim in claims], store.record, decided=store.decided()
         )
-        assert again.labels == {_name_of(claims[0].key): "supported"}
+        assert again.labels == {name_of(claims[0].key): "supported"}
         again.redo()  # over the restart
-        assert again.labels[_name_of(claims[1].key)] == "cannot_tell"
+        assert again.labels[name_of(claims[1].key)] == "cannot_tell"
 
 
 def test_labels_of_a_changed_answer_are_asked_for_again(tmp_path: Path) -> None:
     path = tmp_path / "maria.jsonl"
     with LabelFile(path) as file:
-        DecisionStore(file, CLAIMS[:1], "groundedness", "maria", "s").record(
-            LabelDecision(_name_of(CLAIMS[0].key), "supported")
+        DecisionStore(file, drawn_claims(CLAIMS[:1], 1, 0), "groundedness", "maria").record(
+            LabelDecision(name_of(CLAIMS[0].key), "supported")
         )
         changed = [JudgedClaim("q0", 0, "1", "Claim 0 holds.", "supported", answer="new")]
-        assert list(DecisionStore(file, changed, "groundedness", "maria", "s").decided()) == []
+        store = DecisionStore(file, drawn_claims(changed, 1, 0), "groundedness", "maria")
+        assert list(store.decided()) == []
 
 
 def test_a_torn_line_is_cut_and_two_sessions_do_not_meet(tmp_path: Path) -> None:
     path = tmp_path / "maria.jsonl"
     path.write_bytes(b'{"case_id": "q0", "claim_id": "1", "label": null}\n{"case_i')
     with LabelFile(path) as file:
-        file.append({"case_id": "q1", "claim_id": "1", "label": None})
+        file.append(ClaimLabel(("q1", 0, "1"), "groundedness", "", "", None, "maria"))
         with pytest.raises(StorageError, match="labels into it now"), LabelFile(path):
             pass
     assert [one.key[0] for one in read_labels([path])] == ["q0", "q1"]

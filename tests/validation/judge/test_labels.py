@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from records.claim_labels import label_files, labels_sha256, read_labels
 from storage import StorageError
 from validation.claims import JudgedClaim, _sha256
-from validation.labels import join, label_files, labels_sha256, read_labels
+from validation.labels import join
 
 ANSWER = "It is so. It costs 5."
 CLAIMS = [

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from views.browser.query import KEYWORDS, QueryError, parse
-from views.browser.success import RULES, Success
+from views.browser.rules import RULES
+from views.browser.success import Success
 from views.browser.table import PLAIN, SETS, WORDS, Table
 
 

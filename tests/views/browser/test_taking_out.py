@@ -27,7 +27,7 @@ def test_failing_cases_are_counted_by_reason(table: Table) -> None:
     """b: pass=0; c: mrr=0; d: the call failed; a and e break no rule."""
     codes = Success().codes(table)
     assert reasons_text(codes, range(5)) == (
-        "3 failing: 1 calls failed, 1 no gold retrieved, 1 pass=0"
+        "3 failing: 1 with an error, 1 no gold retrieved, 1 pass=0"
     )
     assert reasons_text(codes, [0, 1]) == "1 failing: 1 pass=0"
     assert reasons_text(codes, [0, 4]) == ""

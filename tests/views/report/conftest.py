@@ -1,7 +1,7 @@
 """A scored run full of hostile text; and a headless Chromium to look at its report.
 
-Tests that want the browser skip where there is none. RAG_EVAL_CHROMIUM names the program; else it
-is looked for on the PATH. Nothing is downloaded, and the browser gets a new, empty profile.
+Tests that want the browser run where RAG_EVAL_CHROMIUM names the program. Nothing is downloaded,
+and the browser gets a new, empty profile.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from click.testing import CliRunner, Result
 
 import report_run
 import storage
+from records.files import sha256_file
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -49,7 +49,7 @@ START_SECONDS = 60
 def chromium() -> str | None:
     """The browser to test with."""
     named = os.environ.get("RAG_EVAL_CHROMIUM")
-    return named or next((found for name in NAMES if (found := shutil.which(name))), None)
+    return shutil.which(named) if named else None
 
 
 class Tab:
@@ -156,7 +156,7 @@ class Browser:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     program = chromium()
     if program is None:
-        pytest.skip("no Chromium: install one or name it in RAG_EVAL_CHROMIUM")
+        pytest.skip("no Chromium: name one in RAG_EVAL_CHROMIUM")
     started = Browser(program, tmp_path_factory.mktemp("profile"))
     yield started
     started.close()
@@ -234,6 +234,9 @@ class Made:
         cases = _cases(count)
         lines = "".join(json.dumps(case) + "\n" for case in cases)
         (folder / "set.jsonl").write_text(lines, encoding="utf-8")
+        note = {"case_id": "case-7", "note": f"Look at the chunker. {HOSTILE}", "flag": True}
+        (folder / "labels" / "notes").mkdir(parents=True)
+        (folder / "labels" / "notes" / "set.jsonl").write_text(json.dumps(note), encoding="utf-8")
         writer = storage.ResultsWriter(folder / "results", "run", store_full_text=True)
         writer.write_config(
             storage.RunConfig("run", api={"url": HOSTILE}, index={"chunker": HOSTILE}, run={"a": 1})
@@ -272,3 +275,86 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 @pytest.fixture(scope="session")
 def hostile() -> str:
     return HOSTILE
+
+
+class Pair:
+    """Two runs of 24 cases, and what the scripts make of them.
+
+    Base finds the gold of cases 0 to 19. The new run loses that of 0 to 9, finds that of 20 and 21,
+    and its call for 23 fails. All answers of the new run are hostile.
+    """
+
+    COUNT = 24
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.results = folder / "results"
+        cases = [
+            {
+                "id": f"case-{n}",
+                "question": f"What is thing {n}?",
+                "answerable": True,
+                "category": "factual" if n % 2 else "reasoning",
+                "gold_supports": [{"rel_path": f"{n}.md", "heading_path": "", "snippets": []}],
+                "expected_outcome": "success",
+            }
+            for n in range(self.COUNT)
+        ]
+        lines = "".join(json.dumps(case) + "\n" for case in cases)
+        (folder / "set.jsonl").write_text(lines, encoding="utf-8")
+        found = {"base": {*range(20)}, "new": {*range(10, 20), 20, 21}}
+        for run, hits in found.items():
+            writer = storage.ResultsWriter(self.results, run, store_full_text=True)
+            dataset = {"path": "set.jsonl", "sha256": sha256_file(folder / "set.jsonl")}
+            writer.write_config(storage.RunConfig(run, dataset=dataset, started=STARTED[run]))
+            for n, case in enumerate(cases):
+                failed = run == "new" and n == 23
+                writer.write_result(self._result(run, n, str(case["question"]), n in hits, failed))
+            writer.finish(str(case["id"]) for case in cases)
+            for name in ("retrieval", "pipeline"):
+                command = importlib.import_module(f"score_{name}").main
+                done = self.call(command, "--run", run, "--quiet")
+                assert done.exit_code == 0, done.output
+
+    @staticmethod
+    def _result(run: str, n: int, question: str, hit: bool, failed: bool) -> storage.TestResult:
+        if failed:
+            error = storage.ErrorInfo("timeout", "no answer in 60 s", 3)
+            return storage.TestResult(f"case-{n}", question, status="error", error=error)
+        chunk = storage.RetrievedChunk(
+            chunk_id=f"{run}-{n}",
+            rel_path=f"{n}.md" if hit else "other.md",
+            text=f"Passage of {run} for {n}.",
+            rank=1,
+        )
+        answer = f"Thing {n} as {run} has it. {HOSTILE if run == 'new' else ''}"
+        references = [storage.Reference(index=1, chunk_id=chunk.chunk_id)]
+        return storage.TestResult(
+            f"case-{n}", question, answer=answer, references=references, retrieved=[chunk]
+        )
+
+    def call(self, command: click.Command, *options: str) -> Result:
+        words = ["--eval-set", str(self.folder / "set.jsonl"), "--results-dir", str(self.results)]
+        return CliRunner().invoke(command, [*options, *words])
+
+    def report(self, *options: str) -> dict[str, Any]:
+        where = ("--run", "new", "--output", str(self.folder / "report"))
+        done = self.call(report_run.main, *where, "--json", *options)
+        assert done.exit_code == 0, done.output
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    @property
+    def page(self) -> Path:
+        return self.folder / "report.html"
+
+
+STARTED = {"base": "2026-01-01T10:00:00+00:00", "new": "2026-01-02T10:00:00+00:00"}
+
+
+@pytest.fixture(scope="session")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    """Two scored runs, and the report of the new one against the base, in all forms."""
+    runs = Pair(tmp_path_factory.mktemp("pair"))
+    runs.report("--baseline", "base", "--history")
+    return runs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -27,8 +28,9 @@ async def test_it_is_quiet_offline_and_as_wide_as_the_window(
 async def test_hostile_text_makes_no_element_and_runs_nothing(browser: Any, made: Any) -> None:
     async with browser.tab() as tab:
         await tab.open((made.run / "report.html").as_uri())
-        foreign = "script, img, iframe, object, base, form, body style, a[href^=javascript]"
+        foreign = "img, iframe, object, base, form, body style, a[href^=javascript]"
         assert await tab.value(f"document.querySelectorAll('{foreign}').length") == 0
+        assert await tab.value("document.querySelectorAll('script').length") == 1
         assert await tab.value("typeof window.ran") == "undefined"
         assert await tab.value("getComputedStyle(document.body).display") == "block"
         assert await tab.value("document.title") == "Report of run run"
@@ -64,6 +66,89 @@ async def test_the_keyboard_reaches_the_text_and_opens_a_case(browser: Any, made
         assert await tab.value("document.querySelector('.case').open") is False
         await tab.press("Enter", 13, "\r")
         assert await tab.value("document.querySelector('.case').open") is True
+        await tab.value("document.querySelector('.term').focus()")
+        shown = "getComputedStyle(document.querySelector('.term'), '::after').content"
+        told = await tab.value("document.querySelector('.term').title")
+        assert told
+        assert told in await tab.value(shown)
+
+
+def _rows(rule: str = "") -> str:
+    return f"[...document.querySelectorAll('#case-table tbody tr')]{rule}"
+
+
+SHOWN = _rows(".filter(row => !row.hidden).map(row => row.cells[0].textContent)")
+
+
+async def test_the_list_is_filtered_sorted_and_jumped_from_by_keyboard(
+    browser: Any, pair: Any
+) -> None:
+    async with browser.tab() as tab:
+        await tab.look(1280, "light")
+        await tab.open(pair.page.as_uri())
+        assert await tab.value("document.getElementById('case-controls').hidden") is False
+        await tab.press("/", 191, "/")
+        assert await tab.value("document.activeElement.type") == "search"
+        for char in "fixed":
+            await tab.press(char, ord(char.upper()), char)
+        assert await tab.value(SHOWN) == ["case-20", "case-21"]
+        assert "2 of 24 shown" in await tab.value("document.querySelector('output').textContent")
+        await tab.press("Enter", 13, "\r")
+        assert await tab.value("location.hash") == "#case-case-20"
+        assert await tab.value("document.querySelector(':target').closest('details').open") is True
+        # the head of a score sorts, once up and once down
+        await tab.value("document.querySelector('input').value = ''")
+        await tab.value("document.querySelector('input').dispatchEvent(new Event('input'))")
+        await tab.value("document.querySelector('th.score button').focus()")
+        first = _rows("[0].cells[3].textContent")
+        for wanted in ("0", "1"):
+            await tab.press("Enter", 13, "\r")
+            scores = await tab.value(_rows(".map(row => row.cells[3].textContent)"))
+            numbers = [float(score) for score in scores if score != "–"]
+            assert numbers == sorted(numbers, reverse=wanted == "1")
+        assert await tab.value("document.querySelectorAll('[aria-sort=descending]').length") == 1
+        assert await tab.value(first) in ("1", "–")
+        assert tab.said() == []
+        assert tab.requests()[0] == pair.page.as_uri()
+        assert len(tab.requests()) == 1
+
+
+async def test_without_script_all_is_there_and_no_control_is_shown(browser: Any, pair: Any) -> None:
+    async with browser.tab() as tab:
+        await tab.send("Emulation.setScriptExecutionDisabled", value=True)
+        await tab.open(pair.page.as_uri() + "#case-case-3")
+        boxes = "getComputedStyle(document.getElementById('case-controls')).display"
+        assert await tab.value(boxes) == "none"
+        assert len(await tab.value(SHOWN)) == 24
+        assert await tab.value("document.querySelectorAll('th button').length") == 0
+        # the browser itself opens what a link leads to
+        assert await tab.value("document.querySelector(':target').closest('details').open") is True
+        shown = await tab.value("document.querySelector(':target').textContent")
+        assert "Thing 3 as base has it." in shown
+
+
+@pytest.mark.parametrize("policy", [True, False])
+async def test_hostile_answers_do_nothing_with_and_without_the_policy(
+    browser: Any, pair: Any, policy: bool
+) -> None:
+    async with browser.tab() as tab:
+        await tab.send("Page.enable")
+        await tab.send("Page.setBypassCSP", enabled=not policy)
+        await tab.open(pair.page.as_uri())
+        await tab.value("document.querySelectorAll('details').forEach(one => one.open = true)")
+        assert await tab.value("typeof window.ran") == "undefined"
+        assert tab.requests() == [pair.page.as_uri()]
+        assert tab.said() == []
+        assert await tab.value("getComputedStyle(document.body).display") == "block"
+
+
+async def test_a_report_prints_on_few_pages(browser: Any, pair: Any) -> None:
+    async with browser.tab() as tab:
+        await tab.open(pair.page.as_uri())
+        size = {"landscape": True, "preferCSSPageSize": True}
+        printed = await tab.send("Page.printToPDF", **size)
+        pages = base64.b64decode(printed["data"]).count(b"/Type /Page\n")
+        assert 1 < pages <= 12
 
 
 async def test_light_and_dark_differ(browser: Any, made: Any) -> None:
@@ -76,14 +161,15 @@ async def test_light_and_dark_differ(browser: Any, made: Any) -> None:
     assert colours == ["rgb(246, 247, 249)", "rgb(19, 22, 26)"]
 
 
-async def test_every_text_has_contrast(browser: Any, made: Any) -> None:
+async def test_every_text_has_contrast(browser: Any, made: Any, pair: Any) -> None:
     """WCAG 2.2 AA asks for 4.5 to 1; measured on every element that holds text itself."""
-    for scheme in ("light", "dark"):
-        async with browser.tab() as tab:
-            await tab.look(1280, scheme)
-            await tab.open((made.run / "report.html").as_uri())
-            poor = await tab.value(CONTRAST)
-            assert poor == [], scheme
+    for page in (made.run / "report.html", pair.page):
+        for scheme in ("light", "dark"):
+            async with browser.tab() as tab:
+                await tab.look(1280, scheme)
+                await tab.open(page.as_uri())
+                poor = await tab.value(CONTRAST)
+                assert poor == [], (page, scheme)
 
 
 CONTRAST = """

@@ -127,10 +127,8 @@ def test_an_answer_that_keeps_all_is_not_listed() -> None:
 def test_the_worst_by_a_metric_heed_its_direction() -> None:
     scan = scanned([0, 0, 0, 0], [0, 0, 0, 0])
     scan.values["r", "a"] = ScoreColumn([0.5, 0.1, nan, 0.5])
-    higher = Metric("a", "r", "", "", "")
-    lower = Metric("a", "r", "", "", "", higher_is_better=False)
-    assert worst_by(scan, ("r", "a"), higher, 9) == [1, 0, 3]
-    assert worst_by(scan, ("r", "a"), lower, 2) == [0, 3]
+    assert worst_by(scan, ("r", "a"), True, 9) == [1, 0, 3]
+    assert worst_by(scan, ("r", "a"), False, 2) == [0, 3]
 
 
 def test_ranks_are_counted_in_growing_groups() -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.definitions import definition_of
 
 import report_run
+from decisions.measures import measures
 from ragmetrics.catalogue.metric import Metric
 from records.scores import ScoreLine
 from records.targets import Target
@@ -139,6 +140,21 @@ def test_metrics_stand_in_catalogue_order_with_rising_cut_offs() -> None:
         "pipeline",
         "zeta",
     ]
+
+
+def test_a_metric_of_an_older_version_keeps_its_words() -> None:
+    """What exactly it meant then is not known here; what it is about is."""
+    parts: dict[str, Any] = {"ci95": {}, "not_applicable": {}, "failed": {}}
+    old = (
+        SECTION
+        | parts
+        | {"definitions": SECTION["definitions"] | {"recall@2": "retrieval/recall@0"}}
+    )
+    part = figures.perspective("retrieval", old, measures({"retrieval": old}, {}))
+    told = {metric["metric"]: metric for metric in part["metrics"]}
+    assert told["recall@2"]["words"] == "Right passages found in the first 2"
+    assert told["recall@2"]["meaning"] == ""
+    assert told["mine"]["words"] == ""
 
 
 @pytest.mark.parametrize(("values", "shown", "left_out"), [(5, 5, 0), (45, 30, 15)])

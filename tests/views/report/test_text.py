@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from views.report import words
-from views.report.text import markdown_fence, markdown_line
-from views.report.text import cut, one_line, page_bytes, visible
+from views.report.text import cut, markdown_fence, markdown_line, one_line, page_bytes, visible
 
 
 def test_control_and_direction_signs_become_visible() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.geometry import Size
 
+from records.errors import StorageError
+from records.notes import CaseNote, own_note
 from views.browser.app import BrowseApp
 from views.browser.lists import CasesScreen
 from views.browser.model import (
@@ -17,9 +20,11 @@ from views.browser.model import (
     GoldMatch,
     JudgedMetric,
     Key,
+    MetricTrend,
     RetrievedPassage,
     RunInfo,
     SectionScores,
+    Trend,
 )
 from views.browser.table import Table
 
@@ -60,6 +65,8 @@ class FakeRun:
     more: Sequence[JudgedMetric] = ()
     wanted: list[str] = field(default_factory=list)
     tell: Callable[[], None] = lambda: None
+    exported: Any = None
+    answer: str = "Thirty days. For ever."
 
     @property
     def info(self) -> RunInfo:
@@ -84,11 +91,17 @@ class FakeRun:
     def close(self) -> None:
         self.reading = "closed"
 
+    def export(self, keys: Sequence[Key], reasons: Sequence[str], form: str, path: Path) -> int:
+        self.exported = (list(keys), list(reasons), form, path)
+        if path.name == "taken":
+            raise StorageError("taken: exists already; choose another name.")
+        return len(keys)
+
     def detail(self, key: Key) -> Detail | None:
         row, text = self.table.row_of(*key), self.text
         if row is None:
             return None
-        answer = f"{text}Thirty days. For ever."
+        answer = f"{text}{self.answer}"
         size = len(text)
         return Detail(
             case_id=self.table.ids[row],
@@ -124,12 +137,31 @@ class FakeRun:
 
 
 @dataclass
+class FakeNotes:
+    """Notes that no file holds."""
+
+    by_case: dict[str, tuple[CaseNote, ...]]
+
+    def of(self, case_id: str) -> tuple[CaseNote, ...]:
+        return self.by_case.get(case_id, ())
+
+    def own(self, case_id: str) -> CaseNote:
+        return own_note(self.of(case_id))
+
+    def put(self, case_id: str, note: CaseNote) -> None:
+        if case_id == "q5":
+            raise StorageError("notes: cannot be written (No space left on device).")
+        self.by_case[case_id] = (note,) if note.text or note.flag else ()
+
+
+@dataclass
 class FakeLibrary:
     """Two runs, or more."""
 
     runs: dict[str, FakeRun]
     folder: str = "results"
     command: Any = ("label", "it")
+    notes: FakeNotes = field(default_factory=lambda: FakeNotes({}))
 
     def refresh(self) -> list[RunInfo]:
         return [run.info for run in self.runs.values()]
@@ -138,6 +170,11 @@ class FakeLibrary:
         if run_id not in self.runs:
             raise ValueError(f"{run_id}: no such folder any more")
         return self.runs[run_id]
+
+    def trend(self, key: Key) -> Trend:
+        text = next(iter(self.runs.values())).text
+        line = MetricTrend(f"x{text}", f"m{text}", (0.5, None, 1.0), (2,))
+        return Trend(((f"base{text}", f"2026{text}"),), (line,), (text,) if text else ())
 
     def label_command(self, run_id: str, case_id: str) -> Any:
         return self.command
@@ -148,7 +185,10 @@ def library(text: str = "") -> FakeLibrary:
         name: FakeRun(name, table_of(scores, text), text)
         for name, scores in ((f"base{text}", BASE), (f"new{text}", NEW))
     }
-    return FakeLibrary(made)
+    made_library = FakeLibrary(made)
+    for run in made.values():
+        run.table.notes = made_library.notes.by_case
+    return made_library
 
 
 def shown(app: BrowseApp) -> str:
@@ -174,16 +214,24 @@ async def press_everywhere(pilot: Any, app: BrowseApp) -> list[str]:
         ["enter"],
         ["slash"],
         ["escape"],
-        ["s"],
+        ["S"],
+        ["escape", "C"],
         ["escape", "c"],
-        ["escape", "question_mark"],
+        ["escape", "f", "u", "U", "A"],
+        ["enter", "S", "S", "enter"],
+        ["F", "F", "X"],
+        ["s", "escape"],
+        ["slash", "ctrl+u", "enter"],
+        ["question_mark"],
         ["tab"],
         ["escape", "colon"],
         ["escape", "L"],
         ["escape", "enter"],
         ["z", "tab", "tab"],
+        ["slash", *"kept", "enter", "n", "N", "Y", "y", "full_stop"],
+        ["T"],
         ["r"],
-        ["r", "w", "G", "escape", "d", "enter"],
+        ["r", "w", "G", "escape", "D", "enter"],
         ["a", "enter"],
         ["tab", "tab", "tab"],
         ["2", "escape", "escape", "escape", "escape"],

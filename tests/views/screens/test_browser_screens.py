@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from views.browser.actions import ACTIONS, HINTS
+from terminal.keys import keys_on
+from views.browser.actions import ACTIONS, HINTS, LISTS, TEXTS
 from views.browser.app import BrowseApp
 
 
@@ -21,12 +22,12 @@ async def test_from_runs_to_a_case_and_back(fakes: Any) -> None:
         await pilot.press("down", "down", "enter")
         assert "3/4 new  q3" in fakes.shown(app)
         assert "Thirty days. ✓ For ever. ‼" in fakes.shown(app)
-        await pilot.press("n")
+        await pilot.press("l")
         assert "4/4 new  q5" in fakes.shown(app)
-        await pilot.press("n")
+        await pilot.press("right")
         assert "this is the last case" in fakes.shown(app)
-        await pilot.press("p", "p", "escape")
-        assert ">q2" in fakes.shown(app)
+        await pilot.press("h", "left", "escape")
+        assert "> q2" in fakes.shown(app)
         await pilot.press("q", "q")
     assert app.return_code == 0
     assert app.library.open("new").reading == "closed"
@@ -36,19 +37,21 @@ async def test_from_runs_to_a_case_and_back(fakes: Any) -> None:
     ("keys", "wanted"),
     [
         ("/ f a i l i n g space o n l y enter", "1"),
-        ("f", "1"),
-        ("f f", "1235"),
+        ("F", "1"),
+        ("F F", "1235"),
+        ("/ r e a s o n = p a s s = 0 enter", "1"),
+        ("A t a g enter enter", "13"),
         ("/ t a g = o d d enter", "25"),
         ("/ q 3 enter", "3"),
         ("/ q 3 escape", "1235"),
         ("/ r e c a l l @ 5 < 1 enter", "2"),
-        ("s l a t e n c y enter S", "5321"),
-        ("s - l a t e n c y enter", "5321"),
-        ("s - l a t e n c y escape", "1235"),
-        ("s p a s s enter", "1235"),
-        ("s s t a t e enter", "1235"),
-        ("s n o n s e n s e enter", "1235"),
-        ("! r e c a l l @ 5 > 0 . 7 enter f", "2"),
+        ("S l a t e n c y enter S enter", "5321"),
+        ("S - l a t e n c y enter", "5321"),
+        ("S - l a t e n c y escape", "1235"),
+        ("S p a s s enter", "1235"),
+        ("S s t a t e enter", "1235"),
+        ("S n o n s e n s e enter", "1235"),
+        ("! r e c a l l @ 5 > 0 . 7 enter F", "2"),
     ],
 )
 async def test_what_a_list_shows(fakes: Any, keys: str, wanted: str) -> None:
@@ -64,7 +67,7 @@ async def test_what_a_list_shows(fakes: Any, keys: str, wanted: str) -> None:
 async def test_a_wrong_filter_is_said_while_it_is_typed_and_changes_nothing(fakes: Any) -> None:
     app = BrowseApp(fakes.library(), ["new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("f", "slash", *["backspace"] * 9, *"nothing", "equals_sign", *"1")
+        await pilot.press("F", "slash", *["backspace"] * 9, *"nothing", "equals_sign", *"1")
         await pilot.pause()
         assert "this run has no such column" in fakes.shown(app)
         await pilot.press("enter")
@@ -76,7 +79,7 @@ async def test_a_wrong_filter_is_said_while_it_is_typed_and_changes_nothing(fake
 async def test_chosen_columns_and_a_click_on_a_heading(fakes: Any) -> None:
     app = BrowseApp(fakes.library(), ["new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("c", *"latency", "enter")
+        await pilot.press("C", *"latency", "enter")
         await pilot.pause()
         heading = fakes.shown(app).splitlines()[2]
         assert "pass" not in heading
@@ -85,9 +88,9 @@ async def test_chosen_columns_and_a_click_on_a_heading(fakes: Any) -> None:
         assert "↑latency" in fakes.shown(app)
         await pilot.click(offset=(place, 2))
         assert fakes.listed(app) == "5321"
-        await pilot.click(offset=(3, 5))
+        await pilot.click(offset=(3, 6))
         assert "q2" in next(row for row in fakes.shown(app).splitlines() if row.startswith(">"))
-        await pilot.click(offset=(3, 5))
+        await pilot.click(offset=(3, 6))
         await pilot.pause()
         assert "3/4 new  q2" in fakes.shown(app)
 
@@ -116,13 +119,13 @@ async def test_flips_of_two_runs(fakes: Any) -> None:
 async def test_runs_are_marked_and_compared_from_the_list(fakes: Any) -> None:
     app = BrowseApp(fakes.library())
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("d")
+        await pilot.press("D")
         assert "mark the base run with Space" in fakes.shown(app)
-        await pilot.press("space", "d")
+        await pilot.press("space", "D")
         assert "this is the base run itself" in fakes.shown(app)
-        await pilot.press("j", "d")
+        await pilot.press("j", "D")
         assert "base → new" in fakes.shown(app)
-        await pilot.press("escape", "enter", "d", "enter")
+        await pilot.press("escape", "enter", "D", "enter")
         await pilot.pause()
         assert "base → new" in fakes.shown(app)
 
@@ -147,7 +150,7 @@ async def test_a_run_that_grows_keeps_the_cursor_on_its_case(fakes: Any) -> None
         run.tell()
         await pilot.pause()
         assert fakes.listed(app) == "5321"
-        assert ">q2" in fakes.shown(app)
+        assert "> q2" in fakes.shown(app)
         await pilot.press("enter")
         run.table = fakes.table_of(fakes.new_scores)
         run.tell()
@@ -189,7 +192,7 @@ async def test_the_help_window_names_its_own_pages(fakes: Any) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("question_mark")
         await pilot.pause()
-        assert "Tab keys / filters and signs" in fakes.shown(app)
+        assert "Tab other page   / search" in fakes.shown(app)
         assert "guideline" not in fakes.shown(app)
         await pilot.press("tab")
         assert "terms side by side must all hold" in fakes.shown(app)
@@ -202,7 +205,7 @@ async def test_every_action_of_the_table_has_a_function_and_every_hint_an_action
     app = BrowseApp(fakes.library())
     checked = set()
     async with app.run_test(size=(120, 40)) as pilot:
-        for keys in ("", "enter", "enter", "escape d enter", "a enter"):
+        for keys in ("", "enter", "enter", "escape D enter", "a enter"):
             for key in keys.split():
                 await pilot.press(key)
                 await pilot.pause()
@@ -211,3 +214,11 @@ async def test_every_action_of_the_table_has_a_function_and_every_hint_an_action
             assert set(screen.acts()) >= set(ACTIONS[screen.where])
             assert set(HINTS[screen.where].split()) <= set(ACTIONS[screen.where])
     assert checked == {"runs", "cases", "case", "flips", "pair"}
+
+
+def test_the_table_of_keys_and_that_of_actions_have_the_same_actions() -> None:
+    """Each key of the one table does something here, and only the theme is without a key."""
+    for column, screens in (("lists", LISTS), ("pages", TEXTS)):
+        actions = {name for screen in screens.split() for name in ACTIONS[screen]}
+        assert actions - set(keys_on(column)) == {"theme"}
+        assert set(keys_on(column)) - actions == set()

@@ -10,7 +10,7 @@ DECIDED = "an answer in a covered language, or the bot's own abstained"
 
 
 def _row(name: str, meaning: str, **more: Any) -> Metric:
-    row: dict[str, Any] = {"source": "this toolkit", "version": 3} | more
+    row: dict[str, Any] = {"source": "this toolkit", "version": 4} | more
     return Metric(name, "abstention", meaning, **row)
 
 
@@ -24,6 +24,7 @@ ROWS: tuple[Metric, ...] = (
         overview=8,
         short="abstain",
         must=True,
+        words="Unanswerable questions that are declined",
     ),
     _row(
         "hallucination_on_unanswerable",
@@ -33,6 +34,7 @@ ROWS: tuple[Metric, ...] = (
         needs=f"answerable: false; {DECIDED}",
         headline=3,
         must=True,
+        words="Unanswerable questions that are answered",
     ),
     _row(
         "over_refusal",
@@ -42,6 +44,7 @@ ROWS: tuple[Metric, ...] = (
         needs=f"answerable: true; {DECIDED}",
         headline=4,
         must=True,
+        words="Answerable questions that are declined",
     ),
     _row(
         "decision_right",
@@ -51,6 +54,8 @@ ROWS: tuple[Metric, ...] = (
         version=1,
         headline=5,
         primary=True,
+        words="Right decision to answer or to decline",
+        says="Answers or declines as it should for {value} of the questions",
     ),
 )
 
@@ -60,6 +65,7 @@ RUN_ROWS: tuple[Metric, ...] = (
         "F1 over the run, abstaining from the unanswerable being the hit: 2 tp / (2 tp + fp + fn)",
         needs="cases labelled answerable and decided; an unanswerable case or an abstention",
         headline=1,
+        words="Balance of declining what should be declined",
     ),
 )
 """Numbers of the whole run; no case has them."""

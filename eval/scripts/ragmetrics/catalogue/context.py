@@ -25,6 +25,7 @@ ROWS: tuple[Metric, ...] = (
         higher_is_better=False,
         headline=1,
         target="redundancy_ngram",
+        words="Repetition among passages, by word sequences",
     ),
     _row(
         "redundancy_tfidf",
@@ -35,17 +36,20 @@ ROWS: tuple[Metric, ...] = (
         headline=2,
         target="redundancy_tfidf",
         short="redund",
+        words="Repetition among passages, by words",
     ),
     _row(
         "redundant_chunks_ngram",
         "chunks whose 3-gram overlap with a higher-ranked one is at least 0.8 / chunks with words",
         higher_is_better=False,
+        words="Passages that repeat a higher one, by word sequences",
     ),
     _row(
         "redundant_chunks_tfidf",
         "chunks whose TF-IDF cosine with a higher-ranked one is at least 0.8 / chunks with words",
         TFIDF,
         higher_is_better=False,
+        words="Passages that repeat a higher one, by words",
     ),
     _row(
         "fact_dispersion",
@@ -57,12 +61,14 @@ ROWS: tuple[Metric, ...] = (
         needs="gold_facts of which one was found; full chunk texts",
         headline=3,
         target="fact_dispersion",
+        words="Passages that repeat the same fact",
     ),
     _row(
         "fact_coverage",
         "gold facts that any chunk holds, by itself or an alias / gold facts",
         needs="gold_facts; full chunk texts",
         headline=4,
+        words="Gold facts that the passages hold",
     ),
     _row(
         "mattr",
@@ -71,16 +77,19 @@ ROWS: tuple[Metric, ...] = (
         "Covington and McFall 2010",
         headline=5,
         target="mattr",
+        words="Variety of words in the passages",
     ),
     _row(
         "unique_token_ratio",
         "distinct words / words of all chunks together; falls with the amount of text by nature",
+        words="Distinct words in the passages",
     ),
     _row(
         "diversity_ok",
         "1 when redundancy_tfidf is within the band of the case's query_type",
         binary=True,
         needs="query_type with a band in targets.toml; full chunk texts",
+        words="Variety that fits the kind of question",
     ),
 )
 

@@ -30,9 +30,20 @@ ROWS: tuple[Metric, ...] = (
         headline=1,
         short="ctx rel",
         target="context_relevance",
+        words="Likeness of passages and question",
     ),
-    _row("context_relevance_max", "cosine(question, context) of the nearest context", SEEN),
-    _row("context_relevance_top3", "the same mean over the three nearest distinct texts", SEEN),
+    _row(
+        "context_relevance_max",
+        "cosine(question, context) of the nearest context",
+        SEEN,
+        words="Likeness of the nearest passage and the question",
+    ),
+    _row(
+        "context_relevance_top3",
+        "the same mean over the three nearest distinct texts",
+        SEEN,
+        words="Likeness of the three nearest passages and the question",
+    ),
     _row(
         "context_sufficiency",
         "distinct context texts whose cosine with the question reaches 0.5 / distinct texts",
@@ -41,6 +52,7 @@ ROWS: tuple[Metric, ...] = (
         unit="share",
         headline=2,
         target="context_sufficiency",
+        words="Passages close to the question",
     ),
     _row(
         "answer_relevance",
@@ -50,6 +62,7 @@ ROWS: tuple[Metric, ...] = (
         version=2,
         headline=3,
         target="answer_relevance",
+        words="Reference sentences that the answer comes near",
     ),
     _row(
         "answer_correctness",
@@ -60,12 +73,14 @@ ROWS: tuple[Metric, ...] = (
         overview=7,
         short="correct",
         target="answer_correctness",
+        words="Likeness of answer and reference",
     ),
     _row(
         "question_answer_similarity",
         "cosine(question, answer) as whole texts, citation marks removed from the answer",
         ANSWER,
         version=2,
+        words="Likeness of question and answer",
     ),
     _row(
         "answer_hallucination",
@@ -77,6 +92,7 @@ ROWS: tuple[Metric, ...] = (
         higher_is_better=False,
         headline=5,
         target="answer_hallucination",
+        words="Answer sentences far from every passage",
     ),
     _row(
         "answer_hallucination@2",
@@ -88,6 +104,7 @@ ROWS: tuple[Metric, ...] = (
         version=2,
         headline=6,
         target="answer_hallucination@2",
+        words="Answer sentences far from every passage, by sentence",
     ),
 )
 

@@ -39,6 +39,8 @@ ROWS: tuple[Metric, ...] = (
         short="support",
         primary=True,
         target="claim_support_rate",
+        words="Claims that the passages support",
+        says="Supports {value} of the claims in its answers with passages",
     ),
     _row(
         "mean_claim_support",
@@ -47,8 +49,15 @@ ROWS: tuple[Metric, ...] = (
         CLAIMS,
         "this toolkit; agreement with people in EVAL.md",
         headline=2,
+        words="How far the passages cover a claim",
     ),
-    _count("unsupported_claims", "claims that no context supports", CLAIMS, "claims"),
+    _count(
+        "unsupported_claims",
+        "claims that no context supports",
+        CLAIMS,
+        "claims",
+        words="Claims without support",
+    ),
     _count(
         "numeric_fabrications",
         "distinct numbers of the answer that neither contexts nor question hold",
@@ -57,6 +66,7 @@ ROWS: tuple[Metric, ...] = (
         headline=3,
         short="numbers",
         target="numeric_fabrications",
+        words="Numbers that no source holds",
     ),
     _row(
         "citation_validity_form",
@@ -64,6 +74,7 @@ ROWS: tuple[Metric, ...] = (
         "an answer with citations or references",
         headline=4,
         target="citation_validity_form",
+        words="Citations that name a retrieved passage",
     ),
     _row(
         "citation_validity_content",
@@ -73,8 +84,14 @@ ROWS: tuple[Metric, ...] = (
         headline=5,
         short="cited",
         target="citation_validity_content",
+        words="Citations that support their claim",
     ),
-    _row("citation_coverage", "claims with a citation / claims", "an answer with claims"),
+    _row(
+        "citation_coverage",
+        "claims with a citation / claims",
+        "an answer with claims",
+        words="Claims that have a citation",
+    ),
     _row(
         "citation_joint",
         "claims that their cited chunks support together (the best windows of all of them in "
@@ -83,6 +100,7 @@ ROWS: tuple[Metric, ...] = (
         "ALCE citation recall (Gao et al. 2023) over the claims with a citation; ALCE divides by "
         "all sentences",
         version=4,
+        words="Claims that their citations support together",
     ),
     _row(
         "citation_precision",
@@ -91,22 +109,26 @@ ROWS: tuple[Metric, ...] = (
         MARKS,
         "ALCE citation precision (Gao et al. 2023), support by words instead of a model",
         version=2,
+        words="Citations that their claim needs",
     ),
     _row(
         "expected_claim_recall",
         "expected claims that the answer states / expected claims",
         "expected_claims; an answer",
+        words="Expected claims that the answer states",
     ),
     _count(
         "forbidden_claims",
         "forbidden claims that a sentence of the answer states and does not deny",
         "forbidden_claims; an answer",
         "claims",
+        words="Forbidden claims that the answer states",
     ),
     _row(
         "expected_citation_recall",
         "expected sources that the answer cites / expected sources",
         "expected_citations; an answer",
+        words="Expected sources that the answer cites",
     ),
     _row(
         "nugget_recall_vital",
@@ -115,6 +137,7 @@ ROWS: tuple[Metric, ...] = (
         NUGGETS,
         TREC_RAG,
         version=2,
+        words="Vital facts in the answer, word for word",
     ),
     _row(
         "nugget_recall_all",
@@ -122,6 +145,7 @@ ROWS: tuple[Metric, ...] = (
         NUGGETS,
         TREC_RAG,
         version=2,
+        words="Facts in the answer, word for word",
     ),
     _row(
         "answer_overlap",
@@ -129,12 +153,14 @@ ROWS: tuple[Metric, ...] = (
         "reference_answer; an answer",
         "SQuAD token F1 (Rajpurkar et al. 2016), on stemmed content words",
         headline=6,
+        words="Words shared with the reference answer",
     ),
     _row(
         "answer_word_recall",
         "content words of the reference answer that the answer has / those words",
         "reference_answer; an answer",
         "token recall, on stemmed content words",
+        words="Words of the reference that the answer has",
     ),
     _row(
         "verbatim_coverage",
@@ -143,23 +169,52 @@ ROWS: tuple[Metric, ...] = (
         "extractive fragment coverage (Grusky et al. 2018), spans from five words",
         higher_is_better=False,
         version=4,
+        words="Answer text copied from passages",
     ),
-    _count("longest_copied_span", "the longest copied span", WORDS, "words", version=4),
-    _row("answer_quality", "plain checks kept / plain checks that apply", "a result"),
-    _row("answer_not_empty", "1 when there is an answer", "a result", binary=True, version=1),
-    _row("contexts_exist", "1 when anything was retrieved", "a result", binary=True, version=1),
+    _count(
+        "longest_copied_span",
+        "the longest copied span",
+        WORDS,
+        "words",
+        version=4,
+        words="Longest copied text",
+    ),
+    _row(
+        "answer_quality",
+        "plain checks kept / plain checks that apply",
+        "a result",
+        words="Plain checks that the answer keeps",
+    ),
+    _row(
+        "answer_not_empty",
+        "1 when there is an answer",
+        "a result",
+        binary=True,
+        version=1,
+        words="Answers that are not empty",
+    ),
+    _row(
+        "contexts_exist",
+        "1 when anything was retrieved",
+        "a result",
+        binary=True,
+        version=1,
+        words="Questions with any passage",
+    ),
     _row(
         "has_citations",
         "1 when the answer cites or lists a source",
         "an answer; not unanswerable",
         binary=True,
         version=1,
+        words="Answers with a source",
     ),
     _row(
         "no_fallback_phrase",
         "1 when the answer is no refusal and no error message",
         "an answer; not unanswerable",
         binary=True,
+        words="Answers that are no refusal or error text",
     ),
     _row(
         "retrieval_scores_ok",
@@ -167,12 +222,14 @@ ROWS: tuple[Metric, ...] = (
         "score_final of chunks",
         binary=True,
         version=1,
+        words="Best retrieval score above the minimum",
     ),
     _row(
         "list_question_gets_list",
         "1 when a question that asks for several things is answered by a list or a series",
         "a question that asks for a list; an answer",
         binary=True,
+        words="List questions answered with a list",
     ),
 )
 

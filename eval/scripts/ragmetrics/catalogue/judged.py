@@ -34,6 +34,7 @@ ROWS: tuple[Metric, ...] = (
         unit="points",
         headline=1,
         calls=("groundedness",),
+        words="Claims that passages support, by a judge, of 5",
     ),
     _row(
         "faithfulness",
@@ -46,6 +47,7 @@ ROWS: tuple[Metric, ...] = (
         short="faithful",
         target="faithfulness",
         calls=("groundedness",),
+        words="Claims that passages support, by a judge",
     ),
     _row(
         "correctness",
@@ -60,6 +62,8 @@ ROWS: tuple[Metric, ...] = (
         primary=True,
         tells_right=1,
         calls=("correctness",),
+        words="Reference facts stated, by a judge, of 5",
+        says="Gets {value} of 5 points for correctness from the judge",
     ),
     _row(
         "fact_recall",
@@ -68,6 +72,7 @@ ROWS: tuple[Metric, ...] = (
         "as RAGChecker recall (Ru et al. 2024); RAGAS factual correctness mixes claims of both "
         "sides",
         calls=("correctness",),
+        words="Reference facts that the answer states",
     ),
     _row(
         "context_precision",
@@ -76,6 +81,7 @@ ROWS: tuple[Metric, ...] = (
         headline=4,
         target="context_precision",
         calls=("context_precision",),
+        words="Useful passages",
     ),
     _row(
         "context_precision_ranked",
@@ -83,6 +89,7 @@ ROWS: tuple[Metric, ...] = (
         "full chunk texts; answerable",
         "RAGAS and DeepEval context precision, without RAGAS' epsilon",
         calls=("context_precision",),
+        words="Useful passages before useless ones",
     ),
     _row(
         "context_recall",
@@ -92,6 +99,7 @@ ROWS: tuple[Metric, ...] = (
         headline=5,
         target="context_recall",
         calls=("context_recall",),
+        words="Reference facts that passages state",
     ),
     _row(
         "answer_relevancy",
@@ -102,6 +110,7 @@ ROWS: tuple[Metric, ...] = (
         headline=6,
         target="answer_relevancy",
         calls=("answer_relevancy",),
+        words="Answers that fit their question",
     ),
     _row(
         "answer_correctness_judged",
@@ -112,6 +121,7 @@ ROWS: tuple[Metric, ...] = (
         headline=7,
         target="answer_correctness_judged",
         calls=("correctness", "answer_correctness"),
+        words="Answers that agree with the reference",
     ),
     _row(
         "claim_hallucination",
@@ -120,6 +130,7 @@ ROWS: tuple[Metric, ...] = (
         "RAGChecker hallucination (Ru et al. 2024)",
         higher_is_better=False,
         calls=CLAIM_CALLS,
+        words="Claims in neither reference nor passages",
     ),
     _row(
         "claim_noise",
@@ -128,6 +139,7 @@ ROWS: tuple[Metric, ...] = (
         "RAGChecker noise sensitivity in irrelevant chunks; claim_noise_relevant is the other half",
         higher_is_better=False,
         calls=CLAIM_CALLS,
+        words="Wrong claims taken from useless passages",
     ),
     _row(
         "claim_self_knowledge",
@@ -136,6 +148,7 @@ ROWS: tuple[Metric, ...] = (
         "RAGChecker self-knowledge",
         higher_is_better=False,
         calls=CLAIM_CALLS,
+        words="Right claims that no passage holds",
     ),
     _row(
         "claim_evidence_ignored",
@@ -144,6 +157,7 @@ ROWS: tuple[Metric, ...] = (
         "this toolkit; RAGChecker's context utilisation is context_utilisation",
         higher_is_better=False,
         calls=FACT_CALLS,
+        words="Facts in the passages that the answer leaves out",
     ),
     _row(
         "claim_retriever_miss",
@@ -152,6 +166,7 @@ ROWS: tuple[Metric, ...] = (
         "1 - RAGChecker claim recall",
         higher_is_better=False,
         calls=FACT_CALLS,
+        words="Facts that no passage states",
     ),
     _row(
         "claim_noise_relevant",
@@ -161,6 +176,7 @@ ROWS: tuple[Metric, ...] = (
         "quotes, and a chunk by its usefulness",
         higher_is_better=False,
         calls=CLAIM_CALLS,
+        words="Wrong claims taken from useful passages",
     ),
     _row(
         "context_utilisation",
@@ -168,6 +184,7 @@ ROWS: tuple[Metric, ...] = (
         "judge_answers.py --claim-level; facts, one of them in a context",
         "RAGChecker context utilisation, which gives 0 when no fact is in a context",
         calls=FACT_CALLS,
+        words="Facts in the passages that the answer uses",
     ),
     _row(
         "nugget_recall_vital_judged",
@@ -175,6 +192,7 @@ ROWS: tuple[Metric, ...] = (
         NUGGETS,
         TREC_RAG,
         calls=("nuggets",),
+        words="Vital facts in the answer, half for part",
     ),
     _row(
         "nugget_recall_all_judged",
@@ -183,6 +201,7 @@ ROWS: tuple[Metric, ...] = (
         NUGGETS,
         TREC_RAG,
         calls=("nuggets",),
+        words="Facts in the answer, half for part",
     ),
     _row(
         "nugget_recall_vital_strict",
@@ -190,6 +209,7 @@ ROWS: tuple[Metric, ...] = (
         NUGGETS,
         f"{TREC_RAG}; its main figure",
         calls=("nuggets",),
+        words="Vital facts wholly in the answer",
     ),
     _row(
         "nugget_recall_all_strict",
@@ -197,6 +217,7 @@ ROWS: tuple[Metric, ...] = (
         NUGGETS,
         TREC_RAG,
         calls=("nuggets",),
+        words="Facts wholly in the answer",
     ),
     _row(
         "abstained_judged",
@@ -207,11 +228,13 @@ ROWS: tuple[Metric, ...] = (
         higher_is_better=False,
         binary=True,
         calls=("abstained_judged",),
+        words="Answers that decline, by a judge",
     ),
     _row(
         "judge_self_agreement",
         "identical verdicts of two opinions on the same item / pairs of opinions",
         "judge_answers.py --repeats 2 or more",
+        words="Judge's agreement with itself",
     ),
     _row(
         "judge_manipulation_suspected",
@@ -219,6 +242,7 @@ ROWS: tuple[Metric, ...] = (
         "a judged answer",
         higher_is_better=False,
         binary=True,
+        words="Answers that talk to the judge",
     ),
 )
 

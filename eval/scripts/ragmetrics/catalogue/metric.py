@@ -27,7 +27,9 @@ class Metric:
     ``target``: its key in eval/targets.toml ("": none is set there). ``must``: its bad end makes a
     case a failed one although no target is set. ``tells_right``: its rank among the metrics that
     say whether an answer is right (0: it does not). ``calls``: the kinds of judgement that it is
-    counted from.
+    counted from. ``words``: what it measures, for a reader who does not know its name; ``says``: a
+    sentence that tells its value, of metrics that may stand in a headline. ``{k}`` in them is the
+    cut-off, ``{value}`` the number with its unit.
     """
 
     name: str
@@ -52,6 +54,12 @@ class Metric:
     must: bool = False
     tells_right: int = 0
     calls: tuple[str, ...] = ()
+    words: str = ""
+    says: str = ""
+
+    def in_words(self, name: str) -> str:
+        """What the metric measures in plain words, where it is computed as ``name``."""
+        return at_cutoff(self.words, name)
 
     @property
     def definition(self) -> str:
@@ -99,6 +107,15 @@ class MetricSection:
     def targets(self) -> tuple[str, ...]:
         """The keys that eval/targets.toml has for it."""
         return tuple(row.target for row in self.metrics if row.target)
+
+
+def at_cutoff(text: str, name: str) -> str:
+    """A text about a metric, with the cut-off of the name it is computed under."""
+    k = name.partition("@")[2]
+    if k == "1":
+        text = text.replace("first {k} passages", "first passage")
+        text = text.replace("first {k}", "first passage")
+    return text.replace("{k}", k)
 
 
 def nearest_cutoff(k: int, cutoffs: Sequence[int]) -> int:

@@ -19,6 +19,8 @@ ROWS: tuple[Metric, ...] = (
         "a call",
         headline=2,
         primary=True,
+        words="Calls that gave a response",
+        says="Gives a response to {value} of the calls",
     ),
     _row(
         "outcome_match",
@@ -26,16 +28,33 @@ ROWS: tuple[Metric, ...] = (
         "expected one",
         "expected_outcome",
         headline=3,
+        words="Responses that end as expected",
     ),
-    _row("required_flags_present", "1 when every required policy flag is there", "required_flags"),
-    _row("forbidden_flags_absent", "1 when no forbidden policy flag is there", "forbidden_flags"),
+    _row(
+        "required_flags_present",
+        "1 when every required policy flag is there",
+        "required_flags",
+        words="Required policy flags that are there",
+    ),
+    _row(
+        "forbidden_flags_absent",
+        "1 when no forbidden policy flag is there",
+        "forbidden_flags",
+        words="Responses without forbidden flags",
+    ),
     _row(
         "latency_ok",
         "1 when the response keeps the case's budgets for its total time or its stages",
         "latency_budget_ms for total or a stage; times in the result",
         headline=4,
+        words="Responses within their time budget",
     ),
-    _row("citations_ok", "1 when at least min_citations sources are cited", "min_citations"),
+    _row(
+        "citations_ok",
+        "1 when at least min_citations sources are cited",
+        "min_citations",
+        words="Responses with enough citations",
+    ),
     _row(
         "pass",
         "1 when every check that applies is kept, 0 when the call failed or its asked result is "
@@ -47,6 +66,8 @@ ROWS: tuple[Metric, ...] = (
         primary=True,
         must=True,
         target="pass",
+        words="Responses that pass every check",
+        says="Answers {value} of the questions as expected",
     ),
 )
 
@@ -56,6 +77,7 @@ RUN_ROWS: tuple[Metric, ...] = (
         "budgets for p50, p95, p99 or max of the total time that the run keeps / such budgets",
         "latency_budget_ms with p50, p95, p99 or max; times in the results",
         binary=False,
+        words="Time budgets of the run that are met",
     ),
 )
 """Numbers of the whole run; no case has them."""

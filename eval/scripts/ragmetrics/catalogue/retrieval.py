@@ -32,6 +32,8 @@ ROWS: tuple[Metric, ...] = (
         headline=1,
         overview=2,
         target="evidence_recall@5",
+        words="Needed evidence in the first {k} passages",
+        says="Finds {value} of the evidence that a question needs in the first {k} passages",
     ),
     _row(
         "recall_any",
@@ -40,6 +42,7 @@ ROWS: tuple[Metric, ...] = (
         retrieval.recall_any,
         binary=True,
         tells_right=3,
+        words="Any right passage in the first {k}",
     ),
     _row(
         "recall_all",
@@ -48,6 +51,7 @@ ROWS: tuple[Metric, ...] = (
         retrieval.recall_all,
         binary=True,
         headline=2,
+        words="Sufficient evidence in the first {k}",
     ),
     _row(
         "recall",
@@ -55,6 +59,7 @@ ROWS: tuple[Metric, ...] = (
         f"{TREC} recall",
         retrieval.recall,
         headline=3,
+        words="Right passages found in the first {k}",
     ),
     _row(
         "precision",
@@ -63,12 +68,14 @@ ROWS: tuple[Metric, ...] = (
         retrieval.precision,
         headline=6,
         shown_k=1,
+        words="Share of right passages in the first {k}",
     ),
     _row(
         "f1",
         "harmonic mean of precision and recall at k, 0 when both are 0",
         "van Rijsbergen 1979",
         retrieval.f1,
+        words="Balance of precision and recall in the first {k}",
     ),
     _row(
         "ndcg",
@@ -79,6 +86,7 @@ ROWS: tuple[Metric, ...] = (
         headline=4,
         overview=3,
         target="ndcg@5",
+        words="Right passages near the top of the first {k}",
     ),
     _row(
         "map",
@@ -86,6 +94,7 @@ ROWS: tuple[Metric, ...] = (
         "not found before / that rank; the sum / gold supports",
         f"{TREC} map_cut, where a chunk matches one support at most",
         retrieval.average_precision,
+        words="Right passages before wrong ones in the first {k}",
     ),
     _row(
         "mrr",
@@ -94,6 +103,7 @@ ROWS: tuple[Metric, ...] = (
         retrieval.reciprocal_rank,
         headline=5,
         shown_k=0,
+        words="How early the first right passage comes",
     ),
     _row(
         "scope_miss",
@@ -103,6 +113,7 @@ ROWS: tuple[Metric, ...] = (
         binary=True,
         needs="gold paths; folder_selection in the result",
         version=1,
+        words="Folder selection that leaves out the gold",
     ),
     _row(
         "attribution_hit",
@@ -111,6 +122,7 @@ ROWS: tuple[Metric, ...] = (
         binary=True,
         needs="gold supports; an answer with references",
         tells_right=2,
+        words="Answers that cite a right passage",
     ),
     _row(
         "snippet_recall",
@@ -119,6 +131,7 @@ ROWS: tuple[Metric, ...] = (
         needs="gold snippets; full chunk texts",
         at_k=True,
         version=2,
+        words="Quoted evidence in the first {k} passages",
     ),
     _row(
         "unjudged",
@@ -129,6 +142,7 @@ ROWS: tuple[Metric, ...] = (
         at_k=True,
         version=1,
         higher_is_better=False,
+        words="Share of unjudged passages in the first {k}",
     ),
     _row(
         "condensed_ndcg",
@@ -137,6 +151,7 @@ ROWS: tuple[Metric, ...] = (
         needs=JUDGEMENTS,
         at_k=True,
         version=1,
+        words="Order of the judged passages in the first {k}",
     ),
     _row(
         "bpref",
@@ -145,6 +160,7 @@ ROWS: tuple[Metric, ...] = (
         f"Buckley and Voorhees 2004; {TREC} bpref",
         needs=f"{JUDGEMENTS}, one of them irrelevant",
         version=1,
+        words="Right passages above those judged irrelevant",
     ),
     _row(
         "recency_rule_ok",
@@ -153,6 +169,7 @@ ROWS: tuple[Metric, ...] = (
         binary=True,
         needs="recency_conflict_rule; an answer",
         version=2,
+        words="Conflicts answered by the recency rule",
     ),
 )
 

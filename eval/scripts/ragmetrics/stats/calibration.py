@@ -118,13 +118,22 @@ def confusion(
     )
 
 
-def interval_of_claims(table: Confusion, name: str) -> Interval | None:
+def effective_size(weights: Floats) -> float:
+    """How many equally weighted labels tell as much: (sum w)^2 / sum w^2 (Kish 1965); 0 of none."""
+    squares = float((weights**2).sum())
+    return float(weights.sum()) ** 2 / squares if squares else 0.0
+
+
+def interval_of_claims(
+    table: Confusion, name: str, sizes: tuple[float, float] | None = None
+) -> Interval | None:
     """95 % interval of a table's figure (``kappa``, ``accuracy``, …) if claims are independent.
 
     Wilson's intervals of sensitivity and specificity, put together by squares at the observed
     prevalence (MOVER: Zou and Donner 2008, Statistics in Medicine 27), within [-1, 1]. Unlike a
     bootstrap it does not shrink to a point when judge and people agree on every claim. None where
-    the figure is undefined or a class is empty. The table must not be weighted.
+    the figure is undefined or a class is empty. A weighted table needs ``sizes``: how many labels
+    of equal weight tell as much (`effective_size`), of the supported and of the unsupported claims.
     """
     value: float | None = getattr(table, name)
     sens, spec = table.sensitivity, table.specificity
@@ -137,8 +146,9 @@ def interval_of_claims(table: Confusion, name: str) -> Interval | None:
         moved_value: float | None = getattr(moved, name)
         return value if moved_value is None else moved_value
 
-    of_sens = wilson(table.supported_supported, int(table.supported))
-    of_spec = wilson(table.not_not, int(table.unsupported))
+    supported, unsupported = sizes or (table.supported, table.unsupported)
+    of_sens = wilson(sens * supported, supported)
+    of_spec = wilson(spec * unsupported, unsupported)
     below, above = (
         hypot(value - at(of_sens[end], spec), value - at(sens, of_spec[end])) for end in (0, 1)
     )
@@ -156,13 +166,19 @@ class CorrectedMean:
 
 
 def rogan_gladen(
-    rate: float, n: int, sensitivity: float, supported: int, specificity: float, unsupported: int
+    rate: float,
+    n: int,
+    sensitivity: float,
+    supported: float,
+    specificity: float,
+    unsupported: float,
 ) -> CorrectedMean | None:
     """The true rate of supported claims behind the judge's ``rate`` over ``n`` claims.
 
     theta = (rate + specificity - 1) / (sensitivity + specificity - 1), cut to [0, 1]; variance
     (v(rate, n) + (1 - theta)^2 v(spec, unsupported) + theta^2 v(sens, supported))
-    / (sens + spec - 1)^2, where ``supported`` and ``unsupported`` count the labels behind the two.
+    / (sens + spec - 1)^2, where ``supported`` and ``unsupported`` count the labels behind the two
+    (of weighted ones their `effective_size`).
     v(p, n) is q (1 - q) / (n + 2) with one hit and one miss added to p's: the textbook's p (1 - p)
     / n is 0 for a judge without an error among the labels, however few. None when sens + spec <=
     1.4, or without claims or labels of both kinds.
@@ -184,7 +200,7 @@ def rogan_gladen(
     return CorrectedMean(theta, max(0.0, theta - half), min(1.0, theta + half))
 
 
-def _variance(share: float, n: int) -> float:
+def _variance(share: float, n: float) -> float:
     """Of a share of ``n``, with one hit and one miss added: never 0."""
     added = (share * n + 1) / (n + 2)
     return added * (1 - added) / (n + 2)
@@ -196,13 +212,15 @@ def prediction_powered(
     groups: Sequence[str],
     *,
     weights: Sequence[float] | None = None,
+    draws: Sequence[float] | None = None,
     power: float | None = 1.0,
     limits: Interval = (0.0, 1.0),
 ) -> CorrectedMean | None:
     """The mean that people would give, from the judge's value of all and people's of some.
 
     mean = lambda * mean(judged, all) + mean(human - lambda * judged, labelled). Unbiased whatever
-    the judge does, provided that the labelled ones are a random sample of all.
+    the judge does, provided that the labelled ones are a random sample of all, or that ``draws``
+    say how many units each stands for: the second mean is then weighted by them.
 
     Args:
         judged: the judge's value of every unit (0 or 1 a claim; any score will do).
@@ -210,6 +228,8 @@ def prediction_powered(
         groups: the source of each unit; errors within a source hang together.
         weights: what each unit counts in the mean (default: all alike), scaled to a mean of 1.
             With 1 / (claims of the answer) it is the mean over answers.
+        draws: how many units each labelled one stands for, the inverse of the probability with
+            which it was drawn, up to a factor (default: all alike); that of others is not read.
         power: lambda. 1 is prediction-powered inference, 0 uses the labels alone, None chooses the
             lambda with the smallest variance, within [0, 1] (PPI++).
         limits: the range of a value; mean and interval are cut to it.
@@ -220,7 +240,8 @@ def prediction_powered(
     labelled being part of all. Where sources are more alike than chance would have it, the larger
     variance, of single units, is taken. To either comes z^2 / (4 n^2) times the squared range of a
     value, the term by which Wilson's interval is wider than the textbook's: when judge and people
-    agree on every label the variance is 0, but the judge is not known to be without error. None
+    agree on every label the variance is 0, but the judge is not known to be without error. With
+    ``draws`` n is their `effective_size`, and what strata add in precision is not counted. None
     with fewer than two labelled units or groups, or when the labels lie in one group. Raises
     ValueError when lists differ in length.
 
@@ -246,41 +267,49 @@ def prediction_powered(
         sums: Floats = np.bincount(member, weights=values, minlength=len(names)).astype(float)
         return sums
 
-    truth = np.where(labelled, label - label[labelled].mean(), 0.0) / n
-    gap = (
-        np.where(labelled, verdicts - verdicts[labelled].mean(), 0.0) / n
-        - (verdicts - verdicts.mean()) / total
-    )
+    drawn = np.where(labelled, 1.0 if draws is None else np.asarray(draws, dtype=float), 0.0)
+    effective = effective_size(drawn)
+    drawn = drawn / drawn.sum()
+
+    def apart(values: Floats) -> Floats:
+        away: Floats = drawn * (values - float((drawn * values).sum()))
+        return away
+
+    truth = apart(label)
+    gap = apart(verdicts) - (verdicts - verdicts.mean()) / total
     if power is None:
         spread = float(summed(gap) @ summed(gap))
         best = float(summed(truth) @ summed(gap)) / spread if spread > 1e-18 else 0.0
         power = min(1.0, max(0.0, best))
-    mean = power * float(verdicts.mean()) + float((label - power * verdicts)[labelled].mean())
+    mean = power * float(verdicts.mean()) + float((drawn * (label - power * verdicts)).sum())
     each = truth - power * gap
     together = summed(each)
     clustered = float(together @ together) * len(names) / (len(names) - 1)
     low, high = limits
-    unseen = (Z95 * (high - low) / (2 * n)) ** 2
+    unseen = (Z95 * (high - low) / (2 * effective)) ** 2
     half = Z95 * sqrt(max(clustered, float(each @ each) * total / (total - 1)) + unseen)
     cut = [min(high, max(low, value)) for value in (mean, mean - half, mean + half)]
     return CorrectedMean(cut[0], cut[1], cut[2], power)
 
 
-def best_threshold(human: Sequence[int], scores: Sequence[float]) -> float | None:
+def best_threshold(
+    human: Sequence[int], scores: Sequence[float], weights: Floats | None = None
+) -> float | None:
     """The score from which on "supported" has the best balanced accuracy.
 
-    Half-way between two neighbouring scores; the lowest of equally good ones. None without both
-    classes, or when no cut does better than chance.
+    Half-way between two neighbouring scores; the lowest of equally good ones. ``weights``: how
+    often each row counts. None without both classes, or when no cut does better than chance.
     """
     import numpy as np
 
     label = np.asarray(human, dtype=bool)
-    ups, downs = int(label.sum()), int((~label).sum())
-    if not ups or not downs:
+    weight = np.ones(len(label)) if weights is None else weights
+    ups, downs = weight * label, weight * ~label
+    if not ups.any() or not downs.any():
         return None
     values, rank = np.unique(np.asarray(scores, dtype=float), return_inverse=True)
-    lost = np.cumsum(np.bincount(rank, weights=label, minlength=len(values))) / ups
-    caught = np.cumsum(np.bincount(rank, weights=~label, minlength=len(values))) / downs
+    lost = np.cumsum(np.bincount(rank, weights=ups, minlength=len(values))) / ups.sum()
+    caught = np.cumsum(np.bincount(rank, weights=downs, minlength=len(values))) / downs.sum()
     gain = (caught - lost)[:-1]  # of a cut above the i-th value
     if not len(gain) or gain.max() <= 1e-12:
         return None

@@ -1,4 +1,4 @@
-"""Wilson's interval of a proportion, F1 with its interval by resampling, seeded generators; pure.
+"""Shares, Wilson's interval, F1 with its interval by resampling, seeded generators; pure.
 
 No sum is left to a BLAS, whose order of adding up is the machine's: the same values give the same
 bytes.
@@ -7,7 +7,7 @@ bytes.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,14 @@ UNRELIABLE_BELOW = 20
 """Cases under which an interval is printed with a warning."""
 
 
-def wilson(successes: float, n: int) -> tuple[float, float]:
+def share_from(values: Sequence[float], threshold: float) -> float | None:
+    """Share of values that reach the threshold, 0-1; None without values."""
+    if not len(values):
+        return None
+    return sum(value >= threshold for value in values) / len(values)
+
+
+def wilson(successes: float, n: float) -> tuple[float, float]:
     """95 % interval of a proportion (Wilson 1927), within [0, 1].
 
     Raises ValueError for n < 1. Keeps its coverage at few cases and at rates near 0 or 1.

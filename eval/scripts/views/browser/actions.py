@@ -1,97 +1,127 @@
-"""The one table of actions of the browser: keys, hints, help and command palette are read from it.
+"""The one table of actions of the browser: hints, help and command palette are read from it.
 
-Each screen says in `acts` what its actions do; those that all screens have are here. Keys are the
-labeller's wherever both do the same.
+Each screen says in `acts` what its actions do; those that all screens have are here. Keys come from
+`terminal.keys`, the table that all screens of the toolkit share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from records.errors import StorageError
+from records.notes import CaseNote
 from terminal.action_screen import ActionScreen, Acts
-from terminal.actions import Action, ActionRefused, shown_key
+from terminal.actions import Action, ActionRefused, UndoSteps, shown_key
 from terminal.help import HelpPage, HelpScreen, HelpText, keys_page
+from terminal.keys import keys_on
 from terminal.safe_text import one_line
-from terminal.windows import Ask
+from terminal.windows import Ask, LinePrompt
 from views.browser.model import Library
 from views.browser.query import KEYWORDS
 from views.browser.rules import RULES
 
-RUNS, CASES, FLIPS, CASE, PAIR = "runs", "cases", "flips", "case", "pair"
+SORT_HELP = "Sort by a column; pressed again: reverse. Click a heading too."
 
-LISTS = f"{RUNS} {CASES} {FLIPS}"
+RUNS, CASES, FLIPS, GROUPS, CASE, PAIR = "runs", "cases", "flips", "groups", "case", "pair"
+
+LISTS = f"{RUNS} {CASES} {FLIPS} {GROUPS}"
 
 TEXTS = f"{CASE} {PAIR}"
 
 ALL = f"{LISTS} {TEXTS}"
 
+_OF_CASES = f"{CASES} {FLIPS}"
+
 _ROWS = (
-    # screens, part, id, keys, label, help
-    (LISTS, "Move", "down", "down j", "down", "Next row."),
-    (LISTS, "Move", "up", "up k", "up", "Previous row."),
-    (LISTS, "Move", "page-down", "pagedown ctrl+d ctrl+f", "page down", "A page down."),
-    (LISTS, "Move", "page-up", "pageup ctrl+u ctrl+b", "page up", "A page up."),
-    (LISTS, "Move", "first", "home", "first", "First row."),
-    (LISTS, "Move", "top", "g:g", "first", "g g: first row."),
-    (LISTS, "Move", "last", "G end", "last", "Last row."),
-    (RUNS, "Open", "open", "enter l right", "cases", "Open the run: its cases."),
-    (CASES, "Open", "open", "enter l right", "open case", "Show the case: answer, chunks, trace."),
-    (FLIPS, "Open", "open", "enter l right", "open pair", "Show both answers to this case."),
-    (RUNS, "Open", "mark", "space", "mark", "Mark the run as the one to compare others with."),
-    (RUNS, "Open", "compare", "d", "compare", "Flips between the marked run (base) and this one."),
-    (CASES, "Open", "compare", "d", "compare", "Flips between another run (base) and this one."),
-    (f"{CASES} {FLIPS}", "Move", "next", "n", "next failing", "Next case that fails."),
-    (f"{CASES} {FLIPS}", "Move", "previous", "p N", "previous failing", "Previous one."),
-    (f"{CASES} {FLIPS}", "Choose", "filter", "/", "filter", "Filter by words, columns, scores."),
-    (f"{CASES} {FLIPS}", "Choose", "failing", "f", "failing", "Failing cases only, or all again."),
-    (f"{CASES} {FLIPS}", "Choose", "sort", "s", "sort", "Sort by a column; click a heading too."),
-    (f"{CASES} {FLIPS}", "Choose", "reverse", "S", "reverse", "Reverse the order."),
-    (f"{CASES} {FLIPS}", "Choose", "columns", "c", "columns", "Choose the metrics to show."),
-    (f"{CASES} {FLIPS}", "Choose", "success", "!", "success", "Say what counts as success."),
-    (FLIPS, "Choose", "everything", "a", "all/flips", "All cases of both runs, or flips only."),
-    (TEXTS, "Move", "down", "down j J", "down", "A line down."),
-    (TEXTS, "Move", "up", "up k K", "up", "A line up."),
-    (TEXTS, "Move", "page-down", "pagedown space ctrl+d ctrl+f", "page down", "A page down."),
-    (TEXTS, "Move", "page-up", "pageup ctrl+u ctrl+b", "page up", "A page up."),
-    (TEXTS, "Move", "first", "home", "start", "To the start."),
-    (TEXTS, "Move", "top", "g:g", "start", "g g: to the start."),
-    (TEXTS, "Move", "last", "G end", "end", "To the end."),
-    (TEXTS, "Move", "part", "tab", "next part", "To the next part of the page."),
-    (TEXTS, "Move", "part-back", "shift+tab", "part before", "To the part before."),
-    (TEXTS, "Move", "pane", "w", "other side", "Wide windows: let keys scroll the other side."),
-    (TEXTS, "Move", "next", "n l right", "next case", "Next case of the list."),
-    (TEXTS, "Move", "previous", "p N", "case before", "Case before it in the list."),
-    (CASE, "Look", "full", "z", "full text", "Chunks in full, or their beginnings again."),
-    (CASE, "Look", "raw", "r", "raw JSON", "The result as it stands in the file, and back."),
-    (PAIR, "Look", "base", "1", "base", "The case in the base run, with its chunks."),
-    (PAIR, "Look", "new", "2", "new", "The case in the new run, with its chunks."),
-    (f"{CASES} {CASE} {FLIPS} {PAIR}", "Look", "label", "L", "label", "Label this case."),
-    (ALL, "Tool", "back", "escape q", "back", "Back; from the first screen: leave."),
-    (f"{CASES} {FLIPS} {TEXTS}", "Tool", "left", "left h", "back", "Back."),
-    (ALL, "Tool", "help", "question_mark f1", "help", "Keys and filter language."),
-    (ALL, "Tool", "palette", "colon ctrl+p", "commands", "Commands by name."),
-    (ALL, "Tool", "redraw", "ctrl+l", "redraw", "Draw the screen again."),
-    (ALL, "Tool", "theme", "t", "light/dark", "Light or dark colours."),
-    (ALL, "Tool", "quit", "ctrl+q", "quit", "Leave from anywhere."),
+    # screens, part, id, label, help
+    (LISTS, "Move", "down", "down", "Next row."),
+    (LISTS, "Move", "up", "up", "Previous row."),
+    (LISTS, "Move", "page-down", "page down", "A page down."),
+    (LISTS, "Move", "page-up", "page up", "A page up."),
+    (LISTS, "Move", "read-on", "page down", "A page down."),
+    (LISTS, "Move", "first", "first", "First row."),
+    (LISTS, "Move", "top:g", "first", "g g: first row."),
+    (LISTS, "Move", "last", "last", "Last row."),
+    (LISTS, "Move", "go-to-row", "go to row", "Go to a row by its number."),
+    (RUNS, "Open", "open", "cases", "Open the run: its cases."),
+    (CASES, "Open", "open", "open case", "Show the case: answer, chunks, trace."),
+    (FLIPS, "Open", "open", "open pair", "Show both answers to this case."),
+    (GROUPS, "Open", "open", "its cases", "Show the cases of the group: the filter gets its term."),
+    (RUNS, "Open", "mark", "mark", "Mark the run as the one to compare others with."),
+    (RUNS, "Open", "compare", "compare", "Flips between the marked run (base) and this one."),
+    (CASES, "Open", "compare", "compare", "Flips between another run (base) and this one."),
+    (_OF_CASES, "Move", "next-failing", "next failing", "Next case that fails."),
+    (_OF_CASES, "Move", "previous-failing", "previous failing", "Previous one."),
+    (_OF_CASES, "Choose", "filter", "filter", "Filter by words, columns, scores."),
+    (_OF_CASES, "Choose", "failing", "failing", "Failing cases only, or all again."),
+    (_OF_CASES, "Choose", "group", "group", "Count the shown cases by a field: reason, tag, …"),
+    (f"{_OF_CASES} {GROUPS}", "Choose", "sort", "sort", SORT_HELP),
+    (_OF_CASES, "Choose", "columns", "columns", "Choose the metrics to show."),
+    (_OF_CASES, "Choose", "success", "success", "Say what counts as success."),
+    (FLIPS, "Choose", "everything", "all/flips", "All cases of both runs, or flips only."),
+    (TEXTS, "Move", "down", "down", "A line down."),
+    (TEXTS, "Move", "up", "up", "A line up."),
+    (TEXTS, "Move", "page-down", "page down", "A page down."),
+    (TEXTS, "Move", "page-up", "page up", "A page up."),
+    (TEXTS, "Move", "read-on", "read on", "A page down; at the end of the page the next case."),
+    (TEXTS, "Move", "first", "start", "To the start."),
+    (TEXTS, "Move", "top:g", "start", "g g: to the start."),
+    (TEXTS, "Move", "last", "end", "To the end."),
+    (TEXTS, "Move", "part", "next part", "To the next part of the page."),
+    (TEXTS, "Move", "part-back", "part before", "To the part before."),
+    (TEXTS, "Move", "pane", "other side", "Wide windows: let keys scroll the other side."),
+    (TEXTS, "Move", "next", "next case", "Next case of the list."),
+    (TEXTS, "Move", "previous", "case before", "Case before it in the list."),
+    (TEXTS, "Move", "next-failing", "next failing", "Next case of the list that fails."),
+    (TEXTS, "Move", "previous-failing", "previous failing", "Previous one."),
+    (TEXTS, "Find", "search", "search", "Search in the page; hits are counted while you type."),
+    (TEXTS, "Find", "next-hit", "next hit", "Next hit of the search."),
+    (TEXTS, "Find", "previous-hit", "previous hit", "Previous one."),
+    (CASE, "Look", "full", "full text", "Chunks in full, or their beginnings again."),
+    (CASE, "Look", "raw", "raw JSON", "The result as it stands in the file, and back."),
+    (CASE, "Look", "trend", "trend", "How this case's scores went over all runs, and back."),
+    (PAIR, "Look", "base", "base", "The case in the base run, with its chunks."),
+    (PAIR, "Look", "new", "new", "The case in the new run, with its chunks."),
+    (f"{_OF_CASES} {TEXTS}", "Look", "label", "label", "Label this case."),
+    (f"{_OF_CASES} {TEXTS}", "Note", "note", "note", "Write a note on this case; empty: none."),
+    (f"{_OF_CASES} {TEXTS}", "Note", "flag", "flag", "Flag this case, or take the flag away."),
+    (f"{_OF_CASES} {TEXTS}", "Note", "undo", "undo", "Undo notes and flags of this session."),
+    (f"{_OF_CASES} {TEXTS}", "Note", "redo", "redo", "Do again what was undone."),
+    (f"{LISTS} {TEXTS}", "Take out", "copy-id", "copy id", "Copy the id to the clipboard."),
+    (f"{_OF_CASES} {TEXTS}", "Take out", "copy-case", "copy case", "Copy the case as Markdown."),
+    (TEXTS, "Take out", "edit-text", "in editor", "Open the case in $PAGER or $EDITOR."),
+    (_OF_CASES, "Take out", "export", "export", "Write the shown cases to a file."),
+    (ALL, "Tool", "back", "back", "Back; on the first screen it asks before it leaves."),
+    (ALL, "Tool", "leave", "back or leave", "Back; from the first screen: leave."),
+    (ALL, "Tool", "help", "help", "Keys and filter language."),
+    (ALL, "Tool", "palette", "commands", "Commands by name."),
+    (ALL, "Tool", "suspend", "suspend", "To the shell; fg comes back."),
+    (ALL, "Tool", "redraw", "redraw", "Draw the screen again."),
+    (ALL, "Tool", "theme", "light/dark", "Light or dark colours."),
+    (ALL, "Tool", "quit", "quit", "Leave from anywhere."),
 )
 
 HINTS = {
-    RUNS: "open mark compare theme back",
-    CASES: "open filter failing sort next compare label columns back",
-    FLIPS: "open filter everything sort success label back",
-    CASE: "part next previous full raw label back",
-    PAIR: "part next previous base new label back",
+    RUNS: "open mark compare back",
+    CASES: "open filter failing group sort next-failing note export copy-case compare label back",
+    FLIPS: "open filter everything group sort note export copy-case success label back",
+    GROUPS: "open sort copy-id back",
+    CASE: "next search part note full trend copy-case raw label back",
+    PAIR: "next search part base new note copy-case label back",
 }
 """Actions of the hint line, most needed first."""
 
 
 def _table() -> dict[str, dict[str, Action]]:
     table: dict[str, dict[str, Action]] = {}
-    for screens, part, name, keys, label, text in _ROWS:
-        names, _, then = keys.partition(":")
+    keys = {"lists": keys_on("lists"), "pages": keys_on("pages")}
+    for screens, part, named, label, text in _ROWS:
+        name, _, then = named.partition(":")
         for where in screens.split():
-            action = Action(name, tuple(names.split()), label, text, where, part, then)
+            own = keys["pages" if where in TEXTS.split() else "lists"].get(name, ())
+            action = Action(name, own, label, text, where, part, then)
             table.setdefault(where, {})[name] = action
     return table
 
@@ -99,9 +129,9 @@ def _table() -> dict[str, dict[str, Action]]:
 ACTIONS = _table()
 """By screen and id."""
 
-FOOT = "Tab keys / filters and signs   PgDn PgUp, j k scroll   Esc back"
+FOOT = "Tab other page   / search   PgDn PgUp, j k scroll   Esc back"
 
-PARTS = ("Open", "Choose", "Look", "Move", "Tool")
+PARTS = ("Open", "Choose", "Look", "Note", "Take out", "Find", "Move", "Tool")
 """Parts of the help page of keys, in their order."""
 
 
@@ -109,6 +139,7 @@ class Browser(Protocol):
     """What every screen asks the application for."""
 
     library: Library
+    note_steps: UndoSteps[NoteStep]
 
     def is_first(self, screen: ActionScreen[Any]) -> bool:
         """Did the program begin with this screen? Leaving it leaves the program."""
@@ -118,6 +149,15 @@ class Browser(Protocol):
 
     def open_palette(self) -> None:
         """Show the actions by name."""
+
+    def suspend_to_shell(self) -> None:
+        """Stop the program until the shell goes on with it."""
+
+    def copy_out(self, text: str, noun: str) -> str:
+        """Give a text to the clipboard, or to a file; what was done, in words."""
+
+    def show_outside(self, text: str) -> str:
+        """Show a text in the user's pager or editor. Returns what went wrong, or nothing."""
 
     def label(self, command: Sequence[str]) -> str:
         """Give the terminal to a command. Returns what went wrong, or nothing."""
@@ -129,14 +169,87 @@ def common_acts(
     """What the actions do that all screens have; `close` takes this screen away."""
     is_first = browser.is_first(screen)
     return {
-        "back": screen.app.exit if is_first else close,
-        "left": (lambda: None) if is_first else close,
+        "back": screen.ask_to_leave if is_first else close,
+        "leave": screen.app.exit if is_first else close,
+        "suspend": browser.suspend_to_shell,
         "quit": screen.app.exit,
         "redraw": screen.redraw_all,
         "theme": browser.turn_theme,
         "help": lambda: screen.app.push_screen(_help_screen(where)),
         "palette": browser.open_palette,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class NoteStep:
+    """A note on a case before and after a change, for undo."""
+
+    case_id: str
+    before: CaseNote
+    after: CaseNote
+
+
+def note_acts(
+    screen: ActionScreen[Any],
+    browser: Browser,
+    case_in_view: Callable[[], tuple[str, str]],
+    changed: Callable[[], object],
+) -> Acts:
+    """Notes and flags on a case, which `case_in_view` names with its run; `changed` shows them."""
+    notes, steps = browser.library.notes, browser.note_steps
+
+    def put(case_id: str, note: CaseNote) -> None:
+        try:
+            notes.put(case_id, note)
+        except StorageError as error:
+            raise ActionRefused(error.message) from None
+        changed()
+
+    def change(case_id: str, note: CaseNote, done: str) -> None:
+        before = notes.own(case_id)
+        put(case_id, note)
+        steps.add(NoteStep(case_id, before, note))
+        screen.say(f"{done} {case_id}")
+
+    def ask_note() -> None:
+        case_id, run_id = case_in_view()
+        before = notes.own(case_id)
+
+        def answered(text: str | None) -> None:
+            if text is None or text.strip() == before.text:
+                return
+            note = CaseNote(text.strip(), before.flag, run=run_id)
+            try:
+                change(case_id, note, "note kept on" if note.text else "note taken from")
+            except ActionRefused as refusal:
+                screen.say(str(refusal), "warn")
+
+        label = one_line(f"Note on {case_id} (empty: none):", 120)
+        screen.app.push_screen(LinePrompt(label, before.text), answered)
+
+    def turn_flag() -> None:
+        case_id, run_id = case_in_view()
+        before = notes.own(case_id)
+        note = CaseNote(before.text, not before.flag, run=run_id)
+        change(case_id, note, "flagged" if note.flag else "flag taken from")
+
+    def undo() -> None:
+        if not steps.done:
+            raise ActionRefused("no note or flag to undo")
+        step = steps.done[-1]
+        put(step.case_id, step.before)
+        steps.undo()
+        screen.say(f"Undone: note or flag of {step.case_id}")
+
+    def redo() -> None:
+        if not steps.undone:
+            raise ActionRefused("nothing was undone")
+        step = steps.undone[-1]
+        put(step.case_id, step.after)
+        steps.redo()
+        screen.say(f"Done again: note or flag of {step.case_id}")
+
+    return {"note": ask_note, "flag": turn_flag, "undo": undo, "redo": redo}
 
 
 def label_case(screen: ActionScreen[Any], browser: Browser, run_id: str, case_id: str) -> None:
@@ -168,6 +281,7 @@ def _guide() -> HelpPage:
     for word, says in KEYWORDS.items():
         page.row(word, says)
     page.row("category=factual", "difficulty, query_type, answerable: of the case")
+    page.row("reason=refused", 'why it fails; reason="no gold"; document="a.md": of its gold')
     page.row("status=ok", "error, abstained, id: of the result")
     page.row("tag=lists", "one of the tags; flag=late: one of the answer's flags")
     page.row("recall@5<1", "any metric; = != < <= > >=; =none: not scored")

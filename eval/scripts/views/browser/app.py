@@ -6,7 +6,10 @@ code = run(library, runs=("k5", "k10"), theme="light")
 from __future__ import annotations
 
 import contextlib
+import os
+import shlex
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
@@ -18,14 +21,18 @@ from textual.content import Content
 from textual.message import Message
 
 from terminal.action_screen import ActionScreen
+from terminal.actions import UndoSteps
 from terminal.app import STYLE_SHEET, THEMES, StyleSheets, TerminalApp, check_theme
 from terminal.safe_text import display, one_line
 from terminal.windows import LinePrompt, Palette
-from views.browser.actions import key_names
+from views.browser.actions import NoteStep, key_names
+from views.browser.groups import GroupsScreen
 from views.browser.listing import CaseList, ListWalk, PairList, Walk
-from views.browser.lists import CasesScreen, ListScreen, RunsScreen
+from views.browser.lists import CasesScreen, ListScreen
 from views.browser.model import Library, OpenRun
 from views.browser.pages import CaseScreen, PageScreen, PairScreen
+from views.browser.run_list import RunsScreen
+from views.browser.summary import Group
 
 LOOK_SECONDS = 1.0
 
@@ -56,12 +63,13 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
     ) -> None:
         super().__init__(theme)
         self.library = library
+        self.note_steps: UndoSteps[NoteStep] = UndoSteps()
         self.ascii_only = ascii_only
         self._launch = launch or _call_and_wait
         self._opened: dict[str, OpenRun] = {}
-        self.first: ListScreen = self._first_screen(runs, success)
+        self.first: ListScreen[Any] = self._first_screen(runs, success)
 
-    def _first_screen(self, runs: Sequence[str], success: str) -> ListScreen:
+    def _first_screen(self, runs: Sequence[str], success: str) -> ListScreen[None]:
         """Raises ValueError, in words, for a run or condition that cannot be used."""
         if not runs:
             return RunsScreen(self, ascii_only=self.ascii_only)
@@ -161,6 +169,15 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
         label = one_line(f"Compare with (base): {', '.join(others[:8])}", 400)
         self.push_screen(LinePrompt(label, others[0]), closed)
 
+    def open_groups(
+        self,
+        cases: CaseList,
+        groups: Sequence[Group],
+        closed: Callable[[Group | None], None],
+    ) -> None:
+        """Show the groups of a list; `closed` gets the one that was chosen."""
+        self.push_screen(GroupsScreen(self, cases, groups, ascii_only=self.ascii_only), closed)
+
     def open_case(self, cases: CaseList, index: int, closed: Callable[[int | None], None]) -> None:
         """Show a case of a list: in its run, or in both."""
         page: PageScreen
@@ -191,15 +208,34 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
 
     def label(self, command: Sequence[str]) -> str:
         """Give the terminal to label_eval.py until it ends. Returns what went wrong, or nothing."""
+        return self._hand_over(command, "label_eval.py")
+
+    def show_outside(self, text: str) -> str:
+        """Show a text in $PAGER or $EDITOR. Returns what went wrong, or nothing."""
+        names = ("PAGER", "VISUAL", "EDITOR")
+        command = next(filter(None, map(os.environ.get, names)), "")
+        if not command:
+            return "no pager is set; export PAGER=less (or EDITOR=vim)"
+        handle, path = tempfile.mkstemp(prefix="case-", suffix=".md")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            return self._hand_over([*shlex.split(command), path], command)
+        except ValueError as error:
+            return f"{command}: cannot be read as a command ({error})"
+        finally:
+            os.unlink(path)
+
+    def _hand_over(self, command: Sequence[str], name: str) -> str:
         try:
             with self.suspend():
                 code = self._launch(command)
         except SuspendNotSupported:
-            return "this terminal cannot be handed to another program; start label_eval.py yourself"
+            return f"this terminal cannot be handed to another program; start {name} yourself"
         except OSError as error:
-            return f"label_eval.py could not be started ({error.strerror})"
+            return f"{name} could not be started ({error.strerror})"
         self.refresh(layout=True)
-        return f"label_eval.py ended with exit code {code}" if code else ""
+        return f"{name} ended with exit code {code}" if code else ""
 
 
 Command = tuple[str, str, Callable[[], None]]
@@ -213,8 +249,9 @@ class _BrowseCommands(Provider):
         screen = self.screen
         if isinstance(screen, ActionScreen):
             for action in screen.actions.values():
-                if action.id not in ("palette", "top", "left"):
-                    label = f"{action.label} ({key_names(action)})"
+                if action.id not in ("palette", "top"):
+                    keys = key_names(action)
+                    label = f"{action.label} ({keys})" if keys else action.label
                     yield label, action.help, partial(screen.perform, action.id)
 
     async def discover(self) -> Hits:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from records.notes import CaseNote
 from terminal.safe_text import one_line
+from terminal.sparkline import sparkline
 from terminal.tables import counted
 from views.browser.document import CHUNK_INDENT, LABEL_WIDTH, SAYS, STYLES, Blank, Doc, squeezed
-from views.browser.model import Detail, RetrievedPassage
-from views.browser.rows import score
+from views.browser.model import Detail, RetrievedPassage, Trend
+from views.browser.rows import MAIN, score
+from views.word_changes import word_changes
 
 GOLD_INDENT = 19
 
@@ -17,8 +20,14 @@ SHORT_CHUNK = 260
 """Characters of a chunk that are shown until the whole is asked for."""
 
 
-def _answer_part(doc: Doc, detail: Detail, title: str = "Answer", note: str = "") -> None:
-    """The answer with its claims coloured, or why there is none."""
+def _answer_part(
+    doc: Doc,
+    detail: Detail,
+    title: str = "Answer",
+    note: str = "",
+    changed: Sequence[tuple[int, int]] = (),
+) -> None:
+    """The answer with its claims coloured and ``changed`` words marked, or why there is none."""
     whose = f"claims by {detail.claims_by}" if detail.claims_by else ""
     doc.part(title, " · ".join(part for part in (note, whose) if part))
     if detail.status == "error":
@@ -28,7 +37,7 @@ def _answer_part(doc: Doc, detail: Detail, title: str = "Answer", note: str = ""
     else:
         if detail.abstained:
             doc.line("The bot abstained:", "key")
-        doc.answer(detail.answer, detail.claims)
+        doc.answer(detail.answer, detail.claims, changed)
 
 
 def _question_part(doc: Doc, detail: Detail, state: str, failing: bool) -> None:
@@ -41,6 +50,13 @@ def _question_part(doc: Doc, detail: Detail, state: str, failing: bool) -> None:
             doc.pair(label, text)
     for problem in detail.problems:
         doc.line(f"! {problem}", "warn")
+
+
+def _notes_part(doc: Doc, notes: Sequence[CaseNote]) -> None:
+    """What people noted on the case."""
+    for note in notes:
+        run = f" ({note.run})" if note.run else ""
+        doc.pair("note", f"{note.line()}{run}", "warn" if note.flag else "")
 
 
 def _claims_part(doc: Doc, detail: Detail) -> None:
@@ -153,15 +169,23 @@ def _trace_part(doc: Doc, detail: Detail) -> None:
     doc.part("Trace")
     for label, text in detail.trace:
         doc.pair(label, text)
-    doc.line("r shows the result as it stands in the file.", "dim")
+    doc.line("r shows the result as it stands in the file, T the scores over all runs.", "dim")
 
 
 def case_docs(
-    blank: Blank, detail: Detail, state: str, *, failing: bool, full: bool, two: bool
+    blank: Blank,
+    detail: Detail,
+    state: str,
+    *,
+    failing: bool,
+    full: bool,
+    two: bool,
+    notes: Sequence[CaseNote] = (),
 ) -> tuple[Doc, Doc | None]:
     """The page as one document, or as two that stand side by side."""
     left = blank()
     _question_part(left, detail, state, failing)
+    _notes_part(left, notes)
     _answer_part(left, detail)
     if two:
         right = blank()
@@ -187,6 +211,55 @@ def raw_doc(blank: Blank, detail: Detail) -> Doc:
     return doc
 
 
+def trend_doc(blank: Blank, case_id: str, trend: Trend | None) -> Doc:
+    """The scores of a case over all runs, a line a metric; None: they are still being read."""
+    doc = blank()
+    if trend is None:
+        doc.part("Trend", case_id)
+        doc.line("reading all runs …", "dim")
+        return doc
+    doc.part("Trend", f"{case_id} in {counted(len(trend.runs), 'run')}, the oldest first")
+    if not trend.runs:
+        doc.line("No run has scored this case yet.", "dim")
+    scored = [line for line in trend.metrics if any(value is not None for value in line.values)]
+    width = min(max((len(line.metric) for line in scored), default=0), WIDEST_NAME)
+    main = sorted(
+        (line for line in scored if line.metric in MAIN), key=lambda line: MAIN.index(line.metric)
+    )
+    section = ""
+    for title, line in [("main metrics", line) for line in main] + [
+        (line.section, line) for line in scored if line not in main
+    ]:
+        if title != section:
+            section = title
+            doc.line(section, "rule")
+        scores = [value for value in line.values if value is not None]
+        doc.add(f"  {one_line(line.metric, WIDEST_NAME):<{width}} ", "key")
+        doc.add(sparkline(line.values, line.breaks, unicode=not doc.ascii))
+        doc.line(f"  {_ends(scores, doc)}", "dim" if len(set(scores)) == 1 else "")
+    if any(line.breaks for line in trend.metrics):
+        sign = "|" if doc.ascii else "┊"
+        doc.line(f"{sign} before it the metric was defined in another way", "dim")
+    doc.part("Runs", "the oldest first")
+    for run_id, started in trend.runs:
+        doc.add(f"{one_line(started[:16].replace('T', ' ')):<17}", "dim")
+        doc.line(one_line(run_id, 200))
+    for problem in trend.problems:
+        doc.line(f"! {problem}", "warn")
+    return doc
+
+
+def _ends(scores: Sequence[float], doc: Doc) -> str:
+    """The first and the last score, and how far they went in between."""
+    arrow = "->" if doc.ascii else "→"
+    if len(set(scores)) == 1:
+        return f"{score(scores[0])} in all"
+    low, high = min(scores), max(scores)
+    ends = f"{score(scores[0])} {arrow} {score(scores[-1])}"
+    inside = {scores[0], scores[-1]} == {low, high}
+    return ends if inside else f"{ends}, between {score(low)} and {score(high)}"
+
+
 RANK_INDENT = 13
 
 WIDEST_NAME = 40
@@ -200,6 +273,8 @@ class CaseInRun:
     name: str
     detail: Detail
     fails: str
+    changed: Sequence[tuple[int, int]] = ()
+    """The words of its answer that the other one does not have."""
 
     @property
     def state(self) -> str:
@@ -251,7 +326,8 @@ def _changes_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
 
 def _side_part(doc: Doc, side: CaseInRun, title: str) -> None:
     """One run's answer and its claims that are not supported."""
-    _answer_part(doc, side.detail, f"{title}: {side.name}", side.state)
+    note = f"{side.state}; other words underlined" if side.changed else side.state
+    _answer_part(doc, side.detail, f"{title}: {side.name}", note, side.changed)
     for claim in side.detail.claims:
         if claim.verdict in ("unsupported", "contradicted"):
             doc.line(
@@ -261,11 +337,23 @@ def _side_part(doc: Doc, side: CaseInRun, title: str) -> None:
 
 
 def pair_docs(
-    blank: Blank, base: CaseInRun, new: CaseInRun, change: tuple[str, str], *, two: bool
+    blank: Blank,
+    base: CaseInRun,
+    new: CaseInRun,
+    change: tuple[str, str],
+    *,
+    two: bool,
+    notes: Sequence[CaseNote] = (),
 ) -> tuple[Doc, Doc | None]:
-    """The page as one document, one run under the other, or as two side by side."""
+    """The page as one document, one run under the other, or as two side by side.
+
+    Words in which the two answers differ are marked in both.
+    """
+    before, after = word_changes(base.detail.answer or "", new.detail.answer or "")
+    base, new = replace(base, changed=before), replace(new, changed=after)
     left = blank()
     _head_part(left, base, new, *change)
+    _notes_part(left, notes)
     if two:
         right = blank()
         _ranks_part(right, base, new)

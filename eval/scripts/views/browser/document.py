@@ -34,6 +34,9 @@ SIGNS: dict[Verdict, tuple[str, str]] = {
 }
 """A sign for each colour, so that nothing is told by colour alone; the second one in ASCII."""
 
+CHANGED = "term"
+"""The style of words that differ: bold and underlined, so that it needs no colour."""
+
 LABEL_WIDTH = 18
 
 CLAIM_INDENT = 17
@@ -109,8 +112,15 @@ class Doc:
         """The sign of a verdict."""
         return SIGNS[verdict][self.ascii]
 
-    def answer(self, text: str, claims: Sequence[Claim]) -> None:
-        """An answer with its claims coloured, each followed by its sign."""
+    def answer(
+        self, text: str, claims: Sequence[Claim], changed: Sequence[tuple[int, int]] = ()
+    ) -> None:
+        """An answer with its claims coloured, each followed by its sign.
+
+        ``changed``: stretches whose words another answer does not have; they are underlined.
+        """
+        begins: list[tuple[int, int]] = []
+        """Offsets in the answer, and where the stretch that begins there stands in the document."""
         written = 0
         for claim in sorted(claims, key=lambda claim: claim.span or (0, 0)):
             if claim.span is None:
@@ -118,11 +128,19 @@ class Doc:
             start, end = claim.span
             if not written <= start < end <= len(text):
                 continue  # overlaps the one before, or belongs to another answer
-            self.add(text[written:start])
-            self.add(text[start:end], STYLES[claim.verdict])
+            begins.append((written, self.add(text[written:start])))
+            begins.append((start, self.add(text[start:end], STYLES[claim.verdict])))
             self.add(f" {self.sign(claim.verdict)}", STYLES[claim.verdict])
             written = end
-        self.line(text[written:])
+        begins.append((written, self.add(text[written:])))
+        self.line()
+        ends = [offset for offset, _ in begins[1:]] + [min(len(text), SHOWN_LIMIT)]
+        for (offset, begin), stop in zip(begins, ends, strict=True):
+            for left, right in changed:
+                left, right = max(left, offset), min(right, stop)
+                if left < right:
+                    mark = (begin + left - offset, begin + right - offset, CHANGED)
+                    self.marks.append(mark)
 
     def claim(self, claim: Claim, where: str = "", quote: str = "") -> None:
         """A claim with its verdict in words."""

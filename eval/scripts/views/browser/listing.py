@@ -13,9 +13,11 @@ from terminal.safe_text import display, one_line
 from terminal.tables import counted
 from views.browser import rows
 from views.browser.model import Key, OpenRun
-from views.browser.query import Query, QueryError, parse, unknown
+from views.browser.query import Query, QueryError, equals, parse, unknown
 from views.browser.rows import Column
+from views.browser.rules import word_of
 from views.browser.success import Success
+from views.browser.summary import FIELDS, Group, group_rows, mean_of, reasons_text
 from views.browser.table import SETS, Table
 
 LARGE = 20_000
@@ -43,6 +45,9 @@ class CaseList:
         self.listed: Sequence[int] = ()
         self.drawn: tuple[Table, int] = (run.table, -1)
         """The table that `listed` is of, and which version of it."""
+        self.grouped_by = "reason"
+        """The field that groups were made of last."""
+        self._means: tuple[tuple[object, ...], list[str]] = ((), [])
         self.want_columns()
 
     @property
@@ -111,6 +116,50 @@ class CaseList:
         """Does a row count as failing, for n and p?"""
         return bool(self.success.codes(self.table)[row])
 
+    # -- what they amount to --------------------------------------------------------------------
+
+    def reasons(self, room: int) -> str:
+        """How many of the listed cases fail for which reason."""
+        return reasons_text(self.success.codes(self.drawn[0]), self.listed, room)
+
+    def reason(self, row: int) -> str:
+        """Why a case fails, in a word; empty when it does not."""
+        codes = self.success.codes(self.table)
+        return word_of(codes[row]) if row < len(codes) else ""
+
+    def means(self, columns: Sequence[Column], look: Look) -> list[str]:
+        """The means of the columns of numbers over the listed cases."""
+        names = [column.name for column in columns if column.right]
+        now = (*self.drawn, id(self.listed), len(self.listed), tuple(names))
+        if now != self._means[0]:
+            self._means = (now, [self._mean(name, look) for name in names])
+        return self._means[1]
+
+    def _mean(self, name: str, look: Look) -> str:
+        return rows.number_text(name, mean_of(self.drawn[0], name, self.listed)[0])
+
+    def groups(self, field: str) -> list[Group]:
+        """The listed cases by a field. Raises QueryError for one that there is not."""
+        fields = {name.casefold(): name for name in FIELDS}
+        matches = [name for name in fields if name.startswith(field.strip().casefold())]
+        exact = field.strip().casefold()
+        if exact in fields:
+            matches = [exact]
+        if len(matches) != 1:
+            raise QueryError(f"{field.strip()}: group by one of {', '.join(FIELDS)}")
+        self.grouped_by = fields[matches[0]]
+        codes = self.success.codes(self.drawn[0])
+        return group_rows(self.drawn[0], self.grouped_by, self.listed, codes)
+
+    def narrow(self, group: Group) -> None:
+        """Filter by a group as well. Raises QueryError for a value that a filter cannot hold."""
+        before = self.filter.text if self.filter else ""
+        self.set_filter(f"{before} {equals(self.grouped_by, group.value)}".strip())
+
+    def export_name(self, form: str) -> str:
+        """A name for a file with the listed cases."""
+        return f"{self.run.run_id}-cases.{'jsonl' if form == 'set' else form}"
+
     # -- columns of metrics ---------------------------------------------------------------------
 
     def available_metrics(self) -> Collection[str]:
@@ -177,7 +226,7 @@ class CaseList:
     @property
     def sort_text(self) -> str:
         """The order as `set_sort` takes it."""
-        if self.sort == "order":
+        if (self.sort, self.reverse) == ("order", False):
             return ""
         return (("-" if self.reverse else "") + self.sort).replace("why", "state")
 
@@ -238,12 +287,24 @@ class CaseList:
         """The filter; or what the user should know; or how to filter."""
         notices = self.run.notices
         if self.filter is not None and self.filter.terms:
-            return [("key", display(" filter: ")), ("row", one_line(self.filter.text, 300))]
+            room = max(24, width - len(self.filter.text) - 12)
+            reasons = self.reasons(room)
+            text_room = max(12, width - len(reasons) - 12)
+            return [
+                ("key", display(" filter: ")),
+                *cut([("row", one_line(self.filter.text, 300))], text_room),
+                ("bad", display(f"  {reasons}" if reasons else "")),
+            ]
         if notices:
             more = f" (and {len(notices) - 1} more)" if len(notices) > 1 else ""
             first = cut([("warn", one_line(f" {notices[0]}", 300))], width - len(more))
             return [*first, ("warn", display(more))]
-        return [("dim", display(" / filters, such as: failing category=factual recall@5<1 words"))]
+        reasons = self.reasons(width - 2)
+        hint = "/ filters, such as: failing category=factual recall@5<1 words"
+        if not reasons:
+            return [("dim", display(f" {hint}"))]
+        tail = f"   {hint}" if len(reasons) + len(hint) + 4 <= width else ""
+        return [("bad", display(f" {reasons}")), ("dim", display(tail))]
 
 
 class PairList(CaseList):
@@ -322,13 +383,28 @@ class PairList(CaseList):
             return True
         return super().outdated()
 
+    def reason(self, row: int) -> str:
+        """What became of the case, and why it fails in the new run."""
+        return ": ".join(filter(None, (self.flips.get(row, ""), super().reason(row))))
+
+    def _mean(self, name: str, look: Look) -> str:
+        base_rows = [self._pairs[row] for row in self.listed if row in self._pairs]
+        before, after = (
+            rows.number_text(name, mean_of(table, name, listed)[0])
+            for table, listed in ((self.base.table, base_rows), (self.drawn[0], self.listed))
+        )
+        return after if before == after else f"{before}{'>' if look.ascii else '→'}{after}"
+
+    def export_name(self, form: str) -> str:
+        return f"{self.base.run_id}-{super().export_name(form)}"
+
     def fails(self, row: int) -> bool:
         return self.flips.get(row) == "broke" if not self.only_flips else row in self.flips
 
     def columns(self, width: int) -> list[Column]:
         """Score columns hold two numbers; those that do not fit any more are left out."""
         columns = super().columns(width)
-        wide, used = [], 1
+        wide, used = [], rows.LEFT
         for column in columns[:-1]:
             if column.right:
                 column = replace(column, width=SCORE_PAIR)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -11,12 +13,23 @@ from terminal.actions import ActionRefused
 from terminal.frame import Look, rule
 from terminal.lists import Bar
 from terminal.safe_text import one_line
-from terminal.text_pane import TextPane
-from views.browser.actions import ACTIONS, CASE, HINTS, PAIR, Browser, common_acts, label_case
-from views.browser.case_page import CaseInRun, case_docs, pair_docs, raw_doc
+from terminal.text_pane import TextPane, found_words
+from terminal.windows import LinePrompt
+from views.browser.actions import (
+    ACTIONS,
+    CASE,
+    HINTS,
+    PAIR,
+    Browser,
+    common_acts,
+    label_case,
+    note_acts,
+)
+from views.browser.case_markdown import case_markdown
+from views.browser.case_page import CaseInRun, case_docs, pair_docs, raw_doc, trend_doc
 from views.browser.document import Doc
 from views.browser.listing import ListWalk, PairList, Walk
-from views.browser.model import Detail, Key, OpenRun
+from views.browser.model import Detail, Key, OpenRun, Trend
 from views.browser.rows import flip_word, progress
 from views.browser.success import Success
 
@@ -47,10 +60,12 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
         to_end = self.page.line_count
         return {
             **common_acts(self, self.browser, self.where, lambda: self.dismiss(self.row)),
+            **note_acts(self, self.browser, lambda: (self.key[0], self.run_id), self.redraw),
             "down": lambda: self.scroll(1),
             "up": lambda: self.scroll(-1),
             "page-down": lambda: self.scroll(page),
             "page-up": lambda: self.scroll(-page),
+            "read-on": lambda: self.read_on(page),
             "first": lambda: self.scroll(-to_end),
             "top": lambda: self.scroll(-to_end),
             "last": lambda: self.scroll(to_end),
@@ -59,6 +74,14 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
             "pane": self.turn_side,
             "next": lambda: self.go(1),
             "previous": lambda: self.go(-1),
+            "next-failing": lambda: self._go_failing(1),
+            "previous-failing": lambda: self._go_failing(-1),
+            "search": self.ask_words,
+            "next-hit": lambda: self._to_hit(1),
+            "previous-hit": lambda: self._to_hit(-1),
+            "copy-id": lambda: self.say(self.browser.copy_out(self.key[0], "id")),
+            "copy-case": lambda: self.say(self.browser.copy_out(self.markdown(), "case")),
+            "edit-text": self.show_outside,
         }
 
     @property
@@ -69,6 +92,19 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
     @property
     def row(self) -> int | None:
         """The row of the case in view; None when the files do not hold it any more."""
+        raise NotImplementedError
+
+    @property
+    def run_id(self) -> str:
+        """The run that the page is of; of two, the new one."""
+        raise NotImplementedError
+
+    def fails(self, key: Key) -> bool:
+        """Does a case count as failing?"""
+        raise NotImplementedError
+
+    def markdown(self) -> str:
+        """The case in view, to be pasted elsewhere."""
         raise NotImplementedError
 
     def compose(self) -> ComposeResult:
@@ -144,6 +180,57 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
         if self.page.next_mark("rule", by):
             self.show_head()
 
+    def read_on(self, page: int) -> None:
+        """A page down; from the end of the page to the next case."""
+        if self.page.bottom < self.page.line_count:
+            self.scroll(page)
+        else:
+            self.go(1)
+
+    # -- searching ------------------------------------------------------------------------------
+
+    @property
+    def _shown_pages(self) -> Sequence[TextPane]:
+        """The pages in view."""
+        return self.pages if self.has_class("-two") else self.pages[:1]
+
+    def ask_words(self) -> None:
+        """Ask what to search for on all that is shown of the case."""
+        before = self.pages[0].words
+
+        def count(words: str) -> str:
+            return found_words(sum([page.search(words) for page in self._shown_pages]))
+
+        def answered(words: str | None) -> None:
+            count(before if words is None else words)
+            if words and words.strip():
+                self.perform("next-hit")
+
+        self.app.push_screen(LinePrompt("Search:", before, count), answered)
+
+    def _to_hit(self, by: int) -> None:
+        """The next or previous hit on this side; on the other one when this has none."""
+        if not self.page.words:
+            raise ActionRefused("nothing is searched for yet; / asks for words")
+        other = self._shown_pages[self._side - 1]
+        if not self.page.hit_count and other.hit_count:
+            self._side = self._shown_pages.index(other)
+        text = self.page.next_hit(by)
+        other = self._shown_pages[self._side - 1]
+        if other is not self.page and other.hit_count:
+            text += f", and {other.hit_count} on the other side (w)"
+        self.show_head()
+        self.say(text)
+
+    # -- what leaves the screen -----------------------------------------------------------------
+
+    def show_outside(self) -> None:
+        """Show the case in the user's pager or editor."""
+        problem = self.browser.show_outside(self.markdown())
+        self.redraw()
+        if problem:
+            self.say(problem, "warn")
+
     def turn_side(self) -> None:
         """Let keys scroll the other page."""
         if not self.two:
@@ -152,7 +239,7 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
         self.show_head()
 
     def go(self, by: int) -> None:
-        """Show the next (1) or previous (-1) case of the list."""
+        """Show the case that stands so many further down (1) or up (-1) in the list."""
         if not 0 <= self.index + by < len(self.walk):
             raise ActionRefused(
                 "this is the last case of the list" if by > 0 else "this is the first case"
@@ -162,6 +249,16 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
         for page in self.pages:
             page.top = 0
         self.redraw()
+
+    def _go_failing(self, by: int) -> None:
+        index = self.index + by
+        while 0 <= index < len(self.walk):
+            if self.fails(self.walk.key(index)):
+                self.go(index - self.index)
+                return
+            index += by
+        way = "after" if by > 0 else "before"
+        raise ActionRefused(f"no case that fails {way} this one")
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self.call_after_refresh(self.show_head)
@@ -186,7 +283,8 @@ class CaseScreen(PageScreen, inherit_bindings=False):
         super().__init__(browser, CASE, walk, index, ascii_only=ascii_only)
         self.run = run
         self.success = success
-        self.full = self.raw = False
+        self.full = self.raw = self.trend = False
+        self._trend: tuple[Key, Trend | None] = (self.key, None)
         self.detail = _no_detail(self.key)
         self.load()
 
@@ -195,6 +293,7 @@ class CaseScreen(PageScreen, inherit_bindings=False):
             **super().acts(),
             "full": self.turn_full,
             "raw": self.turn_raw,
+            "trend": self.turn_trend,
             "label": lambda: label_case(self, self.browser, self.run.run_id, self.detail.case_id),
         }
 
@@ -209,6 +308,26 @@ class CaseScreen(PageScreen, inherit_bindings=False):
     def row(self) -> int | None:
         return self.run.table.row_of(*self.key)
 
+    @property
+    def run_id(self) -> str:
+        return self.run.run_id
+
+    def fails(self, key: Key) -> bool:
+        return bool(_code_of(self.run, self.success, key))
+
+    def _state(self) -> tuple[int, str]:
+        """How the case in view fails (0: it does not), and in words."""
+        code = _code_of(self.run, self.success, self.key)
+        condition = self.success.condition
+        holds = f"ok: {condition.text}" if condition else "ok: no rule is broken"
+        if not self.run.table.metrics and not code:
+            return 0, "not scored yet"
+        return code, f"FAILS: {self.success.says(code)}" if code else holds
+
+    def markdown(self) -> str:
+        notes = self.browser.library.notes.of(self.detail.case_id)
+        return case_markdown(self.run_id, self.detail, self._state()[1], notes)
+
     def label_text(self) -> str:
         state = progress(self.run.info, self.run.table.count)
         return "  ".join(filter(None, (self.run.run_id, self.detail.case_id, state)))
@@ -216,18 +335,25 @@ class CaseScreen(PageScreen, inherit_bindings=False):
     def docs(self) -> tuple[Doc, Doc | None]:
         if self.raw:
             return raw_doc(self.blank, self.detail), None
-        code = _code_of(self.run, self.success, self.detail)
-        condition = self.success.condition
-        holds = f"ok: {condition.text}" if condition else "ok: no rule is broken"
-        state = f"FAILS: {self.success.says(code)}" if code else holds
-        if not self.run.table.metrics and not code:
-            state = "not scored yet"
+        if self.trend:
+            key, trend = self._trend
+            return trend_doc(self.blank, self.key[0], trend if key == self.key else None), None
+        code, state = self._state()
+        notes = self.browser.library.notes.of(self.detail.case_id)
         return case_docs(
-            self.blank, self.detail, state, failing=bool(code), full=self.full, two=self.two
+            self.blank,
+            self.detail,
+            state,
+            failing=bool(code),
+            full=self.full,
+            two=self.two,
+            notes=notes,
         )
 
     def show(self) -> None:
-        self.set_class(self.two and not self.raw, "-two")
+        self.set_class(self.two and not (self.raw or self.trend), "-two")
+        if self.trend and self._trend[0] != self.key:
+            self._read_trend()
         super().show()
 
     def turn_full(self) -> None:
@@ -238,10 +364,35 @@ class CaseScreen(PageScreen, inherit_bindings=False):
 
     def turn_raw(self) -> None:
         """The result as it stands in the file, and back."""
-        self.raw = not self.raw
+        self.raw, self.trend = not self.raw, False
         for page in self.pages:
             page.top = 0
         self.show()
+
+    def turn_trend(self) -> None:
+        """How the scores of the case went over all runs, and back."""
+        self.trend, self.raw = not self.trend, False
+        for page in self.pages:
+            page.top = 0
+        if self.trend:
+            self._read_trend()
+        self.show()
+
+    def _read_trend(self) -> None:
+        """Read the case in all runs, in a thread of its own."""
+        key = self.key
+        self._trend = (key, None)
+
+        def read() -> None:
+            trend = self.browser.library.trend(key)
+            self.app.call_from_thread(self._have_trend, key, trend)
+
+        self.run_worker(read, thread=True, group="trend", exit_on_error=False)
+
+    def _have_trend(self, key: Key, trend: Trend) -> None:
+        if key == self.key:
+            self._trend = (key, trend)
+            self.show()
 
 
 def _no_detail(key: Key) -> Detail:
@@ -254,10 +405,10 @@ def _last_detail(before: Detail, key: Key) -> Detail:
     return before if (before.case_id, before.repeat) == key else _no_detail(key)
 
 
-def _code_of(run: OpenRun, success: Success, detail: Detail) -> int:
+def _code_of(run: OpenRun, success: Success, key: Key) -> int:
     """How a case fails; 0 when it does not, or when the run's columns do not hold it."""
     codes = success.codes(run.table)
-    row = run.table.row_of(detail.case_id, detail.repeat)
+    row = run.table.row_of(*key)
     return codes[row] if row is not None and row < len(codes) else 0
 
 
@@ -294,23 +445,44 @@ class PairScreen(PageScreen, inherit_bindings=False):
     def row(self) -> int | None:
         return self.pair.table.row_of(*self.key)
 
+    @property
+    def run_id(self) -> str:
+        return self.pair.run.run_id
+
+    def fails(self, key: Key) -> bool:
+        row = self.pair.table.row_of(*key)
+        return row is not None and self.pair.fails(row)
+
+    def markdown(self) -> str:
+        notes = self.browser.library.notes.of(self.key[0])
+        sides = zip(self._sides(), (notes, ()), strict=True)
+        return "\n".join(
+            case_markdown(side.name, side.detail, side.state, of_side) for side, of_side in sides
+        )
+
     def label_text(self) -> str:
         arrow = "->" if self.look.ascii else "→"
         return f"{self.pair.base.run_id} {arrow} {self.pair.run.run_id}  {self.details[1].case_id}"
 
     def docs(self) -> tuple[Doc, Doc | None]:
-        runs = (self.pair.base, self.pair.run)
-        successes = (self.pair.base_success, self.pair.success)
-        codes = [
-            _code_of(run, success, detail)
-            for run, success, detail in zip(runs, successes, self.details, strict=True)
-        ]
-        base, new = (
-            CaseInRun(run.run_id, detail, success.says(code))
-            for run, detail, success, code in zip(runs, self.details, successes, codes, strict=True)
+        change = flip_word(*self._codes())
+        notes = self.browser.library.notes.of(self.key[0])
+        return pair_docs(self.blank, *self._sides(), change, two=self.two, notes=notes)
+
+    def _codes(self) -> list[int]:
+        """How the case fails in the base run and in the new one."""
+        pair = self.pair
+        runs = ((pair.base, pair.base_success), (pair.run, pair.success))
+        return [_code_of(run, success, self.key) for run, success in runs]
+
+    def _sides(self) -> tuple[CaseInRun, CaseInRun]:
+        """The case in both runs."""
+        pair = self.pair
+        (base_code, new_code), (base, new) = self._codes(), self.details
+        return (
+            CaseInRun(pair.base.run_id, base, pair.base_success.says(base_code)),
+            CaseInRun(pair.run.run_id, new, pair.success.says(new_code)),
         )
-        change = flip_word(*codes)
-        return pair_docs(self.blank, base, new, change, two=self.two)
 
     def _open_alone(self, run: OpenRun, success: Success) -> None:
         row = run.table.row_of(*self.key)

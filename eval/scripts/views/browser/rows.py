@@ -15,6 +15,7 @@ from terminal.safe_text import DisplayText, cells, display, fit, one_line
 from views.browser.model import RunInfo
 from views.browser.rules import word_of
 from views.browser.success import Success
+from views.browser.summary import Group, mean_of
 from views.browser.table import Table
 
 MAIN, RUN_MAIN = overview(of_cases=True), overview()
@@ -26,6 +27,9 @@ HEADS = {metric.name: metric.short for metric in METRICS if metric.short}
 QUESTION_MIN = 24
 
 SCORE_MIN, SCORE_MAX = 6, 10
+
+LEFT = 2
+"""Cells before the first column of a list of cases: the sign of the cursor, and that of a note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,8 @@ def score(value: float | None) -> str:
 
 
 def _cell(table: Table, row: int, name: str) -> str:
-    """A number of a case as the list shows it: milliseconds whole."""
-    value = table.number(name, row)
-    return f"{value:.0f}" if name == "latency" and value is not None else score(value)
+    """A number of a case as the list shows it."""
+    return number_text(name, table.number(name, row))
 
 
 def _metric_column(name: str) -> Column:
@@ -66,7 +69,7 @@ def case_columns(width: int, metrics: Sequence[str], longest: int, *, chosen: bo
     """
     id_width = max(4, min(longest, 28 if width >= 120 else 16))
     columns = [Column("id", "case", id_width, right=False), Column("why", "state", 9, right=False)]
-    used = 1 + sum(column.width + 1 for column in columns)
+    used = LEFT + sum(column.width + 1 for column in columns)
     least = QUESTION_MIN if not chosen else 0
     wanted_columns = [_metric_column(name) for name in metrics]
     if width >= 100:
@@ -80,7 +83,9 @@ def case_columns(width: int, metrics: Sequence[str], longest: int, *, chosen: bo
     return columns
 
 
-def heading(columns: Sequence[Column], sort: str, reverse: bool, ascii_only: bool) -> Line:
+def heading(
+    columns: Sequence[Column], sort: str, reverse: bool, ascii_only: bool, left: int = LEFT
+) -> Line:
     """Heads of the columns; an arrow at the one that the rows are sorted by."""
     up, down = ("^", "v") if ascii_only else ("↑", "↓")
     parts = []
@@ -89,14 +94,75 @@ def heading(columns: Sequence[Column], sort: str, reverse: bool, ascii_only: boo
         if column.name == sort:
             head = one_line((down if reverse else up) + head)
         parts.append(fit(head, column.width, right=column.right))
-    return (("dim", DisplayText(" " + " ".join(parts))),)
+    return (("dim", DisplayText(" " * left + " ".join(parts))),)
+
+
+def note_span(table: Table, row: int) -> Span:
+    """A sign for a case that somebody flagged (`!`) or noted (`*`)."""
+    notes = table.notes.get(table.ids[row], ())
+    if any(note.flag for note in notes):
+        return ("bad", display("!"))
+    return ("key", display("*")) if notes else ("row", display(" "))
+
+
+def means_row(columns: Sequence[Column], shown: int, means: Sequence[str]) -> Line:
+    """The line under the heads: the mean of each column of numbers over the shown cases."""
+    spans: list[Span] = []
+    numbers = iter(means)
+    label = f"mean of {shown:,}" if means else ""
+    head = LEFT + sum(column.width + 1 for column in columns if column.name in ("id", "why"))
+    spans.append(("dim", fit(display(" " * LEFT + label), head)))
+    for column in columns:
+        if column.name not in ("id", "why", "question"):
+            text = fit(display(next(numbers)), column.width, right=True)
+            spans.append(("key", DisplayText(text + " ")))
+    return tuple(spans)
+
+
+def group_columns(width: int, metrics: Sequence[str], longest: int) -> list[Column]:
+    """Columns of groups: value, cases, how many and which part fail, means."""
+    name = Column("value", "group", max(8, min(longest, width // 2)), right=False)
+    columns = [name, Column("cases", "cases", 7), Column("failing", "fail", 7)]
+    columns.append(Column("share", "fail %", 7))
+    used = 1 + sum(column.width + 1 for column in columns)
+    for column in map(_metric_column, metrics):
+        if used + column.width + 1 > width:
+            break
+        columns.append(column)
+        used += column.width + 1
+    return columns
+
+
+def group_row(table: Table, group: Group, columns: Sequence[Column], sign: str, none: str) -> Line:
+    """One group: its value (``none`` for an empty one), counts, means of its cases."""
+    spans: list[Span] = [("row", display(sign))]
+    for column in columns:
+        style = "row"
+        if column.name == "value":
+            text = one_line(group.value, 400) if group.value else display(none)
+            style = "row" if group.value else "dim"
+        elif column.name == "cases":
+            text = display(f"{len(group.rows):,}")
+        elif column.name == "failing":
+            text, style = display(f"{group.failing:,}"), "bad" if group.failing else "dim"
+        elif column.name == "share":
+            text = display(f"{100 * group.share:.0f}")
+        else:
+            text = display(number_text(column.name, mean_of(table, column.name, group.rows)[0]))
+        spans.append((style, DisplayText(fit(text, column.width, right=column.right) + " ")))
+    return tuple(spans)
+
+
+def number_text(name: str, value: float | None) -> str:
+    """A number of a column as the list shows it: milliseconds whole."""
+    return f"{value:.0f}" if name == "latency" and value is not None else score(value)
 
 
 def case_row(
     table: Table, row: int, columns: Sequence[Column], success: Success, *, sign: str
 ) -> Line:
     """One case: id, how it failed, scores, question."""
-    spans: list[Span] = [("row", display(sign))]
+    spans: list[Span] = [("row", display(sign)), note_span(table, row)]
     codes = success.codes(table)
     code = codes[row] if row < len(codes) else 0
     for column in columns:
@@ -130,7 +196,7 @@ def flip_row(
     arrow = ">" if ascii_only else "→"
     codes = [s.codes(t)[r] for s, t, r in zip(successes, (base, new), rows, strict=True)]
     word, style = flip_word(*codes)
-    spans: list[Span] = [("row", display(sign))]
+    spans: list[Span] = [("row", display(sign)), note_span(new, rows[1])]
     for column in columns:
         shown = "row"
         if column.name == "id":

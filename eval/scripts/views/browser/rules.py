@@ -26,10 +26,10 @@ class _FailureRule:
 
 
 RULES = (
-    _FailureRule("error", "calls failed", "the call failed", "", 0),
+    _FailureRule("error", "with an error", "the call failed", "", 0),
     _FailureRule(
         "answered",
-        "answered without a source",
+        "answered though unanswerable",
         "answered, though the documents hold no answer",
         "abstention_accuracy",
         0,
@@ -39,11 +39,16 @@ RULES = (
     ),
     _FailureRule("no gold", "no gold retrieved", "no gold support was retrieved", "mrr", 0),
     _FailureRule(
-        "forbidden", "forbidden claim", "says what must not be said", "forbidden_claims", 0, gt
+        "forbidden",
+        "with a forbidden claim",
+        "says what must not be said",
+        "forbidden_claims",
+        0,
+        gt,
     ),
     _FailureRule(
         "number",
-        "number without a source",
+        "with a number without a source",
         "a number that no source holds",
         "numeric_fabrications",
         0,

@@ -6,7 +6,7 @@ Standard library only, and pure: tables and rows in, numbers and words out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from views.browser.rules import counted_word, word_of
@@ -16,7 +16,7 @@ FIELDS = (*WORDS, *SETS, "reason")
 """What cases can be grouped by; ``reason`` is the rule that they break."""
 
 
-def reason_counts(codes: Sequence[int], rows: Iterable[int]) -> list[tuple[int, int]]:
+def _reason_counts(codes: Sequence[int], rows: Iterable[int]) -> list[tuple[int, int]]:
     """Code and number of the rules that rows break, the most frequent first."""
     if isinstance(rows, range) and rows == range(len(codes)):
         counts = Counter(bytes(codes))
@@ -26,12 +26,20 @@ def reason_counts(codes: Sequence[int], rows: Iterable[int]) -> list[tuple[int, 
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def reasons_text(codes: Sequence[int], rows: Iterable[int]) -> str:
-    """``31 failing: 14 no gold retrieved, 9 refused, 8 claim unsupported``; empty for none."""
-    counts = reason_counts(codes, rows)
+def reasons_text(codes: Sequence[int], rows: Iterable[int], room: int = 1000) -> str:
+    """``31 failing: 14 no gold retrieved, 9 refused, 8 claim unsupported``; empty for none.
+
+    In the short words of the list where the whole takes more than ``room`` letters.
+    """
+    counts = _reason_counts(codes, rows)
     if not counts:
         return ""
-    parts = [f"{number:,} {counted_word(code)}" for code, number in counts]
+    text = _counts_text(counts, counted_word)
+    return text if len(text) <= room else _counts_text(counts, word_of)
+
+
+def _counts_text(counts: Sequence[tuple[int, int]], word: Callable[[int], str]) -> str:
+    parts = [f"{number:,} {word(code)}" for code, number in counts]
     return f"{sum(number for _, number in counts):,} failing: {', '.join(parts)}"
 
 

@@ -16,7 +16,6 @@ from decisions.judge_calibration import (
     verdict_tables,
     words_of,
 )
-from ragmetrics.catalogue.metric import Metric
 from views.report.scan import Name, Scan
 from views.report.text import cut
 
@@ -98,16 +97,22 @@ SECOND = 0.001
 """What further misses of a section add: they decide only between answers that are else equal."""
 
 
-def rarity(scan: Scan) -> list[float]:
-    """For each check, the share of the answers looked at that keep it, in [0, 1].
-
-    A target that every answer misses says nothing of one answer: its misses weigh 0.
-    """
+def tallies(scan: Scan) -> tuple[list[int], list[int]]:
+    """For each check, the answers that have a score for it, and those of them that miss it."""
     looked, missed = [0] * len(scan.checks), [0] * len(scan.checks)
     for seen, bad in zip(scan.looked_at, scan.missed, strict=True):
         for bit in range(len(scan.checks)):
             looked[bit] += seen >> bit & 1
             missed[bit] += bad >> bit & 1
+    return looked, missed
+
+
+def rarity(scan: Scan) -> list[float]:
+    """For each check, the share of the answers looked at that keep it, in [0, 1].
+
+    A target that every answer misses says nothing of one answer: its misses weigh 0.
+    """
+    looked, missed = tallies(scan)
     return [1 - b / n if n else 0.0 for b, n in zip(missed, looked, strict=True)]
 
 
@@ -133,12 +138,12 @@ def worst_rows(scan: Scan, count: int) -> list[int]:
     )
 
 
-def worst_by(scan: Scan, name: Name, metric: Metric, count: int) -> list[int]:
+def worst_by(scan: Scan, name: Name, higher_is_better: bool, count: int) -> list[int]:
     """The ``count`` answers with the worst score of one metric, worst first, in set order on ties.
 
     Answers without a score are left out.
     """
-    sign = 1.0 if metric.higher_is_better else -1.0
+    sign = 1.0 if higher_is_better else -1.0
     column = scan.column(name)
     rows = (row for row, value in enumerate(column) if not isnan(value))
     return heapq.nsmallest(count, rows, key=lambda row: (sign * column[row], row))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
@@ -12,21 +12,39 @@ import msgspec
 
 from decisions.diagnosis import diagnose
 from decisions.measures import measures
+from decisions.primary import primary_names, usable_names
 from ragmetrics.catalogue import right_metrics
 from ragmetrics.catalogue.metric import Metric
 from records.asked import missing_remark
 from records.errors import StorageError
 from records.files import sha256_file
 from records.metrics import ReportSection, read_metrics, rounded
+from records.notes import read_notes
 from records.results import SCHEMA
 from records.runs import METRICS, VERSION
-from records.targets import Target
+from records.targets import TARGETS, Target
 from views.detail import describe
-from views.report import answers, figures
-from views.report.answers import rarity, worst_by, worst_rows
+from views.report import answers, figures, trend
+from views.report.answers import rarity
+from views.report.case_list import (
+    CaseList,
+    link_metrics,
+    link_ranks,
+    link_slices,
+    order_of,
+)
+from views.report.case_rows import ROW_BYTES
+from views.report.compared import (
+    BaselineComparison,
+    catalogue_row,
+    compare_with,
+    explain_changes,
+    sentence,
+)
 from views.report.scan import (
     PROMPTS,
     CaseCheck,
+    CasesRead,
     Name,
     ResultsScan,
     Scan,
@@ -39,12 +57,19 @@ from views.report.scan import (
     read_results,
     scan_scores,
 )
-from views.report.text import cut, page_bytes
+from views.report.side_by_side import (
+    FIGURE_BYTES,
+    PAGE_BYTES,
+    bytes_of,
+    sides_before,
+    with_changes,
+)
+from views.report.text import cut
 
 MOST_CORRELATED = 20
 
-TEXT_BUDGET = 3_000_000
-"""Bytes that all listed answers may take together on the page."""
+MOST_DETAILS, FEWER_DETAILS = 1_000, 200
+"""Answers that are read whole; the fewer of a run that is too large for the list."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +80,13 @@ class ReportOptions:
     labels_dir: Path | None
     targets: Mapping[str, Mapping[str, Target]]
     advisory: Mapping[str, Mapping[str, Target]] = field(default_factory=dict)
-    worst: int = 20
+    worst: int | None = None
     worst_by: str | None = None
     confidence_by: str | None = None
     correlation: figures.Method = "spearman"
+    baseline: Path | None = None
+    history: bool = False
+    targets_file: Path = TARGETS
 
 
 def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
@@ -76,13 +104,35 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         )
     rated = measures(sections, options.targets, advisory=options.advisory)
     perspectives = [figures.perspective(name, sections[name], rated) for name in order]
-    scan, success, absent = _scan(folder, sections, options)
-    rows = _worst(scan, sections, options)
-    back = read_results(folder, scan, rows)
+    primary = usable_names(folder, metrics, primary_names(options.targets_file))
+    primary = tuple(name for name in primary if _split(name)[0] in sections)
+    scan, success, absent = _scan(folder, sections, options, primary)
+    baseline = None
+    if options.baseline is not None:
+        baseline = compare_with(options.baseline, folder, options.eval_set, options.targets_file)
+    cases = _case_list(folder, scan, sections, options, baseline)
+    whole = FEWER_DETAILS if not cases.whole() else MOST_DETAILS
+    detailed = cases.order[: whole if options.worst is None else min(whole, options.worst)]
+    back = read_results(folder, scan, detailed, set(cases.order))
+    cases.questions = back.questions
+    read = read_cases(
+        options.eval_set,
+        options.labels_dir,
+        {cases.keys[row][0] for row in detailed if row in cases.keys},
+        {key[0] for key in cases.keys.values()},
+        questions=not back.questions,
+    )
+    cases.slices = read.slices
     notes = []
     if absent:
         notes.append(f"Without score file, so without single answers: {', '.join(absent)}.")
     judged = read_calibrations(folder)
+    link_metrics(cases, perspectives)
+    slices = figures.slices(sections, order)
+    link_slices(cases, slices)
+    ranks = _first_relevant(scan, _passing(sections) or _right(sections), sections)
+    link_ranks(cases, ranks)
+    columns = [_split(name) for name in primary if _split(name) in scan.values]
     report = {
         "schema": SCHEMA,
         "kind": "report_run",
@@ -94,30 +144,37 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "cases": metrics.get("cases", 0),
         "missing": metrics.get("missing"),
         "failed_calls": metrics.get("errors", 0),
+        "headline": _headline(sections, primary, baseline),
         "verdict": figures.verdict(
             perspectives,
             metrics.get("cases", 0),
             metrics.get("errors", 0),
             missing_remark(metrics),
         ),
+        "comparison": baseline.part if baseline else None,
+        "trend": trend.trend(folder, options.eval_set, options.targets_file, primary)
+        if options.history
+        else None,
         "notes": notes + back.notes + _set_notes(metrics, options.eval_set),
         "diagnosis": [finding.to_dict() for finding in diagnose(rated, sections)],
         "perspectives": perspectives,
-        "slices": figures.slices(sections, order),
-        "first_relevant": _first_relevant(scan, _passing(sections) or _right(sections), sections),
-        "latency": figures.latency(sections.get("pipeline")),
+        "slices": slices,
+        "first_relevant": ranks,
+        "latency": figures.latency(sections.get("pipeline"))
+        | {"slowest": [[*cases.keys[row], ms] for ms, row in back.slowest if row in cases.keys]},
         "stability": figures.stability(sections),
-        "outcomes": figures.outcomes(sections.get("pipeline")),
-        "confidence": _confidence(scan, back, success, sections),
+        "outcomes": _outcomes(sections, cases),
+        "confidence": _confidence(scan, back, success, sections, cases),
         "judge_calibrations": [answers.calibration(stored) for stored in judged],
         "correlations": _correlations(scan, options.correlation),
-        "worst": _answers(folder, scan, back, rows, options),
+        "worst": _answers(folder, cases, back, detailed, read, options, baseline),
         "prompts": _prompts(scan),
         "errors": back.errors,
-        "not_applicable": _not_applicable(scan),
+        "not_applicable": _not_applicable(scan, cases),
         "configuration": back.configuration,
     }
     rounded_report: dict[str, Any] = rounded(report)
+    rounded_report["case_list"] = cases.part(columns, read.questions)
     return rounded_report
 
 
@@ -128,8 +185,51 @@ def _set_notes(metrics: Mapping[str, Any], eval_set: Path) -> list[str]:
     return []
 
 
+def _split(name: str) -> Name:
+    """Section and metric of ``section.metric``."""
+    section, _, metric = name.partition(".")
+    return section, metric
+
+
+def _headline(
+    sections: Mapping[str, Any], primary: Sequence[str], baseline: BaselineComparison | None
+) -> list[str]:
+    """The primary metrics in sentences; with a baseline what they were, and the verdicts, those
+    that changed first."""
+    compared = baseline.part if baseline else {"sentences": [], "primary": []}
+    lines = [said["text"] for said in compared["sentences"]]
+    done = {f"{row['section']}.{row['metric']}" for row in compared["primary"] if row["says"]}
+    for name in primary:
+        section, metric = _split(name)
+        mean = sections[section]["mean"].get(metric)
+        if name not in done and mean is not None:
+            lines.append(f"{sentence(catalogue_row(metric), metric, mean)}.")
+    return lines
+
+
+def _case_list(
+    folder: Path,
+    scan: Scan,
+    sections: Mapping[str, Any],
+    options: ReportOptions,
+    baseline: BaselineComparison | None,
+) -> CaseList:
+    changes = baseline.changes if baseline else {}
+    by = _named(sections, options.worst_by) if options.worst_by else None
+    order = order_of(scan, changes, by)
+    return CaseList(scan, order, keys_at(folder, scan, order), changes)
+
+
+def _outcomes(sections: Mapping[str, Any], cases: CaseList) -> dict[str, Any]:
+    """How responses ended, with the answers that ended otherwise than expected."""
+    outcomes = figures.outcomes(sections.get("pipeline"))
+    for row in outcomes["rows"]:
+        row["cases"] = cases.links_of("outcome", row["expected"])
+    return outcomes
+
+
 def _scan(
-    folder: Path, sections: Mapping[str, Any], options: ReportOptions
+    folder: Path, sections: Mapping[str, Any], options: ReportOptions, primary: Sequence[str]
 ) -> tuple[Scan, Name | None, list[str]]:
     """Read the score files once, keeping the columns that the report needs."""
     columns: dict[str, list[str]] = {}
@@ -143,9 +243,9 @@ def _scan(
     success = _named(sections, options.confidence_by) if options.confidence_by else None
     success = success or _right(sections)
     worst = _named(sections, options.worst_by) if options.worst_by else None
-    extra = (success, _passing(sections) or _right(sections), worst)
+    extra = (success, _passing(sections) or _right(sections), worst, *map(_split, primary))
     for named in extra:
-        if named and named[1] not in columns[named[0]]:
+        if named and named[1] not in columns[named[0]] and named[1] in sections[named[0]]["mean"]:
             columns[named[0]].append(named[1])
     scan, absent = scan_scores(folder, sections, columns, checks)
     return scan, success, absent
@@ -205,49 +305,60 @@ def _named(sections: Mapping[str, Any], metric: str) -> Name:
     raise StorageError(f"{metric!r}: the run has no such metric; choose one of: {choices}.")
 
 
-def _worst(scan: Scan, sections: Mapping[str, Any], options: ReportOptions) -> list[int]:
-    if not options.worst_by:
-        return worst_rows(scan, options.worst)
-    name = _named(sections, options.worst_by)
-    row = figures.rows_of(sections[name[0]]).get(name[1]) or Metric(name[1], name[0], "", "", "")
-    return worst_by(scan, name, row, options.worst)
-
-
 def _answers(
-    folder: Path, scan: Scan, back: ResultsScan, rows: list[int], options: ReportOptions
+    folder: Path,
+    cases: CaseList,
+    back: ResultsScan,
+    rows: Sequence[int],
+    read: CasesRead,
+    options: ReportOptions,
+    baseline: BaselineComparison | None,
 ) -> dict[str, Any]:
-    """The worst answers within the budget of text, the rarest misses first; the rest is counted."""
-    keys = keys_at(folder, scan, rows)
+    """The answers in full, in the order of the list, as long as the page has room for them."""
+    scan, keys = cases.scan, cases.keys
     rows = [row for row in rows if keys.get(row) in back.results]
-    cases = read_cases(options.eval_set, options.labels_dir, {keys[row][0] for row in rows})
     lines = lines_at(folder, scan, rows)
-    judged = read_judged(folder, cases, {keys[row]: back.results[keys[row]] for row in rows})
+    judged = read_judged(folder, read.cases, {keys[row]: back.results[keys[row]] for row in rows})
+    before: dict[str, dict[str, Any]] = {}
+    if baseline is not None:
+        changed = {keys[row][0] for row in rows if keys[row][0] in cases.changes}
+        before = sides_before(baseline.folder, changed, read.cases)
     rarities = rarity(scan)
+    notes = read_notes(options.eval_set, options.labels_dir)
     listed: list[dict[str, Any]] = []
-    room = TEXT_BUDGET
+    room = PAGE_BYTES - FIGURE_BYTES - ROW_BYTES * len(cases.order)
     for row in rows:
         missed = [bit for bit in range(len(rarities)) if scan.missed[row] >> bit & 1]
         misses = [scan.checks[check] for check in sorted(missed, key=lambda bit: -rarities[bit])]
         key = keys[row]
         answer = describe(
-            cases.get(key[0]), back.results[key], lines[row], misses, judged.get(key, {})
+            read.cases.get(key[0]), back.results[key], lines[row], misses, judged.get(key, {})
         )
-        room -= page_bytes(answer)
+        own = cases.changes.get(key[0], ()) if key[1] == 0 else ()
+        answer = with_changes(answer, own, before.get(key[0]))
+        answer["notes"] = [note.line() for note in notes.get(key[0], ())]
+        room -= bytes_of(answer)
         if room < 0:
             break
         listed.append(answer)
+    if baseline is not None:
+        explain_changes(baseline.part, listed)
     failing = sum(mask != 0 for mask in scan.missed)
     return {
         "by": options.worst_by,
         "answers": len(scan.answers),
         "failing": failing,
         "listed": listed,
-        "left_out": max(0, failing - len(listed)) if not options.worst_by else 0,
+        "left_out": len(scan.answers) - len(listed),
     }
 
 
 def _confidence(
-    scan: Scan, back: ResultsScan, success: Name | None, sections: Mapping[str, Any]
+    scan: Scan,
+    back: ResultsScan,
+    success: Name | None,
+    sections: Mapping[str, Any],
+    cases: CaseList,
 ) -> dict[str, Any]:
     """Reliability of the confidences of answers given, or why there is none."""
     if success is None:
@@ -271,12 +382,17 @@ def _confidence(
             elif isnan(score):
                 left_out["not scored"] += 1
             else:
-                yield confidence, figures.is_success(score, metric, bound)
+                right = figures.is_success(score, metric, bound)
+                if not right:
+                    scan.note(row, "confidence", str(figures.bin_of(confidence)))
+                yield confidence, right
 
     reliability = figures.reliability(pairs())
     if not reliability["n"]:
         counts = ", ".join(f"{count} {why}" for why, count in left_out.items() if count)
         return {"reason": f"no answer counts ({counts or 'none was read'})"}
+    for group in reliability["bins"]:
+        group["cases"] = cases.links_of("confidence", str(round(group["from"] * figures.BINS)))
     return {
         "success": _in_words(name, metric, bound),
         "left_out": {why: count for why, count in left_out.items() if count},
@@ -323,12 +439,13 @@ def _prompts(scan: Scan) -> dict[str, Any]:
     return {"wrong": scan.wrong_prompt_count, "listed": listed}
 
 
-def _not_applicable(scan: Scan) -> list[dict[str, Any]]:
+def _not_applicable(scan: Scan, cases: CaseList) -> list[dict[str, Any]]:
     """Why scores are missing: a row for each section and reason."""
     rows = []
     for section, reasons in scan.reasons.items():
         for reason, metrics in reasons.items():
             stems = dict.fromkeys(name.partition("@")[0] for name in sorted(metrics))
             row = {"section": section, "reason": reason, "answers": max(metrics.values())}
+            row["cases"] = cases.links_of("reason", section, reason) if section != PROMPTS else None
             rows.append(row | {"metrics": ["all" if stem == "*" else stem for stem in stems]})
     return sorted(rows, key=lambda row: (row["section"], -row["answers"], row["reason"]))

@@ -134,3 +134,66 @@ def interval(metric: Mapping[str, Any], width: float = 120.0) -> Chart | None:
         "high": x_of(ends[1]),
         "target": x_of(float(bound)) if bound else None,
     }
+
+
+def arrow(row: Mapping[str, Any], width: float = 120.0) -> Chart | None:
+    """From the value before to the value now on the metric's range, and where the difference's
+    interval would put the value now; None for an open range or without both values."""
+    low, high, base, new = row["low"], row["high"], row["base"], row["new"]
+    if low is None or high is None or base is None or new is None or high <= low:
+        return None
+    pad = 5.0
+
+    def x_of(value: float) -> float:
+        share = min(1.0, max(0.0, (value - low) / (high - low)))
+        return _round(pad + share * (width - 2 * pad))
+
+    ends = row["interval"] or (new - base, new - base)
+    return {
+        "width": width,
+        "base": x_of(base),
+        "new": x_of(new),
+        "low": x_of(base + ends[0]),
+        "high": x_of(base + ends[1]),
+        "class": row["verdict"] if row["verdict"] in ("better", "worse") else "same",
+    }
+
+
+def trend(line: Mapping[str, Any], points: int, height: float = 96.0) -> Chart:
+    """A metric over the history: dots joined by a line, and the band that chance keeps it in.
+
+    The axis spans the values and bands with a tenth of room, at least a twentieth of the metric's
+    range, so that small changes are seen and noise does not fill the picture.
+    """
+    values = line["values"]
+    means = [value["mean"] for value in values]
+    levels = means + [end for value in values for end in value["band"] if end is not None]
+    low, high = min(levels), max(levels)
+    span = (line["high"] or 0.0) - (line["low"] or 0.0)
+    room = max(0.1 * (high - low), 0.025 * span, 1e-9)
+    low, high = low - room, high + room
+    left, right, top, bottom = 44.0, WIDTH - 12, 8.0, height - 18
+
+    def across(point: int) -> float:
+        return _round(left + (right - left) * (point / (points - 1) if points > 1 else 0.5))
+
+    def up(value: float) -> float:
+        return _round(bottom - (value - low) / (high - low) * (bottom - top))
+
+    dots = [
+        {"x": across(v["point"]), "y": up(v["mean"]), "alert": bool(v["alert"])} for v in values
+    ]
+    banded = [v for v in values if v["band"][0] is not None and v["band"][1] is not None]
+    upper = [f"{across(v['point'])},{up(v['band'][1])}" for v in banded]
+    lower = [f"{across(v['point'])},{up(v['band'][0])}" for v in reversed(banded)]
+    return {
+        "width": WIDTH,
+        "height": height,
+        "dots": dots,
+        "line": " ".join(f"{dot['x']},{dot['y']}" for dot in dots),
+        "band": " ".join(upper + lower) if len(banded) > 1 else "",
+        "ticks": [(up(level), level) for level in dict.fromkeys((max(means), min(means)))],
+        "left": left,
+        "right": right,
+        "bottom": bottom,
+    }

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any, Literal
 
 from decisions.diagnosis import health
-from decisions.measures import Measure, band, known_metrics, targets_text
+from decisions.measures import UNCLEAR_BAND, Measure, band, known_metrics, targets_text
 from decisions.repeat_rows import pass_lines, stability_rows
 from ragmetrics.catalogue import METRICS, SECTIONS, headline
 from ragmetrics.catalogue.metric import Metric
@@ -56,6 +56,7 @@ def perspective(name: str, section: Mapping[str, Any], measured: Measures) -> Pa
         "targets": len(aimed),
         "measured_targets": len(verdicts),
         "kept_targets": sum(verdicts),
+        "close_targets": sum(bool(metric["passed"]) and metric["close"] for metric in metrics),
         "notes": _notes(section),
         "options": section.get("options", {}),
         "metrics": metrics,
@@ -66,6 +67,7 @@ def _metric(measure: Measure, row: Metric | None, shown: bool) -> Part:
     return {
         "metric": measure.metric,
         "definition": measure.definition,
+        "words": _words_of(measure, row),
         "meaning": row.meaning if row else "",
         "unit": row.unit if row else "",
         "low": row.low if row else None,
@@ -88,6 +90,15 @@ def _metric(measure: Measure, row: Metric | None, shown: bool) -> Part:
     }
 
 
+def _words_of(measure: Measure, row: Metric | None) -> str:
+    """The metric in plain words; also of an older version, whose exact meaning is not known."""
+    if row is None:
+        same = (metric for metric in METRICS if metric.name == measure.metric.partition("@")[0])
+        stem = measure.definition.partition("@")[0]
+        row = next((m for m in same if m.definition.partition("@")[0] == stem), None)
+    return row.in_words(measure.metric) if row else ""
+
+
 def _close(measure: Measure) -> bool:
     """True when the interval holds values that keep the target and values that miss it."""
     target = parse_target(measure.target)
@@ -103,6 +114,9 @@ def _notes(section: Mapping[str, Any]) -> list[str]:
     return notes + [f"{name}: {point['note']}" for name, point in points if point and point["note"]]
 
 
+_AIM = ("metric", "words", "mean", "target", "passed", "close", "few")
+
+
 def verdict(
     perspectives: Sequence[Part], answers: int, failed_calls: int, missing: str = ""
 ) -> Part:
@@ -113,8 +127,7 @@ def verdict(
     the verdict can be trusted. ``missing``: the remark on asked cases without a result, if any is.
     """
     aimed = [
-        {"place": number, "section": part["name"]}
-        | {key: metric[key] for key in ("metric", "mean", "target", "passed", "close", "few")}
+        {"place": number, "section": part["name"]} | {key: metric[key] for key in _AIM}
         for number, part in enumerate(perspectives, start=1)
         for metric in part["metrics"]
         if metric["target"] is not None
@@ -201,9 +214,12 @@ def _slice_table(
             part = slices_of[name].get(dimension, {}).get(value, {"n": 0, "mean": {}})
             mean, row = part["mean"].get(metric), rows[name].get(metric)
             n = part.get("n_of", {}).get(metric, part["n"]) if mean is not None else 0
-            # A slice has no interval; one of few cases would reach over most of the bands.
-            told = row is not None and n >= UNRELIABLE_BELOW
-            cells.append({"mean": mean, "n": n, "band": band(mean, row) if told and row else None})
+            rated = None
+            if row is not None and n >= UNRELIABLE_BELOW:
+                # Slices of labelled texts come without intervals.
+                ends = part["ci95"].get(metric) if "ci95" in part else (mean, mean)
+                rated = band(mean, row, ends)
+            cells.append({"mean": mean, "n": n, "band": None if rated == UNCLEAR_BAND else rated})
         few = counts[value] < UNRELIABLE_BELOW
         table.append({"value": value, "n": counts[value], "few": few, "cells": cells})
     return {
@@ -296,6 +312,8 @@ def _rank_group(
     inside = [rank for rank in counts if start <= rank <= end]
     n, right = sum(known[rank] for rank in inside), sum(good[rank] for rank in inside)
     return {
+        "from": start,
+        "to": end,
         "count": sum(counts[rank] for rank in inside),
         "known": n,
         "success": right / n if n else None,
@@ -307,6 +325,11 @@ BINS = 10
 
 ENOUGH = 0.8
 """A metric that is no yes or no: the part of its range from which an answer is a success."""
+
+
+def bin_of(confidence: float, bins: int = BINS) -> int:
+    """The bin of a confidence, counted from 0; the last one holds 1.0."""
+    return min(int(confidence * bins), bins - 1)
 
 
 def reliability(pairs: Iterable[tuple[float, bool]], bins: int = BINS) -> dict[str, Any]:
@@ -325,7 +348,7 @@ def reliability(pairs: Iterable[tuple[float, bool]], bins: int = BINS) -> dict[s
     for confidence, success in pairs:
         if not 0 <= confidence <= 1:
             raise ValueError(f"a confidence of {confidence} is outside 0 to 1")
-        index = min(int(confidence * bins), bins - 1)
+        index = bin_of(confidence, bins)
         counts[index] += 1
         successes[index] += success
         sums[index] += confidence

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from decisions.compare_words import HEAD
 from terminal.tables import number
 from views.report import words
 from views.report.text import markdown_fence as _fenced
@@ -24,15 +25,24 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     facts = [("cases", words.count(report["cases"]))]
     facts += [("failed calls", words.count(report["failed_calls"])), *words.head_facts(report)]
     yield ", ".join(f"{name}: {_safe(value)}" for name, value in facts)
+    yield ""
+    if found := report["comparison"]:
+        yield f"**{_safe(found['says'][0])}**"
+        yield ""
+    yield from (f"- {_safe(line)}" for line in report["headline"])
     yield from ("", f"**{report['verdict']['says']}**", "")
     yield from (f"{_safe(doubt)}\n" for doubt in report["verdict"]["doubts"])
     for key, title in words.NOT_MET:
         if aims := report["verdict"][key]:
             yield f"{title}: {', '.join(_safe(words.aim(aim)) for aim in aims)}\n"
     for part in report["perspectives"]:
-        yield f"- {_safe(part['name'])}: {words.HEALTH[part['healthy']]}, {words.status(part)}"
+        yield f"- {_safe(part['name'])}: {words.tile(part)[1]}, {words.status(part)}"
     for note in report["notes"]:
         yield from ("", f"Note: {_safe(note)}")
+    if report["comparison"]:
+        yield from _comparison(report["comparison"])
+    if report["trend"]:
+        yield from _trend(report["trend"])
     yield from _diagnosis(report["diagnosis"])
     yield from _metrics(report["perspectives"])
     yield from _slices(report["slices"])
@@ -46,7 +56,9 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield from _judge(part)
     yield from _correlations(report["correlations"])
     yield from ("", "## Worst answers", "", words.worst_text(report["worst"]))
-    for part in report["worst"]["listed"]:
+    if len(report["worst"]["listed"]) > words.IN_MARKDOWN:
+        yield f"Here stand the first {words.IN_MARKDOWN}; the page has all of them."
+    for part in report["worst"]["listed"][: words.IN_MARKDOWN]:
         yield from _answer(part)
     yield from _prompts(report["prompts"])
     yield from ("", "## Errors")
@@ -55,6 +67,41 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     missing = report["not_applicable"]
     yield from _not_applicable(missing) if missing else ("", words.nothing_missing(report))
     yield from _configuration(report["configuration"])
+
+
+def _comparison(found: Mapping[str, Any]) -> Iterator[str]:
+    """What changed since the baseline: rows of metrics, and the cases that flipped."""
+    yield from ("", f"## What changed since {_safe(found['base_id'])}", "")
+    yield from (f"- {_safe(line)}" for line in found["says"][1:])
+    for key in ("controls", "varied", "notes"):
+        yield from (f"- {_safe(line)}" for line in found[key])
+    for title, key in (("Primary", "primary"), ("Exploratory", "exploratory")):
+        if rows := found[key]:
+            yield from ("", f"### {title} metrics")
+            yield from _table(HEAD, ((row["metric"], *row["cells"]) for row in rows))
+    for flips in found["flips"]:
+        yield from ("", f"### {_safe(flips['says'])}", "")
+        for side, total in (("worse", "fell_behind"), ("better", "gained")):
+            shown = flips[side][: words.IN_MARKDOWN]
+            for case_id, base, new, kind in shown:
+                told = f" ({kind})" if kind else ""
+                yield f"- {_safe(case_id, 80)}: {number(base)} → {number(new)}{told}"
+            if more := flips[total] - len(shown):
+                yield f"- {words.count(more)} more {side}."
+
+
+def _trend(trend: Mapping[str, Any]) -> Iterator[str]:
+    """The primary metrics by point of the history, oldest first."""
+    yield from ("", "## Trend of the primary metrics", "")
+    yield from (f"- {_safe(alert)}" for line in trend["lines"] for alert in line["alerts"])
+    rows = []
+    for at, point in enumerate(trend["points"]):
+        means = (
+            next((value["mean"] for value in line["values"] if value["point"] == at), None)
+            for line in trend["lines"]
+        )
+        rows.append((point["label"], point["day"], *map(number, means)))
+    yield from _table(("point", "day", *(line["metric"] for line in trend["lines"])), rows, text=2)
 
 
 def _diagnosis(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -228,6 +275,8 @@ def _answer(described: Mapping[str, Any]) -> Iterator[str]:
     yield from _fenced(described["question"]["text"] + _more(described["question"]))
     state = words.answer_state(described)
     yield f"Answer{f' ({_safe(state)})' if state else ''}:"
+    if described["error"]:
+        yield from ("", f"The call failed: {_safe(described['error'])}", "")
     answer = described["answer"]
     yield from _fenced(answer["text"] + _more(answer)) if answer else ("", "No text.", "")
     if described["reference_answer"]:
@@ -235,9 +284,17 @@ def _answer(described: Mapping[str, Any]) -> Iterator[str]:
         yield from _fenced(
             described["reference_answer"]["text"] + _more(described["reference_answer"])
         )
+    if before := described["before"]:
+        yield "Answer before:"
+        text = before["answer"]
+        yield from _fenced(text["text"] + _more(text)) if text else ("", "No text.", "")
+    for change in described["changes"]:
+        kind = f": {change['kind']}" if change["kind"] else ""
+        yield f"- {_safe(words.change_text(change))}{kind}"
     for miss in described["misses"]:
         score = f"{miss['metric']} is {number(miss['score'])}, wanted {miss['wanted']}"
         yield f"- {_safe(miss['section'])}: {_safe(score)}"
+    yield from (f"- note: {_safe(note, 2000)}" for note in described.get("notes", ()))
     yield from (f"- {_safe(why)}" for why in described["because"])
     for claim in described["claims"]:
         yield f"- not supported ({number(claim['score'])}): {_safe(claim['text']['text'])}"

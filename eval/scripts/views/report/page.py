@@ -1,17 +1,25 @@
-"""The report as one HTML file: no script, nothing loaded, charts drawn as SVG by the templates."""
+"""The report as one HTML file: nothing loaded, charts drawn as SVG by the templates.
+
+The one script filters and sorts the list of cases and opens what a link leads to. Its text is
+always the same, no data is in it, and the page's policy lets no other script run.
+"""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from decisions.compare_words import HEAD
 from records.errors import StorageError
 from records.files import json_bytes, replace_bytes
 from terminal.tables import number
 from views.report import charts, words
-from views.report.text import one_line, visible
+from views.report.case_rows import case_rows
+from views.report.text import anchor, one_line, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -20,15 +28,48 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).with_name("templates")
 
 
-def _page(report: Mapping[str, Any]) -> str:
+def _page(report: Mapping[str, Any]) -> bytes:
     """The whole page. All text of the report is escaped; nothing in it can run or load."""
-    return _environment().get_template("report.html.j2").render(report=report)
+    from markupsafe import Markup
+
+    answers = report["worst"]["listed"]
+    in_full = frozenset(anchor(answer["case_id"], answer["repeat"]) for answer in answers)
+    listed = {anchor(case_id, repeat) for case_id, repeat, *_ in report["case_list"]["rows"]}
+    return _drawn(
+        "report.html.j2",
+        report=report,
+        rows=map(Markup, case_rows(report["case_list"], in_full)),
+        anchors=listed | in_full,
+    )
+
+
+def _drawn(template: str, **values: Any) -> bytes:
+    """A template's page, encoded piece by piece: as one text it would take twice the memory."""
+    return b"".join(
+        piece.encode() for piece in _environment().get_template(template).generate(values)
+    )
+
+
+def comparison_page(report: Mapping[str, Any]) -> bytes:
+    """The page of a comparison alone: its verdicts, and the cases that changed, in full."""
+    answers = report["answers"]
+    anchors = {anchor(answer["case_id"], answer["repeat"]) for answer in answers}
+    return _drawn("comparison.html.j2", report=report, anchors=anchors)
+
+
+@cache
+def _script() -> tuple[str, str]:
+    """The script of the page, and its hash for the policy."""
+    text = (TEMPLATES / "page.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(sha256(text.encode()).digest()).decode()
+    return text, f"sha256-{digest}"
 
 
 @cache
 def _environment() -> Environment:
     """The templates, which are compiled once for all reports of a process."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
 
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
@@ -45,14 +86,29 @@ def _environment() -> Environment:
         "visible": visible,
         "one_line": one_line,
         "shade": _shade,
+        "unbroken": _unbroken,
     }
+    script, digest = _script()
     environment.globals |= {"charts": charts, "words": words, "marks": words.MARKS}
+    environment.globals |= {
+        "script": Markup(script),
+        "script_hash": digest,
+        "anchor": anchor,
+        "compare_head": HEAD,
+    }
     return environment
 
 
 def _shade(r: float | None) -> str:
     """The class of a correlation's cell: c-4 … c4, or none for an undefined one."""
     return "none" if r is None else f"c{round(r * 4)}".replace("c-", "m").replace("c", "p")
+
+
+def _unbroken(text: str) -> str:
+    """A sentence in which no line ends before a percent sign or within a p-value."""
+    for sign in (" %", " = ", " < "):
+        text = text.replace(sign, sign.replace(" ", "\u00a0"))
+    return text
 
 
 def write(report: Mapping[str, Any], formats: Sequence[str], stem: Path) -> list[Path]:
@@ -79,4 +135,4 @@ def _draw(report: Mapping[str, Any], form: str) -> bytes:
 
         return markdown(report).encode()
 
-    return _page(report).encode()
+    return _page(report)

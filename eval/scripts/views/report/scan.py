@@ -7,9 +7,10 @@ be read again.
 
 from __future__ import annotations
 
+import heapq
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass, field
 from math import nan
 from pathlib import Path
@@ -18,7 +19,8 @@ from typing import Any
 import msgspec
 
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.judged import blame_claim
+from ragmetrics.judged import blame_claims
+from ragmetrics.stats.tally import Slices, facets_of, slices_of
 from records import calibration
 from records.cases import TestCase, iter_cases
 from records.errors import Problem
@@ -75,6 +77,22 @@ def checks_of(
     return checks
 
 
+MOST_ROWS = 20
+
+
+class FigureRows:
+    """How many answers stand behind a figure, and the numbers of the first 20 of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.rows = array("q")
+
+    def add(self, row: int) -> None:
+        self.count += 1
+        if len(self.rows) < MOST_ROWS:
+            self.rows.append(row)
+
+
 @dataclass
 class Scan:
     """What was found. All sequences are aligned with the numbers of the answers."""
@@ -94,6 +112,11 @@ class Scan:
     """1 when the abstention scorer found that the bot abstained."""
     first_ranks: array[int] = field(default_factory=lambda: array("i"))
     """Rank of the answer's first relevant passage; 0 when none was found, -1 without gold."""
+    failed: bytearray = field(default_factory=bytearray)
+    """1 when the call failed."""
+    behind: dict[tuple[str, ...], FigureRows] = field(default_factory=dict)
+    """The answers behind a figure: of ``("reason", section, reason)`` those without the score, of
+    ``("outcome", expected)`` those that ended otherwise."""
     reasons: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
     """By section, reason and metric (``*``: all): answers that have no score for it."""
     wrong_prompts: list[tuple[ScoreLine, list[str]]] = field(default_factory=list)
@@ -115,7 +138,12 @@ class Scan:
             self.missed.append(0)
             self.looked_at.append(0)
             self.abstained.append(0)
+            self.failed.append(0)
         return row
+
+    def note(self, row: int, *figure: str) -> None:
+        """An answer stands behind a figure."""
+        self.behind.setdefault(figure, FigureRows()).add(row)
 
     def column(self, name: Name) -> ScoreColumn:
         """The values of a metric, one for each answer; not a number where there is no score."""
@@ -177,6 +205,7 @@ def _scan_answers(scan: Scan, folder: Path, section: str) -> None:
             if (score := line.scores.get(name)) is not None:
                 column[row] = score
         if line.status == "failed":
+            scan.failed[row] = 1
             continue
         for bit, check in mine:
             if (score := line.scores.get(check.metric)) is not None:
@@ -189,12 +218,17 @@ def _scan_answers(scan: Scan, folder: Path, section: str) -> None:
 def _note(scan: Scan, section: str, row: int, line: ScoreLine) -> None:
     """Reasons for missing scores, and what two sections tell besides scores."""
     _count_reasons(scan, section, line)
+    for reason in set(line.reasons.values()):
+        scan.note(row, "reason", section, reason)
     evidence = line.evidence
     if section == "retrieval" and evidence is not None and evidence.hits is not None:
         _pad(scan.first_ranks, row + 1, -1)
         scan.first_ranks[row] = evidence.hits[0] if evidence.hits else 0
     if section == "abstention" and evidence is not None:
         scan.abstained[row] = evidence.cell.startswith("abstained")
+    expected = evidence.expected if section == "pipeline" and evidence is not None else None
+    if expected and evidence.outcome != expected:
+        scan.note(row, "outcome", expected)
 
 
 def _count_reasons(scan: Scan, section: str, line: ScoreLine) -> None:
@@ -232,12 +266,29 @@ def lines_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, dict[st
     return lines_of
 
 
+class _KeyLine(msgspec.Struct, gc=False):
+    case_id: str
+    repeat: int = 0
+
+
 def keys_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, Key]:
     """Case id and repeat of some answers, from one of their score lines each."""
+    decode = msgspec.json.Decoder(_KeyLine).decode
     keys: dict[int, Key] = {}
-    for row, lines in lines_at(folder, scan, rows).items():
-        for line in lines.values():
-            keys[row] = (line.case_id, line.repeat)
+    open_rows = list(rows)
+    for section, offsets in scan.offsets.items():
+        if not open_rows:
+            break
+        left: list[int] = []
+        with open(scores_file(folder, section), "rb") as file:
+            for row in open_rows:
+                if row < len(offsets) and offsets[row] >= 0:
+                    file.seek(offsets[row])
+                    line = decode(file.readline())
+                    keys[row] = (line.case_id, line.repeat)
+                else:
+                    left.append(row)
+        open_rows = left
     return keys
 
 
@@ -258,10 +309,20 @@ class ResultsScan:
     errors: list[dict[str, Any]] = field(default_factory=list)
     configuration: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    questions: dict[int, str] = field(default_factory=dict)
+    """The beginning of the question of each listed answer, by its number."""
+    slowest: list[tuple[float, int]] = field(default_factory=list)
+    """The longest total times in milliseconds, with the number of the answer, longest first."""
 
 
-def read_results(folder: Path, scan: Scan, rows: Iterable[int]) -> ResultsScan:
-    """One pass over the answers: confidences, errors by kind, and the answers of some rows whole.
+QUESTION_CHARACTERS, MOST_SLOW = 100, 10
+
+
+def read_results(
+    folder: Path, scan: Scan, rows: Iterable[int], listed: Collection[int] = ()
+) -> ResultsScan:
+    """One pass over the answers: confidences, errors by kind, questions of those that are listed,
+    and the answers of some rows whole.
 
     Raises StorageError for a damaged line. Memory: a number an answer, and the chosen answers.
     """
@@ -277,16 +338,30 @@ def read_results(folder: Path, scan: Scan, rows: Iterable[int]) -> ResultsScan:
     errors: dict[str, dict[str, Any]] = {}
     for result in iter_results(path):
         key = (result.test_case_id, result.repeat)
+        row = scan.answers.find(key)
         if result.status == "error":
             _add_error(errors, result)
-        elif (row := scan.answers.find(key)) is not None:
+        elif row is not None:
             back.answered[row] = 1
             if result.confidence is not None:
                 back.confidences[row] = result.confidence
-            if row in chosen:
-                back.results[key] = result
+            if (total := result.latency_ms.get("total")) is not None:
+                _add_time(back.slowest, total, row)
+        if row in chosen:
+            back.results[key] = result
+        if row is not None and row in listed:
+            back.questions[row] = (result.question or "")[:QUESTION_CHARACTERS]
+    back.slowest.sort(reverse=True)
     back.errors = sorted(errors.values(), key=lambda error: (-error["count"], error["kind"]))
     return back
+
+
+def _add_time(slowest: list[tuple[float, int]], total: float, row: int) -> None:
+    """Keep the longest times, in a heap."""
+    if len(slowest) < MOST_SLOW:
+        heapq.heappush(slowest, (total, row))
+    elif total > slowest[0][0]:
+        heapq.heapreplace(slowest, (total, row))
 
 
 def _add_error(errors: dict[str, dict[str, Any]], result: TestResult) -> None:
@@ -325,13 +400,62 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, st
             yield before + name, text
 
 
-def read_cases(eval_set: Path, labels_dir: Path | None, ids: set[str]) -> dict[str, TestCase]:
-    """The cases with these ids. Faulty lines were reported when the run was scored."""
-    if not ids:
-        return {}
+@dataclass
+class CasesRead:
+    """What one pass over the eval set found.
+
+    ``cases``: those that are shown in full. ``slices``: of the listed cases, with ``questions``.
+    """
+
+    cases: dict[str, TestCase] = field(default_factory=dict)
+    slices: dict[str, Slices] = field(default_factory=dict)
+    questions: dict[str, str] = field(default_factory=dict)
+
+
+def read_cases(
+    eval_set: Path,
+    labels_dir: Path | None,
+    ids: set[str],
+    listed: Collection[str] = (),
+    *,
+    questions: bool = False,
+) -> CasesRead:
+    """The cases with these ids, and the slices of those that are listed, with the questions of
+    these if asked. Faulty lines were reported when the run was scored."""
+    read = CasesRead()
+    if not ids and not listed:
+        return read
     labels, _ = read_labels(labels_dir, _pass_over)
-    cases = iter_cases(eval_set, _pass_over, labels)
-    return {case.id: case for case in cases if case.id in ids}
+    for case in iter_cases(eval_set, _pass_over, labels):
+        if case.id in ids:
+            read.cases[case.id] = case
+        if case.id in listed:
+            read.slices[case.id] = slices_of(facets_of(case))
+            if questions:
+                read.questions[case.id] = case.question[:QUESTION_CHARACTERS]
+    return read
+
+
+SIDE_SECTIONS = ("retrieval", "groundedness", "pipeline")
+
+
+def read_side(
+    folder: Path, ids: Collection[str]
+) -> dict[str, tuple[TestResult, dict[str, ScoreLine]]]:
+    """The first answer of some cases in another run, with the score lines that explain it."""
+    results: dict[str, TestResult] = {}
+    if (folder / RESULTS).exists():
+        for result in iter_results(folder / RESULTS):
+            if result.test_case_id in ids:
+                results.setdefault(result.test_case_id, result)
+    lines: dict[str, dict[str, ScoreLine]] = {case_id: {} for case_id in results}
+    for section in SIDE_SECTIONS:
+        if scores_file(folder, section).exists():
+            for _, _, line in read_scores(folder, section, FIELDS.get(section, ())):
+                if line.case_id in lines and section not in lines[line.case_id]:
+                    line.evidence = msgspec.to_builtins(line.evidence)
+                    lines[line.case_id][section] = line
+    return {case_id: (result, lines[case_id]) for case_id, result in results.items()}
 
 
 def _pass_over(problem: Problem) -> None:
@@ -355,7 +479,8 @@ def read_judged(
     for key, result in results.items():
         if (case := cases.get(key[0])) is not None:
             opinions, stale = verdicts.opinions(case, result)
-            judged[key] = evidence_of(opinions.get(0, {}), blame_claim) | {"stale": stale}
+            calls = opinions.get(0, {})
+            judged[key] = evidence_of(calls, blame_claims(calls)) | {"stale": stale}
     return judged
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 from terminal.joiners import mark_lone_joiners
@@ -83,3 +84,18 @@ def markdown_fence(text: str) -> Iterator[str]:
     shown = visible(text)
     fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(shown)), default=0))
     yield from ("", f"{fence}text", *shown.split("\n"), fence, "")
+
+
+_PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+
+
+def anchor(case_id: str, repeat: int = 0) -> str:
+    """Where an answer stands on the page: ``case-`` and its id, so that a link can be written.
+
+    An id with other characters, or a long one, is cut to its plain ones and a hash of the whole.
+    """
+    name = case_id
+    if not _PLAIN_ID.fullmatch(case_id):
+        plain = re.sub(r"[^A-Za-z0-9]+", "-", case_id)[:20].strip("-")
+        name = f"{plain}:{sha256(case_id.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    return f"case-{name}" + (f":r{repeat}" if repeat else "")

@@ -24,6 +24,9 @@ REPEATS_HEAD = STABILITY_HEAD
 REPEATS_EXPLAINED = EXPLAINED
 
 CONTENTS = (
+    ("changes", "What changed"),
+    ("trend", "Trend"),
+    ("cases", "All cases"),
     ("diagnosis", "Diagnosis"),
     ("metrics", "Metrics"),
     ("slices", "Slices"),
@@ -31,12 +34,21 @@ CONTENTS = (
     ("latency-head", "Latency and cost"),
     ("calibration", "Calibration"),
     ("correlations", "Correlations"),
-    ("worst", "Worst answers"),
     ("errors", "Errors"),
     ("not-applicable", "Not applicable"),
+    ("worst", "Cases in full"),
     ("configuration", "Configuration"),
 )
 """The sections of the page: anchor and title."""
+
+FIRST_CHANGES = 5
+"""Cases that broke, and cases that were fixed, at the top of the page."""
+
+IN_PRINT = 10
+"""Answers in full that are printed; the list, and the passages, are for the screen."""
+
+IN_MARKDOWN = 20
+"""Answers in full that report.md has."""
 
 PASSED = {True: ("✓", "met"), False: ("✗", "missed")}
 
@@ -52,7 +64,25 @@ NO_RANKS = "No answer with both passages and gold was read."
 NOT_MET = (("missed", "Missed"), ("unsure", "Met, but too close to call"), ("open", "No verdict"))
 """Lists of targets in the verdict, and their titles."""
 
-HEALTH = {True: "good", False: "needs work", None: "no verdict"}
+
+def tile(perspective: Mapping[str, Any]) -> tuple[str, str]:
+    """A perspective's tile, by the targets that the lists above it name: its class, its word."""
+    if not perspective["measured_targets"]:
+        return "open", "no verdict"
+    if perspective["kept_targets"] < perspective["measured_targets"]:
+        return "no", "needs work"
+    if perspective["close_targets"]:
+        return "open", "too close to call"
+    return "yes", "good"
+
+
+def contents(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The sections that this report has."""
+    absent = {
+        "changes": not report["comparison"],
+        "trend": not report["trend"],
+    }
+    return [entry for entry in CONTENTS if not absent.get(entry[0])]
 
 
 def percent(share: float | None) -> str:
@@ -110,7 +140,10 @@ def status(perspective: Mapping[str, Any]) -> str:
     aimed, met = perspective["measured_targets"], perspective["kept_targets"]
     if not aimed:
         return "no target measured" if perspective["targets"] else "no target set"
-    return f"{met} of {aimed} targets met"
+    close = perspective["close_targets"]
+    return f"{met} of {aimed} targets met" + (
+        f", {close} of them too close to call" if close else ""
+    )
 
 
 def answer_state(answer: Mapping[str, Any]) -> str:
@@ -135,21 +168,54 @@ def ece_text(reliability: Mapping[str, Any]) -> str:
 
 
 def worst_text(worst: Mapping[str, Any]) -> str:
-    """Which answers are listed, how many are not, and in which order."""
+    """Which answers are shown in full, how many are not, and in which order."""
     listed = len(worst["listed"])
-    if worst["by"]:
-        return f"The {listed:,} answers with the worst {worst['by']}, worst first."
     if not worst["answers"]:
         return NO_SCORES
     if not worst["failing"]:
-        return f"None of the {worst['answers']:,} answers misses a target."
-    text = f"{worst['failing']:,} of {worst['answers']:,} answers miss at least one target."
-    text += f" The {listed:,} worst are listed"
-    text += f"; {worst['left_out']:,} are left out." if worst["left_out"] else "."
-    return text + (
-        " Worst first: each perspective counts by the rarest target that the answer misses, so "
-        "that a target which all answers miss counts nothing."
+        text = f"None of the {worst['answers']:,} answers misses a target."
+    else:
+        text = f"{worst['failing']:,} of {worst['answers']:,} answers miss at least one target."
+    left_out = worst["left_out"]
+    text += (
+        f" {listed:,} are shown in full, {left_out:,} are left out"
+        if left_out
+        else (" All are shown in full")
     )
+    if worst["by"]:
+        return f"{text}, those with the worst {worst['by']} first."
+    return (
+        f"{text}: first those that broke or were fixed, then failed calls, then the worst. Of the "
+        "worst each perspective counts by the rarest target that the answer misses, so that a "
+        "target which all answers miss counts nothing."
+    )
+
+
+def list_text(case_list: Mapping[str, Any]) -> str:
+    """What the list of cases holds, and what is left out."""
+    shown, left_out = len(case_list["rows"]), case_list["left_out"]
+    if not shown:
+        return NO_SCORES
+    text = f"{shown:,} answers, in this order: broke or fixed, failed calls, the worst, the others."
+    if left_out:
+        text += f" {left_out:,} more are left out; browse_runs.py shows all of them."
+    return text
+
+
+def links_text(links: Mapping[str, Any], label: str = "") -> str:
+    """What stands behind a figure: how many answers, and which."""
+    count_ = links["count"]
+    return f"{count_:,} {label or ('answer' if count_ == 1 else 'answers')}"
+
+
+def change_text(change: Mapping[str, Any]) -> str:
+    """What became of a score of a case: ``pass 1 → 0``."""
+    return f"{change['metric']} {short(change['base'])} → {short(change['new'])}"
+
+
+def short(score: float) -> str:
+    """A score in two digits; whole ones bare."""
+    return f"{score:.0f}" if score == int(score) else f"{score:.2f}"
 
 
 def more(left_out: int) -> str:

@@ -54,10 +54,16 @@ async def test_an_editor_that_fails_the_second_time_is_refused_too(
 
 async def test_new(action: Any) -> None:
     async with action("new") as (b, pilot, key):
-        await pilot.press(key, *"Why?", "ctrl+s")
+        await pilot.press(key, *"Why?")
+        await pilot.pause()
+        assert "why" in b.shown().splitlines()[7], "the id follows the question"
+        await pilot.press("ctrl+s")
         await pilot.pause()
         assert b.session.case["question"] == "Why?"
-        assert b.session.current == "q-05"
+        assert b.session.current == "why"
+        await pilot.press(key, *"Why else?", "tab", "ctrl+u", *"mine", "ctrl+s")
+        await pilot.pause()
+        assert b.session.current == "mine"
 
 
 async def test_copy(action: Any) -> None:
@@ -65,7 +71,7 @@ async def test_copy(action: Any) -> None:
         await pilot.press("1", key, *"Why? ", "ctrl+s")
         await pilot.pause()
         assert b.session.case["question"].startswith("Why? How long")
-        assert b.session.current == "q-05"
+        assert b.session.current == "long-audit-logs-kept-case"
         assert b.marks == []
 
 

@@ -36,7 +36,7 @@ async def test_clear(action: Any) -> None:
         await pilot.press("v", key, "j", "space")
         assert b.marks == ["2"]
         await pilot.press("m", key, "b")
-        assert b.session.rows()[1].letters == "A"
+        assert b.session.rows()[1].parts == (1,)
 
 
 async def test_probe(action: Any) -> None:

@@ -16,17 +16,17 @@ async def test_mark(action: Any) -> None:
 async def test_mark_row(action: Any) -> None:
     async with action("mark-row") as (b, pilot, _key):
         await pilot.press(*"1234567890")
-        assert b.marks == list("1234567890")
+        assert b.marks == [*"123456789", "10"]
         await pilot.press("5")
-        assert b.marks == list("123467890")
+        assert b.marks == [*"12346789", "10"]
 
 
 async def test_mark_high_row(action: Any) -> None:
     async with action("mark-high-row") as (b, pilot, key):
         await pilot.press(key)
-        assert "(1-0, Esc)" in b.shown()
+        assert "(1-9 0, Esc)" in b.shown()
         await pilot.press("2")
-        assert b.marks == [".2"]
+        assert b.marks == ["12"]
 
 
 async def test_range(action: Any) -> None:
@@ -52,7 +52,7 @@ async def test_grade(action: Any) -> None:
         await pilot.press(key, "1")
         assert b.session.rows()[0].grade == 1
         await pilot.press(key, "x")
-        assert "takes 0 to 3" in b.status
+        assert "takes 0-3" in b.status
         assert b.session.case.get("answerable") is True, "x was swallowed, not done"
 
 
@@ -66,14 +66,55 @@ async def test_rate_mode(action: Any) -> None:
 
 async def test_group(action: Any) -> None:
     async with action("group") as (b, pilot, key):
-        await pilot.press("1", "2", key, "b")
-        assert b.session.needs() == "A (2) or B (1)"
+        await pilot.press("1", "2", key, "2")
+        assert b.session.needs() == "(2 part07.md) AND (1 part03.md)"
+        await pilot.press(key, "0")
+        assert b.session.needs() == "2 part07.md; not required: 1 part03.md"
+
+
+async def test_need(action: Any) -> None:
+    async with action("need") as (b, pilot, key):
+        await pilot.press("1", key, "'", "2", key, "1", "3")
+        assert b.session.needs() == "(1 part03.md or 3 part02.md) AND (2 part07.md)"
+        shown = " ".join(b.shown().split())
+        assert "needs: (1 part03.md or 3 part02.md) AND (2 part07.md) marks join need 1" in shown
+        await pilot.press(key, "0", "4")
+        assert b.session.needs().endswith("not required: 4 part12.md")
+        await pilot.press(key, "7")
+        assert "There is no need 7" in b.status
+        await pilot.press(key)
+        assert "(1-9 0 ', Esc)" in b.shown()
+
+
+async def test_next_need(action: Any) -> None:
+    async with action("next-need") as (b, pilot, key):
+        await pilot.press("1", "M", "2", key)
+        assert b.session.layout.open == 1
+        await pilot.press(key, "M", "enter")
+        assert b.session.current == "q-01"
+        assert "Need 3 has no passage yet" in b.status
+
+
+async def test_previous_need(action: Any) -> None:
+    async with action("previous-need") as (b, pilot, key):
+        await pilot.press("1", "M", "2", "M", "3", key)
+        assert b.session.layout.open == 2
+
+
+async def test_turn_needs(action: Any) -> None:
+    async with action("turn-needs") as (b, pilot, _key):
+        await pilot.press("1", "2")
+        b.main.perform("turn-needs")
+        await pilot.pause()
+        assert "ways: (1 part03.md) or (2 part07.md)" in b.shown()
 
 
 async def test_share(action: Any) -> None:
     async with action("share") as (b, pilot, key):
-        await pilot.press("1", key, "b")
-        assert b.session.rows()[0].letters == "AB"
+        await pilot.press("1", key, "2")
+        assert b.session.rows()[0].parts == (1, 2)
+        await pilot.press("M", "2", "up", key, "&")
+        assert b.session.rows()[0].parts == (1, 2, 3)
 
 
 async def test_shorten(action: Any) -> None:
@@ -99,7 +140,7 @@ async def test_reanchor(action: Any) -> None:
 async def test_supports(action: Any) -> None:
     async with action("supports") as (b, pilot, key):
         await pilot.press("1", "2", key)
-        assert "needs both 1 and 2" in b.shown()
+        assert "The answer needs (1 part03.md or 2 part07.md)." in b.shown()
         await pilot.press("d", "escape")
         assert len(b.session.supports()) == 1
         await pilot.press("u")
@@ -109,7 +150,7 @@ async def test_supports(action: Any) -> None:
 async def test_next_group(action: Any) -> None:
     async with action("next-group") as (b, pilot, key):
         await pilot.press("1", key, "2")
-        assert b.session.needs() == "A (1) or B (2)"
+        assert b.session.needs() == "(1 part03.md) AND (2 part07.md)"
 
 
 async def test_snippets(action: Any) -> None:

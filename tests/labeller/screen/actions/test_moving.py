@@ -40,13 +40,13 @@ async def test_last(action: Any) -> None:
 async def test_page_down(action: Any) -> None:
     async with action("page-down") as (b, pilot, key):
         await pilot.press(key)
-        assert b.main.text.top == 4  # half of the 8 lines in view
+        assert b.main.text.top == b.main.text.size.height // 2 == 8  # 24 lines, one row
 
 
 async def test_page_up(action: Any) -> None:
     async with action("page-up") as (b, pilot, key):
         await pilot.press("ctrl+d", "ctrl+d", key)
-        assert b.main.text.top == 4
+        assert b.main.text.top == 8
 
 
 async def test_line_down(action: Any) -> None:
@@ -93,11 +93,44 @@ async def test_previous_marked(action: Any) -> None:
 
 
 async def test_next_in_group(action: Any) -> None:
-    async with action("next-in-group") as (b, pilot, key):
-        await pilot.press("3", "M", "5", key, "b")
+    async with action("next-in-group") as (b, pilot, _key):
+        await pilot.press("3", "M", "5")
+        b.main.perform("next-in-group")  # by name from the palette, or by a keymap file
+        await pilot.press("2")
         assert b.main.chunks.cursor == 4
-        await pilot.press(key, "c")
-        assert "group C is empty" in b.status
+        b.main.perform("next-in-group")
+        await pilot.press("3")
+        assert "no row meets need 3" in b.status
+
+
+async def test_read_on(action: Any) -> None:
+    async with action("read-on") as (b, pilot, key):
+        for _ in range(11):
+            await pilot.press(key)
+        assert b.main.chunks.cursor == 11
+        assert all(row.seen for row in b.session.rows())
+        await pilot.press(key)
+        assert b.status == "all rows here are read"
+
+
+async def test_go_to_row(action: Any) -> None:
+    async with action("go-to-row") as (b, pilot, key):
+        await pilot.press(key, "1", "2", "enter")
+        await pilot.pause()
+        assert b.main.chunks.cursor == 11
+        assert b.marks == []
+        await pilot.press(key, "9", "9", "enter")
+        await pilot.pause()
+        assert b.status == "no row 99 here"
+
+
+async def test_digits_look(action: Any) -> None:
+    async with action("digits-look") as (b, pilot, _key):
+        b.main.perform("digits-look")
+        await pilot.press("3")
+        assert (b.main.chunks.cursor, b.marks) == (2, [])
+        await pilot.press("3")
+        assert b.marks == ["3"]
 
 
 async def test_next_pane(action: Any) -> None:

@@ -60,7 +60,7 @@ async def test_theme(action: Any) -> None:
 async def test_help(action: Any) -> None:
     async with action("help") as (b, pilot, key):
         await pilot.press(key)
-        assert "Mark the chunk as support" in b.shown()
+        assert "Mark the passage as support" in b.shown()
         await pilot.press("tab")
         assert "How to label" in b.shown()
         await pilot.press("escape")
@@ -84,6 +84,13 @@ async def test_save(action: Any) -> None:
         await pilot.pause()
         assert b.store.asked == ["save"]
         assert b.status == "saved"
+
+
+async def test_suspend(action: Any) -> None:
+    async with action("suspend") as (b, pilot, key):
+        await pilot.press("1", key)
+        assert "no shell to go to" in b.status, "a test has none"
+        assert b.marks == ["1"], "Ctrl+Z undoes nothing"
 
 
 async def test_redraw(action: Any) -> None:

@@ -1,0 +1,90 @@
+"""Two runs of which one has only its metrics.json, as git holds it: the primary metrics alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from decisions.compare import CompareOptions, decided, with_effect
+from decisions.engine import FEWEST_CLUSTERS, decide, direction
+from decisions.invariants import IncomparableError, controls, read_run, remarks, varied
+from decisions.primary import paired_table, primary_names, read_primary, usable_names
+from decisions.rows import Comparison, MetricRow
+from records.clusters import Clustering
+from records.errors import StorageError
+from records.runs import METRICS, scored_sections
+
+
+def is_committed_alone(folder: Path) -> bool:
+    """Whether a run has a metrics.json and no score lines."""
+    return (folder / METRICS).exists() and not scored_sections(folder)
+
+
+def compare_committed(
+    base: Path, new: Path, options: CompareOptions, clusters: Clustering | None = None
+) -> Comparison:
+    """Compare the primary metrics of two runs by the scores that their metrics.json files hold.
+
+    The same joint test as ``compare.compare``, and so the same verdicts on these metrics; there is
+    nothing to say of others. Raises IncomparableError for runs that were not measured alike, and
+    StorageError where a metrics.json holds no scores of its cases (more than 2,000, or old).
+    """
+    old, now = read_run(base), read_run(new)
+    shared = set(old.metrics.get("sections", {})) & set(now.metrics.get("sections", {}))
+    problems = controls(old, now, sorted(shared))
+    if problems and not options.ignore_invariants:
+        raise IncomparableError(old.id, now.id, problems)
+    names = primary_names(options.targets)
+    for run in (old, now):
+        names = usable_names(run.folder, run.metrics, names)
+    a, b = read_primary(base, names), read_primary(new, names)
+    if a is None or b is None:
+        bare = base if a is None else new
+        raise StorageError(
+            f"{bare / METRICS}: holds no scores of its cases, and there are no score lines; score "
+            "the run again, or give one that is on disk."
+        )
+    labels = clusters.labels if clusters else None
+    table = paired_table(a, b, labels)
+    decision = decide(table, margin=options.margin, seed=options.seed)
+    rows = []
+    for found in decision.rows:
+        section, _, metric = found.name.partition(".")
+        row = MetricRow(
+            section,
+            metric,
+            direction(found.name),
+            primary=True,
+            base_mean=old.section(section).get("mean", {}).get(metric),
+            new_mean=now.section(section).get("mean", {}).get(metric),
+            base_n=old.section(section).get("n", {}).get(metric, 0),
+            new_n=now.section(section).get("n", {}).get(metric, 0),
+            base_cases=len(a.case_ids),
+            new_cases=len(b.case_ids),
+        )
+        if found.effect.n:
+            row = decided(with_effect(row, found.effect), found)
+        rows.append(row)
+    changes = varied(old.config, now.config)
+    few = [
+        f"{row.name}: too few to tell ({row.units})." for row in rows if row.units < FEWEST_CLUSTERS
+    ]
+    return Comparison(
+        old.id,
+        now.id,
+        tuple(rows),
+        decision.headline,
+        clusters=clusters.sentence if clusters else "",
+        tested=decision.tested,
+        critical=decision.critical,
+        varied=tuple(changes),
+        controls=tuple(problems),
+        notes=(
+            *few,
+            f"Of {old.id} there is metrics.json alone: the primary metrics are compared, case by "
+            "case, and no answer of it can be shown.",
+            *remarks(old, now, changes, options.varied),
+        ),
+        cases=len(table.case_ids),
+        only_base=len(a.case_ids) - len(table.case_ids),
+        only_new=len(b.case_ids) - len(table.case_ids),
+    )

@@ -1,0 +1,220 @@
+"""Labels that people gave to judged claims: the file of one annotator, its lines and their checks.
+
+A line of ``eval/labels/verdicts/<annotator>.jsonl`` is one decision: ``{"case_id", "repeat",
+"metric", "claim_id", "claim", "answer_sha256", "label", "annotator", "at"}``. The label is one of
+``LABELS`` or null (taken back); of an annotator's lines for a claim whose words and answer are the
+run's, the last counts. A fact has the metric correctness, and its own id (``f1``) and text under
+the same names. ``after_verdict`` tells that the annotator had seen what the judge said, ``act``
+that the line is an undo or a redo.
+
+How the claim was chosen: ``sample`` names the drawing, ``random:SEED`` (of all claims alike) or
+``strata:SEED``. With strata, ``stratum`` is the claim's, ``stratum_size`` the claims in it, and
+``probability`` the share of them that was drawn up to this one: the largest of a stratum is the
+probability with which each of its claims was drawn. Lines without these fields count as before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from records.errors import Problem, StorageError
+from records.files import SetLock
+from records.journal import Journal
+from records.jsonl import read_rows
+
+FOLDER = "verdicts"
+
+METRIC = "groundedness"
+"""Of a line that names none."""
+
+LABELS = {
+    "groundedness": ("supported", "not_supported", "cannot_tell"),
+    "correctness": ("present", "missing", "contradicted", "cannot_tell"),
+}
+"""What people may say, by metric: of claims, and of facts of the reference."""
+
+Act = Literal["label", "undo", "redo"]
+
+_TEXTS = ("case_id", "claim_id", "annotator")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimDraw:
+    """How a claim was chosen for labelling: by which drawing, from which stratum of how many."""
+
+    sample: str = ""
+    stratum: str = ""
+    size: int = 0
+    probability: float | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of a label line."""
+        if not self.stratum:
+            return {"sample": self.sample}
+        return {
+            "sample": self.sample,
+            "stratum": self.stratum,
+            "stratum_size": self.size,
+            "probability": self.probability,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimLabel:
+    """What one annotator says of one claim; ``label`` None: taken back."""
+
+    key: tuple[str, int, str]
+    metric: str
+    claim: str
+    answer_sha256: str
+    label: str | None
+    annotator: str
+    at: str = ""
+    after_verdict: bool = False
+    act: Act = "label"
+    draw: ClaimDraw = ClaimDraw()
+
+
+def label_files(folder: Path, named: Sequence[Path]) -> list[Path]:
+    """The files asked for, else all of the labels' folder, by name."""
+    return list(named) or sorted((folder / FOLDER).glob("*.jsonl"))
+
+
+def read_labels(paths: Iterable[Path]) -> list[ClaimLabel]:
+    """Every decision of the files, in their order. Raises StorageError with all problems."""
+    labels: list[ClaimLabel] = []
+    problems: list[Problem] = []
+    for path in paths:
+        for line, row in read_rows(path):
+            faults = list(_faults(row, path.stem))
+            problems += [Problem(str(path), line, name, message) for name, message in faults]
+            if not faults:
+                labels.append(_label(row, path.stem))
+    if problems:
+        raise StorageError.from_problems(problems)
+    return labels
+
+
+def is_labelled_rows(path: Path) -> bool:
+    """Does the file hold claims with contexts of their own (``supported``), and no run's claims?"""
+    for _, row in read_rows(path):
+        return "label" not in row and "supported" in row
+    return False
+
+
+def _faults(row: Mapping[str, Any], stem: str) -> Iterable[tuple[str, str]]:
+    for name in _TEXTS:
+        value = row.get(name, stem if name == "annotator" else None)
+        if not isinstance(value, str) or not value:
+            yield name, "must be a text; it names what was labelled"
+    if not isinstance(row.get("repeat", 0), int) or isinstance(row.get("repeat"), bool):
+        yield "repeat", "must be a whole number; 0 when the bot was asked once"
+    allowed = LABELS.get(str(row.get("metric", METRIC)))
+    if allowed is None:
+        yield "metric", f"must be one of {', '.join(LABELS)}; others have no labels"
+    elif "label" not in row or (row["label"] is not None and row["label"] not in allowed):
+        yield "label", f"must be one of {', '.join(allowed)}, or null to take it back"
+    for name in ("claim", "answer_sha256", "metric", "at", "sample", "stratum"):
+        if not isinstance(row.get(name, ""), str):
+            yield name, "must be a text; leave it out if there is none"
+    if row.get("stratum"):
+        yield from _draw_faults(row)
+
+
+def _draw_faults(row: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    size, probability = row.get("stratum_size"), row.get("probability")
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        yield "stratum_size", "must be the number of claims in the stratum, 1 or more"
+    if isinstance(probability, bool) or not isinstance(probability, int | float):
+        yield "probability", "must be a number; the share of the stratum that was drawn"
+    elif not 0 < probability <= 1:
+        yield "probability", "must be above 0 and at most 1"
+
+
+def _label(row: Mapping[str, Any], stem: str) -> ClaimLabel:
+    return ClaimLabel(
+        (row["case_id"], row.get("repeat", 0), row["claim_id"]),
+        row.get("metric", METRIC),
+        row.get("claim", ""),
+        row.get("answer_sha256", ""),
+        row["label"],
+        row.get("annotator", stem),
+        row.get("at", ""),
+        row.get("after_verdict") is True,
+        act if (act := row.get("act")) in ("undo", "redo") else "label",
+        ClaimDraw(
+            row.get("sample", ""),
+            row.get("stratum", ""),
+            row["stratum_size"] if row.get("stratum") else 0,
+            row.get("probability"),
+        ),
+    )
+
+
+def labels_sha256(paths: Iterable[Path]) -> str:
+    """One hash over the bytes of all files, in the order of their names."""
+    digest = hashlib.sha256()
+    for path in sorted(paths, key=lambda file: file.name):
+        try:
+            digest.update(path.read_bytes())
+        except OSError as error:
+            raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
+    return digest.hexdigest()
+
+
+class LabelFile:
+    """One annotator's file, locked for this session; every line is on disk when it is written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._journal = Journal(path)
+        self._lock = SetLock(path)
+
+    def __enter__(self) -> LabelFile:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if not self._lock.take(self.path.stem, _now()):
+                raise StorageError(
+                    f"{self.path}: {self._lock.holder} labels into it now; wait, or take another "
+                    "--annotator name."
+                )
+            self._journal.open()
+        except OSError as error:
+            raise StorageError(f"{self.path}: cannot be written ({error.strerror}).") from error
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._journal.close()
+        self._lock.release()
+
+    def append(self, label: ClaimLabel) -> None:
+        """Write a decision, with the time of now.
+
+        Raises OSError when the disk refuses; the file is then as before.
+        """
+        case_id, repeat, claim_id = label.key
+        line: dict[str, Any] = {
+            "case_id": case_id,
+            "repeat": repeat,
+            "metric": label.metric,
+            "claim_id": claim_id,
+            "claim": label.claim,
+            "answer_sha256": label.answer_sha256,
+            "label": label.label,
+            "annotator": label.annotator,
+            "at": _now(),
+            **label.draw.fields(),
+            "act": label.act,
+        }
+        if label.after_verdict:
+            line["after_verdict"] = True
+        self._journal.append(line)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

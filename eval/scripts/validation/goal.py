@@ -1,0 +1,169 @@
+"""What labels of claims are for, in words: what a run can give, and how far they have come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from decisions.judge_calibration import WORDS
+from ragmetrics.stats.calibration import MIN_CLASS
+from ragmetrics.stats.stratified import StratifiedMean
+from validation.claim_session import Label, SessionGoal
+from validation.claims import JudgedClaim, Key
+from validation.drawing import DrawnClaim, class_supply, run_mean, strata_of
+
+VALUE = {"supported": 1, "not_supported": 0, "present": 1, "missing": 0, "contradicted": 0}
+"""What a label says of a claim or fact; "cannot tell" says nothing."""
+
+_LEAST = 10
+"""Labels below which no interval is shown while one labels."""
+
+
+def name_of(key: Key) -> str:
+    """A claim's key as one text."""
+    return "\0".join(map(str, key))
+
+
+def label_goal(
+    claims: Sequence[JudgedClaim],
+    order: Sequence[DrawnClaim],
+    metric: str,
+    earlier: Mapping[Key, int],
+    sample: int,
+    within: float,
+) -> SessionGoal:
+    """What the labels of a session are to reach, and how far they have.
+
+    ``order``: all claims as they are drawn, of which the session shows the first ``sample``.
+    ``earlier``: what people had decided before it. ``within``: half of the interval, in points.
+    """
+    opening = _opening(claims, metric, earlier, sample)
+    strata = strata_of(claims)
+    own = [claim for claim in claims if not claim.run]
+    key_of = {name_of(drawn.claim.key): drawn.claim.key for drawn in order}
+
+    def progress(labels: Mapping[str, Label], short: bool) -> str:
+        human = dict(earlier)
+        unclear = set()
+        for name, label in labels.items():
+            if label in VALUE:
+                human[key_of[name]] = VALUE[label]
+            else:
+                unclear.add(key_of[name])
+        open_strata = [
+            strata[drawn.claim.key]
+            for drawn in order
+            if not drawn.claim.run
+            and drawn.claim.key not in human
+            and drawn.claim.key not in unclear
+        ]
+        line = _reached(own, human, strata, open_strata, metric, within / 100, short)
+        return line if short else f"{_classes(human, metric)}; {line}"
+
+    return SessionGoal(opening, progress)
+
+
+def _classes(human: Mapping[Key, int], metric: str) -> str:
+    """``12 supported and 5 unsupported of 30 each``."""
+    words, supported = WORDS[metric], sum(human.values())
+    counts = f"{supported} {words['good']} and {len(human) - supported} {words['bad']}"
+    return f"{counts} of {MIN_CLASS} each"
+
+
+def _reached(
+    claims: Sequence[JudgedClaim],
+    human: Mapping[Key, int],
+    strata: Mapping[Key, str],
+    open_strata: Sequence[str],
+    metric: str,
+    half: float,
+    short: bool,
+) -> str:
+    """The mean so far and its interval, and how many labels more the asked width takes."""
+    labelled = Counter(strata[claim.key] for claim in claims if claim.key in human)
+    mean = run_mean(claims, human, strata) if labelled.total() >= _LEAST else None
+    if mean is None:
+        more = labels_more(lambda counts: _shown(counts, strata, claims), labelled, open_strata)
+        return "" if more is None else f"interval after about {more} more"
+    width = mean.half_width(labelled) or 0.0
+    name = "" if short else f"{WORDS[metric]['mean']} "
+    line = f"{name}{100 * mean.mean:.0f} % ±{100 * width:.1f} points"
+    if width <= half:
+        return f"{line}: ±{100 * half:g} reached"
+    more = labels_more(lambda counts: _narrow(mean, counts, half), labelled, open_strata)
+    return line if more is None else f"{line}; ±{100 * half:g}: about {more} more"
+
+
+def _shown(
+    counts: Mapping[str, int], strata: Mapping[Key, str], claims: Sequence[JudgedClaim]
+) -> bool:
+    names = {strata[claim.key] for claim in claims}
+    return sum(counts.values()) >= _LEAST and all(counts.get(name) for name in names)
+
+
+def _narrow(mean: StratifiedMean, counts: Mapping[str, int], half: float) -> bool:
+    width = mean.half_width(counts)
+    return width is not None and width <= half
+
+
+def labels_more(
+    reached: Callable[[Mapping[str, int]], bool],
+    labelled: Mapping[str, int],
+    open_strata: Sequence[str],
+) -> int | None:
+    """The least number of labels, in the order to come, with which ``reached`` holds.
+
+    ``labelled``: labels so far by stratum. ``open_strata``: the stratum of each claim to come.
+    ``reached`` once true must stay so. None when all together are too few.
+    """
+
+    def after(more: int) -> bool:
+        return reached(Counter(labelled) + Counter(open_strata[:more]))
+
+    if not after(len(open_strata)):
+        return None
+    low, high = 0, len(open_strata)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if after(middle) else (middle + 1, high)
+    return low
+
+
+def _opening(
+    claims: Sequence[JudgedClaim], metric: str, human: Mapping[Key, int], sample: int
+) -> str:
+    """Can these claims calibrate a judge? Said before the first label, with what would."""
+    words, supply = WORDS[metric], class_supply(claims, human)
+    items, good, bad = words["items"], words["good"], words["bad"]
+    runs = len({claim.run for claim in claims})
+    subject = "This run has" if runs == 1 else f"These {runs} runs have"
+    basis = "By the judge's verdicts" if not human else "By your labels and the judge's verdicts"
+    counts = (
+        f"{subject} {len(claims)} judged {items}. {basis}, about {supply.supported} are {good} and "
+        f"{supply.unsupported} {bad}; a calibration needs {MIN_CLASS} labels of each."
+    )
+    blind = (
+        f"Half of what you see is drawn from {items} that the judge doubts, as long as there are "
+        "any; the figures are weighted accordingly."
+    )
+    rarer = min((supply.supported, good), (supply.unsupported, bad))
+    if rarer[0] >= MIN_CLASS:
+        small = (
+            f" --sample {sample} is too few for that; ask for {2 * MIN_CLASS} or more."
+            if min(sample, len(claims)) < 2 * MIN_CLASS
+            else ""
+        )
+        return f"{counts}{small}\n\n{blind}"
+    needed = supply.runs_needed(MIN_CLASS, runs)
+    if needed is None:
+        remedy = (
+            f"No number of runs like this would give {rarer[1]} {items}: add runs in which the "
+            f"judge finds some (--also-run), such as those of a weaker bot, or compare the judge "
+            "with a labelled set (--set, --labels-file)."
+        )
+    else:
+        remedy = (
+            f"About {needed} runs like {'this' if runs == 1 else 'these'} would give {MIN_CLASS}: "
+            "judge more runs with the same judge and add each with --also-run RUN."
+        )
+    return f"{counts}\n\nToo few {rarer[1]} {items}: they will probably NOT do. {remedy}\n\n{blind}"

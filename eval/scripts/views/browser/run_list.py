@@ -1,0 +1,158 @@
+"""The screen of all runs of a folder, and what the run under the cursor is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual import events
+from textual.app import ComposeResult
+
+from terminal.action_screen import Acts
+from terminal.actions import ActionRefused
+from terminal.frame import cut, rule
+from terminal.lists import Bar, Line
+from terminal.safe_text import display, one_line
+from terminal.text_pane import TextPane
+from views.browser import rows
+from views.browser.actions import RUNS
+from views.browser.document import Doc
+from views.browser.lists import ListScreen, Opener
+from views.browser.model import RunInfo
+
+_SHORT_BELOW = 16
+
+_NO_RUN = "No run here yet. Make one with:\n\n  python eval/scripts/run_eval.py --api-url demo"
+
+
+class RunsScreen(ListScreen[None], inherit_bindings=False):
+    """All runs, newest first. Enter opens one; Space marks one to compare another with."""
+
+    def __init__(self, browser: Opener, *, ascii_only: bool) -> None:
+        super().__init__(browser, RUNS, ascii_only=ascii_only)
+        self.runs: list[RunInfo] = list(browser.library.refresh())
+        self.marked = ""
+        self.about = TextPane(id="about")
+        self.about_rule = Bar(id="about-rule")
+
+    def compose(self) -> ComposeResult:
+        yield self.head
+        yield self.rows
+        yield self.about_rule
+        yield self.about
+        yield self.end
+
+    def acts(self) -> Acts:
+        return {
+            **super().acts(),
+            "open": lambda: self.browser.open_cases(self.run.run_id),
+            "mark": self.mark,
+            "compare": self.compare,
+        }
+
+    @property
+    def run(self) -> RunInfo:
+        """The run under the cursor. Refuses when there is none."""
+        if not self.runs:
+            raise ActionRefused("there is no run yet: run_eval.py makes one")
+        return self.runs[self.rows.cursor]
+
+    def id_in_view(self) -> str:
+        return self.run.run_id
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.height < _SHORT_BELOW, "-short")
+        super().on_resize(event)
+
+    def show(self) -> None:
+        if self.rows.count != len(self.runs):
+            self.rows.set_count(len(self.runs), self.rows.cursor)
+        self._columns = rows.run_columns(self.runs, self.size.width)
+        going = sum(run.state == "running" for run in self.runs)
+        summary = f"  {len(self.runs)} runs" + (f", {going} in progress" if going else "")
+        if self.marked:
+            summary += f"   base: {one_line(self.marked, 60)} (D on another run compares)"
+        width = self.size.width
+        self.head.show(
+            [
+                cut([("term", display(" Runs")), ("row", one_line(summary))], width),
+                cut([("dim", one_line(f" {self.browser.library.folder}", 400))], width),
+                rows.heading(self._columns, "started", True, self.look.ascii, 1),
+            ]
+        )
+        self.rows.refresh()
+        self.moved()
+
+    def moved(self) -> None:
+        """Show what the run under the cursor is."""
+        width = self.size.width
+        if not self.runs:
+            self.about.show(display(_NO_RUN))
+            self.about_rule.show([rule(self.look, width, "no run")])
+            return
+        blank = Doc(ascii_only=self.look.ascii, width=max(0, self.about.size.width - 2))
+        doc = _about(blank, self.run)
+        self.about_rule.show([rule(self.look, width, self.run.run_id, "Enter shows its cases")])
+        self.about.show(doc.text, doc.marks)
+
+    def row_line(self, index: int, width: int) -> Line:
+        run = self.runs[index]
+        marked = run.run_id == self.marked
+        return rows.run_row(run, self._columns, sign=self.sign(index), marked=marked)
+
+    def refresh_runs(self) -> None:
+        """Look at the folder again; called every second while this screen is in view."""
+        runs = list(self.browser.library.refresh())
+        if runs != self.runs:
+            name = self.runs[self.rows.cursor].run_id if self.runs else ""
+            self.runs = runs
+            indices = [index for index, run in enumerate(runs) if run.run_id == name]
+            self.rows.cursor = indices[0] if indices else 0
+            self.show()
+
+    def mark(self) -> None:
+        """Make the run under the cursor the one to compare with, or not any more."""
+        self.marked = "" if self.marked == self.run.run_id else self.run.run_id
+        self.show()
+
+    def compare(self) -> None:
+        """Show the flips between the marked run and this one."""
+        new = self.run.run_id
+        if not self.marked:
+            raise ActionRefused("mark the base run with Space first, then press D on the new one")
+        if self.marked == new:
+            raise ActionRefused("this is the base run itself: press D on another one")
+        self.browser.open_flips(self.marked, new)
+
+
+def _about(doc: Doc, run: RunInfo) -> Doc:
+    """Means by section, and what the run was made with, added to an empty document."""
+    if run.problem:
+        doc.line(f"! {run.problem}", "warn")
+    if run.state == "running":
+        doc.line(f"In progress: {run.done} of {run.planned or '?'} results so far.", "key")
+    elif run.state == "stopped":
+        doc.line(
+            f"Not complete: {run.done} of {run.planned or '?'} results, and no new one for "
+            f"minutes. Go on with: run_eval.py --resume --run-id {run.run_id}",
+            "warn",
+        )
+    elif run.state == "empty":
+        doc.line("No result yet.", "dim")
+    if run.missing:
+        doc.line(f"! {run.missing}", "warn")
+    if not run.sections and run.state == "complete":
+        doc.line(f"Not scored yet: eval_suite.py --run {run.run_id}", "warn")
+    for section, means in run.sections.items():
+        doc.pair(section, _listed(means.items()))
+    for label, value in run.config:
+        doc.pair(label, value, "dim")
+    return doc
+
+
+def _listed(means: Iterable[tuple[str, tuple[float | None, int]]]) -> str:
+    """Each mean once; of cut-offs, those at 5 and 10 are enough here."""
+    return ", ".join(
+        f"{name} {rows.score(mean)}"
+        for name, (mean, _) in means
+        if mean is not None and ("@" not in name or name.endswith(("@5", "@10")))
+    )

@@ -1,0 +1,152 @@
+"""The shipped cases with several groups, built from nothing with keys alone, saved and reopened."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from labeller.needs import needs_of, turned, ways_of
+from labeller.passages import Chunk
+from labeller.session import Session
+from labeller.store import LabelStore
+from labeller.supports import read_supports
+
+SET = Path(__file__).parents[3] / "eval_set.jsonl"
+Record = dict[str, Any]
+Ways = set[frozenset[tuple[str, str]]]
+
+
+def shipped() -> list[Record]:
+    cases = [json.loads(line) for line in SET.read_text("utf-8").splitlines() if line.strip()]
+    return [case for case in cases if len(case.get("required_support_groups") or ()) > 1]
+
+
+def bare(case: Record) -> Record:
+    """The case before anybody labelled it."""
+    labels = ("gold_supports", "required_support_groups", "answerable")
+    return {name: value for name, value in case.items() if name not in labels}
+
+
+def passages(case: Record) -> list[Chunk]:
+    """A passage for each support, so that row n shows support n."""
+    return [
+        Chunk(s["rel_path"], s.get("heading_path", ""), f"Passage {n}.", rank=n)
+        for n, s in enumerate(case["gold_supports"], 1)
+    ]
+
+
+def ways(case: Record) -> Ways:
+    """The minimal groups of a case, by the anchors of their supports, in no order."""
+    anchors = [support.anchor for support in read_supports(case)]
+    return {frozenset(anchors[index] for index in way) for way in ways_of(needs_of(case))}
+
+
+def mark(index: int) -> list[str]:
+    """The keys that mark the row of a support: a digit, or a comma and a digit."""
+    number = index + 1
+    return [str(number % 10)] if number <= 10 else ["comma", str(number % 10)]
+
+
+def keys_of(case: Record) -> list[str]:
+    """What a person presses: need after need, then what is not required, then Enter."""
+    needs = needs_of(case)
+    needs = turned(needs) if needs.ways else needs
+    keys: list[str] = []
+    marked: set[int] = set()
+    for number, part in enumerate(needs.parts, 1):
+        fresh = [index for index in part if index not in marked]
+        shared = [index for index in part if index in marked]
+        if number > 1:
+            keys += ["apostrophe", "apostrophe"]
+        for index in fresh:
+            keys += mark(index)
+        for index in shared:
+            keys += ["semicolon", *str(index + 1), "enter", "ampersand", "ampersand"]
+        marked |= set(part)
+    related = [index for index in range(len(case["gold_supports"])) if index not in marked]
+    if related:
+        keys += ["apostrophe", "0"]
+        for index in related:
+            keys += mark(index)
+    return [*keys, "enter"]
+
+
+def press(session: Session, keys: list[str]) -> None:
+    """Do what the screen does with these keys, by the calls that it makes."""
+    left = iter(keys)
+    row = 1
+    for key in left:
+        if key == "apostrophe":
+            number = next(left)
+            session.open_need(None if number == "apostrophe" else int(number))
+        elif key == "comma":
+            session.toggle(session.row_by_label(f",{next(left)}").number)
+        elif key == "semicolon":
+            label = ""
+            while (digit := next(left)) != "enter":
+                label += digit
+            row = session.row_by_label(label).number
+        elif key == "ampersand":
+            assert next(left) == "ampersand"
+            session.share(row, session.layout.open)
+        elif key == "enter":
+            assert session.confirm().done
+        else:
+            session.toggle(session.row_by_label(key).number)
+
+
+def test_all_shipped_cases_with_several_groups_are_built_with_keys(tmp_path: Path) -> None:
+    cases = shipped()
+    assert len(cases) == 41
+    path = tmp_path / "set.jsonl"
+    path.write_text("".join(json.dumps(bare(case)) + "\n" for case in cases), "utf-8")
+
+    def opened() -> tuple[LabelStore, Session]:
+        store = LabelStore(path, tmp_path / "judgements", now=time.time)
+        session = Session(store.records, store.judgements, **store.session_options(), blind=False)
+        store.attach(session)
+        return store, session
+
+    store, session = opened()
+    for case in cases:
+        session.goto(case["id"])
+        session.set_chunks(case["id"], passages(case))
+        press(session, keys_of(case))
+    store.close()
+    store, session = opened()
+    shown_as_ways = 0
+    for case in cases:
+        again = session.case_of(case["id"])
+        assert ways(again) == ways(case), case["id"]
+        anchors = {support.anchor for support in read_supports(again)}
+        assert anchors == {support.anchor for support in read_supports(case)}
+        session.goto(case["id"])
+        session.set_chunks(case["id"], passages(case))
+        shown_as_ways += session.needs_words().startswith("Shown as ways")
+    store.close()
+    assert shown_as_ways == sum(needs_of(case).ways for case in cases)
+
+
+async def test_a_few_of_them_in_the_real_screen(bench: Any) -> None:
+    """Products of needs, one with what is not required, and one with a passage in two needs."""
+    cases = [case for case in shipped() if len(case["gold_supports"]) <= 12]
+    shared = next(case for case in cases if "ampersand" in keys_of(case))
+    related = next(case for case in cases if keys_of(case)[-3:-2] == ["0"])
+    several = max(cases, key=lambda case: len(case["required_support_groups"]))
+    chosen = {case["id"]: case for case in (shared, related, several)}
+    b = bench(
+        cases={name: bare(case) for name, case in chosen.items()},
+        chunks={name: passages(case) for name, case in chosen.items()},
+        blind=False,
+    )
+    async with b.app.run_test(size=(120, 40)) as pilot:
+        for name, case in chosen.items():
+            b.session.goto(name)
+            b.main.sync()
+            await pilot.pause()
+            await pilot.press(*keys_of(case))
+            await pilot.pause()
+            assert ways(b.session.case_of(name)) == ways(case), (name, b.status)
+            assert b.session.brief(name).status == "labelled"

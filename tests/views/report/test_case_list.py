@@ -1,0 +1,140 @@
+"""The list of cases: short rows whatever stands in them, anchors, what a large run leaves out."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import pytest
+
+from ragmetrics.catalogue import METRICS
+from records.targets import Target
+from views.report import words
+from views.report.case_list import CaseList, link_metrics, link_ranks, order_of
+from views.report.case_rows import case_rows
+from views.report.compared import CaseChange, sentence, value_in_words
+from views.report.scan import CaseCheck, Scan
+from views.report.text import anchor
+
+IDS = [
+    "refund-days",
+    "a" * 300,
+    "<script>alert(1)</script>" * 9,
+    "é" * 200,
+    "\u202e" * 60,
+    "&" * 100,
+    "",
+    "a b",
+    "a-b",
+    "'\"><img src=x>",
+]
+
+
+@pytest.mark.parametrize("case_id", IDS)
+def test_no_row_takes_more_than_250_bytes(case_id: str) -> None:
+    scores = [-0.25, 0.5, 1.0, None, 0.125, 0.0]
+    row = [case_id, 12, "broke, fixed, misses 13", "<&>" * 40, scores, "<b>&\u202e" * 50]
+    for in_full in (frozenset[str](), frozenset({anchor(case_id, 12)})):
+        (text,) = case_rows({"rows": [row]}, in_full)
+        assert len(text.encode()) <= 250
+        assert text.endswith("</td></tr>\n")
+        assert f'"{"#" if in_full else ""}{anchor(case_id, 12)}"' in text
+        assert ("id=" in text) == (not in_full)
+        assert "<b>" not in text
+        assert "<img" not in text
+        assert "<script" not in text
+
+
+def test_a_short_row_has_the_whole_question() -> None:
+    row = ["q1", 0, "ok", "factual", [1.0], "How many days?"]
+    (text,) = case_rows({"rows": [row]}, frozenset({"case-q1"}))
+    head = '<tr><th scope="row"><a href="#case-q1">q1</a></th><td>ok</td><td>factual</td>'
+    assert text == f"{head}<td>1</td><td>How many days?</td></tr>\n"
+
+
+def test_anchors_are_plain_and_no_two_are_the_same() -> None:
+    anchors = [anchor(case_id, repeat) for case_id in IDS for repeat in (0, 1)]
+    assert len(set(anchors)) == len(anchors)
+    assert anchor("refund-days") == "case-refund-days"
+    assert all(name.replace("-", "").replace(":", "").isalnum() for name in anchors)
+    assert all(len(name) <= 45 for name in anchors)
+
+
+def scanned(count: int) -> Scan:
+    """Answers of which the first three miss the one check; the last call failed."""
+    scan = Scan({}, [CaseCheck("r", "a", Target(">=", 1.0))])
+    for n in range(count):
+        scan.row((f"c{n}", 0))
+        scan.looked_at[n] = 1
+        scan.missed[n] = int(n < 3)
+    scan.failed[count - 1] = 1
+    scan.first_ranks = array("i", [1] * count)
+    return scan
+
+
+def test_flips_then_failed_calls_then_the_worst_then_the_others() -> None:
+    scan = scanned(8)
+    moved = CaseChange("a", 1.0, 0.5, "")
+    changes = {"c5": [CaseChange("a", 1.0, 0.0, "broke")], "c6": [moved], "gone": [moved]}
+    assert order_of(scan, changes, None) == [5, 7, 0, 1, 2, 3, 4, 6]
+
+
+def test_a_large_run_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list holds 4 of 30 answers: the failed one, and the three that miss the check."""
+    monkeypatch.setattr("views.report.case_list.MOST_LISTED", 29)
+    monkeypatch.setattr("views.report.case_list.FEWER_LISTED", 4)
+    scan = scanned(30)
+    order = order_of(scan, {}, None)
+    assert order == [29, 0, 1, 2]
+    keys = {row: (f"c{row}", 0) for row in order}
+    cases = CaseList(scan, order, keys)
+    assert not cases.whole()
+    part = cases.part([], {})
+    assert (len(part["rows"]), part["left_out"]) == (4, 26)
+    assert "26 more are left out" in words.list_text(part)
+    ranks: dict[str, Any] = {
+        "bins": [{"from": 1, "to": 1, "count": 30}],
+        "nowhere": {"from": 0, "to": 0, "count": 0},
+    }
+    link_ranks(cases, ranks)
+    assert ranks["bins"][0]["cases"] == {
+        "count": 30,
+        "listed": [["c29", 0], ["c0", 0], ["c1", 0], ["c2", 0]],
+    }
+
+
+def test_a_figure_links_to_twenty_cases_and_counts_the_others() -> None:
+    scan = scanned(30)
+    scan.missed = array("Q", [1] * 30)
+    order = order_of(scan, {}, None)
+    cases = CaseList(scan, order, {row: (f"c{row}", 0) for row in order})
+    metric: dict[str, Any] = {"metric": "a"}
+    link_metrics(cases, [{"name": "r", "metrics": [metric]}])
+    assert metric["cases"]["count"] == 30
+    assert len(metric["cases"]["listed"]) == 20
+
+
+@pytest.mark.parametrize(
+    ("targets", "met", "close", "told"),
+    [
+        (0, 0, 0, ("open", "no verdict")),
+        (3, 3, 0, ("yes", "good")),
+        (3, 3, 1, ("open", "too close to call")),
+        (3, 2, 1, ("no", "needs work")),
+    ],
+)
+def test_a_tile_says_what_the_list_of_targets_says(
+    targets: int, met: int, close: int, told: tuple[str, str]
+) -> None:
+    part = {"measured_targets": targets, "kept_targets": met, "close_targets": close}
+    assert words.tile(part) == told
+
+
+def test_every_metric_of_the_catalogue_has_words() -> None:
+    assert [row.name for row in METRICS if not row.words] == []
+    assert {row.name for row in METRICS if row.primary} <= {row.name for row in METRICS if row.says}
+    recall = next(row for row in METRICS if row.name == "evidence_recall")
+    assert recall.in_words("evidence_recall@1") == "Needed evidence in the first passage"
+    assert sentence(recall, "evidence_recall@10", 0.754).endswith("in the first 10 passages")
+    assert value_in_words(recall, 0.996) == "> 99 %"
+    assert sentence(None, "mine", 0.5) == "mine: 0.500"

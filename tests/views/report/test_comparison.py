@@ -1,0 +1,206 @@
+"""A report against a baseline: the verdicts of compare_runs, the cases that flipped, the trend."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import compare_runs
+import report_run
+import track_metrics
+from views.report.text import anchor
+
+
+@pytest.fixture(scope="module")
+def report(pair: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((pair.folder / "report.json").read_text("utf-8"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def page(pair: Any) -> str:
+    text: str = pair.page.read_text("utf-8")
+    return text
+
+
+def test_every_number_of_the_comparison_is_that_of_compare_runs(
+    pair: Any, report: dict[str, Any]
+) -> None:
+    done = pair.call(compare_runs.main, "base", "new", "--json", "-q")
+    (theirs,) = json.loads(done.stdout)["comparisons"]
+    ours = report["comparison"]
+    assert ours["headline"] == theirs["headline"]
+    rows = {row["metric"]: row for key in ("primary", "exploratory", "quiet") for row in ours[key]}
+    measured = [row for row in theirs["rows"] if row["base_mean"] is not None]
+    assert len(rows) >= len(measured) > 20
+    names = ("verdict", "look", "base", "new", "delta", "p_joint", "p_bh", "mde", "n", "units")
+    for row in measured:
+        mine = rows[row["metric"]]
+        for name in (*names, "interval"):
+            assert mine[name] == pytest.approx(row[name], abs=1e-6), (row["metric"], name)
+
+
+def test_the_headline_tells_the_values_in_words(report: dict[str, Any], page: str) -> None:
+    """Of the 23 cases that both runs answered base finds 20 (87 %), new 10 + 2 (52 %). 23 of 24
+    calls gave an answer (96 %), and so many passed."""
+    first, *rest = report["headline"]
+    assert first.startswith(
+        "Finds 52 % of the evidence that a question needs in the first 5 passages (was 87 %): "
+    )
+    assert any(
+        line.startswith("Gives a response to 96 % of the calls (was 100 %)") for line in rest
+    )
+    assert report["comparison"]["sentences"][0]["text"] == first
+    row = next(r for r in report["comparison"]["primary"] if r["metric"] == "evidence_recall@5")
+    assert (row["rose"], row["fell"]) == (2, 10)
+    shown = page.replace("\u00a0", " ")
+    assert shown.index(first) < shown.index("targets met")
+    assert report["comparison"]["says"][0] in shown
+
+
+def test_what_broke_comes_first_and_every_case_is_listed(report: dict[str, Any]) -> None:
+    recall = next(f for f in report["comparison"]["flips"] if f["metric"].endswith("recall@5"))
+    assert (recall["broke"], recall["fixed"]) == (10, 2)
+    assert {row[0] for row in recall["worse"]} == {f"case-{n}" for n in range(10)}
+    assert recall["better"] == [[f"case-{n}", 0.0, 1.0, "fixed"] for n in (20, 21)]
+    names = report["case_list"]["columns"]
+    rows = [dict(zip(names, row, strict=True)) for row in report["case_list"]["rows"]]
+    assert len(rows) == 24
+    assert report["case_list"]["left_out"] == 0
+    states = {row["case_id"]: row["state"].split(",")[0] for row in rows}
+    assert states["case-3"] == "broke"
+    assert states["case-20"] == "fixed"
+    assert states["case-15"] == "ok"
+    assert states["case-23"] == "broke"  # its call failed: answered and pass fell from 1 to 0
+    order = [row["state"].split(",")[0] for row in rows]
+    assert order[:13] == ["broke"] * 11 + ["fixed"] * 2
+    in_full = [answer["case_id"] for answer in report["worst"]["listed"]]
+    assert in_full == [row["case_id"] for row in rows]
+
+
+def test_both_answers_and_passages_stand_side_by_side(report: dict[str, Any], page: str) -> None:
+    answer = next(a for a in report["worst"]["listed"] if a["case_id"] == "case-3")
+    assert answer["before"]["answer"]["text"].startswith("Thing 3 as base has it.")
+    assert answer["before"]["retrieved"][0]["gold"] is True
+    assert answer["retrieved"][0]["gold"] is False
+    assert [c["kind"] for c in answer["changes"]] == ["broke"]
+    unchanged = next(a for a in report["worst"]["listed"] if a["case_id"] == "case-15")
+    assert unchanged["before"] is None
+    part = page[page.index('id="case-case-3"') :]
+    part = part[: part.index('class="case')]
+    for text in ("Thing 3 as base has it.", "Thing 3 as new has it.", "Passage of base for 3."):
+        assert text in part
+    assert part.count('class="sides"') == 2
+    failed = next(a for a in report["worst"]["listed"] if a["case_id"] == "case-23")
+    assert failed["error"] == "timeout: no answer in 60 s"
+
+
+def test_every_link_leads_somewhere_and_no_row_is_long(report: dict[str, Any], page: str) -> None:
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    links = set(re.findall(r'href="#([^"]+)"', page))
+    assert links <= set(ids)
+    assert {anchor(row[0]) for row in report["case_list"]["rows"]} <= links & set(ids)
+    body = page[page.index('<table id="case-table">') :]
+    rows = body[body.index("<tbody>\n") + 8 : body.index("</tbody>")].splitlines(keepends=True)
+    assert len(rows) == 24
+    assert max(len(row.encode()) for row in rows) <= 250
+
+
+def test_figures_lead_to_their_cases(report: dict[str, Any]) -> None:
+    (part,) = [p for p in report["perspectives"] if p["name"] == "retrieval"]
+    metric = next(m for m in part["metrics"] if m["metric"] == "evidence_recall@5")
+    # 10 lost, 22 and 23 never found; the failed call of 23 has no score
+    assert (metric["cases"]["count"], metric["cases"]["label"]) == (11, "missed")
+    assert {name for name, _ in metric["cases"]["listed"]} == {
+        *(f"case-{n}" for n in range(10)),
+        "case-22",
+    }
+    nowhere = report["first_relevant"]["nowhere"]["cases"]
+    assert nowhere["count"] == 11
+    (table,) = [t for t in report["slices"] if t["dimension"] == "category"]
+    assert {row["value"]: row["cases"]["count"] for row in table["rows"]} == {
+        "factual": 12,
+        "reasoning": 12,
+    }
+
+
+def test_the_trend_is_that_of_track_metrics(pair: Any, report: dict[str, Any]) -> None:
+    done = pair.call(track_metrics.main, "--json", "-q")
+    theirs = {line["metric"]: line for line in json.loads(done.stdout)["metrics"]}
+    assert [point["run_id"] for point in report["trend"]["points"]] == ["base", "new"]
+    lines = {line["metric"]: line for line in report["trend"]["lines"]}
+    assert {"evidence_recall@5", "pass", "answered"} <= set(lines)
+    for name, line in lines.items():
+        for mine, their in zip(line["values"], theirs[name]["values"], strict=True):
+            assert (mine["mean"], mine["alert"]) == (their["mean"], their["alert"])
+        assert line["alerts"] == [alert["text"] for alert in theirs[name]["alerts"]]
+
+
+def test_markdown_tells_it_too(pair: Any, report: dict[str, Any]) -> None:
+    text = (pair.folder / "report.md").read_text("utf-8")
+    assert "## What changed since base" in text
+    assert "- case-20: 0.000 → 1.000 (fixed)" in text
+    assert "## Trend of the primary metrics" in text
+    assert all(line.split(":")[0] in text for line in report["headline"])
+
+
+def test_compare_runs_writes_the_same_part_as_a_page(pair: Any, page: str, tmp_path: Path) -> None:
+    done = pair.call(compare_runs.main, "base", "new", "-q", "--html", str(tmp_path / "diff.html"))
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "diff.html").read_text("utf-8")
+    table = re.compile(r'<span id="primary-rows">.*?</table>', re.DOTALL)
+    assert table.findall(text) == table.findall(page)
+    assert "Thing 3 as base has it." in text
+    assert "<script>window.ran" not in text
+    assert set(re.findall(r'href="#([^"]+)"', text)) <= set(re.findall(r' id="([^"]+)"', text))
+    done = pair.call(
+        compare_runs.main, "base", "new", "new", "-q", "--html", str(tmp_path / "three.html")
+    )
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "three.html").read_text("utf-8").count("Primary metrics") == 2
+
+
+def test_a_baseline_that_was_measured_otherwise_is_refused(pair: Any, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for file in (pair.results / "base").rglob("*"):
+        if file.is_file():
+            target = other / file.relative_to(pair.results / "base")
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(file.read_bytes())
+    metrics = json.loads((other / "metrics.json").read_text())
+    metrics["eval_set_sha256"] = "0" * 64
+    (other / "metrics.json").write_text(json.dumps(metrics))
+    where = ("--run", "new", "--output", str(tmp_path / "out"))
+    done = pair.call(report_run.main, *where, "--baseline", str(other))
+    assert done.exit_code == 2
+    assert "eval set" in done.output
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_a_committed_metrics_json_is_baseline_enough(
+    pair: Any, report: dict[str, Any], tmp_path: Path
+) -> None:
+    """In a fresh clone git holds nothing else; the verdicts are those of the whole folder."""
+    folder = tmp_path / "base"
+    folder.mkdir()
+    (folder / "metrics.json").write_bytes((pair.results / "base" / "metrics.json").read_bytes())
+    output = str(tmp_path / "report")
+    done = pair.call(
+        report_run.main, "--run", "new", "--output", output, "--json", "--baseline", str(folder)
+    )
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["comparison"]
+    assert "metrics.json alone" in " ".join(found["notes"])
+    whole = {row["metric"]: row for row in report["comparison"]["primary"]}
+    measured = [row for row in found["primary"] if row["n"]]
+    assert {"evidence_recall@5", "pass", "answered"} <= {row["metric"] for row in measured}
+    for row in measured:
+        for name in ("verdict", "base", "new", "p_joint", "n", "units", "says"):
+            assert row[name] == whole[row["metric"]][name], (row["metric"], name)
+    assert found["headline"] in ("WORSE", "LOOK", "NO EVIDENCE")

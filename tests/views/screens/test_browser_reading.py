@@ -1,0 +1,139 @@
+"""Searching, noting and taking out on the browser's screens, over made-up runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from textual.widgets import Input
+
+from records.notes import CaseNote
+from views.browser.app import BrowseApp
+
+
+async def test_a_page_is_searched_copied_noted_and_read_on(fakes: Any) -> None:
+    made = fakes.library()
+    app = BrowseApp(made, ["new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter", "n")
+        assert "nothing is searched for yet" in fakes.shown(app)
+        await pilot.press("slash", *"for ever")
+        await pilot.pause()
+        assert "Search:  2 hits" in fakes.shown(app)  # in the answer, and as a claim
+        await pilot.press("enter", "n")
+        assert '"for ever": 2 of 2' in fakes.shown(app)
+        await pilot.press("N")
+        assert '"for ever": 1 of 2' in fakes.shown(app)
+        await pilot.press("y")
+        assert app.clipboard == "q1"
+        await pilot.press("Y")
+        assert app.clipboard.startswith("## q1, run new\n\n**FAILS: outcome, flags")
+        await pilot.press("c", *"odd", "enter", "f")
+        await pilot.pause()
+        assert made.notes.own("q1") == CaseNote("odd", True, run="new")
+        assert "flagged: odd (new)" in fakes.shown(app)
+        await pilot.press("u", "u")
+        assert made.notes.own("q1") == CaseNote("")
+        assert "note or flag of q1" in fakes.shown(app)
+        await pilot.press("u")
+        assert "no note or flag to undo" in fakes.shown(app)
+        await pilot.press("U")
+        assert made.notes.own("q1").text == "odd"
+        await pilot.press("T")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert "m ▁ ┊█  0.50 → 1" in fakes.shown(app)
+        await pilot.press("full_stop")
+        await pilot.pause()
+        assert "2/4 new  q2" in fakes.shown(app), "the page was shown to its end"
+        await pilot.press("left_curly_bracket")
+        assert "1/4 new  q1" in fakes.shown(app)
+        await pilot.press("l", "right_curly_bracket")
+        assert "no case that fails after this one" in fakes.shown(app)
+        await pilot.press("l", "l", "f")
+        assert "No space left on device" in fakes.shown(app)
+        await pilot.press("escape")
+        assert " *q1" in fakes.shown(app), "a case with a note has a sign"
+        await pilot.press("slash", *"noted", "enter")
+        await pilot.pause()
+        assert fakes.listed(app) == "1"
+
+
+async def test_the_help_is_searched_too(fakes: Any) -> None:
+    app = BrowseApp(fakes.library(), ["new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("question_mark", "tab", "slash", *"flagged")
+        await pilot.pause()
+        assert "3 hits" in fakes.shown(app)  # the word itself, and twice in what it says
+
+
+async def test_what_is_shown_is_counted_averaged_and_exported(fakes: Any) -> None:
+    """recall@5: 1, 0.5, 1, 1; pass: 0, 1, 1, 1; q1 fails by pass."""
+    made = fakes.library()
+    app = BrowseApp(made, ["new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("C", *"recall@5 pass", "enter")
+        await pilot.pause()
+        lines = fakes.shown(app).splitlines()
+        assert lines[1].startswith(" 1 failing: 1 pass=0")
+        assert lines[3].split() == ["mean", "of", "4", "0.88", "0.75"]
+        await pilot.press("semicolon", "2", "enter", "slash", *"recall@5<1 or", "enter")
+        await pilot.press("F", "slash", "ctrl+u", "enter", "F")
+        await pilot.pause()
+        lines = fakes.shown(app).splitlines()
+        assert lines[1].rstrip().split("  ") == [" filter: failing", "1 failing: 1 pass=0"]
+        assert lines[3].split() == ["mean", "of", "1", "1", "0"]
+        await pilot.press("X", "j")
+        await pilot.pause()
+        assert app.screen.query_one(Input).value == "new-cases.jsonl"
+        await pilot.press("enter")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert made.runs["new"].exported == (
+            [("q1", 0)],
+            ["pass=0"],
+            "jsonl",
+            Path("new-cases.jsonl"),
+        )
+        assert "Wrote 1 case to new-cases.jsonl." in fakes.shown(app)
+        await pilot.press("X", "c", "ctrl+u", *"taken", "enter")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert "taken: exists already; choose another name." in fakes.shown(app)
+        made.runs["new"].reading = "eval_set.jsonl"
+        await pilot.press("X")
+        assert "still being read" in fakes.shown(app)
+        await pilot.press("A", *"colour", "enter")
+        assert "group by one of status" in fakes.shown(app)
+
+
+async def test_words_that_differ_are_marked_on_both_sides(fakes: Any) -> None:
+    made = fakes.library()
+    made.runs["new"].answer = "Forty days. For ever."
+    app = BrowseApp(made, ["base", "new"])
+    async with app.run_test(size=(200, 50)) as pilot:
+        await pilot.press("enter")
+        page_screen: Any = app.screen
+        words = [
+            [page._text[start:end] for start, end, style in page._marks if style == "term"]
+            for page in page_screen.pages
+        ]
+        assert words == [["How long is log q1 kept?", "Thirty"], ["Forty"]]
+        await pilot.press("slash", *"retrieved in new", "enter")
+        await pilot.pause()
+        assert '"retrieved in new": 1 of 1' in fakes.shown(app)
+        assert "right side" in fakes.shown(app), "the other side has the only hit"
+
+
+async def test_one_esc_too_many_asks(fakes: Any) -> None:
+    app = BrowseApp(fakes.library(), ["new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "Leave the program?" in fakes.shown(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not app._exit
+        await pilot.press("escape", "y")
+        await pilot.pause()
+        assert app._exit
