@@ -45,7 +45,7 @@ SAFETY_LABELS := $(if $(RAG_EVAL_EVAL_SET),$(dir $(RAG_EVAL_EVAL_SET)),eval/)lab
 UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge ci gate compare report track browse \
+.PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge ci gate compare sweep report track browse \
   label label-verdicts calibrate init drafts import export judge-demo judge-cache \
   test static check format golden bench interop docs docs-check lock clean
 
@@ -116,6 +116,9 @@ judge: setup ## judge each claim of a run: make judge JUDGE=http://localhost:114
 ## Decide
 compare: setup ## two runs, case by case: make compare BASE=old RUN=new
 	$(PY) $(SCRIPTS)/compare_runs.py $(BASE) $(RUN) $(ARGS)
+
+sweep: setup ## a grid of settings as a race: make sweep GRID=grid.toml API=http://localhost:9000
+	$(PY) $(SCRIPTS)/sweep_runs.py $(GRID) --api-url $(API) $(ARGS)
 
 gate: setup ## pass or fail a run by eval/gates.toml: make gate RUN=new BASE=old
 	$(PY) $(SCRIPTS)/gate_run.py --run $(RUN) $(if $(BASE),--baseline $(BASE)) $(ARGS)

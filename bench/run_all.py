@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-VALIDATIONS = ("validate_claims", "validate_decisions")
-"""Simulations of what labels and verdicts are worth; no small size of them tells anything."""
+VALIDATIONS = ("validate_claims", "validate_decisions", "validate_sequential")
+"""Simulations of what labels, verdicts and early looks are worth; no small size tells anything."""
 QUICK = {
     "bench_batch": ["--requests", "6000"],
     "bench_browse": ["--cases", "10000", "--rounds", "3"],

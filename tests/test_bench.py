@@ -14,6 +14,7 @@ NAMES = [
     *sorted(path.stem for path in BENCH.glob("bench_*.py")),
     "validate_claims",
     "validate_decisions",
+    "validate_sequential",
 ]
 PEERS = {
     "ir_measures": "bench_score_retrieval",

@@ -189,3 +189,47 @@ def test_refusals_and_statements_of_lack_in_other_languages(code: str) -> None:
     refusals, lacks, answers = _BY_LANGUAGE[code]
     assert [text for text in [*refusals, *lacks] if not detect(text).abstained] == []
     assert [text for text in answers if detect(text).abstained] == []
+
+
+_JAPANESE_REFUSALS = """
+恐れながら、手元の資料の範囲では、ご質問の料金についてお示しすることが叶いません。
+その件につきましては、当方では把握できておらず、ご説明のしようがございません。
+提供された文書を一通り確認しましたが、保証期間に関する記述は発見できませんでした。
+この質問に対する答えは、与えられた文脈からは導けませんでした。
+マニュアルのどの章にも、電池の交換方法については書かれておりませんでした。
+検索結果には該当する項目が一件もありませんでした。
+いただいた抜粋だけでは、開始時刻を突き止めることはできそうにありません。
+創業者の名前までは、資料からは読み取れませんでした。
+それについては分かりませんでした。担当部署にお問い合わせください。
+本文では送料の話が一切出てこないので、何とも申し上げられません。
+お尋ねの数値は、どの資料にも載っていませんでした。
+私にはその判断材料がなく、お答えのしようがありません。
+文書内に記載が見られないため、回答は控えさせていただきます。
+申請の締め切り日は、配布資料では明らかにされていません。
+すべてのページを調べましたが、返品先の住所は見つけられませんでした。
+"""
+
+_JAPANESE_ANSWERS = """
+窓口の職員は「申し訳ありませんが、お答えできません」と言うよう指導されています。
+契約書に記載がない費用は、利用者が負担する必要はありません。
+パスワードが分からない場合は、再設定画面から新しいものを登録してください。
+資料が見つからないときは、司書に声をかければ書庫から出してもらえます。
+このエラーは、設定ファイルが存在しないときに表示されます。
+返品は30日以内であれば可能ですが、開封後の商品は受け付けていません。
+「情報がありません」という表示は、通信が切れていることを意味します。
+大臣は質問に答えず、記者会見を途中で打ち切りました。
+はい、日曜日も営業しています。ただし駐車場は利用できません。
+この関数は値が見つからなかった場合に None を返します。
+回答できないアンケートの項目は空欄のままで構いません。
+証人は「覚えていません」と繰り返し、裁判は翌月に延期されました。
+未成年者は保護者の同意なしに申し込むことができません。
+説明書に書かれていない使い方をすると、保証の対象外になります。
+当時の記録は火災で失われたため、研究者は手紙をもとに年代を推定しました。1868年と考えられています。
+"""
+
+
+def test_japanese_negatives_refuse_when_they_are_the_speakers_own_predicate() -> None:
+    """A negative before a noun describes the noun; one that is reported is somebody else's."""
+    refusals, answers = _JAPANESE_REFUSALS.split(), _JAPANESE_ANSWERS.strip().splitlines()
+    assert [text for text in refusals if not detect(text).abstained] == []
+    assert [text for text in answers if detect(text).abstained] == []

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ragmetrics import claims as ragmetrics_claims
 from ragmetrics.text import language
+from ragmetrics.text.content import content_stems
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import clean, content_words, fold, normalise, stem, word_spans, words
 
@@ -301,3 +302,9 @@ def test_words_keep_their_vowel_signs_and_thai_clusters_stay_whole() -> None:
     assert words(fold("हिन्दी में")) == [fold("हिन्दी"), fold("में")]
     # Three signs: ก, ิ on it (one sign), น; each pair of neighbours is a word.
     assert words(fold("กินน้ำ"))[0] == fold("กิน")
+
+
+def test_thai_is_cut_at_function_words_and_the_rest_into_three_signs() -> None:
+    # cat, in, garden: the word between is dropped, three signs on either side are one group.
+    assert list(content_stems(fold("แมวในสวน"), "th")) == ["แมว", "สวน"]
+    assert list(content_stems(fold("ในกา"), "th")) == ["กา"]  # shorter than a group: as it is

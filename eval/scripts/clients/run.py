@@ -104,6 +104,20 @@ def run(
             raise
 
 
+def end(options: RunOptions, console: Console, ending: Ending, asked: Iterable[str]) -> Path:
+    """End a run that is paused, without asking anybody; returns its folder.
+
+    ``asked``: its cases. Raises StorageError when there is no such run.
+    """
+    order = [case.id for case in read_cases(options.eval_set, options.labels_dir)]
+    folder = options.results_dir / str(options.run_id)
+    session = _Session(options, read_config(folder), console, len(order), order)
+    with session.opened(resume=True) as writer:
+        writer.reopen(lambda result: True)
+        session.finish(ending, asked)
+    return folder
+
+
 class _Session:
     """The folder of one run while it is being filled."""
 
@@ -172,7 +186,7 @@ class _Session:
                         self._write(self._results(answers), step)
                 if pace and (ending := pace.after(self.folder, portion)):
                     break
-            return self._complete(ending, asked)
+            return self.finish(ending, asked)
 
     def _warm_up(self, api: ChatApi, pace: Pace | None) -> None:
         """Ask what does not count: a bot's first answers are slower than its others."""
@@ -253,7 +267,7 @@ class _Session:
             contextlib.closing(results),
         ):
             self._write(results, step)
-        return self._complete()
+        return self.finish()
 
     def _write(self, results: Iterator[TestResult], step: Step) -> None:
         """Write results as they come; stop when too many are errors."""
@@ -269,7 +283,7 @@ class _Session:
             self._learn(asked)
             yield asked.result
 
-    def _complete(
+    def finish(
         self, ending: Ending | None = None, asked: Iterable[str] = ()
     ) -> tuple[Path, RunTally]:
         """Finish the run, unless it only pauses. ``asked``: the cases of a run that was stopped."""
@@ -514,8 +528,8 @@ def _progress(console: Console, total: int | None, done: int, *, verbose: bool) 
 def _connected(options: RunOptions, profile: Profile, headers: Headers) -> Iterator[ChatApi]:
     """The client, with the embedded API started before and stopped after where it is asked for."""
     with contextlib.ExitStack() as stack:
-        url = options.api_url or ""
-        if options.demo:
+        url = (options.demo_url if options.demo else options.api_url) or ""
+        if options.demo and not url:
             url = stack.enter_context(demo_server(options.demo_arg, quiet=options.quiet))
         api = ChatApi(
             url,

@@ -65,6 +65,8 @@ class RunOptions:
     """Names of the options that did not come from the built-in defaults."""
     sweep: Mapping[str, Any] = field(default_factory=dict)
     """Values of the profile's own settings, by their names in its ``[sweep]``."""
+    demo_url: str | None = None
+    """Where an embedded API with these options runs already; None: one is started for the run."""
 
     @property
     def demo(self) -> bool:

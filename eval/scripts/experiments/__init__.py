@@ -1,6 +1,5 @@
-"""Several runs as one question: grids of settings, races, and when to stop. Only the rule so far.
+"""Several runs as one question: grids of settings, races, and when to stop.
 
 An experiment is made of runs like any other: `clients.run` asks, `scorers` score, and what is
-better is what `decisions.compare` says, corrected for all the runs that were compared. It keeps no
-numbers of its own beside the runs' metrics.json.
+better is told by `decisions`, allowing for every look. It keeps no scores of its own beside theirs.
 """

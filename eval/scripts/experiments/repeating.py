@@ -9,13 +9,12 @@ from typing import Any
 
 from clients.run_plan import Ending, Job
 from decisions.columns import fields_of, scores_of
-from experiments.scoring import part_of_run, scorer_of
+from experiments.scoring import PartScorer, part_of_run
 from ragmetrics.stats import student
 from records.cases import TestCase
 from records.errors import StorageError
 from records.scores import read_scores
 from scorers.contract import ScoringJob
-from scorers.loop import score_run
 from terminal.tables import counted
 
 REPEATED = "repeated"
@@ -54,9 +53,7 @@ class RepeatUntilSure:
             raise StorageError("--repeat auto: say how long, by --width W, --max-calls N or both.")
         self._section, _, self._metric = metric.partition(".")
         self._width, self._max_calls, self._job = width, max_calls, job
-        self._scorer = scorer_of(self._section, job)
-        if self._metric not in [row.name for row in self._scorer.metrics]:
-            raise StorageError(f"--metric {metric}: section {self._section} has no such metric.")
+        self._scorer = PartScorer((metric,), job)
         self._cases: Sequence[TestCase] = ()
         self._rounds = 0
         self._said = ""
@@ -103,7 +100,7 @@ class RepeatUntilSure:
         ids = {case.id for case in self._cases}
         scores: dict[str, list[float]] = {case_id: [] for case_id in ids}
         with part_of_run(folder, ids, self._job.eval_set) as part:
-            score_run(part, self._job.eval_set, self._scorer, labels_dir=self._job.labels_dir)
+            self._scorer.score_whole(part)
             fields = ("case_id", "repeat", *fields_of(self._section))
             for _, _, line in read_scores(part, self._section, fields):
                 value = scores_of(self._section, line).get(self._metric)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decisions.columns import places_of, read_section
+from decisions.columns import ANSWERED, SectionColumns, places_of, read_section
+from decisions.engine import MEASURED
 from decisions.primary import as_stored
 from ragmetrics import catalogue
 from records.asked import ASKED
@@ -48,14 +49,17 @@ def scorer_of(section: str, job: ScoringJob) -> Scorer:
 
 
 def full_name(metric: str) -> str:
-    """``section.metric`` of a metric of the catalogue. Raises StorageError for one it lacks."""
+    """``section.metric`` of a metric of the catalogue, or of what is measured of a call. Raises
+    StorageError for any other name."""
     if metric.partition(".")[0] in catalogue.SECTIONS:
         return metric
+    if metric in (*MEASURED, ANSWERED):
+        return f"pipeline.{metric}"
     stem = metric.partition("@")[0]
     for row in catalogue.SECTIONS.values():
         if stem in [own.name for own in row.metrics]:
             return f"{row.name}.{metric}"
-    raise StorageError(f"--metric {metric}: the catalogue has no such metric; EVAL.md lists them.")
+    raise StorageError(f"metric {metric!r}: the catalogue has none of that name; see EVAL.md.")
 
 
 def results_so_far(folder: Path) -> Iterator[TestResult]:
@@ -85,9 +89,12 @@ def part_of_run(folder: Path, ids: Collection[str], eval_set: Path) -> Iterator[
 def scores_by_case(folder: Path, section: str, metric: str, ids: Ints) -> Floats:
     """A metric's scores of the cases with these hashes, as metrics.json rounds them; not a number
     where a case has none."""
+    return _column(read_section(folder, section), metric, ids)
+
+
+def _column(columns: SectionColumns, metric: str, ids: Ints) -> Floats:
     import numpy as np
 
-    columns = read_section(folder, section)
     values = np.full(len(ids), np.nan)
     if metric in columns.names:
         at = places_of(ids, columns.ids)
@@ -95,13 +102,43 @@ def scores_by_case(folder: Path, section: str, metric: str, ids: Ints) -> Floats
     return values
 
 
-def score_part(
-    folder: Path, asked: Collection[str], metric: str, scorer: Scorer, job: ScoringJob
-) -> Floats:
-    """A metric's scores of some cases of an unfinished run, in the order of ``asked``."""
-    import numpy as np
+class PartScorer:
+    """Scores some cases of a run that goes on, by the ordinary scorers."""
 
-    hashes = np.fromiter(map(hash, asked), np.int64, len(asked))
-    with part_of_run(folder, frozenset(asked), job.eval_set) as part:
-        score_run(part, job.eval_set, scorer, labels_dir=job.labels_dir, seed=job.seed, jobs=1)
-        return scores_by_case(part, scorer.section, metric, hashes)
+    def __init__(self, metrics: Iterable[str], job: ScoringJob) -> None:
+        """``metrics``: ``section.metric``. Raises StorageError for one that is not scored from
+        results alone."""
+        self._job = job
+        self._names: dict[str, list[str]] = {}
+        for full in metrics:
+            section, _, name = full.partition(".")
+            self._names.setdefault(section, []).append(name)
+        self.scorers = {section: scorer_of(section, job) for section in self._names}
+        for section, names in self._names.items():
+            there = {row.name for row in self.scorers[section].metrics}
+            there |= {*MEASURED, ANSWERED} if section == "pipeline" else set()
+            if missing := [name for name in names if name not in there]:
+                raise StorageError(
+                    f"metric {section}.{missing[0]}: the section has no such metric."
+                )
+
+    def scores(self, folder: Path, asked: Sequence[str]) -> dict[str, Floats]:
+        """The scores of each metric, by its full name, in the order of ``asked``."""
+        import numpy as np
+
+        hashes = np.fromiter(map(hash, asked), np.int64, len(asked))
+        values: dict[str, Floats] = {}
+        with part_of_run(folder, frozenset(asked), self._job.eval_set) as part:
+            self.score_whole(part)
+            for section, names in self._names.items():
+                columns = read_section(part, section)
+                values |= {f"{section}.{name}": _column(columns, name, hashes) for name in names}
+        return values
+
+    def score_whole(self, folder: Path) -> None:
+        """Score a finished run in these sections."""
+        job = self._job
+        for scorer in self.scorers.values():
+            score_run(
+                folder, job.eval_set, scorer, labels_dir=job.labels_dir, seed=job.seed, jobs=1
+            )

@@ -16,7 +16,7 @@ from decisions.engine import is_skewed, range_of
 from decisions.invariants import read_run
 from decisions.stopping import DECIDED, Decided, look_at, verdict_at
 from experiments.order import portions, random_order
-from experiments.scoring import score_part, scorer_of, scores_by_case
+from experiments.scoring import PartScorer, scores_by_case
 from ragmetrics.stats.sequential import PLANNED_LOOKS, Way
 from records.cases import TestCase
 from records.clusters import read_clusters
@@ -43,7 +43,7 @@ class StopWhenDecided:
         self._base = read_run(against)
         self._way, self._repeat, self._job = way, repeat, job
         self._section, self._metric = self._find(metric)
-        self._scorer = scorer_of(self._section, job)
+        self._scorer = PartScorer((self.name,), job)
         self._check()
         self._asked: list[str] = []
         self._selected: list[str] = []
@@ -70,9 +70,8 @@ class StopWhenDecided:
 
     def after(self, folder: Path, portion: Sequence[Job]) -> Ending | None:
         new = list(dict.fromkeys(job.case.id for job in portion))
-        scores = score_part(folder, new, self._metric, self._scorer, self._job)
         self._asked += new
-        self._scores += scores.tolist()
+        self._scores += self._scorer.scores(folder, new)[self.name].tolist()
         whole = len(self._asked) == len(self._selected)
         decided = self._decided = self._look()
         facts = {DECIDED: msgspec.to_builtins(decided)}
@@ -159,7 +158,7 @@ class StopWhenDecided:
             )
         options = dict(self._base.section(self._section).get("options", {}))
         options.pop("seed", None)
-        if options != self._scorer.options:
+        if options != self._scorer.scorers[self._section].options:
             raise StorageError(
                 f"--against {base}: its section {self._section} was scored with other options than "
                 f"the usual ones; score it again with score_{self._section}.py."

@@ -21,7 +21,7 @@ THRESHOLDS: dict[str, float] = {
     "hi": 0.47,
     "ro": 0.53,
     "ru": 0.45,
-    "th": 0.63,
+    "th": 0.61,
     "tr": 0.39,
     "vi": 0.58,
     "zh": 0.36,

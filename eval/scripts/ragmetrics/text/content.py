@@ -2,7 +2,9 @@
 
 English keeps its own stop words and stemmer. In the other languages function words are dropped, and
 what is left is cut to its first six letters, which stands for a stemmer: it folds most inflection,
-and on parallel text it told supported claims from others as well as whole words or better.
+and on parallel text it told supported claims from others as well as whole words or better. Thai is
+written without spaces: its text is cut where a function word stands, and the rest into groups of
+three signs.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from ragmetrics.text.language import FUNCTION_WORDS
 from ragmetrics.text.words import fold, spelled, words
 
 _KEPT_LETTERS = 6
+
+_THAI_SIGNS = 3
 
 _ARABIC_MARKS = re.compile("[\u064b-\u065f\u0670\u0640]")
 
@@ -27,6 +31,12 @@ _ARABIC_END = re.compile("(?<=..)(?:هما|هم|ها|ات|ون|ين|ان|يه|ن
 @cache
 def _function_words(language: str) -> frozenset[str]:
     return frozenset(fold(FUNCTION_WORDS.get(language, "")).split())
+
+
+@cache
+def _thai_function_word() -> re.Pattern[str]:
+    """The longest function word at a place."""
+    return re.compile("|".join(sorted(_function_words("th"), key=lambda word: (-len(word), word))))
 
 
 def _light_arabic(word: str) -> str:
@@ -49,7 +59,11 @@ def content_stems(folded: str, language: str | None) -> dict[str, str]:
         return spelled(folded)
     name, dropped = language or "", _function_words(language or "")
     spelling: dict[str, str] = {}
-    for word in words(folded):
+    if language == "th":
+        found = words(_thai_function_word().sub(" ", folded), _THAI_SIGNS)
+    else:
+        found = words(folded)
+    for word in found:
         if word not in dropped:
             spelling.setdefault(_cut(word, name), word)
     return spelling

@@ -144,21 +144,24 @@ def _signs(run: str) -> list[str]:
     return signs
 
 
-def _bigrams(run: str) -> Iterator[str]:
-    """Overlapping pairs, as search engines cut scripts that are written without spaces."""
+def _sign_groups(run: str, size: int) -> Iterator[str]:
+    """Overlapping groups, as search engines cut scripts that are written without spaces."""
     signs = _signs(run)
-    if len(signs) == 1:
+    if len(signs) < size:
         yield run
-    for index in range(len(signs) - 1):
-        yield signs[index] + signs[index + 1]
+    for index in range(len(signs) - size + 1):
+        yield "".join(signs[index : index + size])
 
 
-def words(folded: str) -> list[str]:
-    """All words of a folded text in order; numbers are one word, thousands commas dropped."""
+def words(folded: str, signs: int = 2) -> list[str]:
+    """All words of a folded text in order; numbers are one word, thousands commas dropped.
+
+    Scripts that are written without spaces are cut into overlapping groups of so many ``signs``.
+    """
     result: list[str] = []
     for word in _WORD.findall(folded):
         if word[0] > "\u0dff" and _IS_UNSPACED.match(word):
-            result.extend(_bigrams(word))
+            result.extend(_sign_groups(word, signs))
         elif "," in word:
             result.append(word.replace(",", ""))
         else:

@@ -1,0 +1,296 @@
+"""What looking early costs and saves: runs that stop when decided, and races of settings.
+
+    RAG_EVAL_DATA=FOLDER python bench/validate_sequential.py     # some ten minutes
+    python bench/validate_sequential.py --tiny                   # on made-up differences
+    RAG_EVAL_DATA=FOLDER python bench/validate_sequential.py --part stop --simulations 500
+
+FOLDER holds trec_robust03 and ragtruth: what real systems scored on the same questions.
+
+Part ``stop``: sizes of real differences between two systems are drawn for each case, their signs
+so that the mean is a true drop: none, one MDE (what the full run finds 4 times in 5), two MDEs.
+Printed are the share of runs that call a difference, and the mean share of cases asked, for one
+test at the end, for z looked at after every case from the 20th (as nobody should), and for both
+ways of run_eval.
+Part ``race``: settings whose true means spread normally by .06, and whose cases differ as those of
+real systems do (the rest that no topic and no system explains, scaled to sd .30 of a difference).
+Ends with 1 when a promise is not kept. Seeds are fixed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from math import sqrt
+from pathlib import Path
+from statistics import NormalDist
+from typing import NamedTuple
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from measuring import SCRIPTS, print_table, say
+
+sys.path.insert(0, str(SCRIPTS))
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decisions.effects import measure
+from decisions.stopping import look_at
+from experiments import race
+from ragmetrics.stats.sequential import PLANNED_LOOKS, Way
+
+Floats = NDArray[np.float64]
+Z = NormalDist().inv_cdf
+CASES = 1000
+ANY_TIME_LOOKS = 50
+P10 = "P@10, TREC 2003"
+
+
+def systems(folder: Path, measure_name: str) -> Floats:
+    """The values of six TREC systems, a row a topic."""
+    with gzip.open(folder / "trec_robust03" / "reference.json.gz", "rt") as file:
+        raw = json.load(file)
+    runs = [parts["depth100"]["per_query"] for parts in raw.values()]
+    return np.array([[run[topic][measure_name] for run in runs] for topic in sorted(runs[0])])
+
+
+def hallucinated(folder: Path) -> Floats:
+    """Whether the answers of six models to the same source are free of hallucinations."""
+    rows: dict[str, list[float]] = defaultdict(list)
+    with gzip.open(folder / "ragtruth" / "data.jsonl.gz", "rt") as file:
+        for line in file:
+            item = json.loads(line)
+            rows[item["source_id"]].append(1.0 - item["hallucinated"])
+    width = max(map(len, rows.values()))
+    return np.array([row for row in rows.values() if len(row) == width])
+
+
+def made_up() -> Floats:
+    rng = np.random.default_rng(0)
+    ease = rng.beta(1.5, 1.5, (100, 1))
+    return rng.binomial(10, ease, (100, 6)) / 10
+
+
+def differences(values: Floats) -> Floats:
+    """The differences of every two systems, of all topics."""
+    pairs = combinations(range(values.shape[1]), 2)
+    return np.concatenate([values[:, b] - values[:, a] for a, b in pairs])
+
+
+# Stopping when decided
+
+
+class Outcome(NamedTuple):
+    """Share of simulations with a call, and mean share of the cases asked."""
+
+    called: float
+    asked: float
+
+
+def drawn(sizes: Floats, drop: float, rng: np.random.Generator) -> Floats:
+    """Differences of these sizes whose mean is ``-drop`` on average."""
+    own = rng.choice(sizes, CASES)
+    worse = 0.5 + drop / (2 * sizes.mean())
+    return np.where(rng.random(CASES) < worse, -own, own)
+
+
+def peeked(values: Floats, first: int) -> float | None:
+    """The share at which z passes 1.96, looked at after every case from the ``first`` on."""
+    n = np.arange(1, len(values) + 1)
+    means = values.cumsum() / n
+    squares = np.maximum((values**2).cumsum() - n * means**2, 0.0)
+    passed = (np.abs(means) > Z(0.975) * np.sqrt(squares / n / np.maximum(n - 1, 1)))[first - 1 :]
+    return float((first + passed.argmax()) / len(values)) if passed.any() else None
+
+
+def looks(values: Floats, way: Way, count: int) -> float | None:
+    """The share at which a difference is called."""
+    zero = np.zeros(len(values))
+    for number in range(1, count + 1):
+        end = len(values) * number // count
+        effect, _ = measure(zero[:end], values[:end], None, largest=1.0)
+        seen = look_at(effect, way, end / len(values))
+        if seen is not None and seen.side:
+            return end / len(values)
+    return None
+
+
+def simulated(sizes: Floats, drop: float, simulations: int, seed: int) -> dict[str, Outcome]:
+    plans: Mapping[str, tuple[Way, int]] = {
+        "planned": ("planned", PLANNED_LOOKS),
+        "any time": ("any time", ANY_TIME_LOOKS),
+    }
+    ways = ("full run", "peeking with z", *plans)
+    stops: dict[str, list[float | None]] = {name: [] for name in ways}
+    for number in range(simulations):
+        values = drawn(sizes, drop, np.random.default_rng([seed, number]))
+        stops["full run"].append(peeked(values, CASES))
+        stops["peeking with z"].append(peeked(values, 20))
+        for name, (way, count) in plans.items():
+            stops[name].append(looks(values, way, count))
+    return {
+        name: Outcome(
+            sum(stop is not None for stop in own) / simulations,
+            sum(1.0 if stop is None else stop for stop in own) / simulations,
+        )
+        for name, own in stops.items()
+    }
+
+
+def mde(sizes: Floats) -> float:
+    """The drop that a full run finds 4 times in 5, by the normal distribution: the root D of
+    D² = (z + z)² (Σd²/n - D²) / n."""
+    reach = (Z(0.975) + Z(0.8)) ** 2 / CASES
+    return sqrt(reach * float((sizes**2).mean()) / (1 + reach))
+
+
+def stop_when_decided(data: Mapping[str, Floats], simulations: int) -> Iterator[str]:
+    """Print the table; yield what is not as promised."""
+    rows = []
+    chance = 3 * sqrt(0.05 * 0.95 / simulations)
+    for number, (name, values) in enumerate(data.items()):
+        sizes = np.abs(differences(values))
+        sd, step = sqrt(float((sizes**2).mean())), mde(sizes)
+        for factor in (0, 1, 2):
+            found = simulated(sizes, factor * step, simulations, 10 * number + factor)
+            say(f"{name}, {factor} MDE: {found}")
+            cells = [f"{o.called:.3f} / {o.asked:.2f}" for o in found.values()]
+            rows.append((f"{name} (sd {sd:.2f})", f"{factor} ({factor * step:.3f})", *cells))
+            for way in ("planned", "any time"):
+                if factor == 0 and found[way].called > 0.05 + chance:
+                    yield f"{name}: {way} calls {found[way].called:.3f} where nothing changed"
+            lost = found["full run"].called - found["planned"].called
+            if factor == 1 and lost > 0.02 + chance / 3:
+                yield f"{name}: planned looks lose {lost:.3f} of the power"
+            if factor == 2 and name == P10:
+                if found["planned"].asked > 0.50:
+                    yield f"{name}: planned looks ask {found['planned'].asked:.2f} at two MDEs"
+                if found["any time"].asked > 0.35:
+                    yield f"{name}: any time asks {found['any time'].asked:.2f} at two MDEs"
+    print(f"\nShare called / share of {CASES:,} cases asked, {simulations:,} simulations a row.")
+    head = ("metric", "true drop in MDEs", "full run", "peeking with z", "planned", "any time")
+    print_table(head, rows)
+
+
+# Races
+
+
+SPREAD, SD = 0.06, 0.30
+MOST_CALLS = {(24, 1000): 0.35, (24, 200): 0.65, (12, 1000): 0.40, (12, 200): 0.65}
+
+
+class Raced(NamedTuple):
+    """``kept``: the truly best setting was in at the end. ``false``: a setting was dropped for one
+    that is not truly better. ``calls``: of all that there could be."""
+
+    kept: bool
+    false: bool
+    calls: float
+    left: int
+
+
+def rest_of(values: Floats) -> Floats:
+    """What neither the topic nor the system explains, a row a topic, scaled so that differences of
+    two draws of a topic vary by ``SD``."""
+    rest = values - values.mean(axis=1, keepdims=True)
+    rest -= rest.mean(axis=0, keepdims=True)
+    return rest * (SD / sqrt(2) / rest.std())
+
+
+def one_race(rest: Floats, settings: int, cases: int, spread: float, seed: int) -> Raced:
+    rng = np.random.default_rng([settings, cases, seed])
+    truth = rng.normal(0, spread, settings)
+    topics = rng.integers(0, len(rest), cases)
+    columns = rng.integers(0, rest.shape[1], (cases, settings))
+    signs = rng.choice([-1.0, 1.0], (cases, settings))
+    values = truth + rest[topics[:, None], columns] * signs
+    names = [f"s{number}" for number in range(settings)]
+    rules = race.Rules(tuple(names), largest=None)
+    still, calls, false = list(names), 0, False
+    for look in range(1, race.LOOKS + 1):
+        begin, end = (cases * number // race.LOOKS for number in (look - 1, look))
+        calls += len(still) * (end - begin)
+        seen = {name: values[:end, names.index(name)] for name in still}
+        for drop in race.dropped(seen, None, rules, still):
+            better, worse = names.index(drop.better), names.index(drop.setting)
+            false |= bool(truth[better] <= truth[worse])
+            still.remove(drop.setting)
+        if len(still) == 1:
+            break
+    best = names[int(truth.argmax())]
+    return Raced(best in still, false, calls / settings / cases, len(still))
+
+
+def races(values: Floats, simulations: int) -> Iterator[str]:
+    """Print the table; yield what is not as promised."""
+    rest = rest_of(values)
+    rows = []
+    for settings, cases in MOST_CALLS:
+        for spread in (0.0, SPREAD):
+            done = [one_race(rest, settings, cases, spread, seed) for seed in range(simulations)]
+            kept = sum(outcome.kept for outcome in done) / simulations
+            calls = sum(outcome.calls for outcome in done) / simulations
+            left = sum(outcome.left for outcome in done) / simulations
+            false = sum(outcome.false for outcome in done) / simulations
+            say(f"{settings} settings, {cases} cases, spread {spread}: {kept} {calls} {left}")
+            rows.append(
+                (
+                    settings,
+                    cases,
+                    spread,
+                    f"{kept:.3f}",
+                    f"{false:.3f}",
+                    f"{calls:.3f}",
+                    f"{left:.1f}",
+                )
+            )
+            if kept < 0.95:
+                yield f"{settings} settings, {cases} cases: the best is kept in {kept:.3f}"
+            if spread and calls > MOST_CALLS[settings, cases]:
+                yield f"{settings} settings, {cases} cases: {calls:.3f} of the calls"
+            if false > 0.05 + 3 * sqrt(0.05 * 0.95 / simulations):
+                yield f"{settings} settings, {cases} cases: {false:.3f} of races drop one falsely"
+    print(f"\nRaces, sd {SD} of a difference, {simulations:,} simulations a row.")
+    head = ("settings", "cases", "spread", "best kept", "any false drop", "calls", "left")
+    print_table(head, rows)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--part", choices=("stop", "race"), action="append", help="only this one")
+    parser.add_argument("--simulations", type=int, default=1000)
+    parser.add_argument("--tiny", action="store_true", help="few simulations of made-up data")
+    options = parser.parse_args(words)
+    folder = os.environ.get("RAG_EVAL_DATA")
+    if not (folder or options.tiny):
+        parser.error("set RAG_EVAL_DATA to the folder that holds trec_robust03 and ragtruth")
+    simulations = 2 if options.tiny else options.simulations
+    data = {"made up": made_up()}
+    if folder and not options.tiny:
+        data = {
+            P10: systems(Path(folder), "P_10"),
+            "reciprocal rank, TREC 2003": systems(Path(folder), "recip_rank"),
+            "no hallucination, RAGTruth": hallucinated(Path(folder)),
+        }
+    parts = options.part or ["stop", "race"]
+    broken: list[str] = []
+    if "stop" in parts:
+        broken += stop_when_decided(data, simulations)
+    if "race" in parts:
+        broken += races(next(iter(data.values())), simulations)
+    if options.tiny:
+        return 0
+    print("\n".join(["Not as promised:", *broken] if broken else ["All as promised."]))
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""Ask a grid of a bot's settings as a race: drop what is proven worse, and say what is best.
+
+In: grid.toml (settings, what is good, limits), an eval set, and a bot whose settings are fields of
+its requests, headers, options of the demo, or words of a command that starts it.
+Out: a run folder for each setting, like any other, and eval/results/<sweep_id>.sweep.json; on
+stdout a table, the Pareto line of quality, latency and cost, and the commands that compare what is
+left.
+
+\b
+Examples:
+  python eval/scripts/sweep_runs.py grid.toml --api-url demo
+  python eval/scripts/sweep_runs.py grid.toml --api-url http://localhost:8080 --max-calls 5000
+  python eval/scripts/sweep_runs.py grid.toml --api-url demo --resume --sweep-id k-and-weights
+  python eval/scripts/sweep_runs.py grid.toml --api-url demo --confirm 30
+
+Exit codes: 0 done, 2 bad input or usage, 3 bot unreachable, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+import options
+
+MOST = 1_000_000
+DAY_S = 86_400.0
+SHARED: dict[str, Any] = {
+    "from_jsonl": None,
+    "k": 10,
+    "folder_mode": None,
+    "retrieval_only": False,
+    "demo_arg": (),
+    "max_bytes": 64 * 2**20,
+    "backoff": 0.5,
+}
+"""Options of run_eval.py that a setting sets, or that keep their usual value here."""
+
+
+@options.command(how_to_go_on="")
+@click.argument("grid", type=click.Path(path_type=Path, dir_okay=False))
+@options.eval_set_option
+@options.results_dir_option
+@click.option("--api-url", help="The bot's address, or 'demo' for the embedded API.")
+@click.option(
+    "--profile",
+    default="default",
+    show_default=True,
+    help="How the bot is asked: a name in eval/profiles, or a path.",
+)
+@click.option(
+    "--header",
+    multiple=True,
+    metavar="NAME=VARIABLE",
+    help="Send a header whose value is in this environment variable. Never written anywhere.",
+)
+@click.option("--sweep-id", help="Name of the sweep.  [default: time and grid]")
+@click.option("--resume", is_flag=True, help="Continue the sweep --sweep-id: ask what is missing.")
+@click.option("--retry-errors", is_flag=True, help="With --resume: ask errors again, too.")
+@click.option(
+    "--max-calls", type=click.IntRange(1, MOST * MOST), help="Ask no block that would go beyond."
+)
+@click.option(
+    "--max-cost",
+    type=options.FiniteRange(0, min_open=True),
+    help="The same in USD, as the bot reports its cost or the profile prices its tokens.",
+)
+@click.option(
+    "--confirm",
+    type=click.IntRange(0, MOST),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Set N cases aside; ask them the winner and the baseline at the end.",
+)
+@click.option("--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters.")
+@click.option("--filter", multiple=True, metavar="NAME=VALUE", help="Only cases that pass it.")
+@click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N of them.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, MOST),
+    default=1,
+    show_default=True,
+    help="Ask each case N times.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 512),
+    default=8,
+    show_default=True,
+    help="Most calls at once; settings take turns.",
+)
+@click.option("--rpm", type=options.RATE, help="Most requests a minute, sent evenly.")
+@click.option("--tpm", type=options.RATE, help="Most tokens a minute, as the bot counts them.")
+@click.option(
+    "--timeout",
+    type=options.FiniteRange(0, DAY_S, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Seconds for one try, from connecting to the last byte.",
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(0, 1000),
+    default=3,
+    show_default=True,
+    help="Further tries of a call.",
+)
+@click.option(
+    "--max-error-rate",
+    type=options.FiniteRange(0, 1),
+    default=0.2,
+    show_default=True,
+    help="Drop a setting when proven that more than this share of its calls fail.",
+)
+@options.labels_option
+@options.seed_option
+@options.json_option
+@options.verbosity_options
+def main(grid: Path, sweep_id: str | None, **values: Any) -> None:
+    """Ask a grid of settings as a race.
+
+    The cases are asked in ten random blocks; after each, settings that are proven worse than the
+    best, or break a limit of the grid, are dropped. The baseline is never dropped. The sweep ends
+    when one setting is left, every case was asked, or the budget is spent, and says which.
+    """
+    from clients.run_plan import RunOptions
+    from experiments.grid import read_grid
+    from experiments.sweep import SweepOptions, SweepRun
+    from experiments.sweep_print import print_sweep
+
+    if values["resume"] and not sweep_id:
+        raise click.UsageError("--resume needs --sweep-id: which sweep is to be continued?")
+    budgets = {name: values.pop(name) for name in ("max_calls", "max_cost", "confirm")}
+    filters = values.pop("filter")
+    common = RunOptions(
+        **SHARED,
+        **values,
+        filters=filters,
+        run_id=sweep_id or time.strftime("%Y%m%d-%H%M%S-sweep"),
+    )
+    console = options.stderr_console(quiet=common.quiet)
+    sweep = SweepRun(SweepOptions(read_grid(grid), grid, common, **budgets), console)
+    try:
+        outcome = sweep.run()
+    except KeyboardInterrupt:
+        words = f"Stopped; what came in is kept. Go on with {sweep.how_to_resume()}."
+        console.print(words, soft_wrap=True)
+        raise
+    if common.as_json:
+        click.echo(sweep.path.read_bytes(), nl=False)
+        return
+    print_sweep(options.stdout_console(), outcome)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""Who is dropped from a race, which limits are proven broken, who is on the Pareto line."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import pytest
+from scipy import stats as peer
+
+from experiments import race
+from records.errors import StorageError
+
+NAMES = ("good", "same", "bad")
+RULES = race.Rules(NAMES)
+
+
+def quality(cases: int = 200) -> dict[str, race.Floats]:
+    """good hits 9 of 10 cases, same hits as many others, bad 3 of 10."""
+    at = np.arange(cases) % 10
+    return {
+        "good": (at != 0).astype(float),
+        "same": (at != 1).astype(float),
+        "bad": (at < 3).astype(float),
+    }
+
+
+def test_what_is_proven_worse_is_dropped_and_nothing_else() -> None:
+    (drop,) = race.dropped(quality(), None, RULES, NAMES)
+    assert (drop.setting, drop.better) == ("bad", "good")
+    # good - bad: 0 hits only of bad in 1 of 10, both in 2, only good in 7: mean .6
+    assert drop.seen.difference == pytest.approx(-0.6)
+    assert "against good" in drop.reason
+
+
+def test_the_interval_by_hand() -> None:
+    """Differences of same and good: one of 10 is 1, one is -1, so their mean is 0 and their
+    variance n (.2) / (n - 1); an unseen change would add .8 · 1² / (n - 1), as every interval here
+    does. Three pairs share .05, and ten looks divide by 5: t at .05/3/5/2."""
+    values, n = quality(), 200
+    seen = race.held_against(values["good"], values["same"], None, RULES, 3)
+    assert seen is not None
+    variance = 0.2 * n / (n - 1) + 0.8 / (n - 1)
+    half = peer.t.isf(0.05 / 3 / 5 / 2, n - 1) * sqrt(variance / n)
+    assert seen == pytest.approx((0.0, -half, half))
+    fewer = race.held_against(values["good"], values["same"], None, RULES, 2)
+    assert fewer is not None
+    assert fewer.high == pytest.approx(half * peer.t.isf(0.005, n - 1) / peer.t.isf(1 / 600, n - 1))
+
+
+def test_clusters_few_cases_and_protection() -> None:
+    values = quality()
+    assert race.dropped(values, np.arange(200) % 5, RULES, NAMES) == []  # five clusters
+    protected = race.Rules(NAMES, frozenset(["bad"]))
+    assert race.dropped(values, None, protected, NAMES) == []
+    assert race.dropped({name: own[:8] for name, own in values.items()}, None, RULES, NAMES) == []
+    nothing = {name: np.full(50, np.nan) for name in NAMES}
+    assert race.dropped(nothing, None, RULES, NAMES) == []
+    assert race.best_of(values, ["same", "good"]) == "same"  # of equal ones the first
+
+
+def test_a_case_that_failed_is_compared_nowhere() -> None:
+    values = quality()
+    values["bad"][::2] = np.nan
+    (drop,) = race.dropped(values, None, RULES, NAMES)
+    # of the odd places 1, 3, 5, 7, 9 good hits all, bad hits the first: mean -.8
+    assert drop.seen.difference == pytest.approx(-0.8)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "percent", "bound"),
+    [
+        ("p95_latency_ms <= 3000", "latency_ms", 95, 3000.0),
+        (" cost_usd<=.01 ", "cost_usd", None, 0.01),
+        ("evidence_recall@5 >= 0.7", "evidence_recall@5", None, 0.7),
+        ("pass >= 1e-1", "pass", None, 0.1),
+    ],
+)
+def test_limits_are_read(text: str, name: str, percent: int | None, bound: float) -> None:
+    limit = race.limit_of(text)
+    assert (limit.name, limit.percent, limit.bound) == (name, percent, bound)
+
+
+@pytest.mark.parametrize("text", ["fast", "p95_latency_ms < 3000", "x <= y", "<= 3"])
+def test_other_texts_are_no_limits(text: str) -> None:
+    with pytest.raises(StorageError, match="write NAME <= NUMBER"):
+        race.limit_of(text)
+
+
+def test_a_percentile_is_broken_when_the_binomial_says_so() -> None:
+    """One limit of three settings: level .05/3/5 = 1/300. Of 100 calls at most 5 % may be slow."""
+    limit = race.limit_of("p95_latency_ms <= 100")
+    rules = race.Rules(NAMES, limits=(limit,))
+    for slow in range(5, 20):
+        times = np.where(np.arange(100) < slow, 200.0, 50.0)
+        is_proven = peer.binom.sf(slow - 1, 100, 0.05) <= 0.05 / 3 / 5
+        assert bool(race.broken(limit, times, None, rules)) == is_proven, slow
+    assert race.broken(limit, np.full(3, np.nan), None, rules) == ""
+
+
+def test_a_mean_is_broken_by_its_standard_error() -> None:
+    """Costs of 0 and 2: mean 1, sd √(n/(n - 1)); with 100 calls t at 1/300 is 2.76, so a limit of
+    .5 is broken by 5 standard errors and one of .8 is not (2 of them)."""
+    costs = np.tile([0.0, 2.0], 50)
+    rules = race.Rules(NAMES, limits=(race.limit_of("cost_usd <= 1"),))
+    assert "0.5" in race.broken(race.limit_of("cost_usd <= 0.5"), costs, None, rules)
+    assert race.broken(race.limit_of("cost_usd <= 0.8"), costs, None, rules) == ""
+    assert race.broken(race.limit_of("cost_usd <= 0.5"), costs, np.arange(100) % 4, rules) == ""
+    assert race.broken(race.limit_of("cost_usd >= 1.5"), costs, None, rules) != ""
+
+
+def test_the_pareto_line() -> None:
+    points = {
+        "best": (-0.9, 50.0, None),
+        "fast": (-0.8, 10.0, None),
+        "beaten": (-0.8, 20.0, None),
+        "twin": (-0.9, 50.0, None),
+    }
+    assert race.pareto(points) == ["best", "fast", "twin"]
