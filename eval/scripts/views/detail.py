@@ -496,7 +496,7 @@ def _because(lines: ScoreLines) -> Iterable[str]:
     if numbers := grounded.get("numbers", {}).get("fabricated"):
         yield f"numbers that stand nowhere: {', '.join(map(str, numbers))}"
     for fact in grounded.get("expected_claims_missing", ())[:3]:
-        yield f"an expected claim is missing: {fact}"
+        yield f"an expected claim is missing: {fact.removesuffix('.')}"
 
 
 def _unsupported(evidence: Mapping[str, Any]) -> list[dict[str, Any]]:
