@@ -4,7 +4,8 @@ Features are single words, pairs of neighbouring words and the 3-5 letter groups
 hashed into a fixed number of buckets, so that the shipped weights hold no text. Words and letter
 groups are two blocks; within each, a count n weighs 1 + ln n and the block has length 1. Five
 features of the form (capitals, exclamation marks, line breaks, quotes, a question at the end) are
-added at a quarter of that. The prediction is the logistic function of weights . features + bias.
+added at a quarter of that, and the logarithm of the length at twice: the same words mean less in a
+short question. The prediction is the logistic function of weights . features + bias.
 
 Inference is plain Python and linear in the text: letter groups are hashed once for each distinct
 word. Training is in `fitting`.
@@ -30,6 +31,8 @@ _WINDOW_WORDS = 800  # a longer text is read in windows, so that a short attack 
 _STEP_WORDS = 400
 _MAX_WORD = 40  # letters of one word that are looked at
 _FORM_SHARE = 0.25
+_LENGTH_SHARE = 2.0
+_LONG = 8.0  # natural logarithm of the characters from which a text is merely long, about 3,000
 
 
 def _bucket(feature: str) -> int:
@@ -52,7 +55,10 @@ def _unit(counts: Counter[int]) -> Iterator[tuple[int, float]]:
 
 
 def form(text: str) -> dict[int, float]:
-    """How a text looks apart from its words: five features of 0 to 0.25; {} for no text."""
+    """How a text looks apart from its words: five features of 0 to 0.25 and its length, 0 to 2.
+
+    {} for no text.
+    """
     if not text:
         return {}
     shares = {
@@ -62,7 +68,9 @@ def form(text: str) -> dict[int, float]:
         "quotes": min(6, text.count('"')) / 6,
         "question": float(text.rstrip().endswith("?")),
     }
-    return {_bucket("f:" + name): _FORM_SHARE * share for name, share in shares.items()}
+    features = {_bucket("f:" + name): _FORM_SHARE * share for name, share in shares.items()}
+    length = min(1.0, math.log1p(len(text)) / _LONG)
+    return features | {_bucket("f:length"): _LENGTH_SHARE * length}
 
 
 class Featurizer:
