@@ -47,7 +47,7 @@ UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge ci gate compare sweep report track browse \
   label label-verdicts calibrate init drafts import export judge-demo judge-cache \
-  test static check format golden bench interop docs docs-check lock clean
+  test static check format golden bench pictures interop docs docs-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^## / {print substr($$0, 4)} \
@@ -196,6 +196,9 @@ docs: setup ## write the generated parts of EVAL.md and docs/ again
 bench: setup-dev ## measure speed beside the peers (minutes; prints Markdown tables)
 	$(INSTALL) -r bench/requirements.txt
 	$(PY) bench/run_all.py $(ARGS)
+
+pictures: setup ## take the pictures of docs/tour.md (minutes; the report needs a Chromium)
+	$(PY) bench/pictures.py $(ARGS)
 
 interop: setup ## round trips with the real peers (an environment each in .venv-interop; minutes, once)
 	$(PY) bench/interop/interop.py $(ARGS)
