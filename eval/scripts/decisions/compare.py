@@ -472,7 +472,12 @@ def _comparison(
     notes += _case_notes(draft)
     changes = varied(base.config, new.config)
     notes += remarks(base, new, changes, options.varied)
-    if absent := [name for name in primary if decision.row(name) is None]:
+    looked_for = [
+        name
+        for name in primary
+        if not options.sections or name.partition(".")[0] in options.sections
+    ]
+    if absent := [name for name in looked_for if decision.row(name) is None]:
         notes.append(f"Primary, but not scored in both runs: {', '.join(absent)}.")
     return Comparison(
         base.id,

@@ -491,7 +491,7 @@ def _because(lines: ScoreLines) -> Iterable[str]:
         yield f"{stage} took {over['ms']:,.0f} ms of {over['budget_ms']:,.0f} ms"
     gold = _plain_evidence(lines, "retrieval").get("found") or ()
     if missing := sum(rank is None for rank in gold):
-        yield f"{missing} of {len(gold)} wanted passages were not retrieved"
+        yield f"not retrieved: {missing} of {len(gold)} gold passages"
     grounded = _plain_evidence(lines, "groundedness")
     if numbers := grounded.get("numbers", {}).get("fabricated"):
         yield f"numbers that stand nowhere: {', '.join(map(str, numbers))}"
