@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     help="smoke: a small fixed part of the set, in seconds.",
 )
 @click.option("--embedding-model", help=options.EMBEDDING_MODEL)
+@click.option("--support-model", type=click.Path(path_type=Path), help=options.SUPPORT_MODEL)
 @click.option(
     "--cache-dir",
     type=click.Path(path_type=Path, file_okay=False),

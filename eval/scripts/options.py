@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+SUPPORT_MODEL = "Folder with a cross-encoder (NLI or fact checking) that decides about claims."
+
 EMBEDDING_MODEL = "Embedding model: a hub's name or a folder.  [default: bundled all-MiniLM-L6-v2]"
 
 CONFIG = HOME / "eval" / "config.toml"

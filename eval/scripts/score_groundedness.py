@@ -43,7 +43,7 @@ import options
 @click.option(
     "--support-model",
     type=click.Path(path_type=Path),
-    help="Folder with a cross-encoder (NLI or fact checking) that decides about claims.",
+    help=options.SUPPORT_MODEL,
 )
 def main(**values: Any) -> None:
     from scorers.show import score_and_show

@@ -193,6 +193,7 @@ class SuiteOptions:
     sections: tuple[str, ...] | None
     suite: str
     embedding_model: str | None
+    support_model: Path | None
     cache_dir: Path
     plugins: tuple[Path, ...]
     targets_file: Path | None
@@ -312,6 +313,7 @@ def _score(
 ) -> list[SectionOutcome]:
     values = {
         "embedding_model": plan.embedding_model,
+        "support_model": plan.support_model,
         "cache_dir": plan.cache_dir,
         "cached_only": plan.smoke,
         "custom": custom,
