@@ -163,10 +163,15 @@ def _step(screen: MainScreen, by: int) -> None:
 
 
 def read_on(screen: MainScreen) -> None:
-    """A page of the text down; from its end to the next row that was not read."""
+    """A page of the text down; from its end to the next row that was not read.
+
+    Pages share no line, and the list gives its lines to the text where that needs them.
+    """
     if not screen.need_row() or not screen.text.display:
         zoom(screen)
-    elif not screen.scroll_text(max(1, screen.text.size.height - 1)):
+        return
+    screen.reading = True
+    if not screen.scroll_text(max(1, screen.text.size.height)):
         _seek(screen, 1, lambda index: not screen.rows[index].seen, "all rows here are read")
 
 

@@ -41,6 +41,9 @@ FIXED_LINES = 5
 SHORT = 16
 """Lines below which question and needs get one line each."""
 
+_LIST_MOVES = frozenset(("down", "up", "first", "top", "last", "clear", "range"))
+"""Actions that look for a row: after reading on, the list has its lines again."""
+
 Command = Callable[..., object]
 """Does one action on a `MainScreen`, its first argument; the second is the key of an action that
 takes one (`Action.then`, the digits)."""
@@ -90,6 +93,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self.words = ""  # filter of the chunk list
         self.zoomed = ""  # the pane that has the whole screen
         self.digits_look = False  # a digit shows its row first
+        self.reading = False  # reads on from row to row: a long text may take the list's lines
         self.range_start: int | None = None
         self._shown_case: str | None = None
         self._shown_brief: object = None
@@ -199,6 +203,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self._pattern = frame.words_pattern(self.session.terms())
         self.words = ""
         self.range_start = None
+        self.reading = False
         self.rows = []
         self.chunks.set_count(0)
         prefetch(self.session, self.source)
@@ -345,6 +350,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             needed, _ = self._texts_need = self._lines_of(self.rows)
         count = max(1, len(self.rows))
         least = min(count, max(3, min(5, room // 3), room // 7))
+        if self.reading and self.row is not None:
+            least = max(1, min(least, room - self._lines_of([self.row])[0]))
         rows = max(least, min(count, room - needed))
         heights: tuple[tuple[Widget, int | str], ...] = (
             (self.question, question),
@@ -448,6 +455,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             return
         self._message = ("row", DisplayText(""))
         self.resumed_row = ""
+        self.reading = self.reading and name not in _LIST_MOVES
         if not self.frozen:
             self._note_read()  # of a layout that has settled since the last key
         command = self._commands[name]

@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.geometry import Offset
 from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
@@ -210,6 +211,19 @@ def _as_value(text: str, kind: str, name: str) -> object:
     return text.strip()
 
 
+class _TextField(TextArea):
+    """A field of several lines, whose cursor may stand below a text that undo made shorter.
+
+    Undoing a line break can take the scroll bar away. TextArea then wants the cursor in view before
+    it has moved it to where it was, and fails on the line that is gone.
+    """
+
+    def scroll_cursor_visible(self, center: bool = False, animate: bool = False) -> Offset:
+        if self.cursor_location[0] >= self.document.line_count:
+            return Offset(0, 0)  # undo and redo move the cursor next, which comes here again
+        return super().scroll_cursor_visible(center, animate)
+
+
 class CaseForm(Window[str | None]):
     """Edits the fields of one case. `submit` gets the changed ones; its message is returned.
 
@@ -260,7 +274,7 @@ class CaseForm(Window[str | None]):
         if choices or name in ("tags", "id"):
             suggester = SuggestFromList(choices, case_sensitive=False) if choices else None
             return Input(text, id=f"field-{name}", suggester=suggester, compact=True)
-        return TextArea(text, id=f"field-{name}", compact=True, tab_behavior="focus")
+        return _TextField(text, id=f"field-{name}", compact=True, tab_behavior="focus")
 
     def on_mount(self) -> None:
         self.query_one(f"#field-{self._fields[0][0]}").focus(scroll_visible=False)

@@ -46,6 +46,21 @@ async def test_form_keeps_what_cannot_be_kept(bench: Any) -> None:
     assert len(b.session.visible) == 4
 
 
+async def test_undo_and_redo_of_lines_that_need_a_scroll_bar(bench: Any) -> None:
+    b = bench()
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("e", "tab", "a", *["enter"] * 6, "b")
+        await pilot.pause()
+        field = b.app.screen.focused
+        assert field.text == "a" + "\n" * 6 + "b"
+        for undone in ("a" + "\n" * 6, *("a" + "\n" * n for n in range(5, -1, -1)), ""):
+            await pilot.press("ctrl+z")
+            assert field.text == undone
+        await pilot.press(*["ctrl+y"] * 8)
+        assert field.text == "a" + "\n" * 6 + "b"
+        assert field.cursor_location == (6, 1)
+
+
 async def test_an_editor_where_the_screen_cannot_be_given_up(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,3 +33,33 @@ async def test_scrolling_to_the_end_reads_it(bench: Any) -> None:
         for _ in range(20):
             await pilot.press("pagedown")
         assert b.session.rows()[0].seen
+
+
+async def test_reading_on_turns_full_pages_and_takes_the_lists_lines_for_a_long_text(
+    bench: Any,
+) -> None:
+    """At 80x24 the question has 1 line, the needs 1: 17 lines for rows and text, 12 + 5 at first.
+
+    A text of 14 lines asks for 2 of the list's, one of 40 for all but one: 3 pages of 16.
+    """
+    texts = (1, 14, 40, 1, 1, 1)
+    chunks = [
+        Chunk(f"guide/{n}.md", "G", "\n".join(f"- line {line}." for line in range(count)))
+        for n, count in enumerate(texts)
+    ]
+    b = bench(chunks={"q-01": chunks}, blind=False)
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        sizes, tops = [], []
+        for _ in range(5):
+            sizes.append((b.main.chunks.size.height, b.main.text.size.height))
+            tops.append((b.main.chunks.cursor, b.main.text.top))
+            await pilot.press("full_stop")
+            await pilot.pause()
+        assert sizes == [(5, 12), (3, 14), (1, 16), (1, 16), (1, 16)]
+        assert tops == [(0, 0), (1, 0), (2, 0), (2, 16), (2, 24)]
+        assert [row.seen for row in b.session.rows()] == [True, True, True, True, False, False]
+        assert (b.main.chunks.cursor, b.main.chunks.size.height) == (3, 5)
+        await pilot.press("k")
+        await pilot.pause()
+        assert (b.main.chunks.cursor, b.main.chunks.size.height) == (2, 5), "a move shows the list"
