@@ -11,7 +11,7 @@ import msgspec
 from decisions.effects import Effect
 from decisions.engine import FEWEST_CLUSTERS, Verdict, higher_is_better
 from decisions.rows import MetricRow
-from ragmetrics.stats.sequential import Look, Way, look
+from ragmetrics.stats.sequential import InterimLook, Way, look
 from records.errors import StorageError
 from records.results import RunConfig
 
@@ -56,7 +56,7 @@ def decided_of(config: RunConfig) -> Decided | None:
     return decided
 
 
-def look_at(effect: Effect, way: Way, share: float) -> Look | None:
+def look_at(effect: Effect, way: Way, share: float) -> InterimLook | None:
     """What a look may say of the difference; None for fewer clusters than any verdict needs, and
     where nothing tells how much the differences vary."""
     spread = effect.spread
@@ -66,7 +66,7 @@ def look_at(effect: Effect, way: Way, share: float) -> Look | None:
     return look(way, effect.difference, error, spread.freedom(), share) if error else None
 
 
-def verdict_at(seen: Look | None, name: str) -> Verdict:
+def verdict_at(seen: InterimLook | None, name: str) -> Verdict:
     """The verdict of a look at a metric, ``section.metric``."""
     if seen is None:
         return "too few"

@@ -41,7 +41,7 @@ class CaseNote(msgspec.Struct, frozen=True):
 NotesByCase = dict[str, tuple[CaseNote, ...]]
 
 
-class _Line(msgspec.Struct):
+class _NoteLine(msgspec.Struct):
     case_id: str
     note: str | None = None
     reason: str | None = None
@@ -49,7 +49,7 @@ class _Line(msgspec.Struct):
     run: str | None = None
 
 
-_decode = msgspec.json.Decoder(_Line).decode
+_decode = msgspec.json.Decoder(_NoteLine).decode
 
 
 def notes_file(eval_set: Path, labels_dir: Path) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from ragmetrics.catalogue import METRICS
 from records.targets import Target
 from views.report import words
-from views.report.case_list import CaseList, link_metrics, link_ranks, order_of
+from views.report.case_list import CaseListing, link_metrics, link_ranks, order_of
 from views.report.case_rows import case_rows
 from views.report.compared import CaseChange, sentence, value_in_words
 from views.report.scan import CaseCheck, Scan
@@ -87,7 +87,7 @@ def test_a_large_run_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> N
     order = order_of(scan, {}, None)
     assert order == [29, 0, 1, 2]
     keys = {row: (f"c{row}", 0) for row in order}
-    cases = CaseList(scan, order, keys)
+    cases = CaseListing(scan, order, keys)
     assert not cases.whole()
     part = cases.part([], {})
     assert (len(part["rows"]), part["left_out"]) == (4, 26)
@@ -107,7 +107,7 @@ def test_a_figure_links_to_twenty_cases_and_counts_the_others() -> None:
     scan = scanned(30)
     scan.missed = array("Q", [1] * 30)
     order = order_of(scan, {}, None)
-    cases = CaseList(scan, order, {row: (f"c{row}", 0) for row in order})
+    cases = CaseListing(scan, order, {row: (f"c{row}", 0) for row in order})
     metric: dict[str, Any] = {"metric": "a"}
     link_metrics(cases, [{"name": "r", "metrics": [metric]}])
     assert metric["cases"]["count"] == 30

@@ -44,7 +44,7 @@ _LEAST_TAIL = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class InterimLook:
     """A difference as one of several looks saw it.
 
     ``low``, ``high``: an interval that holds the true difference at all looks at once in 95 % of
@@ -63,7 +63,7 @@ class Look:
         return 1 if self.low > 0 else -1 if self.high < 0 else 0
 
 
-def look(way: Way, difference: float, error: float, freedom: float, share: float) -> Look:
+def look(way: Way, difference: float, error: float, freedom: float, share: float) -> InterimLook:
     """What may be said of a difference with this standard error and degrees of freedom.
 
     The level that a look has left is turned into Student's t, so that few cases tell less. An
@@ -75,11 +75,11 @@ def look(way: Way, difference: float, error: float, freedom: float, share: float
     half = error * student.quantile(_tail(bound), max(1.0, freedom))
     low, high = difference - half, difference + half
     if not error:
-        return Look(share, difference, low, high, 1.0)
+        return InterimLook(share, difference, low, high, 1.0)
     tail = max(student.upper_tail(abs(difference) / error, max(1.0, freedom)), _LEAST_TAIL)
     z = max(0.0, -_NORMAL.inv_cdf(min(tail, 0.5)))
     p = chance_of_crossing(z * sqrt(share)) if way == "planned" else _any_time_p(z, share)
-    return Look(share, difference, low, high, p)
+    return InterimLook(share, difference, low, high, p)
 
 
 def chance_of_crossing(bound: float, looks: int = PLANNED_LOOKS) -> float:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class StrataSpread:
     """A stratum: its units, and the variance of one labelled unit's residual within it."""
 
     size: int
@@ -38,7 +38,7 @@ class StratifiedMean:
     low: float
     high: float
     slope: float
-    spreads: Mapping[str, Spread]
+    spreads: Mapping[str, StrataSpread]
 
     def half_width(self, counts: Mapping[str, int]) -> float | None:
         """Half of the 95 % interval with so many labels a stratum, were the spreads as they are.
@@ -124,7 +124,7 @@ def stratified_mean(
     added = share * (1 - share) * float((weight**2).mean())
     squares = np.bincount(of, weights=(of_truth - slope * of_score) ** 2, minlength=len(names))
     spreads = {
-        str(name): Spread(int(size), float(square + 2 * added) / (int(count) + 1))
+        str(name): StrataSpread(int(size), float(square + 2 * added) / (int(count) + 1))
         for name, size, square, count in zip(names, sizes, squares, counts, strict=True)
     }
     of_counts = {str(name): int(count) for name, count in zip(names, counts, strict=True)}
@@ -133,7 +133,7 @@ def stratified_mean(
     return StratifiedMean(bounds[0], bounds[1], bounds[2], slope, spreads)
 
 
-def _half_width(spreads: Mapping[str, Spread], counts: Mapping[str, int]) -> float | None:
+def _half_width(spreads: Mapping[str, StrataSpread], counts: Mapping[str, int]) -> float | None:
     if any(not counts.get(name) for name in spreads):
         return None
     total = sum(spread.size for spread in spreads.values())

@@ -219,7 +219,7 @@ EXPORTS = {
 """Forms of an export."""
 
 
-class Notes(Protocol):
+class CaseNotes(Protocol):
     """Notes and flags on cases."""
 
     def of(self, case_id: str) -> Sequence[CaseNote]:
@@ -245,7 +245,7 @@ class Library(Protocol):
         """A run with its first rows read. Raises ValueError, in words, when it cannot be."""
 
     @property
-    def notes(self) -> Notes:
+    def notes(self) -> CaseNotes:
         """What people noted on the cases of the set."""
 
     def trend(self, key: Key) -> Trend:

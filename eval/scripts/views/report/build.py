@@ -27,7 +27,7 @@ from views.detail import describe
 from views.report import answers, figures, trend
 from views.report.answers import rarity
 from views.report.case_list import (
-    CaseList,
+    CaseListing,
     link_metrics,
     link_ranks,
     link_slices,
@@ -213,14 +213,14 @@ def _case_list(
     sections: Mapping[str, Any],
     options: ReportOptions,
     baseline: BaselineComparison | None,
-) -> CaseList:
+) -> CaseListing:
     changes = baseline.changes if baseline else {}
     by = _named(sections, options.worst_by) if options.worst_by else None
     order = order_of(scan, changes, by)
-    return CaseList(scan, order, keys_at(folder, scan, order), changes)
+    return CaseListing(scan, order, keys_at(folder, scan, order), changes)
 
 
-def _outcomes(sections: Mapping[str, Any], cases: CaseList) -> dict[str, Any]:
+def _outcomes(sections: Mapping[str, Any], cases: CaseListing) -> dict[str, Any]:
     """How responses ended, with the answers that ended otherwise than expected."""
     outcomes = figures.outcomes(sections.get("pipeline"))
     for row in outcomes["rows"]:
@@ -307,7 +307,7 @@ def _named(sections: Mapping[str, Any], metric: str) -> Name:
 
 def _answers(
     folder: Path,
-    cases: CaseList,
+    cases: CaseListing,
     back: ResultsScan,
     rows: Sequence[int],
     read: CasesRead,
@@ -358,7 +358,7 @@ def _confidence(
     back: ResultsScan,
     success: Name | None,
     sections: Mapping[str, Any],
-    cases: CaseList,
+    cases: CaseListing,
 ) -> dict[str, Any]:
     """Reliability of the confidences of answers given, or why there is none."""
     if success is None:
@@ -439,7 +439,7 @@ def _prompts(scan: Scan) -> dict[str, Any]:
     return {"wrong": scan.wrong_prompt_count, "listed": listed}
 
 
-def _not_applicable(scan: Scan, cases: CaseList) -> list[dict[str, Any]]:
+def _not_applicable(scan: Scan, cases: CaseListing) -> list[dict[str, Any]]:
     """Why scores are missing: a row for each section and reason."""
     rows = []
     for section, reasons in scan.reasons.items():

@@ -49,7 +49,7 @@ def order_of(scan: Scan, changes: Changes, by: Name | None) -> list[int]:
 
 
 @dataclass
-class CaseList:
+class CaseListing:
     """The listed answers. ``keys``: by number. ``slices``, ``questions``: by case id."""
 
     scan: Scan
@@ -113,7 +113,7 @@ class CaseList:
         return len(self.order) == len(self.scan.answers)
 
 
-def link_metrics(cases: CaseList, perspectives: Iterable[Part]) -> None:
+def link_metrics(cases: CaseListing, perspectives: Iterable[Part]) -> None:
     """Add to each metric that single answers have the answers behind it (``cases``).
 
     ``label`` says which: those that miss the target, else those that are not at the good end of the
@@ -133,12 +133,12 @@ def link_metrics(cases: CaseList, perspectives: Iterable[Part]) -> None:
             metric["cases"] = links if links and links["count"] else None
 
 
-def _missing(cases: CaseList, bit: int, count: int) -> Part:
+def _missing(cases: CaseListing, bit: int, count: int) -> Part:
     rows = cases.where(lambda row: bool(cases.scan.missed[row] >> bit & 1))
     return cases.links(rows, count) | {"label": "missed"}
 
 
-def _worst(cases: CaseList, name: Name, metric: Part) -> Part | None:
+def _worst(cases: CaseListing, name: Name, metric: Part) -> Part | None:
     """Without a target: the answers farthest from the good end, if the metric has one."""
     higher = metric["higher_is_better"]
     good = metric["high"] if higher else metric["low"]
@@ -151,7 +151,7 @@ def _worst(cases: CaseList, name: Name, metric: Part) -> Part | None:
     return cases.links(rows, count) | {"label": f"not {good:g}"}
 
 
-def link_slices(cases: CaseList, tables: Iterable[Part]) -> None:
+def link_slices(cases: CaseListing, tables: Iterable[Part]) -> None:
     """Add to each row of a table of slices the listed answers in it, in the order of the list.
 
     Of a run too large for the list the count is that of the slice, and the links are of its listed
@@ -171,7 +171,7 @@ def link_slices(cases: CaseList, tables: Iterable[Part]) -> None:
             row["cases"] = links
 
 
-def link_ranks(cases: CaseList, ranks: Part) -> None:
+def link_ranks(cases: CaseListing, ranks: Part) -> None:
     """Add to each group of ranks its listed answers."""
     first = cases.scan.first_ranks
     for group in (*ranks["bins"], ranks["nowhere"]):
