@@ -181,8 +181,8 @@ def test_a_second_annotator_and_agreement(tool: Tool) -> None:
     assert pair["marks"]["positive"] == pytest.approx(2 / 3)
     assert pair["marks"]["overlap"] == pytest.approx(1 / 2)
     shown = tool.run("--agreement")
-    assert "A = gold, B = maria: 3 cases by both" in shown.stdout
-    assert "b: state: A = unanswerable, B = answerable" in shown.stdout
+    assert "gold and maria: 3 cases labelled by both" in shown.stdout
+    assert "gold says unanswerable; maria says answerable" in shown.stdout
     ordered = tool.run("--plain", "--from-run", "r1", "--order", "disagreement", typed="p\nq\n")
     assert "b (1/3" in ordered.stdout
     settled = tool.run(
