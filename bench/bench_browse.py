@@ -130,10 +130,10 @@ def measure(folder: Path, cases: int) -> dict[str, Any]:
             ("up", [b"k"] * KEYS),
             ("page", [b"\x1b[6~"] * KEYS),
             ("last, first", [b"G", b"\x1b[H"] * 5),
-            ("next failing", [b"n"] * KEYS),
-            ("case and back", [b"\r", b"q"] * 5),
-            ("failing only, all", [b"f"] * 6),
-            ("sort, reverse", [b"S"] * 6),
+            ("next failing", [b"}"] * KEYS),
+            ("case and back", [b"\r", b"\x1b"] * 5),
+            ("failing only, all", [b"F"] * 6),
+            ("sort, reverse", [b"S", b"\r"] * 3),
         ):
             costs = [terminal.press(key).cpu_ms for key in keys]
             found[name] = {"median_ms": statistics.median(costs), "worst_ms": max(costs)}
