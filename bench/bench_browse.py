@@ -133,7 +133,6 @@ def measure(folder: Path, cases: int) -> dict[str, Any]:
             ("next failing", [b"}"] * KEYS),
             ("case and back", [b"\r", b"\x1b"] * 5),
             ("failing only, all", [b"F"] * 6),
-            ("sort, reverse", [b"S", b"\r"] * 3),
         ):
             costs = [terminal.press(key).cpu_ms for key in keys]
             found[name] = {"median_ms": statistics.median(costs), "worst_ms": max(costs)}
