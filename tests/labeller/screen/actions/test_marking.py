@@ -79,7 +79,7 @@ async def test_need(action: Any) -> None:
         shown = " ".join(b.shown().split())
         assert "needs: (1 part03.md or 3 part02.md) AND (2 part07.md) marks join need 1" in shown
         await pilot.press(key, "0", "4")
-        assert b.session.needs().endswith("not required: 4 part12.md")
+        assert "; not required: 4 part" in b.session.needs()
         await pilot.press(key, "7")
         assert "There is no need 7" in b.status
         await pilot.press(key)

@@ -95,6 +95,7 @@ async def test_suspend(action: Any) -> None:
 
 async def test_redraw(action: Any) -> None:
     async with action("redraw") as (b, pilot, key):
+        await pilot.pause(0.5)  # until the first row counts as read
         before = b.shown()
         await pilot.press(key)
         assert b.shown() == before
