@@ -41,6 +41,9 @@ class Detour:
 DETOURS: dict[str, dict[str, Detour]] = {
     "README.md": {
         "make test": Detour("takes minutes, and runs by itself", None),
+        "make sweep GRID=grid.toml": Detour(
+            "needs a grid of your own; tests/experiments run one", None
+        ),
         "make connect API=http://localhost:9000": Detour(
             "needs a person, who accepts",
             "{} ARGS=--yes",
