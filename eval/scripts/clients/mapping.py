@@ -35,6 +35,7 @@ RESULT_FIELDS = (
     "latency_ms",
     "usage",
     "cost_usd",
+    "session",
 )
 """Fields of a result that a bot can fill; the others are known to the client."""
 
