@@ -24,6 +24,9 @@ TEXT_LIMIT = 200
 
 Status = Literal["ok", "error"]
 
+EARLIER_TURN_FAILED = "earlier_turn_failed"
+"""The kind of error of a turn that was not asked, because a turn before it has no answer."""
+
 
 class RetrievedChunk(msgspec.Struct, gc=False):
     """One retrieved passage. ``rank`` counts from 1; scores are the bot's own, on no fixed scale.
@@ -112,6 +115,11 @@ class TestResult(msgspec.Struct):
     ``retrieved_from_search``: the number (from 1) of the search whose passages stand in
     ``retrieved`` because nothing else says what the answer saw. ``rewritten_query``: the question
     as the bot made it whole before it searched. Lines of bots without searches have none of them.
+
+    Of a turn of a conversation, and of a case with a history of its own: ``asked_with`` says which
+    history it was asked with (``live``, ``replay``, ``alone``, ``none``, or ``fixed``),
+    ``history_sha256`` is the hash of the messages as they were sent, ``session`` what the bot knew
+    the conversation by.
     """
 
     __test__ = False  # pytest: not a test class
@@ -134,6 +142,9 @@ class TestResult(msgspec.Struct):
     usage: dict[str, Any] = msgspec.field(default_factory=dict)
     cost_usd: float | None = None
     repeat: int = 0
+    asked_with: str | None = None
+    history_sha256: str | None = None
+    session: str | None = None
     searches: list[Search] | msgspec.UnsetType = msgspec.UNSET
     rewritten_query: str | msgspec.UnsetType = msgspec.UNSET
     retrieved_from_search: int | msgspec.UnsetType = msgspec.UNSET
@@ -156,23 +167,30 @@ class TestResult(msgspec.Struct):
             for search, chunks in zip(self.searches, lists, strict=True)
         ]
 
-    def stored(self, *, store_full_text: bool) -> TestResult:
-        """As it is written: chunk texts cut to ``TEXT_LIMIT`` unless ``store_full_text``, and each
-        text of a search once."""
-        if store_full_text and not self.searches:
-            return self
+    def to_dict(self, *, store_full_text: bool = False) -> dict[str, Any]:
+        """As a plain dict; chunk texts are cut to ``TEXT_LIMIT`` unless ``store_full_text``, and a
+        text that several searches brought stands there once."""
         retrieved = self.retrieved
         if not store_full_text:
             retrieved = [item if isinstance(item, str) else item.cut() for item in retrieved]
         stored = msgspec.structs.replace(self, retrieved=retrieved)
         if self.searches:
             stored.searches = _stored_once(self.searches, self.chunks(), store_full_text)
-        return stored
-
-    def to_dict(self, *, store_full_text: bool = False) -> dict[str, Any]:
-        """``stored`` as a plain dict."""
-        data: dict[str, Any] = msgspec.to_builtins(self.stored(store_full_text=store_full_text))
+        data: dict[str, Any] = msgspec.to_builtins(stored)
+        if self.asked_with is None:
+            for name in _OF_TURNS:
+                del data[name]
         return data
+
+    @property
+    def is_root_failure(self) -> bool:
+        """True for a call that failed itself: not for a turn behind one that failed."""
+        earlier = self.error is not None and self.error.kind == EARLIER_TURN_FAILED
+        return self.status == "error" and not earlier
+
+
+_OF_TURNS = ("asked_with", "history_sha256", "session")
+"""Fields that only the lines of questions with a history have."""
 
 
 def _ranked(items: Sequence[RetrievedChunk | str]) -> list[RetrievedChunk]:

@@ -280,7 +280,7 @@ class _ConversionOutput:
             file = open(self._output / name, "wb", buffering=1 << 16)  # noqa: SIM115
             self._files[name] = self._open.enter_context(file)
         if isinstance(record, TestResult):
-            line = msgspec.json.encode(record.stored(store_full_text=True))
+            line = msgspec.json.encode(record.to_dict(store_full_text=True))
             self._files[name].write(line + b"\n")
         else:
             self._files[name].write(orjson.dumps(record, option=_DUMP))
