@@ -166,8 +166,8 @@ class AnswerMap:
     error: Getter | None = None
     places: PlaceForm = PlaceForm()
     reads_text: frozenset[str] = frozenset()
-    """Which of ``chunk``, ``reference`` and ``search`` have an expression with ``@``: they read plain strings,
-    too, which are ids otherwise."""
+    """Which of ``chunk``, ``reference`` and ``search`` have an expression with ``@``: they read
+    plain strings, too, which are ids otherwise (of a search: its query)."""
 
     def fields(self, payload: Any, *, retrieval_only: bool = False) -> dict[str, Any]:
         """The mapped fields, not yet checked for their types. Raises CallError."""

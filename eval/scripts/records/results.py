@@ -5,7 +5,9 @@ Records are msgspec structs: decoding checks types while it parses; unknown keys
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import mmap
+import os
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -296,6 +298,16 @@ def read_results(
     kind = result_type(*fields) if fields else TestResult
     for _, offset, result in read(path, kind, "result line", "make the run again", report):
         yield offset, result
+
+
+def tells_searches(path: Path) -> bool:
+    """Whether a line of the file tells the searches that led to its passages."""
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return False
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            # in a text the quotes are escaped: this is a key, and its list is not empty
+            return data.find(b'"searches":[{') >= 0
 
 
 def tells_retrieved(line: bytes) -> bool:
