@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from records.cases import (
+    SET_ONLY,
     Labels,
     Report,
     TestCase,
@@ -31,7 +32,7 @@ LABEL_FILES = (
 SAFETY_LABELS = "safety_labels.jsonl"
 """Labelled texts, which are no cases of the set; lines without a text are labels of cases."""
 
-LABEL_FIELDS = frozenset(TestCase.__struct_fields__) - {"id", "question"}
+LABEL_FIELDS = frozenset(TestCase.__struct_fields__) - {"id", "question", *SET_ONLY}
 
 
 def read_labels(folder: Path | None, report: Report) -> tuple[Labels, dict[str, tuple[Path, int]]]:
@@ -70,10 +71,16 @@ def _check_labels(
 ) -> None:
     """Type-check the label fields by themselves and add them to what the case has so far."""
     findings = [
-        (field, "a label line cannot have it; its fields are those of a case but id and question")
+        (
+            field,
+            "belongs into the set, on the line of its case; move it"
+            if field in SET_ONLY
+            else "a label line cannot have it; its fields are those of a case but id and question",
+        )
         for field in raw.keys() - LABEL_FIELDS
     ]
-    _, of_fields = case_from_dict({"question": "?"} | raw | {"id": case_id})
+    labelled = {name: value for name, value in raw.items() if name not in SET_ONLY}
+    _, of_fields = case_from_dict({"question": "?"} | labelled | {"id": case_id})
     # what a group of supports means depends on the supports, which may stand in the set
     findings += [pair for pair in of_fields if not pair[0].startswith("required_support_groups")]
     of_case = labels.setdefault(case_id, {})

@@ -24,6 +24,9 @@ TEXT_LIMIT = 200
 
 Status = Literal["ok", "error"]
 
+EARLIER_TURN_FAILED = "earlier_turn_failed"
+"""The kind of error of a turn that was not asked, because a turn before it has no answer."""
+
 
 class RetrievedChunk(msgspec.Struct, gc=False):
     """One retrieved passage. ``rank`` counts from 1; scores are the bot's own, on no fixed scale.
@@ -83,7 +86,13 @@ class ErrorInfo(msgspec.Struct, gc=False):
 
 
 class TestResult(msgspec.Struct):
-    """What the bot answered to one case, or the error that it ended with. Times in milliseconds."""
+    """What the bot answered to one case, or the error that it ended with. Times in milliseconds.
+
+    Of a turn of a conversation, and of a case with a history of its own: ``asked_with`` says which
+    history it was asked with (``live``, ``replay``, ``alone``, ``none``, or ``fixed``),
+    ``history_sha256`` is the hash of the messages as they were sent, ``session`` what the bot knew
+    the conversation by.
+    """
 
     __test__ = False  # pytest: not a test class
 
@@ -105,6 +114,9 @@ class TestResult(msgspec.Struct):
     usage: dict[str, Any] = msgspec.field(default_factory=dict)
     cost_usd: float | None = None
     repeat: int = 0
+    asked_with: str | None = None
+    history_sha256: str | None = None
+    session: str | None = None
 
     def chunks(self) -> list[RetrievedChunk]:
         """The retrieved passages in rank order; plain ids become chunks ranked by their place."""
@@ -124,7 +136,20 @@ class TestResult(msgspec.Struct):
         data: dict[str, Any] = msgspec.to_builtins(
             msgspec.structs.replace(self, retrieved=retrieved)
         )
+        if self.asked_with is None:
+            for name in _OF_TURNS:
+                del data[name]
         return data
+
+    @property
+    def is_root_failure(self) -> bool:
+        """True for a call that failed itself: not for a turn behind one that failed."""
+        earlier = self.error is not None and self.error.kind == EARLIER_TURN_FAILED
+        return self.status == "error" and not earlier
+
+
+_OF_TURNS = ("asked_with", "history_sha256", "session")
+"""Fields that only the lines of questions with a history have."""
 
 
 class RunConfig(msgspec.Struct):
