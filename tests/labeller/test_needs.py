@@ -122,8 +122,10 @@ def test_too_many_ways_are_refused() -> None:
 
 
 def test_all_shipped_cases_with_several_groups_come_back_the_same() -> None:
-    """Of 41 questions 36 are products of disjoint needs, in 5 a passage meets two needs; 29 turns of
-    conversations have one need each."""
+    """Of 41 questions 36 are products of disjoint needs, in 5 a passage meets two needs.
+
+    29 turns of conversations have one need each.
+    """
     cases = shipped()
     assert len(cases) == 41 + 29
     apart = 0
