@@ -46,6 +46,7 @@ MISSING_FILE = {
     "score_pipeline": ["--run", ABSENT],
     "score_retrieval": ["--run", ABSENT],
     "score_safety": ["--run", ABSENT],
+    "score_searches": ["--run", ABSENT],
     "sweep_runs": [ABSENT, "--api-url", "demo"],
     "track_metrics": ["--source", "runs", "--results-dir", ABSENT],
     "train_guardrails": ["--data", ABSENT],

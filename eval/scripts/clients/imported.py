@@ -163,13 +163,19 @@ def _fields(raw: dict[str, Any]) -> dict[str, Any]:
         fields["retrieved"] = [{"text": text} for text in contexts]
     if not any(name in fields for name in SHOWS_AN_ANSWER):
         raise ValueError("holds no answer, no retrieved passages and no error")
-    for name in ("retrieved", "references"):
+    for name in ("retrieved", "references", "searches"):
         if not isinstance(fields.get(name, []), list):
             raise ValueError(f"{name} is no list")
     if "retrieved" in fields:
         fields["retrieved"] = [
             {"chunk_id": item} if isinstance(item, str) else item for item in fields["retrieved"]
         ]
+    if "searches" in fields:
+        fields["searches"] = [
+            {"query": item} if isinstance(item, str) else item for item in fields["searches"]
+        ]
+        if raw.get("retrieved_from_search") is not None:
+            fields["retrieved_from_search"] = raw["retrieved_from_search"]
     return fields
 
 

@@ -25,6 +25,7 @@ from clients.mapping import (
     HELPERS,
     REFERENCE_FIELDS,
     RESULT_FIELDS,
+    SEARCH_FIELDS,
     AnswerMap,
     Getter,
     PlaceForm,
@@ -61,6 +62,7 @@ TABLES = {
     "response": dict,
     "chunk": dict,
     "reference": dict,
+    "search": dict,
     "facts": dict,
     "constant": dict,
     "prices": dict,
@@ -315,6 +317,7 @@ class _Check:
             response=getters,
             chunk=self._paths("chunk", chunk, CHUNK_FIELDS),
             reference=self._paths("reference", top.get("reference", {}), REFERENCE_FIELDS),
+            search=self._paths("search", top.get("search", {}), SEARCH_FIELDS),
             facts=self._paths("facts", top.get("facts", {}), FACT_FIELDS),
             constant=constant,
             required=self._required(top.get("required"), response.keys() | constant.keys()),
@@ -324,7 +327,7 @@ class _Check:
             places=self._place_form(top),
             reads_text=frozenset(
                 table
-                for table in ("chunk", "reference")
+                for table in ("chunk", "reference", "search")
                 if any("@" in str(path) for path in top.get(table, {}).values())
             ),
         )

@@ -280,7 +280,8 @@ class _ConversionOutput:
             file = open(self._output / name, "wb", buffering=1 << 16)  # noqa: SIM115
             self._files[name] = self._open.enter_context(file)
         if isinstance(record, TestResult):
-            self._files[name].write(msgspec.json.encode(record) + b"\n")
+            line = msgspec.json.encode(record.to_dict(store_full_text=True))
+            self._files[name].write(line + b"\n")
         else:
             self._files[name].write(orjson.dumps(record, option=_DUMP))
         self._lines[name] = self._lines.get(name, 0) + 1

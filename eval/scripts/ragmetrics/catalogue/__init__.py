@@ -19,6 +19,7 @@ from ragmetrics.catalogue import (
     pipeline,
     retrieval,
     safety,
+    searches,
 )
 from ragmetrics.catalogue.metric import Metric, MetricSection, at_cutoffs
 
@@ -49,6 +50,7 @@ SECTIONS: Mapping[str, MetricSection] = {
     section.name: section
     for section in (
         retrieval.SECTION,
+        searches.SECTION,
         context.SECTION,
         groundedness.SECTION,
         embedding.SECTION,
