@@ -81,6 +81,7 @@ class Question:
             "repeat": self.repeat,
             "seed": self.seed,
             "run_id": self.run_id,
+            "history": [],
             "session": self.session,
             "uuid": str(uuid.uuid4()),
         }
