@@ -15,8 +15,9 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-VALIDATIONS = ("validate_claims", "validate_decisions", "validate_sequential")
-"""Simulations of what labels, verdicts and early looks are worth; no small size tells anything."""
+VALIDATIONS = ("validate_claims", "validate_decisions", "validate_sequential", "validate_turns")
+"""Simulations of what labels, verdicts and early looks are worth, and of runs that are killed; no
+small size tells anything."""
 QUICK = {
     "bench_batch": ["--requests", "6000"],
     "bench_browse": ["--cases", "10000", "--rounds", "3"],
