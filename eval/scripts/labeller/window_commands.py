@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 FILTER_LABELS = {
     "chunks": "Passages that hold these words",
     "text": "Words in this text",
+    "conversation": "Words in the conversation",
     "question": "Words in the question",
     "state": "Words in the needs",
     "questions": "Questions: words, status:open, flag, tag:x, category:x, anchor:lost",
