@@ -16,6 +16,13 @@ AS_FOLLOW_UP: Final = ">"
 """What a search begins with that is asked behind the conversation, and not by itself."""
 
 
+class AskedQuery(NamedTuple):
+    """What a search asks, and what is sent as said before it."""
+
+    text: str
+    history: tuple[Message, ...] = ()
+
+
 class Message(NamedTuple):
     """Something that was said; ``role`` is ``user``, ``assistant`` or ``system``."""
 
@@ -46,6 +53,20 @@ def messages_before(
             Message("assistant", str(turn.get("reference_answer") or ""), number),
         ]
     return messages
+
+
+def asked_query(
+    case: Record, query: str, ids: Sequence[str], case_of: Callable[[str], Record]
+) -> AskedQuery:
+    """A search of a case: its own question and one marked `AS_FOLLOW_UP` come behind what was said
+    before it; other words are asked by themselves."""
+    own = query == str(case.get("question") or "")
+    text = query.removeprefix(AS_FOLLOW_UP).strip()
+    follow_up = query.startswith(AS_FOLLOW_UP) and bool(text)
+    if not (own or follow_up):
+        return AskedQuery(query)
+    messages = messages_before(case, ids, case_of)
+    return AskedQuery(text if follow_up else query, tuple(m for m in messages if m.content))
 
 
 def _turns_before(
