@@ -29,14 +29,14 @@ QUICK = {
 }
 TINY = {
     "bench_batch": ["--tiny"],
-    "bench_browse": ["--cases", "50", "--rounds", "1", "--starts", "1"],
+    "bench_browse": ["--cases", "50", "--rounds", "1", "--starts", "1", "--presses", "2"],
     "bench_compare": ["--cases", "60", "--rounds", "1"],
     "bench_embedding": ["--limit", "2", "--rounds", "1"],
     "bench_judge": [
         *("--concurrency", "2", "--latency", "5", "--seconds", "0.2"),
         *("--rounds", "1", "--verdicts", "20"),
     ],
-    "bench_labeller": ["--questions", "70", "--starts", "1"],
+    "bench_labeller": ["--questions", "70", "--starts", "1", "--presses", "2"],
     "bench_report": ["--cases", "20", "--chunks", "3", "--rounds", "1"],
     "bench_run_eval": ["--concurrency", "2", "--latency", "5", "--seconds", "0.2", "--rounds", "1"],
     "bench_score_retrieval": ["--cases", "30", "--chunks", "5", "--rounds", "1"],

@@ -249,7 +249,7 @@ def test_searches_are_mapped_and_lend_the_passages_that_the_answer_saw(tmp_path:
     payload = {"a": "yes", "asked_as": "what of plans?", "steps": steps}
     result = build_result(answer.fields(payload), "case", "and that?")
     assert result.rewritten_query == "what of plans?"
-    first, second, third = result.searches or ()
+    first, second, third = (search for search, _ in result.searched())
     assert (first.query, first.tool, first.start_ms, first.latency_ms) == ("first", "bm25", 0, None)
     assert (second.start_ms, second.latency_ms) == (500.0, 250.0)
     assert (third.error, third.retrieved) == ("no index", [])

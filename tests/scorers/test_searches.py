@@ -137,10 +137,9 @@ def test_the_section_names_the_search_and_the_turn_that_found_nothing() -> None:
         for turn in (1, 2, 3, 4):
             labels = case("a.md", conversation=conversation, turn=turn)
             wrong = search("z") if turn == 4 else search("a")
-            row, evidence = scorer.score(labels, result([search("a"), wrong, search("a")]))
+            _, evidence = scorer.score(labels, result([search("a"), wrong, search("a")]))
             assert isinstance(evidence, dict)
-            scores = dict(zip(NAMES, row.values, strict=True))
-            lines.append(ScoreLine("q", 0, "scored", scores, evidence=evidence))
+            lines.append(ScoreLine("q", 0, "scored", {}, evidence=evidence))
     section = scorer.aggregate({"by": {}}, iter(lines), 0)
     recalls = {
         (turn, number): row["evidence_recall"]
