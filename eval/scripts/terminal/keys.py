@@ -104,6 +104,7 @@ KEYS: Final = (
     KeyRow("b", "toggle-questions"),
     KeyRow("z", "zoom", "", "full", "zoom"),
     KeyRow("i", "info"),
+    KeyRow("H", "conversation", "", "conversation"),
     KeyRow("S", "order", "sort"),
     KeyRow("B", "blind"),
     KeyRow("A", "", "group"),
