@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-VALIDATIONS = ("validate_claims", "validate_decisions", "validate_sequential")
+VALIDATIONS = ("validate_claims", "validate_decisions", "validate_sequential", "validate_watch")
 """Simulations of what labels, verdicts and early looks are worth; no small size tells anything."""
 QUICK = {
     "bench_batch": ["--requests", "6000"],
