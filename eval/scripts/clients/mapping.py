@@ -37,6 +37,7 @@ RESULT_FIELDS = (
     "cost_usd",
     "searches",
     "rewritten_query",
+    "session",
 )
 """Fields of a result that a bot can fill; the others are known to the client."""
 
