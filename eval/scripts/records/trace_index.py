@@ -29,11 +29,13 @@ CREATE TABLE counts (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (
     id INTEGER PRIMARY KEY, path TEXT NOT NULL, size INTEGER NOT NULL, changed INTEGER NOT NULL,
     head INTEGER NOT NULL, head_hash BLOB NOT NULL, tail INTEGER NOT NULL,
-    tail_size INTEGER NOT NULL, tail_hash BLOB NOT NULL, offset INTEGER NOT NULL, shape TEXT NOT NULL, stack TEXT NOT NULL);
+    tail_size INTEGER NOT NULL, tail_hash BLOB NOT NULL, offset INTEGER NOT NULL,
+    shape TEXT NOT NULL, stack TEXT NOT NULL);
 CREATE TABLE traces (
     number INTEGER PRIMARY KEY, key INTEGER NOT NULL UNIQUE, latest INTEGER NOT NULL,
     day INTEGER, session INTEGER, applies INTEGER, bad INTEGER, latency INTEGER, length INTEGER);
 CREATE INDEX open_traces ON traces (latest) WHERE day IS NULL;
+CREATE INDEX sessions ON traces (session) WHERE session IS NOT NULL;
 CREATE INDEX days ON traces (day) WHERE day IS NOT NULL;
 CREATE TABLE spans (
     key INTEGER NOT NULL, span INTEGER NOT NULL, file INTEGER NOT NULL, offset INTEGER NOT NULL,
@@ -274,7 +276,9 @@ class TraceIndex:
         rows = self._database.execute("SELECT * FROM spans WHERE key = ?", (key,))
         return [SpanRow(*row) for row in rows]
 
-    def count(self, traces: Sequence[TraceRow], ignored: Sequence[int], counts: Counter[str]) -> None:
+    def count(
+        self, traces: Sequence[TraceRow], ignored: Sequence[int], counts: Counter[str]
+    ) -> None:
         """Count traces, once and for all; those ignored are no answers of a bot."""
         with self._transaction():
             self._database.executemany(
@@ -348,9 +352,15 @@ class TraceIndex:
                     series[name].append(DayCounts(day, int(bad or 0), n))
         return series
 
-    def below(self, key: int) -> Iterator[TraceRow]:
-        """Counted traces whose keys are below a number, in the order of their keys."""
-        yield from self._traces("day >= 0 AND key < ? ORDER BY key", (key,))
+    def earlier_in_session(self, key: int, most: int) -> list[int]:
+        """Keys of the counted traces that began before a trace in its session, in that order."""
+        query = (
+            "SELECT t.key, min(s.start) began FROM traces o JOIN traces t ON t.session = o.session "
+            "JOIN spans s ON s.key = t.key WHERE o.key = ?1 AND t.day >= 0 AND t.key != ?1 "
+            "GROUP BY t.key HAVING began < (SELECT min(start) FROM spans WHERE key = ?1) "
+            "ORDER BY began DESC LIMIT ?2"
+        )
+        return [row[0] for row in self._database.execute(query, (key, most))][::-1]
 
     def keys_where(self, bit: int, condition: str, first: int, most: int) -> list[int]:
         """Keys of the traces since a day that are bad by a figure, smallest first."""
@@ -359,8 +369,3 @@ class TraceIndex:
             "ORDER BY key LIMIT ?"
         )
         return [row[0] for row in self._database.execute(query, (first, bit, most))]
-
-    def _traces(self, where: str, values: Sequence[Any]) -> Iterator[TraceRow]:
-        columns = "key, day, session, applies, bad, latency, length"
-        query = f"SELECT {columns} FROM traces WHERE {where}"
-        return (TraceRow(*row) for row in self._database.execute(query, values))

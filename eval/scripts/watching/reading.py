@@ -20,11 +20,6 @@ ENDINGS = {".json", ".jsonl", ".ndjson"}
 _HEAD = 1024
 _BYTES_A_STEP = 8 << 20
 _SPANS_A_STEP = 4000
-_TRACES_A_STEP = 2000
-_SECOND = 1_000_000
-_DAY = 86_400 * _SECOND
-
-DAY_SHOWN = "last day shown"
 
 
 @dataclass
@@ -98,7 +93,10 @@ def _is_same(path: Path, row: WatchedFile, look: Look) -> bool:
     """Whether a file begins, and goes on where reading ended, as the one that was read."""
     try:
         status = path.stat()
-        if row.path == str(path) and (row.size, row.changed) == (status.st_size, status.st_mtime_ns):
+        if row.path == str(path) and (row.size, row.changed) == (
+            status.st_size,
+            status.st_mtime_ns,
+        ):
             return True
         with open_spans(path) as file:
             return (
@@ -128,10 +126,10 @@ def _read_file(
     with open_spans(path) as file:
         if known is None:
             head = file.read(_HEAD)
+            number, nothing = index.new_file(str(path)), _hash(b"")
             row = WatchedFile(
-                index.new_file(str(path)), str(path), 0, 0, len(head), _hash(head), 0, 0, _hash(b""),
-                0, "", "",
-            )  # fmt: skip
+                number, str(path), 0, 0, len(head), _hash(head), 0, 0, nothing, 0, "", ""
+            )
         else:
             row = known._replace(path=str(path))
         _read_cuts(index, file, row, now, look, stamp)

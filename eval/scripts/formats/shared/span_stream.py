@@ -244,7 +244,7 @@ class _Elements:
         window, within = self._window, self._stack[-1:]
         if bracket in b"{[":
             is_holder = within == "{" and bracket == b"[" and self._key in _HOLDERS
-            if self._inner or (within == bracket.decode() or within == "{") and not is_holder:
+            if self._inner or ((within == bracket.decode() or within == "{") and not is_holder):
                 self._inner += bracket
             elif bracket == b"{":
                 self._begin, self._stack = start, self._stack + "{"
