@@ -22,8 +22,8 @@ Examples:
   python eval/scripts/watch_traces.py traces --html watch.html --json
 
 \b
-Every morning by cron, with a mail when something rose:
-  0 7 * * * cd /srv/eval && make -s watch FROM=/var/log/traces ARGS="--fail-on alarm -s" || mail …
+Every morning by cron, which mails what is printed, here only an alarm:
+  0 7 * * * cd /srv/eval && .venv/bin/python eval/scripts/watch_traces.py /var/log/traces --silent
 
 Exit codes: 0 done, 1 an alarm with --fail-on alarm, 2 bad input, 130 interrupted.
 """
@@ -92,7 +92,7 @@ import options
     help="Write the figures as one HTML page.",
 )
 @options.json_option
-@click.option("-s", "--silent", is_flag=True, help="No tables on stdout when there is no alarm.")
+@click.option("-s", "--silent", is_flag=True, help="Print only when there is an alarm.")
 def main(
     folder: Path,
     quiet_seconds: float,

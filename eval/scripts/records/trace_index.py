@@ -243,7 +243,8 @@ class TraceIndex:
             self._store_file(file)
 
     def _counted(self, keys: Iterable[int]) -> set[int]:
-        listed, counted = list(keys), set()
+        listed = list(keys)
+        counted: set[int] = set()
         for first in range(0, len(listed), 500):
             part = listed[first : first + 500]
             marks = ",".join("?" * len(part))
