@@ -175,7 +175,8 @@ def test_a_server_with_a_window_never_refuses_what_is_sent_evenly() -> None:
         seen.append(now)
         return exchange.reply({"answer": "yes"})
 
-    from clients.http import HttpTransport, ask_all
+    from clients.http import ask_all
+    from clients.http_requests import HttpTransport
 
     bot: Any = FakeBot()
     bot.default = behave
