@@ -37,8 +37,8 @@ from clients.secrets import (
     without_login,
 )
 from clients.streams import ACCEPTED, Stream, read_stream
-from records.cases import ChatMessage
 from clients.transport import open_transport
+from records.cases import ChatMessage
 from records.errors import StorageError
 from records.results import ErrorInfo, TestResult
 
