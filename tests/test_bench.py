@@ -16,6 +16,7 @@ NAMES = [
     "validate_decisions",
     "validate_sequential",
     "validate_turns",
+    "validate_watch",
 ]
 PEERS = {
     "ir_measures": "bench_score_retrieval",

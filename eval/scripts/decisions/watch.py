@@ -123,10 +123,21 @@ def _span(first: date, last: date) -> str:
     return f"from {begin} to {spoken(last)}"
 
 
-# Not strftime: its names follow the locale.
 _MONTHS = (
-    "January February March April May June July August September October November December".split()
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 )
+"""Not from strftime, whose names follow the locale."""
 
 
 def as_dict(figure: WatchedFigure) -> dict[str, Any]:

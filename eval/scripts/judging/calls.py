@@ -7,7 +7,7 @@ code where the definition fixes them (no contexts: nothing is supported).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,12 +30,16 @@ BLOCK = 20
 
 @dataclass(frozen=True)
 class Settings:
-    """``atomic``: claims by the judge instead of by our own sentence rules."""
+    """``atomic``: claims by the judge instead of by our own sentence rules.
+
+    ``rehearsed``: the judge only notes what it would be asked, so of a line its ``mode`` is enough.
+    """
 
     judge: Judge
     salt: bytes
     facts: FactStore
     atomic: bool = False
+    rehearsed: bool = False
 
     @property
     def cannot(self) -> Mapping[str, str]:
@@ -107,11 +111,23 @@ def _mark(*texts: object) -> str:
     return hashlib.sha256(orjson.dumps(texts)).hexdigest()[:16]
 
 
-def _opinions(
-    call: str, materials: Sequence[Material], settings: Settings, repeat: int
-) -> Iterator[Opinion]:
-    for material in materials:
-        yield ask(settings.judge, KINDS[call], material, salt=settings.salt, repeat=repeat)
+def _asked(
+    answer: JudgedAnswer,
+    settings: Settings,
+    metric: str,
+    materials: Sequence[Material],
+    repeat: int,
+    extra: Mapping[str, Any],
+    contexts: Sequence[Item] = (),
+) -> list[VerdictLine]:
+    """Ask about each material; the lines of what comes back."""
+    kind, salt = KINDS[metric], settings.salt
+    opinions = (
+        ask(settings.judge, kind, material, salt=salt, repeat=repeat) for material in materials
+    )
+    if settings.rehearsed:
+        return [{"mode": opinion.first.mode} for opinion in opinions]
+    return from_opinion(answer, metric, materials, opinions, repeat, extra, contexts)
 
 
 def groundedness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -130,8 +146,7 @@ def groundedness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[
         return [_by_code(answer, name, base, "not_found", "no contexts")]
     mark = _mark(claims, answer.contexts)
     parts = [replace(base, claims=block, contexts=answer.contexts) for block in _blocks(claims)]
-    opinions = _opinions(name, parts, settings, repeat)
-    return from_opinion(answer, name, parts, opinions, repeat, {"mark": mark})
+    return _asked(answer, settings, name, parts, repeat, {"mark": mark})
 
 
 def _correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -151,8 +166,7 @@ def _correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[
         extra |= {"addresses_question": False}
         return [_by_code(answer, name, base, "missing", why, extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    opinions = _opinions(name, parts, settings, repeat)
-    return from_opinion(answer, name, parts, opinions, repeat, extra | {"mark": _mark(facts)})
+    return _asked(answer, settings, name, parts, repeat, extra | {"mark": _mark(facts)})
 
 
 def _nuggets(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -167,8 +181,7 @@ def _nuggets(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[Verd
     if why is not None:
         return [_by_code(answer, name, base, "none", why)]
     parts = [replace(base, nuggets=block) for block in _blocks(nuggets)]
-    opinions = _opinions(name, parts, settings, repeat)
-    return from_opinion(answer, name, parts, opinions, repeat, {"mark": _mark(nuggets)})
+    return _asked(answer, settings, name, parts, repeat, {"mark": _mark(nuggets)})
 
 
 def _answer_correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -196,8 +209,7 @@ def _answer_correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -
     if not claims:
         return [_by_code(answer, name, base, "not_found", "no claims", extra)]
     parts = [replace(base, claims=block) for block in _blocks(claims)]
-    opinions = _opinions(name, parts, settings, repeat)
-    return from_opinion(answer, name, parts, opinions, repeat, extra)
+    return _asked(answer, settings, name, parts, repeat, extra)
 
 
 def _context_precision(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -219,9 +231,8 @@ def _context_precision(answer: JudgedAnswer, settings: Settings, repeat: int) ->
         )
         for context in answer.contexts
     ]
-    opinions = _opinions(name, parts, settings, repeat)
     mark = _mark(answer.contexts, reference)
-    return from_opinion(answer, name, parts, opinions, repeat, {"mark": mark}, answer.contexts)
+    return _asked(answer, settings, name, parts, repeat, {"mark": mark}, answer.contexts)
 
 
 def _context_recall(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -239,8 +250,7 @@ def _context_recall(answer: JudgedAnswer, settings: Settings, repeat: int) -> li
     if not answer.contexts:
         return [_by_code(answer, name, base, "not_attributed", "no contexts", extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    opinions = _opinions(name, parts, settings, repeat)
-    return from_opinion(answer, name, parts, opinions, repeat, extra)
+    return _asked(answer, settings, name, parts, repeat, extra)
 
 
 def _answer_relevancy(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -252,8 +262,7 @@ def _answer_relevancy(answer: JudgedAnswer, settings: Settings, repeat: int) -> 
     if reason is not None:
         return [_not_applicable(answer, name, reason)]
     parts = [Material(answer=answer.text)]
-    opinions = _opinions(name, parts, settings, repeat)
-    return from_opinion(answer, name, parts, opinions, repeat, {})
+    return _asked(answer, settings, name, parts, repeat, {})
 
 
 def _abstained_judged(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -270,8 +279,7 @@ def _abstained_judged(answer: JudgedAnswer, settings: Settings, repeat: int) -> 
             return [_by_code(answer, name, material, "abstained", "phrases", quote=quote)]
     if not detection.abstained and (reason := settings.why_not_read(answer)) is not None:
         return [_not_applicable(answer, name, reason)]
-    opinions = _opinions(name, [material], settings, repeat)
-    return from_opinion(answer, name, [material], opinions, repeat, {})
+    return _asked(answer, settings, name, [material], repeat, {})
 
 
 Call = Callable[[JudgedAnswer, Settings, int], list[VerdictLine]]

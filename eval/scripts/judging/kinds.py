@@ -146,18 +146,16 @@ class Material:
     earlier: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in a task's inputs and in verdicts.jsonl; empty parts are left out."""
-        parts = {
-            "question": self.question,
-            "answer": self.answer,
-            "earlier": self.earlier,
-            "reference": self.reference,
-            "contexts": [dict(context) for context in self.contexts],
-            "claims": [dict(claim) for claim in self.claims],
-            "facts": [dict(fact) for fact in self.facts],
-            "nuggets": [dict(nugget) for nugget in self.nuggets],
+        """As it stands in a task's inputs and in verdicts.jsonl; empty parts are left out.
+
+        The items are the material's own: nobody may change them.
+        """
+        parts = {name: getattr(self, name) for name in self.__slots__}
+        return {
+            name: part if isinstance(part, str) else list(part)
+            for name, part in parts.items()
+            if part
         }
-        return {name: part for name, part in parts.items() if part}
 
     def items(self, kind: CallKind) -> Sequence[Item]:
         """What a call numbers, if it numbers anything."""

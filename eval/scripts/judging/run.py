@@ -306,7 +306,7 @@ def would_ask(plan: JudgingPlan, connection: Connection, facts: FactStore) -> It
     Facts and atomic claims that are not known yet are guessed by the local rules.
     """
     recorder = _TaskRecorder(connection)
-    settings = Settings(recorder, connection.salt, facts.guessing(), plan.atomic)
+    settings = Settings(recorder, connection.salt, facts.guessing(), plan.atomic, rehearsed=True)
     for _ in _rehearse(plan, connection, settings):
         tasks: Sequence[JudgeTask] = recorder.tasks
         recorder.tasks = []
@@ -321,7 +321,7 @@ def batch_tasks(
     What depends on a reply that is not there yet (facts, claims) is not among it.
     """
     connection = batch.connection
-    settings = Settings(connection.judge, connection.salt, facts, plan.atomic)
+    settings = Settings(connection.judge, connection.salt, facts, plan.atomic, rehearsed=True)
     for _ in _rehearse(plan, connection, settings):
         yield from batch.collector.taken()
 
