@@ -35,9 +35,9 @@ RESULT_FIELDS = (
     "latency_ms",
     "usage",
     "cost_usd",
+    "session",
     "searches",
     "rewritten_query",
-    "session",
 )
 """Fields of a result that a bot can fill; the others are known to the client."""
 

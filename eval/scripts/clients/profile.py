@@ -172,8 +172,13 @@ def _digest(raw: Mapping[str, Any]) -> str:
 
 def _digest_without_turns(raw: Mapping[str, Any]) -> str:
     """The same without what a question by itself is never asked with: a profile that learns of
-    conversations asks all other questions as before."""
-    return _digest(_without_turns({k: v for k, v in raw.items() if k != "history"}))
+    conversations asks all other questions as before. What it tells of searches beside the passages
+    changes nothing that was recorded before, either."""
+    counted = {key: value for key, value in raw.items() if key != "history"}
+    response = raw.get("response")
+    if isinstance(response, dict) and "retrieved" in response:
+        counted["response"] = {k: v for k, v in response.items() if k not in _OF_SEARCHES}
+    return _digest(_without_turns(counted))
 
 
 def _without_turns(value: Any) -> Any:
@@ -183,6 +188,8 @@ def _without_turns(value: Any) -> Any:
         return [_without_turns(item) for item in value if item not in _OF_TURNS]
     return value
 
+
+_OF_SEARCHES = ("searches", "rewritten_query")
 
 _OF_TURNS = ("{history}", "{session}")
 

@@ -20,7 +20,7 @@ from records.asked import ASKED, missing_remark
 from records.errors import StorageError
 from records.metrics import SectionJudge, read_metrics
 from records.results import RunConfig
-from records.runs import CONFIG, METRICS, read_config, scores_file
+from records.runs import CONFIG, ENRICHED, METRICS, SAMPLE, read_config, scores_file
 from records.scores import read_whole_scores
 
 PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
@@ -78,7 +78,15 @@ def read_run(folder: Path) -> Run:
             f"{folder}: is not scored; run score_retrieval.py --run {folder.name} (and other "
             "score_* scripts), or eval_suite.py."
         )
-    return Run(folder, config_of(folder), read_metrics(folder))
+    config = config_of(folder)
+    sample = config.run.get(SAMPLE)
+    if isinstance(sample, dict) and sample.get("kind") == ENRICHED:
+        raise StorageError(
+            f"{folder}: holds cases that were chosen because something was wrong with them "
+            "(sample: enriched), so its means compare with nothing; draw a uniform sample "
+            "(watch_traces.py --sample)."
+        )
+    return Run(folder, config, read_metrics(folder))
 
 
 class _Api(msgspec.Struct):

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import msgspec
 import orjson
 
-from judging.cache import CacheOnly
+from judging.cache import CachedJudge, CacheOnly, VerdictCache
 from judging.identity import JudgeError, JudgePin, addresses, identify
 from judging.replies import (
     Sampling,
@@ -144,13 +144,24 @@ def declared(
 
 
 class RequestCollector(CacheOnly):
-    """Stands in for a judge that is asked by files: it notes each task and answers nothing."""
+    """Stands in for a judge that is asked by files: it notes each task that ``cache`` lacks and
+    answers nothing."""
 
     def __init__(
-        self, identity: JudgeIdentity, capabilities: ServerCapabilities, sampling: Sampling
+        self,
+        identity: JudgeIdentity,
+        capabilities: ServerCapabilities,
+        sampling: Sampling,
+        cache: VerdictCache,
     ) -> None:
         super().__init__(identity, capabilities, sampling)
         self.tasks: list[tuple[str, JudgeTask]] = []
+        self._cache = cache
+        self._cached = CachedJudge(self, cache)
+
+    def stored(self, task: JudgeTask) -> JudgeVerdict | None:
+        """The verdict that is there already; an empty cache is not looked into for each task."""
+        return self._cached.stored(task) if len(self._cache) else None
 
     def ask(self, task: JudgeTask) -> JudgeVerdict:
         """Always the failure ``not_cached``; the task is kept in ``tasks`` with its key."""

@@ -195,8 +195,8 @@ def collecting(options: JudgeOptions, provider: str) -> Iterator[BatchConnection
     sampling = options.sampling
     cache = VerdictCache(options.cache_dir / JUDGE_CACHE)
     try:
-        collector = RequestCollector(identity, capabilities, sampling)
-        limited = SchemaLimits(CachedJudge(collector, cache), options.thinking_tokens)
+        collector = RequestCollector(identity, capabilities, sampling, cache)
+        limited = SchemaLimits(collector, options.thinking_tokens)
         asked = {"temperature": sampling.temperature, "seed": sampling.seed}
         description = {
             "identity": identity.to_dict(),

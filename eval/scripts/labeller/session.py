@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from labeller import adjudication, edits, marks
+from labeller import adjudication, conversation, edits, marks
 from labeller.adjudication import Disagreement
 from labeller.case_state import CaseState, Event, Probe, Record, probes_in, timestamp
 from labeller.edits import Confirmed
@@ -484,6 +484,7 @@ class Session(CaseLedger):
         """Take the current case out of the set. Undo brings it back."""
         self._own_set()
         self._writable()
+        conversation.check_deletion(self.current, self.queue.ids, self.case_of)
         state, gone = self._need_case(), self.current
         position = self.queue.ids.index(gone)
         event = self._event("delete_case", gone, state, None, position)
@@ -508,7 +509,7 @@ class Session(CaseLedger):
         case = {"id": case_id, **{k: v for k, v in fields.items() if k != "id"}}
         self._check(case, None)
         near = self.near_duplicate(str(case["question"])) if action == "add_case" else None
-        position = self.queue.ids.index(self.current) + 1 if self.current else 0
+        position = conversation.place_behind(self.current, self.queue.ids, self.case_of)
         state = CaseState(case, {})
         event = self._event(action, case_id, None, state, position)
         self._journal(event)

@@ -23,7 +23,6 @@ from records.notes import read_notes
 from records.results import SCHEMA
 from records.runs import METRICS, VERSION
 from records.targets import TARGETS, Target
-from views.detail import describe
 from views.report import answers, figures, trend
 from views.report.answers import rarity
 from views.report.case_list import (
@@ -41,6 +40,7 @@ from views.report.compared import (
     explain_changes,
     sentence,
 )
+from views.report.described import describe
 from views.report.scan import (
     PROMPTS,
     CaseCheck,
