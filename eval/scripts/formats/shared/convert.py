@@ -262,8 +262,9 @@ class _ConversionOutput:
 
     def _add_answer(self, answer: SystemAnswer) -> None:
         run = self._runs.get(answer.run) or self._new_run(answer.run)
-        line = answer.result if answer.has_retrieved else msgspec.to_builtins(answer.result)
-        if isinstance(line, dict):
+        line: Any = answer.result
+        if not answer.has_retrieved:
+            line = line.to_dict(store_full_text=True)
             del line["retrieved"]
         self._write(f"results/{run}/{RESULTS}", line)
         if answer.spans is not None:
