@@ -45,6 +45,7 @@ MISSING_FILE = {
     "score_groundedness": ["--run", ABSENT],
     "score_pipeline": ["--run", ABSENT],
     "score_retrieval": ["--run", ABSENT],
+    "score_conversations": ["--run", ABSENT],
     "score_safety": ["--run", ABSENT],
     "score_searches": ["--run", ABSENT],
     "sweep_runs": [ABSENT, "--api-url", "demo"],

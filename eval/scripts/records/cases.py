@@ -22,7 +22,7 @@ Category = Literal[
     "factual", "reasoning", "multi_hop", "recency/conflict", "general", "adversarial"
 ]
 
-Outcome = Literal["success", "no_citation", "uncertain", "no_results", "blocked"]
+Outcome = Literal["success", "no_citation", "uncertain", "no_results", "blocked", "clarify"]
 
 RecencyRule = Literal["cite_newer", "cite_both", "acknowledge_both"]
 

@@ -110,6 +110,11 @@ def cluster_number(case: TestCase) -> int:
     return 0 if label is None else _number(label)
 
 
+def conversation_number(case: TestCase) -> int:
+    """A number for the conversation of a case, the same in every process; 0: it is no turn."""
+    return 0 if case.conversation is None else _number(f"conversation: {case.conversation}")
+
+
 @lru_cache(maxsize=1 << 12)
 def _number(label: str) -> int:
     digest = blake2b(label.encode("utf-8", "surrogatepass"), digest_size=7).digest()

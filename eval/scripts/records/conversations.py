@@ -102,11 +102,3 @@ def earlier_turns(cases: Sequence[TurnT], position: int) -> Sequence[TurnT]:
 def has_conversations(cases: Iterable[_Turn]) -> bool:
     """True when a case is a turn of a conversation."""
     return any(case.conversation is not None for case in cases)
-
-
-TURN_SLICES = ("1", "2", "3+")
-
-
-def turn_slice(case: _Turn) -> str | None:
-    """The slice that a turn belongs to: ``1``, ``2`` or ``3+``; None for other cases."""
-    return None if case.turn is None else TURN_SLICES[min(case.turn, 3) - 1]

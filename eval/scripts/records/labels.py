@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from records.cases import (
     SET_ONLY,
@@ -141,6 +144,26 @@ def labels_sha256(folder: Path | None) -> str | None:
     for path in paths:
         digest.update(path.read_bytes())
     return digest.hexdigest() if paths else None
+
+
+class _Before(msgspec.Struct):
+    """What of a case says that something came before its question, or after it."""
+
+    conversation: Any = None
+    history: Any = None
+
+
+def has_turns(eval_set: Path) -> bool:
+    """True when a case of the set is a turn of a conversation, or has a history of its own."""
+    decode = msgspec.json.Decoder(_Before).decode
+    with open(eval_set, "rb") as lines:
+        for line in lines:
+            if b'"conversation"' in line or b'"history"' in line:
+                with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                    case = decode(line)
+                    if case.conversation is not None or case.history is not None:
+                        return True
+    return False
 
 
 def has_labelled_texts(labels_dir: Path | None) -> bool:

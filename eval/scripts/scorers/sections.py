@@ -11,6 +11,7 @@ from typing import Any, Literal
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import MetricSection
 from records.errors import StorageError
+from records.labels import has_turns
 from records.results import tells_searches
 from records.runs import VERDICTS
 from records.scores import read_scores
@@ -104,9 +105,11 @@ def chosen(names: Sequence[str] | None, *, custom: bool) -> list[str]:
     ]
 
 
-def has_part(folder: Path, section: MetricSection) -> bool:
+def has_part(folder: Path, eval_set: Path, section: MetricSection) -> bool:
     """True unless the section needs what only some runs have, and this one has not: a judge's
-    verdicts, or results that tell their searches."""
+    verdicts, results that tell their searches, or a set with conversations."""
     if "verdicts" in section.needs and not (folder / VERDICTS).exists():
+        return False
+    if "conversations" in section.needs and not has_turns(eval_set):
         return False
     return "searches" not in section.needs or tells_searches(results_of(folder))

@@ -256,7 +256,8 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-eval-"))
             folder = _copy_of(real, ids, Path(temporary))
         if plan.sections is None:
-            sections = [name for name in sections if has_part(folder, catalogue.SECTIONS[name])]
+            rows = catalogue.SECTIONS
+            sections = [name for name in sections if has_part(folder, plan.eval_set, rows[name])]
         job = ScoringJob(
             folder,
             plan.eval_set,

@@ -10,7 +10,7 @@ import pytest
 
 from records.cases import TestCase, iter_cases
 from records.clusters import cluster_number, clustered_by, clusters_of
-from records.conversations import conversations_of, earlier_turns, turn_slice
+from records.conversations import conversations_of, earlier_turns
 from records.editing import Document
 from records.errors import Problem, StorageError
 from records.joining import Work, split
@@ -112,7 +112,7 @@ def test_the_fields_of_turns_stand_in_the_set_alone(tmp_path: Path) -> None:
     assert problems(path, tmp_path) == [(2, "group")]
 
 
-def test_what_came_before_a_turn_and_which_slice_it_is_in() -> None:
+def test_what_came_before_a_turn() -> None:
     ends = [("a", 1), ("a", 2), ("a", 3), ("a", 4), (None, None), ("b", 1)]
     cases = [TestCase(str(n), "?", conversation=c, turn=t) for n, (c, t) in enumerate(ends)]
     assert [case.id for case in earlier_turns(cases, 3)] == ["0", "1", "2"]
@@ -124,7 +124,6 @@ def test_what_came_before_a_turn_and_which_slice_it_is_in() -> None:
         ["4"],
         ["5"],
     ]
-    assert list(map(turn_slice, cases)) == ["1", "2", "3+", "3+", None, "1"]
 
 
 def test_scorers_read_the_question_that_is_whole() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ragmetrics.catalogue import (
     abstention,
     context,
+    conversations,
     embedding,
     groundedness,
     judged,
@@ -40,7 +41,7 @@ __all__ = [
 KS = (1, 3, 5, 10)
 """Cut-offs that retrieval metrics are reported at unless the user asks for others."""
 
-DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault")
+DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault", "turn", "standalone")
 """What cases are sliced by."""
 
 CUSTOM = MetricSection("custom", "Custom", (), "eval_suite.py", needs=("plugin",))
@@ -58,6 +59,7 @@ SECTIONS: Mapping[str, MetricSection] = {
         safety.SECTION,
         pipeline.SECTION,
         judged.SECTION,
+        conversations.SECTION,
         CUSTOM,
     )
 }
