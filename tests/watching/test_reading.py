@@ -109,7 +109,10 @@ def test_hostile_spans_are_counted(folder: Path, look: Callable[..., Any]) -> No
             "traceId": "w",
             "spanId": "s",
             "attributes": [
-                {"key": "llm.output_messages." + "9" * 5000 + ".content", "value": {"stringValue": "x"}}
+                {
+                    "key": "llm.output_messages." + "9" * 5000 + ".content",
+                    "value": {"stringValue": "x"},
+                }
             ],
         },
     ]
