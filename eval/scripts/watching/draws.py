@@ -6,6 +6,7 @@ Everything that is written goes through one place, where credentials and persona
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -257,6 +258,8 @@ def _blotted_case(item: Drawn, run: str, counts: Counter[str]) -> ImportedCase:
 
 
 _IDS = frozenset({"chunk_id", "doc_id", "rel_path"})
+_PLAIN_ID = re.compile(r"[\w ./:#()+,&'~=-]*")
+"""What ids and paths are made of; other signs may be those of a password."""
 _OWN = frozenset({"id", "test_case_id", "tags", "drafted_by", "role", "status", "kind"})
 """What this program has written itself."""
 
@@ -268,7 +271,7 @@ def _blotted(value: Any, name: str, counts: Counter[str]) -> Any:
             return value
         text, kinds = blot(value.encode("utf-8", "replace").decode(), is_id=name in _IDS)
         counts.update(kinds)
-        if kinds and name in _IDS:  # ids stay apart from each other
+        if name in _IDS and (kinds or not _PLAIN_ID.fullmatch(value)):  # they stay apart
             return f"id-{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:12]}"
         return text
     if isinstance(value, dict):
