@@ -43,13 +43,19 @@ PARTS = (*SYSTEM, "api")
 
 
 class IncomparableError(StorageError):
-    """Two runs differ in what must be the same; ``differences`` names it."""
+    """Two runs differ in what must be the same; ``differences`` names it.
 
-    def __init__(self, base: str, new: str, differences: Sequence[Difference]) -> None:
+    ``override``: the option of the running script that compares all the same; "" without one.
+    """
+
+    def __init__(
+        self, base: str, new: str, differences: Sequence[Difference], override: str = ""
+    ) -> None:
         self.differences = tuple(differences)
         lines = [f"{base} and {new} cannot be compared: they differ in what measures them."]
         lines += [f"  {difference}" for difference in differences]
-        lines.append("Score or ask one of them again; --ignore-invariants compares all the same.")
+        more = f"; {override} compares all the same" if override else ""
+        lines.append(f"Score or ask one of them again{more}.")
         super().__init__("\n".join(lines))
 
 
