@@ -32,20 +32,24 @@ from ragmetrics.catalogue import DIMENSIONS
 from records import errors, files, results, runs
 
 if TYPE_CHECKING:
+    from decisions.conversations import ConversationChanges
     from decisions.flips import Flips
     from decisions.rows import Comparison, MetricRow
 
 
 @dataclass(frozen=True)
 class Report:
-    """What is printed: a comparison for each run, and the flips when there is one."""
+    """What is printed: a comparison for each run, and the flips when there is one; for sets with
+    conversations, those that changed in each run."""
 
     comparisons: list[Comparison]
     flips: Flips | None
     failures: list[str]
+    conversations: list[ConversationChanges]
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        changes = [each.to_dict() for each in self.conversations]
+        return ({"conversations": changes} if changes else {}) | {
             "schema": results.SCHEMA,
             "comparisons": [comparison.to_dict() for comparison in self.comparisons],
             "flips": self.flips.to_dict() if self.flips else None,
@@ -99,6 +103,8 @@ def show(report: Report, everything: bool, drop: float | None) -> None:
             compare_print.print_power(console, comparison, drop)
         if report.flips is not None:
             compare_print.print_flips(console, report.flips)
+        if report.conversations:
+            compare_print.print_conversations(console, report.conversations[index])
         compare_print.print_answer(console, comparison)
     if len(report.comparisons) > 1:
         compare_print.print_matrix(console, report.comparisons)
@@ -231,6 +237,7 @@ def main(
 ) -> int:
     from decisions import compare
     from decisions.compare import CompareOptions, compare_many
+    from decisions.conversations import changed_conversations
 
     folders = [runs.find_run(results_dir, name) for name in (base, *new)]
     compare_options = CompareOptions(
@@ -262,11 +269,14 @@ def main(
     flips = None
     if len(comparisons) == 1:
         flips = find_flips(folders, comparisons[0], flips_by, count, eval_set)
-    report = Report(comparisons, flips, failures(comparisons, fail_on))
+    changes = [changed_conversations(folders[0], folder, eval_set) for folder in folders[1:]]
+    told = [each for each in changes if each is not None]
+    conversations = told if len(told) == len(changes) else []
+    report = Report(comparisons, flips, failures(comparisons, fail_on), conversations)
     if markdown is not None:
         from decisions.compare_markdown import render
 
-        text = render(report.comparisons, report.flips, report.failures)
+        text = render(report.comparisons, report.flips, report.failures, report.conversations)
         files.replace_bytes(markdown, text.encode())
     if page is not None:
         from views.report.side_by_side import page_of_comparisons

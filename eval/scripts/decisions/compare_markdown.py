@@ -21,6 +21,7 @@ from decisions.compare_words import (
     row_groups,
     slice_tables,
 )
+from decisions.conversations import ConversationChanges, conversation_lines
 from decisions.flips import Flips
 from decisions.rows import Comparison, MetricRow
 from terminal.tables import harmless
@@ -30,20 +31,25 @@ _MOST = 2000
 
 
 def render(
-    comparisons: Sequence[Comparison], flips: Flips | None = None, failures: Sequence[str] = ()
+    comparisons: Sequence[Comparison],
+    flips: Flips | None = None,
+    failures: Sequence[str] = (),
+    conversations: Sequence[ConversationChanges] = (),
 ) -> str:
-    """The whole document."""
+    """The whole document; ``conversations``: of each comparison those that changed, or none."""
     lines: list[str] = []
     if failures:
         lines += ["**Failed:**", "", *(f"- {code(text)}" for text in failures), ""]
     if len(comparisons) > 1:
         lines += _matrix(comparisons)
-    for comparison in comparisons:
+    for index, comparison in enumerate(comparisons):
         lines += [
             f"# {code(comparison.base_id)} → {code(comparison.new_id)}",
             "",
             *_comparison_lines(comparison),
         ]
+        if conversations:
+            lines += _list(line.strip() for line in conversation_lines(conversations[index]))
     if flips is not None:
         lines += _flips(flips)
     return "\n".join(lines).rstrip() + "\n"

@@ -22,6 +22,7 @@ from decisions.compare_words import (
     row_groups,
     slice_tables,
 )
+from decisions.conversations import ConversationChanges, conversation_lines
 from decisions.effects import normal_critical, power_of
 from decisions.flips import Flips
 from decisions.rows import SIGNS, Comparison, MetricRow, shown
@@ -164,6 +165,13 @@ def print_flips(console: Console, flips: Flips) -> None:
             console.print(f"  {plain(flip.question)}", soft_wrap=True)
             for name, text in answers(flip):
                 console.print(f"  {name}: {plain(text, _ANSWER)}", soft_wrap=True)
+
+
+def print_conversations(console: Console, changes: ConversationChanges) -> None:
+    """The conversations that broke or were fixed, each with the turn."""
+    console.print()
+    for line in conversation_lines(changes):
+        _say(console, plain(line))
 
 
 def print_power(console: Console, comparison: Comparison, drop: float) -> None:
