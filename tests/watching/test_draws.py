@@ -107,11 +107,12 @@ def test_no_planted_secret_is_written(
         lines.append(otlp(*spans))
     (folder / "spans.jsonl").write_text("".join(lines))
     outcome = look(cases=200, sample=60, output=tmp_path / "drawn")
-    assert [draw.cases for draw in outcome.draws] == [200, 60]
+    assert outcome.draws[0].cases == 200
+    assert outcome.draws[1].cases > 40  # by the hash of their ids
     written = everything(tmp_path / "drawn")
     missed = [(n % 8, value) for n, (value, _) in enumerate(secrets) if value in written]
     assert missed == []
-    assert written.count("crane part") >= 260  # questions and answers are there
+    assert written.count("crane part") >= 240  # questions and answers are there
     index = (tmp_path / "index.sqlite").read_bytes()
     assert b"crane" not in index
     assert [value for value, _ in secrets if value.encode() in index] == []
