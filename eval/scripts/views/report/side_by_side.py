@@ -11,7 +11,6 @@ from decisions.rows import Comparison
 from records.cases import TestCase
 from records.runs import VERSION
 from records.targets import TARGETS
-from views.detail import describe
 from views.report.compared import (
     BaselineComparison,
     CaseChange,
@@ -19,6 +18,7 @@ from views.report.compared import (
     explain_changes,
     of_comparison,
 )
+from views.report.described import describe
 from views.report.page import comparison_page
 from views.report.scan import read_cases, read_side
 from views.report.text import page_bytes
