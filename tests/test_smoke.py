@@ -54,6 +54,7 @@ MISSING_FILE = {
     "train_support": ["--data", ABSENT],
     "validate_guardrails": ["--data", ABSENT],
     "validate_metrics": ["--data", ABSENT],
+    "watch_traces": [ABSENT],
 }
 """A row a script: arguments that name a file or folder which is not there."""
 

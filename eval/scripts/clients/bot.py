@@ -21,7 +21,6 @@ import orjson
 from clients.http import (
     CallError,
     CallFailed,
-    HttpTransport,
     NotConnected,
     Reply,
     RetryPolicy,
@@ -38,6 +37,7 @@ from clients.secrets import (
     without_login,
 )
 from clients.streams import ACCEPTED, Stream, read_stream
+from clients.transport import open_transport
 from records.cases import ChatMessage
 from records.errors import StorageError
 from records.results import ErrorInfo, TestResult
@@ -81,6 +81,7 @@ class Question:
             "repeat": self.repeat,
             "seed": self.seed,
             "run_id": self.run_id,
+            "history": [],
             "session": self.session,
             "uuid": str(uuid.uuid4()),
         }
@@ -114,7 +115,7 @@ class ChatApi:
         user_agent: str = "rag-eval-toolkit",
         transport: Transport | None = None,
     ) -> None:
-        """``transport``: how requests are sent, HTTP over ``requests`` unless it is given."""
+        """``transport``: how requests are sent; else as suits so many connections."""
         self._profile = profile
         self._policy = policy or RetryPolicy()
         self._limits = limits
@@ -137,7 +138,7 @@ class ChatApi:
             self._headers.setdefault(name, value)
         self._url = urlsplit(url)
         self._seen = False
-        self._transport: Transport = transport or HttpTransport(
+        self._transport: Transport = transport or open_transport(
             url,
             connections=connections,
             max_bytes=max_bytes,

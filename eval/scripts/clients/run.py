@@ -38,7 +38,7 @@ from records.cases import TestCase, ignore
 from records.errors import StorageError, Unreachable
 from records.files import JsonlWriter, cut_torn_tail, locked
 from records.labels import read_cases
-from records.results import RunConfig, TestResult, iter_results, read_results
+from records.results import RunConfig, TestResult, is_root_failure, iter_results, read_results
 from records.runs import (
     CONFIG,
     PARTIAL,
@@ -429,7 +429,7 @@ class _Session:
 
     def _note(self, result: TestResult) -> bool:
         """True for a call that failed; the last one is told when the run stops because of them."""
-        if failed := result.is_root_failure:
+        if failed := is_root_failure(result):
             self._last_error = result
         return failed
 

@@ -21,6 +21,7 @@ from clients.run_plan import Job
 from records.cases import ChatMessage, TestCase
 from records.conversations import conversations_of, has_conversations
 from records.errors import StorageError
+from records.histories import earlier_by_id, messages_before
 from records.results import EARLIER_TURN_FAILED, ErrorInfo, TestResult
 from terminal.tables import counted
 
@@ -90,15 +91,13 @@ class TurnPlan:
         """What the request says came before. ``answers``: those of the bot, by case id."""
         if not self.sends:
             return []
-        if case.history is not None:
-            return case.history
-        if self.history not in ("live", "replay"):
+        if case.history is None and self.history not in ("live", "replay"):
             return []
-        messages = []
-        for turn in self.earlier.get(case.id, ()):
-            said = answers[turn.id] if self.chained else turn.reference_answer or ""
-            messages += [ChatMessage("user", turn.question), ChatMessage("assistant", said)]
-        return messages
+
+        def answer_of(turn: TestCase) -> str:
+            return answers[turn.id] if self.chained else turn.reference_answer or ""
+
+        return messages_before(case, self.earlier.get(case.id, ()), answer_of)
 
     def asked_with(self, case: TestCase) -> str | None:
         """What the result of a case says of its history; None for a question by itself."""
@@ -132,12 +131,7 @@ def plan_of(
             "without what came before (--history none)."
         )
         mode = "none"
-    earlier = {
-        turn.id: turns[:place]
-        for turns in conversations_of(cases)
-        for place, turn in enumerate(turns)
-        if place
-    }
+    earlier = earlier_by_id(cases)
     if mode == "live" and retrieval_only and earlier:
         raise StorageError(
             "--retrieval-only asks for no answers, and --history live needs them: choose --history "

@@ -184,11 +184,11 @@ class TestResult(msgspec.Struct):
                 del data[name]
         return data
 
-    @property
-    def is_root_failure(self) -> bool:
-        """True for a call that failed itself: not for a turn behind one that failed."""
-        earlier = self.error is not None and self.error.kind == EARLIER_TURN_FAILED
-        return self.status == "error" and not earlier
+
+def is_root_failure(result: TestResult) -> bool:
+    """True for a call that failed itself: not for a turn that was not asked behind a failed one."""
+    earlier = result.error is not None and result.error.kind == EARLIER_TURN_FAILED
+    return result.status == "error" and not earlier
 
 
 _OF_TURNS = ("asked_with", "history_sha256", "session")

@@ -15,7 +15,7 @@ from ragmetrics.case_scores import Collector
 from ragmetrics.catalogue.conversations import ROWS, RUN_ROWS
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.pipeline import spread
-from ragmetrics.stats.tally import FAILED
+from ragmetrics.stats.tally import FAILED, Value
 from records.cases import TestCase
 from records.labels import has_turns
 from records.results import RetrievedChunk, TestResult
@@ -99,7 +99,8 @@ class ConversationsScorer:
     def score_failed(self, case: TestCase, reason: str) -> ScoreRow:
         """No score; that the conversation broke here is told by the number of its turn."""
         del case
-        return ScoreRow((FAILED,) * len(self.metrics), (("*", reason),), failed=True)
+        no_score: Value = FAILED
+        return ScoreRow((no_score,) * len(self.metrics), (("*", reason),), failed=True)
 
     def _history(
         self,
@@ -284,6 +285,8 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     from terminal.tables import counted, print_rows
 
     summary = section["conversations"]
+    if not summary["n"]:
+        return
     broke = summary["broke_at_turn"]
     where = ", ".join(f"{n} at turn {turn}" for turn, n in broke.items())
     told = f"{sum(broke.values())} broke: {where}" if broke else "none broke"

@@ -38,7 +38,7 @@ from records.files import scratch_folder, sha256_file
 from records.joining import Absent, Joined, OutOfOrderError, Work, join_indexed, join_stream, split
 from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
-from records.results import RunConfig, TestResult
+from records.results import RunConfig, TestResult, is_root_failure
 from records.runs import CONFIG, RESULTS, SCORES, read_config
 from records.scores import ScoreLine, encode_lines, encode_scores, read_own_scores
 from scorers.contract import (
@@ -577,7 +577,7 @@ def _score_joined(
             part.take(cases, clusters, adds=adds_numbers)
             outcomes = _outcomes(quick, failures, cases, results)
             file.write(book.enter(cases, results, outcomes, clusters))
-            part.errors += sum(r.status == "error" and not is_missing(r) for r in results)
+            part.errors += sum(is_root_failure(r) and not is_missing(r) for r in results)
             if labels:
                 part.ids.update(case.id for case in cases)
     book.close()

@@ -391,3 +391,27 @@ def test_the_default_profile_sends_both_with_turns_and_neither_otherwise(
     assert {"history", "session"} <= sent["a: and 2?"][0].keys()
     assert not {"history", "session"} & sent["by itself?"][0].keys()
     assert not {"history"} & sent["a: what?"][0].keys()
+
+
+def test_answers_of_elsewhere_are_known_by_conversation_and_turn(
+    tmp_path: Path, invoke: Any, read: Any
+) -> None:
+    write_talks(tmp_path, "a", question="And then?")  # the same words at every turn
+    lines: list[Line] = [
+        {"conversation": "a", "turn": turn, "answer": f"answer {turn}"} for turn in (3, 1, 2)
+    ]
+    lines.append({"question": "by itself?", "answer": "yes"})
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = invoke("--run-id", "r", "--from-jsonl", path)
+    assert done.returncode == 0, done.stderr
+    answers = [(line["test_case_id"], line["answer"]) for line in read(tmp_path / "results" / "r")]
+    assert answers == [*((f"a{turn}", f"answer {turn}") for turn in (1, 2, 3)), ("single", "yes")]
+    for line, words in [
+        ({"conversation": "a", "turn": 4, "answer": ""}, "turn 4 of conversation 'a' is not in"),
+        ({"question": "And then?", "answer": ""}, "give an id, or conversation and turn"),
+    ]:
+        path.write_text(json.dumps(line) + "\n")
+        done = invoke("--run-id", "s", "--from-jsonl", path)
+        assert done.returncode == 2
+        assert words in done.stderr

@@ -32,7 +32,9 @@ def refused(base: Any, new: Any) -> IncomparableError:
     assert found.controls == caught.value.differences
     assert any("what measures them differs" in note for note in found.notes)
     assert caught.value.exit_code == 2
-    assert "--ignore-invariants" in caught.value.message
+    assert caught.value.message.endswith("Score or ask one of them again.")
+    with pytest.raises(IncomparableError, match="again; --anyway compares all the same"):
+        compare(base, new, CompareOptions(override="--anyway"))
     return caught.value
 
 

@@ -15,7 +15,7 @@ from records.editing import Document
 from records.errors import Problem, StorageError
 from records.joining import Work, split
 from records.labels import read_cases
-from records.results import EARLIER_TURN_FAILED, ErrorInfo, TestResult
+from records.results import EARLIER_TURN_FAILED, ErrorInfo, TestResult, is_root_failure
 
 
 def turn(conversation: str, number: int, **fields: Any) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def test_a_line_says_which_history_it_was_asked_with_and_others_say_nothing() ->
 def test_only_the_first_failure_of_a_conversation_is_a_failed_call() -> None:
     failed = TestResult("a", status="error", error=ErrorInfo("timeout"))
     behind = TestResult("b", status="error", error=ErrorInfo(EARLIER_TURN_FAILED))
-    assert [each.is_root_failure for each in (failed, behind, TestResult("c"))] == [
+    assert list(map(is_root_failure, (failed, behind, TestResult("c")))) == [
         True,
         False,
         False,

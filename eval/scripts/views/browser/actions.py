@@ -54,6 +54,7 @@ _ROWS = (
     (CASES, "Open", "compare", "compare", "Flips between another run (base) and this one."),
     (_OF_CASES, "Move", "next-failing", "next failing", "Next case that fails."),
     (_OF_CASES, "Move", "previous-failing", "previous failing", "Previous one."),
+    (RUNS, "Choose", "filter", "filter", "Filter by words, metrics, errors."),
     (_OF_CASES, "Choose", "filter", "filter", "Filter by words, columns, scores."),
     (_OF_CASES, "Choose", "failing", "failing", "Failing cases only, or all again."),
     (_OF_CASES, "Choose", "group", "group", "Count the shown cases by a field: reason, tag, …"),
@@ -105,7 +106,7 @@ _ROWS = (
 )
 
 HINTS = {
-    RUNS: "open mark compare back",
+    RUNS: "open filter mark compare back",
     CASES: "open filter failing group sort next-failing note export copy-case compare label back",
     FLIPS: "open filter everything group sort note export copy-case success label back",
     GROUPS: "open sort copy-id back",
@@ -289,6 +290,9 @@ def _guide() -> HelpPage:
     page.row("latency>500", "milliseconds; also confidence, cost, repeat")
     page.row('"two words" word', "in the question or the case id")
     page.row("-failing -tag=lists", "a minus negates a term")
+    page.heading("Filter of the runs (/): terms in the same way")
+    page.row("base -stopped", "words of name, date, state and configuration")
+    page.row("recall@5<0.8", "the run's mean of a metric; errors>0: failed calls")
     page.heading("A case fails when (! sets another condition)")
     for rule in RULES:
         page.row(rule.word, rule.says)

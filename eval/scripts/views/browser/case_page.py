@@ -11,7 +11,7 @@ from terminal.sparkline import sparkline
 from terminal.tables import counted
 from views.browser.document import CHUNK_INDENT, LABEL_WIDTH, SAYS, STYLES, Blank, Doc, squeezed
 from views.browser.model import Detail, RetrievedPassage, Trend
-from views.browser.rows import MAIN, score
+from views.browser.rows import MAIN, score, score_pair
 from views.searches import SearchStep, longest_ms
 from views.word_changes import word_changes
 
@@ -349,7 +349,7 @@ def _ends(scores: Sequence[float], doc: Doc) -> str:
     if len(set(scores)) == 1:
         return f"{score(scores[0])} in all"
     low, high = min(scores), max(scores)
-    ends = f"{score(scores[0])} {arrow} {score(scores[-1])}"
+    ends = f" {arrow} ".join(score_pair(scores[0], scores[-1]))
     inside = {scores[0], scores[-1]} == {low, high}
     return ends if inside else f"{ends}, between {score(low)} and {score(high)}"
 
@@ -409,13 +409,14 @@ def _ranks_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
 def _changes_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
     """Scores that differ."""
     before, after = base.detail.values(), new.detail.values()
-    names = [name for name in after if name in before and before[name] != after[name]]
-    same = sum(1 for name in after if name in before) - len(names)
-    doc.part("Scores that changed", f"{len(names)} changed, {same} equal")
+    pairs = {name: score_pair(before[name], after[name]) for name in after if name in before}
+    changed = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    same = len(pairs) - len(changed)
+    doc.part("Scores that changed", f"{len(changed)} changed, {same} equal")
     arrow = "->" if doc.ascii else "→"
-    width = min(max([LABEL_WIDTH, *map(len, names)]), WIDEST_NAME)
-    for name in names:
-        doc.pair(name, f"{score(before[name])} {arrow} {score(after[name])}", width=width)
+    width = min(max([LABEL_WIDTH, *map(len, changed)]), WIDEST_NAME)
+    for name, pair in changed.items():
+        doc.pair(name, f"{pair[0]} {arrow} {pair[1]}", width=width)
 
 
 def _side_part(doc: Doc, side: CaseInRun, title: str) -> None:
