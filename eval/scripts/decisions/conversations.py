@@ -8,7 +8,7 @@ from typing import Any
 
 from records.labels import has_turns, read_cases
 from records.runs import scores_file
-from records.scores import read_scores
+from records.scores import SCORES_AND_STATUS, read_scores
 
 SHOWN = 10
 """Conversations that are named, each way."""
@@ -116,7 +116,7 @@ def _turn(turn: int | None) -> float:
 
 def _passes(folder: Path, ids: set[str]) -> dict[tuple[str, int], float | None]:
     """``pass`` of the cases named, by id and repeat; 0 for a failed call."""
-    fields = ("case_id", "repeat", "status", "scores")
+    fields = (*SCORES_AND_STATUS, "repeat")
     passes: dict[tuple[str, int], float | None] = {}
     for _, _, line in read_scores(folder, "pipeline", fields):
         if line.case_id in ids:
