@@ -82,8 +82,8 @@ def _conversations(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"- {_safe(talk['name'])}, from turn {talk['first_failing']} on"
         for place in talk["turns"]:
             answer = answers[place]
-            broke = answer["turn"] in talk["failing"]
-            state = f"misses {_safe(words.missed_text(answer))}" if broke else "ok"
+            fails = answer["turn"] in talk["failing"]
+            state = f"misses {_safe(words.missed_text(answer))}" if fails else "ok"
             yield f"  - turn {answer['turn']}: {_safe(answer['question']['text'])} ({state})"
             for step in answer.get("searches", {}).get("steps", ()):
                 yield f"    - search: {_safe(step['query']['text'])} ({_safe(step['says'])})"
