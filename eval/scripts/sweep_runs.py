@@ -76,6 +76,7 @@ SHARED: dict[str, Any] = {
     metavar="N",
     help="Set N cases aside; ask them the winner and the baseline at the end.",
 )
+@options.history_option
 @click.option("--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters.")
 @click.option("--filter", multiple=True, metavar="NAME=VALUE", help="Only cases that pass it.")
 @click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N of them.")
