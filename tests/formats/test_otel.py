@@ -363,8 +363,10 @@ def searched(name: str, parent: str, at: int, query: str, *ids: str, **more: Any
 
 
 def test_every_search_of_an_agent_is_kept(desk: Any) -> None:
-    """A tool around a retriever and a retriever within a retriever of the same documents are one
-    search each; a tool that gives back text is one with one passage; nothing is left out."""
+    """A tool around a retriever and a retriever within a retriever of the same documents (or
+    without any: LlamaIndex writes both) are one search; a tool that gives back text is one with one
+    passage.
+    """
     tool = {"openinference.span.kind": "TOOL", "tool.name": "notes"}
     words = {"openinference.span.kind": "TOOL", "tool.name": "web", "input.value": '{"query": "w"}'}
     spans = [
@@ -377,6 +379,7 @@ def test_every_search_of_an_agent_is_kept(desk: Any) -> None:
         span("t1", "call", tool, parent="agent", at=5, ms=20),
         searched("r1", "call", 6, "first", "a", "b", ms=15),
         searched("r1-inner", "r1", 7, "first", "a", "b", ms=10),
+        searched("r1-bare", "r1", 8, '{"query": {"query_str": "first"}}', ms=5),
         searched("r2", "agent", 30, "second", "a", ms=5),
         searched("r3", "agent", 40, "third", ms=5, status={"code": 2, "message": "no index"}),
         span("t1", "w", words | {"output.value": "It rains."}, parent="agent", at=50, ms=8),

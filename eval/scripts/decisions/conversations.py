@@ -60,8 +60,8 @@ _ORDER = ("broke", "breaks earlier", "breaks later", "fixed")
 def changed_conversations(base: Path, new: Path, eval_set: Path) -> ConversationChanges | None:
     """Hold the conversations of two scored runs against each other, by ``pipeline.pass``.
 
-    A turn passes when it does in every repeat. None for a set without conversations, and where the
-    pipeline of a run was not scored. Memory: a number for each turn.
+    A turn passes when it does in every repeat. None for a set without conversations or without
+    checks, and where the pipeline of a run was not scored. Memory: a number for each turn.
     """
     if not eval_set.exists() or not has_turns(eval_set):
         return None
@@ -76,6 +76,8 @@ def changed_conversations(base: Path, new: Path, eval_set: Path) -> Conversation
     old, now = (_first_broken(folder, places) for folder in (base, new))
     changed = []
     shared = [name for name in old if name in now]
+    if not shared:
+        return None
     for name in shared:
         before, after = old[name], now[name]
         if before != after:
