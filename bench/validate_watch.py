@@ -4,8 +4,8 @@
     python bench/validate_watch.py --tiny      # only to see that it runs; the figures mean nothing
     python bench/validate_watch.py --part rises --simulations 300
 
-Eight figures are watched together, with a look at the end of every day of a quarter. Each quarter
-has its own reference period, drawn like its days.
+Seven figures are watched together, as watch_traces.py does, with a look at the end of every day of
+a quarter. Each quarter has its own reference period, drawn like its days.
 
 Part ``steady``: nothing rose. Traces are independent; or come in sessions whose traces resemble
 each other (intraclass correlation .4), counted by session or, without ids, by trace; or the shares
@@ -45,8 +45,7 @@ FIGURES = (
     ("empty retrievals", 0.02, 1.0),
     ("errors", 0.005, 1.0),
     ("slow", 0.05, 1.0),
-    ("over-long", 0.01, 1.0),
-    ("empty answers", 0.003, 1.0),
+    ("empty or over-long", 0.05, 1.0),
     ("unsupported claims", 0.10, 0.2),
     ("leaks", 0.001, 0.2),
 )
@@ -122,13 +121,17 @@ STEADY = (
     World("independent", 100, 30),
     World("independent", 33, 90),
     World("sessions, by session", 100, 30, "by session"),
-    World("sessions, by trace", 100, 30, "by trace"),
     World("days differ", 50, 60, days_differ=DAYS_DIFFER),
     World("days differ", 100, 30, days_differ=DAYS_DIFFER),
     World("days differ", 100, 100, days_differ=DAYS_DIFFER),
     World("days differ", 1000, 14, days_differ=DAYS_DIFFER),
     World("sessions by session, days differ", 100, 30, "by session", DAYS_DIFFER),
+    World("sessions without ids, by trace", 100, 30, "by trace"),
 )
+"""All but the last are promised: rare failures that come in bursts look like a rise where nothing
+tells that they belong together."""
+
+UNPROMISED = 1
 
 
 def steady(simulations: int) -> Iterator[str]:
@@ -158,7 +161,7 @@ def steady(simulations: int) -> Iterator[str]:
                 f"{plain.any(axis=1).mean():.3f}",
             )
         )
-        if false > MOST_FALSE:
+        if false > MOST_FALSE and number < len(STEADY) - UNPROMISED:
             yield f"{world.name}, {world.traces} a day: {false:.3f} of steady quarters alarm"
     print(f"\nNothing rose: quarters with any alarm, {simulations:,} quarters a row.")
     print_table(
@@ -166,9 +169,9 @@ def steady(simulations: int) -> Iterator[str]:
             "traces",
             "a day",
             "reference days",
-            "any of 8 figures",
+            f"any of {len(FIGURES)} figures",
             "the worst figure",
-            "any of 8, plain rule",
+            f"any of {len(FIGURES)}, plain rule",
         ),
         rows,
     )

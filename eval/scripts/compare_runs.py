@@ -249,6 +249,7 @@ def main(
         seed,
         margin,
         eval_set=eval_set,
+        override="--ignore-invariants",
     )
     talk = options.stderr_console(quiet=quiet)
     clusters, remarks = compare.clusters_of(folders[0], eval_set, cluster)

@@ -80,7 +80,7 @@ def second_opinion(
             squares += (a.bad / a.n - b.bad / b.n) ** 2 / pooled / (1 - pooled) / chance
             weight, free, freedom = weight + 2 / chance - 1, free + 1, freedom + 2 / 3
         excess = max(0.0, squares - free) / weight if weight > 0 else 0.0
-        limit = freedom / chi2.ppf(0.05, freedom) if excess else 0.0
+        limit = freedom / chi2.ppf(0.02, freedom) if excess else 0.0
         scatters.append(min(0.5, excess * limit))
 
     def likelihood(count: DayCount, share: float, scatter: float) -> float:
@@ -125,7 +125,7 @@ def first_scatter(reference: Sequence[DayCount]) -> float:
     between = sum(c.n * (c.bad / c.n - p) ** 2 for c in reference) / (p * (1 - p))
     typical = (n - sum(c.n**2 for c in reference) / n) / free if free else 0.0
     excess = max(0.0, between / free - 1) / (typical - 1) if free else 0.0
-    return min(0.5, excess * free / chi2.ppf(0.05, free)) if excess else 0.0
+    return min(0.5, excess * free / chi2.ppf(0.02, free)) if excess else 0.0
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,9 @@ _ANSWER = 600
 _LEAST_NEEDED = ("scored ", "scored", "p", "95 % interval")
 """Columns that a narrow terminal does without, in this order."""
 
+_LEAST_NEEDED_BESIDE_PICTURES = ("scored ", "scored", "95 % interval", "p")
+"""The same where intervals are drawn: their numbers go before p does, and the drawing last."""
+
 _POWER_NS = (60, 200, 1000)
 
 _POWER_HEAD = ("metric", "n", "MDE", "now", *(f"n={n}" for n in _POWER_NS))
@@ -104,7 +107,7 @@ def _print_rows(
     if tables.has_room(console) and (drawn := _pictures(rows, tables.draws_unicode(console))):
         head = (*head[:-1], drawn[0], head[-1])
         lines = [(*line[:-1], part, line[-1]) for line, part in zip(lines, drawn[1:], strict=True)]
-        droppable = (drawn[0], *droppable)
+        droppable = (*_LEAST_NEEDED_BESIDE_PICTURES, drawn[0])
     tables.print_columns(
         console, head, lines, styles=styles, droppable=droppable, left=(head[-2], "verdict")
     )

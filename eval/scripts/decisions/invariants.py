@@ -43,13 +43,19 @@ PARTS = (*SYSTEM, "api")
 
 
 class IncomparableError(StorageError):
-    """Two runs differ in what must be the same; ``differences`` names it."""
+    """Two runs differ in what must be the same; ``differences`` names it.
 
-    def __init__(self, base: str, new: str, differences: Sequence[Difference]) -> None:
+    ``override``: the option of the running script that compares all the same; "" without one.
+    """
+
+    def __init__(
+        self, base: str, new: str, differences: Sequence[Difference], override: str = ""
+    ) -> None:
         self.differences = tuple(differences)
         lines = [f"{base} and {new} cannot be compared: they differ in what measures them."]
         lines += [f"  {difference}" for difference in differences]
-        lines.append("Score or ask one of them again; --ignore-invariants compares all the same.")
+        more = f"; {override} compares all the same" if override else ""
+        lines.append(f"Score or ask one of them again{more}.")
         super().__init__("\n".join(lines))
 
 
@@ -323,13 +329,17 @@ def _facts(config: RunConfig, part: str) -> dict[str, Any]:
     return {name: value for name, value in getattr(config, part).items() if name != "requested"}
 
 
+_HISTORY = "retriever.requested.history"
+"""What turns of conversations were asked with; runs over other sets do not have it."""
+
+
 def _changed_things(changes: Sequence[Difference]) -> list[str]:
     """The settings that changed, each once.
 
     One setting often shows at several places: as it was asked for and as the bot tells it, and in
     hashes that follow from it. So a name counts once a part, hashes only where nothing else of
-    their part changed, and what was asked for only where the bot tells of no change. How fast a
-    run asked is no setting of the bot.
+    their part changed, and what was asked for only where the bot tells of no change; but for the
+    history, of which no bot tells. How fast a run asked is no setting of the bot.
     """
     by_setting: dict[str, str] = {}
     for part in (*PARTS, "seed"):
@@ -339,7 +349,7 @@ def _changed_things(changes: Sequence[Difference]) -> list[str]:
             _setting(name): name for name in reversed(plain) if ".requested." not in name
         }
     asked = [change.name for change in changes if ".requested." in change.name]
-    by_setting |= {_setting(name): name for name in asked if not by_setting}
+    by_setting |= {_setting(name): name for name in asked if not by_setting or name == _HISTORY}
     return sorted(by_setting.values())
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 from ragmetrics.stats import rise
 from ragmetrics.stats.rise import DayCount, QuarterWatch, ReferenceShare
+from terminal.tables import counted
 
 ENOUGH_UNITS = 3000
 """Reference units below which a rise is found late, which is said."""
@@ -79,17 +80,15 @@ def _sentence(
     if quarter is None or quarter.share is None:
         return f"{label}: {before} in the reference; no {unit} to watch yet."
     now = percent(quarter.share)
-    if quarter.since is None or quarter.until is None:
+    if not quarter.alarm:
         return (
             f"{label}: {now} of {quarter.n:,} {unit} since {spoken(quarter.days[0].day)}, "
             f"{before} in the reference: no evidence of a rise."
         )
-    sure = "certain enough at any look"
-    if quarter.lasting:
-        return f"{label} rose from {before} to {now} since {spoken(quarter.since)} ({sure})."
-    span = _span(quarter.since, quarter.until)
     after = "" if quarter.share_after is None else f"; {percent(quarter.share_after)} after that"
-    return f"{label} rose from {before} to {now} {span} ({sure}){after}."
+    return (
+        f"{label} rose from {before} to {now} {_when(quarter)} (certain enough at any look){after}."
+    )
 
 
 def _notes(unit: str, reference: ReferenceShare) -> Iterator[str]:
@@ -99,11 +98,29 @@ def _notes(unit: str, reference: ReferenceShare) -> Iterator[str]:
             "is found late or not at all."
         )
     if reference.days < ENOUGH_DAYS:
-        days = "1 day" if reference.days == 1 else f"{reference.days} days"
         yield (
-            f"The reference has {days}; with fewer than {ENOUGH_DAYS} little is known of how much "
-            "days differ, so an alarm may be early."
+            f"The reference has {counted(reference.days, 'day')}; with fewer than {ENOUGH_DAYS} "
+            "little is known of how much days differ, so an alarm may be early."
         )
+
+
+def verdict(figures: Sequence[WatchedFigure]) -> str:
+    """What all figures together come to, in a sentence."""
+    alarms = [figure for figure in figures if figure.alarm]
+    if not alarms:
+        return f"No alarm in {counted(len(figures), 'figure')}."
+    names = "; ".join(
+        f"{figure.label} {_when(figure.current)}" for figure in alarms if figure.current
+    )
+    return f"ALARM in {len(alarms)} of {counted(len(figures), 'figure')}: {names}."
+
+
+def daily_shares(quarter: QuarterWatch) -> list[tuple[date, float | None]]:
+    """The share of each day from the first watched one of a quarter on; None without units."""
+    shares = {day.day: day.bad / day.n for day in quarter.days}
+    first, last = quarter.days[0].day, quarter.days[-1].day
+    days = [first + timedelta(days=place) for place in range((last - first).days + 1)]
+    return [(day, shares.get(day)) for day in days]
 
 
 def percent(share: float) -> str:
@@ -116,7 +133,13 @@ def spoken(day: date) -> str:
     return f"{day.day} {_MONTHS[day.month - 1]}"
 
 
-def _span(first: date, last: date) -> str:
+def _when(quarter: QuarterWatch) -> str:
+    """The days of a rise: since 3 March, or from 3 to 20 March where it ended."""
+    first, last = quarter.since, quarter.until
+    if first is None or last is None:
+        return ""
+    if quarter.lasting:
+        return f"since {spoken(first)}"
     if first == last:
         return f"on {spoken(first)}"
     begin = str(first.day) if first.month == last.month else spoken(first)
@@ -145,6 +168,7 @@ def as_dict(figure: WatchedFigure) -> dict[str, Any]:
     quarters = [_quarter(quarter) for quarter in figure.earlier]
     return {
         "name": figure.name,
+        "label": figure.label,
         "unit": figure.unit,
         "alarm": figure.alarm,
         "sentence": figure.sentence,

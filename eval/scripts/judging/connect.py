@@ -392,6 +392,10 @@ class _StoringJudge(Judge, Protocol):
     @property
     def capabilities(self) -> ServerCapabilities: ...
 
+    @property
+    def empty(self) -> bool:
+        """Is nothing stored, and will nothing be?"""
+
     def stored(self, task: JudgeTask) -> JudgeVerdict | None: ...
 
 
@@ -462,7 +466,7 @@ class SchemaLimits:
         return replace(task, max_tokens=task.max_tokens + self._thinking)
 
     def _stored(self, task: JudgeTask) -> JudgeVerdict | None:
-        for step in range(self._first, PLAIN + 1):
+        for step in range(self._first, PLAIN + 1) if not self._judge.empty else ():
             verdict = self._judge.stored(self._at_step(task, step))
             if verdict is not None:
                 return verdict

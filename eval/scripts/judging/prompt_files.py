@@ -58,10 +58,7 @@ class JudgePrompt:
         paragraphs, slots = _parsed(self.user)
         if missing := sorted(slots - values.keys()):
             raise PromptError(f"{self.id}: no value for {', '.join(missing)}")
-        filled = (
-            "".join([values[part] if number % 2 else part for number, part in enumerate(parts)])
-            for parts in paragraphs
-        )
+        filled = [form % tuple(map(values.__getitem__, own)) for form, own in paragraphs]
         text = "\n\n".join([paragraph for paragraph in filled if paragraph.strip()])
         return (
             {"role": "system", "content": self.system},
@@ -70,9 +67,12 @@ class JudgePrompt:
 
 
 @cache
-def _parsed(user: str) -> tuple[tuple[tuple[str, ...], ...], frozenset[str]]:
-    """A template's paragraphs (each: text, slot, text, slot …, text), and its slots' names."""
-    paragraphs = tuple(tuple(_SLOT.split(part)) for part in user.split("\n\n"))
+def _parsed(user: str) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], frozenset[str]]:
+    """A template's paragraphs, each as a ``%`` form and the slots in it; and all slots' names."""
+    paragraphs = tuple(
+        (_SLOT.sub("%s", part.replace("%", "%%")), tuple(_SLOT.findall(part)))
+        for part in user.split("\n\n")
+    )
     return paragraphs, frozenset(_SLOT.findall(user))
 
 
@@ -158,6 +158,7 @@ def fenced(salt: bytes | None, name: str, text: str) -> str:
     return _between(name, text, _boundary(salt, text))
 
 
+@lru_cache(maxsize=256)  # a question is asked about with each of its passages
 def fenced_both(salt: bytes, name: str, text: str) -> tuple[str, str]:
     """``fenced(salt, …)``, which is sent, and ``fenced(None, …)``, which the cache key is of."""
     text = neutral(text)

@@ -36,6 +36,7 @@ from labeller.rows import (
     arranged,
     judged_rows,
     sentences_of,
+    support_names,
     view_of,
 )
 from labeller.supports import read_supports
@@ -208,15 +209,15 @@ class Session(CaseLedger):
 
     def needs_pieces(self) -> list[tuple[str, bool]]:
         """The same in pieces, each with whether it is the need that marks join."""
-        supports = self.supports()
-        if not supports and len(self.layout.parts) == 1 and self.layout.open == 1:
+        names = support_names(self.supports())
+        if not names and len(self.layout.parts) == 1 and self.layout.open == 1:
             return []
-        return formula(self.layout, len(supports), lambda index: supports[index].name)
+        return formula(self.layout, len(names), names.__getitem__)
 
     def needs_words(self) -> str:
         """The same as a sentence."""
-        supports = self.supports()
-        return sentence(self.layout, len(supports), lambda index: supports[index].name)
+        names = support_names(self.supports())
+        return sentence(self.layout, len(names), names.__getitem__)
 
     def sentences(self, number: int) -> list[Sentence]:
         """The sentences of a row's text; picked ones stand in a snippet."""

@@ -203,14 +203,15 @@ class TraceIndex:
         """Every file that was ever read."""
         return [WatchedFile(*row) for row in self._database.execute("SELECT * FROM files")]
 
-    def new_file(self, path: str) -> int:
-        """A number for a file that was never read."""
+    def new_file(self, path: str, head: int, head_hash: bytes, no_tail: bytes) -> WatchedFile:
+        """A row for a file of which nothing was read yet; ``no_tail``: the hash of no bytes."""
         with self._transaction():
-            row = (path, 0, 0, 0, b"", 0, 0, b"", 0, "", "")
             cursor = self._database.execute(
-                "INSERT INTO files VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
+                "INSERT INTO files VALUES (NULL, ?, 0, 0, ?, ?, 0, 0, ?, 0, '', '')",
+                (path, head, head_hash, no_tail),
             )
-            return int(cursor.lastrowid or 0)
+        number = int(cursor.lastrowid or 0)
+        return WatchedFile(number, path, 0, 0, head, head_hash, 0, 0, no_tail, 0, "", "")
 
     def add(
         self, file: WatchedFile, spans: Sequence[SpanRow], counts: Counter[str], now: int

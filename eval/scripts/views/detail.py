@@ -35,6 +35,7 @@ from views.browser.model import (
     SectionScores,
     Verdict,
 )
+from views.searches import complete_words, location_of, search_steps
 
 NO_CASE = (
     "the judge's verdicts are not shown: without the case in the eval set nothing tells whether "
@@ -65,6 +66,7 @@ def build(
     case = _case(case_line, labels, case_id, problems)
     judgements = _judged(verdicts, case, result, problems)
     claims, by = _best_claims(rules, judgements)
+    searched = _plain(lines, "searches")
     return Detail(
         case_id=case_id,
         repeat=repeat,
@@ -85,7 +87,19 @@ def build(
         trace=_trace(result, lines),
         raw=_indented(result_line),
         problems=tuple(problems),
+        conversation=(case.conversation if case else None) or "",
+        turn=case.turn if case else None,
+        history=tuple(case.history or ()) if case else (),
+        rewritten=result.rewritten_query or "",
+        searches=search_steps(result, searched),
+        complete=complete_words(searched),
     )
+
+
+def _plain(lines: Mapping[str, ScoreLine], section: str) -> Mapping[str, Any]:
+    """The evidence of a section that has no type of its own."""
+    line = lines.get(section)
+    return (line.evidence if line is not None else None) or {}
 
 
 def _result(line: bytes, case_id: str, problems: list[str]) -> TestResult:
@@ -170,8 +184,7 @@ def _passages(result: TestResult, hits: Sequence[int] | None) -> tuple[Retrieved
         RetrievedPassage(
             rank=rank,
             chunk_id=chunk.chunk_id,
-            location=_location(chunk.rel_path or chunk.doc_id or "", chunk.heading_path)
-            or chunk.chunk_id,
+            location=location_of(chunk),
             text=chunk.text or "",
             cut=chunk.truncated,
             length=chunk.text_length,

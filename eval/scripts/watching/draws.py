@@ -6,6 +6,7 @@ Everything that is written goes through one place, where credentials and persona
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -257,23 +258,26 @@ def _blotted_case(item: Drawn, run: str, counts: Counter[str]) -> ImportedCase:
 
 
 _IDS = frozenset({"chunk_id", "doc_id", "rel_path"})
+_PLAIN_ID = re.compile(r"[\w ./:#()+,&'~=-]*")
+"""What ids and paths are made of; other signs may be those of a password."""
 _OWN = frozenset({"id", "test_case_id", "tags", "drafted_by", "role", "status", "kind"})
 """What this program has written itself."""
 
 
 def _blotted(value: Any, name: str, counts: Counter[str]) -> Any:
-    """The value with every text in it blotted, keys of objects included."""
+    """The value with every text in it blotted, keys that are no plain names included."""
     if isinstance(value, str):
         if name in _OWN:
             return value
         text, kinds = blot(value.encode("utf-8", "replace").decode(), is_id=name in _IDS)
         counts.update(kinds)
-        if kinds and name in _IDS:  # ids stay apart from each other
+        if name in _IDS and (kinds or not _PLAIN_ID.fullmatch(value)):  # they stay apart
             return f"id-{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:12]}"
         return text
     if isinstance(value, dict):
         return {
-            _blotted(key, "", counts): _blotted(item, key, counts) for key, item in value.items()
+            key if key.isidentifier() else _blotted(key, "", counts): _blotted(item, key, counts)
+            for key, item in value.items()
         }
     if isinstance(value, list):
         return [_blotted(item, name, counts) for item in value]

@@ -103,7 +103,7 @@ def _is_same(path: Path, row: WatchedFile, look: Look) -> bool:
                 _hash(file.read(row.head)) == row.head_hash
                 and _hash(_at(file, row.tail, row.tail_size)) == row.tail_hash
             )
-    except (OSError, EOFError):
+    except OSError:
         return False
 
 
@@ -126,10 +126,7 @@ def _read_file(
     with open_spans(path) as file:
         if known is None:
             head = file.read(_HEAD)
-            number, nothing = index.new_file(str(path)), _hash(b"")
-            row = WatchedFile(
-                number, str(path), 0, 0, len(head), _hash(head), 0, 0, nothing, 0, "", ""
-            )
+            row = index.new_file(str(path), len(head), _hash(head), _hash(b""))
         else:
             row = known._replace(path=str(path))
         _read_cuts(index, file, row, now, look, stamp)
@@ -156,25 +153,30 @@ def _read_cuts(
         spans.clear()
 
     last: Cut | None = None
-    position = Position(row.offset, row.shape, row.stack)
-    for cut in cuts(file, position, counts):
-        last = cut
-        if cut.data:
-            try:
-                document = parse_value(cut.data)
-            except ValueError:
-                counts[DAMAGED] += 1
-                continue
-            spans += summaries.of(document, Place(row.id, cut.offset, len(cut.data)))
-        if len(spans) >= _SPANS_A_STEP or cut.after.offset - begun >= _BYTES_A_STEP:
-            row = _behind(row, cut)
-            step(row)
-            look.bytes_read += row.offset - begun
-            begun = row.offset
+    fault: OSError | None = None
+    try:
+        for cut in cuts(file, Position(row.offset, row.shape, row.stack), counts):
+            last = cut
+            if cut.data:
+                try:
+                    document = parse_value(cut.data)
+                except ValueError:
+                    counts[DAMAGED] += 1
+                else:
+                    spans += summaries.of(document, Place(row.id, cut.offset, len(cut.data)))
+            if len(spans) >= _SPANS_A_STEP or cut.after.offset - begun >= _BYTES_A_STEP:
+                row = _behind(row, cut)
+                step(row)
+                look.bytes_read += row.offset - begun
+                begun = row.offset
+    except OSError as error:  # what was read before it stays
+        fault = error
     if last is not None:
         row = _behind(row, last)
         look.bytes_read += row.offset - begun
     step(row._replace(size=stamp[0], changed=stamp[1]))
+    if fault is not None:
+        raise fault
 
 
 def _behind(row: WatchedFile, cut: Cut) -> WatchedFile:

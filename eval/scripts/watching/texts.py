@@ -136,5 +136,5 @@ def _spans_at(path: Path, places: Sequence[tuple[int, int]]) -> Iterator[Span]:
                     continue  # another file has taken its name
                 for item in document if isinstance(document, list) else [document]:
                     yield from (span for _, span in spans_in(item) if isinstance(span, Span))
-    except (OSError, EOFError):
+    except OSError:
         return

@@ -7,9 +7,10 @@ is torn at the end waits for its rest; what is damaged is counted and skipped.
 
 from __future__ import annotations
 
-import gzip
+import io
 import json
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ import orjson
 from formats.shared.rows import BOM
 
 CHUNK = 1 << 20
+
+_PACKED = 1 << 16
 
 LONG_LINE = 1 << 20
 """Bytes from which on a line is cut into its spans instead of being parsed whole."""
@@ -70,9 +73,51 @@ _CONTROL = re.compile(rb"[\x00-\x1f]")
 _NEXT_VALUE = {DOCUMENT: re.compile(rb"\n(?=[{\[])"), LONG: re.compile(rb"\n")}
 
 
+class _Unpacked(io.RawIOBase):
+    """What a gz file holds, as far as it goes: one that is still being written has no end yet."""
+
+    def __init__(self, path: Path) -> None:
+        self._packed = open(path, "rb")  # noqa: SIM115 - closed by close
+        self._rewind()
+
+    def _rewind(self) -> None:
+        self._packed.seek(0)
+        self._member = zlib.decompressobj(wbits=31)
+        self._input, self._output, self._offset = b"", b"", 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Up to ``size`` bytes. Raises OSError where the file is damaged."""
+        while len(self._output) < size:
+            if self._member.eof:
+                self._member = zlib.decompressobj(wbits=31)  # gz files may stand in a row
+            self._input = self._input or self._packed.read(_PACKED)
+            if not self._input.strip(b"\0"):
+                break
+            try:
+                self._output += self._member.decompress(self._input, CHUNK)
+            except zlib.error as error:
+                raise OSError(0, f"damaged gz: {error}") from None
+            self._input = self._member.unconsumed_tail or self._member.unused_data
+        data, self._output = self._output[:size], self._output[size:]
+        self._offset += len(data)
+        return data
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Go to a place by unpacking up to it, from the beginning where it lies behind."""
+        if offset < self._offset:
+            self._rewind()
+        while self._offset < offset and self.read(min(CHUNK, offset - self._offset)):
+            pass
+        return self._offset
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()
+
+
 def open_spans(path: Path) -> IO[bytes]:
     """A file of spans, unpacked on the way when its name ends in ``.gz``."""
-    return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix == ".gz" else open(path, "rb")
+    return cast(IO[bytes], _Unpacked(path)) if path.suffix == ".gz" else open(path, "rb")
 
 
 def parse_value(data: bytes) -> Any:
@@ -94,7 +139,7 @@ def parse_value(data: bytes) -> Any:
 def cuts(file: IO[bytes], position: Position, counts: Counter[str]) -> Iterator[Cut]:
     """The values of a file from a position on, as far as they are complete.
 
-    ``counts`` takes what is damaged or too large; what a damaged ``gz`` file lost is its rest.
+    ``counts`` takes what is damaged or too large. Raises OSError where the file cannot be read.
     """
     window = _Window(file, position)
     shape = position.shape or _shape(window)
@@ -119,10 +164,7 @@ class _Window:
 
     def more(self, keep: int) -> bool:
         """Take a further piece and let go of what lies before ``keep``; False at the file's end."""
-        try:
-            piece = self._file.read(CHUNK)
-        except (EOFError, OSError):  # a gz file that is torn, or still being written
-            piece = b""
+        piece = self._file.read(CHUNK)
         if not piece:
             self.ended = True
             return False

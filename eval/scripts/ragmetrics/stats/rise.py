@@ -20,7 +20,7 @@ about half as many traces again.
 Days differ more than chance explains (a launch, a holiday), and traces of one session resemble each
 other. Counts of a day are therefore beta-binomial, with the scatter seen between the days of the
 reference and between neighbouring days before the one that is judged: a scatter that a change of
-level hardly moves. Its excess over chance is taken at its upper 95 % limit. Without excess this is
+level hardly moves. Its excess over chance is taken at its upper 98 % limit. Without excess this is
 the binomial distribution. The promise holds as far as the days keep to that scatter.
 """
 
@@ -53,7 +53,7 @@ _LEAST_PART = 0.2
 _SCORES = (-2.0, 10.0, 49)
 """From, to and number of the normal scores at whose Wilson limits a reference share is tried."""
 
-_SCATTER_TAIL = 0.05
+_SCATTER_TAIL = 0.02
 _MOST_SCATTER = 0.5
 _NO_SCATTER = 1e-7
 _LARGEST_LOG = 690.0
@@ -193,7 +193,7 @@ class _Excess(NamedTuple):
 
     @property
     def scatter(self) -> float:
-        """The excess over chance at its upper 95 % limit, as a correlation within days."""
+        """The excess over chance at its upper 98 % limit, as a correlation within days."""
         from scipy.special import gammaincinv
 
         if self.weight <= 0 or self.squares <= self.expected:

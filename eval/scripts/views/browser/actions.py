@@ -82,6 +82,7 @@ _ROWS = (
     (TEXTS, "Find", "previous-hit", "previous hit", "Previous one."),
     (CASE, "Look", "full", "full text", "Chunks in full, or their beginnings again."),
     (CASE, "Look", "raw", "raw JSON", "The result as it stands in the file, and back."),
+    (CASE, "Look", "conversation", "conversation", "All turns of the conversation, and back."),
     (CASE, "Look", "trend", "trend", "How this case's scores went over all runs, and back."),
     (PAIR, "Look", "base", "base", "The case in the base run, with its chunks."),
     (PAIR, "Look", "new", "new", "The case in the new run, with its chunks."),
@@ -109,7 +110,7 @@ HINTS = {
     CASES: "open filter failing group sort next-failing note export copy-case compare label back",
     FLIPS: "open filter everything group sort note export copy-case success label back",
     GROUPS: "open sort copy-id back",
-    CASE: "next search part note full trend copy-case raw label back",
+    CASE: "next search part note full trend copy-case raw conversation label back",
     PAIR: "next search part base new note copy-case label back",
 }
 """Actions of the hint line, most needed first."""

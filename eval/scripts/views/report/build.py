@@ -40,6 +40,7 @@ from views.report.compared import (
     explain_changes,
     sentence,
 )
+from views.report.conversations import conversations
 from views.report.described import describe
 from views.report.scan import (
     PROMPTS,
@@ -173,6 +174,8 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "not_applicable": _not_applicable(scan, cases),
         "configuration": back.configuration,
     }
+    if talks := conversations(report["worst"]["listed"]):
+        report["conversations"] = talks
     rounded_report: dict[str, Any] = rounded(report)
     rounded_report["case_list"] = cases.part(columns, read.questions)
     return rounded_report

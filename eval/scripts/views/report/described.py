@@ -9,6 +9,7 @@ from records.cases import TestCase
 from records.judgements import STALE
 from records.results import RetrievedChunk, TestResult
 from records.scores import ScoreLine
+from views.report.conversations import turn_part
 from views.report.scan import CaseCheck
 from views.report.text import cut
 
@@ -67,7 +68,14 @@ def describe(
             for rank, chunk in enumerate(chunks[:MOST_PASSAGES], start=1)
         ],
         "retrieved_more": max(0, len(chunks) - MOST_PASSAGES),
+        **turn_part(case, result, _plain_evidence(lines, "searches"), _passed(lines)),
     }
+
+
+def _passed(lines: ScoreLines) -> float | None:
+    """Whether the answer passed all checks; None when that was not scored."""
+    line = lines.get("pipeline")
+    return line.scores.get("pass") if line is not None else None
 
 
 def _plain_evidence(lines: ScoreLines, section: str) -> Mapping[str, Any]:
