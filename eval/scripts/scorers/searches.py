@@ -14,6 +14,7 @@ from ragmetrics.catalogue.metric import Metric
 from ragmetrics.catalogue.searches import ROWS
 from ragmetrics.matching import Matches
 from records.cases import TestCase
+from records.judged import identity_of
 from records.results import RetrievedChunk, Search, TestResult, tells_searches
 from records.runs import RESULTS
 from records.scores import ScoreLine
@@ -23,7 +24,6 @@ from scorers.common import (
     Match,
     gold_names,
     gold_of,
-    key_of_passage,
     match_chunks,
     row_of,
 )
@@ -188,7 +188,7 @@ def _kind(row: Mapping[str, Any]) -> str:
 def _count(scores: Collector, searched: Searched) -> list[dict[str, Any]]:
     """The numbers that need no gold; a row of evidence for each search."""
     fresh = ragmetrics_searches.new_passages(
-        [[_key(chunk) for chunk in chunks] for _, chunks in searched]
+        [[identity_of(chunk) for chunk in chunks] for _, chunks in searched]
     )
     rows = []
     for (search, chunks), ranks in zip(searched, fresh, strict=True):
@@ -202,11 +202,6 @@ def _count(scores: Collector, searched: Searched) -> list[dict[str, Any]]:
     scores.set("failed_searches", kinds.count("failed"), "")
     scores.set("search_count", len(rows), "")
     return rows
-
-
-def _key(chunk: RetrievedChunk) -> str:
-    """The same for the same passage: by path, heading and text, or by its id without a text."""
-    return key_of_passage(chunk) if chunk.text else f"id {chunk.chunk_id}"
 
 
 def _unusable(gold: CaseGold, searched: Searched) -> str:
