@@ -39,22 +39,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Report:
-    """What is printed: a comparison for each run, and the flips when there is one; for sets with
-    conversations, those that changed in each run."""
+    """What is printed: a comparison for each run, and of a single one the flips and, for a set with
+    conversations, those that changed."""
 
     comparisons: list[Comparison]
     flips: Flips | None
     failures: list[str]
-    conversations: list[ConversationChanges]
+    conversations: ConversationChanges | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        changes = [each.to_dict() for each in self.conversations]
-        return ({"conversations": changes} if changes else {}) | {
+        return {
             "schema": results.SCHEMA,
             "comparisons": [comparison.to_dict() for comparison in self.comparisons],
             "flips": self.flips.to_dict() if self.flips else None,
             "failures": self.failures,
-        }
+        } | ({"conversations": self.conversations.to_dict()} if self.conversations else {})
 
 
 def _interest(row: MetricRow) -> tuple[bool, int, float]:
@@ -103,8 +102,8 @@ def show(report: Report, everything: bool, drop: float | None) -> None:
             compare_print.print_power(console, comparison, drop)
         if report.flips is not None:
             compare_print.print_flips(console, report.flips)
-        if report.conversations:
-            compare_print.print_conversations(console, report.conversations[index])
+        if report.conversations is not None:
+            compare_print.print_conversations(console, report.conversations)
         compare_print.print_answer(console, comparison)
     if len(report.comparisons) > 1:
         compare_print.print_matrix(console, report.comparisons)
@@ -237,7 +236,6 @@ def main(
 ) -> int:
     from decisions import compare
     from decisions.compare import CompareOptions, compare_many
-    from decisions.conversations import changed_conversations
 
     folders = [runs.find_run(results_dir, name) for name in (base, *new)]
     compare_options = CompareOptions(
@@ -266,13 +264,13 @@ def main(
         talk.print(f"Note: {remark}", soft_wrap=True)
     if verbose:
         talk.print(*(f"compared: {folder}" for folder in folders), sep="\n", soft_wrap=True)
-    flips = None
+    flips = talks = None
     if len(comparisons) == 1:
+        from decisions.conversations import find_changes
+
         flips = find_flips(folders, comparisons[0], flips_by, count, eval_set)
-    changes = [changed_conversations(folders[0], folder, eval_set) for folder in folders[1:]]
-    told = [each for each in changes if each is not None]
-    conversations = told if len(told) == len(changes) else []
-    report = Report(comparisons, flips, failures(comparisons, fail_on), conversations)
+        talks = find_changes(folders[0], folders[1], eval_set)
+    report = Report(comparisons, flips, failures(comparisons, fail_on), talks)
     if markdown is not None:
         from decisions.compare_markdown import render
 

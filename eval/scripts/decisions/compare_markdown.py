@@ -21,7 +21,7 @@ from decisions.compare_words import (
     row_groups,
     slice_tables,
 )
-from decisions.conversations import ConversationChanges, conversation_lines
+from decisions.conversations import SHOWN, ConversationChanges
 from decisions.flips import Flips
 from decisions.rows import Comparison, MetricRow
 from terminal.tables import harmless
@@ -34,25 +34,33 @@ def render(
     comparisons: Sequence[Comparison],
     flips: Flips | None = None,
     failures: Sequence[str] = (),
-    conversations: Sequence[ConversationChanges] = (),
+    talks: ConversationChanges | None = None,
 ) -> str:
-    """The whole document; ``conversations``: of each comparison those that changed, or none."""
+    """The whole document."""
     lines: list[str] = []
     if failures:
         lines += ["**Failed:**", "", *(f"- {code(text)}" for text in failures), ""]
     if len(comparisons) > 1:
         lines += _matrix(comparisons)
-    for index, comparison in enumerate(comparisons):
+    for comparison in comparisons:
         lines += [
             f"# {code(comparison.base_id)} → {code(comparison.new_id)}",
             "",
             *_comparison_lines(comparison),
         ]
-        if conversations:
-            lines += _list(line.strip() for line in conversation_lines(conversations[index]))
     if flips is not None:
         lines += _flips(flips)
+    if talks is not None:
+        lines += _conversations(talks)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _conversations(talks: ConversationChanges) -> Iterator[str]:
+    yield f"## {talks.summary()}"
+    yield ""
+    for talk in (*talks.broke[:SHOWN], *talks.fixed[:SHOWN]):
+        yield f"- {code(talk.conversation)}: {talk.says()} ({code(talk.question)})"
+    yield ""
 
 
 def _comparison_lines(comparison: Comparison) -> Iterator[str]:

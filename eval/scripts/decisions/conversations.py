@@ -1,131 +1,125 @@
-"""Conversations of two runs: which ones broke or were fixed, and at which turn."""
+"""Which conversations broke or were fixed between two runs, and at which turn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from records.cases import ignore, iter_cases
-from records.labels import has_turns
+from records.labels import has_turns, read_cases
 from records.runs import scores_file
-from records.scores import SCORES_OF_CASE, read_scores
+from records.scores import SCORES_AND_STATUS, read_scores
 
-SECTION, METRIC = "pipeline", "pass"
-
-Place = tuple[str, int]
-"""A conversation and a turn of it."""
+SHOWN = 10
+"""Conversations that are named, each way."""
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedConversation:
-    """A conversation whose first turn without a pass is another one in the new run; None: every
-    turn passes. ``case_id``: the turn at which it breaks now, or broke before it was fixed."""
+class ConversationChange:
+    """A conversation whose first turn that does not pass is another one: ``base_turn`` and
+    ``new_turn``, None where every turn passes. ``case_id`` and ``question`` are those of the turn
+    that broke, or that broke before it was fixed."""
 
     conversation: str
-    case_id: str
+    repeat: int
+    turns: int
     base_turn: int | None
     new_turn: int | None
+    case_id: str
+    question: str
 
-    @property
-    def kind(self) -> str:
-        """broke, fixed, or breaks earlier or later."""
+    def says(self) -> str:
+        """The change in words: ``all 4 turns passed, now it breaks at turn 2``."""
         if self.base_turn is None:
-            return "broke"
+            return f"all {self.turns} turns passed, now it breaks at turn {self.new_turn}"
         if self.new_turn is None:
-            return "fixed"
-        return "breaks earlier" if self.new_turn < self.base_turn else "breaks later"
+            return f"broke at turn {self.base_turn}, now all {self.turns} turns pass"
+        return f"broke at turn {self.base_turn}, now at turn {self.new_turn}"
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationChanges:
-    """The conversations in which both runs have a check: how many, how many pass in each, and those
-    that changed, broken ones first. Descriptive: nothing is tested."""
+    """The conversations that both runs scored: how many, and those that changed, worst first.
+
+    ``broke``: they break at an earlier turn than before, or broke at all. ``fixed``: the other way.
+    """
 
     compared: int
-    base_passed: int
-    new_passed: int
-    changed: tuple[ChangedConversation, ...]
+    broke: tuple[ConversationChange, ...]
+    fixed: tuple[ConversationChange, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
-        rows = [asdict(change) | {"kind": change.kind} for change in self.changed]
-        return asdict(self) | {"changed": rows}
+        return asdict(self)
+
+    def summary(self) -> str:
+        """One sentence on all of them."""
+        return (
+            f"Of {self.compared:,} conversations {len(self.broke):,} broke (or broke at an earlier "
+            f"turn), {len(self.fixed):,} were fixed (or broke later)."
+        )
 
 
-_ORDER = ("broke", "breaks earlier", "breaks later", "fixed")
+def find_changes(base: Path, new: Path, eval_set: Path) -> ConversationChanges | None:
+    """The conversations whose first turn without ``pass`` changed; of repeats each by itself.
 
-
-def changed_conversations(base: Path, new: Path, eval_set: Path) -> ConversationChanges | None:
-    """Hold the conversations of two scored runs against each other, by ``pipeline.pass``.
-
-    A turn passes when it does in every repeat. None for a set without conversations or without
-    checks, and where the pipeline of a run was not scored. Memory: a number for each turn.
+    A failed call counts as a turn that does not pass; a turn without ``pass`` labels is passed
+    over. None for a set without conversations, and where a run has no scores of the pipeline.
+    Conversations of which a run lacks a turn are left out.
     """
-    if not eval_set.exists() or not has_turns(eval_set):
+    files = [scores_file(folder, "pipeline") for folder in (base, new)]
+    if not (eval_set.exists() and all(file.exists() for file in files) and has_turns(eval_set)):
         return None
-    if not all(scores_file(folder, SECTION).exists() for folder in (base, new)):
+    talks: dict[str, list[tuple[str, int, str]]] = {}
+    for case in read_cases(eval_set, None):
+        if case.conversation is not None and case.turn is not None:
+            turns = talks.setdefault(case.conversation, [])
+            turns.append((case.id, case.turn, case.question))
+    if not talks:
         return None
-    places: dict[str, Place] = {
-        case.id: (case.conversation, case.turn)
-        for case in iter_cases(eval_set, ignore)
-        if case.conversation is not None and case.turn is not None
-    }
-    ids = {place: case_id for case_id, place in places.items()}
-    old, now = (_first_broken(folder, places) for folder in (base, new))
-    changed = []
-    shared = [name for name in old if name in now]
-    if not shared:
-        return None
-    for name in shared:
-        before, after = old[name], now[name]
-        if before != after:
-            turn = before if after is None else after
-            assert turn is not None
-            changed.append(ChangedConversation(name, ids[name, turn], before, after))
-    changed.sort(key=lambda change: _ORDER.index(change.kind))
+    ids = {case_id for turns in talks.values() for case_id, _, _ in turns}
+    before, after = (_passes(folder, ids) for folder in (base, new))
+    repeats = sorted({repeat for _, repeat in before} & {repeat for _, repeat in after})
+    compared = 0
+    changes: list[ConversationChange] = []
+    for name, turns in talks.items():
+        for repeat in repeats:
+            keys = [(case_id, repeat) for case_id, _, _ in turns]
+            if not all(key in before and key in after for key in keys):
+                continue
+            compared += 1
+            broken = [
+                next((place for place, key in enumerate(keys) if passes[key] == 0.0), None)
+                for passes in (before, after)
+            ]
+            if broken[0] == broken[1]:
+                continue
+            old, now = (None if place is None else turns[place][1] for place in broken)
+            place = min(place for place in broken if place is not None)
+            case_id, _, question = turns[place]
+            changes.append(
+                ConversationChange(name, repeat, len(turns), old, now, case_id, question)
+            )
+    worse = [c for c in changes if _turn(c.new_turn) < _turn(c.base_turn)]
+    better = [c for c in changes if _turn(c.new_turn) > _turn(c.base_turn)]
     return ConversationChanges(
-        len(shared),
-        sum(old[name] is None for name in shared),
-        sum(now[name] is None for name in shared),
-        tuple(changed),
+        compared,
+        tuple(sorted(worse, key=lambda change: _turn(change.new_turn))),
+        tuple(sorted(better, key=lambda change: _turn(change.base_turn))),
     )
 
 
-def _first_broken(folder: Path, places: Mapping[str, Place]) -> dict[str, int | None]:
-    """The first turn without a pass of each conversation that has a check, in order."""
-    first: dict[str, int | None] = {}
-    for (conversation, turn), passed in _passes(folder, places):
-        known = first.setdefault(conversation, None)
-        if not passed and (known is None or turn < known):
-            first[conversation] = turn
-    return first
+def _turn(turn: int | None) -> float:
+    """A turn to be compared; that none broke is later than any."""
+    return float("inf") if turn is None else turn
 
 
-def _passes(folder: Path, places: Mapping[str, Place]) -> Iterator[tuple[Place, bool]]:
-    for _, _, line in read_scores(folder, SECTION, SCORES_OF_CASE):
-        score = line.scores.get(METRIC)
-        if line.case_id in places and score is not None:
-            yield places[line.case_id], score == 1.0
-
-
-_MOST = 10
-"""Changed conversations that are listed; JSON has all of them."""
-
-
-def conversation_lines(changes: ConversationChanges) -> list[str]:
-    """The changes for a person, a line each after one that counts them."""
-    total = changes.compared
-    lines = [
-        f"Conversations in which every turn passes: {changes.base_passed} of {total} → "
-        f"{changes.new_passed} of {total}."
-    ]
-    for change in changes.changed[:_MOST]:
-        before, after = (
-            "passed" if turn is None else f"broke at turn {turn}"
-            for turn in (change.base_turn, change.new_turn)
-        )
-        lines.append(f"  {change.kind}: {change.conversation} ({before} → {after})")
-    left = len(changes.changed) - _MOST
-    return [*lines, f"  and {left} more that changed"] if left > 0 else lines
+def _passes(folder: Path, ids: set[str]) -> dict[tuple[str, int], float | None]:
+    """``pass`` of the cases named, by id and repeat; 0 for a failed call."""
+    fields = (*SCORES_AND_STATUS, "repeat")
+    passes: dict[tuple[str, int], float | None] = {}
+    for _, _, line in read_scores(folder, "pipeline", fields):
+        if line.case_id in ids:
+            failed = line.status == "failed"
+            passes[line.case_id, line.repeat] = 0.0 if failed else line.scores.get("pass")
+    return passes
