@@ -31,6 +31,7 @@ QUICK = {
     "bench_judge": ["--concurrency", "32", "--seconds", "2", "--rounds", "2"],
     "bench_limits": ["--tiny"],
     "bench_start": ["--rounds", "3"],
+    "bench_watch": ["--mb", "100", "--kills", "5"],
 }
 TINY = {
     "bench_batch": ["--tiny"],
@@ -46,6 +47,7 @@ TINY = {
     "bench_report": ["--cases", "20", "--chunks", "3", "--rounds", "1"],
     "bench_run_eval": ["--concurrency", "2", "--latency", "5", "--seconds", "0.2", "--rounds", "1"],
     "bench_score_retrieval": ["--cases", "30", "--chunks", "5", "--rounds", "1"],
+    "bench_watch": ["--tiny"],
     "bench_start": ["--scripts", "gate_run,score_retrieval", "--rounds", "1"],
     **{name: ["--tiny"] for name in VALIDATIONS},
 }

@@ -19,7 +19,7 @@ Examples:
   python eval/scripts/watch_traces.py traces
   python eval/scripts/watch_traces.py traces --reference 2026-03-01..2026-03-14 --fail-on alarm
   python eval/scripts/watch_traces.py traces --cases 12 --sample 200 --output drawn
-  python eval/scripts/watch_traces.py traces --html watch.html --json
+  python eval/scripts/watch_traces.py traces --plot --html watch.html
 
 \b
 Every morning by cron, which mails what is printed, here only an alarm:
@@ -91,6 +91,9 @@ import options
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the figures as one HTML page.",
 )
+@click.option(
+    "--plot", "plots", is_flag=True, help="Draw a plot of each figure, not of alarms alone."
+)
 @options.json_option
 @click.option("-s", "--silent", is_flag=True, help="Print only when there is an alarm.")
 def main(
@@ -101,12 +104,13 @@ def main(
     html: Path | None,
     as_json: bool,
     silent: bool,
+    plots: bool,
     **values: Any,
 ) -> int:
     import storage
+    from views.report.page import watch_page
+    from watching.show import notes, show
     from watching.watch import WatchOptions, to_dict, watch
-    from watching.watch_page import page_of
-    from watching.watch_print import print_watch
 
     wants_draw = values["cases"] or values["sample"]
     if wants_draw and values["output"] is None:
@@ -118,11 +122,16 @@ def main(
     )
     outcome = watch(wishes, time.time_ns() // 1000)
     if html is not None:
-        storage.replace_bytes(html, page_of(outcome).encode("utf-8"))
+        if outcome.reference is None:
+            raise click.UsageError(
+                "--html shows figures against a reference: add --reference A..B."
+            )
+        title = f"{folder.resolve().name} in production"
+        storage.replace_bytes(html, watch_page(outcome.figures, title, list(notes(outcome))))
     if as_json:
         click.echo(storage.json_bytes(to_dict(outcome)), nl=False)
     elif not silent or outcome.alarms:
-        print_watch(options.stdout_console(), outcome)
+        show(options.stdout_console(), outcome, pictures=plots)
     return options.Exit.GATE_FAILED if fail_on and outcome.alarms else options.Exit.DONE
 
 

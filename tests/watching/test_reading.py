@@ -100,7 +100,7 @@ def test_documents_over_several_lines_are_read_as_far_as_they_go(
 def test_hostile_spans_are_counted(folder: Path, look: Callable[..., Any]) -> None:
     ahead = trace("ahead", at=START + 400 * DAY)
     back = trace("back", lasted=-5)
-    wrong = [
+    wrong: list[Any] = [
         {"traceId": 5, "spanId": "x"},
         {"traceId": "w", "spanId": None},
         {"traceId": "w", "spanId": "s", "startTimeUnixNano": "noon"},

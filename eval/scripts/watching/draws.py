@@ -265,7 +265,7 @@ _OWN = frozenset({"id", "test_case_id", "tags", "drafted_by", "role", "status", 
 
 
 def _blotted(value: Any, name: str, counts: Counter[str]) -> Any:
-    """The value with every text in it blotted, keys of objects included."""
+    """The value with every text in it blotted, keys that are no plain names included."""
     if isinstance(value, str):
         if name in _OWN:
             return value
@@ -276,7 +276,8 @@ def _blotted(value: Any, name: str, counts: Counter[str]) -> Any:
         return text
     if isinstance(value, dict):
         return {
-            _blotted(key, "", counts): _blotted(item, key, counts) for key, item in value.items()
+            key if key.isidentifier() else _blotted(key, "", counts): _blotted(item, key, counts)
+            for key, item in value.items()
         }
     if isinstance(value, list):
         return [_blotted(item, name, counts) for item in value]

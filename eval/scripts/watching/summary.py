@@ -20,10 +20,10 @@ from formats.shared.spans import (
 from ragmetrics.abstention import detect
 from records.trace_index import SpanRow, TraceRow, hash_of
 
-AGENT, CHAT, RETRIEVAL, OUTERMOST = 1, 2, 3, 4
+AGENT, CHAT, RETRIEVAL, TOOL, OUTERMOST = 1, 2, 3, 4, 5
 """Kinds of spans; an outermost span may be none of the others."""
 
-_KINDS = {"agent": AGENT, "chat": CHAT, "retrieval": RETRIEVAL, "": OUTERMOST}
+_KINDS = {"agent": AGENT, "chat": CHAT, "retrieval": RETRIEVAL, "reranker": RETRIEVAL, "tool": TOOL}
 
 FAILED, ROOT, ASKED, REFUSED = 1, 2, 4, 8
 """Flags of a span: it failed; it has no parent; it says what was asked; its answer is a refusal."""
@@ -80,7 +80,7 @@ class SpanSummaries:
             self._counts["values without spans"] += 1
 
     def _row(self, span: Span, place: Place) -> SpanRow | None:
-        kind = _KINDS[kind_of(span)]
+        kind = _KINDS.get(kind_of(span), OUTERMOST)
         if kind == OUTERMOST and span.parent:
             return None
         attributes = span.attributes
@@ -88,12 +88,12 @@ class SpanSummaries:
         length = documents = None
         if kind == RETRIEVAL:
             documents = len(document_rows(span))
-        else:
+        elif kind != TOOL:
             answer = _answer(span)
             if answer is not None:
                 length = len(answer)
                 flags |= REFUSED if self._is_refusal(answer) else 0
-        if _tells_question(attributes):
+        if kind != TOOL and _tells_question(attributes):
             flags |= ASKED
         session = next((attributes[name] for name in SESSIONS if attributes.get(name)), None)
         return SpanRow(
@@ -147,7 +147,7 @@ def trace_numbers(
     a trace that comes late counts on this day. Which span's answer counts is what the importer of
     traces takes, too.
     """
-    if all(span.kind == OUTERMOST and not span.flags & ASKED for span in spans):
+    if all(span.kind in (TOOL, OUTERMOST) and not span.flags & ASKED for span in spans):
         return None
     ordered = sorted(spans, key=lambda span: (span.start, span.end))
     roots = [span for span in ordered if span.flags & ROOT] or ordered

@@ -132,7 +132,9 @@ def kind_of(span: Span) -> str:
     inference = str(
         attributes.get("openinference.span.kind") or attributes.get("traceloop.span.kind") or ""
     ).upper()
-    if inference == "RERANKER" or any(map(RERANKED.fullmatch, attributes)):
+    if inference == "RERANKER" or any(
+        name.startswith("reranker") and RERANKED.fullmatch(name) for name in attributes
+    ):
         return "reranker" if documents_of(span) else ""
     if operation == "retrieval" or inference == "RETRIEVER" or document_rows(span):
         return "retrieval"

@@ -7,7 +7,6 @@ in the text are tried, which finds the same and is many times faster than trying
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 
@@ -16,7 +15,18 @@ from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 _SIZE = 3
+_LONG = 2 * _SIZE - 1
+"""A literal of so many letters holds a run of three that begins at a multiple of three, wherever in
+a text it stands: only those runs of a text are looked up."""
+
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
+
+
+_Literal = tuple[str, int]
+"""Letters, and the number of the pattern that cannot match without them, or others of its own."""
+
+_LongLiteral = tuple[str, frozenset[int]]
+"""The same with all patterns of these letters."""
 
 
 class PhraseSearch:
@@ -28,8 +38,10 @@ class PhraseSearch:
 
     def first_in(self, text: str) -> int | None:
         """The number of the first pattern that matches somewhere in the text; None for none."""
-        short, by_letters = self._index
-        tried = {number for literal, number in short if literal in text}
+        ascii_only, others, by_letters = self._index
+        tried = {number for literal, number in ascii_only if literal in text}
+        if not text.isascii():
+            tried.update(number for literal, number in others if literal in text)
         for letters in by_letters.keys() & _pieces(text):
             for literal, numbers in by_letters[letters]:
                 if literal in text:
@@ -44,9 +56,8 @@ class PhraseSearch:
         return pattern.search(text) is not None
 
     @cached_property
-    def _index(self) -> tuple[list[tuple[str, int]], dict[str, list[tuple[str, frozenset[int]]]]]:
-        """Literals shorter than three letters; and for three letters the literals with them. Each
-        has the numbers of the patterns that cannot match without it, or others of their own.
+    def _index(self) -> tuple[list[_Literal], list[_Literal], dict[str, list[_LongLiteral]]]:
+        """Short literals in ASCII, other short ones, and by three letters the long ones with them.
 
         A pattern that needs no letters has the empty literal, which stands in every text.
         """
@@ -54,20 +65,21 @@ class PhraseSearch:
         for number, pattern in enumerate(self._patterns):
             for literal in _needed(_parser.parse(pattern)) or {""}:
                 owners.setdefault(literal, set()).add(number)
-        short = [(lit, n) for lit in owners if len(lit) < _SIZE for n in owners[lit]]
-        common = Counter(piece for literal in owners for piece in _pieces(literal))
-        index: dict[str, list[tuple[str, frozenset[int]]]] = {}
+        short = [(lit, n) for lit in sorted(owners) if len(lit) < _LONG for n in owners[lit]]
+        index: dict[str, list[_LongLiteral]] = {}
         for literal in sorted(owners):
-            if len(literal) >= _SIZE:
-                rarest = min(sorted(_pieces(literal)), key=common.__getitem__)
-                index.setdefault(rarest, []).append((literal, frozenset(owners[literal])))
-        return short, index
+            if len(literal) >= _LONG:
+                for at in range(_SIZE):
+                    entry = (literal, frozenset(owners[literal]))
+                    index.setdefault(literal[at : at + _SIZE], []).append(entry)
+        ascii_only = [entry for entry in short if entry[0].isascii()]
+        return ascii_only, [entry for entry in short if not entry[0].isascii()], index
 
 
 @lru_cache(maxsize=64)
 def _pieces(text: str) -> frozenset[str]:
-    """All runs of three letters of a text."""
-    return frozenset([text[at : at + _SIZE] for at in range(len(text) - _SIZE + 1)])
+    """The runs of three letters that begin at multiples of three."""
+    return frozenset([text[at : at + _SIZE] for at in range(0, len(text), _SIZE)])
 
 
 _Literals = frozenset[str] | None

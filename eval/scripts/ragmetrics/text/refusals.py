@@ -125,8 +125,13 @@ _QUOTE = re.compile(
 )
 
 
+_QUOTE_BEGINS = re.compile("[\"“„«»「『'‘‚‹]")
+
+
 def without_quotes(text: str) -> str:
     """The text, same length, with quoted words blanked; a text that is one quotation stays."""
+    if _QUOTE_BEGINS.search(text) is None:
+        return text
     plain = _QUOTE.sub(lambda match: " " * len(match[0]), text)
     return plain if any(map(str.isalnum, plain)) else text
 

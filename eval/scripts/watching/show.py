@@ -1,11 +1,12 @@
-"""A look at production on the terminal: the figures, what was counted, and the verdict last."""
+"""A look at production on the terminal: the shares, what was read, the alarms."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from decisions.watch import WatchedFigure, percent
+from decisions.watch import percent
+from decisions.watch_print import print_watch
 from terminal.tables import counted, printable
 from watching.figures import FIGURES, date_of
 from watching.watch import Watch, in_all
@@ -15,34 +16,33 @@ if TYPE_CHECKING:
 
 _NONE = "–"
 
+_NO_REFERENCE = (
+    "No reference: name days that are normal, such as --reference 2026-03-01..2026-03-14, and what "
+    "rises after them is found."
+)
 
-def print_watch(console: Console, outcome: Watch) -> None:
-    """The figures as a table, then sentences, the verdict last."""
+
+def show(console: Console, outcome: Watch, *, pictures: bool) -> None:
+    """The shares as a table, what was read, then each figure against its reference, the verdict
+    last. ``pictures``: of every figure, not of alarms alone."""
     from rich.table import Table
     from rich.text import Text
 
-    by_name = {figure.name: figure for figure in outcome.figures}
     table = Table(title=Text(_title(outcome)), title_justify="left")
-    table.add_column("share of " + outcome.unit, overflow="fold")
-    for name in ("in all", "bad / " + outcome.unit, "reference", "since", "alarm"):
+    table.add_column("bad share", overflow="fold")
+    for name in ("in all", "bad", outcome.unit):
         table.add_column(name, justify="right", no_wrap=True)
     for figure in FIGURES:
         bad, n = in_all(outcome.series[figure.name])
-        cells = [figure.label, percent(bad / n) if n else _NONE, f"{bad:,} / {n:,}"]
-        table.add_row(*(Text(cell) for cell in [*cells, *_against(by_name.get(figure.name))]))
+        share = percent(bad / n) if n else _NONE
+        table.add_row(*(Text(cell) for cell in (figure.label, share, f"{bad:,}", f"{n:,}")))
     console.print(table)
-    for line in sentences(outcome):
+    for line in notes(outcome):
         console.print(Text(printable(line)), soft_wrap=True)
-
-
-def _against(figure: WatchedFigure | None) -> list[str]:
-    if figure is None:
-        return [_NONE] * 3
-    quarter = figure.current
-    if quarter is None or quarter.share is None:
-        return [percent(figure.reference.share), _NONE, _NONE]
-    since = quarter.since.isoformat() if quarter.alarm and quarter.since else _NONE
-    return [percent(figure.reference.share), percent(quarter.share), since]
+    if outcome.reference is None:
+        console.print(Text(_NO_REFERENCE), soft_wrap=True)
+    else:
+        print_watch(console, outcome.figures, pictures=pictures)
 
 
 def _title(outcome: Watch) -> str:
@@ -54,8 +54,8 @@ def _days(outcome: Watch) -> str:
     return f"{date_of(min(days))} to {date_of(max(days))} (UTC)" if days else "no day"
 
 
-def sentences(outcome: Watch) -> Iterator[str]:
-    """What was read, what limits the figures, and whether there is an alarm."""
+def notes(outcome: Watch) -> Iterator[str]:
+    """What was read, checked and drawn, a sentence each."""
     look = outcome.look
     sessions = f" in {counted(outcome.units, 'session')}" if outcome.unit == "sessions" else ""
     waiting = f", {outcome.waiting:,} waiting for their end" if outcome.waiting else ""
@@ -74,15 +74,3 @@ def sentences(outcome: Watch) -> Iterator[str]:
         blotted = ", ".join(f"{kind} {n}" for kind, n in sorted(draw.blotted.items()))
         if blotted:
             yield f"Blotted before writing: {blotted}."
-    if outcome.reference is None:
-        yield (
-            "No reference: name a period that is normal, such as "
-            "--reference 2026-03-01..2026-03-14, and rises since then are found."
-        )
-        return
-    yield from dict.fromkeys(note for figure in outcome.figures for note in figure.notes)
-    for figure in sorted(outcome.figures, key=lambda figure: figure.alarm):
-        yield figure.sentence
-    names = ", ".join(figure.label for figure in outcome.alarms)
-    reference = f"the reference {outcome.reference.first} to {outcome.reference.last}"
-    yield f"Alarm: {names}." if names else f"No alarm: nothing rose for certain since {reference}."
