@@ -15,6 +15,7 @@ NAMES = [
     "validate_claims",
     "validate_decisions",
     "validate_sequential",
+    "validate_turns",
     "validate_watch",
 ]
 PEERS = {
