@@ -14,7 +14,7 @@ test at the end, for z looked at after every case from the 20th (as nobody shoul
 ways of run_eval.
 Part ``race``: settings whose true means spread normally by .06, and whose cases differ as those of
 real systems do (the rest that no topic and no system explains, scaled to sd .30 of a difference).
-They end as those of sweep_runs do: with one setting, all cases, or when the rest would tell nothing.
+They end as those of sweep_runs do: one setting left, all cases asked, or futile.
 Part ``limit``: settings whose calls take log-normal times, held to a 95th percentile. Half of them
 keep it by nothing (exactly 5 in 100 calls are beyond), the worst case of a false drop; of the
 others 10 in 100 are.
