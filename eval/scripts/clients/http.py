@@ -21,6 +21,7 @@ from urllib.parse import urljoin, urlsplit
 
 from clients.limits import CallLimits, Stopped
 from clients.secrets import Redactor
+from records.results import EARLIER_TURN_FAILED
 
 KINDS = {
     "connection": "no connection, or it broke before the whole answer had come",
@@ -34,6 +35,8 @@ KINDS = {
     "mapping": "JSON that does not fit the profile: a field is missing or has a wrong type",
     "bot_error": "the bot answered with an error of its own (the profile's `error` field)",
     "imported": "an answer that was produced elsewhere, and failed there without a known kind",
+    "no_text": "a turn of a conversation whose answer has no text: nothing could go on from it",
+    EARLIER_TURN_FAILED: "a turn that was not asked, since one before it failed",
 }
 """Every kind that ``error.kind`` of a result can have, with its meaning."""
 
@@ -375,10 +378,21 @@ def ask_all(
     workers: int,
     stop: threading.Event,
 ) -> Generator[Answer]:
-    """The answers of all jobs. Closing the iterator early sets ``stop`` and waits for nobody.
+    """The answers of all jobs; see ``ask_each``."""
+    return ask_each(jobs, lambda job: (ask(job),), workers, stop)
 
-    The threads are daemons: a call that hangs cannot hold up the end of the process. An exception
-    of ``ask`` is raised here. When all jobs are done ``stop`` is as it was.
+
+def ask_each(
+    jobs: Iterable[Job],
+    ask: Callable[[Job], Iterable[Answer]],
+    workers: int,
+    stop: threading.Event,
+) -> Generator[Answer]:
+    """The answers of all jobs, of which each gives some, one after the other.
+
+    Closing the iterator early sets ``stop`` and waits for nobody. The threads are daemons: a call
+    that hangs cannot hold up the end of the process. An exception of ``ask`` is raised here. When
+    all jobs are done ``stop`` is as it was.
     """
     source = iter(jobs)
     turn = threading.Lock()
@@ -391,7 +405,8 @@ def ask_all(
                     job = next(source, END)
                 if job is END:
                     break
-                ready.put((ask(job),))  # type: ignore[arg-type]
+                for answer in ask(job):  # type: ignore[arg-type]
+                    ready.put((answer,))
         except Interrupted:
             pass
         except BaseException as error:

@@ -58,7 +58,7 @@ def _claims(answer: JudgedAnswer, settings: Settings) -> list[dict[str, Any]] | 
     if not settings.atomic:
         return answer.sentences
     if answer.atomic is None:
-        material = Material(question=answer.case.question, answer=answer.text)
+        material = _material(answer, answer=answer.text)
         verdict = settings.judge.ask(make_task(kinds.CLAIMS, material, salt=settings.salt))
         if verdict.data is None:
             return verdict
@@ -75,7 +75,8 @@ def _facts(answer: JudgedAnswer, settings: Settings) -> tuple[list[Item], str] |
     texts: Sequence[str] = [fact for fact in answer.case.expected_key_facts if fact.strip()]
     origin = "expected_key_facts"
     if not texts:
-        question, reference = answer.case.question, answer.reference
+        case, reference = answer.case, answer.reference
+        question = case.question_alone or case.question
         material = Material(question=question, reference=reference)
 
         def ask_once() -> tuple[list[str], JudgeVerdict]:
@@ -89,6 +90,11 @@ def _facts(answer: JudgedAnswer, settings: Settings) -> tuple[list[Item], str] |
             return listed
         texts, origin = listed, "reference_answer"
     return [{"id": f"f{n}", "text": text} for n, text in enumerate(texts, start=1)], origin
+
+
+def _material(judged: JudgedAnswer, **parts: Any) -> Material:
+    """What a judge sees of an answer: its question, what came before it, and these parts."""
+    return Material(question=judged.question, earlier=judged.earlier, **parts)
 
 
 def needs_facts(kind: CallKind) -> bool:
@@ -135,7 +141,7 @@ def groundedness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[
         return [_failed(answer, name, claims, repeat)]
     if not claims:
         return [_not_applicable(answer, name, NO_CLAIMS)]
-    base = Material(question=answer.case.question, answer=answer.text, claims=claims)
+    base = _material(answer, answer=answer.text, claims=claims)
     if not answer.contexts:
         return [_by_code(answer, name, base, "not_found", "no contexts")]
     mark = _mark(claims, answer.contexts)
@@ -154,7 +160,7 @@ def _correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[
     if isinstance(listed, JudgeVerdict):
         return [_failed(answer, name, listed, repeat)]
     facts, origin = listed
-    base = Material(question=answer.case.question, answer=answer.text, facts=facts)
+    base = _material(answer, answer=answer.text, facts=facts)
     extra: dict[str, Any] = {"facts_from": origin}
     if why is not None:
         extra |= {"addresses_question": False}
@@ -171,7 +177,7 @@ def _nuggets(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[Verd
     if reason is not None:
         return [_not_applicable(answer, name, reason)]
     nuggets = answer.nuggets
-    base = Material(question=answer.case.question, answer=answer.text, nuggets=nuggets)
+    base = _material(answer, answer=answer.text, nuggets=nuggets)
     if why is not None:
         return [_by_code(answer, name, base, "none", why)]
     parts = [replace(base, nuggets=block) for block in _blocks(nuggets)]
@@ -192,8 +198,8 @@ def _answer_correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -
         return [_failed(answer, name, claims, repeat)]
     facts, origin = listed
     claims = [] if answer.abstained else claims or answer.whole_answer()
-    base = Material(
-        question=answer.case.question,
+    base = _material(
+        answer,
         answer=answer.text,
         reference=answer.reference,
         facts=facts,
@@ -218,8 +224,8 @@ def _context_precision(answer: JudgedAnswer, settings: Settings, repeat: int) ->
         return [_not_applicable(answer, name, reason)]
     reference = answer.case.reference_answer or ""
     parts = [
-        Material(
-            question=answer.case.question,
+        _material(
+            answer,
             reference=reference,
             contexts=[{"id": "c1", "text": context["text"]}],
         )
@@ -239,7 +245,7 @@ def _context_recall(answer: JudgedAnswer, settings: Settings, repeat: int) -> li
     if isinstance(listed, JudgeVerdict):
         return [_failed(answer, name, listed, repeat)]
     facts, origin = listed
-    base = Material(question=answer.case.question, contexts=answer.contexts, facts=facts)
+    base = _material(answer, contexts=answer.contexts, facts=facts)
     extra = {"facts_from": origin, "mark": _mark(facts, answer.contexts)}
     if not answer.contexts:
         return [_by_code(answer, name, base, "not_attributed", "no contexts", extra)]
@@ -265,7 +271,7 @@ def _abstained_judged(answer: JudgedAnswer, settings: Settings, repeat: int) -> 
     reason = answer.why_no_answer()
     if reason is not None:
         return [_not_applicable(answer, name, reason)]
-    material = Material(question=answer.case.question, answer=answer.text)
+    material = _material(answer, answer=answer.text)
     detection = answer.detection
     if detection.abstained and detection.rule == "refusal" and detection.span is not None:
         quote = answer.text[slice(*detection.span)]
@@ -305,7 +311,7 @@ def _line(
         "status": status,
         "reason": None,
         "failure": None,
-        "prompt": _prompt(metric),
+        "prompt": _prompt(metric, answer),
         "key": "",
         "cached": False,
         "subject": answer.subject(metric),
@@ -326,8 +332,10 @@ def _line(
     return base | more
 
 
-def _prompt(metric: str) -> dict[str, Any]:
-    prompt = prompt_files.load(KINDS[metric].prompt).id
+def _prompt(metric: str, answer: JudgedAnswer) -> dict[str, Any]:
+    name = KINDS[metric].prompt
+    shows_question = "question" in prompt_files.load(name).slots
+    prompt = prompt_files.load_for(name, earlier=bool(answer.earlier) and shows_question).id
     return {"name": prompt.name, "version": prompt.version, "sha256": prompt.sha256}
 
 

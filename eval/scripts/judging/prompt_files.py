@@ -25,6 +25,9 @@ LOCK = FOLDER / "lock.json"
 
 RULES = FOLDER / "rules.toml"
 
+HISTORY = "history"
+"""What is added to a prompt whose question is a turn of a conversation."""
+
 _SLOT = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -93,6 +96,20 @@ def load(name: str) -> JudgePrompt:
         raise PromptError(f"{path}: name and version must be {name!r} and a whole number")
     sha256 = hashlib.sha256(rules + b"\0" + own).hexdigest()
     return JudgePrompt(PromptId(name, version, sha256), system, user)
+
+
+@cache
+def load_for(name: str, *, earlier: bool) -> JudgePrompt:
+    """The prompt of that name; ``earlier``: with a place for the turns before the question, under
+    a name and a sha256 of its own, so that all other prompts stay what they are."""
+    prompt = load(name)
+    if not earlier:
+        return prompt
+    more = load(HISTORY)
+    sha256 = hashlib.sha256(f"{prompt.id.sha256}\0{more.id.sha256}".encode()).hexdigest()
+    own = read_toml(FOLDER / f"{HISTORY}.toml")["system"].strip()
+    identity = PromptId(f"{name}_turn", prompt.id.version, sha256)
+    return JudgePrompt(identity, f"{prompt.system}\n\n{own}", f"{more.user}\n\n{prompt.user}")
 
 
 PLACEHOLDER = "boundary"

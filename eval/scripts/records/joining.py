@@ -13,6 +13,7 @@ from itertools import chain, groupby, islice
 from mmap import ACCESS_READ, mmap
 from operator import attrgetter
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 import orjson
@@ -166,8 +167,9 @@ def join_indexed(
             yield [case] * len(repeats), repeats
 
 
-class _CaseId(msgspec.Struct):
+class _CasePlace(msgspec.Struct):
     id: str
+    turn: int | None = None
 
 
 class _ResultId(msgspec.Struct):
@@ -177,15 +179,15 @@ class _ResultId(msgspec.Struct):
 def split(whole: Work, parts: int) -> list[Work]:
     """Up to ``parts`` ranges that together are the whole; [whole] when it cannot be cut.
 
-    Whether two ranges of the set share a case id, the hashes of ``join_stream`` tell.
+    No conversation is cut. Whether two ranges of the set share a case id, the hashes of
+    ``join_stream`` tell.
     """
     try:
-        cuts = _result_cuts(whole.results, parts)
-        offsets = _case_places(whole.eval_set, cuts.values())
+        cuts = _cuts(whole, parts)
     except (msgspec.MsgspecError, ValueError, OSError):  # mmap: an empty file is a ValueError
         return [whole]
     works, start, cases_start = [], 0, 0
-    for cut, offset in zip(cuts, offsets, strict=True):
+    for cut, offset in cuts.items():
         if offset is None or offset <= cases_start:
             return [whole]
         works.append(
@@ -195,40 +197,48 @@ def split(whole: Work, parts: int) -> list[Work]:
     return [*works, replace(whole, start=start, cases_start=cases_start)]
 
 
-def _result_cuts(results: Path, parts: int) -> dict[int, str]:
-    """Offsets where a new case's results begin, near the even cuts, with that case's id."""
-    decode = msgspec.json.Decoder(_ResultId).decode
-    size = results.stat().st_size
-    cuts: dict[int, str] = {}
-    with open(results, "rb") as file:
+def _cuts(whole: Work, parts: int) -> dict[int, int | None]:
+    """Offsets in the results, near the even cuts, where the results of a case begin that is no
+    later turn, with the offset of that case's line; None when its id is not spelled plainly."""
+    size = whole.results.stat().st_size
+    cuts: dict[int, int | None] = {}
+    with (
+        open(whole.results, "rb") as results,
+        open(whole.eval_set, "rb") as cases,
+        mmap(cases.fileno(), 0, access=ACCESS_READ) as text,
+    ):
         for part in range(1, parts):
-            file.seek(size * part // parts)
-            file.readline()
-            line = file.readline()
-            if not line:
-                break
-            before = decode(line).test_case_id
-            offset = file.tell()
-            while (line := file.readline()) and decode(line).test_case_id == before:
-                offset = file.tell()
-            if line:
-                cuts[offset] = decode(line).test_case_id
+            for cut, case_id in _next_cases(results, size * part // parts):
+                offset, turn = _case_place(text, case_id)
+                if turn is None or turn <= 1:
+                    cuts[cut] = offset
+                    break
     return cuts
 
 
-def _case_places(eval_set: Path, case_ids: Iterable[str]) -> list[int | None]:
-    """The offset of the line of each wanted case; None when its id is not spelled plainly."""
-    with open(eval_set, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as text:
-        return [_case_place(text, case_id) for case_id in case_ids]
+def _next_cases(results: BinaryIO, position: int) -> Iterator[tuple[int, str]]:
+    """Offsets behind a position where a new case's results begin, with that case's id."""
+    decode = msgspec.json.Decoder(_ResultId).decode
+    results.seek(position)
+    results.readline()
+    offset, before = results.tell(), None
+    while line := results.readline():
+        case_id = decode(line).test_case_id
+        if before is not None and case_id != before:
+            yield offset, case_id
+        before = case_id
+        offset += len(line)
 
 
-def _case_place(text: mmap, case_id: str) -> int | None:
-    decode = msgspec.json.Decoder(_CaseId).decode
+def _case_place(text: mmap, case_id: str) -> tuple[int | None, int | None]:
+    """The offset of a case's line, and which turn it is."""
+    decode = msgspec.json.Decoder(_CasePlace).decode
     spelled = orjson.dumps(case_id)
     at = -1
     while (at := text.find(spelled, at + 1)) >= 0:
         start = text.rfind(b"\n", 0, at) + 1
         text.seek(start)
-        if decode(text.readline()).id == case_id:
-            return start
-    return None
+        case = decode(text.readline())
+        if case.id == case_id:
+            return start, case.turn
+    return None, None

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import compress, groupby
+from itertools import compress, groupby, zip_longest
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,25 +32,28 @@ from ragmetrics.stats.tally import (
 )
 from records.asked import asked_cases, asked_counts, asked_ids, is_missing
 from records.cases import Labels, TestCase, ignore, iter_cases, recurs
-from records.clusters import cluster_number, clustered_by
+from records.clusters import cluster_number, clustered_by, conversation_number
 from records.errors import Problem, StorageError
 from records.files import scratch_folder, sha256_file
 from records.joining import Absent, Joined, OutOfOrderError, Work, join_indexed, join_stream, split
 from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
-from records.results import RunConfig, TestResult
+from records.results import RunConfig, TestResult, is_root_failure
 from records.runs import CONFIG, RESULTS, SCORES, read_config
 from records.scores import ScoreLine, encode_lines, encode_scores, read_own_scores
 from scorers.contract import (
     NOTHING,
     Aggregator,
     BlockScorer,
+    Earlier,
     FailureScorer,
     ScoreOutcome,
     Scorer,
     ScoreRow,
+    TurnScorer,
 )
 from scorers.repeats import stability
+from scorers.turn_loss import turn_loss
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, ProcessPoolExecutor
@@ -182,16 +185,21 @@ def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[st
         tally.merge(part.tally)
     section = {"options": scorer.options | {"seed": seed}} | tally.summary(scorer.metrics)
     section["clustered_by"] = clustered_by(tally.shared_clusters())
+    if any(part.turns for part in parts):
+        section["turn_loss"] = turn_loss(_score_lines(parts), scorer.metrics)
     if isinstance(scorer, Aggregator):
         return scorer.aggregate(section, _score_lines(parts), seed)
     return section
 
 
 def _score_lines(parts: Sequence[ScoredRange]) -> Iterator[ScoreLine]:
-    """The score lines in order, each with the number of its case's cluster."""
+    """The score lines in order, each with the numbers of its case's cluster and conversation."""
     for part in parts:
-        for line, cluster in zip(read_own_scores(part.rows), part.clusters, strict=True):
-            line.cluster = cluster
+        numbers = zip_longest(part.clusters, part.conversations, part.turns, fillvalue=0)
+        for line, (cluster, conversation, turn) in zip(
+            read_own_scores(part.rows), numbers, strict=True
+        ):
+            line.cluster, line.conversation, line.turn = cluster, conversation, turn
             yield line
 
 
@@ -279,6 +287,7 @@ MOST_WAITING = 1 << 18
 """Distinct rows, and cases, that are kept in memory before they are handed over to the tally."""
 
 _CASE_ID, _REPEAT = attrgetter("id"), attrgetter("repeat")
+_CONVERSATION = attrgetter("conversation")
 
 
 class _ScoreLineEncoder:
@@ -435,9 +444,27 @@ class ScoredRange:
     hashes: array[int] = field(default_factory=partial(array, "q"))
     """A hash of each case id; ``seed`` is another one where a process hashes otherwise."""
     clusters: array[int] = field(default_factory=partial(array, "q"))
-    """The number of the cluster of each line's case, for a scorer that adds numbers of the run."""
+    """The number of the cluster of each line's case, for a scorer that adds numbers of the run, and
+    for turns of conversations."""
+    conversations: array[int] = field(default_factory=partial(array, "q"))
+    turns: array[int] = field(default_factory=partial(array, "q"))
+    """The number of each line's conversation, and of the turn in it; empty where there is none."""
     seed: int = field(default_factory=partial(hash, "seed"))
     problems: list[Problem] = field(default_factory=list)
+    lines: int = 0
+
+    def take(self, cases: Sequence[TestCase], clusters: Sequence[int], *, adds: bool) -> None:
+        """Note the clusters of a block's lines, and which turns they are, where it is needed."""
+        turns = self.turns or any(map(_CONVERSATION, cases))
+        if turns:
+            self.conversations.extend([0] * (self.lines - len(self.conversations)))
+            self.turns.extend([0] * (self.lines - len(self.turns)))
+            self.conversations.extend(map(conversation_number, cases))
+            self.turns.extend(case.turn or 0 for case in cases)
+        if adds or turns:
+            self.clusters.extend([0] * (self.lines - len(self.clusters)))
+            self.clusters.extend(clusters)
+        self.lines += len(cases)
 
 
 def _score_range(
@@ -481,6 +508,27 @@ def _one_by_one(
     return list(map(scorer.score, cases, results))
 
 
+class _TurnByTurn:
+    """Scores each result with the turns before it, of which one conversation's are kept."""
+
+    def __init__(self, scorer: TurnScorer) -> None:
+        self._scorer = scorer
+        self._conversation: str | None = None
+        self._earlier: dict[int, list[Earlier]] = {}
+
+    def __call__(
+        self, cases: Sequence[TestCase], results: Sequence[TestResult]
+    ) -> list[ScoreOutcome]:
+        outcomes = []
+        for case, result in zip(cases, results, strict=True):
+            if case.conversation is None or case.conversation != self._conversation:
+                self._conversation, self._earlier = case.conversation, {}
+            earlier = self._earlier.setdefault(result.repeat, [])
+            outcomes.append(self._scorer.score_turn(case, result, earlier))
+            earlier.append((case, result))
+        return outcomes
+
+
 def _outcomes(
     score_all: ScoreAll,
     failures: _Failures,
@@ -504,7 +552,11 @@ def _score_joined(
     tally = Tally(len(scorer.metrics))
     part = ScoredRange(tally, folder / f"{work.start}.jsonl")
     book = _ScoreLineEncoder([metric.name for metric in scorer.metrics], tally)
-    quick = scorer.score_all if isinstance(scorer, BlockScorer) else partial(_one_by_one, scorer)
+    quick: ScoreAll = partial(_one_by_one, scorer)
+    if isinstance(scorer, BlockScorer):
+        quick = scorer.score_all
+    elif isinstance(scorer, TurnScorer):
+        quick = _TurnByTurn(scorer)
     joined: Iterator[Joined]
     if ordered:
         joined = join_stream(work, labels, part.problems.append, part.hashes, absent)
@@ -522,11 +574,10 @@ def _score_joined(
                 part.problems.extend(_twice(work.results, results))
                 part.results.update(Counter(map(id, compress(cases, there))).values())
             clusters = list(map(cluster_number, cases))
-            if adds_numbers:
-                part.clusters.extend(clusters)
+            part.take(cases, clusters, adds=adds_numbers)
             outcomes = _outcomes(quick, failures, cases, results)
             file.write(book.enter(cases, results, outcomes, clusters))
-            part.errors += sum(r.status == "error" and not is_missing(r) for r in results)
+            part.errors += sum(is_root_failure(r) and not is_missing(r) for r in results)
             if labels:
                 part.ids.update(case.id for case in cases)
     book.close()

@@ -7,6 +7,7 @@ stays readable when a phone shrinks it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from math import ceil, floor, log10
 from typing import Any
 
@@ -235,3 +236,33 @@ def trend(line: Mapping[str, Any], points: int, height: float = 96.0) -> Chart:
         "right": right,
         "bottom": bottom,
     }
+
+
+def daily(quarter: Mapping[str, Any], reference: Mapping[str, Any], height: float = 120.0) -> Chart:
+    """The shares of a quarter's days, the band from the reference's share to its upper limit, and
+    where the rise began and the alarm sounded. ``quarter``, ``reference``: as `watch.as_dict` has
+    them."""
+    days = quarter["days"]
+    first = date.fromisoformat(days[0]["day"])
+
+    def place(day: str) -> int:
+        return (date.fromisoformat(day) - first).days
+
+    band = [reference["share"], reference["upper"]]
+    values = [
+        {
+            "point": place(day["day"]),
+            "mean": day["bad"] / day["n"],
+            "band": band,
+            "alert": day["day"] == quarter["sounded"],
+        }
+        for day in days
+    ]
+    points = place(days[-1]["day"]) + 1
+    chart = trend({"values": values, "low": None, "high": None}, points, height)
+    begins = [
+        dot["x"]
+        for dot, day in zip(chart["dots"], days, strict=True)
+        if day["day"] == quarter["since"]
+    ]
+    return chart | {"since": begins, "first": days[0]["day"], "last": days[-1]["day"]}

@@ -57,6 +57,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     for part in report["judge_calibrations"]:
         yield from _judge(part)
     yield from _correlations(report["correlations"])
+    yield from _conversations(report)
     yield from ("", "## Worst answers", "", words.worst_text(report["worst"]))
     if len(report["worst"]["listed"]) > words.IN_MARKDOWN:
         yield f"Here stand the first {words.IN_MARKDOWN}; the page has all of them."
@@ -69,6 +70,25 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     missing = report["not_applicable"]
     yield from _not_applicable(missing) if missing else ("", words.nothing_missing(report))
     yield from _configuration(report["configuration"])
+
+
+def _conversations(report: Mapping[str, Any]) -> Iterator[str]:
+    """The conversations that broke, each with its turns and the queries of their searches."""
+    if "conversations" not in report:
+        return
+    yield from ("", "## Conversations", "", words.conversations_text(report["conversations"]))
+    answers = report["worst"]["listed"]
+    broke = [talk for talk in report["conversations"] if talk["first_failing"] is not None]
+    for talk in broke[: words.IN_MARKDOWN]:
+        yield ""
+        yield f"- {_safe(talk['name'])}, from turn {talk['first_failing']} on"
+        for place in talk["turns"]:
+            answer = answers[place]
+            fails = answer["turn"] in talk["failing"]
+            state = f"misses {_safe(words.missed_text(answer))}" if fails else "ok"
+            yield f"  - turn {answer['turn']}: {_safe(answer['question']['text'])} ({state})"
+            for step in answer.get("searches", {}).get("steps", ()):
+                yield f"    - search: {_safe(step['query']['text'])} ({_safe(step['says'])})"
 
 
 def _comparison(found: Mapping[str, Any]) -> Iterator[str]:
