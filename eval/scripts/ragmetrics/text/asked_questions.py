@@ -115,4 +115,4 @@ def _without_a_letter(word: str) -> frozenset[str]:
 
 def _keys(question: _Question) -> frozenset[str]:
     """What two questions that are compared have in common: a word, or one with a slip."""
-    return set(question.content).union(*map(_without_a_letter, question.content | question.every))
+    return question.content.union(*map(_without_a_letter, question.content | question.every))
