@@ -94,5 +94,52 @@ def make(folder: Path) -> None:
         provider.shutdown()
 
 
+DAYS, CHANGED, A_DAY = 24, 15, 40
+START = 1_772_323_200_000_000_000
+"""The first day of ``watch``, 2026-03-01, in nanoseconds."""
+
+
+class ChangedModel(Model):
+    """Refuses one question in twenty, and one in four from the day of the change on."""
+
+    def complete(self, prompt: str, formatted: bool = False, **more: Any) -> CompletionResponse:
+        words = prompt.rpartition("part ")[2].rstrip("?").split(" of crane ")
+        number, day = map(int, words)
+        if number % (4 if day >= CHANGED else 20) == 0:
+            return CompletionResponse(text="I could not find this in the documents.")
+        return CompletionResponse(text=f"Part {number} is greased with oil, as the maker says.")
+
+
+class CraneRetriever(BaseRetriever):
+    def _retrieve(self, query: Any) -> list[NodeWithScore]:
+        return [
+            NodeWithScore(node=TextNode(text="Cranes are greased with oil."), score=1.0 - n / 10)
+            for n in range(3)
+        ]
+
+
+def watch(folder: Path) -> None:
+    """Spans of 24 days of a bot that changes in the middle; the clock of the tracing is set."""
+    now = [START]
+    for module in list(sys.modules.values()):
+        traces = module.__name__.startswith(("opentelemetry", "openinference"))
+        if traces and hasattr(module, "time_ns"):
+            module.time_ns = lambda: now[0]  # type: ignore[attr-defined]
+    with open(folder / "spans.json", "w", encoding="utf-8") as out:
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=out)))
+        LlamaIndexInstrumentor().instrument(tracer_provider=provider)
+        synthesizer = get_response_synthesizer(
+            llm=ChangedModel(),
+            text_qa_template=PromptTemplate("{context_str}\nQuestion: {query_str}"),
+        )
+        engine = RetrieverQueryEngine(CraneRetriever(), synthesizer)
+        for day in range(DAYS):
+            for number in range(A_DAY):
+                now[0] = START + (day * 86_400 + number * 600) * 1_000_000_000
+                engine.query(f"How does one grease part {number} of crane {day}?")
+        provider.shutdown()
+
+
 if __name__ == "__main__":
-    make(Path(sys.argv[2]))
+    {"make": make, "watch": watch}[sys.argv[1]](Path(sys.argv[2]))

@@ -235,8 +235,6 @@ def _numbered(attributes: dict[str, Any], side: str) -> list[Message]:
     for name, value in attributes.items():
         if name.startswith(_NUMBERED_BEGIN) and (match := NUMBERED[side].fullmatch(name)):
             rows.setdefault(int(match[1]), {})[match[2].removeprefix("message.")] = value
-    if not rows:
-        return []
     default = "user" if side == "in" else "assistant"
     pairs = [(str(row.get("role") or default), _content(row)) for _, row in sorted(rows.items())]
     return [(role, text) for role, text in pairs if text]
