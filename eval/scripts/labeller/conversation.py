@@ -55,6 +55,11 @@ def messages_before(
     return messages
 
 
+def whole_question(case: Record) -> str:
+    """The question as it can be read by itself, where the set has it; else as it is asked."""
+    return str(case.get("question_alone") or case.get("question") or "")
+
+
 def asked_query(
     case: Record, query: str, ids: Sequence[str], case_of: Callable[[str], Record]
 ) -> AskedQuery:

@@ -224,8 +224,8 @@ class Session(CaseLedger):
         return sentences_of(self.row(number), self.case)
 
     def terms(self) -> frozenset[str]:
-        """Casefolded content words of the question, to be marked in the text."""
-        return content_words(str(self.case.get("question") or ""))
+        """Casefolded content words of the question made whole, to be marked in the text."""
+        return content_words(conversation.whole_question(self.case))
 
     def set_row_order(self, order: str) -> str:
         """Order the rows: ``shuffled`` (by the seed), ``rank`` (not when blind), or ``path``."""
