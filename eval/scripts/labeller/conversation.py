@@ -101,12 +101,13 @@ def place_behind(case_id: str, ids: Sequence[str], case_of: Callable[[str], Reco
     return place
 
 
-def check_deletion(case_id: str, ids: Sequence[str], case_of: Callable[[str], Record]) -> None:
-    """Refuse to take a turn out from amid its conversation: those behind it would lose their
-    history."""
+def place_of_last(case_id: str, ids: Sequence[str], case_of: Callable[[str], Record]) -> int:
+    """The place of a case that may be taken out. Refuses a turn that has later ones: they would
+    lose their history."""
     place, name = ids.index(case_id), case_of(case_id).get("conversation")
     if name and place + 1 < len(ids) and case_of(ids[place + 1]).get("conversation") == name:
         raise ActionRefused(f"{case_id} has later turns; delete the last turn of {name} first.")
+    return place
 
 
 def conversation_text(messages: Sequence[Message]) -> tuple[DisplayText, list[Mark]]:

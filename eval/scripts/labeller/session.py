@@ -485,9 +485,8 @@ class Session(CaseLedger):
         """Take the current case out of the set. Undo brings it back."""
         self._own_set()
         self._writable()
-        conversation.check_deletion(self.current, self.queue.ids, self.case_of)
         state, gone = self._need_case(), self.current
-        position = self.queue.ids.index(gone)
+        position = conversation.place_of_last(gone, self.queue.ids, self.case_of)
         event = self._event("delete_case", gone, state, None, position)
         self._journal(event)
         self._show(event, None)
