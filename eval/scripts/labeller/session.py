@@ -223,8 +223,8 @@ class Session(CaseLedger):
         return sentences_of(self.row(number), self.case)
 
     def terms(self) -> frozenset[str]:
-        """Casefolded content words of the question, to be marked in the text."""
-        return content_words(str(self.case.get("question") or ""))
+        """Casefolded content words of the question made whole, to be marked in the text."""
+        return content_words(conversation.whole_question(self.case))
 
     def set_row_order(self, order: str) -> str:
         """Order the rows: ``shuffled`` (by the seed), ``rank`` (not when blind), or ``path``."""
@@ -484,9 +484,8 @@ class Session(CaseLedger):
         """Take the current case out of the set. Undo brings it back."""
         self._own_set()
         self._writable()
-        conversation.check_deletion(self.current, self.queue.ids, self.case_of)
         state, gone = self._need_case(), self.current
-        position = self.queue.ids.index(gone)
+        position = conversation.place_of_last(gone, self.queue.ids, self.case_of)
         event = self._event("delete_case", gone, state, None, position)
         self._journal(event)
         self._show(event, None)
