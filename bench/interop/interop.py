@@ -72,6 +72,7 @@ GIVEN: dict[str, Callable[[dict[str, Any]], list[Any]]] = {
     "note": lambda fact: [fact["note"]],
     "model": lambda fact: [fact["model"]],
     "judged": lambda fact: [fact["judged"]],
+    "searches": lambda fact: fact["searches"],
 }
 
 TOLD = {"note": "rubrics|note|metadata", "judged": "gradingResult|Grader Reason|metricsData"}
@@ -97,7 +98,7 @@ SOURCES = [
         "openinference",
         "otel",
         "spans.json",
-        "question answer passages ids paths headings scores note model",
+        "question answer passages ids paths headings scores note model searches",
     ),
     Source("rankings", "trec", "qrels.txt run.txt topics.tsv", "question ids scores relevant"),
     Source(
@@ -235,7 +236,14 @@ def verdicts(source: Source, folder: Path) -> dict[str, str]:
             found[name] = "reported"
         else:
             found[name] = "LOST"
+    if found.get("searches") == "kept" and _queries(out) != [fact["searches"] for fact in FACTS]:
+        found["searches"] = "LOST"
     return found
+
+
+def _queries(out: Path) -> list[list[str]]:
+    """What was searched for each question, in order."""
+    return [[search["query"] for search in row["searches"]] for row in _results(out)]
 
 
 def _stands(value: Any, text: str) -> bool:

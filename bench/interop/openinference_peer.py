@@ -1,4 +1,8 @@
-"""Traces a real LlamaIndex query engine with OpenInference's instrumentation."""
+"""Traces a real LlamaIndex query engine with OpenInference's instrumentation.
+
+It searches three times a question: by a tool, by the retriever alone, and by the engine whose
+answer is taken.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +16,22 @@ from typing import Any
 from facts import FACTS
 from llama_index.core import PromptTemplate
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
-from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.query_engine import CustomQueryEngine, RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.tools import RetrieverTool
 from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 
 
 class Retriever(BaseRetriever):
+    """Finds the first passage of a question, and all of them by the question itself."""
+
     def _retrieve(self, query: Any) -> list[NodeWithScore]:
-        fact = next(fact for fact in FACTS if fact["question"] == query.query_str)
+        fact = next(fact for fact in FACTS if query.query_str.strip() in fact["searches"])
+        most = 3 if query.query_str.strip() == fact["question"] else 1
         return [
             NodeWithScore(
                 node=TextNode(
@@ -37,8 +45,22 @@ class Retriever(BaseRetriever):
                 ),
                 score=passage["score"],
             )
-            for passage in fact["passages"]
+            for passage in fact["passages"][:most]
         ]
+
+
+class SearchingEngine(CustomQueryEngine):
+    """Searches by a tool and by itself before it asks the engine that answers."""
+
+    inner: Any
+    tool: Any
+    retriever: Any
+
+    def custom_query(self, query_str: str) -> Any:
+        fact = next(fact for fact in FACTS if fact["question"] == query_str)
+        self.tool(fact["searches"][0])
+        self.retriever.retrieve(fact["searches"][1])
+        return self.inner.query(query_str)
 
 
 class Model(CustomLLM):
@@ -64,7 +86,12 @@ def make(folder: Path) -> None:
         synthesizer = get_response_synthesizer(
             llm=Model(), text_qa_template=PromptTemplate("{context_str}\nQuestion: {query_str}")
         )
-        engine = RetrieverQueryEngine(Retriever(), synthesizer)
+        retriever = Retriever()
+        engine = SearchingEngine(
+            inner=RetrieverQueryEngine(retriever, synthesizer),
+            tool=RetrieverTool.from_defaults(retriever, name="notes", description="Looks up."),
+            retriever=retriever,
+        )
         for fact in FACTS:
             engine.query(fact["question"])
         provider.shutdown()

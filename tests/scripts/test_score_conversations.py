@@ -6,10 +6,15 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from click.testing import CliRunner
+
+import compare_runs
 import eval_suite
 import score_conversations
+import score_pipeline
 import score_retrieval
 import score_searches
+import storage
 from records.results import Search, SearchedChunk
 from storage import ErrorInfo, RetrievedChunk, TestResult
 
@@ -139,3 +144,29 @@ def test_sections_of_conversations_and_searches_only_where_there_are_some(finish
     finished.run = finished.folder / "results" / "run"
     finished.write(CASES, RESULTS)
     assert {"searches", "conversations"} <= sections().keys()
+
+
+def test_a_comparison_lists_the_conversations_that_were_fixed(finished: Any) -> None:
+    """In the run all six break at turn 4; its copy has a citation there in two of them."""
+    finished.write(CASES, RESULTS)
+    fixed = [result(*key) for key in TURNS]
+    for one in fixed:
+        if one.test_case_id in ("c1-4", "c2-4"):
+            one.answer = "It costs nothing [1]."
+    writer = storage.ResultsWriter(finished.folder / "results", "new", store_full_text=True)
+    writer.write_config(storage.read_config(finished.run))
+    for one in fixed:
+        writer.write_result(one)
+    writer.finish(row["id"] for row in CASES)
+    for run in ("run", "new"):
+        assert finished.score(score_pipeline.main, "--run", run).exit_code == 0
+    where = ["--eval-set", str(finished.folder / "set.jsonl")]
+    where += ["--results-dir", str(finished.folder / "results"), "run", "new"]
+    markdown = finished.folder / "changes.md"
+    done = CliRunner().invoke(compare_runs.main, [*where, "--markdown", str(markdown)])
+    assert done.exit_code == 0, done.output
+    for text in (done.stdout, markdown.read_text("utf-8")):
+        assert "Conversations in which every turn passes: 0 of 6 → 2 of 6." in text
+        assert "fixed: c1 (broke at turn 4 → passed)" in text
+    found = json.loads(CliRunner().invoke(compare_runs.main, [*where, "--json"]).stdout)
+    assert [row["conversation"] for row in found["conversations"][0]["changed"]] == ["c1", "c2"]

@@ -1,9 +1,8 @@
 """The labelling session: what a person sees of the open case, and every action on it.
 
 What goes in: the records of a set and the judgements of one annotator (mappings by case id, which
-may parse lazily), chunks as they arrive, and actions. What comes out: rows, needs and progress to
-show, and one event for each change, given to `record` before the change is seen. No file, no
-screen, no clock: the caller brings them.
+may parse lazily), chunks as they arrive, and actions. What comes out: what to show (rows, needs,
+progress), and one event for each change, before it is seen. No file, no screen, no clock.
 
     session = Session(records, {}, record=journal.append, now=time.time)
     session.set_chunks(session.current, chunks)

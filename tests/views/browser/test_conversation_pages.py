@@ -78,7 +78,7 @@ def talks(runs: Runs) -> RunLibrary:
         *(turn("q", number) for number in (1, 2)),
     )
     order = ["q1", "p1", "p2", "q2", "alone", "p3"]
-    results = [{"id": case_id, "answer": "So."} for case_id in order]
+    results: list[dict[str, Any]] = [{"id": case_id, "answer": "So."} for case_id in order]
     results[2] |= {"searches": SEARCHES, "rewritten_query": "and [that] <plan>?"}
     lines = [{"case_id": name, "scores": {"pass": float(name != "p2")}} for name in order]
     runs.run(
@@ -149,7 +149,7 @@ async def test_a_key_shows_the_conversation_and_back(talks: RunLibrary) -> None:
 def described(case: dict[str, Any], passed: float | None, **more: Any) -> dict[str, Any]:
     test_case, _ = case_from_dict(case)
     result = msgspec.convert(answer(case["id"], **more), TestResult)
-    scores = {} if passed is None else {"pass": passed}
+    scores: dict[str, float | None] = {} if passed is None else {"pass": passed}
     lines = {"pipeline": ScoreLine(case["id"], 0, "scored", scores, {})}
     if "searches" in more:
         lines["searches"] = ScoreLine(case["id"], 0, "scored", {}, {}, EVIDENCE)

@@ -57,7 +57,17 @@ WORDS = {
 }
 
 WRAPPED = {
-    "in": ("question", "query", "input", "user_input", "prompt", "inputs", "kwargs", "args"),
+    "in": (
+        "question",
+        "query",
+        "query_str",
+        "input",
+        "user_input",
+        "prompt",
+        "inputs",
+        "kwargs",
+        "args",
+    ),
     "out": ("answer", "result", "output", "response", "output_text", "text", "content", "outputs"),
 }
 """Where the words stand when a value is an object in JSON, most telling name first."""

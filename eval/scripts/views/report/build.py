@@ -65,6 +65,7 @@ from views.report.side_by_side import (
     sides_before,
     with_changes,
 )
+from views.report.sweep import sweep_part
 from views.report.text import cut
 
 MOST_CORRELATED = 20
@@ -173,7 +174,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "errors": back.errors,
         "not_applicable": _not_applicable(scan, cases),
         "configuration": back.configuration,
-    }
+    } | sweep_part(folder)
     if talks := conversations(report["worst"]["listed"]):
         report["conversations"] = talks
     rounded_report: dict[str, Any] = rounded(report)

@@ -6,7 +6,7 @@ stays readable when a phone shrinks it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from math import ceil, floor, log10
 from typing import Any
@@ -112,6 +112,44 @@ def reliability(rows: Sequence[Mapping[str, Any]], height: float = 330.0) -> Cha
         "across": [(across(step), f"{step:g}") for step in steps],
         "up": [(up(step), f"{step:g}") for step in steps],
         "points": points,
+    }
+
+
+def tradeoff(rows: Sequence[Mapping[str, Any]], height: float = 260.0) -> Chart | None:
+    """Settings by median latency (across, less is better) and quality (up), and the line of those
+    that no other one beats; None where fewer than two have both."""
+    both = [row for row in rows if row["quality"] is not None and row["latency_ms"] is not None]
+    if len(both) < 2:
+        return None
+    left, right, top, bottom = 56.0, WIDTH - 14, 12.0, height - 40
+
+    def placed(name: str, begin: float, end: float) -> tuple[Callable[[float], float], list[float]]:
+        values = [row[name] for row in both]
+        low, high = min(values), max(values)
+        room = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
+        step = (end - begin) / (high - low + 2 * room)
+        return (lambda value: _round(begin + (value - low + room) * step)), [low, high]
+
+    across, times = placed("latency_ms", left, right)
+    up, levels = placed("quality", bottom, top)
+    points = [
+        {
+            "x": across(row["latency_ms"]),
+            "y": up(row["quality"]),
+            "name": row["cells"][0],
+            "pareto": row["pareto"],
+            "this": row["this"],
+        }
+        for row in sorted(both, key=lambda row: (row["latency_ms"], row["quality"]))
+    ]
+    return {
+        "width": WIDTH,
+        "height": height,
+        "box": (left, top, right, bottom),
+        "across": [(across(ms), f"{ms:,.0f} ms") for ms in dict.fromkeys(times)],
+        "up": [(up(level), f"{level:.3f}") for level in dict.fromkeys(levels)],
+        "points": points,
+        "line": " ".join(f"{point['x']},{point['y']}" for point in points if point["pareto"]),
     }
 
 

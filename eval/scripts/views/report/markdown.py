@@ -43,6 +43,8 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield from _comparison(report["comparison"])
     if report["trend"]:
         yield from _trend(report["trend"])
+    if "sweep" in report:
+        yield from _sweep(report["sweep"])
     yield from _diagnosis(report["diagnosis"])
     yield from _metrics(report["perspectives"])
     yield from _slices(report["slices"])
@@ -82,8 +84,8 @@ def _conversations(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"- {_safe(talk['name'])}, from turn {talk['first_failing']} on"
         for place in talk["turns"]:
             answer = answers[place]
-            broke = answer["turn"] in talk["failing"]
-            state = f"misses {_safe(words.missed_text(answer))}" if broke else "ok"
+            fails = answer["turn"] in talk["failing"]
+            state = f"misses {_safe(words.missed_text(answer))}" if fails else "ok"
             yield f"  - turn {answer['turn']}: {_safe(answer['question']['text'])} ({state})"
             for step in answer.get("searches", {}).get("steps", ()):
                 yield f"    - search: {_safe(step['query']['text'])} ({_safe(step['says'])})"
@@ -122,6 +124,13 @@ def _trend(trend: Mapping[str, Any]) -> Iterator[str]:
         )
         rows.append((point["label"], point["day"], *map(number, means)))
     yield from _table(("point", "day", *(line["metric"] for line in trend["lines"])), rows, text=2)
+
+
+def _sweep(sweep: Mapping[str, Any]) -> Iterator[str]:
+    """The settings that this run was asked beside, the best first."""
+    yield from ("", f"## Sweep {_safe(sweep['sweep_id'])}", "")
+    yield from (f"- {_safe(line)}" for line in sweep["says"])
+    yield from _table(sweep["columns"], (row["cells"] for row in sweep["rows"]), text=2)
 
 
 def _diagnosis(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from records.runs import VERSION
 from terminal.tables import number
 from views.report import charts, words
 from views.report.case_rows import case_rows
-from views.report.text import anchor, one_line, visible
+from views.report.text import anchor, one_line, told_apart, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -111,6 +111,7 @@ def _environment() -> Environment:
     }
     script, digest = _script()
     environment.globals |= {"charts": charts, "words": words, "marks": words.MARKS}
+    environment.globals |= {"told_apart": told_apart}
     environment.globals |= {
         "script": Markup(script),
         "script_hash": digest,

@@ -53,7 +53,9 @@ def bytes_of(answer: Mapping[str, Any]) -> int:
     sides = [answer, answer["before"] or {}]
     parts = ("retrieved", "gold", "claims", "verdicts", "misses", "because")
     items = sum(len(side.get(name, ())) for side in sides for name in parts)
-    return page_bytes(answer) + MARKUP_BYTES * (4 + items)
+    # Marks on the words that differ take about as much as short answers themselves.
+    marked = sum(page_bytes(side.get("answer")) for side in sides if answer["before"])
+    return page_bytes(answer) + marked + MARKUP_BYTES * (4 + items)
 
 
 def sides_before(

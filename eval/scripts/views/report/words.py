@@ -26,6 +26,7 @@ REPEATS_EXPLAINED = EXPLAINED
 CONTENTS = (
     ("changes", "What changed"),
     ("trend", "Trend"),
+    ("sweep", "Sweep"),
     ("cases", "All cases"),
     ("diagnosis", "Diagnosis"),
     ("metrics", "Metrics"),
@@ -83,6 +84,7 @@ def contents(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         "changes": not report["comparison"],
         "trend": not report["trend"],
         "conversations": "conversations" not in report,
+        "sweep": "sweep" not in report,
     }
     return [entry for entry in CONTENTS if not absent.get(entry[0])]
 
