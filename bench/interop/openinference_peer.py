@@ -1,4 +1,8 @@
-"""Traces a real LlamaIndex query engine with OpenInference's instrumentation."""
+"""Traces a real LlamaIndex query engine with OpenInference's instrumentation.
+
+It searches three times a question: by a tool, by the retriever alone, and by the engine whose
+answer is taken.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,22 @@ from typing import Any
 from facts import FACTS
 from llama_index.core import PromptTemplate
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
-from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.query_engine import CustomQueryEngine, RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.tools import RetrieverTool
 from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 
 
 class Retriever(BaseRetriever):
+    """Finds the first passage of a question, and all of them by the question itself."""
+
     def _retrieve(self, query: Any) -> list[NodeWithScore]:
-        fact = next(fact for fact in FACTS if fact["question"] == query.query_str)
+        fact = next(fact for fact in FACTS if query.query_str.strip() in fact["searches"])
+        most = 3 if query.query_str.strip() == fact["question"] else 1
         return [
             NodeWithScore(
                 node=TextNode(
@@ -34,8 +42,22 @@ class Retriever(BaseRetriever):
                 ),
                 score=passage["score"],
             )
-            for passage in fact["passages"]
+            for passage in fact["passages"][:most]
         ]
+
+
+class SearchingEngine(CustomQueryEngine):
+    """Searches by a tool and by itself before it asks the engine that answers."""
+
+    inner: Any
+    tool: Any
+    retriever: Any
+
+    def custom_query(self, query_str: str) -> Any:
+        fact = next(fact for fact in FACTS if fact["question"] == query_str)
+        self.tool(fact["searches"][0])
+        self.retriever.retrieve(fact["searches"][1])
+        return self.inner.query(query_str)
 
 
 class Model(CustomLLM):
@@ -61,11 +83,63 @@ def make(folder: Path) -> None:
         synthesizer = get_response_synthesizer(
             llm=Model(), text_qa_template=PromptTemplate("{context_str}\nQuestion: {query_str}")
         )
-        engine = RetrieverQueryEngine(Retriever(), synthesizer)
+        retriever = Retriever()
+        engine = SearchingEngine(
+            inner=RetrieverQueryEngine(retriever, synthesizer),
+            tool=RetrieverTool.from_defaults(retriever, name="notes", description="Looks up."),
+            retriever=retriever,
+        )
         for fact in FACTS:
             engine.query(fact["question"])
         provider.shutdown()
 
 
+DAYS, CHANGED, A_DAY = 24, 15, 40
+START = 1_772_323_200_000_000_000
+"""The first day of ``watch``, 2026-03-01, in nanoseconds."""
+
+
+class ChangedModel(Model):
+    """Refuses one question in twenty, and one in four from the day of the change on."""
+
+    def complete(self, prompt: str, formatted: bool = False, **more: Any) -> CompletionResponse:
+        words = prompt.rpartition("part ")[2].rstrip("?").split(" of crane ")
+        number, day = map(int, words)
+        if number % (4 if day >= CHANGED else 20) == 0:
+            return CompletionResponse(text="I could not find this in the documents.")
+        return CompletionResponse(text=f"Part {number} is greased with oil, as the maker says.")
+
+
+class CraneRetriever(BaseRetriever):
+    def _retrieve(self, query: Any) -> list[NodeWithScore]:
+        return [
+            NodeWithScore(node=TextNode(text="Cranes are greased with oil."), score=1.0 - n / 10)
+            for n in range(3)
+        ]
+
+
+def watch(folder: Path) -> None:
+    """Spans of 24 days of a bot that changes in the middle; the clock of the tracing is set."""
+    now = [START]
+    for module in list(sys.modules.values()):
+        traces = module.__name__.startswith(("opentelemetry", "openinference"))
+        if traces and hasattr(module, "time_ns"):
+            module.time_ns = lambda: now[0]  # type: ignore[attr-defined]
+    with open(folder / "spans.json", "w", encoding="utf-8") as out:
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=out)))
+        LlamaIndexInstrumentor().instrument(tracer_provider=provider)
+        synthesizer = get_response_synthesizer(
+            llm=ChangedModel(),
+            text_qa_template=PromptTemplate("{context_str}\nQuestion: {query_str}"),
+        )
+        engine = RetrieverQueryEngine(CraneRetriever(), synthesizer)
+        for day in range(DAYS):
+            for number in range(A_DAY):
+                now[0] = START + (day * 86_400 + number * 600) * 1_000_000_000
+                engine.query(f"How does one grease part {number} of crane {day}?")
+        provider.shutdown()
+
+
 if __name__ == "__main__":
-    make(Path(sys.argv[2]))
+    {"make": make, "watch": watch}[sys.argv[1]](Path(sys.argv[2]))

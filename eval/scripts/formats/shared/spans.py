@@ -57,7 +57,17 @@ WORDS = {
 }
 
 WRAPPED = {
-    "in": ("question", "query", "input", "user_input", "prompt", "inputs", "kwargs", "args"),
+    "in": (
+        "question",
+        "query",
+        "query_str",
+        "input",
+        "user_input",
+        "prompt",
+        "inputs",
+        "kwargs",
+        "args",
+    ),
     "out": ("answer", "result", "output", "response", "output_text", "text", "content", "outputs"),
 }
 """Where the words stand when a value is an object in JSON, most telling name first."""
@@ -225,8 +235,6 @@ def _numbered(attributes: dict[str, Any], side: str) -> list[Message]:
     for name, value in attributes.items():
         if name.startswith(_NUMBERED_BEGIN) and (match := NUMBERED[side].fullmatch(name)):
             rows.setdefault(int(match[1]), {})[match[2].removeprefix("message.")] = value
-    if not rows:
-        return []
     default = "user" if side == "in" else "assistant"
     pairs = [(str(row.get("role") or default), _content(row)) for _, row in sorted(rows.items())]
     return [(role, text) for role, text in pairs if text]
