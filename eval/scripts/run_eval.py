@@ -154,6 +154,13 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @click.option("--retrieval-only", is_flag=True, help="Ask for no answer; record retrieval alone.")
 @click.option("--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters.")
 @click.option(
+    "--shards",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="Cut the finished results into N parts: results/part-00000.jsonl and so on, for scoring "
+    "on many machines (docs/scale.md).",
+)
+@click.option(
     "--filter",
     multiple=True,
     metavar="NAME=VALUE …",

@@ -35,7 +35,8 @@ from records.errors import StorageError
 from records.files import JsonlWriter, cut_torn_tail, locked, read_json, replace_json
 from records.labels import read_cases
 from records.results import SCHEMA, RunConfig, TestResult, iter_results
-from records.runs import CONFIG, RESULTS, VERDICTS, config_hash
+from records.runs import CONFIG, VERDICTS, config_hash, results_file
+from records.shards import open_lines
 from records.verdicts import (
     KINDS,
     QUOTE_UNVERIFIED,
@@ -124,7 +125,7 @@ class JudgingOutcome:
 
 def _pairs(plan: JudgingPlan) -> Iterator[Pair]:
     """The answered cases of a run, in order. Raises StorageError before anything is paid."""
-    path = plan.folder / RESULTS
+    path = results_file(plan.folder)
     if not path.exists():
         raise StorageError(f"{path}: no such file; finish the run (run_eval --resume).")
     cases = {case.id: case for case in read_cases(plan.eval_set, plan.labels_dir)}
@@ -412,7 +413,7 @@ def progress(console: Console, results: Path) -> Iterator[Callable[[], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Left
 
-    with open(results, "rb") as file:
+    with open_lines(results) as file:
         total = sum(1 for _ in file)
     columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TextColumn("left"), Left())
     with Progress(*columns, console=console, transient=True) as bar:

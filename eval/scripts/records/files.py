@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from records.errors import StorageError
+from records.shards import open_address, parts_of
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -208,10 +209,15 @@ class JsonlWriter:
 
 
 def sha256_file(path: Path) -> str:
-    """Hex SHA-256 of a file's bytes. Raises StorageError when it cannot be read."""
+    """Hex SHA-256 of a file's bytes, or of all its parts; see ``shards``. Raises StorageError when
+    it cannot be read."""
+    digest = hashlib.sha256()
     try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        for part in parts_of(path):
+            with open_address(part.address) as file:
+                reader: Any = file  # whose type lacks the readinto that it has
+                hashlib.file_digest(reader, lambda: digest)
+        return digest.hexdigest()
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
 

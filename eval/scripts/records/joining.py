@@ -21,6 +21,7 @@ from records.cases import Labels, Report, TestCase, iter_case_blocks, iter_cases
 from records.errors import Problem
 from records.jsonl import Lean
 from records.results import TestResult, iter_result_blocks, iter_results
+from records.shards import is_sharded, open_address, parts_of
 
 _ID, _CASE_OF = attrgetter("id"), attrgetter("test_case_id")
 
@@ -177,11 +178,16 @@ class _ResultId(msgspec.Struct):
 def split(whole: Work, parts: int) -> list[Work]:
     """Up to ``parts`` ranges that together are the whole; [whole] when it cannot be cut.
 
-    Whether two ranges of the set share a case id, the hashes of ``join_stream`` tell.
+    Results in parts are one range a part. Whether two ranges of the set share a case id, the hashes
+    of ``join_stream`` tell.
     """
     try:
-        cuts = _result_cuts(whole.results, parts)
-        offsets = _case_places(whole.eval_set, cuts.values())
+        if is_sharded(whole.results):
+            cuts = _shard_cuts(whole.results)
+            offsets = _shard_places(whole.eval_set, cuts)
+        else:
+            cuts = _result_cuts(whole.results, parts)
+            offsets = _case_places(whole.eval_set, cuts.values())
     except (msgspec.MsgspecError, ValueError, OSError):  # mmap: an empty file is a ValueError
         return [whole]
     works, start, cases_start = [], 0, 0
@@ -216,10 +222,39 @@ def _result_cuts(results: Path, parts: int) -> dict[int, str]:
     return cuts
 
 
+def _shard_cuts(results: Path) -> dict[int, str]:
+    """Where each part begins but the first, with the id of its first case."""
+    decode = msgspec.json.Decoder(_ResultId).decode
+    cuts: dict[int, str] = {}
+    for part in parts_of(results)[1:]:
+        if part.size:
+            with open_address(part.address) as file:
+                cuts[part.start] = decode(file.readline()).test_case_id
+    return cuts
+
+
+def _shard_places(eval_set: Path, cuts: Mapping[int, str]) -> list[int | None]:
+    """Where the set's share of each part of the results begins. A set that was cut with them has as
+    many parts; those are taken for a pair, and the join tells if they are none."""
+    parts = parts_of(eval_set)
+    if len(parts) == len(cuts) + 1:
+        return [part.start for part in parts[1:]]
+    return _case_places(eval_set, cuts.values())
+
+
 def _case_places(eval_set: Path, case_ids: Iterable[str]) -> list[int | None]:
-    """The offset of the line of each wanted case; None when its id is not spelled plainly."""
-    with open(eval_set, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as text:
-        return [_case_place(text, case_id) for case_id in case_ids]
+    """The offset of the line of each wanted case; None when its id is not spelled plainly, or when
+    the set is cut otherwise than the results and lies elsewhere."""
+    wanted = list(case_ids)
+    offsets: dict[str, int] = {}
+    for part in parts_of(eval_set):
+        if not isinstance(part.address, Path) or len(offsets) == len(wanted):
+            break
+        with open(part.address, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as text:
+            for case_id in wanted:
+                if case_id not in offsets and (at := _case_place(text, case_id)) is not None:
+                    offsets[case_id] = part.start + at
+    return [offsets.get(case_id) for case_id in wanted]
 
 
 def _case_place(text: mmap, case_id: str) -> int | None:

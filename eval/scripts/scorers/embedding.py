@@ -29,6 +29,7 @@ from records.runs import (
     CACHE_DIR,
     EVAL_SET,
     RESULTS,
+    results_file,
 )
 from scorers.abstention import decide
 from scorers.common import in_rank_order, row_of
@@ -53,7 +54,7 @@ def answered(
     """
     labels, _ = read_labels(labels_dir, _pass_over)
     cases = {case.id: case for case in iter_cases(eval_set, _pass_over, labels)}
-    for result in iter_results(folder / RESULTS, _pass_over):
+    for result in iter_results(results_file(folder), _pass_over):
         case = cases.get(result.test_case_id)
         if case is not None and result.status == "ok":
             yield case, result

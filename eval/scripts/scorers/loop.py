@@ -39,8 +39,9 @@ from records.joining import Absent, Joined, OutOfOrderError, Work, join_indexed,
 from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
 from records.results import RunConfig, TestResult
-from records.runs import CONFIG, RESULTS, SCORES, read_config
+from records.runs import CONFIG, SCORES, read_config, results_file
 from records.scores import ScoreLine, encode_lines, encode_scores, read_own_scores
+from records.shards import size_of
 from scorers.contract import (
     NOTHING,
     Aggregator,
@@ -113,7 +114,7 @@ NO_RESULT = "asked, but the run has no result"
 
 def results_of(folder: Path) -> Path:
     """results.jsonl of a run. Raises StorageError when the run is not finished."""
-    results = folder / RESULTS
+    results = results_file(folder)
     if not results.exists():
         raise StorageError(f"{results}: no such file; finish the run (run_eval --resume).")
     return results
@@ -233,7 +234,7 @@ def _jobs(asked: int | None, results: Path, labels: Labels) -> int:
     """One process for small runs and for labelled sets (the labels would be copied to each)."""
     if asked is not None:
         return asked
-    if labels or results.stat().st_size < POOL_FROM:
+    if labels or size_of(results) < POOL_FROM:
         return 1
     return min(MOST_JOBS, os.cpu_count() or 1)
 

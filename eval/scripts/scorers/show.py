@@ -18,7 +18,7 @@ from records.files import read_json, sha256_file
 from records.labels import read_labels
 from records.metrics import section_names
 from records.results import RunConfig, iter_results
-from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config
+from records.runs import CONFIG, METRICS, find_run, read_config, results_file
 from records.scores import SCORES_OF_RESULT, ScoreLine, read_whole_scores
 from scorers import SECTIONS
 from scorers.contract import ScoringJob, SectionScorer, WorstCase
@@ -334,7 +334,7 @@ def _worst_cases(
     keys = {(line.case_id, line.repeat) for _, _, line in worst}
     results = {
         key: result
-        for result in iter_results(folder / RESULTS)
+        for result in iter_results(results_file(folder))
         if (key := (result.test_case_id, result.repeat)) in keys
     }
     labels, _ = read_labels(labels_dir, lambda problem: None)

@@ -53,6 +53,7 @@ from records.runs import (
     SUITE,
     find_run,
     read_config,
+    results_file,
 )
 from records.scores import read_whole_scores
 from records.targets import TARGETS, Target, read_advisory, read_targets
@@ -153,8 +154,7 @@ def _cases(job: ScoringJob, ids: set[str]) -> dict[str, Any]:
 
 def _results(folder: Path, keys: Mapping[Key, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
     """What the bot returned, whole, to the failed cases and labelled prompts."""
-    for name in (RESULTS, SAFETY_RESULTS):
-        path = folder / name
+    for path in (results_file(folder), folder / SAFETY_RESULTS):
         for result in iter_results(path) if path.exists() else ():
             key = (result.test_case_id, result.repeat)
             if key in keys:
@@ -515,7 +515,7 @@ def _copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
         replace_json(target / CONFIG, msgspec.to_builtins(config))
     copied = 0
     with open(target / RESULTS, "wb") as file:
-        for result in iter_results(folder / RESULTS):
+        for result in iter_results(results_file(folder)):
             if result.test_case_id in case_ids:
                 file.write(msgspec.json.encode(result) + b"\n")
                 copied += 1
