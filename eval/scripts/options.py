@@ -353,6 +353,12 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on stdout instead of tables."
 )
 
+scheduler_option = click.option(
+    "--scheduler",
+    metavar="tcp://…",
+    help="Score on the workers of this Dask scheduler (docs/scale.md).",
+)
+
 seed_option = click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
@@ -703,6 +709,7 @@ def score_options(function: F) -> F:
             click.option(
                 "--jobs", type=click.IntRange(min=1), default=None, help="Processes to use."
             ),
+            scheduler_option,
             seed_option,
             json_option,
             verbosity_options,

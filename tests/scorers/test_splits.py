@@ -12,7 +12,7 @@ import pytest
 
 import storage
 from ragmetrics.catalogue.metric import Metric
-from scorers import loop
+from scorers import loop, ranges
 from scorers.contract import ScoreOutcome, ScoreRow
 from storage import TestCase, TestResult, Work
 
@@ -57,7 +57,7 @@ def score(whole: Work, splits: int, folder: Path) -> tuple[bytes, bytes]:
     folder.mkdir()
     works = storage.split(whole, splits) if splits > 1 else [whole]
     assert len(works) == splits
-    score_one = partial(loop._score_range, scorer=Hard(), labels={}, folder=folder)
+    score_one = partial(ranges.score_range, scorer=Hard(), labels={}, folder=folder)
     parts = [score_one(work) for work in works]
     assert not any(part.problems for part in parts)
     lines = b"".join(part.rows.read_bytes() for part in parts)

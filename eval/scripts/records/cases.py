@@ -6,6 +6,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -279,6 +280,9 @@ BOM = b"\xef\xbb\xbf"
 
 Report = Callable[[Problem], None]
 
+HashOf = Callable[[str], int]
+"""Makes 64 bits of a case id: ``hash``, which differs between processes, or ``lasting_hash``."""
+
 Labels = dict[str, dict[str, Any]]
 """Fields from label files, by case id."""
 
@@ -447,26 +451,33 @@ def iter_case_blocks(
     end: int | None,
     decode: Decode[TestCase],
     hashes: array[int],
+    hash_of: HashOf = hash,
 ) -> Iterator[list[TestCase]]:
     """The same in lists of neighbours, a block of the file each.
 
     Sound lines are decoded a block at a time; a block in which anything is odd is read again line
     by line. Of the ids only a hash is kept (8 bytes a case), which tells whether to look closer:
-    ``hashes``, empty at first, takes them.
+    ``hashes``, empty at first, takes them. ``hash_of``: makes them.
     """
     blank = True
     for block in iter_blocks(path, start, end):
         blank = blank and block.data.isspace()
         cases = None if labels else _sound_cases(block, decode)
         if cases is None:
-            cases = list(_checked_cases(report, labels, hashes, block))
+            cases = list(_checked_cases(report, labels, hashes, hash_of, block))
         else:
-            hashes.extend(map(hash, map(_ID, cases)))
+            hashes.extend(map(hash_of, map(_ID, cases)))
         yield cases
     if recurs(hashes):
-        _report_repeats(path, report, hashes, start, end)
+        _report_repeats(path, report, hashes, hash_of, start, end)
     if blank and start == 0 and end is None:
         report(Problem(str(path), None, "", "holds no cases; write one JSON object a line"))
+
+
+def lasting_hash(text: str) -> int:
+    """64 bits of a text, the same in every process."""
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
 def _sound_cases(block: Block, decode: Decode[TestCase]) -> list[TestCase] | None:
@@ -509,7 +520,12 @@ def recurs(*hashes: array[int]) -> bool:
 
 
 def _report_repeats(
-    path: Path, report: Report, hashes: array[int], start: int, end: int | None
+    path: Path,
+    report: Report,
+    hashes: array[int],
+    hash_of: HashOf,
+    start: int,
+    end: int | None,
 ) -> None:
     """Report each line whose id an earlier line has, among the ids whose hash recurs."""
     recurring = {value for value, times in Counter(hashes).items() if times > 1}
@@ -518,7 +534,7 @@ def _report_repeats(
         address = part.address
         for number, line in lines_at(address, ignore, low, None if high < 0 else high):
             identity = canonical(parse_object(address, number, line, ignore) or {}).get("id")
-            if not isinstance(identity, str) or hash(identity) not in recurring:
+            if not isinstance(identity, str) or hash_of(identity) not in recurring:
                 continue
             other, first_number = first.setdefault(identity, (address, number))
             if (other, first_number) != (address, number):
@@ -536,6 +552,7 @@ def _checked_cases(
     report: Report,
     labels: Labels | None,
     hashes: array[int],
+    hash_of: HashOf,
     block: Block,
 ) -> Iterator[TestCase]:
     """The sound cases of a block, with every problem of the others reported."""
@@ -553,6 +570,6 @@ def _checked_cases(
             report(Problem(str(path), number, field, message))
         identity = raw.get("id")
         if isinstance(identity, str):
-            hashes.append(hash(identity))
+            hashes.append(hash_of(identity))
         if case is not None:
             yield case

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 import orjson
 
-from records.cases import Labels, Report, TestCase, iter_case_blocks, iter_cases
+from records.cases import HashOf, Labels, Report, TestCase, iter_case_blocks, iter_cases
 from records.errors import Problem
 from records.jsonl import Lean
 from records.results import TestResult, iter_result_blocks, iter_results
@@ -54,16 +54,17 @@ def join_stream(
     report: Report,
     hashes: array[int] | None = None,
     absent: Absent | None = None,
+    hash_of: HashOf = hash,
 ) -> Iterator[Joined]:
     """Blocks of results with their cases, in order; no case is split between two blocks.
 
     Cases without results are passed over (a run may ask a part of the set), but every line of both
-    files is checked. ``hashes`` takes a hash of each case id. ``absent`` puts something into the
-    place of results that should be there. Raises OutOfOrderError when a result's case does not come
-    later in the set.
+    files is checked. ``hashes`` takes a hash of each case id, which ``hash_of`` makes. ``absent``
+    puts something into the place of results that should be there. Raises OutOfOrderError when a
+    result's case does not come later in the set.
     """
     hashes = array("q") if hashes is None else hashes
-    part = (work.cases_start, work.cases_end, Lean(TestCase), hashes)
+    part = (work.cases_start, work.cases_end, Lean(TestCase), hashes, hash_of)
     cases = chain.from_iterable(iter_case_blocks(work.eval_set, report, labels, *part))
     blocks = iter_result_blocks(work.results, report, work.start, work.end, Lean(TestResult))
     read: list[TestCase] = []

@@ -8,7 +8,7 @@ it every vector lies in the embedder's cache, and scoring case by case embeds no
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -122,6 +122,28 @@ class EmbeddingScorer:
                 waiting = list(_advance(waiting, vectors))
         return count
 
+    def for_range(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> EmbeddingScorer:
+        """In a worker: a scorer with the vectors of one range. They depend on the range and on
+        what was kept before, not on what the same worker did earlier."""
+        assert isinstance(self.embed, Embedder)
+        apart = replace(self, embed=self.embed.apart())
+        try:
+            apart.warm((case, result) for case, result in pairs if result.status == "ok")
+        except EmbeddingUnavailable as error:
+            raise CannotRun(str(error)) from None
+        return apart
+
+    def left(self) -> bytes:
+        """In a worker: the new vectors of the range."""
+        assert isinstance(self.embed, Embedder)
+        return self.embed.new_vectors()
+
+    def gather(self, files: Sequence[Path]) -> None:
+        """At home: keep the vectors of all ranges; of those of one text the first counts."""
+        assert isinstance(self.embed, Embedder)
+        for path in files:
+            self.embed.keep(path.read_bytes())
+
     def _steps(self, case: TestCase, result: TestResult) -> Steps:
         return embedding.score_case(
             case.question,
@@ -202,6 +224,8 @@ def _make_scorer(job: ScoringJob, options: EmbeddingOptions) -> EmbeddingScorer:
             options.hallucination_threshold,
             options.window_threshold,
         )
+        if job.executor is not None:
+            return scorer  # each range embeds what it needs
         pairs = answered(job.folder, job.eval_set, job.labels_dir)
         if job.console is None or not job.console.is_terminal:
             scorer.warm(pairs)
@@ -303,5 +327,5 @@ def _show_worst(console: Console, item: WorstCase) -> None:
 
 
 SECTION = SectionScorer(
-    options=EmbeddingOptions, scorer=_make_scorer, show_worst=_show_worst, one_process=True
+    options=EmbeddingOptions, scorer=_make_scorer, show_worst=_show_worst, place="here or cluster"
 )
