@@ -28,10 +28,10 @@ PIP := $(PY) -m pip --disable-pip-version-check
 UV ?= $(shell command -v uv 2>/dev/null)
 INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(PY),$(PIP) install --quiet)
 ONCE := PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=15 UV_HTTP_RETRIES=1 UV_HTTP_TIMEOUT=15
-# One thread a worker, for Dask and for the libraries: the same numbers on every machine.
-DASK := PYTHONPATH=$(abspath $(SCRIPTS)) OMP_NUM_THREADS=1 $(PY) -m dask
 LOCKED := --no-deps --require-hashes
 SCRIPTS := eval/scripts
+# One thread a worker, for Dask and for the libraries: the same numbers on every machine.
+DASK := PYTHONPATH=$(abspath $(SCRIPTS)) OMP_NUM_THREADS=1 $(PY) -m dask
 TORCH := $(shell sed -n '/^torch==/p' requirements-torch.txt)
 LOCK := .venv-lock/bin/python -m pip --disable-pip-version-check
 WANTED := import sys, tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
@@ -62,7 +62,6 @@ help: ## list the targets
 
 setup: $(READY) ## make .venv and install the pinned packages (CPU only; LIGHT=1: no embeddings)
 setup-dev: $(VENV)/.ready-dev
-setup-cluster: $(VENV)/.ready-cluster
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -123,6 +122,8 @@ judge: setup ## judge each claim of a run: make judge JUDGE=http://localhost:114
 	$(PY) $(SCRIPTS)/judge_answers.py --run $(RUN) --judge $(JUDGE) $(if $(MODEL),--model $(MODEL)) $(ARGS)
 
 ## On many machines (docs/scale.md)
+setup-cluster: $(VENV)/.ready-cluster ## install Dask: for --scheduler, make scheduler and make worker
+
 scheduler: setup-cluster ## the Dask scheduler, on one machine: make scheduler (port 8786)
 	$(DASK) scheduler $(ARGS)
 

@@ -709,7 +709,6 @@ def score_options(function: F) -> F:
             click.option(
                 "--jobs", type=click.IntRange(min=1), default=None, help="Processes to use."
             ),
-            scheduler_option,
             seed_option,
             json_option,
             verbosity_options,
