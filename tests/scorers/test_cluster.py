@@ -209,7 +209,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(
 
 @pytest.mark.slow
 def test_a_killed_scheduler_is_one_sentence_and_what_was_scored_is_kept(
-    run: Path, tmp_path: Path
+    run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("distributed")
     eval_set, log = tmp_path / "set.jsonl", tmp_path / "log"
@@ -226,6 +226,7 @@ def test_a_killed_scheduler_is_one_sentence_and_what_was_scored_is_kept(
         with pytest.raises(Unreachable, match=r"was lost. What was scored is kept") as caught:
             score_on(own.address, run, eval_set, scorer)
         assert caught.value.exit_code == 3
+        assert capfd.readouterr().err == ""
         assert [(run / METRICS).read_bytes(), scores_file(run, "slow").read_bytes()] == serial
         before = len(logged(log))
         own.end()

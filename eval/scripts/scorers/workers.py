@@ -113,7 +113,8 @@ def cluster(address: str | None) -> Iterator[Cluster | None]:
         "distributed.client.scheduler-info-interval": "2s",
     }
     lost = (CancelledError, CommClosedError, TimeoutError, OSError)
-    with dask.config.set(quick), _quiet(), contextlib.ExitStack() as stack:
+    _quiet()
+    with dask.config.set(quick), contextlib.ExitStack() as stack:
         try:
             client = Client(address, timeout=_ANSWER_WITHIN, set_as_default=False)
             stack.callback(_close, client)
@@ -149,18 +150,14 @@ def _close(client: Any) -> None:
         client.close(timeout=2)
 
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Dask's own messages of lost connections stay away: one sentence says it."""
+def _quiet() -> None:
+    """Dask's own messages of lost connections stay away, to the end: one sentence says it."""
     import logging
 
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
+    for name in [
+        name for name in logging.root.manager.loggerDict if name.startswith("distributed")
+    ]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 _SHARED = "task.pickle"
