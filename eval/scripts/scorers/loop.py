@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from decisions.primary import MOST_CASES, write_primary
+from ragmetrics.stats.tally import CountedValues, Tally
 from records.asked import asked_cases, asked_counts, asked_ids
 from records.cases import Labels, ignore, iter_cases
-from records.clusters import clustered_by
+from records.clusters import MOST_CLUSTERS, clustered_by
 from records.errors import Problem, StorageError
 from records.files import kept_folder, scratch_folder, sha256_file
 from records.joining import Absent, OutOfOrderError, Work, join_stream, split
@@ -136,9 +137,13 @@ def _update_primary(folder: Path, eval_set: Path, header: dict[str, Any]) -> Non
 
 
 def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[str, Any]:
-    tally = parts[0].tally
-    for part in parts[1:]:
-        tally.merge(part.tally)
+    if parts[0].stored:
+        portions = _counted_portions([part.rows.with_suffix(_COUNTED) for part in parts])
+        tally = Tally.merged([part.tally for part in parts], portions)
+    else:
+        tally = parts[0].tally
+        for part in parts[1:]:
+            tally.merge(part.tally)
     section = {"options": scorer.options | {"seed": seed}} | tally.summary(scorer.metrics)
     section["clustered_by"] = clustered_by(tally.shared_clusters())
     if isinstance(scorer, Aggregator):
@@ -301,9 +306,10 @@ class _RangeTask:
     resident: bool
 
 
-_ROWS, _DONE, _IDS, _CLUSTERS, _MORE = ".jsonl", ".part", ".ids", ".clusters", ".more"
+_ROWS, _DONE, _IDS, _CLUSTERS = ".jsonl", ".part", ".ids", ".clusters"
+_COUNTED, _MORE = ".counted", ".more"
 """Files of a range: its score lines, the rest of what it gave, the hashes of the ids of its cases,
-the clusters of its lines, and what its scorer leaves for the run."""
+the clusters of its lines, what was counted, and what its scorer leaves for the run."""
 
 
 def _file_of(folder: Path, number: int, kind: str) -> Path:
@@ -332,14 +338,56 @@ def _score_task(folder: Path, number: int, work: Work) -> None:
 
     np.sort(np.frombuffer(part.hashes, np.int64)).tofile(own.with_suffix(_IDS))
     own.with_suffix(_CLUSTERS).write_bytes(part.clusters)
+    _write_counted(own.with_suffix(_COUNTED), part.tally.release())
     if isinstance(scorer, RangeScorer):
         own.with_suffix(_MORE).write_bytes(scorer.left())
     part.hashes, part.clusters, part.stored = array("q"), array("q"), True
     part.rows = _file_of(folder, number, _ROWS)
     own.with_suffix(_DONE).write_bytes(pickle.dumps(part))
-    for kind in (_ROWS, _IDS, _CLUSTERS, _MORE, _DONE):
+    for kind in (_ROWS, _IDS, _CLUSTERS, _COUNTED, _MORE, _DONE):
         if own.with_suffix(kind).exists():
             os.replace(own.with_suffix(kind), _file_of(folder, number, kind))
+
+
+_WIDTHS = (("clusters", 8), ("slices", 4), ("rows", 4), ("times", 4))
+"""The columns of a file of what was counted, one behind the other, and the bytes of an entry."""
+_WIDTH = sum(width for _, width in _WIDTHS)
+
+
+def _write_counted(path: Path, counted: CountedValues) -> None:
+    with open(path, "wb") as file:
+        for name, width in _WIDTHS:
+            file.write(getattr(counted, name).astype(f"<i{width}").tobytes())
+
+
+def _counted_portions(paths: Sequence[Path]) -> Iterator[list[CountedValues]]:
+    """What each range counted, for one portion of all clusters after the other."""
+    import numpy as np
+
+    sizes = [path.stat().st_size // _WIDTH for path in paths]
+    portions = 1 + sum(sizes) // _PORTION
+    edges = np.linspace(0, MOST_CLUSTERS, portions + 1)[1:-1].astype(np.int64)
+    places = []
+    for path, size in zip(paths, sizes, strict=True):
+        clusters = np.memmap(path, "<i8", "r", shape=(size,)) if size else np.zeros(0, np.int64)
+        places.append([0, *np.searchsorted(clusters, edges).tolist(), size])
+        del clusters
+    for portion in range(portions):
+        yield [
+            _read_counted(path, size, of[portion], of[portion + 1])
+            for path, size, of in zip(paths, sizes, places, strict=True)
+        ]
+
+
+def _read_counted(path: Path, size: int, start: int, end: int) -> CountedValues:
+    import numpy as np
+
+    columns, offset = {}, 0
+    for name, width in _WIDTHS:
+        begin = offset + start * width
+        columns[name] = np.fromfile(path, f"<i{width}", end - start, offset=begin)
+        offset += size * width
+    return CountedValues(**columns)
 
 
 def _clusters_of(rows: Path) -> array[int]:
