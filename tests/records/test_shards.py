@@ -16,6 +16,7 @@ from records.asked import count_results
 from records.cases import ignore, iter_cases
 from records.clusters import read_clusters
 from records.cutting import write_parts
+from records.editing import read_bytes
 from records.errors import StorageError
 from records.files import sha256_file
 from records.joining import Work, split
@@ -162,6 +163,8 @@ def test_faults_name_the_part_and_its_line(eval_set: Path, tmp_path: Path) -> No
     second.unlink()
     with pytest.raises(StorageError, match=r"cut: lacks part-00001\.jsonl; bring it back"):
         read_cases(folder)
+    with pytest.raises(StorageError, match="is a set in parts, which is not edited"):
+        read_bytes(folder)
     first.unlink()
     third.unlink()
     with pytest.raises(StorageError, match=r"is a folder without part-00000\.jsonl"):
