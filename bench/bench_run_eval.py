@@ -1,9 +1,11 @@
-"""Calls per second of run_eval.py against a bot with a fixed latency, beside a bare client.
+"""Calls per second of run_eval.py against a bot with a fixed latency, beside bare clients.
 
-    python bench/bench_run_eval.py --concurrency 1,8,32,128 --rounds 3
+    python bench/bench_run_eval.py --concurrency 1,8,32,128,256 --rounds 3
 
-The limit is concurrency / latency. Start and set-up are left out: each figure is the difference
-between a long run and a short one. Each run is checked: every case has a sound answer on disk.
+``transport`` is the toolkit's transport behind its threads, with nothing around it: above 32 calls
+in flight it is aiohttp. The limit is concurrency / latency. Start and set-up are left out: each
+figure is the difference between a long run and a short one. Each run is checked: every case has a
+sound answer on disk.
 """
 
 from __future__ import annotations
@@ -56,14 +58,16 @@ def run_eval(url: str, folder: Path, concurrency: int, calls: int) -> Measured:
     return measured
 
 
-def bare(url: str, folder: Path, concurrency: int, calls: int) -> Measured:
-    words = [url, "--calls", str(calls), "--concurrency", str(concurrency)]
+def bare(library: str, url: str, folder: Path, concurrency: int, calls: int) -> Measured:
+    words = [url, "--calls", str(calls), "--concurrency", str(concurrency), "--library", library]
     return measure([sys.executable, HERE / "bare_client.py", *words])
 
 
 CLIENTS: dict[str, Callable[[str, Path, int, int], Measured]] = {
     "run_eval": run_eval,
-    "bare requests": bare,
+    "transport": partial(bare, "transport"),
+    "bare requests": partial(bare, "requests"),
+    "bare aiohttp": partial(bare, "aiohttp"),
 }
 
 
@@ -87,7 +91,7 @@ def row_of(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--concurrency", default="1,8,32,128", help="(%(default)s)")
+    parser.add_argument("--concurrency", default="1,8,32,128,256", help="(%(default)s)")
     parser.add_argument("--latency", type=float, default=50.0, help="milliseconds (%(default)s)")
     parser.add_argument("--seconds", type=float, default=4.0, help="of a long run (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(%(default)s)")

@@ -57,8 +57,11 @@ def bare(url: str, calls: int, concurrency: int) -> int:
         return sum(count == 5 for count in pool.map(ask, range(calls)))
 
 
-def judge(url: str, calls: int, concurrency: int, cache: Path | None, rerun: bool) -> int:
+def judge(
+    url: str, calls: int, concurrency: int, cache: Path | None, rerun: bool, rpm: float | None
+) -> int:
     from clients.http import ask_all
+    from clients.limits import CallLimits
     from judging.cache import CachedJudge, VerdictCache
     from judging.cost import JudgingTotals
     from judging.replies import ServerCapabilities
@@ -76,7 +79,8 @@ def judge(url: str, calls: int, concurrency: int, cache: Path | None, rerun: boo
         return JudgeTask("bench", prompt, sent, sent, SCHEMA, complete, {}, max_tokens=500)
 
     stop = threading.Event()
-    client = HttpJudge(url, "judge-2024-08-06", connections=concurrency, stop=stop)
+    limits = CallLimits(concurrency, rpm)
+    client = HttpJudge(url, "judge-2024-08-06", connections=concurrency, stop=stop, limits=limits)
     client.identify()
     client.assume(ServerCapabilities("json_schema"))
     front = client if cache is None else CachedJudge(client, VerdictCache(cache))
@@ -95,12 +99,20 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=32)
     parser.add_argument("--bare", action="store_true", help="requests alone")
     parser.add_argument("--cache", type=Path, help="keep the verdicts in this file")
+    parser.add_argument("--rpm", type=float, help="most requests a minute")
     parser.add_argument("--rerun", action="store_true", help="all must come from the cache")
     options = parser.parse_args()
     if options.bare:
         sound = bare(options.url, options.calls, options.concurrency)
     else:
-        sound = judge(options.url, options.calls, options.concurrency, options.cache, options.rerun)
+        sound = judge(
+            options.url,
+            options.calls,
+            options.concurrency,
+            options.cache,
+            options.rerun,
+            options.rpm,
+        )
     if sound != options.calls:
         raise SystemExit(f"{sound} sound verdicts of {options.calls}")
 

@@ -15,8 +15,12 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-VALIDATIONS = ("validate_claims", "validate_decisions", "validate_sequential")
-"""Simulations of what labels, verdicts and early looks are worth; no small size tells anything."""
+VALIDATIONS = (
+    *("validate_claims", "validate_decisions", "validate_sequential"),
+    *("validate_turns", "validate_watch"),
+)
+"""Simulations of what labels, verdicts and early looks are worth, and of runs that are killed; no
+small size tells anything."""
 QUICK = {
     "bench_batch": ["--requests", "6000"],
     "bench_browse": ["--cases", "10000", "--rounds", "3"],
@@ -25,21 +29,25 @@ QUICK = {
     "bench_report": ["--cases", "1000", "--rounds", "2"],
     "bench_run_eval": ["--concurrency", "8,32", "--seconds", "2", "--rounds", "2"],
     "bench_judge": ["--concurrency", "32", "--seconds", "2", "--rounds", "2"],
+    "bench_limits": ["--tiny"],
     "bench_start": ["--rounds", "3"],
+    "bench_watch": ["--mb", "100", "--kills", "5"],
 }
 TINY = {
     "bench_batch": ["--tiny"],
-    "bench_browse": ["--cases", "50", "--rounds", "1", "--starts", "1"],
+    "bench_browse": ["--cases", "50", "--rounds", "1", "--starts", "1", "--presses", "2"],
     "bench_compare": ["--cases", "60", "--rounds", "1"],
     "bench_embedding": ["--limit", "2", "--rounds", "1"],
     "bench_judge": [
         *("--concurrency", "2", "--latency", "5", "--seconds", "0.2"),
         *("--rounds", "1", "--verdicts", "20"),
     ],
-    "bench_labeller": ["--questions", "70", "--starts", "1"],
+    "bench_labeller": ["--questions", "70", "--starts", "1", "--presses", "2"],
+    "bench_limits": ["--tiny"],
     "bench_report": ["--cases", "20", "--chunks", "3", "--rounds", "1"],
     "bench_run_eval": ["--concurrency", "2", "--latency", "5", "--seconds", "0.2", "--rounds", "1"],
     "bench_score_retrieval": ["--cases", "30", "--chunks", "5", "--rounds", "1"],
+    "bench_watch": ["--tiny"],
     "bench_start": ["--scripts", "gate_run,score_retrieval", "--rounds", "1"],
     **{name: ["--tiny"] for name in VALIDATIONS},
 }

@@ -40,6 +40,7 @@ MAY = {
     "validation": f"{FLOOR_1} judging decisions clients",
     "demo": f"{FLOOR_1} clients judging",
     "experiments": f"{FLOOR_1} scorers decisions clients",
+    "watching": f"{FLOOR_1} decisions formats",
     "storage": "records",
     "options": "records ragmetrics terminal storage",
 }
@@ -60,6 +61,7 @@ AT_TOP = {
     "validation": "msgspec orjson rich textual",
     "demo": "msgspec orjson",
     "experiments": "msgspec orjson",
+    "watching": "msgspec orjson",
     "storage": "",
     "options": "click",
 }

@@ -15,6 +15,8 @@ NAMES = [
     "validate_claims",
     "validate_decisions",
     "validate_sequential",
+    "validate_turns",
+    "validate_watch",
 ]
 PEERS = {
     "ir_measures": "bench_score_retrieval",

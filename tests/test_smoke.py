@@ -45,13 +45,16 @@ MISSING_FILE = {
     "score_groundedness": ["--run", ABSENT],
     "score_pipeline": ["--run", ABSENT],
     "score_retrieval": ["--run", ABSENT],
+    "score_conversations": ["--run", ABSENT],
     "score_safety": ["--run", ABSENT],
+    "score_searches": ["--run", ABSENT],
     "sweep_runs": [ABSENT, "--api-url", "demo"],
     "track_metrics": ["--source", "runs", "--results-dir", ABSENT],
     "train_guardrails": ["--data", ABSENT],
     "train_support": ["--data", ABSENT],
     "validate_guardrails": ["--data", ABSENT],
     "validate_metrics": ["--data", ABSENT],
+    "watch_traces": [ABSENT],
 }
 """A row a script: arguments that name a file or folder which is not there."""
 

@@ -32,17 +32,20 @@ from ragmetrics.catalogue import DIMENSIONS
 from records import errors, files, results, runs
 
 if TYPE_CHECKING:
+    from decisions.conversations import ConversationChanges
     from decisions.flips import Flips
     from decisions.rows import Comparison, MetricRow
 
 
 @dataclass(frozen=True)
 class Report:
-    """What is printed: a comparison for each run, and the flips when there is one."""
+    """What is printed: a comparison for each run, and of a single one the flips and, for a set with
+    conversations, those that changed."""
 
     comparisons: list[Comparison]
     flips: Flips | None
     failures: list[str]
+    conversations: ConversationChanges | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -50,7 +53,7 @@ class Report:
             "comparisons": [comparison.to_dict() for comparison in self.comparisons],
             "flips": self.flips.to_dict() if self.flips else None,
             "failures": self.failures,
-        }
+        } | ({"conversations": self.conversations.to_dict()} if self.conversations else {})
 
 
 def _interest(row: MetricRow) -> tuple[bool, int, float]:
@@ -99,6 +102,8 @@ def show(report: Report, everything: bool, drop: float | None) -> None:
             compare_print.print_power(console, comparison, drop)
         if report.flips is not None:
             compare_print.print_flips(console, report.flips)
+        if report.conversations is not None:
+            compare_print.print_conversations(console, report.conversations)
         compare_print.print_answer(console, comparison)
     if len(report.comparisons) > 1:
         compare_print.print_matrix(console, report.comparisons)
@@ -242,6 +247,7 @@ def main(
         seed,
         margin,
         eval_set=eval_set,
+        override="--ignore-invariants",
     )
     talk = options.stderr_console(quiet=quiet)
     clusters, remarks = compare.clusters_of(folders[0], eval_set, cluster)
@@ -258,14 +264,17 @@ def main(
         talk.print(f"Note: {remark}", soft_wrap=True)
     if verbose:
         talk.print(*(f"compared: {folder}" for folder in folders), sep="\n", soft_wrap=True)
-    flips = None
+    flips = talks = None
     if len(comparisons) == 1:
+        from decisions.conversations import find_changes
+
         flips = find_flips(folders, comparisons[0], flips_by, count, eval_set)
-    report = Report(comparisons, flips, failures(comparisons, fail_on))
+        talks = find_changes(folders[0], folders[1], eval_set)
+    report = Report(comparisons, flips, failures(comparisons, fail_on), talks)
     if markdown is not None:
         from decisions.compare_markdown import render
 
-        text = render(report.comparisons, report.flips, report.failures)
+        text = render(report.comparisons, report.flips, report.failures, report.conversations)
         files.replace_bytes(markdown, text.encode())
     if page is not None:
         from views.report.side_by_side import page_of_comparisons

@@ -16,10 +16,12 @@ dropped in silence. Every fault of the input is told at once, with file and line
 is written. Nothing is overwritten without --force. A conversion that was killed leaves a hidden
 folder .converting.… beside --output; the next conversion to that place removes it.
 
-FORMAT is beir, csv, deepeval, json, langfuse, langsmith, otel, promptfoo, ragas, ragtruth or trec;
---list says what each of them takes. Exports of LangSmith and Langfuse come from their servers: they
-are read by their documented shape, and the counts say so. Any other JSON, JSONL or CSV with answers
-is read with --map, a JMESPath for each field; what no expression reads is kept under metadata.
+FORMAT is beir, csv, deepeval, json, langfuse, langsmith, openai, otel, promptfoo, ragas, ragtruth
+or trec; --list says what each of them takes. Exports of LangSmith and Langfuse come from their
+servers: they are read by their documented shape, and the counts say so. Chat logs (openai),
+conversational goldens and samples of several turns become turns of conversations. Any other JSON,
+JSONL or CSV with answers is read with --map, a JMESPath for each field; what no expression reads is
+kept under metadata.
 
 \b
 Examples:
@@ -29,6 +31,7 @@ Examples:
   python eval/scripts/convert_data.py import ragas samples.jsonl --output ours --report loss.json
   python eval/scripts/convert_data.py import otel spans.jsonl --run-id monday --output traces
   python eval/scripts/convert_data.py import promptfoo out.json --output ours
+  python eval/scripts/convert_data.py import openai chats.jsonl --output chats
   python eval/scripts/convert_data.py import json log.jsonl --map question=q --map answer=io.a -o x
   python eval/scripts/convert_data.py export trec --run latest --output for-trec-eval
   python eval/scripts/convert_data.py export csv --run latest --output scores.csv

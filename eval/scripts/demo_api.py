@@ -109,6 +109,13 @@ LARGEST_K = 100
     help="Confidence below which the bot does not answer.",
 )
 @click.option(
+    "--history-weight",
+    type=options.FiniteRange(0, 1),
+    default=0.5,
+    show_default=True,
+    help="What a term of the last question counts in a follow-up; 0 reads each question alone.",
+)
+@click.option(
     "--cache-dir",
     type=click.Path(path_type=Path, file_okay=False),
     default=storage.CACHE_DIR,
@@ -140,8 +147,13 @@ def main(
 ) -> None:
     """Serve an embedded RAG bot over HTTP, to try the toolkit on or to compare settings with.
 
-    POST /api/v1/ask takes {question, k, vaults, folders, folder_mode}; ?debug=true adds what was
-    retrieved. GET /health tells what is served. Stop it with Ctrl-C.
+    POST /api/v1/ask takes {question, k, vaults, folders, folder_mode, history, session};
+    ?debug=true adds what was retrieved. GET /health tells what is served. Stop it with Ctrl-C.
+
+    A follow-up is searched twice: as it stands, and with the rarer terms of the last three
+    questions behind it (rewritten_query). A term of the last question counts --history-weight, an
+    older one that to the power of its age. history holds messages {role, content}; with session
+    alone the server remembers the questions.
     """
     over = threading.Event()
     if exit_with_stdin:
@@ -253,7 +265,13 @@ def _bot(index: Index, settings: dict[str, Any]) -> Bot:
         vector_weight=retriever.vector_weight,
         threshold=settings["abstain_threshold"],
     )
-    return Bot(retriever, answerer, k=settings["k"], folder_mode=settings["folder_mode"])
+    return Bot(
+        retriever,
+        answerer,
+        k=settings["k"],
+        folder_mode=settings["folder_mode"],
+        history_weight=settings["history_weight"],
+    )
 
 
 def _serve(bot: Bot, host: str, port: int, ready_file: Path | None) -> None:

@@ -18,14 +18,24 @@ MakeApi = Callable[..., ChatApi]
 
 
 @pytest.fixture
-def api(fake_bot: Any) -> Iterator[MakeApi]:
+def connections() -> int:
+    """Calls in flight that a client is made for: from 33 on another transport sends them."""
+    return 8
+
+
+@pytest.fixture
+def api(fake_bot: Any, connections: int) -> Iterator[MakeApi]:
     made: list[ChatApi] = []
 
     def make(
         profile: str = "default", policy: RetryPolicy = QUICK, url: str = "", **more: Any
     ) -> ChatApi:
         client = ChatApi(
-            url or fake_bot.url, load_profile(profile, PROFILES), policy=policy, **more
+            url or fake_bot.url,
+            load_profile(profile, PROFILES),
+            policy=policy,
+            connections=connections,
+            **more,
         )
         made.append(client)
         return client

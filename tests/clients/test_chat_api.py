@@ -23,6 +23,12 @@ IMPATIENT = RetryPolicy(timeout=0.3, retries=1, backoff=0.05)
 MakeApi = Callable[..., ChatApi]
 
 
+@pytest.fixture(params=[8, 64], ids=["requests", "aiohttp"])
+def connections(request: pytest.FixtureRequest) -> int:
+    """Every test of this file holds for both transports."""
+    return int(request.param)
+
+
 def ask(client: ChatApi, text: str = "q", **more: Any) -> TestResult:
     return client.ask(Question("case", text, **more)).result
 

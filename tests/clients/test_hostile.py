@@ -13,11 +13,17 @@ import pytest
 import urllib3
 
 from clients.bot import ChatApi, Question
-from clients.http import NotConnected, _connection_error
+from clients.http import NotConnected, connection_error
 from clients.secrets import Headers, Redactor
 from records.results import ErrorInfo
 
 MakeApi = Callable[..., ChatApi]
+
+
+@pytest.fixture(params=[8, 64], ids=["requests", "aiohttp"])
+def connections(request: pytest.FixtureRequest) -> int:
+    """Every test of this file holds for both transports."""
+    return int(request.param)
 
 
 def failure(client: ChatApi) -> ErrorInfo:
@@ -139,6 +145,7 @@ def test_an_empty_id_is_no_id(fake_bot: Any, api: MakeApi) -> None:
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n{}\r\n", "not framed"),
         (b"SSH-2.0-x\r\n", "does not speak HTTP"),
     ],
+    ids=["headers", "long", "lengths", "frames", "no HTTP"],
 )
 def test_what_is_no_http_is_told_in_words(
     fake_bot: Any, api: MakeApi, sent: bytes, words: str
@@ -200,6 +207,6 @@ def test_an_unknown_certificate_comes_with_the_remedy() -> None:
     reason = ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed")
     wrapped = urllib3.exceptions.SSLError(reason)
     wrapped.__cause__ = reason
-    error = _connection_error(wrapped, Redactor())
+    error = connection_error(wrapped, Redactor())
     assert isinstance(error, NotConnected)
     assert "REQUESTS_CA_BUNDLE" in error.message

@@ -119,6 +119,21 @@ def test_what_headers_say_is_left_is_spread(headers: dict[str, str], seconds: fl
     assert limits.enter(Waiting(clock)) == pytest.approx(seconds / 0.985, abs=1e-6)
 
 
+def test_calls_that_wait_together_are_spread_by_what_headers_say() -> None:
+    """3 left for 8 s are one each 2 s, also for those that come before the next answer."""
+    clock = Clock()
+    limits = CallLimits(16, clock=clock)
+    stop, start = Waiting(clock), clock.now
+    limits.enter(stop)
+    headers = {"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "8s"}
+    limits.answered(0.1, headers)
+    moments = []
+    for _ in range(3):
+        limits.enter(stop)
+        moments.append(clock.now - start)
+    assert moments == pytest.approx([2 / 0.985, 4 / 0.985, 6 / 0.985])
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("1h2m3.5s", 3723.5), ("12ms", 0.012), ("7", 7.0), ("", 0.0), ("later", None), (None, None)],
@@ -175,7 +190,8 @@ def test_a_server_with_a_window_never_refuses_what_is_sent_evenly() -> None:
         seen.append(now)
         return exchange.reply({"answer": "yes"})
 
-    from clients.http import HttpTransport, ask_all
+    from clients.http import ask_all
+    from clients.http_requests import HttpTransport
 
     bot: Any = FakeBot()
     bot.default = behave

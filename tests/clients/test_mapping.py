@@ -212,3 +212,62 @@ def test_an_empty_place_setting_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "p.toml").write_text(f"{name} = ''\n" + (PROFILES / "default.toml").read_text())
     with pytest.raises(StorageError, match=f"{name}: is empty"):
         load_profile("p", tmp_path)
+
+
+TRACED = """
+schema = 1
+latency_unit = "s"
+[request]
+path = "/ask"
+body = { q = "{question}" }
+[response]
+answer = "a"
+searches = "steps"
+rewritten_query = "asked_as"
+[search]
+query = "q"
+tool = "by"
+start_ms = "at"
+latency_ms = "took"
+error = "fault"
+retrieved = "hits"
+[chunk]
+chunk_id = "id"
+text = "words"
+"""
+
+
+def test_searches_are_mapped_and_lend_the_passages_that_the_answer_saw(tmp_path: Path) -> None:
+    """Times in seconds, searches out of order; the last one that brought passages is number 2."""
+    (tmp_path / "traced.toml").write_text(TRACED, encoding="utf-8")
+    answer = load_profile("traced", tmp_path).answer
+    steps = [
+        {"q": "second", "at": 0.5, "took": 0.25, "hits": [{"id": "b", "words": "B"}]},
+        {"q": "first", "at": 0.0, "by": "bm25", "hits": [{"id": "a", "words": "A"}]},
+        {"q": "third", "at": 1.0, "fault": "no index"},
+    ]
+    payload = {"a": "yes", "asked_as": "what of plans?", "steps": steps}
+    result = build_result(answer.fields(payload), "case", "and that?")
+    assert result.rewritten_query == "what of plans?"
+    first, second, third = (search for search, _ in result.searched())
+    assert (first.query, first.tool, first.start_ms, first.latency_ms) == ("first", "bm25", 0, None)
+    assert (second.start_ms, second.latency_ms) == (500.0, 250.0)
+    assert (third.error, third.retrieved) == ("no index", [])
+    assert [chunk.chunk_id for chunk in result.chunks()] == ["b"]
+    assert result.retrieved_from_search == 2
+
+
+@pytest.mark.parametrize(
+    ("searches", "complaint"),
+    [
+        ([7], "searches[0]: is neither an object nor a query"),
+        ([{"retrieved": "x"}], "searches[0].retrieved: is no list but str"),
+        ([{"retrieved": [{}]}], "searches[0].retrieved[0]: has no id, path or text"),
+        ([{"start_ms": -1}], "searches[0].start_ms: -1 is no time"),
+        ([{"latency_ms": "fast"}], "searches[0].latency_ms: Expected"),
+    ],
+)
+def test_a_search_that_is_none_is_an_error_that_names_it(searches: Any, complaint: str) -> None:
+    with pytest.raises(CallError) as caught:
+        build_result({"answer": "", "searches": searches}, "case", "?")
+    assert complaint in caught.value.message

@@ -16,6 +16,7 @@ from tests.experiments.conftest import CASES, MissingBot
 from tests.fake_bot import Exchange
 
 import compare_runs
+import report_run
 import sweep_runs
 
 PROFILE = """
@@ -143,6 +144,16 @@ def test_a_race_drops_what_is_worse_or_slow_and_ends_when_decided(
     config = json.loads((tmp_path / "results/race.04-slow/config.json").read_text())
     assert config["run"]["stopped"].startswith("dropped from the sweep: p95_latency_ms")
     assert config["run"]["pace"] == {"sweep": "race", "setting": {"rerank": "slow"}}
+
+    # the report of each of them shows the whole sweep
+    words = ["--run", "race.02-good", *folders]
+    reported = CliRunner().invoke(report_run.main, words)
+    assert reported.exit_code == 0, reported.output
+    page = (tmp_path / "results/race.02-good/report.html").read_text()
+    assert '<h2 id="sweep">Sweep race</h2>' in page
+    assert "◆ good (this run)" in page
+    assert page.count("<title>slow</title>") == 1  # its point beside the others
+    assert "p95_latency_ms &lt;= 100 is broken" in page
     assert config["retriever"]["requested"]["sweep"] == {"rerank": "slow"}
 
 

@@ -72,11 +72,33 @@ def test_csv_and_jsonl_part_passages_at_a_bar(desk: Any) -> None:
     assert len(desk.results("g", "three")[0]["retrieved"]) == 1
 
 
-def test_conversations_are_counted_not_guessed(desk: Any) -> None:
-    rows = [{"scenario": "s", "turns": [{"role": "user", "content": "x"}]}, {"input": "Q?"}]
+def test_conversational_goldens_become_turns(desk: Any) -> None:
+    """A name is the conversation's; what is said of the whole goes to its first turn; a scenario
+    alone has no question. A question without an answer is a case without a result."""
+    turns = [
+        {"role": "user", "content": "Free plan?"},
+        {"role": "assistant", "content": "Yes.", "retrieval_context": ["Plans are free."]},
+        {"role": "user", "content": "And next year?"},
+    ]
+    rows = [
+        {"name": "plans", "scenario": "s", "expected_outcome": "done", "turns": turns},
+        {"scenario": "alone"},
+        {"input": "Q?"},
+    ]
     report = desk.take("deepeval", desk.file("g.json", json.dumps({"goldens": rows})))
-    assert report["left_out"] == {"conversations of several turns": 1}
-    assert len(desk.cases()) == 1
+    first, second, third = desk.cases()
+    assert first == {
+        "id": "plans-1",
+        "question": "Free plan?",
+        "conversation": "plans",
+        "turn": 1,
+        "metadata": {"scenario": "s", "expected_outcome": "done"},
+    }
+    assert (second["id"], second["turn"], third["question"]) == ("plans-2", 2, "Q?")
+    (result,) = desk.results("g")
+    assert (result["answer"], result["asked_with"]) == ("Yes.", "live")
+    assert [chunk["text"] for chunk in result["retrieved"]] == ["Plans are free."]
+    assert report["left_out"] == {"scenarios without a turn of the user": 1}
 
 
 def test_faults_have_their_place_in_the_list(desk: Any) -> None:

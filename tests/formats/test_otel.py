@@ -313,7 +313,6 @@ def test_traces_without_a_question_are_counted(desk: Any) -> None:
     report = desk.take("otel", desk.file("s.json", json.dumps(otlp(bare, tool, *new_names("t1")))))
     assert len(desk.cases()) == 1
     assert report["left_out"] == {
-        "spans of other operations": 1,
         "traces without a question (content capture off?)": 1,
         # the prompt around the question, which the retrieval's query tells alone
         "messages beside question and answer (prompts, tools, steps)": 1,
@@ -352,3 +351,71 @@ def test_a_trace_was_asked_of_the_run_that_it_stands_in(desk: Any) -> None:
     for run in ("one", "two"):
         config = json.loads((desk.folder / "out/results" / run / "config.json").read_text())
         assert (config["run"]["selected"], config["dataset"]["cases"]) == (1, 2)
+
+
+def searched(name: str, parent: str, at: int, query: str, *ids: str, **more: Any) -> dict[str, Any]:
+    """A retriever's span as OpenInference writes it."""
+    attributes: dict[str, Any] = {"openinference.span.kind": "RETRIEVER", "input.value": query}
+    for number, identity in enumerate(ids):
+        attributes[f"retrieval.documents.{number}.document.id"] = identity
+        attributes[f"retrieval.documents.{number}.document.content"] = f"text of {identity}"
+    return span("t1", name, attributes, parent=parent, at=at, **more)
+
+
+def test_every_search_of_an_agent_is_kept(desk: Any) -> None:
+    """A tool around a retriever and a retriever within a retriever of the same documents are one
+    search each; a tool that gives back text is one with one passage; nothing is left out."""
+    tool = {"openinference.span.kind": "TOOL", "tool.name": "notes"}
+    words = {"openinference.span.kind": "TOOL", "tool.name": "web", "input.value": '{"query": "w"}'}
+    spans = [
+        span("t1", "agent", {"openinference.span.kind": "AGENT", "input.value": "Hi?"}, ms=100)
+        | {"attributes": [
+            {"key": "openinference.span.kind", "value": value("AGENT")},
+            {"key": "input.value", "value": value("Hi?")},
+            {"key": "output.value", "value": value("Ho.")},
+        ]},
+        span("t1", "call", tool, parent="agent", at=5, ms=20),
+        searched("r1", "call", 6, "first", "a", "b", ms=15),
+        searched("r1-inner", "r1", 7, "first", "a", "b", ms=10),
+        searched("r2", "agent", 30, "second", "a", ms=5),
+        searched("r3", "agent", 40, "third", ms=5, status={"code": 2, "message": "no index"}),
+        span("t1", "w", words | {"output.value": "It rains."}, parent="agent", at=50, ms=8),
+    ]  # fmt: skip
+    report = desk.take("otel", desk.file("spans.json", json.dumps(otlp(*spans))))
+    (result,) = desk.results("spans")
+    assert [
+        (one["query"], one.get("tool"), one["start_ms"], one["latency_ms"])
+        for one in result["searches"]
+    ] == [
+        ("first", "notes", 6.0, 15.0),
+        ("second", "r2", 30.0, 5.0),
+        ("third", "r3", 40.0, 5.0),
+        ("w", "web", 50.0, 8.0),
+    ]
+    first, second, third, fourth = result["searches"]
+    assert [chunk["chunk_id"] for chunk in first["retrieved"]] == ["a", "b"]
+    assert third["error"] == "no index"
+    assert fourth["retrieved"][0]["text"] == "It rains."
+    # what the answer saw: the passages of the last retriever that has some
+    assert [chunk["chunk_id"] for chunk in result["retrieved"]] == ["a"]
+    assert result["retrieved_from_search"] == 2
+    assert "text" not in second["retrieved"][0]  # it stands in retrieved
+    assert report["left_out"] == {"errors of spans in traces that have an answer": 1}
+
+
+def test_what_a_reranker_gives_out_is_what_the_answer_saw(desk: Any) -> None:
+    attributes = {
+        "openinference.span.kind": "RERANKER",
+        "reranker.output_documents.0.document.id": "b",
+    }
+    root = {"openinference.span.kind": "CHAIN", "input.value": "Hi?", "output.value": "Ho."}
+    spans = [
+        span("t1", "root", root, ms=50),
+        searched("r1", "root", 5, "Hi?", "a", "b"),
+        span("t1", "rerank", attributes, parent="root", at=20),
+    ]
+    desk.take("otel", desk.file("spans.json", json.dumps(otlp(*spans))))
+    (result,) = desk.results("spans")
+    assert [chunk["chunk_id"] for chunk in result["retrieved"]] == ["b"]
+    assert "retrieved_from_search" not in result
+    assert len(result["searches"]) == 1

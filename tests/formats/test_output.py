@@ -28,6 +28,7 @@ def test_the_formats_that_are_there(desk: Any) -> None:
         "json": ["import", "export"],
         "langfuse": ["import"],
         "langsmith": ["import"],
+        "openai": ["import"],
         "otel": ["import"],
         "promptfoo": ["import", "export"],
         "ragas": ["import", "export"],

@@ -69,9 +69,9 @@ def test_columns_in_the_place_of_rows(desk: Any, columns: Any) -> None:
 
 
 def test_why_a_source_holds_no_case(desk: Any) -> None:
-    turns = [{"user_input": [{"content": "Hi", "type": "human"}]}]
+    turns = [{"user_input": [{"content": "Hi", "type": "ai"}]}]
     said = desk.refused("ragas", desk.file("t.json", json.dumps(turns)))
-    assert "holds no case (left out: samples of several turns: 1)" in said
+    assert "messages before the first question: 1; samples without a question: 1" in said
 
 
 def test_booleans_of_other_tools_and_lists_in_cells(desk: Any) -> None:

@@ -88,7 +88,6 @@ def test_ragas_ids_and_earlier_ground_truths(desk: Any) -> None:
             "reference_context_ids": [2],
         },
         {"question": "R?", "ground_truths": ["one", "two", "three"]},
-        {"user_input": [{"content": "hi", "type": "human"}]},
     ]
     report = desk.take("ragas", desk.rows("s.jsonl", rows))
     names = [one["chunk_id"] for one in desk.results("s")[0]["retrieved"]]
@@ -96,7 +95,7 @@ def test_ragas_ids_and_earlier_ground_truths(desk: Any) -> None:
     assert list(desk.labels("retrieval_labels").values()) == [{"relevant_chunks": ["2"]}]
     assert desk.cases()[1]["reference_answer"] == "one"
     assert report["changed"]["reference_context_ids: numbers, written as texts"] == 1
-    assert report["left_out"] == {"further ground_truths": 2, "samples of several turns": 1}
+    assert report["left_out"] == {"further ground_truths": 2}
 
 
 def test_wrong_types_are_told_with_their_places(desk: Any) -> None:

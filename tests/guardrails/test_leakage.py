@@ -23,7 +23,7 @@ from guardrails.leakage import (
 )
 from guardrails.metadata import find_metadata
 from guardrails.pii import _luhn_valid, find_pii
-from guardrails.secrets import _book, _entropy, find_secrets, token_families
+from guardrails.secrets import _book, entropy, find_secrets, token_families
 
 PASSAGE = (
     "Receipts are handed in within four weeks after the trip, sorted by date and with a note. "
@@ -136,11 +136,11 @@ def test_placeholders_and_prose_are_no_secrets(text: str) -> None:
     assert list(find_secrets(text)) == []
 
 
-def test_entropy() -> None:
-    assert _entropy("") == 0
-    assert _entropy("aaaa") == 0
-    assert _entropy("abcd") == 2.0  # four equally likely characters: log2 4
-    assert _entropy("aabb") == 1.0
+def testentropy() -> None:
+    assert entropy("") == 0
+    assert entropy("aaaa") == 0
+    assert entropy("abcd") == 2.0  # four equally likely characters: log2 4
+    assert entropy("aabb") == 1.0
 
 
 @pytest.mark.parametrize(

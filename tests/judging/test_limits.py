@@ -97,6 +97,8 @@ class Picky:
     def parameters(self, task: JudgeTask) -> dict[str, Any]:
         return {}
 
+    empty = False
+
     def stored(self, task: JudgeTask) -> JudgeVerdict | None:
         return JudgeVerdict("k", {}, cached=True) if task in self.kept else None
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from labeller.passages import Chunk
+from labeller.rows import SupportView, support_names
 from labeller.session import Session
 from terminal.actions import ActionRefused
 
@@ -52,6 +53,26 @@ def test_two_chunks_of_one_heading_are_one_support(session: Session) -> None:
     assert [row.marked for row in session.rows()] == [False, False, True, False, False]
     session.toggle(LONGER)
     assert supports(session) == []
+
+
+def test_a_support_that_no_row_shows_is_named_by_its_file_and_section() -> None:
+    def view(index: int, heading: str, *rows: str, path: str = "guide/a.md") -> SupportView:
+        return SupportView(index, path, heading, (), None, (), rows, "missing")
+
+    views = [
+        view(0, "Plans > Free > Limits", "3"),
+        view(1, "Plans > Paid > Limits"),
+        view(2, "Plans > Free > Limits"),  # the same short name: both are said whole
+        view(3, "Plans > Free > Terms"),
+        view(4, "", path="x/b.md"),
+    ]
+    assert support_names(views) == [
+        "3 a.md",
+        "guide/a.md > Plans > Paid > Limits",
+        "guide/a.md > Plans > Free > Limits",
+        "a.md > … > Terms",
+        "b.md",
+    ]
 
 
 def test_marks_of_one_need_are_alternatives_and_a_new_need_is_needed_as_well(
@@ -220,7 +241,7 @@ def test_a_support_that_no_row_shows(session: Session) -> None:
     assert supports(session) == [{"rel_path": "a/b.md", "heading_path": "One > Two"}]
     (view,) = session.supports()
     assert (view.state, view.rows) == ("absent", ())
-    assert session.needs() == "a/b.md > One > Two"
+    assert session.needs() == "b.md > … > Two"
     with pytest.raises(ActionRefused, match="already"):
         session.add_support("a/b.md", "One > Two")
     with pytest.raises(ActionRefused, match="needs the path"):

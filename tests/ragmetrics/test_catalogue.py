@@ -72,6 +72,24 @@ def test_dimensions_are_what_a_case_is_sliced_by() -> None:
     from ragmetrics.stats.tally import facets_of, slices_of
 
     case = TestCase(
-        "a", "?", category="factual", difficulty="d", query_type="q", tags=["t"], vaults=["v"]
+        "a",
+        "?",
+        category="factual",
+        difficulty="d",
+        query_type="q",
+        tags=["t"],
+        vaults=["v"],
+        conversation="c",
+        turn=7,
+        standalone=False,
     )
-    assert {dimension for dimension, _ in slices_of(facets_of(case))} == {*DIMENSIONS}
+    slices = slices_of(facets_of(case))
+    assert {dimension for dimension, _ in slices} == {*DIMENSIONS}
+    assert slices[-2:] == (("turn", "3+"), ("standalone", "no"))
+    turns = (TestCase("a", "?", conversation="c", turn=turn) for turn in (1, 2, 3))
+    assert [slices_of(facets_of(turn)) for turn in turns] == [
+        (("turn", "1"),),
+        (("turn", "2"),),
+        (("turn", "3+"),),
+    ]
+    assert slices_of(facets_of(TestCase("a", "?"))) == ()

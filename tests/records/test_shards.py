@@ -209,3 +209,27 @@ def test_one_case_is_never_cut_in_two(tmp_path: Path) -> None:
     first = write_parts(tmp_path / "parts", lines, 20, 5)
     assert first == ["long", "q8", "q9"]  # 8 of the 10 lines are one case's
     assert size_of(tmp_path / "parts") == 20
+
+
+def test_no_conversation_is_cut(tmp_path: Path) -> None:
+    """Ten conversations of three turns in seven parts, which would end within some of them."""
+    ids = [f"q{n:02}" for n in range(30)]
+    cases = [
+        {"id": name, "question": "?", "conversation": f"c{n // 3}", "turn": n % 3 + 1}
+        for n, name in enumerate(ids)
+    ]
+    eval_set = write(tmp_path / "set.jsonl", cases)
+    answers = [{"test_case_id": name, "answer": "a"} for name in ids]
+    run = write(tmp_path / "run" / "results.jsonl", answers).parent
+    folder = tmp_path / "cut"
+    convert("split", "--run", run, "--eval-set", eval_set, "--output", folder, "--shards", 7)
+    for part in sorted(folder.iterdir()):
+        assert next(iter_cases(part, ignore)).turn == 1
+    assert read_cases(folder) == read_cases(eval_set)
+    assert len(split(Work(run / "results", folder), 7)) == len(list(folder.iterdir())) > 4
+    # a set cut without the results, in the middle of conversations: fewer ranges
+    order = [(json.dumps(a).encode() + b"\n", a["test_case_id"]) for a in answers]
+    write_parts(run / "results", order, sum(len(line) for line, _ in order), 30)
+    starts = [next(iter_results(path)).test_case_id for path in (run / "results").iterdir()]
+    assert len(starts) == 30
+    assert len(split(Work(run / "results", eval_set), 2)) == 10

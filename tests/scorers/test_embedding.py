@@ -340,3 +340,18 @@ def test_megabytes_give_numbers_or_a_reason() -> None:
     row, _ = EmbeddingScorer(WordModel(limit=200)).score(case("cats?", "Cats."), result(text, text))
     assert dict(row.reasons) == {"answer_hallucination@2": "answer and contexts are too long"}
     assert row.values[NAMES.index("answer_hallucination")] == 0.0
+
+
+def test_a_turn_is_compared_by_its_question_made_whole_or_not_at_all() -> None:
+    scorer = EmbeddingScorer(WordModel())
+    answered = result("cats sleep", "cats")
+    follow_up = TestCase("q", "and they?", conversation="c", turn=2, standalone=False)
+    row, _ = scorer.score(follow_up, answered)
+    values, reasons = dict(zip(NAMES, row.values, strict=True)), dict(row.reasons)
+    asked = ("context_relevance", "context_sufficiency", "question_answer_similarity")
+    assert [values[name] for name in asked] == [None] * 3
+    assert all("question_alone" in reasons[name] for name in asked)
+    assert values["answer_hallucination"] is not None
+    follow_up.question_alone = "cats"
+    row, _ = scorer.score(follow_up, answered)
+    assert dict(zip(NAMES, row.values, strict=True))["context_relevance"] == 1.0

@@ -131,3 +131,20 @@ def test_the_right_decision_is_to_answer_what_can_be_answered(
     write(eval_set, [{"id": "q1", "question": "?", "answerable": answerable}])
     section = score_run(folder, eval_set, AbstentionScorer(), jobs=1)
     assert section["mean"]["decision_right"] == right
+
+
+def test_turns_behind_a_failed_one_are_no_pass_but_no_failed_call_either(tmp_path: Path) -> None:
+    """q0 to q2 are one conversation whose first call failed: one call of six, three answers lost.
+
+    The passes are q3 and q4, of five cases with a check."""
+    lost = [error("q1"), error("q2")]
+    for line in lost:
+        line["error"] = {"kind": "earlier_turn_failed"}
+    results = [error("q0"), *lost, ok("q3"), ok("q4"), ok("q5")]
+    folder, eval_set = folder_of(tmp_path, results, selected=6)
+    section = score_run(folder, eval_set, PipelineScorer(), jobs=1)
+    assert section["mean"]["answered"] == 3 / 6
+    assert section["mean"]["pass"] == 2 / 5
+    assert section["errors"] == {"earlier_turn_failed": 2, "timeout": 1}
+    head = json.loads((folder / "metrics.json").read_text())
+    assert (head["asked"], head["cases"], head["errors"]) == (6, 6, 1)

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from tests.processes import call_script
 
+from ragmetrics import support_model
 from ragmetrics.stats import agreement
 from records.errors import StorageError
-from validation import documents, human, metrics
+from validation import documents, human, languages, metrics, support_fit
 from validation.human import LabelledClaim
 from validation.metrics import Resampling
 
@@ -249,7 +251,24 @@ def test_precision_recall_f1() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(DATA is None, reason="RAG_EVAL_DATA names no folder of human-labelled sets")
-def test_agreement_with_people_on_the_open_sets() -> None:
+def test_the_model_that_ships_is_refitted_and_agrees_with_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Both scripts read the same sets, which takes most of their time: each is read once here.
+    monkeypatch.setattr(support_fit, "read_sets", cache(support_fit.read_sets))
+    measured: dict[Any, Any] = {}
+    measure = languages.measure
+
+    def measured_once(articles: Any, language: str, score: Any = languages.by_words) -> Any:
+        if (language, score) not in measured:
+            measured[language, score] = measure(articles, language, score)
+        return measured[language, score]
+
+    monkeypatch.setattr(languages, "measure", measured_once)
+    output = tmp_path / "model.py"
+    done = call_script("train_support", "--data", str(DATA), "--output", str(output))
+    assert done.returncode == 0, done.stderr
+    assert output.read_text("utf-8") == Path(support_model.__file__).read_text("utf-8")
     done = run("--json", "--resamples", "20", "-q", RAG_EVAL_DATA=str(DATA))
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)

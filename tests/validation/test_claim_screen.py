@@ -126,6 +126,53 @@ async def test_undo_and_redo_go_to_their_claim() -> None:
     ]
 
 
+async def test_notes_and_flags_are_kept_and_undone_beside_the_labels() -> None:
+    bench = Bench()
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("c", *"odd", "enter", "f")
+        assert "flagged: q0 [1]" in bench.shown()
+        assert "claim, note: odd" in bench.shown()
+        assert "OPEN, FLAGGED" in bench.shown()
+        await pilot.press("1", "h", "v", "f")  # a note after the verdict: the label stays blind
+        assert "SUPPORTED ━" in bench.shown()
+        await pilot.press("u", "u", "u")  # the flag, the label, the first flag
+        assert "undone: q0 [1]" in bench.shown()
+        assert "note: odd" in bench.shown()
+        assert "OPEN ━" in bench.shown()
+        await pilot.press("u", "U", "c", *["backspace"] * 3, "enter")
+        assert "note taken away" in bench.shown()
+        bench.broken = OSError(28, "No space left on device")
+        await pilot.press("c", "x", "enter")
+        assert "NOT SAVED, nothing changed" in bench.shown()
+        assert "note: x" not in bench.shown()
+    written = [(one.act, one.label, one.note, one.flag) for one in bench.written]
+    assert written == [
+        ("note", None, "odd", False),
+        ("note", None, "odd", True),
+        ("label", "supported", "odd", True),
+        ("note", "supported", "odd", False),
+        ("undo", "supported", "odd", True),
+        ("undo", None, "odd", True),
+        ("undo", None, "odd", False),
+        ("undo", None, "", False),
+        ("redo", None, "odd", False),
+        ("note", None, "", False),
+    ]
+    assert [one.after_verdict for one in bench.written[:5]] == [False] * 5
+
+
+async def test_a_narrow_header_says_whether_the_judge_is_hidden() -> None:
+    bench = Bench([an_item(n, name=f"a-name-of-some-length-{n} [1]") for n in range(120)])
+    async with bench.app.run_test(size=(60, 18)) as pilot:
+        for width in (60, 40):
+            await pilot.resize_terminal(width, 18)
+            await pilot.press("1")
+            head = bench.shown().splitlines()[0]
+            assert "| judge hidden" in head
+            assert "/120 a" in head
+            assert " done |" in head
+
+
 async def test_moving_decides_nothing() -> None:
     bench = Bench()
     async with bench.app.run_test(size=(80, 24)) as pilot:
@@ -261,10 +308,11 @@ async def test_the_fourth_key_says_nothing_of_a_claim() -> None:
     assert bench.written == []
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 48), (40, 12)])
+@pytest.mark.parametrize(("size", "turn"), [((80, 24), 0), ((160, 48), 1), ((40, 12), 2)])
 async def test_hostile_text_is_shown_letter_by_letter(
-    hostile: tuple[str, ...], size: tuple[int, int]
+    hostile: tuple[str, ...], size: tuple[int, int], turn: int
 ) -> None:
+    hostile = hostile[turn::3]  # each text in one of the windows
     items = [
         ClaimItem(
             f"k{n}",

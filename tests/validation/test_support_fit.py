@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import os
 import runpy
 from pathlib import Path
 from typing import Any
@@ -156,15 +155,3 @@ def test_refusals_and_french_claims_of_our_own_are_whole(data: Path) -> None:
 @pytest.mark.parametrize("spot", blind_spots.BLIND_SPOTS, ids=lambda spot: spot.what)
 def test_each_blind_spot_is_one(spot: blind_spots.BlindSpot) -> None:
     assert spot.verdict() != spot.right
-
-
-DATA = os.environ.get("RAG_EVAL_DATA")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(DATA is None, reason="RAG_EVAL_DATA names no folder of open sets")
-def test_the_model_that_ships_is_what_the_script_writes(tmp_path: Path) -> None:
-    output = tmp_path / "model.py"
-    done = call_script("train_support", "--data", str(DATA), "--output", str(output))
-    assert done.returncode == 0, done.stderr
-    assert output.read_text("utf-8") == Path(support_model.__file__).read_text("utf-8")

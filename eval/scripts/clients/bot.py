@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -21,7 +21,6 @@ import orjson
 from clients.http import (
     CallError,
     CallFailed,
-    HttpTransport,
     NotConnected,
     Reply,
     RetryPolicy,
@@ -38,6 +37,8 @@ from clients.secrets import (
     without_login,
 )
 from clients.streams import ACCEPTED, Stream, read_stream
+from clients.transport import open_transport
+from records.cases import ChatMessage
 from records.errors import StorageError
 from records.results import ErrorInfo, TestResult
 
@@ -60,6 +61,12 @@ class Question:
     repeat: int = 0
     seed: int | None = None
     run_id: str | None = None
+    history: tuple[ChatMessage, ...] = ()
+    session: str | None = None
+    in_session: bool = False
+    """Whether the bot may have taken a question whose answer did not come: it is not sent again."""
+    reset: bool = False
+    """Whether the bot is to forget what came before, where the profile says how."""
 
     def values(self) -> dict[str, Any]:
         """The placeholders of a request template and their values."""
@@ -74,6 +81,8 @@ class Question:
             "repeat": self.repeat,
             "seed": self.seed,
             "run_id": self.run_id,
+            "history": [],
+            "session": self.session,
             "uuid": str(uuid.uuid4()),
         }
 
@@ -106,7 +115,7 @@ class ChatApi:
         user_agent: str = "rag-eval-toolkit",
         transport: Transport | None = None,
     ) -> None:
-        """``transport``: how requests are sent, HTTP over ``requests`` unless it is given."""
+        """``transport``: how requests are sent; else as suits so many connections."""
         self._profile = profile
         self._policy = policy or RetryPolicy()
         self._limits = limits
@@ -129,7 +138,7 @@ class ChatApi:
             self._headers.setdefault(name, value)
         self._url = urlsplit(url)
         self._seen = False
-        self._transport: Transport = transport or HttpTransport(
+        self._transport: Transport = transport or open_transport(
             url,
             connections=connections,
             max_bytes=max_bytes,
@@ -143,6 +152,10 @@ class ChatApi:
         send = self._request(question)
         attempts = 1
         try:
+            if question.reset and self._profile.reset is not None:
+                call_with_retries(
+                    self._resetting(question), self._policy, self.stop, limits=self._limits
+                )
             reply, attempts = call_with_retries(send, self._policy, self.stop, limits=self._limits)
             answer = self._read(reply, question)
             tokens = answer.result.usage.get("total_tokens")
@@ -160,26 +173,48 @@ class ChatApi:
 
     def _request(self, question: Question) -> Callable[[float], Reply]:
         """The request for a question, which is sent with the seconds that it may take."""
-        values = {**question.values(), **self._profile.sweep}
-        url = self._url_for(values)
+        values = self._values(question)
+        url = self._url_for(self._profile.path, self._query, values)
         body = None if self._body is None else orjson.dumps(render(self._body, values))
 
         def send(timeout: float) -> Reply:
             return self._transport.send(self._profile.method, url, self._headers, body, timeout)
 
-        return send
+        def send_once(timeout: float) -> Reply:
+            try:
+                return send(timeout)
+            except NotConnected:
+                raise
+            except CallError as error:
+                error.retryable = error.retryable and error.kind not in ("timeout", "connection")
+                raise
+
+        return send_once if question.in_session else send
+
+    def _resetting(self, question: Question) -> Callable[[float], Reply]:
+        """The profile's request that makes the bot forget what came before."""
+        reset, values = self._profile.reset or {}, self._values(question)
+        path = reset.get("path", self._profile.path)
+        url = self._url_for(path, reset.get("query", {}), values)
+        body = orjson.dumps(render(reset["body"], values)) if "body" in reset else None
+        method = reset.get("method", "POST")
+        return lambda timeout: self._transport.send(method, url, self._headers, body, timeout)
+
+    def _values(self, question: Question) -> dict[str, Any]:
+        history = self._profile.messages(question.history) if question.history else []
+        return {**question.values(), "history": history, **self._profile.sweep}
 
     def close(self) -> None:
         """Close idle connections."""
         self._transport.close()
 
-    def _url_for(self, values: dict[str, Any]) -> str:
+    def _url_for(self, path: str, query: Mapping[str, Any], values: dict[str, Any]) -> str:
         pairs = parse_qsl(self._url.query, keep_blank_values=True)
-        for name, value in render(self._query, values).items():
+        for name, value in render(query, values).items():
             items = value if isinstance(value, list) else [value]
             pairs.extend((name, _query_text(item)) for item in items)
         # an address that names the endpoint already is taken as it is
-        path = self._url.path.rstrip("/").removesuffix(self._profile.path) + self._profile.path
+        path = self._url.path.rstrip("/").removesuffix(self._profile.path) + path
         return urlunsplit((self._url.scheme, self._url.netloc, path, urlencode(pairs), ""))
 
     def _read(self, reply: Reply, question: Question) -> BotAnswer:

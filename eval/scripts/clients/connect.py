@@ -36,7 +36,7 @@ from clients.probe import Answered, Heard, K, Prober, Try, questions_of, read_re
 from clients.profile import METHODS, check_profile
 from clients.run_plan import header_templates
 from clients.secrets import Redactor, public_url
-from clients.shapes import SecretFinder, Shape, known_shapes, shape_of, template
+from clients.shapes import SecretFinder, Shape, known_shapes, shape_of, template, with_history
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import replace_bytes
@@ -228,7 +228,7 @@ def connect(
     else:
         answered = prober.find(given, path, questions[0])
         heard, repeat = _ask_all(prober, answered, questions, talk)
-    shape = replace(answered.shape, headers={**answered.shape.headers, **headers})
+    shape = with_history(replace(answered.shape, headers={**answered.shape.headers, **headers}))
     proposal = propose(
         [each.payload for each in heard],
         [each.question.text for each in heard],

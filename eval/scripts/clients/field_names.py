@@ -108,6 +108,8 @@ SESSION = _set(
     "session session_id conversation_id thread_id chat_id user_id sessionid conversationid"
     " request_id"
 )
+HISTORY = _set("history chat_history message_history conversation_history previous_messages")
+"""Fields of a request that hold what was said before."""
 ASKING = _set(
     "ask query chat answer answers rag question questions completions invoke generate search"
     " assistant run respond responses"

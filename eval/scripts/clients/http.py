@@ -1,33 +1,27 @@
-"""HTTP over ``requests``, with what it lacks: a deadline for the whole call and a size limit.
+"""HTTP calls: what can go wrong with one, its retries, and the threads of many.
 
-``Transport`` is the whole interface to the network; another one can take the place of
-``HttpTransport``. Around it stand the retries of one call and the threads of many.
+``Transport`` is the whole interface to the network. Those that send (``http_requests``,
+``http_aiohttp``) ask the functions here what a redirect, a status or a size means, so that a call
+fails alike over each of them.
 """
 
 from __future__ import annotations
 
 import codecs
-import io
-import ipaddress
 import queue
 import random
-import socket
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from http.client import HTTPException, HTTPResponse
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from clients.limits import CallLimits, Stopped
 from clients.secrets import Redactor
-
-if TYPE_CHECKING:
-    import requests
-    from requests.adapters import HTTPAdapter
+from records.results import EARLIER_TURN_FAILED
 
 KINDS = {
     "connection": "no connection, or it broke before the whole answer had come",
@@ -41,6 +35,8 @@ KINDS = {
     "mapping": "JSON that does not fit the profile: a field is missing or has a wrong type",
     "bot_error": "the bot answered with an error of its own (the profile's `error` field)",
     "imported": "an answer that was produced elsewhere, and failed there without a known kind",
+    "no_text": "a turn of a conversation whose answer has no text: nothing could go on from it",
+    EARLIER_TURN_FAILED: "a turn that was not asked, since one before it failed",
 }
 """Every kind that ``error.kind`` of a result can have, with its meaning."""
 
@@ -131,161 +127,9 @@ MOST_SHOWN = 200
 """Characters of an error page that a message shows."""
 
 
-class HttpTransport:
-    """Sends requests from many threads over one pool of kept-open connections.
-
-    Cookies are not kept, so that no question can see the session of another one; ``.netrc`` is not
-    read. Proxies and certificates come from the environment, proxies never for loopback.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        connections: int = 1,
-        max_bytes: int = 64 * 2**20,
-        timeout: float = 60.0,
-        retried: frozenset[int] = RETRIED_STATUS,
-        redactor: Redactor | None = None,
-        timed: bool = False,
-    ) -> None:
-        """``timeout``: seconds of a try as the user set them, for messages; ``send`` may get less,
-        when waits have used up some of a call's time. ``retried``: statuses worth another try.
-        ``redactor``: takes secrets out of what a message shows, before that is shortened.
-        ``timed``: note when each piece of a body arrived."""
-        import requests
-
-        self.max_bytes = max_bytes
-        self._retried = retried
-        self._redactor = redactor or Redactor()
-        self._timed = timed
-        self._timeout = timeout
-        self._clock = _Deadline()
-        self._adapter = _deadline_adapter(connections, self._clock)
-        with requests.Session() as session:
-            settings: Any = session.merge_environment_settings(url, {}, True, None, None)
-        settings["stream"] = True
-        if _is_loopback(urlsplit(url).hostname or ""):
-            settings["proxies"] = {}
-        self._settings = settings
-        self._templates: dict[tuple[str, str], requests.PreparedRequest] = {}
-
-    def send(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float
-    ) -> Reply:
-        """One try. Raises CallError; 429, 5xx, timeouts and broken connections are retryable."""
-        start = time.perf_counter()
-        self._clock.start(timeout)
-        for _ in range(MAX_REDIRECTS + 1):
-            target = self._send_once(method, url, headers, body)
-            if isinstance(target, Reply):
-                return replace(
-                    target,
-                    seconds=time.perf_counter() - start,
-                    arrivals=tuple((size, moment - start) for size, moment in target.arrivals),
-                )
-            url = target
-        raise CallError("redirect", f"more than {MAX_REDIRECTS} redirects")
-
-    def close(self) -> None:
-        """Close the connections that are not in use."""
-        self._adapter.close()
-
-    def _send_once(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Reply | str:
-        """The answer, or the URL that a permitted redirect leads to."""
-        import requests
-        import urllib3
-
-        response = None
-        try:
-            request = self._prepared(method, url, headers, body)
-            # The adapter, not the session: that would add cookies, redirects and hooks, at a cost.
-            response = self._adapter.send(request, timeout=self._clock.left(), **self._settings)
-            return self._read(response, method, url)
-        except requests.ConnectTimeout:
-            raise NotConnected(f"could not connect within {self._timeout:g} s") from None
-        except (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError):
-            message = f"no complete answer within {self._timeout:g} s"
-            raise CallError("timeout", message, retryable=True) from None
-        except urllib3.exceptions.DecodeError:
-            raise CallError("malformed", "the body is not compressed as it says") from None
-        except (urllib3.exceptions.HTTPError, HTTPException, OSError) as error:
-            # requests' own exceptions are OSErrors
-            raise _connection_error(error, self._redactor) from None
-        finally:
-            if response is not None:
-                response.close()
-
-    def _prepared(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
-    ) -> requests.PreparedRequest:
-        """A copy of the request made once for this URL: making one anew costs a third of a call."""
-        import requests
-
-        template = self._templates.get((method, url))
-        if template is None:
-            template = requests.Request(method, url, headers=dict(headers)).prepare()
-            if len(self._templates) < 64:
-                self._templates[method, url] = template
-        request = template.copy()
-        if body is not None:
-            request.body = body
-            request.headers["Content-Length"] = str(len(body))
-        return request
-
-    def _read(self, response: requests.Response, method: str, url: str) -> Reply | str:
-        status = response.status_code
-        if status in REDIRECTS:
-            return _redirect_target(response, method, url)
-        announced = response.headers.get("Content-Length", "")
-        if 200 <= status < 300 and announced.isascii() and announced.isdigit():
-            size = int(announced[:19])  # int() refuses thousands of digits
-            if size > self.max_bytes:
-                raise _too_large(self.max_bytes, f"the server announced {size:,} bytes")
-        arrivals: list[tuple[int, float]] = []
-        body = self._body(response, self.max_bytes if 200 <= status < 300 else CHUNK, arrivals)
-        if 200 <= status < 300:
-            return Reply(status, response.headers, body, 0.0, tuple(arrivals))
-        wait = response.headers.get("Retry-After")
-        # a character that the end of the piece cuts in two is left out
-        text = codecs.getincrementaldecoder("utf-8")("replace").decode(body)
-        excerpt = self._redactor.excerpt(text, MOST_SHOWN)
-        error = _status_error(status, body, excerpt, wait, status in self._retried)
-        error.headers = response.headers
-        raise error
-
-    def _body(
-        self, response: requests.Response, limit: int, arrivals: list[tuple[int, float]]
-    ) -> bytes:
-        """The whole body; at most a first piece of an error page, which only fills a message."""
-        pieces: list[bytes] = []
-        size = 0
-        read = response.raw.read1 if self._timed else response.raw.read
-        while piece := read(CHUNK, decode_content=True):
-            size += len(piece)
-            if self._timed:
-                arrivals.append((size, time.perf_counter()))
-            if size > limit:
-                if limit == self.max_bytes:
-                    raise _too_large(limit, f"reading stopped after {size:,} bytes")
-                break
-            pieces.append(piece)
-        return b"".join(pieces)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
-def _redirect_target(response: requests.Response, method: str, url: str) -> str:
+def redirect_target(status: int, headers: Mapping[str, str], method: str, url: str) -> str:
     """Where a redirect leads, if it keeps host and method. Raises CallError otherwise."""
-    status = response.status_code
-    location = response.headers.get("Location")
+    location = headers.get("Location")
     if not location:
         raise CallError("redirect", f"HTTP {status} without a Location")
     old = urlsplit(url)
@@ -306,9 +150,35 @@ def _redirect_target(response: requests.Response, method: str, url: str) -> str:
     return target
 
 
-def _status_error(
-    status: int, body: bytes, excerpt: str, retry_after: str | None, retryable: bool
+def check_announced_size(headers: Mapping[str, str], limit: int) -> None:
+    """Raises CallError when a success announces a larger body than ``limit`` bytes."""
+    announced = headers.get("Content-Length", "")
+    if announced.isascii() and announced.isdigit():
+        size = int(announced[:19])  # int() refuses thousands of digits
+        if size > limit:
+            raise _too_large(limit, f"the server announced {size:,} bytes")
+
+
+def too_large(limit: int, size: int) -> CallError:
+    """The error of a body of which more than ``limit`` bytes have come."""
+    return _too_large(limit, f"reading stopped after {size:,} bytes")
+
+
+def _too_large(limit: int, detail: str) -> CallError:
+    return CallError("too_large", f"the body is larger than {limit:,} bytes; {detail}")
+
+
+def status_error(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    retried: frozenset[int],
+    redactor: Redactor,
 ) -> CallError:
+    """The error that a status makes which is no success. ``body``: the page, or its beginning."""
+    # a character that the end of the piece cuts in two is left out
+    text = codecs.getincrementaldecoder("utf-8")("replace").decode(body)
+    excerpt = redactor.excerpt(text, MOST_SHOWN)
     message = f"HTTP {status}: {excerpt}" if excerpt else f"HTTP {status}"
     if status == 429:
         kind = "rate_limited"
@@ -316,15 +186,16 @@ def _status_error(
         kind = "server_error"
     else:
         kind = "client_error"
-    wait = _retry_after_seconds(retry_after) if retryable else None
-    return CallError(kind, message, retryable=retryable, retry_after=wait, status=status, body=body)
+    retryable = status in retried
+    wait = _retry_after_seconds(headers.get("Retry-After")) if retryable else None
+    error = CallError(
+        kind, message, retryable=retryable, retry_after=wait, status=status, body=body
+    )
+    error.headers = headers
+    return error
 
 
-def _too_large(limit: int, detail: str) -> CallError:
-    return CallError("too_large", f"the body is larger than {limit:,} bytes; {detail}")
-
-
-def _connection_error(error: BaseException, redactor: Redactor) -> CallError:
+def connection_error(error: BaseException, redactor: Redactor) -> CallError:
     """The innermost reason in a few words: library messages repeat the URL with its query."""
     import requests
     from urllib3 import exceptions
@@ -370,101 +241,6 @@ _PLAIN = {
     "InvalidHeader": "the server sends headers that contradict each other",
     "ValueError": "the server sends a body that is not framed as it says",
 }
-
-
-class _Deadline(threading.local):
-    """The end of the call that this thread makes."""
-
-    _end = 0.0
-
-    def start(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    def left(self) -> float:
-        """Seconds left, more than 0. Raises TimeoutError when none are."""
-        seconds = self._end - time.monotonic()
-        if seconds <= 0:
-            raise TimeoutError
-        return seconds
-
-
-class _TimedReader(io.RawIOBase):
-    """A socket's bytes. The first read needs no new timeout: the library has just set it."""
-
-    def __init__(self, sock: socket.socket, clock: _Deadline) -> None:
-        self._sock = sock
-        self._clock = clock
-        self._raw = sock.makefile("rb", buffering=0)
-        self._first = True
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        if not self._first:
-            self._sock.settimeout(self._clock.left())
-        self._first = False
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-def _deadline_adapter(connections: int, clock: _Deadline) -> HTTPAdapter:
-    """A requests adapter for ``connections`` threads that reads status, headers and body by
-    ``clock``, and sends a request in one piece (two would wake the server twice)."""
-    from requests.adapters import HTTPAdapter
-    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
-    from urllib3.connection import HTTPConnection, HTTPSConnection
-
-    class TimedResponse(HTTPResponse):
-        def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
-            super().__init__(sock, *args, **more)
-            self.fp.close()
-            self.fp = io.BufferedReader(_TimedReader(sock, clock), CHUNK)
-
-    class OnePiece(HTTPConnection):
-        response_class = TimedResponse
-        _pending: list[bytes] | None = None
-
-        def request(self, *args: Any, **more: Any) -> None:
-            self._pending = []
-            try:
-                super().request(*args, **more)
-                pieces = self._pending
-            finally:
-                self._pending = None
-            super().send(b"".join(pieces))
-
-        def send(self, data: Any) -> None:
-            if self._pending is None:
-                super().send(data)
-            else:
-                self._pending.append(data)
-
-    class OnePieceTls(OnePiece, HTTPSConnection):
-        pass
-
-    class Pool(HTTPConnectionPool):
-        ConnectionCls = OnePiece
-
-    class TlsPool(HTTPSConnectionPool):
-        ConnectionCls = OnePieceTls
-
-    pools = {"http": Pool, "https": TlsPool}
-
-    class Adapter(HTTPAdapter):
-        def init_poolmanager(self, *args: Any, **more: Any) -> None:
-            super().init_poolmanager(*args, **more)
-            self.poolmanager.pool_classes_by_scheme = pools
-
-        def proxy_manager_for(self, proxy: str, **more: Any) -> Any:
-            manager = super().proxy_manager_for(proxy, **more)
-            manager.pool_classes_by_scheme = pools
-            return manager
-
-    return Adapter(pool_connections=4, pool_maxsize=connections, max_retries=0)
 
 
 Answer = TypeVar("Answer")
@@ -602,10 +378,21 @@ def ask_all(
     workers: int,
     stop: threading.Event,
 ) -> Generator[Answer]:
-    """The answers of all jobs. Closing the iterator early sets ``stop`` and waits for nobody.
+    """The answers of all jobs; see ``ask_each``."""
+    return ask_each(jobs, lambda job: (ask(job),), workers, stop)
 
-    The threads are daemons: a call that hangs cannot hold up the end of the process. An exception
-    of ``ask`` is raised here. When all jobs are done ``stop`` is as it was.
+
+def ask_each(
+    jobs: Iterable[Job],
+    ask: Callable[[Job], Iterable[Answer]],
+    workers: int,
+    stop: threading.Event,
+) -> Generator[Answer]:
+    """The answers of all jobs, of which each gives some, one after the other.
+
+    Closing the iterator early sets ``stop`` and waits for nobody. The threads are daemons: a call
+    that hangs cannot hold up the end of the process. An exception of ``ask`` is raised here. When
+    all jobs are done ``stop`` is as it was.
     """
     source = iter(jobs)
     turn = threading.Lock()
@@ -618,7 +405,8 @@ def ask_all(
                     job = next(source, END)
                 if job is END:
                     break
-                ready.put((ask(job),))  # type: ignore[arg-type]
+                for answer in ask(job):  # type: ignore[arg-type]
+                    ready.put((answer,))
         except Interrupted:
             pass
         except BaseException as error:

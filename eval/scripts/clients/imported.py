@@ -2,7 +2,8 @@
 
 A line is a line of results.jsonl, or an object with
 
-- ``id`` (or ``test_case_id``, ``case_id``), or else ``question`` (``user_input``) as in the set;
+- ``id`` (or ``test_case_id``, ``case_id``), or else ``conversation`` and ``turn``, or else
+  ``question`` (``user_input``), each as in the set;
 - ``answer`` (``response``);
 - ``retrieved``: passages as objects or ids, or ``contexts`` (``retrieved_contexts``): as texts;
 - any other field of a result;
@@ -65,6 +66,7 @@ class _Importer:
         self._expected = {job.key for job in jobs}
         self._selected = {job.case.id for job in jobs}
         self._first_line: dict[tuple[str, int], int] = {}
+        self._by_turn = {(case.conversation, case.turn): case for case in cases}
         self._by_question: dict[str, list[TestCase]] = {}
         for case in cases:
             self._by_question.setdefault(case.question, []).append(case)
@@ -126,13 +128,22 @@ class _Importer:
             if case is None:
                 raise ValueError(f"id {identity!r} is in no line of the set")
             return case
+        if raw.get("conversation") is not None:
+            conversation, turn = raw["conversation"], raw.get("turn")
+            case = self._by_turn.get((str(conversation), turn if isinstance(turn, int) else None))
+            if case is None or not isinstance(conversation, str):
+                raise ValueError(
+                    f"turn {turn!r} of conversation {conversation!r} is not in the set"
+                )
+            return case
         question = _first(raw, QUESTIONS)
         if not isinstance(question, str):
             raise ValueError("has neither an id nor a question")
         cases = self._by_question.get(question, [])
         if len(cases) != 1:
             count = "no case" if not cases else f"{len(cases)} cases"
-            raise ValueError(f"{count} of the set has the question {question[:80]!r}; give an id")
+            asked = f"{count} of the set has the question {question[:80]!r}"
+            raise ValueError(f"{asked}; give an id, or conversation and turn")
         return cases[0]
 
     def _problem(self, line: int | None, field: str, message: str) -> Problem:
@@ -152,13 +163,19 @@ def _fields(raw: dict[str, Any]) -> dict[str, Any]:
         fields["retrieved"] = [{"text": text} for text in contexts]
     if not any(name in fields for name in SHOWS_AN_ANSWER):
         raise ValueError("holds no answer, no retrieved passages and no error")
-    for name in ("retrieved", "references"):
+    for name in ("retrieved", "references", "searches"):
         if not isinstance(fields.get(name, []), list):
             raise ValueError(f"{name} is no list")
     if "retrieved" in fields:
         fields["retrieved"] = [
             {"chunk_id": item} if isinstance(item, str) else item for item in fields["retrieved"]
         ]
+    if "searches" in fields:
+        fields["searches"] = [
+            {"query": item} if isinstance(item, str) else item for item in fields["searches"]
+        ]
+        if raw.get("retrieved_from_search") is not None:
+            fields["retrieved_from_search"] = raw["retrieved_from_search"]
     return fields
 
 

@@ -29,6 +29,12 @@ WATCHED = 32
 LONGEST_STEP = 0.5
 """Seconds after which a waiting call looks whether it shall stop."""
 
+NEXT_STEP = 0.1
+"""Seconds after which the call that may begin next looks whether it may earlier."""
+
+LATE = 0.05
+"""Seconds by which a waiting thread may wake too late, at most."""
+
 MINUTE = 60.0
 
 REQUESTS = (
@@ -72,11 +78,14 @@ class CallLimits:
         self._clock = clock
         self._active = 0
         self._next_request = self._next_token = self._not_before = 0.0
+        self._learnt_interval = 0.0
         self._last_cut = float("-inf")
         self._times: deque[float] = deque(maxlen=WATCHED)
         self._usual: float | None = None
         self._since_look = 0
         self._mean_tokens = 0.0
+        self._line = threading.Lock()
+        """Held by the one call that may begin next: the others need not wake with it."""
         self._turn = threading.Condition()
 
     @property
@@ -90,30 +99,37 @@ class CallLimits:
         ``tokens``: what the call is expected to take, None for the mean so far. Raises Stopped.
         """
         begin = self._clock()
-        with self._turn:
-            while self._active >= self.window:
-                if stop.is_set():
-                    raise Stopped
-                self._turn.wait(LONGEST_STEP)
-            self._active += 1
-            moment = self._reserve(tokens)
+        while not self._line.acquire(timeout=LONGEST_STEP):
+            if stop.is_set():
+                raise Stopped
         try:
-            while (left := max(moment, self._not_before) - self._clock()) > 0:
-                if stop.wait(min(left, LONGEST_STEP)):
-                    raise Stopped
-        except BaseException:
-            self._leave()
-            raise
+            self._take_turn(stop, tokens)
+        finally:
+            self._line.release()
         return self._clock() - begin
 
-    def _reserve(self, tokens: int | None) -> float:
-        """The moment at which this call may begin; the next one may later."""
-        now = self._clock()
-        moment = max(now, self._next_request, self._next_token)
-        self._next_request = moment + self._interval
+    def _take_turn(self, stop: threading.Event, tokens: int | None) -> None:
+        """Wait at the head of the line. What is allowed is looked at anew after each wait."""
+        while not stop.is_set():
+            with self._turn:
+                if self._active >= self.window:
+                    self._turn.wait(LONGEST_STEP)
+                    continue
+                now = self._clock()
+                left = max(self._next_request, self._next_token, self._not_before) - now
+                if left <= 0:
+                    self._active += 1
+                    self._book(now, tokens)
+                    return
+            stop.wait(min(left, NEXT_STEP))
+        raise Stopped
+
+    def _book(self, now: float, tokens: int | None) -> None:
+        """Set when the next call may begin. One that began a little late delays no other."""
+        moment = self._next_request if now - self._next_request < LATE else now
+        self._next_request = moment + max(self._interval, self._learnt_interval)
         expected = self._mean_tokens if tokens is None else tokens
         self._next_token = max(now, self._next_token) + expected * self._token_interval
-        return moment
 
     def _leave(self) -> None:
         with self._turn:
@@ -171,10 +187,15 @@ class CallLimits:
         now = self._clock()
         for remaining, reset in REQUESTS:
             left, seconds = _number(headers.get(remaining)), _seconds(headers.get(reset))
-            if left is not None and seconds is not None and left < 2 * self._active + 4:
+            if left is None or seconds is None:
+                continue
+            if left < 2 * self._active + 4:
                 # those under way are counted already by most servers, by none twice
-                gap = seconds / (left + 1) / MARGIN
-                self._next_request = max(self._next_request, now + gap)
+                self._learnt_interval = seconds / (left + 1) / MARGIN
+                self._next_request = max(self._next_request, now + self._learnt_interval)
+            else:
+                self._learnt_interval = 0.0
+                self._next_request = min(self._next_request, now + self._interval)
         for remaining, reset in TOKENS:
             left, seconds = _number(headers.get(remaining)), _seconds(headers.get(reset))
             need = self._mean_tokens * (self._active + 1)

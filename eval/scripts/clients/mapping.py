@@ -20,7 +20,7 @@ import msgspec
 
 from clients.http import CallError
 from ragmetrics.matching import SEPARATOR, heading_segments, normalise_path
-from records.results import Reference, RetrievedChunk, TestResult
+from records.results import Reference, RetrievedChunk, Search, TestResult
 
 RESULT_FIELDS = (
     "answer",
@@ -35,6 +35,9 @@ RESULT_FIELDS = (
     "latency_ms",
     "usage",
     "cost_usd",
+    "session",
+    "searches",
+    "rewritten_query",
 )
 """Fields of a result that a bot can fill; the others are known to the client."""
 
@@ -42,9 +45,21 @@ CHUNK_FIELDS = RetrievedChunk.__struct_fields__
 
 REFERENCE_FIELDS = Reference.__struct_fields__
 
+SEARCH_FIELDS = Search.__struct_fields__
+
 FACT_FIELDS = ("index", "retriever", "answerer")
 
-RETRIEVAL_FIELDS = frozenset({"retrieved", "folder_selection", "latency_ms", "usage", "cost_usd"})
+RETRIEVAL_FIELDS = frozenset(
+    {
+        "retrieved",
+        "folder_selection",
+        "latency_ms",
+        "usage",
+        "cost_usd",
+        "searches",
+        "rewritten_query",
+    }
+)
 """What a retrieval-only run keeps of an answer."""
 
 _PLAIN_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -52,6 +67,9 @@ _PLAIN_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _OBJECTS = ("folder_selection", "guardrail", "latency_ms", "usage")
 
 _MS = {"ms": 1.0, "s": 1000.0}
+
+_TIMES = ("start_ms", "latency_ms")
+"""Times of a search."""
 
 MOST = 10**12
 """No answer has more tokens or costs more: sums over a run fit into every number format."""
@@ -139,6 +157,7 @@ class AnswerMap:
     response: Mapping[str, Getter]
     chunk: Mapping[str, Getter] = field(default_factory=dict)
     reference: Mapping[str, Getter] = field(default_factory=dict)
+    search: Mapping[str, Getter] = field(default_factory=dict)
     facts: Mapping[str, Getter] = field(default_factory=dict)
     constant: Mapping[str, Any] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
@@ -148,8 +167,8 @@ class AnswerMap:
     error: Getter | None = None
     places: PlaceForm = PlaceForm()
     reads_text: frozenset[str] = frozenset()
-    """Which of ``chunk`` and ``reference`` have an expression with ``@``: they read plain strings,
-    too, which are ids otherwise."""
+    """Which of ``chunk``, ``reference`` and ``search`` have an expression with ``@``: they read
+    plain strings, too, which are ids otherwise (of a search: its query)."""
 
     def fields(self, payload: Any, *, retrieval_only: bool = False) -> dict[str, Any]:
         """The mapped fields, not yet checked for their types. Raises CallError."""
@@ -181,6 +200,10 @@ class AnswerMap:
             fields["references"] = [
                 self._item(item, self.reference, "reference" in self.reads_text)
                 for item in _list(fields, "references")
+            ]
+        if "searches" in fields:
+            fields["searches"] = [
+                self._search(item, number) for number, item in enumerate(_list(fields, "searches"))
             ]
         if isinstance(latency := fields.get("latency_ms"), dict) and self.latency_unit != "ms":
             factor = _MS[self.latency_unit]
@@ -220,6 +243,32 @@ class AnswerMap:
             {name: value for name, value in mapped.items() if value is not None}
         )
 
+    def _search(self, item: Any, number: int) -> Any:
+        """One search by its paths; a bare text is its query."""
+        if isinstance(item, str) and not (self.search and "search" in self.reads_text):
+            return {"query": item}
+        if self.search:
+            mapped = {name: get(item) for name, get in self.search.items()}
+        elif isinstance(item, dict):
+            mapped = {name: item.get(name) for name in SEARCH_FIELDS}
+        else:
+            return item
+        fields = {name: value for name, value in mapped.items() if value is not None}
+        if "retrieved" in fields:
+            if not isinstance(fields["retrieved"], list):
+                kind = type(fields["retrieved"]).__name__
+                text = f"searches[{number}].retrieved: is no list but {kind}"
+                raise CallError("mapping", text)
+            fields["retrieved"] = [
+                self._item(chunk, self.chunk, "chunk" in self.reads_text)
+                for chunk in fields["retrieved"]
+            ]
+        factor = _MS[self.latency_unit]
+        return {
+            name: value * factor if name in _TIMES and type(value) in (int, float) else value
+            for name, value in fields.items()
+        }
+
     def found_facts(self, payload: Any) -> dict[str, dict[str, Any]]:
         """What the bot tells of its index, retriever and answerer; only objects count."""
         from jmespath.exceptions import JMESPathError
@@ -238,7 +287,8 @@ def build_result(
     """A checked TestResult. Raises CallError of kind ``mapping`` that names the field at fault.
 
     Chunks without an id get one made of place and text; without ranks, their place in the list.
-    References without an index are numbered by their place, as ``[n]`` marks are.
+    References without an index are numbered by their place, as ``[n]`` marks are. A bot that tells
+    its searches and not what the answer saw has the passages of the last search that brought some.
     """
     for name in _OBJECTS:
         if isinstance(value := fields.get(name), dict):
@@ -246,10 +296,14 @@ def build_result(
             fields[name] = {key: item for key, item in value.items() if item is not None}
     if not fields.get("folder_selection", True):
         del fields["folder_selection"]
+    if fields.get("searches"):
+        _complete_searches(fields)
+    else:
+        fields.pop("searches", None)
+    if not fields.get("rewritten_query", True):
+        del fields["rewritten_query"]
     if "retrieved" in fields:
-        fields["retrieved"] = [
-            _complete_chunk(chunk, index) for index, chunk in enumerate(fields["retrieved"])
-        ]
+        fields["retrieved"] = _complete_chunks(fields["retrieved"], "retrieved")
     references = fields.get("references", [])
     for place, item in enumerate(references):
         if type(item) is int:
@@ -277,9 +331,41 @@ def _numbered(number: int, chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any
     return {"index": number} | ({"chunk_id": cited} if cited else {})
 
 
-def _complete_chunk(chunk: Any, index: int) -> Any:
+def _complete_searches(fields: dict[str, Any]) -> None:
+    """The searches with whole chunks, in the order in which they began; ``retrieved`` from the last
+    one that brought passages when the bot tells nothing else."""
+    for number, search in enumerate(fields["searches"]):
+        where = f"searches[{number}]"
+        if not isinstance(search, dict):
+            raise CallError("mapping", f"{where}: is neither an object nor a query")
+        chunks = search.get("retrieved", [])
+        search["retrieved"] = _complete_chunks(chunks, f"{where}.retrieved")
+    starts = [search.get("start_ms") for search in fields["searches"]]
+    if all(type(start) in (int, float) for start in starts):
+        fields["searches"].sort(key=lambda search: search["start_ms"])
+    if "retrieved" in fields:
+        return
+    for number, search in reversed([*enumerate(fields["searches"], 1)]):
+        if search["retrieved"] and not search.get("error"):
+            fields["retrieved"] = [dict(chunk) for chunk in search["retrieved"]]
+            fields["retrieved_from_search"] = number
+            break
+
+
+def _complete_chunks(chunks: Any, where: str) -> list[Any]:
+    """Passages with their ids, ranks and lengths."""
+    if not isinstance(chunks, list):
+        raise CallError("mapping", f"{where}: is no list but {type(chunks).__name__}")
+    return [
+        _complete_chunk(chunk, f"{where}[{index}]", index) for index, chunk in enumerate(chunks)
+    ]
+
+
+def _complete_chunk(chunk: Any, where: str, index: int) -> Any:
+    if isinstance(chunk, str):
+        chunk = {"chunk_id": chunk}
     if not isinstance(chunk, dict):
-        raise CallError("mapping", f"retrieved[{index}]: is neither an object nor an id")
+        raise CallError("mapping", f"{where}: is neither an object nor an id")
     chunk.setdefault("rank", index + 1)
     text = chunk.get("text")
     if isinstance(text, str):
@@ -288,7 +374,7 @@ def _complete_chunk(chunk: Any, index: int) -> Any:
         identity = [chunk.get(name) for name in ("doc_id", "rel_path", "heading_path", "text")]
         if not any(identity):
             raise CallError(
-                "mapping", f"retrieved[{index}]: has no id, path or text (see the profile's chunk)"
+                "mapping", f"{where}: has no id, path or text (see the profile's chunk)"
             )
         chunk["chunk_id"] = hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
     return chunk
@@ -296,14 +382,14 @@ def _complete_chunk(chunk: Any, index: int) -> Any:
 
 def _check(result: TestResult) -> None:
     """What no type can say."""
-    for index, chunk in enumerate(result.retrieved):
-        if not isinstance(chunk, RetrievedChunk):
-            continue
-        if chunk.rank is not None and chunk.rank < 1:
-            raise CallError("mapping", f"retrieved[{index}].rank: {chunk.rank}; ranks begin at 1")
-        if chunk.text_length is not None and chunk.text_length < 0:
-            length = f"retrieved[{index}].text_length: {chunk.text_length}"
-            raise CallError("mapping", f"{length}; it counts the characters of the whole text")
+    _check_chunks(result.retrieved, "retrieved")
+    for number, search in enumerate(result.searches or ()):
+        where = f"searches[{number}]"
+        _check_chunks(search.retrieved, f"{where}.retrieved")
+        for name in _TIMES:
+            duration = getattr(search, name)
+            if duration is not None and not 0 <= duration < math.inf:
+                raise CallError("mapping", f"{where}.{name}: {duration:g} is no time")
     for stage, time in result.latency_ms.items():
         if not 0 <= time < math.inf:
             raise CallError("mapping", f"latency_ms.{stage}: {time:g} is no time")
@@ -320,6 +406,17 @@ def _check(result: TestResult) -> None:
             f"confidence: {sure:g}; it must be from 0 to 1 (another scale: leave it out of the "
             "profile's response)",
         )
+
+
+def _check_chunks(chunks: Sequence[RetrievedChunk | str], where: str) -> None:
+    for index, chunk in enumerate(chunks):
+        if not isinstance(chunk, RetrievedChunk):
+            continue
+        if chunk.rank is not None and chunk.rank < 1:
+            raise CallError("mapping", f"{where}[{index}].rank: {chunk.rank}; ranks begin at 1")
+        if chunk.text_length is not None and chunk.text_length < 0:
+            length = f"{where}[{index}].text_length: {chunk.text_length}"
+            raise CallError("mapping", f"{length}; it counts the characters of the whole text")
 
 
 def _list(fields: Mapping[str, Any], name: str) -> Iterable[Any]:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from clients.mapping import (
     HELPERS,
     REFERENCE_FIELDS,
     RESULT_FIELDS,
+    SEARCH_FIELDS,
     AnswerMap,
     Getter,
     PlaceForm,
@@ -32,6 +33,7 @@ from clients.mapping import (
 )
 from clients.secrets import Headers, fill_variables, resolve_headers
 from clients.streams import END_MARK, FORMS, Stream
+from records.cases import ChatMessage
 from records.errors import Problem, StorageError
 from records.files import read_toml
 from records.results import TestResult
@@ -60,11 +62,18 @@ TABLES = {
     "response": dict,
     "chunk": dict,
     "reference": dict,
+    "search": dict,
     "facts": dict,
     "constant": dict,
     "prices": dict,
     "sweep": dict,
+    "history": dict,
+    "reset": dict,
 }
+
+HISTORY = {"role": str, "content": str, "user": str, "assistant": str, "system": str}
+
+RESET = {"method": str, "path": str, "query": dict, "body": dict}
 
 REQUEST = {"method": str, "path": str, "query": dict, "headers": dict, "body": dict}
 
@@ -90,6 +99,30 @@ class Profile:
     stream: Stream | None = None
     sweep: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the bot that the request names, and their values unless a grid sets others."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What the bot calls roles and keys of a message, where not as everybody does."""
+    reset: Mapping[str, Any] | None = None
+    """The request that makes the bot forget what came before."""
+    turns_sha256: str = ""
+    """Like ``sha256``, over all that a question with a history is asked by."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the bot holds a conversation itself: by a session, or until it is reset."""
+        return "session" in self.uses or self.reset is not None
+
+    @property
+    def one_memory(self) -> bool:
+        """Whether the bot has one memory for all who ask, so that nobody may ask meanwhile."""
+        return self.reset is not None and "session" not in self.uses
+
+    def messages(self, history: Sequence[ChatMessage]) -> list[dict[str, str]]:
+        """The messages as the bot wants them."""
+        role, content = (self.names.get(key, key) for key in ("role", "content"))
+        return [
+            {role: self.names.get(message.role, message.role), content: message.content}
+            for message in history
+        ]
 
     def with_sweep(self, values: Mapping[str, Any]) -> Profile:
         """The same profile with other values of its settings. Raises StorageError for a name that
@@ -134,6 +167,34 @@ def _find(name: str, folder: Path) -> Path:
 def _digest(raw: Mapping[str, Any]) -> str:
     """SHA-256 over what the profile says; comments, order and description do not count."""
     counted = {key: value for key, value in raw.items() if key != "description"}
+    return _sha256(counted)
+
+
+def _digest_without_turns(raw: Mapping[str, Any]) -> str:
+    """The same without what a question by itself is never asked with: a profile that learns of
+    conversations asks all other questions as before. What it tells of searches beside the passages
+    changes nothing that was recorded before, either."""
+    counted = {key: value for key, value in raw.items() if key != "history"}
+    response = raw.get("response")
+    if isinstance(response, dict) and "retrieved" in response:
+        counted["response"] = {k: v for k, v in response.items() if k not in _OF_SEARCHES}
+    return _digest(_without_turns(counted))
+
+
+def _without_turns(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_turns(v) for k, v in value.items() if v not in _OF_TURNS}
+    if isinstance(value, list):
+        return [_without_turns(item) for item in value if item not in _OF_TURNS]
+    return value
+
+
+_OF_SEARCHES = ("searches", "rewritten_query")
+
+_OF_TURNS = ("{history}", "{session}")
+
+
+def _sha256(counted: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(counted, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -153,9 +214,14 @@ class _Check:
         if overlay is not None:
             overlay = self._table("retrieval_only", overlay, RETRIEVAL_ONLY)
         self._request(request)
+        reset = top.get("reset")
+        if reset is not None:
+            reset = self._table("reset", reset, RESET)
+            self._request(reset, "reset")
         return Profile(
             name=name,
-            sha256=_digest(raw),
+            sha256=_digest_without_turns(raw),
+            turns_sha256=_digest(raw),
             answer=self._answer(top),
             path=request.get("path", ""),
             method=request.get("method", "POST"),
@@ -163,27 +229,34 @@ class _Check:
             headers=request.get("headers", {}),
             body=request.get("body"),
             retrieval_only=overlay,
-            uses=self._placeholders(request, overlay or {}, self._sweep(top.get("sweep", {}))),
+            uses=self._placeholders(
+                {"request": request, "retrieval_only": overlay or {}, "reset": reset or {}},
+                self._sweep(top.get("sweep", {})),
+            ),
             stream=self._stream(top),
             sweep=top.get("sweep", {}),
+            names=self._table("history", top.get("history", {}), HISTORY),
+            reset=reset,
         )
 
-    def _request(self, request: Mapping[str, Any]) -> None:
+    def _request(self, request: Mapping[str, Any], table: str = "request") -> None:
         if "path" not in request:
-            self._add("request.path", 'is missing; write the endpoint, such as "/api/v1/ask"')
+            self._add(f"{table}.path", 'is missing; write the endpoint, such as "/api/v1/ask"')
         elif isinstance(request["path"], str) and not request["path"].startswith("/"):
-            self._add("request.path", 'must begin with "/"; the host comes from --api-url')
+            self._add(f"{table}.path", 'must begin with "/"; the host comes from --api-url')
         elif any(mark in request["path"] for mark in "?# "):
-            self._add("request.path", 'holds "?", "#" or a space; parameters go into request.query')
+            self._add(
+                f"{table}.path", 'holds "?", "#" or a space; parameters go into request.query'
+            )
         if request.get("method", "POST") not in METHODS:
             self._add(
-                "request.method", f"is {request['method']!r}; use one of {', '.join(METHODS)}"
+                f"{table}.method", f"is {request['method']!r}; use one of {', '.join(METHODS)}"
             )
         if request.get("method") == "GET" and "body" in request:
-            self._add("request.body", "a GET request has none; use request.query")
+            self._add(f"{table}.body", "a GET request has none; use request.query")
         for name, value in request.get("headers", {}).items():
             if not isinstance(value, str):
-                self._add(f"request.headers.{name}", "must be a string")
+                self._add(f"{table}.headers.{name}", "must be a string")
 
     def _sweep(self, sweep: Mapping[str, Any]) -> set[str]:
         """The names of the settings, each with a value that JSON and a query can hold."""
@@ -213,10 +286,10 @@ class _Check:
         )
 
     def _placeholders(
-        self, request: Mapping[str, Any], overlay: Mapping[str, Any], sweep: set[str]
+        self, tables: Mapping[str, Mapping[str, Any]], sweep: set[str]
     ) -> frozenset[str]:
         names: set[str] = set()
-        for table, part in (("request", request), ("retrieval_only", overlay)):
+        for table, part in tables.items():
             for key in ("query", "body"):
                 for where, name in _used_placeholders(part.get(key, {})):
                     names.add(name)
@@ -251,6 +324,7 @@ class _Check:
             response=getters,
             chunk=self._paths("chunk", chunk, CHUNK_FIELDS),
             reference=self._paths("reference", top.get("reference", {}), REFERENCE_FIELDS),
+            search=self._paths("search", top.get("search", {}), SEARCH_FIELDS),
             facts=self._paths("facts", top.get("facts", {}), FACT_FIELDS),
             constant=constant,
             required=self._required(top.get("required"), response.keys() | constant.keys()),
@@ -260,7 +334,7 @@ class _Check:
             places=self._place_form(top),
             reads_text=frozenset(
                 table
-                for table in ("chunk", "reference")
+                for table in ("chunk", "reference", "search")
                 if any("@" in str(path) for path in top.get(table, {}).values())
             ),
         )
@@ -350,6 +424,8 @@ PLACEHOLDERS = {
     "seed": "the value of --seed",
     "run_id": "the id of the run; outside a run nothing",
     "uuid": "another random id for each question: a session of its own",
+    "history": "list of the messages before a turn; in a list of messages they take its place",
+    "session": "an id for each conversation; nothing for a question by itself",
 }
 
 ABSENT = object()
@@ -378,14 +454,24 @@ def fill(
     overlay, overlay_secrets, overlay_faults = fill_variables(
         profile.retrieval_only, environ, source, "retrieval_only"
     )
+    reset, reset_secrets, reset_faults = fill_variables(profile.reset, environ, source, "reset")
+    faults = [*faults, *reset_faults]
     if problems := [*problems, *faults, *query_faults, *body_faults, *overlay_faults]:
         raise StorageError.from_problems(problems)
     all_headers = Headers(
         {**headers.values, **added.values},
-        (*headers.secrets, *added.secrets, *query_secrets, *body_secrets, *overlay_secrets),
+        (
+            *headers.secrets,
+            *added.secrets,
+            *query_secrets,
+            *body_secrets,
+            *overlay_secrets,
+            *reset_secrets,
+        ),
         headers.literal,
     )
-    return replace(profile, query=query, body=body, retrieval_only=overlay), all_headers
+    filled = replace(profile, query=query, body=body, retrieval_only=overlay, reset=reset)
+    return filled, all_headers
 
 
 def _used_placeholders(template: Any) -> Iterator[tuple[str, str]]:
@@ -408,7 +494,8 @@ def render(template: Any, values: Mapping[str, Any]) -> Any:
     """``template`` with its placeholders replaced.
 
     A string that is one placeholder takes the value's own type; when there is no value (None or an
-    empty list) its key or list item is left out. Inside a longer string values are written as text.
+    empty list) its key or list item is left out; in a list the messages of ``{history}`` take its
+    place. Inside a longer string values are written as text.
     ``{{`` and ``}}`` stand for braces. Returns ABSENT when the whole template is a missing value.
     """
     if isinstance(template, str):
@@ -417,8 +504,12 @@ def render(template: Any, values: Mapping[str, Any]) -> Any:
         pairs = ((key, render(value, values)) for key, value in template.items())
         return {key: value for key, value in pairs if value is not ABSENT}
     if isinstance(template, list):
-        items = (render(value, values) for value in template)
-        return [value for value in items if value is not ABSENT]
+        if "{history}" not in template:
+            items = (render(value, values) for value in template)
+            return [value for value in items if value is not ABSENT]
+        at = template.index("{history}")
+        before, after = (render(part, values) for part in (template[:at], template[at + 1 :]))
+        return [*before, *(values["history"] or ()), *after]
     return template
 
 
@@ -438,6 +529,8 @@ def _as_text(mark: re.Match[str], values: Mapping[str, Any]) -> str:
         return mark.group(0)[0]
     value = values[name]
     if isinstance(value, list):
+        if name == "history":
+            return "\n".join(": ".join(message.values()) for message in value)
         return ", ".join(str(item) for item in value)
     return "" if value is None else str(value)
 

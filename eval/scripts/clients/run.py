@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clients.bot import BotAnswer, ChatApi, Question
 from clients.demo_server import demo_server
-from clients.http import RetryPolicy, ask_all
+from clients.http import RetryPolicy, ask_all, ask_each
 from clients.imported import read_answers
 from clients.limits import CallLimits
 from clients.profile import Profile, fill, load_profile
-from clients.run_counts import RunTally
+from clients.run_counts import RunTally, Step, progress
 from clients.run_plan import (
     SHARD_COUNT,
     Ending,
@@ -32,11 +33,13 @@ from clients.run_plan import (
     select,
 )
 from clients.secrets import Headers, literal_warnings
+from clients.turns import RESUMED, Talks, TurnPlan, plan_of, units_of
 from records.asked import ASKED
+from records.cases import TestCase, ignore
 from records.errors import StorageError, Unreachable
 from records.files import JsonlWriter, cut_torn_tail, locked
 from records.labels import read_cases
-from records.results import RunConfig, TestResult, iter_results
+from records.results import RunConfig, TestResult, is_root_failure, iter_results, read_results
 from records.runs import (
     CONFIG,
     PARTIAL,
@@ -71,6 +74,12 @@ def run(
     options.check()
     cases = read_cases(options.eval_set, options.labels_dir)
     selected = select(cases, options.filters, options.limit)
+    if options.limit and len(selected) > options.limit:
+        console.print(
+            f"--limit {options.limit} is within a conversation, which is asked whole: "
+            f"{len(selected):,} cases.",
+            soft_wrap=True,
+        )
     jobs = list(expand(selected, options.repeat))
     order = [case.id for case in selected]
     if options.from_jsonl:
@@ -81,6 +90,9 @@ def run(
             return session.take(answers)
     profile = load_profile(options.profile, PROFILES).with_sweep(options.sweep)
     check_uses(options, profile)
+    plan = plan_of(selected, profile, options.history, retrieval_only=options.retrieval_only)
+    for remark in plan.remarks if plan else ():
+        console.print(printable(remark), soft_wrap=True)
     filled, headers = fill(profile, os.environ, header_templates(options.header))
     for warning in literal_warnings(
         headers, profile.query, profile.body, f"profile {profile.name}"
@@ -92,9 +104,12 @@ def run(
             "its answers all the same; they are not recorded.",
             soft_wrap=True,
         )
-    config = options.config(profile, len(cases), order, pace.plan if pace else None)
+    config = options.config(
+        profile, len(cases), order, pace.plan if pace else None, plan.facts if plan else None
+    )
     session = _Session(options, config, console, len(jobs), order)
     session.check_folder()
+    session.takes_turns(plan, selected, one_at_a_time=profile.one_memory)
     with _connected(options, filled, headers) as api:
         try:
             portions = pace.portions(selected) if pace else [jobs]
@@ -120,6 +135,10 @@ def end(options: RunOptions, console: Console, ending: Ending, asked: Iterable[s
     return folder
 
 
+_Answers = Iterator[Sequence[BotAnswer]]
+"""Of a unit of work; what is written together in one list."""
+
+
 class _Session:
     """The folder of one run while it is being filled."""
 
@@ -137,6 +156,22 @@ class _Session:
         self._writer: ResultsWriter | None = None
         self._first_address = ""
         """Where a resumed run was begun, when that is not where it goes on."""
+        self._plan: TurnPlan | None = None
+        self._talks: Talks | None = None
+        self._selected: Sequence[TestCase] = ()
+        self._turns: frozenset[str] = frozenset()
+        self._sound: set[tuple[str, int]] = set()
+        """Results of turns that a resumed run can go on from."""
+        self._one_at_a_time = False
+
+    def takes_turns(
+        self, plan: TurnPlan | None, selected: Sequence[TestCase], *, one_at_a_time: bool
+    ) -> None:
+        """Ask by this plan. ``one_at_a_time``: the bot has one memory for all who ask."""
+        self._plan, self._selected, self._one_at_a_time = plan, selected, one_at_a_time
+        if plan is not None:
+            self._talks = Talks(plan, self._question)
+            self._turns = frozenset(case.id for case in selected if case.conversation is not None)
 
     @property
     def folder(self) -> Path:
@@ -151,6 +186,7 @@ class _Session:
             done: set[tuple[str, int]] = set()
             if self._options.resume:
                 writer = stack.enter_context(self.opened(resume=True))
+                self._find_sound()
                 done = writer.reopen(self._keep)
                 self._check_errors()
             step: Step | None = None
@@ -161,59 +197,86 @@ class _Session:
                 asked |= dict.fromkeys(job.case.id for job in portion)
                 reached += len(portion)
                 self._total = max(self._total, reached)
-                missing = [job for job in portion if job.key not in done]
-                if missing and step is None:
+                units = self._units(portion, done)
+                calls: Iterator[_Answers] = (self._answers(api, unit) for unit in units)
+                if units and step is None:
                     self._warm_up(api, pace)
-                    first = self._first(api, missing.pop(0))
+                    unit = next(calls)
+                    first = self._first(unit)
+                    calls = chain([unit], calls) if self._talks else calls
                     if not self._options.resume:
                         stack.enter_context(self.opened(resume=False))
                     step = stack.enter_context(
-                        _progress(
+                        progress(
                             self._console,
                             None if pace and pace.open_ended else self._total,
                             len(done),
                             verbose=self._options.verbose,
                         )
                     )
-                    self._learn(first)
-                    self._write(iter([first.result]), step)
-                if missing and step is not None:
-                    answers = ask_all(
-                        missing,
-                        lambda job: api.ask(self._question(job)),
-                        min(self._options.concurrency, len(missing)),
-                        api.stop,
-                    )
+                    self._write(self._results([first]), step)
+                if units and step is not None:
+                    most = 1 if self._one_at_a_time else self._options.concurrency
+                    answers = ask_each(calls, iter, min(most, len(units)), api.stop)
                     with contextlib.closing(answers):
                         self._write(self._results(answers), step)
                 if pace and (ending := pace.after(self.folder, portion)):
                     break
             return self.finish(ending, asked)
 
+    def _units(self, jobs: Sequence[Job], done: Collection[tuple[str, int]]) -> list[Sequence[Job]]:
+        """What is asked one after the other, of all that lacks a result."""
+        if self._plan is None:
+            return [(job,) for job in jobs if job.key not in done]
+        units = units_of(jobs, self._plan)
+        return [unit for unit in units if any(job.key not in done for job in unit)]
+
+    def _answers(self, api: ChatApi, unit: Sequence[Job]) -> _Answers:
+        """The answers of a unit; what is written together in one list."""
+        if self._talks is not None:
+            yield from self._talks.ask(api, unit)
+        else:
+            yield (api.ask(self._question(unit[0])),)
+
+    def _find_sound(self) -> None:
+        """Look which turns of a resumed run were answered under the history that stands there."""
+        if self._talks is None:
+            return
+        cut_torn_tail(self.folder / PARTIAL)
+        paths = (self.folder / name for name in (PARTIAL, RESULTS))
+        path = next((path for path in paths if path.exists()), None)
+        rows = read_results(path, RESUMED, ignore) if path else ()
+        self._sound = self._talks.sound(
+            (result for _, result in rows),
+            self._selected,
+            retry_errors=self._options.retry_errors,
+        )
+
     def _warm_up(self, api: ChatApi, pace: Pace | None) -> None:
         """Ask what does not count: a bot's first answers are slower than its others."""
         for job in pace.warm_up if pace else ():
             api.ask(self._question(job))
 
-    def _first(self, api: ChatApi, job: Job) -> BotAnswer:
-        """The first answer of a process. Raises Unreachable when nobody is there."""
+    def _first(self, unit: _Answers) -> Sequence[BotAnswer]:
+        """The first answers of a process. Raises Unreachable when nobody is there."""
         if self._first_address:
             moved = f"This run was begun at {self._first_address}; it goes on at "
             moved += f"{self._config.api['url']}."
             self._console.print(printable(moved), soft_wrap=True)
-        first = api.ask(self._question(job))
+        answers = next(unit)
+        first = answers[0]
         if first.result.error is not None and not first.connected:
             raise Unreachable(
                 f"no answer from {self._config.api['url']} "
                 f"({printable(first.result.error.message)}); is the bot running?"
             )
-        return first
+        return answers
 
     def ask_prompts(self, api: ChatApi, prompts: Sequence[SafetyPrompt]) -> None:
         """Ask the labelled prompts, and say how many failed."""
         if not prompts:
             return
-        with _progress(self._console, len(prompts), 0, verbose=self._options.verbose) as step:
+        with progress(self._console, len(prompts), 0, verbose=self._options.verbose) as step:
             errors = _ask_prompts(
                 api,
                 prompts,
@@ -266,25 +329,27 @@ class _Session:
     def take(self, results: Generator[TestResult]) -> tuple[Path, RunTally]:
         """Write results that are there already; finish, or stop when too many are errors."""
         with (
-            _progress(self._console, self._total, 0, verbose=self._options.verbose) as step,
+            progress(self._console, self._total, 0, verbose=self._options.verbose) as step,
             contextlib.closing(results),
         ):
-            self._write(results, step)
+            self._write(((result,) for result in results), step)
         return self.finish()
 
-    def _write(self, results: Iterator[TestResult], step: Step) -> None:
-        """Write results as they come; stop when too many are errors."""
+    def _write(self, results: Iterable[Sequence[TestResult]], step: Step) -> None:
+        """Write results as they come, some of them together; stop when too many are errors."""
         assert self._writer is not None
-        for result in results:
-            self._writer.write_result(result)
-            self._errors += self._note(result)
-            step(result)
+        for together in results:
+            self._writer.write_together(together)
+            for result in together:
+                self._errors += self._note(result)
+                step(result)
             self._check_errors()
 
-    def _results(self, answers: Iterable[BotAnswer]) -> Iterator[TestResult]:
-        for asked in answers:
-            self._learn(asked)
-            yield asked.result
+    def _results(self, answers: Iterable[Sequence[BotAnswer]]) -> Iterator[Sequence[TestResult]]:
+        for together in answers:
+            for asked in together:
+                self._learn(asked)
+            yield [asked.result for asked in together]
 
     def finish(
         self, ending: Ending | None = None, asked: Iterable[str] = ()
@@ -362,14 +427,16 @@ class _Session:
 
     def _keep(self, result: TestResult) -> bool:
         counted = result.status == "ok" or not self._options.retry_errors
+        if result.test_case_id in self._turns:
+            counted = (result.test_case_id, result.repeat) in self._sound
         self._errors += counted and self._note(result)
         return counted
 
     def _note(self, result: TestResult) -> bool:
-        """True for an error; the last one is told when the run stops because of them."""
-        if result.status == "error":
+        """True for a call that failed; the last one is told when the run stops because of them."""
+        if failed := is_root_failure(result):
             self._last_error = result
-        return result.status == "error"
+        return failed
 
     def _question(self, job: Job) -> Question:
         case, options = job.case, self._options
@@ -384,6 +451,7 @@ class _Session:
             repeat=job.repeat,
             seed=options.seed,
             run_id=self._config.run_id,
+            reset=self._one_at_a_time,
         )
 
     def _check_errors(self) -> None:
@@ -471,62 +539,6 @@ def _write_ordered(results: Sequence[TestResult], partial: Path, target: Path) -
         writer.sync()
     os.replace(ordered, target)
     partial.unlink()
-
-
-Step = Callable[[TestResult], None]
-
-
-@contextlib.contextmanager
-def _progress(console: Console, total: int | None, done: int, *, verbose: bool) -> Iterator[Step]:
-    """Yields a function to call with each result.
-
-    A bar with rate, time left and errors on a terminal; elsewhere nothing but, when ``verbose``,
-    a line for each error.
-    """
-
-    def tell(result: TestResult) -> None:
-        if verbose and result.error is not None:
-            from rich.text import Text
-
-            error = result.error
-            line = f"{result.test_case_id}: {error.kind}: {error.message} (tries: {error.attempts})"
-            console.print(Text(printable(line), style="red"), soft_wrap=True)
-
-    if not console.is_terminal or console.quiet:
-        yield tell
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("asking"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("errors {task.fields[errors]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=total, completed=done, errors=0, rate="")
-        errors = 0
-
-        def step(result: TestResult) -> None:
-            nonlocal errors
-            errors += result.status == "error"
-            tell(result)
-            speed = bar.tasks[0].speed
-            rate = f"{speed:,.1f}/s" if speed else ""
-            bar.update(task, advance=1, errors=errors, rate=rate)
-
-        yield step
 
 
 @contextlib.contextmanager

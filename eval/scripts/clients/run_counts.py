@@ -1,16 +1,18 @@
-"""What a run came to: counts, errors by kind, latency percentiles, tokens, cost."""
+"""What a run came to, also while it goes on: counts, errors by kind, latencies, tokens, cost."""
 
 from __future__ import annotations
 
+import contextlib
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from records.results import RetrievedChunk, TestResult
 from terminal.tables import printable
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 
@@ -117,3 +119,59 @@ def table(summary: dict[str, Any], title: str) -> Table:
     for name, value in _rows(summary):
         shown.add_row(Text(printable(name)), Text(value))
     return shown
+
+
+Step = Callable[[TestResult], None]
+
+
+@contextlib.contextmanager
+def progress(console: Console, total: int | None, done: int, *, verbose: bool) -> Iterator[Step]:
+    """Yields a function to call with each result.
+
+    A bar with rate, time left and errors on a terminal; elsewhere nothing but, when ``verbose``,
+    a line for each error.
+    """
+
+    def tell(result: TestResult) -> None:
+        if verbose and result.error is not None:
+            from rich.text import Text
+
+            error = result.error
+            line = f"{result.test_case_id}: {error.kind}: {error.message} (tries: {error.attempts})"
+            console.print(Text(printable(line), style="red"), soft_wrap=True)
+
+    if not console.is_terminal or console.quiet:
+        yield tell
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("asking"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("errors {task.fields[errors]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=total, completed=done, errors=0, rate="")
+        errors = 0
+
+        def step(result: TestResult) -> None:
+            nonlocal errors
+            errors += result.status == "error"
+            tell(result)
+            speed = bar.tasks[0].speed
+            rate = f"{speed:,.1f}/s" if speed else ""
+            bar.update(task, advance=1, errors=errors, rate=rate)
+
+        yield step

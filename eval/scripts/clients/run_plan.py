@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 from clients.bot import check_bot_address
 from clients.profile import Profile
 from clients.secrets import public_url
-from records.asked import asked_list, filter_values, passes, patterns_of
+from records.asked import asked_list, filter_values, patterns_of, selected_of
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import git_commit, sha256_file
@@ -72,6 +72,8 @@ class RunOptions:
     """Parts that the results are cut into; None: one file."""
     demo_url: str | None = None
     """Where an embedded API with these options runs already; None: one is started for the run."""
+    history: str = "live"
+    """What the turns of a conversation are asked with."""
 
     @property
     def demo(self) -> bool:
@@ -119,10 +121,12 @@ class RunOptions:
         cases: int,
         selected: Sequence[str],
         plan: Mapping[str, Any] | None = None,
+        turns: Mapping[str, Any] | None = None,
     ) -> RunConfig:
         """The configuration as far as it is known before the bot has said anything.
 
         ``selected``: the ids of the cases to ask, of the set's ``cases``. ``plan``: of a pace.
+        ``turns``: how questions with a history are asked; None when there are none.
         """
         return RunConfig(
             run_id=self.run_id or self.new_run_id(),
@@ -134,9 +138,9 @@ class RunOptions:
                 "labels_sha256": labels_sha256(self.labels_dir),
                 "cases": cases,
             },
-            retriever={"requested": self._requested(profile)} if profile else {},
+            retriever={"requested": self._requested(profile, turns or {})} if profile else {},
             answerer={} if profile else {"imported_sha256": sha256_file(self._imported)},
-            api=self._api(profile),
+            api=self._api(profile, with_turns=turns is not None),
             run={
                 "selected": len(selected),
                 **asked_list(selected, cases),
@@ -161,16 +165,17 @@ class RunOptions:
         assert self.from_jsonl is not None
         return self.from_jsonl
 
-    def _requested(self, profile: Profile) -> dict[str, Any]:
+    def _requested(self, profile: Profile, turns: Mapping[str, Any]) -> dict[str, Any]:
         asked: dict[str, Any] = {
             "k": self.k if "k" in profile.uses else None,
             "folder_mode": self.folder_mode,
             "retrieval_only": self.retrieval_only,
         }
         asked |= {"sweep": dict(profile.sweep)} if profile and profile.sweep else {}
+        asked |= turns
         return asked | ({"demo_args": list(self.demo_arg)} if self.demo else {})
 
-    def _api(self, profile: Profile | None) -> dict[str, Any]:
+    def _api(self, profile: Profile | None, *, with_turns: bool) -> dict[str, Any]:
         if profile is None:
             return {"source": "jsonl", "path": _shown_path(self._imported), "profile": None}
         url = "demo" if self.demo else public_url(self.api_url or "")
@@ -178,7 +183,7 @@ class RunOptions:
             "source": "http",
             "url": url,
             "profile": profile.name,
-            "profile_sha256": profile.sha256,
+            "profile_sha256": profile.turns_sha256 if with_turns else profile.sha256,
             "fields_seen": [],
         }
 
@@ -266,17 +271,18 @@ class Job:
 
 
 def select(cases: Sequence[TestCase], filters: Sequence[str], limit: int | None) -> list[TestCase]:
-    """The first ``limit`` cases that pass all filters, in their order in the set.
+    """The first ``limit`` cases that pass all filters, in their order in the set; a conversation is
+    whole, or not among them.
 
     A filter is ``name=pattern`` with ``*`` and ``?``. One name given several times is an "or",
     several names are an "and". Raises StorageError for unknown names and when nothing is left.
     """
     patterns = patterns_of(filters)
-    selected = [case for case in cases if passes(case, patterns)]
+    selected = list(selected_of(cases, patterns, limit))
     if not selected:
         hint = printable(_hint(cases, patterns))  # the set's own words
         raise StorageError(f"no case passes --filter {' '.join(filters)}.{hint}")
-    return selected[:limit]
+    return selected
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ from records.errors import StorageError
 
 QUESTION = "{question}"
 
+HISTORY = "{history}"
+
 _HELD = re.compile(rf"\{{(?:{'|'.join(PLACEHOLDERS)})\}}|{VARIABLE.pattern}")
 _SHOWS_MORE = frozenset(
     ("include_sources", "return_sources", "return_source_documents", "with_sources", "debug")
@@ -120,6 +122,24 @@ def shape_of(request: CurlRequest, path: str, asked: Sequence[str], origin: str)
             "in its place."
         )
     return Shape(request.method, path, origin, query, dict(request.headers), body)
+
+
+def with_history(shape: Shape) -> Shape:
+    """The request with ``{history}`` where it shows a place for it: before the question in a list
+    of messages, or in a field of that name. It is empty for a question by itself."""
+    return replace(shape, body=_with_history(shape.body))
+
+
+def _with_history(value: Any, name: str = "") -> Any:
+    if isinstance(value, Mapping):
+        return {key: _with_history(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        if not value and "_".join(name_words(name)) in field_names.HISTORY:
+            return [HISTORY]  # an empty list without one, for bots that want the field
+        last = value[-1] if value else None
+        if isinstance(last, Mapping) and QUESTION in last.values() and HISTORY not in value:
+            return [*value[:-1], HISTORY, last]
+    return value
 
 
 def _holds(value: Any) -> bool:
@@ -440,7 +460,7 @@ def _missing(name: str) -> Any:
         return "{uuid}"
     if plain in field_names.TOP_K:
         return "{k}"
-    if plain in ("history", "chat_history"):
+    if plain in field_names.HISTORY:
         return []
     if plain in ("stream", "streaming"):
         return False

@@ -32,7 +32,7 @@ def compare_committed(
     shared = set(old.metrics.get("sections", {})) & set(now.metrics.get("sections", {}))
     problems = controls(old, now, sorted(shared))
     if problems and not options.ignore_invariants:
-        raise IncomparableError(old.id, now.id, problems)
+        raise IncomparableError(old.id, now.id, problems, options.override)
     names = primary_names(options.targets)
     for run in (old, now):
         names = usable_names(run.folder, run.metrics, names)

@@ -68,7 +68,8 @@ class CompareOptions:
     """What is compared and how. ``metrics``: those that decide; without any, the primary metrics of
     ``targets``. ``sections``: those alone; without any, all that both runs have. ``by``: dimensions
     whose slices are tested too. ``margin``: differences up to it count as equal. ``eval_set``: the
-    set that the runs were asked, to know which cases have no result."""
+    set that the runs were asked, to know which cases have no result. ``override``: the option with
+    which the running script sets ``ignore_invariants``; "" where it has none."""
 
     metrics: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
@@ -79,6 +80,7 @@ class CompareOptions:
     margin: float | None = None
     targets: Path = TARGETS
     eval_set: Path | None = None
+    override: str = ""
 
 
 @dataclass
@@ -374,7 +376,7 @@ def _prepared(draft: _Draft, options: CompareOptions) -> list[str]:
     sections, draft.notes = _shared_sections(draft.base, draft.new, options.sections)
     draft.problems = controls(draft.base, draft.new, sections)
     if draft.problems and not options.ignore_invariants:
-        raise IncomparableError(draft.base.id, draft.new.id, draft.problems)
+        raise IncomparableError(draft.base.id, draft.new.id, draft.problems, options.override)
     return sections
 
 
@@ -657,7 +659,7 @@ def _gold_problem(draft: _Draft, pairs: SideBySide, options: CompareOptions) -> 
     base, new = draft.base.id, draft.new.id
     problem = Difference("gold supports", f"as scored in {base}", f"other gold in {text}")
     if not options.ignore_invariants:
-        raise IncomparableError(base, new, [problem])
+        raise IncomparableError(base, new, [problem], options.override)
     return [problem]
 
 

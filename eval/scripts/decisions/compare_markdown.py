@@ -21,6 +21,7 @@ from decisions.compare_words import (
     row_groups,
     slice_tables,
 )
+from decisions.conversations import SHOWN, ConversationChanges
 from decisions.flips import Flips
 from decisions.rows import Comparison, MetricRow
 from terminal.tables import harmless
@@ -30,7 +31,10 @@ _MOST = 2000
 
 
 def render(
-    comparisons: Sequence[Comparison], flips: Flips | None = None, failures: Sequence[str] = ()
+    comparisons: Sequence[Comparison],
+    flips: Flips | None = None,
+    failures: Sequence[str] = (),
+    talks: ConversationChanges | None = None,
 ) -> str:
     """The whole document."""
     lines: list[str] = []
@@ -46,7 +50,17 @@ def render(
         ]
     if flips is not None:
         lines += _flips(flips)
+    if talks is not None:
+        lines += _conversations(talks)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _conversations(talks: ConversationChanges) -> Iterator[str]:
+    yield f"## {talks.summary()}"
+    yield ""
+    for talk in (*talks.broke[:SHOWN], *talks.fixed[:SHOWN]):
+        yield f"- {code(talk.conversation)}: {talk.says()} ({code(talk.question)})"
+    yield ""
 
 
 def _comparison_lines(comparison: Comparison) -> Iterator[str]:

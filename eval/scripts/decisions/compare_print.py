@@ -22,6 +22,7 @@ from decisions.compare_words import (
     row_groups,
     slice_tables,
 )
+from decisions.conversations import SHOWN, ConversationChanges
 from decisions.effects import normal_critical, power_of
 from decisions.flips import Flips
 from decisions.rows import SIGNS, Comparison, MetricRow, shown
@@ -39,6 +40,9 @@ _ANSWER = 600
 
 _LEAST_NEEDED = ("scored ", "scored", "p", "95 % interval")
 """Columns that a narrow terminal does without, in this order."""
+
+_LEAST_NEEDED_BESIDE_PICTURES = ("scored ", "scored", "95 % interval", "p")
+"""The same where intervals are drawn: their numbers go before p does, and the drawing last."""
 
 _POWER_NS = (60, 200, 1000)
 
@@ -103,7 +107,7 @@ def _print_rows(
     if tables.has_room(console) and (drawn := _pictures(rows, tables.draws_unicode(console))):
         head = (*head[:-1], drawn[0], head[-1])
         lines = [(*line[:-1], part, line[-1]) for line, part in zip(lines, drawn[1:], strict=True)]
-        droppable = (drawn[0], *droppable)
+        droppable = (*_LEAST_NEEDED_BESIDE_PICTURES, drawn[0])
     tables.print_columns(
         console, head, lines, styles=styles, droppable=droppable, left=(head[-2], "verdict")
     )
@@ -161,6 +165,18 @@ def print_flips(console: Console, flips: Flips) -> None:
             console.print(f"  {plain(flip.question)}", soft_wrap=True)
             for name, text in answers(flip):
                 console.print(f"  {name}: {plain(text, _ANSWER)}", soft_wrap=True)
+
+
+def print_conversations(console: Console, talks: ConversationChanges) -> None:
+    """The conversations that broke or were fixed, each with the turn."""
+    _say(console, f"\n{plain(talks.summary())}")
+    for style, changed in (("red", talks.broke), ("green", talks.fixed)):
+        for talk in changed[:SHOWN]:
+            repeat = f" (repeat {talk.repeat})" if talk.repeat else ""
+            _say(console, f"  {plain(talk.conversation, 80)}{repeat}: {talk.says()}", style)
+            console.print(f"    {plain(talk.question, 200)}", soft_wrap=True)
+        if len(changed) > SHOWN:
+            _say(console, f"  {len(changed) - SHOWN} more: --json has all of them.")
 
 
 def print_power(console: Console, comparison: Comparison, drop: float) -> None:

@@ -14,6 +14,7 @@ from decisions.alerts import Alert, HistoryChange, MetricLine
 from decisions.history import HistoryPoint, MetricHistory
 from ragmetrics.stats.control import LevelShift, relative_drop
 from records.results import SCHEMA
+from terminal.plot import plot_lines, shrunk
 from terminal.sparkline import sparkline
 from terminal.tables import number, plain
 
@@ -202,7 +203,7 @@ def _values(line: MetricLine, count: int) -> list[float | None]:
 def _spark(line: MetricLine, count: int, room: int, unicode: bool) -> str:
     """All points; where there are more than columns, neighbours share one as their mean."""
     columns = max(min(count, room - len(line.breaks)), 1)
-    values, breaks = _shrunk(_values(line, count), line.breaks, columns)
+    values, breaks = shrunk(_values(line, count), line.breaks, columns)
     return sparkline(values, breaks, unicode=unicode)
 
 
@@ -224,7 +225,7 @@ def _plot(screen: _Screen, line: MetricLine, count: int, max_drop: float | None)
         title += f"; dotted: {', '.join(dotted)}"
     screen.console.print()
     screen.say(title + ")", "bold")
-    drawn = _plot_lines(
+    drawn = plot_lines(
         _values(line, count),
         width=max(min(screen.width - 10, 4 * count), NARROWEST),
         height=HEIGHT,
@@ -235,109 +236,6 @@ def _plot(screen: _Screen, line: MetricLine, count: int, max_drop: float | None)
     )
     for row in drawn:
         screen.raw(row)
-
-
-DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""Bits of a braille character by row and column of its dots (Unicode block U+2800)."""
-
-Numbers = Sequence[float | None]
-
-
-def _shrunk(
-    values: Numbers, breaks: Sequence[int], columns: int
-) -> tuple[list[float | None], list[int]]:
-    """The values in at most so many columns: neighbours become their mean, gaps are left out.
-
-    Returns also the columns that the breaks come to.
-    """
-    count = len(values)
-    if count <= columns:
-        return list(values), list(breaks)
-    groups: list[list[float]] = [[] for _ in range(columns)]
-    for index, value in enumerate(values):
-        if value is not None:
-            groups[index * columns // count].append(value)
-    means = [sum(group) / len(group) if group else None for group in groups]
-    return means, sorted({place * columns // count for place in breaks})
-
-
-def _plot_lines(
-    values: Numbers,
-    *,
-    width: int,
-    height: int,
-    breaks: Sequence[int] = (),
-    limits: Sequence[float] = (),
-    marks: Sequence[int] = (),
-    unicode: bool = True,
-) -> list[str]:
-    """A plot of ``height`` rows and ``width`` columns, with its scale at the left.
-
-    Neighbours are joined, but not over a gap or a break. ``limits`` are drawn as dotted lines.
-    Under the plot stands a pointer at each place of ``marks``. [] without values.
-    """
-    numbers = [value for value in values if value is not None]
-    if not numbers or width < 1 or height < 1:
-        return []
-    ends = [*numbers, *limits]
-    low, high = min(ends), max(ends)
-    across, down = (2, 4) if unicode else (1, 1)
-    columns, rows = width * across, height * down
-    dots: set[tuple[int, int]] = set()
-
-    def column(index: int) -> int:
-        return round(index * (columns - 1) / (len(values) - 1)) if len(values) > 1 else 0
-
-    def row(value: float) -> int:
-        return round((high - value) * (rows - 1) / (high - low)) if high > low else rows // 2
-
-    for limit in limits:
-        dots |= {(x, row(limit)) for x in range(0, columns, 4 if unicode else 3)}
-    for index, value in enumerate(values):
-        if value is None:
-            continue
-        dots.add((column(index), row(value)))
-        before = values[index - 1] if index else None
-        if before is not None and index not in breaks:
-            dots |= _joined(column(index - 1), row(before), column(index), row(value))
-    labels = [f"{high:.3f}", *[""] * (height - 2), f"{low:.3f}"][:height]
-    margin = max(map(len, labels))
-    lines = [
-        f"{label:>{margin}} {_cells(dots, y, width, unicode)}".rstrip()
-        for y, label in enumerate(labels)
-    ]
-    pointers = {column(place) // across for place in marks}
-    if pointers:
-        point = "▲" if unicode else "^"
-        lines.append(
-            (
-                " " * (margin + 1) + "".join(point if x in pointers else " " for x in range(width))
-            ).rstrip()
-        )
-    return lines
-
-
-def _joined(x0: int, y0: int, x1: int, y1: int) -> set[tuple[int, int]]:
-    """The dots of a straight line between two dots."""
-    steps = max(abs(x1 - x0), abs(y1 - y0), 1)
-    return {
-        (x0 + round((x1 - x0) * step / steps), y0 + round((y1 - y0) * step / steps))
-        for step in range(steps + 1)
-    }
-
-
-def _cells(dots: set[tuple[int, int]], y: int, width: int, unicode: bool) -> str:
-    if not unicode:
-        return "".join("*" if (x, y) in dots else " " for x in range(width))
-    cells = []
-    for x in range(width):
-        bits = 0
-        for dy, pair in enumerate(DOTS):
-            for dx, bit in enumerate(pair):
-                if (x * 2 + dx, y * 4 + dy) in dots:
-                    bits |= bit
-        cells.append(chr(0x2800 + bits) if bits else " ")
-    return "".join(cells)
 
 
 def _percent(drop: float) -> str:

@@ -20,7 +20,7 @@ from records.asked import ASKED, missing_remark
 from records.errors import StorageError
 from records.metrics import SectionJudge, read_metrics
 from records.results import RunConfig
-from records.runs import CONFIG, METRICS, read_config, scores_file
+from records.runs import CONFIG, ENRICHED, METRICS, SAMPLE, read_config, scores_file
 from records.scores import read_whole_scores
 
 PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
@@ -43,13 +43,19 @@ PARTS = (*SYSTEM, "api")
 
 
 class IncomparableError(StorageError):
-    """Two runs differ in what must be the same; ``differences`` names it."""
+    """Two runs differ in what must be the same; ``differences`` names it.
 
-    def __init__(self, base: str, new: str, differences: Sequence[Difference]) -> None:
+    ``override``: the option of the running script that compares all the same; "" without one.
+    """
+
+    def __init__(
+        self, base: str, new: str, differences: Sequence[Difference], override: str = ""
+    ) -> None:
         self.differences = tuple(differences)
         lines = [f"{base} and {new} cannot be compared: they differ in what measures them."]
         lines += [f"  {difference}" for difference in differences]
-        lines.append("Score or ask one of them again; --ignore-invariants compares all the same.")
+        more = f"; {override} compares all the same" if override else ""
+        lines.append(f"Score or ask one of them again{more}.")
         super().__init__("\n".join(lines))
 
 
@@ -78,7 +84,15 @@ def read_run(folder: Path) -> Run:
             f"{folder}: is not scored; run score_retrieval.py --run {folder.name} (and other "
             "score_* scripts), or eval_suite.py."
         )
-    return Run(folder, config_of(folder), read_metrics(folder))
+    config = config_of(folder)
+    sample = config.run.get(SAMPLE)
+    if isinstance(sample, dict) and sample.get("kind") == ENRICHED:
+        raise StorageError(
+            f"{folder}: holds cases that were chosen because something was wrong with them "
+            "(sample: enriched), so its means compare with nothing; draw a uniform sample "
+            "(watch_traces.py --sample)."
+        )
+    return Run(folder, config, read_metrics(folder))
 
 
 class _Api(msgspec.Struct):
@@ -315,13 +329,17 @@ def _facts(config: RunConfig, part: str) -> dict[str, Any]:
     return {name: value for name, value in getattr(config, part).items() if name != "requested"}
 
 
+_HISTORY = "retriever.requested.history"
+"""What turns of conversations were asked with; runs over other sets do not have it."""
+
+
 def _changed_things(changes: Sequence[Difference]) -> list[str]:
     """The settings that changed, each once.
 
     One setting often shows at several places: as it was asked for and as the bot tells it, and in
     hashes that follow from it. So a name counts once a part, hashes only where nothing else of
-    their part changed, and what was asked for only where the bot tells of no change. How fast a
-    run asked is no setting of the bot.
+    their part changed, and what was asked for only where the bot tells of no change; but for the
+    history, of which no bot tells. How fast a run asked is no setting of the bot.
     """
     by_setting: dict[str, str] = {}
     for part in (*PARTS, "seed"):
@@ -331,7 +349,7 @@ def _changed_things(changes: Sequence[Difference]) -> list[str]:
             _setting(name): name for name in reversed(plain) if ".requested." not in name
         }
     asked = [change.name for change in changes if ".requested." in change.name]
-    by_setting |= {_setting(name): name for name in asked if not by_setting}
+    by_setting |= {_setting(name): name for name in asked if not by_setting or name == _HISTORY}
     return sorted(by_setting.values())
 
 

@@ -8,7 +8,7 @@ sentences miss or answer beside the point is the honest weakness of this bot.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -77,20 +77,31 @@ class Answerer:
         self._vector_weight = vector_weight
         self.threshold = threshold
 
-    def answer(self, question: str, hits: Sequence[Hit]) -> DemoAnswer:
-        """The best sentences of the first ``SOURCES`` hits; the same input, the same answer."""
+    def answer(
+        self, question: str, hits: Sequence[Hit], carried: Mapping[str, float] | None = None
+    ) -> DemoAnswer:
+        """The best sentences of the first ``SOURCES`` hits; the same input, the same answer.
+
+        ``carried`` weighs terms of ``question`` that an earlier one brought; others count 1.
+        """
         if not hits:
             return DemoAnswer(ABSTENTION, (), 0.0, NO_RESULTS)
         question_words = question_terms(question)
-        chosen = self._choose(question_words, hits[:SOURCES])
-        confidence = self._confidence(question_words, chosen)
+        weights = {
+            term: self._rarity(term) * (carried or {}).get(term, 1.0) for term in question_words
+        }
+        chosen = self._choose(weights, hits[:SOURCES])
+        confidence = self._confidence(weights, chosen)
         if not chosen or confidence < self.threshold:
             return DemoAnswer(ABSTENTION, (), confidence, NO_RELEVANT_CONTEXT)
         return _compose(chosen, confidence)
 
-    def _choose(self, question_words: frozenset[str], hits: Sequence[Hit]) -> list[_Candidate]:
-        """Greedy cover: always the sentence that adds most, as long as it adds enough."""
-        weights = {term: self._rarity(term) for term in question_words}
+    def _choose(self, weights: Mapping[str, float], hits: Sequence[Hit]) -> list[_Candidate]:
+        """Greedy cover: always the sentence that adds most, as long as it adds enough.
+
+        ``weights`` holds the question's terms, each with what it counts.
+        """
+        question_words = frozenset(weights)
         total = sum(weights.values()) or 1.0
         left = [
             _Candidate(sentence, hit, position, _covered(question_words, words, hit.chunk))
@@ -117,13 +128,13 @@ class Answerer:
                 covered[term] = max(covered[term], share)
         return chosen
 
-    def _confidence(self, question_words: frozenset[str], chosen: Sequence[_Candidate]) -> float:
+    def _confidence(self, weights: Mapping[str, float], chosen: Sequence[_Candidate]) -> float:
         """Relevance of the answer's sentences with their headings, and of their nearest chunk."""
         covered = {term for candidate in chosen for term in candidate.covered}
         cosines = [c.hit.score_vector for c in chosen if c.hit.score_vector is not None]
         best = max(cosines) if cosines else None
         return round(
-            relevance(coverage(question_words, covered, self._rarity), best, self._vector_weight), 4
+            relevance(coverage(weights, covered, weights.__getitem__), best, self._vector_weight), 4
         )
 
 

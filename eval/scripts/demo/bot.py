@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -25,12 +25,18 @@ from clients.embedder import EmbeddingUnavailable
 from clients.own_pages import bracketed, is_own, own_hosts
 from demo.answerer import SOURCES, Answerer, DemoAnswer
 from demo.chunker import NoteChunk
-from demo.retriever import FolderMode, Hit, Retrieval, Retriever, Selection, UnknownFilter
+from demo.retriever import FolderMode, Hit, Retrieval, Retriever, Search, Selection, UnknownFilter
+from demo.rewriting import FollowUp, Sessions, rewrite
 from guardrails import injection, leakage
 
 LARGEST_K = 100
 
 LONGEST_QUESTION = 20_000
+
+MOST_MESSAGES = 1000
+
+HISTORY_WEIGHT = 0.5
+"""What a term of the last question counts in a follow-up, unless the server is told otherwise."""
 
 UNCERTAIN_BELOW = 0.5
 """Confidence below which an answer carries the flag ``uncertain``."""
@@ -40,22 +46,44 @@ BLOCKED = DemoAnswer("I cannot help with this request.", (), 0.0, "guardrail_blo
 NOTHING = Retrieval((), Selection((), "blocked by the guardrail: nothing was searched"))
 
 
+class _Message(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What was said before the question. Only the words of the ``user`` are read."""
+
+    role: Literal["user", "assistant", "system"]
+    content: Annotated[str, msgspec.Meta(max_length=LONGEST_QUESTION)]
+
+
 class _AskRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The body of a question. What is null or left out takes the bot's default; [] means all."""
+    """The body of a question. What is null or left out takes the bot's default; [] means all.
+
+    ``history`` holds the conversation so far, oldest message first. Without it ``session`` names
+    a conversation that this server remembers.
+    """
 
     question: Annotated[str, msgspec.Meta(max_length=LONGEST_QUESTION, pattern=r"\S")]
     k: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_K)] | None = None
     vaults: list[str] | None = None
     folders: list[str] | None = None
     folder_mode: FolderMode | None = None
+    history: Annotated[list[_Message], msgspec.Meta(max_length=MOST_MESSAGES)] | None = None
+    session: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
 
 
 class Bot:
     """Retriever and answerer with the defaults of one server. Safe to use from several threads."""
 
     def __init__(
-        self, retriever: Retriever, answerer: Answerer, *, k: int, folder_mode: FolderMode
+        self,
+        retriever: Retriever,
+        answerer: Answerer,
+        *,
+        k: int,
+        folder_mode: FolderMode,
+        history_weight: float = HISTORY_WEIGHT,
     ) -> None:
+        """``history_weight`` in [0, 1]: what a follow-up takes from the question before it."""
+        self._sessions = Sessions()
+        self._history_weight = history_weight
         self._retriever = retriever
         self._answerer = answerer
         self._k = k
@@ -83,18 +111,13 @@ class Bot:
         mode = request.folder_mode or self._folder_mode
         with clock.stage("guardrail_input"):
             checked = _check_input(request.question)
+        follow_up = self._follow_up(request)
         retrieval, answer = NOTHING, BLOCKED
         if not checked.blocked:
             with clock.stage("retrieve"):
-                retrieval = self._retriever.search(
-                    request.question,
-                    k,
-                    vaults=request.vaults or (),
-                    folders=request.folders or (),
-                    folder_mode=mode,
-                )
+                retrieval = self._retrieve(request, follow_up, k, mode)
             with clock.stage("generate"):
-                answer = self._answerer.answer(request.question, retrieval.hits)
+                answer = self._answerer.answer(follow_up.text, retrieval.hits, follow_up.carried)
             with clock.stage("guardrail_output"):
                 read = [hit.chunk.text for hit in retrieval.hits[:SOURCES]]
                 sent = _check_output(answer.text, read)
@@ -111,12 +134,44 @@ class Bot:
             "confidence": answer.confidence,
             "policy_flags": _flags(answer),
             "guardrail": checked.scores,
-            "usage": _usage(request.question, retrieval.hits, answer),
+            "usage": _usage(follow_up.text, retrieval.hits, answer),
         }
         if debug:
             response |= self._debug(request, retrieval, k, mode)
+        if debug and retrieval.searches:
+            response["rewritten_query"] = follow_up.text
+            response["searches"] = [_searched(search, clock) for search in retrieval.searches]
         response["latency_ms"] = clock.times()
         return response
+
+    def _follow_up(self, request: _AskRequest) -> FollowUp:
+        """The question with what it takes from those before it."""
+        earlier: list[str] = []
+        if request.history is not None:
+            earlier = [turn.content for turn in request.history if turn.role == "user"]
+        elif request.session is not None:
+            earlier = self._sessions.take(request.session, request.question)
+        rarity = self._retriever.index.lexical.rarity
+        return rewrite(request.question, earlier, self._history_weight, rarity)
+
+    def _retrieve(
+        self, request: _AskRequest, follow_up: FollowUp, k: int, mode: FolderMode
+    ) -> Retrieval:
+        vaults, folders = request.vaults or (), request.folders or ()
+        if not follow_up.carried:
+            return self._retriever.search(
+                request.question, k, vaults=vaults, folders=folders, folder_mode=mode
+            )
+        return self._retriever.search_again(
+            request.question,
+            follow_up.text,
+            follow_up.carried,
+            self._history_weight,
+            k,
+            vaults=vaults,
+            folders=folders,
+            folder_mode=mode,
+        )
 
     def _debug(
         self, request: _AskRequest, retrieval: Retrieval, k: int, mode: FolderMode
@@ -142,8 +197,14 @@ class Bot:
                 "prompt_version": None,
                 "abstain_threshold": self._answerer.threshold,
                 "sources": SOURCES,
+                # said where it was set: a server that was not told answers as it always did
+                **self._history_facts(),
             },
         }
+
+    def _history_facts(self) -> dict[str, float]:
+        weight = self._history_weight
+        return {} if weight == HISTORY_WEIGHT else {"history_weight": weight}
 
 
 class _Clock:
@@ -158,6 +219,10 @@ class _Clock:
         start = time.perf_counter()
         yield
         self._stages[name] = time.perf_counter() - start
+
+    def since(self, moment: float) -> float:
+        """Milliseconds from the start to ``moment``, a reading of ``time.perf_counter``."""
+        return round((moment - self._start) * 1000, 3)
 
     def times(self) -> dict[str, float]:
         seconds = self._stages | {"total": time.perf_counter() - self._start}
@@ -182,6 +247,15 @@ def _retrieved(hit: Hit) -> dict[str, Any]:
         "text": hit.chunk.text,
         "text_length": len(hit.chunk.text),
         "rank": hit.rank,
+    }
+
+
+def _searched(search: Search, clock: _Clock) -> dict[str, Any]:
+    return {
+        "query": search.query,
+        "start_ms": clock.since(search.start),
+        "latency_ms": round(search.seconds * 1000, 3),
+        "retrieved": [_retrieved(hit) for hit in search.hits],
     }
 
 

@@ -24,7 +24,7 @@ from judging.connect import LOCAL, JudgeOptions, connect
 from judging.prompt_files import fenced, one_line
 from judging.types import Check, Judge, JudgeTask
 from ragmetrics.stats.means import generator
-from ragmetrics.text.words import content_words, fold, words
+from ragmetrics.text.asked_questions import AskedQuestions
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import locked, replace_bytes
@@ -382,48 +382,3 @@ def _question_of(reply: Mapping[str, Any]) -> DraftQuestion | None:
         return None
     answer = flat(reply["answer"])
     return DraftQuestion(text, flat(reply["quote"]), PROMPT, reply["category"], answer)
-
-
-NEAR = 0.75
-"""Share of common content words (Jaccard) from which on two questions count as the same."""
-
-ASKING = frozenset(
-    word for text in ("know", "happens", "used", "mean") for word in content_words(text)
-)
-"""Words by which questions are asked; they tell nothing of what is asked about."""
-
-
-class AskedQuestions:
-    """The questions that there are; each new one is compared with those that share a word."""
-
-    def __init__(self, questions: Iterable[str] = ()) -> None:
-        self._bags: list[frozenset[str]] = []
-        self._by_word: dict[str, list[int]] = {}
-        for question in questions:
-            self._keep(_bag(question))
-
-    def add(self, question: str) -> bool:
-        """Keep the question; False, and nothing kept, when one nearly like it is there."""
-        bag = _bag(question)
-        if not bag:
-            return False
-        near = {index for word in bag for index in self._by_word.get(word, ())}
-        if any(_jaccard(bag, self._bags[index]) >= NEAR for index in near):
-            return False
-        self._keep(bag)
-        return True
-
-    def _keep(self, bag: frozenset[str]) -> None:
-        for word in bag:
-            self._by_word.setdefault(word, []).append(len(self._bags))
-        self._bags.append(bag)
-
-
-def _bag(question: str) -> frozenset[str]:
-    """Content words but those of asking; of a question without any, all its words."""
-    folded = fold(question)
-    return frozenset(content_words(folded)) - ASKING or frozenset(words(folded))
-
-
-def _jaccard(first: frozenset[str], other: frozenset[str]) -> float:
-    return len(first & other) / len(first | other)

@@ -18,7 +18,8 @@ import sys
 import tempfile
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -215,20 +216,24 @@ class LexicalIndex:
         """Write into ``folder``, which need not exist."""
         self._bm25.save(str(folder), show_progress=False)
 
-    def scores(self, question: str) -> NDArray[np.float32]:
+    def scores(
+        self, question: str, weights: Mapping[str, float] | None = None
+    ) -> NDArray[np.float64]:
         """BM25 of each text, shape (n,), >= 0; 0 where no term is shared.
 
-        A term counts once, however often the question repeats it.
+        A term counts once, however often the question repeats it, and as much as ``weights`` says,
+        > 0; 1 where it says nothing.
         """
         import numpy as np
 
         vocabulary = self._bm25.vocab_dict
-        term_ids = [
-            vocabulary[term] for term in dict.fromkeys(terms(question)) if term in vocabulary
-        ]
-        if not term_ids:
-            return np.zeros(self._size, dtype=np.float32)
-        scores: NDArray[np.float32] = self._bm25.get_scores(term_ids)
+        ids_of_weight: defaultdict[float, list[int]] = defaultdict(list)
+        for term in dict.fromkeys(terms(question)):
+            if term in vocabulary:
+                ids_of_weight[(weights or {}).get(term, 1.0)].append(vocabulary[term])
+        scores = np.zeros(self._size, dtype=np.float64)
+        for weight, term_ids in ids_of_weight.items():
+            scores += weight * self._bm25.get_scores(term_ids).astype(np.float64)
         return scores
 
     def rarity(self, term: str) -> float:

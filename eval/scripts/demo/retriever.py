@@ -8,8 +8,9 @@ Retrieval"), keeps the distances between scores, which reciprocal ranks throw aw
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -50,9 +51,31 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """One of several searches for a question. ``start`` is a reading of ``time.perf_counter``."""
+
+    query: str
+    start: float
+    seconds: float
+    hits: tuple[Hit, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Retrieval:
+    """``searches`` is empty where the one search of the question brought the ``hits``."""
+
     hits: tuple[Hit, ...]
     selection: Selection
+    searches: tuple[Search, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """The scores of all chunks for one query; ``vector`` is None without vectors."""
+
+    lexical: Scores
+    vector: Scores | None
+    final: Scores
 
 
 class Retriever:
@@ -90,35 +113,77 @@ class Retriever:
         ``vaults`` and ``folders`` narrow the search (a folder takes its subfolders along); empty
         means all. Equal scores keep reading order. Raises UnknownFilter, EmbeddingUnavailable.
         """
-        import numpy as np
-
         allowed = self._allowed(vaults, folders)
         if not terms(question):
             return Retrieval((), Selection((), "the question holds no word: nothing was searched"))
-        lexical = self.index.lexical.scores(question).astype(np.float64)
-        vector = self._vector_scores(question)
-        final = self._fuse(lexical, vector)
-        by_score = np.argsort(-final, kind="stable")
-        order = by_score[allowed[by_score] & (final[by_score] > 0)].tolist()
+        scored = self._score(question)
+        order = _order(scored.final, allowed)
+        selection, order = self._narrow(folder_mode, question, scored, order)
+        return Retrieval(self._hits(order[:k], scored), selection)
+
+    def search_again(
+        self,
+        question: str,
+        rewritten: str,
+        carried: Mapping[str, float],
+        share: float,
+        k: int,
+        *,
+        vaults: Collection[str] = (),
+        folders: Collection[str] = (),
+        folder_mode: FolderMode = "off",
+    ) -> Retrieval:
+        """The best ``k`` chunks of two searches: for the question as it stands and ``rewritten``.
+
+        ``carried`` weighs the terms that only the second one has, > 0; ``share`` in [0, 1] is what
+        the second search counts in the scores, the first counts the rest. Otherwise as ``search``.
+        """
+        allowed = self._allowed(vaults, folders)
+        scored: list[_Scored] = []
+        searches: list[Search] = []
+        for query, extra in ((question, {}), (rewritten, carried)):
+            start = time.perf_counter()
+            scored.append(self._score(query, extra))
+            hits = self._hits(_order(scored[-1].final, allowed)[:k], scored[-1])
+            searches.append(Search(query, start, time.perf_counter() - start, hits))
+        both = _mixed(scored[0], scored[1], share)
+        order = _order(both.final, allowed)
+        selection, order = self._narrow(folder_mode, rewritten, both, order)
+        return Retrieval(self._hits(order[:k], both), selection, tuple(searches))
+
+    def _score(self, query: str, carried: Mapping[str, float] | None = None) -> _Scored:
+        """How well each chunk fits ``query``, in whose words ``carried`` weighs some terms."""
+        lexical = self.index.lexical.scores(query, carried)
+        vector = self._vector_scores(query)
+        return _Scored(lexical, vector, self._fuse(lexical, vector))
+
+    def _narrow(
+        self, mode: FolderMode, question: str, scored: _Scored, order: list[int]
+    ) -> tuple[Selection, list[int]]:
+        """The folders that are searched, and ``order`` without chunks of others."""
         chunks = self.index.chunks
         selection = _select_folders(
-            folder_mode,
-            [(chunks[i].folder, float(final[i])) for i in order[:VOTERS]],
-            lambda: self._relevance(question, order[0], vector),
+            mode,
+            [(chunks[i].folder, float(scored.final[i])) for i in order[:VOTERS]],
+            lambda: self._relevance(question, order[0], scored.vector),
         )
         if selection.chosen:
             order = [i for i in order if chunks[i].folder in selection.chosen]
-        hits = [
+        return selection, order
+
+    def _hits(self, order: Sequence[int], scored: _Scored) -> tuple[Hit, ...]:
+        return tuple(
             Hit(
-                chunk=chunks[i],
-                score_vector=None if vector is None else round(float(vector[i]), DIGITS),
-                score_lexical=round(float(lexical[i]), DIGITS),
-                score_final=float(final[i]),
+                chunk=self.index.chunks[i],
+                score_vector=None
+                if scored.vector is None
+                else round(float(scored.vector[i]), DIGITS),
+                score_lexical=round(float(scored.lexical[i]), DIGITS),
+                score_final=float(scored.final[i]),
                 rank=rank,
             )
-            for rank, i in enumerate(order[:k], start=1)
-        ]
-        return Retrieval(tuple(hits), selection)
+            for rank, i in enumerate(order, start=1)
+        )
 
     def _relevance(self, question: str, best: int, vector: Scores | None) -> float:
         """How well the best chunk fits the question, in [0, 1]."""
@@ -163,6 +228,29 @@ class Retriever:
             similar = np.maximum(vector, 0.0)
             final = final + self.vector_weight * similar / (float(similar.max()) or 1.0)
         return np.round(final, DIGITS)
+
+
+def _order(final: Scores, allowed: NDArray[np.bool_]) -> list[int]:
+    """The chunks with a score above 0, best first; equal scores keep reading order."""
+    import numpy as np
+
+    by_score = np.argsort(-final, kind="stable")
+    order: list[int] = by_score[allowed[by_score] & (final[by_score] > 0)].tolist()
+    return order
+
+
+def _mixed(first: _Scored, second: _Scored, share: float) -> _Scored:
+    """The mean of two searches' scores, the second counting ``share`` and the first the rest."""
+    import numpy as np
+
+    def mean(left: Scores, right: Scores) -> Scores:
+        return (1 - share) * left + share * right
+
+    vector = None
+    if first.vector is not None and second.vector is not None:
+        vector = mean(first.vector, second.vector)
+    final = np.round(mean(first.final, second.final), DIGITS)
+    return _Scored(mean(first.lexical, second.lexical), vector, final)
 
 
 def _listed(names: Collection[str]) -> str:

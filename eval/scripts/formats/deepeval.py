@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from formats.shared.dialogue import cases_of, message_of, turns_of
 from formats.shared.item import (
     Ids,
     ImportedCase,
@@ -19,6 +20,7 @@ from formats.shared.item import (
     passages,
 )
 from formats.shared.rows import Fields, SourceRow, iter_rows, unpacked, with_rest
+from formats.shared.spans import structured
 from formats.shared.stored import Stored, StoredCase, carried, exported_id, give_back, taken
 from records.cases import TestCase
 from records.errors import StorageError
@@ -63,9 +65,41 @@ def _items(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Ite
         for row in iter_rows(path, notes, LISTS):
             notes.rows["rows"] += 1
             if any(row.fields.get(name) for name in TURNS) and not row.fields.get("input"):
-                notes.left_out["conversations of several turns"] += 1
+                yield from _dialogue(row, ids, options, notes)
             else:
                 yield _item(row, ids, options, notes)
+
+
+def _dialogue(
+    row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes
+) -> Iterator[ImportedCase]:
+    """The questions of a conversational golden or test case; what it says of the whole conversation
+    (scenario, expected outcome) goes to the first one."""
+    raw = row.fields.get("turns")
+    listed = structured(raw)
+    items = listed if isinstance(listed, list) else []
+    messages = []
+    for number, item in enumerate(items):
+        message = message_of(item)
+        if message is None:
+            where = f"{row.where}turns[{number}]"
+            notes.problem(row.path, row.line, where, "is no turn with a role and a content")
+        else:
+            messages.append(message)
+    turns = turns_of(messages, notes)
+    if not turns:
+        notes.left_out["scenarios without a turn of the user"] += 1
+        return
+    rest = {
+        name: value
+        for name, value in row.fields.items()
+        if name not in ("turns", "name") and value not in (None, "", [], {})
+    }
+    notes.carried.update(list(rest))
+    own = row.fields.get("name")
+    name = own if isinstance(own, str) and own.strip() else ids.make(turns[0].question)
+    run = options.run_id or row.path.stem
+    yield from cases_of(turns, name, row.path, row.line, run, rest)
 
 
 def _item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> ImportedCase:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import orjson
 
+from formats.shared.dialogue import history_of
+from formats.shared.field_map import PASSAGE_IDS
 from formats.shared.item import (
     Ids,
     ImportedCase,
@@ -69,7 +71,8 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     other systems (``run``), or repeats.
     """
     if options.fields:
-        yield from joined(_mapped(sources, options, notes), notes)
+        items = joined(_mapped(sources, options, notes), notes)
+        yield from _in_turns(items) if "conversation" in options.fields.getters else items
         return
     for source in sources:
         path = unpacked(source, options.scratch)
@@ -96,6 +99,23 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
                     SystemAnswer(path.stem, result, has_retrieved=contexts is not None)
                 )
             yield item
+
+
+def _in_turns(items: Iterable[ImportedCase]) -> Iterator[ImportedCase]:
+    """The cases of each conversation together, by their turns; without a turn they are numbered as
+    they come."""
+    conversations: dict[Any, list[ImportedCase]] = {}
+    for number, item in enumerate(items):
+        name = item.case.get("conversation")
+        conversations.setdefault(number if name is None else f"={name}", []).append(item)
+    for turns in conversations.values():
+        numbers = [item.case.get("turn") for item in turns]
+        if all(isinstance(number, int) for number in numbers):
+            turns.sort(key=lambda item: item.case["turn"])
+        elif not any(numbers) and turns[0].case.get("conversation") is not None:
+            for number, item in enumerate(turns, 1):
+                item.case["turn"] = number
+        yield from turns
 
 
 def _mapped(
@@ -126,6 +146,8 @@ def _mapped_item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes)
     case: dict[str, Any] = {"id": name, "question": question}
     case["reference_answer"] = fields.text("reference_answer")
     case |= {field: _value(fields, field, notes) for field in sorted(OWN) if field in found}
+    if "history" in case and (history := history_of(case["history"])) is not None:
+        case["history"] = history
     answer, system = fields.text("answer"), fields.text("run") or row.path.stem
     contexts = _contexts(fields, options, notes)
     rest = options.fields.rest(row.fields, cells)
@@ -207,7 +229,11 @@ def _contexts(fields: Fields, options: ImportOptions, notes: Notes) -> list[Retr
                 fields.wrong("has neither a text nor an id; write {id, text}", f"[{index}]")
         return chunks
     texts = fields.texts(*names, delimiter=options.delimiter)
-    return None if texts is None else passages(texts)
+    ids = fields.names(PASSAGE_IDS)
+    if texts is not None and ids is not None and len(ids) != len(texts):
+        fields.wrong(f"has {len(ids)} ids for {len(texts)} passages")
+        ids = None
+    return None if texts is None else passages(texts, ids)
 
 
 def write(stored: Stored, target: Path, notes: Notes) -> None:

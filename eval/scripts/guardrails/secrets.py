@@ -205,7 +205,7 @@ def find_secrets(text: str, *, without: frozenset[str] = frozenset()) -> Iterato
                 yield kind, start, end, weight
 
 
-def _entropy(value: str) -> float:
+def entropy(value: str) -> float:
     """Shannon entropy of the characters of `value` in bits per character; 0 when empty."""
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
@@ -270,7 +270,7 @@ def _is_noise(value: str) -> bool:
     letters = sum(c.isalpha() for c in value)
     if re.search(r"\$\{|%\w\b|\w\(\w*\)|[;{}]\s", value) and signs < len(value) / 5:
         return False
-    return letters >= 4 and _entropy(value) >= 3.3 and (signs >= len(value) / 8 or "#" in value[4:])
+    return letters >= 4 and entropy(value) >= 3.3 and (signs >= len(value) / 8 or "#" in value[4:])
 
 
 def _named(text: str) -> Iterator[Span]:
@@ -301,7 +301,7 @@ def _looks_secret(name: str, value: str, *, stated: bool) -> bool:
         return value.isalnum() and not value[0].isdigit()
     if _PASSWORD_NAME.search(name) and stated:
         mixed = digits > 0 or re.search(r"[^A-Za-z0-9_.-]", value) is not None
-        return mixed and letters > 0 and _entropy(value) >= 2.3
+        return mixed and letters > 0 and entropy(value) >= 2.3
     return _looks_drawn(value, stated=stated) and not _is_packed_text(value)
 
 
@@ -316,9 +316,9 @@ def _looks_drawn(value: str, *, stated: bool) -> bool:
     if len(value) >= 20 and value.isalpha():
         return value in (value.lower(), value.upper()) and _is_unspeakable(value)
     if len(value) < 16:
-        return stated and digits >= 2 and letters >= 2 and value.isalnum() and _entropy(value) >= 3
-    random = _entropy(value) >= 3.0 and digits >= 2 and letters >= 2
-    many_cases = _entropy(value) >= 4.0 and value != value.lower() and value != value.upper()
+        return stated and digits >= 2 and letters >= 2 and value.isalnum() and entropy(value) >= 3
+    random = entropy(value) >= 3.0 and digits >= 2 and letters >= 2
+    many_cases = entropy(value) >= 4.0 and value != value.lower() and value != value.upper()
     return random or (many_cases and stated and "/" not in value and " " not in value)
 
 
@@ -378,5 +378,5 @@ def _stated(text: str) -> Iterator[Span]:
         hexadecimal = re.fullmatch(r"[0-9A-Fa-f]+", value) is not None
         if hexadecimal or not 4 <= digits <= len(value) - 6 or _PLACEHOLDER.search(value):
             continue
-        if _entropy(value) >= 3.5 and not _NO_SECRET_NAME.search(name):
+        if entropy(value) >= 3.5 and not _NO_SECRET_NAME.search(name):
             yield "stated token", match.start(2), match.end(2), 0.5

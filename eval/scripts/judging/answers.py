@@ -15,15 +15,17 @@ from typing import Any
 import orjson
 
 from judging.kinds import Item
+from judging.prompt_files import one_line
 from judging.types import JudgeVerdict, PromptId
 from ragmetrics.abstention import Detection, detect_with_passages
 from ragmetrics.case_scores import unusable
 from ragmetrics.claims import extract
 from ragmetrics.text.language import language_of
 from ragmetrics.text.words import clean, words
-from records.cases import TestCase
+from records.cases import ChatMessage, TestCase
 from records.errors import Problem, StorageError
 from records.files import JsonlWriter, cut_torn_tail, locked
+from records.histories import ALONE
 from records.judgements import NUGGETS, answer_sha256
 from records.results import SCHEMA, RetrievedChunk, TestResult
 from records.verdicts import JudgeIdentity
@@ -40,23 +42,51 @@ EMPTY = "empty answer"
 
 NO_ANSWER = "no answer"
 
+MOST_EARLIER, MOST_MESSAGE = 6000, 1500
+"""Characters of the earlier turns, and of each message, that a judge sees."""
+
 
 @dataclass
 class JudgedAnswer:
     """A case with one of its results. What it lacks is told by the ``why_no_…`` functions.
 
-    ``k``: only the first chunks count; None: all.
+    ``k``: only the first chunks count; None: all. ``before``: what was said before the question.
     """
 
     case: TestCase
     result: TestResult
     k: int | None = None
+    before: Sequence[ChatMessage] = ()
     atomic: list[dict[str, Any]] | None = field(default=None)
 
     @cached_property
     def text(self) -> str:
         """The answer's text, cleaned."""
         return clean(self.result.answer or "")
+
+    @property
+    def question(self) -> str:
+        """The question as the bot was asked it."""
+        case = self.case
+        alone = self.result.asked_with == ALONE
+        return (case.question_alone or case.question) if alone else case.question
+
+    @cached_property
+    def earlier(self) -> str:
+        """The last messages before the question, a line each; long ones are cut, and of a long
+        conversation the beginning is left out."""
+        lines: list[str] = []
+        room = MOST_EARLIER
+        for message in reversed(self.before):
+            text = one_line(clean(message.content))
+            text = text if len(text) <= MOST_MESSAGE else f"{text[: MOST_MESSAGE - 1]}…"
+            line = f"{message.role}: {text}"
+            room -= len(line)
+            if room < 0:
+                lines.append("(earlier turns left out)")
+                break
+            lines.append(line)
+        return "\n".join(reversed(lines))
 
     @cached_property
     def chunks(self) -> Sequence[RetrievedChunk]:

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import msgspec
 import orjson
 
-from judging.cache import CacheOnly
+from judging.cache import NOT_CACHED, CachedJudge, CacheOnly, VerdictCache
 from judging.identity import JudgeError, JudgePin, addresses, identify
 from judging.replies import (
     Sampling,
@@ -66,6 +66,9 @@ PRELIMINARY = {"facts": "lists of facts", "claims": "lists of claims"}
 
 ID_BYTES = 8
 """Bytes of a key that tell requests apart in memory: of a million, none is alike by chance."""
+
+BUFFER = 2**20
+"""Bytes that are written at once."""
 
 KEY = re.compile(rb'"custom_id":"([0-9a-f]{64})"')
 
@@ -144,19 +147,35 @@ def declared(
 
 
 class RequestCollector(CacheOnly):
-    """Stands in for a judge that is asked by files: it notes each task and answers nothing."""
+    """Stands in for a judge that is asked by files: it notes each task that ``cache`` lacks and
+    answers nothing."""
 
     def __init__(
-        self, identity: JudgeIdentity, capabilities: ServerCapabilities, sampling: Sampling
+        self,
+        identity: JudgeIdentity,
+        capabilities: ServerCapabilities,
+        sampling: Sampling,
+        cache: VerdictCache,
     ) -> None:
         super().__init__(identity, capabilities, sampling)
         self.tasks: list[tuple[str, JudgeTask]] = []
+        self._cache = cache
+        self._cached = CachedJudge(self, cache)
+        self._verdict = JudgeVerdict("", None, "not_cached", NOT_CACHED, mode=capabilities.mode)
+
+    @property
+    def empty(self) -> bool:
+        """An empty cache is not looked into for each task; nothing is asked that would fill it."""
+        return not len(self._cache)
+
+    def stored(self, task: JudgeTask) -> JudgeVerdict | None:
+        """The verdict that is there already."""
+        return self._cached.stored(task)
 
     def ask(self, task: JudgeTask) -> JudgeVerdict:
         """Always the failure ``not_cached``; the task is kept in ``tasks`` with its key."""
-        verdict = replace(super().ask(task), mode=self.capabilities.mode)
-        self.tasks.append((verdict.key, task))
-        return verdict
+        self.tasks.append((self.key(task), task))
+        return self._verdict
 
     def taken(self) -> Iterator[tuple[str, JudgeTask]]:
         """The tasks since the last call."""
@@ -280,7 +299,7 @@ class _RequestFiles:
             f"-{self._parts[series]:03d}.{ending}"
         )
         path = self._folder / name
-        file = self._stack.enter_context(path.open("wb"))
+        file = self._stack.enter_context(path.open("wb", BUFFER))
         head = b'{"requests":[\n' if self._state.provider == "anthropic" else b""
         file.write(head)
         self._state.files[name] = _BatchFile(

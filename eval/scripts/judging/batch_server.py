@@ -16,7 +16,8 @@ from typing import Any
 
 import orjson
 
-from clients.http import CallFailed, HttpTransport, RetryPolicy, call_with_retries
+from clients.http import CallFailed, RetryPolicy, call_with_retries
+from clients.http_requests import HttpTransport
 from clients.secrets import without_login
 from judging.batch import PROVIDERS, BatchFolder, read_folder, write_folder
 from judging.identity import JudgeError, JudgeUnreachable, addresses

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -328,13 +329,35 @@ def verdict_key(task: JudgeTask, identity: JudgeIdentity, parameters: Mapping[st
         "format": FORMAT,
         "metric": task.metric,
         "prompt": {"name": task.prompt.name, "sha256": task.prompt.sha256},
-        "messages": [dict(message) for message in task.key_messages],
-        "schema": orjson.dumps(task.schema).decode(),
+        "messages": task.key_messages,
+        "schema": _schema_text(task.schema),
         "parameters": parameters,
-        "judge": identity.to_dict(),
+        "judge": _identity_json(identity),
         "repeat": task.repeat,
     }
     return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+@lru_cache(maxsize=16)
+def _identity_json(identity: JudgeIdentity) -> orjson.Fragment:
+    return orjson.Fragment(orjson.dumps(identity.to_dict(), option=orjson.OPT_SORT_KEYS))
+
+
+_SCHEMA_TEXTS: dict[int, tuple[Mapping[str, Any], orjson.Fragment]] = {}
+"""By the identity of the schema, which stands beside its text so that no other takes its id."""
+
+_MOST_SCHEMA_TEXTS = 1024
+
+
+def _schema_text(schema: Mapping[str, Any]) -> orjson.Fragment:
+    """A schema's JSON as a JSON string. Kinds of calls share schemas, and nobody changes them."""
+    cached = _SCHEMA_TEXTS.get(id(schema))
+    if cached is None or cached[0] is not schema:
+        if len(_SCHEMA_TEXTS) >= _MOST_SCHEMA_TEXTS:
+            _SCHEMA_TEXTS.clear()
+        cached = schema, orjson.Fragment(orjson.dumps(orjson.dumps(schema).decode()))
+        _SCHEMA_TEXTS[id(schema)] = cached
+    return cached[1]
 
 
 class CachedJudge:
@@ -364,6 +387,11 @@ class CachedJudge:
     @property
     def capabilities(self) -> ServerCapabilities:
         return self._judge.capabilities
+
+    @property
+    def empty(self) -> bool:
+        """Never: what is asked is stored."""
+        return False
 
     def stored(self, task: JudgeTask) -> JudgeVerdict | None:
         """The verdict that is there already; nobody is asked."""
@@ -464,6 +492,9 @@ def _from_entry(entry: Mapping[str, Any]) -> JudgeVerdict:
     )
 
 
+NOT_CACHED = "the cache has no such verdict"
+
+
 class CacheOnly:
     """Stands in for a judge that must not be asked: whatever is not in the cache is a failure."""
 
@@ -478,10 +509,13 @@ class CacheOnly:
         """What the judge would send, in the way that is known of it."""
         return key_parameters(self._sampling, self.capabilities, task)
 
+    def key(self, task: JudgeTask) -> str:
+        """Of the task's verdict in the cache."""
+        return verdict_key(task, self.identity, self.parameters(task))
+
     def ask(self, task: JudgeTask) -> JudgeVerdict:
         """Always the failure ``not_cached``."""
-        key = verdict_key(task, self.identity, self.parameters(task))
-        return JudgeVerdict(key, None, "not_cached", "the cache has no such verdict", mode="")
+        return JudgeVerdict(self.key(task), None, "not_cached", NOT_CACHED)
 
 
 def key_parameters(

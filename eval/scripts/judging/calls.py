@@ -7,7 +7,7 @@ code where the definition fixes them (no contexts: nothing is supported).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,12 +30,16 @@ BLOCK = 20
 
 @dataclass(frozen=True)
 class Settings:
-    """``atomic``: claims by the judge instead of by our own sentence rules."""
+    """``atomic``: claims by the judge instead of by our own sentence rules.
+
+    ``rehearsed``: the judge only notes what it would be asked, so of a line its ``mode`` is enough.
+    """
 
     judge: Judge
     salt: bytes
     facts: FactStore
     atomic: bool = False
+    rehearsed: bool = False
 
     @property
     def cannot(self) -> Mapping[str, str]:
@@ -54,7 +58,7 @@ def _claims(answer: JudgedAnswer, settings: Settings) -> list[dict[str, Any]] | 
     if not settings.atomic:
         return answer.sentences
     if answer.atomic is None:
-        material = Material(question=answer.case.question, answer=answer.text)
+        material = _material(answer, answer=answer.text)
         verdict = settings.judge.ask(make_task(kinds.CLAIMS, material, salt=settings.salt))
         if verdict.data is None:
             return verdict
@@ -71,7 +75,8 @@ def _facts(answer: JudgedAnswer, settings: Settings) -> tuple[list[Item], str] |
     texts: Sequence[str] = [fact for fact in answer.case.expected_key_facts if fact.strip()]
     origin = "expected_key_facts"
     if not texts:
-        question, reference = answer.case.question, answer.reference
+        case, reference = answer.case, answer.reference
+        question = case.question_alone or case.question
         material = Material(question=question, reference=reference)
 
         def ask_once() -> tuple[list[str], JudgeVerdict]:
@@ -85,6 +90,11 @@ def _facts(answer: JudgedAnswer, settings: Settings) -> tuple[list[Item], str] |
             return listed
         texts, origin = listed, "reference_answer"
     return [{"id": f"f{n}", "text": text} for n, text in enumerate(texts, start=1)], origin
+
+
+def _material(judged: JudgedAnswer, **parts: Any) -> Material:
+    """What a judge sees of an answer: its question, what came before it, and these parts."""
+    return Material(question=judged.question, earlier=judged.earlier, **parts)
 
 
 def needs_facts(kind: CallKind) -> bool:
@@ -101,11 +111,23 @@ def _mark(*texts: object) -> str:
     return hashlib.sha256(orjson.dumps(texts)).hexdigest()[:16]
 
 
-def _opinions(
-    call: str, materials: Sequence[Material], settings: Settings, repeat: int
-) -> Iterator[Opinion]:
-    for material in materials:
-        yield ask(settings.judge, KINDS[call], material, salt=settings.salt, repeat=repeat)
+def _asked(
+    answer: JudgedAnswer,
+    settings: Settings,
+    metric: str,
+    materials: Sequence[Material],
+    repeat: int,
+    extra: Mapping[str, Any],
+    contexts: Sequence[Item] = (),
+) -> list[VerdictLine]:
+    """Ask about each material; the lines of what comes back."""
+    kind, salt = KINDS[metric], settings.salt
+    opinions = (
+        ask(settings.judge, kind, material, salt=salt, repeat=repeat) for material in materials
+    )
+    if settings.rehearsed:
+        return [{"mode": opinion.first.mode} for opinion in opinions]
+    return from_opinion(answer, metric, materials, opinions, repeat, extra, contexts)
 
 
 def groundedness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -119,13 +141,12 @@ def groundedness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[
         return [_failed(answer, name, claims, repeat)]
     if not claims:
         return [_not_applicable(answer, name, NO_CLAIMS)]
-    base = Material(question=answer.case.question, answer=answer.text, claims=claims)
+    base = _material(answer, answer=answer.text, claims=claims)
     if not answer.contexts:
         return [_by_code(answer, name, base, "not_found", "no contexts")]
     mark = _mark(claims, answer.contexts)
     parts = [replace(base, claims=block, contexts=answer.contexts) for block in _blocks(claims)]
-    opinions = _opinions(name, parts, settings, repeat)
-    return from_opinion(answer, name, parts, opinions, repeat, {"mark": mark})
+    return _asked(answer, settings, name, parts, repeat, {"mark": mark})
 
 
 def _correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -139,14 +160,13 @@ def _correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[
     if isinstance(listed, JudgeVerdict):
         return [_failed(answer, name, listed, repeat)]
     facts, origin = listed
-    base = Material(question=answer.case.question, answer=answer.text, facts=facts)
+    base = _material(answer, answer=answer.text, facts=facts)
     extra: dict[str, Any] = {"facts_from": origin}
     if why is not None:
         extra |= {"addresses_question": False}
         return [_by_code(answer, name, base, "missing", why, extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    opinions = _opinions(name, parts, settings, repeat)
-    return from_opinion(answer, name, parts, opinions, repeat, extra | {"mark": _mark(facts)})
+    return _asked(answer, settings, name, parts, repeat, extra | {"mark": _mark(facts)})
 
 
 def _nuggets(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -157,12 +177,11 @@ def _nuggets(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[Verd
     if reason is not None:
         return [_not_applicable(answer, name, reason)]
     nuggets = answer.nuggets
-    base = Material(question=answer.case.question, answer=answer.text, nuggets=nuggets)
+    base = _material(answer, answer=answer.text, nuggets=nuggets)
     if why is not None:
         return [_by_code(answer, name, base, "none", why)]
     parts = [replace(base, nuggets=block) for block in _blocks(nuggets)]
-    opinions = _opinions(name, parts, settings, repeat)
-    return from_opinion(answer, name, parts, opinions, repeat, {"mark": _mark(nuggets)})
+    return _asked(answer, settings, name, parts, repeat, {"mark": _mark(nuggets)})
 
 
 def _answer_correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -179,8 +198,8 @@ def _answer_correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -
         return [_failed(answer, name, claims, repeat)]
     facts, origin = listed
     claims = [] if answer.abstained else claims or answer.whole_answer()
-    base = Material(
-        question=answer.case.question,
+    base = _material(
+        answer,
         answer=answer.text,
         reference=answer.reference,
         facts=facts,
@@ -190,8 +209,7 @@ def _answer_correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -
     if not claims:
         return [_by_code(answer, name, base, "not_found", "no claims", extra)]
     parts = [replace(base, claims=block) for block in _blocks(claims)]
-    opinions = _opinions(name, parts, settings, repeat)
-    return from_opinion(answer, name, parts, opinions, repeat, extra)
+    return _asked(answer, settings, name, parts, repeat, extra)
 
 
 def _context_precision(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -206,16 +224,15 @@ def _context_precision(answer: JudgedAnswer, settings: Settings, repeat: int) ->
         return [_not_applicable(answer, name, reason)]
     reference = answer.case.reference_answer or ""
     parts = [
-        Material(
-            question=answer.case.question,
+        _material(
+            answer,
             reference=reference,
             contexts=[{"id": "c1", "text": context["text"]}],
         )
         for context in answer.contexts
     ]
-    opinions = _opinions(name, parts, settings, repeat)
     mark = _mark(answer.contexts, reference)
-    return from_opinion(answer, name, parts, opinions, repeat, {"mark": mark}, answer.contexts)
+    return _asked(answer, settings, name, parts, repeat, {"mark": mark}, answer.contexts)
 
 
 def _context_recall(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -228,13 +245,12 @@ def _context_recall(answer: JudgedAnswer, settings: Settings, repeat: int) -> li
     if isinstance(listed, JudgeVerdict):
         return [_failed(answer, name, listed, repeat)]
     facts, origin = listed
-    base = Material(question=answer.case.question, contexts=answer.contexts, facts=facts)
+    base = _material(answer, contexts=answer.contexts, facts=facts)
     extra = {"facts_from": origin, "mark": _mark(facts, answer.contexts)}
     if not answer.contexts:
         return [_by_code(answer, name, base, "not_attributed", "no contexts", extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    opinions = _opinions(name, parts, settings, repeat)
-    return from_opinion(answer, name, parts, opinions, repeat, extra)
+    return _asked(answer, settings, name, parts, repeat, extra)
 
 
 def _answer_relevancy(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -246,8 +262,7 @@ def _answer_relevancy(answer: JudgedAnswer, settings: Settings, repeat: int) -> 
     if reason is not None:
         return [_not_applicable(answer, name, reason)]
     parts = [Material(answer=answer.text)]
-    opinions = _opinions(name, parts, settings, repeat)
-    return from_opinion(answer, name, parts, opinions, repeat, {})
+    return _asked(answer, settings, name, parts, repeat, {})
 
 
 def _abstained_judged(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -256,7 +271,7 @@ def _abstained_judged(answer: JudgedAnswer, settings: Settings, repeat: int) -> 
     reason = answer.why_no_answer()
     if reason is not None:
         return [_not_applicable(answer, name, reason)]
-    material = Material(question=answer.case.question, answer=answer.text)
+    material = _material(answer, answer=answer.text)
     detection = answer.detection
     if detection.abstained and detection.rule == "refusal" and detection.span is not None:
         quote = answer.text[slice(*detection.span)]
@@ -264,8 +279,7 @@ def _abstained_judged(answer: JudgedAnswer, settings: Settings, repeat: int) -> 
             return [_by_code(answer, name, material, "abstained", "phrases", quote=quote)]
     if not detection.abstained and (reason := settings.why_not_read(answer)) is not None:
         return [_not_applicable(answer, name, reason)]
-    opinions = _opinions(name, [material], settings, repeat)
-    return from_opinion(answer, name, [material], opinions, repeat, {})
+    return _asked(answer, settings, name, [material], repeat, {})
 
 
 Call = Callable[[JudgedAnswer, Settings, int], list[VerdictLine]]
@@ -297,7 +311,7 @@ def _line(
         "status": status,
         "reason": None,
         "failure": None,
-        "prompt": _prompt(metric),
+        "prompt": _prompt(metric, answer),
         "key": "",
         "cached": False,
         "subject": answer.subject(metric),
@@ -318,8 +332,10 @@ def _line(
     return base | more
 
 
-def _prompt(metric: str) -> dict[str, Any]:
-    prompt = prompt_files.load(KINDS[metric].prompt).id
+def _prompt(metric: str, answer: JudgedAnswer) -> dict[str, Any]:
+    name = KINDS[metric].prompt
+    shows_question = "question" in prompt_files.load(name).slots
+    prompt = prompt_files.load_for(name, earlier=bool(answer.earlier) and shows_question).id
     return {"name": prompt.name, "version": prompt.version, "sha256": prompt.sha256}
 
 

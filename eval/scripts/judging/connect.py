@@ -195,8 +195,8 @@ def collecting(options: JudgeOptions, provider: str) -> Iterator[BatchConnection
     sampling = options.sampling
     cache = VerdictCache(options.cache_dir / JUDGE_CACHE)
     try:
-        collector = RequestCollector(identity, capabilities, sampling)
-        limited = SchemaLimits(CachedJudge(collector, cache), options.thinking_tokens)
+        collector = RequestCollector(identity, capabilities, sampling, cache)
+        limited = SchemaLimits(collector, options.thinking_tokens)
         asked = {"temperature": sampling.temperature, "seed": sampling.seed}
         description = {
             "identity": identity.to_dict(),
@@ -392,6 +392,10 @@ class _StoringJudge(Judge, Protocol):
     @property
     def capabilities(self) -> ServerCapabilities: ...
 
+    @property
+    def empty(self) -> bool:
+        """Is nothing stored, and will nothing be?"""
+
     def stored(self, task: JudgeTask) -> JudgeVerdict | None: ...
 
 
@@ -462,7 +466,7 @@ class SchemaLimits:
         return replace(task, max_tokens=task.max_tokens + self._thinking)
 
     def _stored(self, task: JudgeTask) -> JudgeVerdict | None:
-        for step in range(self._first, PLAIN + 1):
+        for step in range(self._first, PLAIN + 1) if not self._judge.empty else ():
             verdict = self._judge.stored(self._at_step(task, step))
             if verdict is not None:
                 return verdict

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from judging.replies import ServerCapabilities
-from judging.types import JudgeTask, JudgeVerdict, Usage
+from judging.types import NO_USAGE, JudgeTask, JudgeVerdict, Usage
 from records.errors import StorageError
 from records.files import read_toml
 
@@ -186,7 +186,8 @@ class JudgingTotals:
             return
         self.calls += verdict.attempts
         self.replies += verdict.asks
-        self.usage = add_usage(self.usage, verdict.usage)
+        if verdict.usage is not NO_USAGE:
+            self.usage = add_usage(self.usage, verdict.usage)
         if verdict.asks and verdict.usage.total_tokens is None:
             self.unknown_usage += verdict.usage.prompt_tokens is None
         if verdict.cost_usd is not None:

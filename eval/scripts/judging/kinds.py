@@ -132,7 +132,8 @@ TEXT_LISTS: Mapping[str, _TextList] = {
 class Material:
     """What a judge may see of one answer. Texts are foreign; ids are ours.
 
-    ``contexts``: dicts with ``id``, ``chunk_id`` and ``text``.
+    ``contexts``: dicts with ``id``, ``chunk_id`` and ``text``. ``earlier``: what was said before
+    the question.
     """
 
     question: str = ""
@@ -142,19 +143,19 @@ class Material:
     claims: Sequence[Item] = ()
     facts: Sequence[Item] = ()
     nuggets: Sequence[Item] = ()
+    earlier: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in a task's inputs and in verdicts.jsonl; empty parts are left out."""
-        parts = {
-            "question": self.question,
-            "answer": self.answer,
-            "reference": self.reference,
-            "contexts": [dict(context) for context in self.contexts],
-            "claims": [dict(claim) for claim in self.claims],
-            "facts": [dict(fact) for fact in self.facts],
-            "nuggets": [dict(nugget) for nugget in self.nuggets],
+        """As it stands in a task's inputs and in verdicts.jsonl; empty parts are left out.
+
+        The items are the material's own: nobody may change them.
+        """
+        parts = {name: getattr(self, name) for name in self.__slots__}
+        return {
+            name: part if isinstance(part, str) else list(part)
+            for name, part in parts.items()
+            if part
         }
-        return {name: part for name, part in parts.items() if part}
 
     def items(self, kind: CallKind) -> Sequence[Item]:
         """What a call numbers, if it numbers anything."""
@@ -194,7 +195,7 @@ def make_task(
     ``hint``: these items are asked again because their quotes were not found. ``strict``: a reply
     that lacks any of them is refused; else only one that lacks all.
     """
-    prompt = prompt_files.load(kind.prompt)
+    prompt = prompt_files.load_for(kind.prompt, earlier=bool(material.earlier))
     asked = ids_of(kind, material)
     written = TEXT_LISTS.get(kind.prompt)
     count = written.most if written else len(asked)
@@ -245,6 +246,7 @@ def _values(
         "hint": (advice, advice),
         "question": block("question", material.question),
         "answer": block("answer", material.answer),
+        "earlier": block("earlier turns", material.earlier),
         "reference": block("reference", material.reference),
         "contexts": (
             "\n\n".join([sent for sent, _ in passages]),

@@ -63,9 +63,9 @@ class LocalJudge:
     def ask(self, task: JudgeTask) -> JudgeVerdict:
         """The verdict on a task's inputs; its messages are not read."""
         key = _key(task)
-        answer = _ANSWERS.get(task.prompt.name)
+        answer = _ANSWERS.get(task.metric)
         if answer is None:
-            why = CANNOT.get(task.prompt.name, f"the local judge knows no {task.prompt.name}")
+            why = CANNOT.get(task.metric, f"the local judge knows no {task.metric}")
             return JudgeVerdict(key, None, "refused", why, mode="local", asks=1)
         data = {"notes": ""} | answer(task.inputs) | {"manipulation": False}
         raw = orjson.dumps(data).decode()

@@ -25,6 +25,9 @@ LOCK = FOLDER / "lock.json"
 
 RULES = FOLDER / "rules.toml"
 
+HISTORY = "history"
+"""What is added to a prompt whose question is a turn of a conversation."""
+
 _SLOT = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -55,10 +58,7 @@ class JudgePrompt:
         paragraphs, slots = _parsed(self.user)
         if missing := sorted(slots - values.keys()):
             raise PromptError(f"{self.id}: no value for {', '.join(missing)}")
-        filled = (
-            "".join([values[part] if number % 2 else part for number, part in enumerate(parts)])
-            for parts in paragraphs
-        )
+        filled = [form % tuple(map(values.__getitem__, own)) for form, own in paragraphs]
         text = "\n\n".join([paragraph for paragraph in filled if paragraph.strip()])
         return (
             {"role": "system", "content": self.system},
@@ -67,9 +67,12 @@ class JudgePrompt:
 
 
 @cache
-def _parsed(user: str) -> tuple[tuple[tuple[str, ...], ...], frozenset[str]]:
-    """A template's paragraphs (each: text, slot, text, slot …, text), and its slots' names."""
-    paragraphs = tuple(tuple(_SLOT.split(part)) for part in user.split("\n\n"))
+def _parsed(user: str) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], frozenset[str]]:
+    """A template's paragraphs, each as a ``%`` form and the slots in it; and all slots' names."""
+    paragraphs = tuple(
+        (_SLOT.sub("%s", part.replace("%", "%%")), tuple(_SLOT.findall(part)))
+        for part in user.split("\n\n")
+    )
     return paragraphs, frozenset(_SLOT.findall(user))
 
 
@@ -93,6 +96,20 @@ def load(name: str) -> JudgePrompt:
         raise PromptError(f"{path}: name and version must be {name!r} and a whole number")
     sha256 = hashlib.sha256(rules + b"\0" + own).hexdigest()
     return JudgePrompt(PromptId(name, version, sha256), system, user)
+
+
+@cache
+def load_for(name: str, *, earlier: bool) -> JudgePrompt:
+    """The prompt of that name; ``earlier``: with a place for the turns before the question, under
+    a name and a sha256 of its own, so that all other prompts stay what they are."""
+    prompt = load(name)
+    if not earlier:
+        return prompt
+    more = load(HISTORY)
+    sha256 = hashlib.sha256(f"{prompt.id.sha256}\0{more.id.sha256}".encode()).hexdigest()
+    own = read_toml(FOLDER / f"{HISTORY}.toml")["system"].strip()
+    identity = PromptId(f"{name}_turn", prompt.id.version, sha256)
+    return JudgePrompt(identity, f"{prompt.system}\n\n{own}", f"{more.user}\n\n{prompt.user}")
 
 
 PLACEHOLDER = "boundary"
@@ -141,6 +158,7 @@ def fenced(salt: bytes | None, name: str, text: str) -> str:
     return _between(name, text, _boundary(salt, text))
 
 
+@lru_cache(maxsize=256)  # a question is asked about with each of its passages
 def fenced_both(salt: bytes, name: str, text: str) -> tuple[str, str]:
     """``fenced(salt, …)``, which is sent, and ``fenced(None, …)``, which the cache key is of."""
     text = neutral(text)

@@ -30,11 +30,11 @@ from ragmetrics.claims import CLAIM_RULES
 from ragmetrics.text.quotes import QUOTE_RULES
 from ragmetrics.text.words import TEXT_RULES
 from records import verdicts
-from records.cases import TestCase
 from records.errors import StorageError
 from records.files import JsonlWriter, cut_torn_tail, locked, read_json, replace_json
+from records.histories import earlier_by_id, messages_of_result
 from records.labels import read_cases
-from records.results import SCHEMA, RunConfig, TestResult, iter_results
+from records.results import SCHEMA, RunConfig, iter_results
 from records.runs import CONFIG, VERDICTS, config_hash, results_file
 from records.shards import open_lines
 from records.verdicts import (
@@ -49,8 +49,6 @@ from records.verdicts import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-
-Pair = tuple[TestCase, TestResult]
 
 NewAndExisting = tuple[list[VerdictLine], list[VerdictHead]]
 
@@ -123,22 +121,32 @@ class JudgingOutcome:
         self.unverified += sum(e["verdict"] == QUOTE_UNVERIFIED for e in line["verdicts"])
 
 
-def _pairs(plan: JudgingPlan) -> Iterator[Pair]:
+def _answers(plan: JudgingPlan) -> Iterator[JudgedAnswer]:
     """The answered cases of a run, in order. Raises StorageError before anything is paid."""
     path = results_file(plan.folder)
     if not path.exists():
         raise StorageError(f"{path}: no such file; finish the run (run_eval --resume).")
     cases = {case.id: case for case in read_cases(plan.eval_set, plan.labels_dir)}
+    earlier = earlier_by_id(cases.values())
+    answers: dict[tuple[str, int], str] = {}
     for result in iter_results(path):
         if result.test_case_id not in cases:
             raise StorageError(
                 f"{path}: test_case_id {result.test_case_id!r} is in no line of {plan.eval_set}; "
                 "use the set that was asked."
             )
+        if cases[result.test_case_id].conversation is not None:
+            answers[result.test_case_id, result.repeat] = result.answer or ""
     return (
-        (cases[result.test_case_id], result)
+        JudgedAnswer(
+            case,
+            result,
+            plan.k,
+            messages_of_result(case, result, earlier.get(case.id, ()), answers),
+        )
         for result in iter_results(path)
         if result.status == "ok"
+        for case in (cases[result.test_case_id],)
     )
 
 
@@ -154,7 +162,7 @@ def judge_run(
     ``reader``: of that file; nobody pays before a damaged line of it is told.
     """
     path = reader.path
-    answers = _pairs(plan)
+    answers = _answers(plan)
     verdicts.withdraw(path, connection.withdrawn())
     described = connection.describe()
     settings = Settings(connection.judge, connection.salt, facts, plan.atomic)
@@ -164,9 +172,10 @@ def judge_run(
     cut_torn_tail(path)
     outcome = JudgingOutcome()
 
-    def work(pair: Pair) -> NewAndExisting:
-        return _judge_answer(JudgedAnswer(*pair, plan.k), settings, plan, existing)
+    def work(answer: JudgedAnswer) -> NewAndExisting:
+        return _judge_answer(answer, settings, plan, existing)
 
+    of_turns: dict[str, Any] = {}
     judged = ask_all(answers, work, plan.concurrency, threading.Event())
     with _stopping(connection), JsonlWriter(path) as writer, closing(judged):
         for new, old in judged:
@@ -176,11 +185,14 @@ def judge_run(
             for line in new:
                 line |= {"judge": identity, "parameters": judge["parameters"]}
                 outcome.add(line)
+                prompt = line["prompt"]
+                if prompt["name"] not in judge["prompts"]:
+                    of_turns[prompt["name"]] = {k: prompt[k] for k in ("version", "sha256")}
                 if existing.is_new(line):
                     writer.write(line)
             step()
         writer.sync()
-    _write_config(plan, connection.describe())
+    _write_config(plan, connection.describe(), of_turns)
     return outcome
 
 
@@ -239,10 +251,13 @@ def _is_drawn(plan: JudgingPlan, answer: JudgedAnswer) -> bool:
     return int.from_bytes(digest[:8]) < plan.repeats_share * 2**64
 
 
-def _write_config(plan: JudgingPlan, described: Mapping[str, Any]) -> dict[str, Any]:
+def _write_config(
+    plan: JudgingPlan, described: Mapping[str, Any], of_turns: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Put the judge into the run's config.json and return what stands there.
 
-    Prompts of an earlier time stay beside the new ones as long as the judge is the same.
+    ``of_turns``: the prompts that turns of conversations were asked with. Prompts of an earlier
+    time stay beside the new ones as long as the judge is the same.
     """
     path = plan.folder / CONFIG
     names = {verdicts.KINDS[call].prompt for call in plan.calls} | {"facts"}
@@ -251,6 +266,7 @@ def _write_config(plan: JudgingPlan, described: Mapping[str, Any]) -> dict[str, 
     for name in sorted(names):
         prompt = prompt_files.load(name).id
         prompts[name] = {"version": prompt.version, "sha256": prompt.sha256}
+    prompts |= of_turns or {}
     with locked(path):
         raw: dict[str, Any] = {"schema": SCHEMA, "run_id": plan.folder.resolve().name}
         before: dict[str, Any] = {}
@@ -291,7 +307,7 @@ def would_ask(plan: JudgingPlan, connection: Connection, facts: FactStore) -> It
     Facts and atomic claims that are not known yet are guessed by the local rules.
     """
     recorder = _TaskRecorder(connection)
-    settings = Settings(recorder, connection.salt, facts.guessing(), plan.atomic)
+    settings = Settings(recorder, connection.salt, facts.guessing(), plan.atomic, rehearsed=True)
     for _ in _rehearse(plan, connection, settings):
         tasks: Sequence[JudgeTask] = recorder.tasks
         recorder.tasks = []
@@ -306,7 +322,7 @@ def batch_tasks(
     What depends on a reply that is not there yet (facts, claims) is not among it.
     """
     connection = batch.connection
-    settings = Settings(connection.judge, connection.salt, facts, plan.atomic)
+    settings = Settings(connection.judge, connection.salt, facts, plan.atomic, rehearsed=True)
     for _ in _rehearse(plan, connection, settings):
         yield from batch.collector.taken()
 
@@ -316,8 +332,8 @@ def _rehearse(plan: JudgingPlan, connection: Connection, settings: Settings) -> 
     described = connection.describe()
     lines = VerdictReader(plan.folder / VERDICTS).read()
     existing = ExistingVerdicts(lines, described["identity"], described["parameters"], settings)
-    for pair in _pairs(plan):
-        _judge_answer(JudgedAnswer(*pair, plan.k), settings, plan, existing)
+    for answer in _answers(plan):
+        _judge_answer(answer, settings, plan, existing)
         yield
 
 
@@ -346,10 +362,14 @@ class ExistingVerdicts:
     ) -> None:
         self._settings = settings
         self._parts: dict[OpinionKey, dict[int, VerdictHead]] = {}
-        prompts = {name: prompt_files.load(kind.prompt).id.sha256 for name, kind in KINDS.items()}
+        prompts = {
+            (name, prompt_files.load_for(kind.prompt, earlier=earlier).id.sha256)
+            for name, kind in KINDS.items()
+            for earlier in (False, True)
+        }
         for head in map(head_of, lines):
             same = head.judge == identity and head.parameters == parameters
-            if same and head.prompt.get("sha256") == prompts.get(head.metric):
+            if same and (head.metric, head.prompt.get("sha256")) in prompts:
                 self._add(head)
 
     def _add(self, head: VerdictHead) -> None:
@@ -364,10 +384,12 @@ class ExistingVerdicts:
         facts: list[str] | None = []
         if needs_facts(KINDS[metric]) and not any(map(str.strip, answer.case.expected_key_facts)):
             if answer.why_no_reference() is None:
-                facts = self._settings.facts.stored(answer.case.question, answer.reference)
+                question = answer.case.question_alone or answer.case.question
+                facts = self._settings.facts.stored(question, answer.reference)
             if facts is None:
                 return None
         parts = [answer.subject(metric), RULES, self._settings.atomic, facts]
+        parts += [answer.earlier] if answer.earlier else []
         return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
 
     def opinion(

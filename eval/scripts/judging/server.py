@@ -24,13 +24,13 @@ from clients.http import (
     RETRIED_STATUS,
     CallError,
     CallFailed,
-    HttpTransport,
     Reply,
     RetryPolicy,
     call_with_retries,
 )
 from clients.limits import CallLimits
 from clients.secrets import Headers, resolve_headers, without_login
+from clients.transport import open_transport
 from judging.cache import key_parameters, verdict_key
 from judging.cost import CostLimit, TaskCost, add_usage
 from judging.identity import (
@@ -399,7 +399,7 @@ class _ServerChannel:
         }
         self._policy = policy
         self._stop = stop
-        self._transport = HttpTransport(
+        self._transport = open_transport(
             self._base,
             connections=connections,
             max_bytes=MAX_BYTES,

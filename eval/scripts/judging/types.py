@@ -73,6 +73,9 @@ class Usage:
     reasoning_tokens: int | None = None
 
 
+NO_USAGE = Usage()
+
+
 @dataclass(frozen=True, slots=True)
 class JudgeVerdict:
     """What came of a task. ``data`` is the checked reply, None when it failed.
@@ -95,7 +98,7 @@ class JudgeVerdict:
     repaired: bool = False
     attempts: int = 0
     asks: int = 0
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = NO_USAGE
     cost_usd: float | None = None
     seconds: float | None = None
     sent: Mapping[str, Any] = field(default_factory=dict)

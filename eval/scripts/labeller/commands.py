@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from labeller.screen import Command, MainScreen
     from labeller.session import Session
 
-PANES = ("chunks", "text", "questions", "question", "state")
+PANES = ("chunks", "text", "questions", "conversation", "question", "state")
 END: Final = 1 << 30
 """Past the last row of any list."""
 
@@ -248,7 +248,7 @@ def _turn_pane(screen: MainScreen, by: int) -> None:
 
 
 def _is_shown(screen: MainScreen, name: str) -> bool:
-    if name in ("question", "state"):
+    if name in ("conversation", "question", "state"):
         pane = screen.texts[name]
         if pane.line_count <= pane.size.height and screen.zoomed != name:
             return False  # all of it is in view: there is nothing to scroll
@@ -327,10 +327,19 @@ def zoom(screen: MainScreen) -> None:
     pane = screen.pane if screen.pane in screen.texts else "text"
     before, screen.zoomed = screen.zoomed, "" if screen.zoomed else pane
     screen.set_class(bool(screen.zoomed), f"-zoom-{screen.zoomed or before}")
-    for name in ("question", "state"):
+    for name in ("conversation", "question", "state"):
         screen.texts[name].styles.height = "1fr" if screen.zoomed == name else 1
     screen.show_pane(screen.zoomed or "chunks")
     screen.call_after_refresh(screen.redraw)
+
+
+def conversation(screen: MainScreen) -> None:
+    """All that was said before the question, or its last two lines."""
+    if not screen.talk.display:
+        raise ActionRefused("nothing was said before this question")
+    screen.unfolded = not screen.unfolded
+    screen.talk_ends = True
+    screen.show_pane("conversation" if screen.unfolded else "chunks")
 
 
 def info(screen: MainScreen) -> None:
@@ -476,6 +485,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "copy-text": copy_text,
     "toggle-questions": toggle_questions,
     "zoom": zoom,
+    "conversation": conversation,
     "info": info,
     "order": row_order,
     "blind": blind,

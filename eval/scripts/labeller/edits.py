@@ -235,8 +235,9 @@ def edited_text(state: CaseState, case_id: str, text: str) -> CaseState:
 
 
 def copied(case: Record) -> Record:
-    """A record without its id and its labels."""
-    return {k: v for k, v in case.items() if k not in (*LABEL_FIELDS, "id")}
+    """A record without its id, its labels and its place in a conversation."""
+    left_out = (*LABEL_FIELDS, "id", "conversation", "turn")
+    return {k: v for k, v in case.items() if k not in left_out}
 
 
 def with_fields(case: Record, fields: Record) -> Record:

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Collection
 
-from labeller.rows import ChunkRow
+from labeller.rows import ChunkRow, file_and_section
 from labeller.session import Session
 from labeller.worklist import CaseSummary, Progress, is_draft
 from terminal.frame import Look, cut, rule
@@ -179,9 +179,8 @@ def short_path(rel_path: str, heading_path: str, width: int) -> DisplayText:
     if cells(full) <= width:
         return full
     last = heading_path.rpartition(" > ")[2]
-    middle = " > … > " if " > " in heading_path else " > "
-    name = rel_path.rpartition("/")[2]
-    for shown in (f"{rel_path}{middle}{last}", f"{name}{middle}{last}"):
+    short, name = file_and_section(rel_path, heading_path), rel_path.rpartition("/")[2]
+    for shown in (f"{rel_path}{short.removeprefix(name)}", short):
         if last and cells(one_line(shown)) <= width:
             return one_line(shown)
     if not last:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TextIO
 
+from labeller.conversation import conversation_text, messages_before
 from labeller.edits import EDITABLE
 from labeller.ports import Source, Store, deliver, prefetch
 from labeller.rows import ChunkRow
@@ -97,6 +98,9 @@ class PlainLabeller:
         position, total = session.position
         brief = session.brief(session.current)
         flag = ", flagged" if brief.flagged else ""
+        messages = messages_before(session.case, session.queue.ids, session.case_of)
+        for line in conversation_text(messages)[0].splitlines():
+            self.say(line)
         self.say(f"{brief.id} ({position}/{total}, {brief.status}{flag}) {brief.question}")
         self.show_rows()
 

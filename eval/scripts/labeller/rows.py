@@ -70,10 +70,31 @@ class SupportView:
 
     @property
     def name(self) -> str:
-        """The labels of its rows and the name of its file, else its path and heading."""
+        """The labels of its rows and the name of its file, else file and section."""
         if self.rows:
             return f"{'+'.join(self.rows)} {self.rel_path.rpartition('/')[2]}"
+        return file_and_section(self.rel_path, self.heading_path)
+
+    @property
+    def full_name(self) -> str:
+        """Its path and heading, whole."""
         return f"{self.rel_path} > {self.heading_path}" if self.heading_path else self.rel_path
+
+
+def file_and_section(rel_path: str, heading_path: str) -> str:
+    """`faq.md > … > Plans`: a path without its folders, and the last of its headings."""
+    name, (above, _, last) = rel_path.rpartition("/")[2], heading_path.rpartition(" > ")
+    middle = " > … > " if above else " > "
+    return f"{name}{middle}{last}" if last else name
+
+
+def support_names(views: Sequence[SupportView]) -> list[str]:
+    """What each support is called in the line of needs; whole where a short name is not its own."""
+    names = [view.name for view in views]
+    return [
+        view.full_name if names.count(name) > 1 and not view.rows else name
+        for view, name in zip(views, names, strict=True)
+    ]
 
 
 class CaseView(NamedTuple):

@@ -17,6 +17,7 @@ from textual.widget import Widget
 
 from labeller import lines
 from labeller.actions import HINTS, actions_of, hint_parts
+from labeller.conversation import conversation_text, messages_before
 from labeller.lines import Terms, holds, marks_in, why_no_chunks
 from labeller.ports import prefetch
 from terminal import frame
@@ -37,6 +38,9 @@ _BARS = ("side-top", "side-end", "top", "chunks-rule", "text-rule")
 
 FIXED_LINES = 5
 """Header, two rules, status and hints: the rest is for question, needs, rows and text."""
+
+FOLDED_LINES = 2
+"""Of a conversation above the question, unless it is unfolded."""
 
 SHORT = 16
 """Lines below which question and needs get one line each."""
@@ -88,6 +92,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self._commands = commands
         self._source_name = source.describe()
         self.rows: list[ChunkRow] = []
+        self.unfolded = False  # all of the conversation is shown
+        self.talk_ends = False  # the conversation's end has to come into view
         self.frozen = False  # a save is at work on the session in another thread
         self.pane = "chunks"
         self.words = ""  # filter of the chunk list
@@ -116,9 +122,16 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
     def compose(self) -> ComposeResult:
         self.chunks = LineList(self._chunk_row, id="chunks")
         self.text = TextPane(id="text", reflow=True)
+        self.talk = TextPane(id="conversation", hang=2)
+        self.talk.display = False
         self.question = TextPane(id="question")
         self.state = TextPane(id="state", hang=2)
-        self.texts = {"text": self.text, "question": self.question, "state": self.state}
+        self.texts = {
+            "text": self.text,
+            "conversation": self.talk,
+            "question": self.question,
+            "state": self.state,
+        }
         self.questions = LineList(self._question_row, id="questions")
         self.questions.set_active(False)
         self.bars = {name: Bar(id=name) for name in _BARS}
@@ -129,6 +142,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
                 yield self.bars["side-end"]
             with Vertical(id="main"):
                 yield self.bars["top"]
+                yield self.talk
                 yield self.question
                 yield self.state
                 yield self.bars["chunks-rule"]
@@ -173,6 +187,9 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self._show_rows(self._read_rows())
         self._show_top()
         self._fit_panes()
+        if self.talk_ends and self._is_laid_out():
+            self.talk_ends = False
+            self.talk.scroll_by(WHOLE)
         self._show_text()
         if self._note_read():
             self._show_rows(self._read_rows())
@@ -206,7 +223,19 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self.reading = False
         self.rows = []
         self.chunks.set_count(0)
+        self._show_talk()
         prefetch(self.session, self.source)
+
+    def _show_talk(self) -> None:
+        """Show what was said before the question; no line where nothing was."""
+        session, text, marks = self.session, DisplayText(""), list[Mark]()
+        if session.current:
+            said_before = messages_before(session.case, session.queue.ids, session.case_of)
+            text, marks = conversation_text(said_before)
+        self.talk.show(text, marks)
+        self.talk_ends = self.talk.display = bool(text)
+        if self.pane == "conversation" and not text:
+            self.show_pane("chunks")
 
     def _read_rows(self) -> list[ChunkRow]:
         rows = self.session.rows()
@@ -344,7 +373,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         question = max(1, min(most, self.question.line_count))
         state = max(1, min(most, self.state.line_count))
         heads = 1 if self.look.info else 0
-        room = height - FIXED_LINES - heads - question - state
+        talk = self._lines_of_talk(height)
+        room = height - FIXED_LINES - heads - talk - question - state
         needed, at = self._texts_need
         if at != min(self.text.size.width - 2, 100):
             needed, _ = self._texts_need = self._lines_of(self.rows)
@@ -354,6 +384,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             least = max(1, min(least, room - self._lines_of([self.row])[0]))
         rows = max(least, min(count, room - needed))
         heights: tuple[tuple[Widget, int | str], ...] = (
+            *([(self.talk, talk)] if talk else []),
             (self.question, question),
             (self.state, state),
             (self.bars["chunks-rule"], 1 + heads),
@@ -364,6 +395,13 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             for widget, lines_ in heights:
                 widget.styles.height = lines_
             self.call_after_refresh(self.sync)
+
+    def _lines_of_talk(self, height: int) -> int:
+        """The lines that the conversation gets: folded two, unfolded up to half of the screen."""
+        if not self.talk.display:
+            return 0
+        most = 1 if height < SHORT else FOLDED_LINES
+        return max(1, min(height // 2 if self.unfolded else most, self.talk.line_count))
 
     def _show_side(self) -> None:
         if self._shown_case in self._visible:

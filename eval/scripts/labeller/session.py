@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from labeller import adjudication, edits, marks
+from labeller import adjudication, conversation, edits, marks
 from labeller.adjudication import Disagreement
 from labeller.case_state import CaseState, Event, Probe, Record, probes_in, timestamp
 from labeller.edits import Confirmed
@@ -36,6 +36,7 @@ from labeller.rows import (
     arranged,
     judged_rows,
     sentences_of,
+    support_names,
     view_of,
 )
 from labeller.supports import read_supports
@@ -208,15 +209,15 @@ class Session(CaseLedger):
 
     def needs_pieces(self) -> list[tuple[str, bool]]:
         """The same in pieces, each with whether it is the need that marks join."""
-        supports = self.supports()
-        if not supports and len(self.layout.parts) == 1 and self.layout.open == 1:
+        names = support_names(self.supports())
+        if not names and len(self.layout.parts) == 1 and self.layout.open == 1:
             return []
-        return formula(self.layout, len(supports), lambda index: supports[index].name)
+        return formula(self.layout, len(names), names.__getitem__)
 
     def needs_words(self) -> str:
         """The same as a sentence."""
-        supports = self.supports()
-        return sentence(self.layout, len(supports), lambda index: supports[index].name)
+        names = support_names(self.supports())
+        return sentence(self.layout, len(names), names.__getitem__)
 
     def sentences(self, number: int) -> list[Sentence]:
         """The sentences of a row's text; picked ones stand in a snippet."""
@@ -484,6 +485,7 @@ class Session(CaseLedger):
         """Take the current case out of the set. Undo brings it back."""
         self._own_set()
         self._writable()
+        conversation.check_deletion(self.current, self.queue.ids, self.case_of)
         state, gone = self._need_case(), self.current
         position = self.queue.ids.index(gone)
         event = self._event("delete_case", gone, state, None, position)
@@ -508,7 +510,7 @@ class Session(CaseLedger):
         case = {"id": case_id, **{k: v for k, v in fields.items() if k != "id"}}
         self._check(case, None)
         near = self.near_duplicate(str(case["question"])) if action == "add_case" else None
-        position = self.queue.ids.index(self.current) + 1 if self.current else 0
+        position = conversation.place_behind(self.current, self.queue.ids, self.case_of)
         state = CaseState(case, {})
         event = self._event(action, case_id, None, state, position)
         self._journal(event)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from labeller.conversation import AskedQuery, asked_query
 from labeller.passages import Chunk, anchored
 from labeller.ports import Arrival
 from records.errors import Problem, StorageError
@@ -94,8 +95,15 @@ class ApiChunks:
     bot's chunks are never taken for this one's.
     """
 
-    def __init__(self, ask: Query, cache: Path, scope: str) -> None:
-        self._ask, self._cache, self._scope = ask, cache, scope
+    def __init__(
+        self,
+        ask: Query,
+        cache: Path,
+        scope: str,
+        asked_as: Callable[[str, str], AskedQuery] = lambda case_id, query: AskedQuery(query),
+    ) -> None:
+        """`asked_as` says what is sent for a case and a query, and what as said before it."""
+        self._ask, self._cache, self._scope, self._asked_as = ask, cache, scope, asked_as
         self.offline = ""
 
     def __call__(self, case_id: str, query: str, k: int | None) -> list[Chunk]:
@@ -103,12 +111,12 @@ class ApiChunks:
         if result.error is None:
             chunks = _chunks_of(result)
             with contextlib.suppress(StorageError, OSError):
-                path = self._path(query, k)
+                path = self._path(case_id, query, k)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 replace_bytes(path, msgspec.json.encode(result))
             self.offline = ""
             return chunks
-        old = self._read(query, k)
+        old = self._read(case_id, query, k)
         if old is None:
             return _chunks_of(result)
         self.offline = f"{result.error.kind}: chunks kept from an earlier session"
@@ -116,19 +124,21 @@ class ApiChunks:
 
     def cached(self, case_id: str, query: str, k: int | None) -> list[Chunk]:
         """An `Ask` that asks the bot only for what was not kept."""
-        old = self._read(query, k)
+        old = self._read(case_id, query, k)
         return self(case_id, query, k) if old is None else _chunks_of(old)
 
-    def _read(self, query: str, k: int | None) -> TestResult | None:
+    def _read(self, case_id: str, query: str, k: int | None) -> TestResult | None:
         """What was kept of a query, if it can be read."""
         try:
-            data = self._path(query, k).read_bytes()
+            data = self._path(case_id, query, k).read_bytes()
             return msgspec.json.decode(data, type=TestResult)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
 
-    def _path(self, query: str, k: int | None) -> Path:
-        parts = "\0".join((self._scope, query, str(k)))
+    def _path(self, case_id: str, query: str, k: int | None) -> Path:
+        asked = self._asked_as(case_id, query)
+        said_before = (text for message in asked.history for text in message[:2])
+        parts = "\0".join((self._scope, asked.text, str(k), *said_before))
         name = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         return self._cache / f"{name}.json"
 
@@ -366,17 +376,35 @@ class _Bot:
     def ask(self, case_id: str, query: str, k: int | None) -> TestResult:
         """One call, tried twice. Failures are results of status ``error``."""
         from clients.bot import Question
+        from records.cases import ChatMessage
 
         case = self._cases.get(case_id) or {}
+        asked = self.asked_as(case_id, query)
         question = Question(
             case_id,
-            query,
+            asked.text,
             k or self._api.k,
             vaults=tuple(case.get("vaults") or ()),
             folders=tuple(case.get("folders") or ()),
             user_roles=tuple(case.get("user_roles") or ()),
+            history=tuple(ChatMessage(item.role, item.content) for item in asked.history),
         )
         return self._connected().ask(question).result
+
+    def asked_as(self, case_id: str, query: str) -> AskedQuery:
+        """What is sent for a query, and what as said before it.
+
+        A bot that takes no messages is asked a follow-up made whole, where the set has that.
+        """
+        case = self._cases.get(case_id)
+        if case is None:
+            return AskedQuery(query)
+        ids = list(self._cases) if case.get("conversation") else ()
+        asked = asked_query(case, query, ids, self._cases.__getitem__)
+        if "history" in self._profile.uses:
+            return asked
+        own = query == str(case.get("question") or "")
+        return AskedQuery(str(case.get("question_alone") or asked.text) if own else asked.text)
 
     def _connected(self) -> ChatApi:
         from clients.bot import ChatApi
@@ -418,7 +446,7 @@ def api_source(api: Api, cases: Mapping[str, Any]) -> Iterator[Fetcher]:
         bot = _Bot(url, api, profile, cases)
         shown = "demo" if api.url == "demo" else public_url(api.url)
         scope = f"{shown}\0{profile.sha256}\0{api.k}"
-        chunks = ApiChunks(bot.ask, api.cache, scope)
+        chunks = ApiChunks(bot.ask, api.cache, scope, bot.asked_as)
         described = lambda: chunks.offline or f"{shown}, k = {api.k}"  # noqa: E731
         source = Fetcher(chunks, described, recall=chunks.cached)
         stack.callback(source.close)

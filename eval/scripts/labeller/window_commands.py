@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SuspendNotSupported
 
+from labeller.conversation import AS_FOLLOW_UP
 from labeller.ports import prefetch
 from terminal.actions import ActionRefused
 from terminal.safe_text import one_line
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 FILTER_LABELS = {
     "chunks": "Passages that hold these words",
     "text": "Words in this text",
+    "conversation": "Words in the conversation",
     "question": "Words in the question",
     "state": "Words in the needs",
     "questions": "Questions: words, status:open, flag, tag:x, category:x, anchor:lost",
@@ -110,7 +112,10 @@ def probe(screen: MainScreen) -> None:
             screen.source.probe(case_id, words or question, k)
             screen.say(f"searching for {words or 'the question'} …")
 
-    screen.app.push_screen(LinePrompt("Search the API for (k=50 at the end asks for more)"), closed)
+    prompt = "Search the API for (k=50 at the end asks for more)"
+    if screen.talk.display:
+        prompt = f"Search for ({AS_FOLLOW_UP} first: behind the conversation; k=50 last)"
+    screen.app.push_screen(LinePrompt(prompt), closed)
 
 
 def _query_and_k(text: str) -> tuple[str, int | None]:

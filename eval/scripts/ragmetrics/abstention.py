@@ -77,10 +77,15 @@ def detect(answer: str | None, supported_after: int | None = None) -> Detection:
             return _decided(
                 sentence_units[index].start, sentence_units[index].end, rule, supported_after
             )
-    lacking = [
-        unit for unit, sentence in zip(sentence_units, sentences, strict=True) if is_lack(sentence)
-    ]
-    if 2 * len(lacking) >= len(sentence_units) and lacking:
+    lacking, others = [], 0
+    for unit, sentence in zip(sentence_units, sentences, strict=True):
+        if is_lack(sentence):
+            lacking.append(unit)
+        else:
+            others += 1
+            if 2 * others > len(sentence_units):
+                return Detection("answered")
+    if lacking:
         return _decided(lacking[0].start, lacking[0].end, "mostly lack", supported_after)
     return Detection("answered")
 

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 NO_CONTEXTS = "no contexts"
 
+NO_QUESTION = "the question cannot be read alone; write question_alone"
+
 _NO_TEXTS = "no chunk texts"
 
 _TRUNCATED = "text was truncated"

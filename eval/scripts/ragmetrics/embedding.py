@@ -18,7 +18,14 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ragmetrics.case_scores import NO_CONTEXTS, CaseScores, Collector, Passage, unusable
+from ragmetrics.case_scores import (
+    NO_CONTEXTS,
+    NO_QUESTION,
+    CaseScores,
+    Collector,
+    Passage,
+    unusable,
+)
 from ragmetrics.stats.means import share_from
 from ragmetrics.text.sentences import MARK, units
 from ragmetrics.text.words import words
@@ -40,6 +47,7 @@ METRICS = (
     "answer_hallucination",
     "answer_hallucination@2",
 )
+_OF_QUESTION = METRICS[:5]
 _DECIMALS = 6
 BLOCK = 256
 """Texts that are compared at once, so that two texts of a megabyte need no gigabyte."""
@@ -57,7 +65,7 @@ Steps = Generator[list[str], VectorsByText, CaseScores]
 
 
 def score_case(
-    question: str,
+    question: str | None,
     answer: str,
     reference: str,
     chunks: Sequence[Passage],
@@ -69,9 +77,10 @@ def score_case(
 ) -> Steps:
     """The scores of one case, with the nearest window of each sentence of the answer as evidence.
 
-    ``chunks``: in rank order; each text counts once. ``abstained``: the answer says nothing to
-    compare. The three thresholds say from where a context is near the question, a context near a
-    sentence, and a window near a sentence.
+    ``question``: None for one that cannot be understood without what came before it. ``chunks``: in
+    rank order; each text counts once. ``abstained``: the answer says nothing to compare. The three
+    thresholds say from where a context is near the question, a context near a sentence, and a
+    window near a sentence.
     """
     answer = _MARK.sub("", answer).strip()
     silent = "" if answer else "empty answer"
@@ -84,12 +93,16 @@ def score_case(
     )
     contexts, no_contexts = distinct_texts(chunks)
     whole = [text for text in (answer, reference) if text]
-    vectors = yield [question, *whole, *answer_sentences, *reference_sentences, *contexts]
+    asked = [question] if question else []
+    vectors = yield [*asked, *whole, *answer_sentences, *reference_sentences, *contexts]
     scores = Collector(METRICS)
     context_vectors = [vectors[text] for text in contexts]
-    _contexts(scores, vectors[question], context_vectors, sufficient, no_contexts)
-    similarity = whole_similarity(vectors[question], vectors[answer]) if answer else None
-    scores.set("question_answer_similarity", similarity, silent)
+    if question:
+        _contexts(scores, vectors[question], context_vectors, sufficient, no_contexts)
+        similarity = whole_similarity(vectors[question], vectors[answer]) if answer else None
+        scores.set("question_answer_similarity", similarity, silent)
+    else:
+        scores.nothing(_OF_QUESTION, NO_QUESTION)
     if why := silent or ("" if reference else "no reference_answer"):
         scores.nothing(("answer_relevance", "answer_correctness"), why)
     else:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal, Protocol
 
+from ragmetrics.case_scores import NO_QUESTION
 from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 from ragmetrics.facts import nugget_recall
 from ragmetrics.stats.tally import FAILED, Value
@@ -248,10 +249,11 @@ _Cosine = Callable[[str, str], float]
 class Texts:
     """What the cosines of two metrics compare, and what the labels say of the nuggets.
 
-    ``cosine`` None: ``no_model`` says why. ``vital``: of each gold fact, in the order of the case.
+    ``question`` None: it cannot be read alone. ``cosine`` None: ``no_model`` says why. ``vital``:
+    of each gold fact, in the order of the case.
     """
 
-    question: str
+    question: str | None
     answer: str
     reference: str
     cosine: _Cosine | None = None
@@ -320,8 +322,10 @@ def _relevancy(name: str, calls: _Calls, texts: Texts) -> tuple[float | None, st
         return answer_relevancy((), True), ""
     if texts.cosine is None:
         return None, texts.no_model
+    if (asked := texts.question) is None:
+        return None, NO_QUESTION
     questions = [question for part in relevancy.extra("questions") for question in part]
-    cosines = [texts.cosine(texts.question, question) for question in questions]
+    cosines = [texts.cosine(asked, question) for question in questions]
     return answer_relevancy(cosines, False), "no questions"
 
 

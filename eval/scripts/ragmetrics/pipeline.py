@@ -6,16 +6,18 @@ Times are the bot's own, in milliseconds; waiting for a retry is not among them.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 from typing import Any
 
 from ragmetrics.case_scores import CaseScores, Collector
 from ragmetrics.stats import exact
 
-OUTCOMES = ("success", "no_citation", "uncertain", "no_results", "blocked")
+OUTCOMES = ("success", "no_citation", "uncertain", "no_results", "blocked", "clarify")
 UNCERTAIN_BELOW = 0.5
 STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "total")
 PERCENTILES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
@@ -31,7 +33,8 @@ METRICS = ("answered", *CHECKS, "pass")
 
 @dataclass(frozen=True)
 class ScoredResponse:
-    """What a bot sent back. ``answered`` is False when no answer was asked for."""
+    """What a bot sent back. ``answered`` is False when no answer was asked for; ``asks_back`` is
+    True when it asks what the user means (see ``asks_back``)."""
 
     retrieved: int = 0
     citations: int = 0
@@ -39,6 +42,7 @@ class ScoredResponse:
     flags: Sequence[str] = ()
     confidence: float | None = None
     latency_ms: Mapping[str, float] = field(default_factory=dict)
+    asks_back: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,16 +60,42 @@ class Expected:
     budget_ms: Mapping[str, float] | float | None = None
 
 
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’»)\]*]*\s+|(?<=[。！？؟])\s*|\n+")
+
+_OFFER = re.compile(
+    r"(?:would you like|do you (?:want|need)|should i|shall i|is there anything|anything else"
+    r"|(?:can|could|may) i (?:help|assist)|does (?:this|that) (?:help|answer))\b",
+    re.IGNORECASE,
+)
+"""How an answer offers more, which is not a question about the user's own one (English)."""
+
+
+def asks_back(answer: str) -> bool:
+    """True when an answer ends by asking what the user means.
+
+    Its last sentence is a question, and no offer behind other sentences ("Would you like …?").
+    On the open half of MTRAG-UN: 39 of 39 reference answers to underspecified questions, 2 of the
+    210 others. Offers are known in English alone.
+    """
+    sentences = [text for part in _SENTENCE_END.split(answer) if (text := part.strip())]
+    if not sentences or not sentences[-1].rstrip("\"'”’»)]*_ ").endswith(("?", "？", "؟")):
+        return False
+    return len(sentences) == 1 or not _OFFER.match(sentences[-1])
+
+
 def outcome(
     response: ScoredResponse, uncertain_below: float = UNCERTAIN_BELOW
 ) -> tuple[str | None, str]:
-    """The first outcome that fits, and why: blocked, no_results, uncertain, success, no_citation.
+    """The first outcome that fits, and why: blocked, clarify, no_results, uncertain, success,
+    no_citation.
 
     None when no answer was asked for and nothing before ``success`` fits.
     """
     sure = response.confidence
     if "guardrail_blocked" in response.flags:
         return "blocked", "flag guardrail_blocked"
+    if response.asks_back:
+        return "clarify", "asks back"
     if "no_context" in response.flags:
         return "no_results", "flag no_context"
     if not response.retrieved:
@@ -187,6 +217,15 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
 def is_largest(mark: str, n: int) -> bool:
     """True when p50, p95 or p99 of n values is their largest one: p99 below 100, p95 below 20."""
     return mark != "max" and -(-n * PERCENTILES[mark] // 100) >= n
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """n, mean, p50, p95, p99 and max of some numbers. Raises ValueError without any."""
+    if not values:
+        raise ValueError("a spread needs at least one value")
+    ordered = sorted(values)
+    marks = {name: percentile(ordered, percent) for name, percent in PERCENTILES.items()}
+    return {"n": len(ordered), "mean": fsum(ordered) / len(ordered)} | marks
 
 
 class ResponseTotals:

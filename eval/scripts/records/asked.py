@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import groupby, islice
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from records.cases import TestCase, ignore, iter_cases
+from records.conversations import conversations_of
 from records.errors import StorageError
 from records.files import sha256_file
 from records.results import ErrorInfo, RunConfig, TestResult
@@ -178,6 +179,20 @@ def passes(case: TestCase, patterns: Patterns) -> bool:
     )
 
 
+def selected_of(
+    cases: Iterable[TestCase], patterns: Patterns, limit: int | None = None
+) -> Iterator[TestCase]:
+    """The first ``limit`` cases that match, in their order. A conversation is selected whole when a
+    turn matches, and is never cut by the limit."""
+    number = 0
+    for turns in conversations_of(cases):
+        if limit is not None and number >= limit:
+            return
+        if any(passes(case, patterns) for case in turns):
+            number += len(turns)
+            yield from turns
+
+
 def filter_values(case: TestCase, name: str) -> list[str]:
     """What a case has of the name of a filter."""
     if name == "tag":
@@ -237,8 +252,7 @@ def asked_cases(
         patterns = patterns_of(filters)
     except StorageError:  # of a later version
         return None
-    selected = (case.id for case in read() if passes(case, patterns))
-    ids = frozenset(islice(selected, limit))
+    ids = frozenset(case.id for case in selected_of(read(), patterns, limit))
     return AskedCases(ids, asked.repeats) if len(ids) == asked.cases else None
 
 

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, get_args, get_type_hints
 import msgspec
 import orjson
 
+from records.conversations import TurnOrder
 from records.errors import Problem, StorageError
 from records.jsonl import Decode, whole
 from records.shards import Address, Part, open_address, within
@@ -23,7 +24,7 @@ Category = Literal[
     "factual", "reasoning", "multi_hop", "recency/conflict", "general", "adversarial"
 ]
 
-Outcome = Literal["success", "no_citation", "uncertain", "no_results", "blocked"]
+Outcome = Literal["success", "no_citation", "uncertain", "no_results", "blocked", "clarify"]
 
 RecencyRule = Literal["cite_newer", "cite_both", "acknowledge_both"]
 
@@ -57,10 +58,20 @@ class GoldFact(msgspec.Struct, gc=False, omit_defaults=True):
     vital: bool = True
 
 
+class ChatMessage(msgspec.Struct, gc=False):
+    """What was said before a question: by the ``user``, the ``assistant`` or the ``system``."""
+
+    role: str
+    content: str
+
+
 class TestCase(msgspec.Struct, omit_defaults=True):
     """One question with its labels. ``answerable`` None means: nobody has said yet.
 
-    ``group``: what cases have in common that hang together, such as a conversation.
+    ``group``: what cases have in common that hang together. ``turn`` counts the questions of a
+    ``conversation`` from 1. ``standalone`` false: the question cannot be understood without what
+    came before; ``question_alone`` is the same question made whole. ``history``: what always comes
+    before a question that belongs to no conversation.
     """
 
     __test__ = False  # pytest: not a test class
@@ -76,6 +87,11 @@ class TestCase(msgspec.Struct, omit_defaults=True):
     required_support_groups: list[list[int]] | None = None
     recency_conflict_rule: RecencyRule | None = None
     group: str | int | None = None
+    conversation: str | None = None
+    turn: int | None = None
+    standalone: bool | None = None
+    question_alone: str | None = None
+    history: list[ChatMessage] | None = None
     tags: list[str] = msgspec.field(default_factory=list)
     vaults: list[str] = msgspec.field(default_factory=list)
     folders: list[str] = msgspec.field(default_factory=list)
@@ -103,8 +119,17 @@ class TestCase(msgspec.Struct, omit_defaults=True):
         """The reference answer, else the key facts as a text; empty when there is neither."""
         return self.reference_answer or "; ".join(self.expected_key_facts)
 
+    def whole_question(self) -> str | None:
+        """The question as it can be read by itself; None when nobody has written it out."""
+        return self.question_alone or (None if self.standalone is False else self.question)
+
 
 CATEGORIES: tuple[str, ...] = get_args(Category)
+
+SET_ONLY = ("conversation", "turn", "standalone", "question_alone", "history")
+"""What cases are asked with: it stands in the set, never in a label file."""
+
+ROLES = ("user", "assistant", "system")
 
 _HINTS = get_type_hints(TestCase)
 
@@ -245,10 +270,36 @@ def check_case(case: TestCase) -> Iterator[Finding]:
     yield from _budget_problems(case.latency_budget_ms)
     if case.required_support_groups is not None:
         yield from _group_problems(case.required_support_groups, len(case.gold_supports))
+    yield from _turn_problems(case)
     for name in ("relevance_grades", "chunk_relevance_grades"):
         for key, grade in getattr(case, name).items():
             if not math.isfinite(grade):
                 yield f"{name}[{key!r}]", f"is {grade}; write a number (0 or less: not relevant)"
+
+
+def _turn_problems(case: TestCase) -> Iterator[Finding]:
+    """What is wrong with the place of one case in its conversation; see also TurnOrder."""
+    if case.conversation is not None:
+        if not case.conversation.strip():
+            yield "conversation", "is empty; write the conversation's id or leave the field out"
+        if case.turn is None:
+            yield "turn", "is missing beside conversation; write 1 for its first question, then 2"
+        if case.history is not None:
+            yield "history", "stands beside conversation; keep one of them"
+    elif case.turn is not None:
+        yield "conversation", "is missing beside turn; write the conversation's id"
+    if case.turn is not None and case.turn < 1:
+        yield "turn", f"is {case.turn}; turns count from 1"
+    if case.question_alone is not None and not case.question_alone.strip():
+        yield "question_alone", "is empty; write the question as it can be read by itself"
+    for index, message in enumerate(case.history or ()):
+        if message.role not in ROLES:
+            yield (
+                f"history[{index}].role",
+                f"{message.role!r} is unknown; use one of: {', '.join(ROLES)}",
+            )
+        if not message.content.strip():
+            yield f"history[{index}].content", "is empty; write the message or remove it"
 
 
 def _budget_problems(budget: dict[str, float] | float | None) -> Iterator[Finding]:
@@ -290,8 +341,11 @@ _ID, _QUESTION = attrgetter("id"), attrgetter("question")
 
 _NOT_EMPTY = tuple(map(attrgetter, ("gold_supports", "gold_facts")))
 
-_NOT_NULL = tuple(
-    map(attrgetter, ("required_support_groups", "min_citations", "latency_budget_ms"))
+_CONVERSATION = attrgetter("conversation")
+
+_NOT_NULL = (
+    *map(attrgetter, ("required_support_groups", "min_citations", "latency_budget_ms")),
+    *map(attrgetter, ("conversation", "turn", "question_alone", "history")),
 )
 """With the two above, all that check_case looks at besides grades, which JSON keeps finite."""
 
@@ -460,6 +514,7 @@ def iter_case_blocks(
     ``hashes``, empty at first, takes them. ``hash_of``: makes them.
     """
     blank = True
+    order = TurnOrder()
     for block in iter_blocks(path, start, end):
         blank = blank and block.data.isspace()
         cases = None if labels else _sound_cases(block, decode)
@@ -467,9 +522,16 @@ def iter_case_blocks(
             cases = list(_checked_cases(report, labels, hashes, hash_of, block))
         else:
             hashes.extend(map(hash_of, map(_ID, cases)))
+        if any(map(_CONVERSATION, cases)):
+            for case in cases:
+                order.add(case.conversation, case.turn, case.group)
+        else:
+            order.leave()
         yield cases
     if recurs(hashes):
         _report_repeats(path, report, hashes, hash_of, start, end)
+    if order.problems:
+        _report_turns(path, report, labels or {}, start, end)
     if blank and start == 0 and end is None:
         report(Problem(str(path), None, "", "holds no cases; write one JSON object a line"))
 
@@ -542,6 +604,20 @@ def _report_repeats(
                 where += "" if other == address else f" of {other}"
                 message = f"{identity!r} is also the id of {where}; give it another"
                 report(Problem(str(address), number, "id", message))
+
+
+def _report_turns(path: Path, report: Report, labels: Labels, start: int, end: int | None) -> None:
+    """Report each turn that does not stand behind the one before it, with its line."""
+    order = TurnOrder()
+    for part, low, high in _within(path, start, end):
+        address = part.address
+        for number, line in lines_at(address, ignore, low, None if high < 0 else high):
+            raw = canonical(parse_object(address, number, line, ignore) or {})
+            group = raw.get("group", labels.get(str(raw.get("id")), {}).get("group"))
+            order.add(raw.get("conversation"), raw.get("turn"), group)
+            for field, message in order.problems:
+                report(Problem(str(address), number, field, message))
+            order.problems.clear()
 
 
 def ignore(problem: Problem) -> None:

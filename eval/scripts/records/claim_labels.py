@@ -5,7 +5,9 @@ A line of ``eval/labels/verdicts/<annotator>.jsonl`` is one decision: ``{"case_i
 ``LABELS`` or null (taken back); of an annotator's lines for a claim whose words and answer are the
 run's, the last counts. A fact has the metric correctness, and its own id (``f1``) and text under
 the same names. ``after_verdict`` tells that the annotator had seen what the judge said, ``act``
-that the line is an undo or a redo.
+whether the line is a label, a note, an undo or a redo. ``note`` and ``flag`` are what the annotator
+noted on the claim. A line says all that holds from then on: that of a note repeats the label, that
+of a label the note.
 
 How the claim was chosen: ``sample`` names the drawing, ``random:SEED`` (of all claims alike) or
 ``strata:SEED``. With strata, ``stratum`` is the claim's, ``stratum_size`` the claims in it, and
@@ -38,7 +40,7 @@ LABELS = {
 }
 """What people may say, by metric: of claims, and of facts of the reference."""
 
-Act = Literal["label", "undo", "redo"]
+Act = Literal["label", "note", "undo", "redo"]
 
 _TEXTS = ("case_id", "claim_id", "annotator")
 
@@ -78,6 +80,8 @@ class ClaimLabel:
     after_verdict: bool = False
     act: Act = "label"
     draw: ClaimDraw = ClaimDraw()
+    note: str = ""
+    flag: bool = False
 
 
 def label_files(folder: Path, named: Sequence[Path]) -> list[Path]:
@@ -119,9 +123,11 @@ def _faults(row: Mapping[str, Any], stem: str) -> Iterable[tuple[str, str]]:
         yield "metric", f"must be one of {', '.join(LABELS)}; others have no labels"
     elif "label" not in row or (row["label"] is not None and row["label"] not in allowed):
         yield "label", f"must be one of {', '.join(allowed)}, or null to take it back"
-    for name in ("claim", "answer_sha256", "metric", "at", "sample", "stratum"):
+    for name in ("claim", "answer_sha256", "metric", "at", "sample", "stratum", "note"):
         if not isinstance(row.get(name, ""), str):
             yield name, "must be a text; leave it out if there is none"
+    if not isinstance(row.get("flag", False), bool):
+        yield "flag", "must be true or false; leave it out if there is none"
     if row.get("stratum"):
         yield from _draw_faults(row)
 
@@ -146,13 +152,15 @@ def _label(row: Mapping[str, Any], stem: str) -> ClaimLabel:
         row.get("annotator", stem),
         row.get("at", ""),
         row.get("after_verdict") is True,
-        act if (act := row.get("act")) in ("undo", "redo") else "label",
+        act if (act := row.get("act")) in ("note", "undo", "redo") else "label",
         ClaimDraw(
             row.get("sample", ""),
             row.get("stratum", ""),
             row["stratum_size"] if row.get("stratum") else 0,
             row.get("probability"),
         ),
+        row.get("note", ""),
+        row.get("flag", False),
     )
 
 
@@ -213,6 +221,10 @@ class LabelFile:
         }
         if label.after_verdict:
             line["after_verdict"] = True
+        if label.note:
+            line["note"] = label.note
+        if label.flag:
+            line["flag"] = True
         self._journal.append(line)
 
 

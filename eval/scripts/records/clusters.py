@@ -16,12 +16,16 @@ from typing import Any, Protocol
 from records.cases import TestCase, canonical, iter_cases, iter_lines, parse_object
 from records.errors import Problem, StorageError
 
-AUTO, GROUP, DOCUMENT, NONE = "auto", "group", "doc", "none"
+AUTO, GROUP, CONVERSATION, DOCUMENT, NONE = "auto", "group", "conversation", "doc", "none"
 """Ways to put cases together besides a field's name."""
 
-_GROUPED = "group: "
+_DOCUMENTED, _TALKED, _GROUPED = 1, 2, 3
+"""The last two bits of the number of a cluster."""
 
-_NOUNS = ("group", "document", "chunk", "cluster")
+_KINDS = {"group": _GROUPED, "conversation": _TALKED}
+"""By the first word of a label; any other is a document's or a chunk's."""
+
+_NOUNS = ("group", "conversation", "document", "chunk", "cluster")
 
 
 class LabelsById(Protocol):
@@ -85,15 +89,17 @@ class Clustering:
 def label_of(case: TestCase, by: str = AUTO) -> str | None:
     """The label of the cluster that a case's own fields put it into; None: a cluster by itself.
 
-    ``auto``: its ``group``, else its first gold document. ``doc``: the path of the first gold
-    support, else the first relevant document, else the first relevant chunk. Any other: that field
-    of a case (of a list, the first item counts).
+    ``auto``: its ``group``, else its conversation, else its first gold document. ``doc``: the path
+    of the first gold support, else the first relevant document, else the first relevant chunk. Any
+    other: that field of a case (of a list, the first item counts).
     """
     if by in (AUTO, GROUP) and case.group not in (None, ""):
-        return f"{_GROUPED}{case.group}"
+        return f"group: {case.group}"
+    if by in (AUTO, CONVERSATION) and case.conversation is not None:
+        return f"conversation: {case.conversation}"
     if by in (AUTO, DOCUMENT):
         return _document(case)
-    if by in (GROUP, NONE):
+    if by in (GROUP, CONVERSATION, NONE):
         return None
     return _labelled(by, getattr(case, by, None))
 
@@ -104,6 +110,11 @@ def cluster_number(case: TestCase) -> int:
     return 0 if label is None else _number(label)
 
 
+def conversation_number(case: TestCase) -> int:
+    """A number for the conversation of a case, the same in every process; 0: it is no turn."""
+    return 0 if case.conversation is None else _number(f"conversation: {case.conversation}")
+
+
 MOST_CLUSTERS = 1 << 58
 """Above every cluster number; they are spread evenly below it."""
 
@@ -111,13 +122,18 @@ MOST_CLUSTERS = 1 << 58
 @lru_cache(maxsize=1 << 12)
 def _number(label: str) -> int:
     digest = blake2b(label.encode("utf-8", "surrogatepass"), digest_size=7).digest()
-    return int.from_bytes(digest) << 2 | (3 if label.startswith(_GROUPED) else 1)
+    return int.from_bytes(digest) << 2 | _KINDS.get(label.partition(": ")[0], _DOCUMENTED)
 
 
 def clustered_by(numbers: Iterable[int]) -> str:
-    """``group``, ``doc`` or ``none``: what the shared clusters of these numbers are made by."""
-    kinds = {number & 2 for number in numbers}
-    return (GROUP if 2 in kinds else DOCUMENT) if kinds else NONE
+    """``group``, ``conversation``, ``doc`` or ``none``: what the shared clusters of these numbers
+    are made by."""
+    kinds = {number & 3 for number in numbers}
+    return _by_kinds(kinds) if kinds else NONE
+
+
+def _by_kinds(kinds: set[int]) -> str:
+    return GROUP if _GROUPED in kinds else CONVERSATION if _TALKED in kinds else DOCUMENT
 
 
 def _document(case: TestCase) -> str | None:
@@ -187,8 +203,7 @@ def _clustering(labelled: Iterable[tuple[str, str | None]], by: str) -> Clusteri
         array("i", positions.astype(np.int32).tobytes()),
         names,
     )
-    grouped = _GROUPED.partition(": ")[0] in kinds
-    done = (GROUP if grouped else DOCUMENT) if by == AUTO else by
+    done = _by_kinds({_KINDS.get(kind, _DOCUMENTED) for kind in kinds}) if by == AUTO else by
     noun = kinds.pop() if len(kinds) == 1 else "cluster"
     noun = noun if noun in _NOUNS else f"value of {by}"
     sentence = f"{_count(cases, 'case')} in {_count(len(sizes), noun)}"
@@ -213,7 +228,7 @@ def read_clusters(eval_set: Path, by: str = AUTO) -> Clustering:
     Raises StorageError for a line that is no case, and when no case has the key that was named.
     """
     problems: list[Problem] = []
-    if by in (AUTO, DOCUMENT, GROUP, NONE):
+    if by in (AUTO, DOCUMENT, GROUP, CONVERSATION, NONE):
         cases = iter_cases(eval_set, problems.append)
         clustering = _clustering(((case.id, label_of(case, by)) for case in cases), by)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -37,15 +37,16 @@ def write_parts(
     shards: int,
     address: str = "",
     begins: Callable[[str], bool] | None = None,
+    later: Container[str] = (),
 ) -> list[str]:
     """Put a folder of up to ``shards`` parts at ``target``, whole or not at all.
 
     ``total``: bytes of all lines together; a part ends behind the first case at which its share
-    is full, so that no case stands in two parts. ``begins``: tells instead whether a part begins
-    with a case. ``address``: where the parts go, such as ``s3://bucket/run``; the folder then
-    holds their list. An older folder there is replaced, so the lines must come from elsewhere.
-    Returns the id of the first case of each part. Raises StorageError when something cannot be
-    written.
+    is full, so that no case stands in two parts, and no part begins with a case of ``later``.
+    ``begins``: tells instead whether a part begins with a case. ``address``: where the parts go,
+    such as ``s3://bucket/run``; the folder then holds their list. An older folder there is
+    replaced, so the lines must come from elsewhere. Returns the id of the first case of each part.
+    Raises StorageError when something cannot be written.
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +55,7 @@ def write_parts(
             folder.mkdir()
             writer = _PartsWriter(folder, address)
             with contextlib.closing(writer):
-                _fill(writer, lines, total, shards, begins)
+                _fill(writer, lines, total, shards, begins, later)
             if address:
                 replace_json(folder / SHARDS, msgspec.to_builtins(ShardList(writer.listed)))
             shutil.rmtree(target, ignore_errors=True)
@@ -71,6 +72,7 @@ def _fill(
     total: int,
     shards: int,
     begins: Callable[[str], bool] | None,
+    later: Container[str],
 ) -> None:
     written, before = 0, ""
     for line, case_id in lines:
@@ -78,7 +80,7 @@ def _fill(
             full = written * shards >= total * writer.count and writer.count < shards
         else:
             full = begins(case_id)
-        if not writer.count or (full and case_id != before):
+        if not writer.count or (full and case_id != before and case_id not in later):
             writer.begin(case_id)
         writer.write(line)
         written += len(line)

@@ -201,7 +201,8 @@ class Document(Mapping[str, Record]):
                 return
         model = next((line for line in self._lines if line.id is not None), None)
         line = Line(self._line(record, model.raw if model else None), self._newline, key)
-        index = self._index_for(key, order)
+        behind = self._behind_conversation(record) if self._cases else None
+        index = self._index_for(key, order) if behind is None else behind
         self._lines.insert(index, line)
         self._at[key] = line
 
@@ -213,6 +214,24 @@ class Document(Mapping[str, Record]):
         if self._cases and like is not None:
             record = respelled(record, decode(like))
         return _encode(record, like)
+
+    def _behind_conversation(self, record: Record) -> int | None:
+        """Where a turn belongs: behind the turns of its conversation that come before it, before
+        the others; None when it has no conversation, or is all of it."""
+        conversation, turn = record.get("conversation"), record.get("turn")
+        if not isinstance(conversation, str):
+            return None
+        behind = None
+        for index, line in enumerate(self._lines):
+            if line.id is None or line.gone:
+                continue
+            other = self._record(line.raw)
+            if other.get("conversation") == conversation:
+                later = isinstance(turn, int) and (other.get("turn") or 0) > turn
+                if later:
+                    return index if behind is None else behind
+                behind = index + 1
+        return behind
 
     def _index_for(self, key: str, order: list[str]) -> int:
         """Behind the nearest case before it; else before the first case; else at the end."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from mmap import ACCESS_READ, mmap
 from operator import attrgetter
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 import orjson
@@ -21,7 +23,7 @@ from records.cases import HashOf, Labels, Report, TestCase, iter_case_blocks, it
 from records.errors import Problem
 from records.jsonl import Lean
 from records.results import TestResult, iter_result_blocks, iter_results
-from records.shards import is_sharded, open_address, parts_of
+from records.shards import Part, is_sharded, open_address, parts_of
 
 _ID, _CASE_OF = attrgetter("id"), attrgetter("test_case_id")
 
@@ -168,8 +170,9 @@ def join_indexed(
             yield [case] * len(repeats), repeats
 
 
-class _CaseId(msgspec.Struct):
+class _CasePlace(msgspec.Struct):
     id: str
+    turn: int | None = None
 
 
 class _ResultId(msgspec.Struct):
@@ -179,20 +182,16 @@ class _ResultId(msgspec.Struct):
 def split(whole: Work, parts: int) -> list[Work]:
     """Up to ``parts`` ranges that together are the whole; [whole] when it cannot be cut.
 
-    Results in parts are one range a part. Whether two ranges of the set share a case id, the hashes
-    of ``join_stream`` tell.
+    Results in parts are one range a part. No conversation is cut. Whether two ranges of the set
+    share a case id, the hashes of ``join_stream`` tell.
     """
     try:
-        if is_sharded(whole.results):
-            cuts = _shard_cuts(whole.results)
-            offsets = _shard_places(whole.eval_set, cuts)
-        else:
-            cuts = _result_cuts(whole.results, parts)
-            offsets = _case_places(whole.eval_set, cuts.values())
+        sharded = is_sharded(whole.results)
+        cuts = _shard_cuts(whole) if sharded else _cuts(whole, parts)
     except (msgspec.MsgspecError, ValueError, OSError):  # mmap: an empty file is a ValueError
         return [whole]
     works, start, cases_start = [], 0, 0
-    for cut, offset in zip(cuts, offsets, strict=True):
+    for cut, offset in cuts.items():
         if offset is None or offset <= cases_start:
             return [whole]
         works.append(
@@ -202,69 +201,98 @@ def split(whole: Work, parts: int) -> list[Work]:
     return [*works, replace(whole, start=start, cases_start=cases_start)]
 
 
-def _result_cuts(results: Path, parts: int) -> dict[int, str]:
-    """Offsets where a new case's results begin, near the even cuts, with that case's id."""
-    decode = msgspec.json.Decoder(_ResultId).decode
-    size = results.stat().st_size
-    cuts: dict[int, str] = {}
-    with open(results, "rb") as file:
+def _cuts(whole: Work, parts: int) -> dict[int, int | None]:
+    """Offsets in the results, near the even cuts, where the results of a case begin that is no
+    later turn, with the offset of that case's line; None when its id is not spelled plainly."""
+    size = whole.results.stat().st_size
+    cuts: dict[int, int | None] = {}
+    with open(whole.results, "rb") as results, _finder(whole.eval_set) as find:
         for part in range(1, parts):
-            file.seek(size * part // parts)
-            file.readline()
-            line = file.readline()
-            if not line:
-                break
-            before = decode(line).test_case_id
-            offset = file.tell()
-            while (line := file.readline()) and decode(line).test_case_id == before:
-                offset = file.tell()
-            if line:
-                cuts[offset] = decode(line).test_case_id
+            for cut, case_id in _next_cases(results, size * part // parts):
+                offset, turn = find(case_id)
+                if turn is None or turn <= 1:
+                    cuts[cut] = offset
+                    break
     return cuts
 
 
-def _shard_cuts(results: Path) -> dict[int, str]:
-    """Where each part begins but the first, with the id of its first case."""
+def _next_cases(results: BinaryIO, position: int) -> Iterator[tuple[int, str]]:
+    """Offsets behind a position where a new case's results begin, with that case's id."""
     decode = msgspec.json.Decoder(_ResultId).decode
-    cuts: dict[int, str] = {}
-    for part in parts_of(results)[1:]:
-        if part.size:
-            with open_address(part.address) as file:
-                cuts[part.start] = decode(file.readline()).test_case_id
+    results.seek(position)
+    results.readline()
+    offset, before = results.tell(), None
+    while line := results.readline():
+        case_id = decode(line).test_case_id
+        if before is not None and case_id != before:
+            yield offset, case_id
+        before = case_id
+        offset += len(line)
+
+
+def _shard_cuts(whole: Work) -> dict[int, int | None]:
+    """The same where each part of the results begins, but the first.
+
+    A set that was cut with them has as many parts; those are taken for a pair, and the join tells
+    if they are none.
+    """
+    results, cases = parts_of(whole.results), parts_of(whole.eval_set)
+    cuts: dict[int, int | None] = {}
+    if len(results) == len(cases):
+        first = msgspec.json.Decoder(_CasePlace).decode
+        for part, of_set in zip(results[1:], cases[1:], strict=True):
+            turn = first(_first_line(of_set)).turn
+            if turn is None or turn <= 1:
+                cuts[part.start] = of_set.start
+        return cuts
+    decode = msgspec.json.Decoder(_ResultId).decode
+    with _finder(whole.eval_set) as find:
+        for part in results[1:]:
+            offset, turn = find(decode(_first_line(part)).test_case_id)
+            if turn is None or turn <= 1:
+                cuts[part.start] = offset
     return cuts
 
 
-def _shard_places(eval_set: Path, cuts: Mapping[int, str]) -> list[int | None]:
-    """Where the set's share of each part of the results begins. A set that was cut with them has as
-    many parts; those are taken for a pair, and the join tells if they are none."""
-    parts = parts_of(eval_set)
-    if len(parts) == len(cuts) + 1:
-        return [part.start for part in parts[1:]]
-    return _case_places(eval_set, cuts.values())
+def _first_line(part: Part) -> bytes:
+    with open_address(part.address) as file:
+        return file.readline()
 
 
-def _case_places(eval_set: Path, case_ids: Iterable[str]) -> list[int | None]:
-    """The offset of the line of each wanted case; None when its id is not spelled plainly, or when
-    the set is cut otherwise than the results and lies elsewhere."""
-    wanted = list(case_ids)
-    offsets: dict[str, int] = {}
-    for part in parts_of(eval_set):
-        if not isinstance(part.address, Path) or len(offsets) == len(wanted):
-            break
-        with open(part.address, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as text:
-            for case_id in wanted:
-                if case_id not in offsets and (at := _case_place(text, case_id)) is not None:
-                    offsets[case_id] = part.start + at
-    return [offsets.get(case_id) for case_id in wanted]
+_Find = Callable[[str], tuple[int | None, int | None]]
+"""The offset of a case's line, and which turn it is; None for what is not there."""
 
 
-def _case_place(text: mmap, case_id: str) -> int | None:
-    decode = msgspec.json.Decoder(_CaseId).decode
+@contextmanager
+def _finder(eval_set: Path) -> Iterator[_Find]:
+    """Looks cases up in the set; in its parts as far as they lie on this machine."""
+    with ExitStack() as stack:
+        texts: list[tuple[int, mmap]] = []
+        for part in parts_of(eval_set):
+            if isinstance(part.address, Path) and part.size:
+                file = stack.enter_context(open(part.address, "rb"))
+                text = stack.enter_context(mmap(file.fileno(), 0, access=ACCESS_READ))
+                texts.append((part.start, text))
+
+        def find(case_id: str) -> tuple[int | None, int | None]:
+            for start, text in texts:
+                offset, turn = _case_place(text, case_id)
+                if offset is not None:
+                    return start + offset, turn
+            return None, None
+
+        yield find
+
+
+def _case_place(text: mmap, case_id: str) -> tuple[int | None, int | None]:
+    """The offset of a case's line, and which turn it is."""
+    decode = msgspec.json.Decoder(_CasePlace).decode
     spelled = orjson.dumps(case_id)
     at = -1
     while (at := text.find(spelled, at + 1)) >= 0:
         start = text.rfind(b"\n", 0, at) + 1
         text.seek(start)
-        if decode(text.readline()).id == case_id:
-            return start
-    return None
+        case = decode(text.readline())
+        if case.id == case_id:
+            return start, case.turn
+    return None, None

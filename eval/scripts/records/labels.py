@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from records.cases import (
+    SET_ONLY,
     Labels,
     Report,
     TestCase,
@@ -31,7 +35,7 @@ LABEL_FILES = (
 SAFETY_LABELS = "safety_labels.jsonl"
 """Labelled texts, which are no cases of the set; lines without a text are labels of cases."""
 
-LABEL_FIELDS = frozenset(TestCase.__struct_fields__) - {"id", "question"}
+LABEL_FIELDS = frozenset(TestCase.__struct_fields__) - {"id", "question", *SET_ONLY}
 
 
 def read_labels(folder: Path | None, report: Report) -> tuple[Labels, dict[str, tuple[Path, int]]]:
@@ -70,10 +74,16 @@ def _check_labels(
 ) -> None:
     """Type-check the label fields by themselves and add them to what the case has so far."""
     findings = [
-        (field, "a label line cannot have it; its fields are those of a case but id and question")
+        (
+            field,
+            "belongs into the set, on the line of its case; move it"
+            if field in SET_ONLY
+            else "a label line cannot have it; its fields are those of a case but id and question",
+        )
         for field in raw.keys() - LABEL_FIELDS
     ]
-    _, of_fields = case_from_dict({"question": "?"} | raw | {"id": case_id})
+    labelled = {name: value for name, value in raw.items() if name not in SET_ONLY}
+    _, of_fields = case_from_dict({"question": "?"} | labelled | {"id": case_id})
     # what a group of supports means depends on the supports, which may stand in the set
     findings += [pair for pair in of_fields if not pair[0].startswith("required_support_groups")]
     of_case = labels.setdefault(case_id, {})
@@ -134,6 +144,26 @@ def labels_sha256(folder: Path | None) -> str | None:
     for path in paths:
         digest.update(path.read_bytes())
     return digest.hexdigest() if paths else None
+
+
+class _Before(msgspec.Struct):
+    """What of a case says that something came before its question, or after it."""
+
+    conversation: Any = None
+    history: Any = None
+
+
+def has_turns(eval_set: Path) -> bool:
+    """True when a case of the set is a turn of a conversation, or has a history of its own."""
+    decode = msgspec.json.Decoder(_Before).decode
+    with open(eval_set, "rb") as lines:
+        for line in lines:
+            if b'"conversation"' in line or b'"history"' in line:
+                with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                    case = decode(line)
+                    if case.conversation is not None or case.history is not None:
+                        return True
+    return False
 
 
 def has_labelled_texts(labels_dir: Path | None) -> bool:

@@ -5,6 +5,8 @@ Records are msgspec structs: decoding checks types while it parses; unknown keys
 
 from __future__ import annotations
 
+import mmap
+import os
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -24,6 +26,9 @@ TEXT_LIMIT = 200
 """Characters of a chunk's text that are kept unless the run stores full texts."""
 
 Status = Literal["ok", "error"]
+
+EARLIER_TURN_FAILED = "earlier_turn_failed"
+"""The kind of error of a turn that was not asked, because a turn before it has no answer."""
 
 
 class RetrievedChunk(msgspec.Struct, gc=False):
@@ -58,6 +63,29 @@ class RetrievedChunk(msgspec.Struct, gc=False):
         return msgspec.structs.replace(self, text=text[:limit], text_length=length)
 
 
+class SearchedChunk(RetrievedChunk, gc=False, omit_defaults=True):
+    """A passage that one search returned; ``rank`` is its place in that search.
+
+    In a file its ``text`` is left out, and ``text_length`` stays, where a passage of ``retrieved``
+    or of an earlier search has the same id and the same text.
+    """
+
+
+class Search(msgspec.Struct, gc=False, omit_defaults=True):
+    """One search on the way to an answer, in the order in which they began.
+
+    ``start_ms`` counts from the beginning of the call. ``error``: why it failed, None when it did
+    not; one that failed returned nothing.
+    """
+
+    query: str | None = None
+    tool: str | None = None
+    start_ms: float | None = None
+    latency_ms: float | None = None
+    error: str | None = None
+    retrieved: list[SearchedChunk | str] = msgspec.field(default_factory=list)
+
+
 class Reference(msgspec.Struct, gc=False, omit_defaults=True):
     """A source that the answer cites; ``index`` is the n of its ``[n]`` mark."""
 
@@ -84,7 +112,18 @@ class ErrorInfo(msgspec.Struct, gc=False):
 
 
 class TestResult(msgspec.Struct):
-    """What the bot answered to one case, or the error that it ended with. Times in milliseconds."""
+    """What the bot answered to one case, or the error that it ended with. Times in milliseconds.
+
+    ``retrieved`` is what the answer saw. ``searches``: how it was come by, where the bot tells;
+    ``retrieved_from_search``: the number (from 1) of the search whose passages stand in
+    ``retrieved`` because nothing else says what the answer saw. ``rewritten_query``: the question
+    as the bot made it whole before it searched. Lines of bots without searches have none of them.
+
+    Of a turn of a conversation, and of a case with a history of its own: ``asked_with`` says which
+    history it was asked with (``live``, ``replay``, ``alone``, ``none``, or ``fixed``),
+    ``history_sha256`` is the hash of the messages as they were sent, ``session`` what the bot knew
+    the conversation by.
+    """
 
     __test__ = False  # pytest: not a test class
 
@@ -106,26 +145,101 @@ class TestResult(msgspec.Struct):
     usage: dict[str, Any] = msgspec.field(default_factory=dict)
     cost_usd: float | None = None
     repeat: int = 0
+    asked_with: str | None = None
+    history_sha256: str | None = None
+    session: str | None = None
+    searches: list[Search] | msgspec.UnsetType = msgspec.UNSET
+    rewritten_query: str | msgspec.UnsetType = msgspec.UNSET
+    retrieved_from_search: int | msgspec.UnsetType = msgspec.UNSET
 
     def chunks(self) -> list[RetrievedChunk]:
         """The retrieved passages in rank order; plain ids become chunks ranked by their place."""
-        chunks = [
-            RetrievedChunk(chunk_id=item, rank=rank) if isinstance(item, str) else item
-            for rank, item in enumerate(self.retrieved, start=1)
+        return _ranked(self.retrieved)
+
+    def searched(self) -> list[tuple[Search, list[RetrievedChunk]]]:
+        """Each search with its passages in rank order, the texts that are stored once filled in."""
+        if not self.searches:
+            return []
+        lists = [_ranked(search.retrieved) for search in self.searches]
+        first: dict[str, RetrievedChunk] = {}
+        for chunk in chain(self.chunks(), *lists):
+            if first.setdefault(chunk.chunk_id, chunk).text is None:
+                first[chunk.chunk_id] = chunk
+        return [
+            (search, [_filled(chunk, first[chunk.chunk_id]) for chunk in chunks])
+            for search, chunks in zip(self.searches, lists, strict=True)
         ]
-        if all(chunk.rank is not None for chunk in chunks):
-            chunks.sort(key=lambda chunk: chunk.rank or 0)
-        return chunks
 
     def to_dict(self, *, store_full_text: bool = False) -> dict[str, Any]:
-        """As a plain dict; chunk texts are cut to ``TEXT_LIMIT`` unless ``store_full_text``."""
+        """As a plain dict; chunk texts are cut to ``TEXT_LIMIT`` unless ``store_full_text``, and a
+        text that several searches brought stands there once."""
         retrieved = self.retrieved
         if not store_full_text:
             retrieved = [item if isinstance(item, str) else item.cut() for item in retrieved]
-        data: dict[str, Any] = msgspec.to_builtins(
-            msgspec.structs.replace(self, retrieved=retrieved)
-        )
+        stored = msgspec.structs.replace(self, retrieved=retrieved)
+        if self.searches:
+            stored.searches = _stored_once(self.searches, self.chunks(), store_full_text)
+        data: dict[str, Any] = msgspec.to_builtins(stored)
+        if self.asked_with is None:
+            for name in _OF_TURNS:
+                del data[name]
         return data
+
+
+def is_root_failure(result: TestResult) -> bool:
+    """True for a call that failed itself: not for a turn that was not asked behind a failed one."""
+    earlier = result.error is not None and result.error.kind == EARLIER_TURN_FAILED
+    return result.status == "error" and not earlier
+
+
+_OF_TURNS = ("asked_with", "history_sha256", "session")
+"""Fields that only the lines of questions with a history have."""
+
+
+def _ranked(items: Sequence[RetrievedChunk | str]) -> list[RetrievedChunk]:
+    """Passages in rank order; plain ids become chunks ranked by their place."""
+    chunks = [
+        RetrievedChunk(chunk_id=item, rank=rank) if isinstance(item, str) else item
+        for rank, item in enumerate(items, start=1)
+    ]
+    if all(chunk.rank is not None for chunk in chunks):
+        chunks.sort(key=lambda chunk: chunk.rank or 0)
+    return chunks
+
+
+_PLACE = ("doc_id", "rel_path", "heading_path", "text", "text_length")
+
+
+def _filled(chunk: RetrievedChunk, first: RetrievedChunk) -> RetrievedChunk:
+    """A passage of a search with what another one of its id, ``first``, tells for both: the text
+    that was left out, or all of its place where it is nothing but an id."""
+    if chunk.text is None and chunk.text_length is not None:
+        return msgspec.structs.replace(chunk, text=first.text)
+    if chunk.chunk_id and all(getattr(chunk, name) is None for name in _PLACE):
+        return msgspec.structs.replace(chunk, **{name: getattr(first, name) for name in _PLACE})
+    return chunk
+
+
+def _stored_once(
+    searches: Sequence[Search], retrieved: Sequence[RetrievedChunk], store_full_text: bool
+) -> list[Search]:
+    """Searches without the texts that stand in the line already, under the same id."""
+    texts = {chunk.chunk_id: chunk.text for chunk in reversed(retrieved) if chunk.text is not None}
+    stored = []
+    for search in searches:
+        items: list[SearchedChunk | str] = []
+        for item in search.retrieved:
+            if isinstance(item, str) or item.text is None:
+                items.append(item)
+                continue
+            length = len(item.text) if item.text_length is None else item.text_length
+            text: str | None = item.text if store_full_text else item.text[:TEXT_LIMIT]
+            if item.text and texts.get(item.chunk_id) == item.text:
+                text = None
+            texts.setdefault(item.chunk_id, item.text)
+            items.append(msgspec.structs.replace(item, text=text, text_length=length))
+        stored.append(msgspec.structs.replace(search, retrieved=items))
+    return stored
 
 
 class RunConfig(msgspec.Struct):
@@ -185,6 +299,16 @@ def read_results(
     kind = result_type(*fields) if fields else TestResult
     for _, offset, result in read(path, kind, "result line", "make the run again", report):
         yield offset, result
+
+
+def tells_searches(path: Path) -> bool:
+    """Whether a line of the file tells the searches that led to its passages."""
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return False
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            # in a text the quotes are escaped: this is a key, and its list is not empty
+            return data.find(b'"searches":[{') >= 0
 
 
 def tells_retrieved(line: bytes) -> bool:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -60,6 +60,8 @@ JUDGE_CACHE = "judge_cache.jsonl"
 """The cache of verdicts, in ``CACHE_DIR``."""
 BATCH, BATCH_FAILURES = "batch.json", "failures.jsonl"
 """In a folder of batch files: what they hold, and the requests that gave no verdict."""
+SAMPLE, UNIFORM, ENRICHED = "sample", "uniform", "enriched"
+"""In ``run`` of the configuration of a run that was drawn from traces: how it was drawn."""
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -227,13 +229,19 @@ class ResultsWriter:
 
     def write_result(self, result: TestResult, store_full_text: bool | None = None) -> None:
         """Append one result; chunk texts are cut to 200 characters unless full text is stored."""
+        self.write_together((result,), store_full_text)
+
+    def write_together(
+        self, results: Sequence[TestResult], store_full_text: bool | None = None
+    ) -> None:
+        """Append results in one step, so that a kill leaves all of them or none."""
         if self._lines is None:
             if self._finished and not self._partial.exists():  # a finished run lost lines
                 _copy_lines(results_file(self.folder), self._finished, self._partial)
                 self._remove_finished()
             self._lines = JsonlWriter(self._partial)
         full = self.store_full_text if store_full_text is None else store_full_text
-        self._lines.write(result.to_dict(store_full_text=full))
+        self._lines.write_together(result.to_dict(store_full_text=full) for result in results)
 
     def finish(self, order: Iterable[str]) -> Path:
         """Put the results in the order of ``order`` (case ids), repeats together; rename.

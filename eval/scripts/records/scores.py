@@ -105,7 +105,8 @@ class _PromptEvidence(msgspec.Struct):
 class ScoreLine(msgspec.Struct, omit_defaults=True):
     """A line of scores/<section>.jsonl; ``evidence`` is of its section's type, None without any.
 
-    ``cluster``: the number of the cluster of its case, which the file does not hold (0: none).
+    ``cluster``: the number of the cluster of its case; ``conversation``: that of its conversation,
+    with the ``turn`` in it. The file holds none of the three (0: none).
     """
 
     case_id: str
@@ -115,6 +116,8 @@ class ScoreLine(msgspec.Struct, omit_defaults=True):
     reasons: dict[str, str] = {}
     evidence: Any = None
     cluster: int = 0
+    conversation: int = 0
+    turn: int = 0
 
 
 SCORES_OF_CASE = ("case_id", "scores")

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from ragmetrics import matching
 from ragmetrics.case_scores import CaseScores
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.matching import Anchor, Mode
+from ragmetrics.matching import Anchor, Matches, Mode
 from records.cases import TestCase
 from records.judged import passage_key
 from records.results import Reference, RetrievedChunk, TestResult
@@ -128,6 +128,24 @@ def gold_of(case: TestCase, match: Match) -> CaseGold | None:
         snippet_lists = [[text] for text in case.gold_contexts]
         return CaseGold("text", [matching.DEFAULT_GRADE] * len(snippet_lists), snippet_lists)
     return None
+
+
+def match_chunks(
+    gold: CaseGold, chunks: Sequence[RetrievedChunk], min_similarity: float
+) -> Matches:
+    """Which of the chunks, in their order, match which gold supports, in the gold's mode."""
+    if gold.mode == "chunk":
+        ids = [chunk.chunk_id for chunk in chunks]
+        return matching.match_ids(gold.keys, ids, len(gold.grades))
+    if gold.mode == "doc":
+        docs = [doc_of(chunk) for chunk in chunks]
+        return matching.match_ids(gold.keys, docs, len(gold.grades))
+    if gold.mode == "anchor":
+        places = [place_of(chunk) for chunk in chunks]
+        whole = [whole_text(chunk) for chunk in chunks]
+        return matching.match_anchors(gold.keys, places, gold.snippets, whole, min_similarity)
+    passages = [chunk.text or "" for chunk in chunks]
+    return matching.match_texts(gold.keys, passages, min_similarity)
 
 
 def _groups_of_files(case: TestCase, docs: Mapping[str, int]) -> list[list[int]] | None:

@@ -137,6 +137,21 @@ class BlockScorer(Protocol):
         """What ``score`` says of each result; none of them is an error."""
 
 
+Earlier = tuple[TestCase, TestResult]
+"""A turn that came before another one, with its answer in the same repeat."""
+
+
+@runtime_checkable
+class TurnScorer(Protocol):
+    """A scorer whose scores of a turn depend on the turns before it."""
+
+    def score_turn(
+        self, case: TestCase, result: TestResult, earlier: Sequence[Earlier]
+    ) -> ScoreOutcome:
+        """Scores of a result that is no error; ``earlier``: the turns before it that have an
+        answer, in order."""
+
+
 @runtime_checkable
 class RangeScorer(Protocol):
     """A scorer that works on each range of a cluster by itself, and leaves something for the run,

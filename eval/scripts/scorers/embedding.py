@@ -146,7 +146,7 @@ class EmbeddingScorer:
 
     def _steps(self, case: TestCase, result: TestResult) -> Steps:
         return embedding.score_case(
-            case.question,
+            case.whole_question(),
             result.answer or "",
             case.reference_answer or "",
             in_rank_order(result),

@@ -69,7 +69,7 @@ class GroundednessScorer:
         scores = groundedness.score_case(
             result.answer,
             chunks,
-            question=case.question,
+            question=case.question_alone or case.question,
             references=result.references,
             abstained=bool(decide(result).abstained),
             labels=Labels(

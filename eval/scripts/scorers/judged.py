@@ -130,7 +130,8 @@ class JudgedScorer:
         cosine = None if self.embed is None else self._cosine
         answer, reference = clean(result.answer or ""), clean(case.reference_text())
         vital = [fact.vital for fact in case.gold_facts]
-        return Texts(case.question, answer, reference, cosine, self.no_model, vital, self.weight)
+        question = case.whole_question()
+        return Texts(question, answer, reference, cosine, self.no_model, vital, self.weight)
 
     def _cosine(self, text: str, other: str) -> float:
         assert self.embed is not None
@@ -151,8 +152,9 @@ class JudgedScorer:
                 relevancy is not None
                 and relevancy.status == "ok"
                 and not any(relevancy.extra("noncommittal"))
+                and texts.question is not None
             ):
-                yield case.question
+                yield texts.question
                 yield from (text for part in relevancy.extra("questions") for text in part)
             both = [calls.get(name) for name in CALLS_BY_METRIC["answer_correctness_judged"]]
             if self.weight < 1 and all(call is not None and call.status == "ok" for call in both):

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -38,6 +39,7 @@ from scorers.contract import (
 )
 from scorers.ranges import ScoredRange, score_range
 from scorers.repeats import stability
+from scorers.turn_loss import turn_loss
 from scorers.workers import code_versions, share, shared, worker_pool
 
 if TYPE_CHECKING:
@@ -146,17 +148,21 @@ def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[st
             tally.merge(part.tally)
     section = {"options": scorer.options | {"seed": seed}} | tally.summary(scorer.metrics)
     section["clustered_by"] = clustered_by(tally.shared_clusters())
+    if any(part.has_turns for part in parts):
+        section["turn_loss"] = turn_loss(_score_lines(parts), scorer.metrics)
     if isinstance(scorer, Aggregator):
         return scorer.aggregate(section, _score_lines(parts), seed)
     return section
 
 
 def _score_lines(parts: Sequence[ScoredRange]) -> Iterator[ScoreLine]:
-    """The score lines in order, each with the number of its case's cluster."""
+    """The score lines in order, each with the numbers of its case's cluster and conversation."""
     for part in parts:
-        clusters = _clusters_of(part.rows) if part.stored else part.clusters
-        for line, cluster in zip(read_own_scores(part.rows), clusters, strict=True):
-            line.cluster = cluster
+        numbers = zip_longest(*_numbers_of(part), fillvalue=0)
+        for line, (cluster, conversation, turn) in zip(
+            read_own_scores(part.rows), numbers, strict=True
+        ):
+            line.cluster, line.conversation, line.turn = cluster, conversation, turn
             yield line
 
 
@@ -306,10 +312,11 @@ class _RangeTask:
     resident: bool
 
 
-_ROWS, _DONE, _IDS, _CLUSTERS = ".jsonl", ".part", ".ids", ".clusters"
+_ROWS, _DONE, _IDS = ".jsonl", ".part", ".ids"
+_NUMBERS = (".clusters", ".conversations", ".turns")
 _COUNTED, _MORE = ".counted", ".more"
 """Files of a range: its score lines, the rest of what it gave, the hashes of the ids of its cases,
-the clusters of its lines, what was counted, and what its scorer leaves for the run."""
+the clusters and turns of its lines, what was counted, and what its scorer leaves for the run."""
 
 
 def _file_of(folder: Path, number: int, kind: str) -> Path:
@@ -337,14 +344,15 @@ def _score_task(folder: Path, number: int, work: Work) -> None:
     import numpy as np
 
     np.sort(np.frombuffer(part.hashes, np.int64)).tofile(own.with_suffix(_IDS))
-    own.with_suffix(_CLUSTERS).write_bytes(part.clusters)
+    for column, kind in zip((part.clusters, part.conversations, part.turns), _NUMBERS, strict=True):
+        own.with_suffix(kind).write_bytes(column)
     _write_counted(own.with_suffix(_COUNTED), part.tally.release())
     if isinstance(scorer, RangeScorer):
         own.with_suffix(_MORE).write_bytes(scorer.left())
-    part.hashes, part.clusters, part.stored = array("q"), array("q"), True
+    part.put_away()
     part.rows = _file_of(folder, number, _ROWS)
     own.with_suffix(_DONE).write_bytes(pickle.dumps(part))
-    for kind in (_ROWS, _IDS, _CLUSTERS, _COUNTED, _MORE, _DONE):
+    for kind in (_ROWS, _IDS, *_NUMBERS, _COUNTED, _MORE, _DONE):
         if own.with_suffix(kind).exists():
             os.replace(own.with_suffix(kind), _file_of(folder, number, kind))
 
@@ -390,8 +398,10 @@ def _read_counted(path: Path, size: int, start: int, end: int) -> CountedValues:
     return CountedValues(**columns)
 
 
-def _clusters_of(rows: Path) -> array[int]:
-    """The clusters that a range left in a file."""
-    clusters = array("q")
-    clusters.frombytes(rows.with_suffix(_CLUSTERS).read_bytes())
-    return clusters
+def _numbers_of(part: ScoredRange) -> list[array[int]]:
+    """The numbers of each line's cluster, conversation and turn."""
+    columns = [part.clusters, part.conversations, part.turns]
+    if part.stored:
+        for column, kind in zip(columns, _NUMBERS, strict=True):
+            column.frombytes(part.rows.with_suffix(kind).read_bytes())
+    return columns

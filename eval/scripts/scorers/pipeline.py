@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics import pipeline
+from ragmetrics.case_scores import CaseScores
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.catalogue.pipeline import ROWS, RUN_ROWS
 from ragmetrics.pipeline import (
@@ -46,7 +47,7 @@ class PipelineScorer:
 
     def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Checks of one response."""
-        scores = pipeline.score_case(_response_of(result), _expected_of(case), self.uncertain_below)
+        scores = check_response(case, result, self.uncertain_below)
         return row_of(scores, self.metrics), dict(scores.evidence) | _measured(case, result)
 
     def score_failed(self, case: TestCase, reason: str) -> ScoreRow:
@@ -107,7 +108,31 @@ class PipelineScorer:
         }
 
 
-def _response_of(result: TestResult) -> ScoredResponse:
+def check_response(
+    case: TestCase, result: TestResult, uncertain_below: float = pipeline.UNCERTAIN_BELOW
+) -> CaseScores:
+    """The checks of one response against the labels of its case; no failed call comes here."""
+    return pipeline.score_case(_response_of(case, result), _expected_of(case), uncertain_below)
+
+
+CLARIFY = "clarify"
+"""The outcome, and the flag, of a bot that asks what the user means."""
+
+
+def may_ask_back(case: TestCase) -> bool:
+    """True where asking back is told from an answer: for questions of a conversation, and where it
+    is expected. Elsewhere an answer that ends with a question stays what it was."""
+    return bool(case.conversation or case.history or case.expected_outcome == CLARIFY)
+
+
+def asks_back(case: TestCase, result: TestResult) -> bool:
+    """True when the bot asks back, by its flag or by the wording of its answer."""
+    if not may_ask_back(case):
+        return False
+    return CLARIFY in result.policy_flags or pipeline.asks_back(result.answer or "")
+
+
+def _response_of(case: TestCase, result: TestResult) -> ScoredResponse:
     """The parts of a result that the checks look at."""
     return ScoredResponse(
         retrieved=len(result.retrieved),
@@ -116,6 +141,7 @@ def _response_of(result: TestResult) -> ScoredResponse:
         flags=result.policy_flags,
         confidence=result.confidence,
         latency_ms=result.latency_ms,
+        asks_back=asks_back(case, result),
     )
 
 

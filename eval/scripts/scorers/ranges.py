@@ -26,19 +26,21 @@ from ragmetrics.stats.tally import (
 )
 from records.asked import is_missing
 from records.cases import Labels, TestCase, lasting_hash
-from records.clusters import cluster_number
+from records.clusters import cluster_number, conversation_number
 from records.errors import Problem, StorageError
 from records.joining import Absent, Joined, Work, join_indexed, join_stream
-from records.results import TestResult
+from records.results import TestResult, is_root_failure
 from records.scores import encode_lines, encode_scores
 from scorers.contract import (
     NOTHING,
     Aggregator,
     BlockScorer,
+    Earlier,
     FailureScorer,
     ScoreOutcome,
     Scorer,
     ScoreRow,
+    TurnScorer,
 )
 
 _NO_RESULT = "asked, but the run has no result"
@@ -49,6 +51,7 @@ _MOST_WAITING = 1 << 18
 """Distinct rows, and cases, that are kept in memory before they are handed over to the tally."""
 
 _CASE_ID, _REPEAT = attrgetter("id"), attrgetter("repeat")
+_CONVERSATION = attrgetter("conversation")
 
 
 class _ScoreLineEncoder:
@@ -205,10 +208,35 @@ class ScoredRange:
     hashes: array[int] = field(default_factory=partial(array, "q"))
     """A hash of each case id."""
     clusters: array[int] = field(default_factory=partial(array, "q"))
-    """The number of the cluster of each line's case, for a scorer that adds numbers of the run."""
+    """The number of the cluster of each line's case, for a scorer that adds numbers of the run, and
+    for turns of conversations."""
+    conversations: array[int] = field(default_factory=partial(array, "q"))
+    turns: array[int] = field(default_factory=partial(array, "q"))
+    """The number of each line's conversation, and of the turn in it; empty where there is none."""
+    has_turns: bool = False
     stored: bool = False
-    """Both stand in files instead."""
+    """These numbers and the hashes stand in files instead."""
     problems: list[Problem] = field(default_factory=list)
+    lines: int = 0
+
+    def take(self, cases: Sequence[TestCase], clusters: Sequence[int], *, adds: bool) -> None:
+        """Note the clusters of a block's lines, and which turns they are, where it is needed."""
+        self.has_turns = self.has_turns or any(map(_CONVERSATION, cases))
+        if self.has_turns:
+            self.conversations.extend([0] * (self.lines - len(self.conversations)))
+            self.turns.extend([0] * (self.lines - len(self.turns)))
+            self.conversations.extend(map(conversation_number, cases))
+            self.turns.extend(case.turn or 0 for case in cases)
+        if adds or self.has_turns:
+            self.clusters.extend([0] * (self.lines - len(self.clusters)))
+            self.clusters.extend(clusters)
+        self.lines += len(cases)
+
+    def put_away(self) -> None:
+        """The numbers and hashes are in files now."""
+        for column in (self.hashes, self.clusters, self.conversations, self.turns):
+            del column[:]
+        self.stored = True
 
 
 def score_range(
@@ -258,6 +286,27 @@ def _one_by_one(
     return list(map(scorer.score, cases, results))
 
 
+class _TurnByTurn:
+    """Scores each result with the turns before it, of which one conversation's are kept."""
+
+    def __init__(self, scorer: TurnScorer) -> None:
+        self._scorer = scorer
+        self._conversation: str | None = None
+        self._earlier: dict[int, list[Earlier]] = {}
+
+    def __call__(
+        self, cases: Sequence[TestCase], results: Sequence[TestResult]
+    ) -> list[ScoreOutcome]:
+        outcomes = []
+        for case, result in zip(cases, results, strict=True):
+            if case.conversation is None or case.conversation != self._conversation:
+                self._conversation, self._earlier = case.conversation, {}
+            earlier = self._earlier.setdefault(result.repeat, [])
+            outcomes.append(self._scorer.score_turn(case, result, earlier))
+            earlier.append((case, result))
+        return outcomes
+
+
 def _outcomes(
     score_all: _ScoreAll,
     failures: _Failures,
@@ -287,7 +336,11 @@ def _score_joined(
     tally = Tally(len(scorer.metrics))
     part = ScoredRange(tally, rows or folder / f"{work.start}.jsonl")
     book = _ScoreLineEncoder([metric.name for metric in scorer.metrics], tally)
-    quick = scorer.score_all if isinstance(scorer, BlockScorer) else partial(_one_by_one, scorer)
+    quick: _ScoreAll = partial(_one_by_one, scorer)
+    if isinstance(scorer, BlockScorer):
+        quick = scorer.score_all
+    elif isinstance(scorer, TurnScorer):
+        quick = _TurnByTurn(scorer)
     joined: Iterator[Joined]
     if ordered:
         hash_of = lasting_hash if rows else hash
@@ -306,11 +359,10 @@ def _score_joined(
                 part.problems.extend(_twice(work.results, results))
                 part.results.update(Counter(map(id, compress(cases, there))).values())
             clusters = list(map(cluster_number, cases))
-            if adds_numbers:
-                part.clusters.extend(clusters)
+            part.take(cases, clusters, adds=adds_numbers)
             outcomes = _outcomes(quick, failures, cases, results)
             file.write(book.enter(cases, results, outcomes, clusters))
-            part.errors += sum(r.status == "error" and not is_missing(r) for r in results)
+            part.errors += sum(is_root_failure(r) and not is_missing(r) for r in results)
             if labels:
                 part.ids.update(case.id for case in cases if case.id in labels)
     book.close()

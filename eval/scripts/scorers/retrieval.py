@@ -26,10 +26,10 @@ from scorers.common import (
     CaseGold,
     Match,
     are_in_order,
-    doc_of,
     gold_names,
     gold_of,
     in_rank_order,
+    match_chunks,
     place_of,
     resolve,
     whole_text,
@@ -112,7 +112,7 @@ class RetrievalScorer:
             return self._nothing(CUT), {}
         if chunks and not any(KEYS[gold.mode].of(chunk) for chunk in chunks):
             return self._nothing(KEYS[gold.mode].missing), {}
-        matches = self._match(gold, chunks)
+        matches = match_chunks(gold, chunks, self.min_similarity)
         ranking = ragmetrics_retrieval.ranking(matches, gold.grades, gold.groups, self.ks[-1])
         pool = pool_of(case, gold, matches, chunks, self.judged)
         extra, missing = self._extra(case, result, gold, chunks, matches, pool)
@@ -178,22 +178,6 @@ class RetrievalScorer:
     def _nothing(self, reason: str) -> ScoreRow:
         return _empty_row(len(self.metrics), reason)
 
-    def _match(self, gold: CaseGold, chunks: Sequence[RetrievedChunk]) -> Matches:
-        if gold.mode == "chunk":
-            ids = [chunk.chunk_id for chunk in chunks]
-            return matching.match_ids(gold.keys, ids, len(gold.grades))
-        if gold.mode == "doc":
-            docs = [doc_of(chunk) for chunk in chunks]
-            return matching.match_ids(gold.keys, docs, len(gold.grades))
-        if gold.mode == "anchor":
-            places = [place_of(chunk) for chunk in chunks]
-            whole = [whole_text(chunk) for chunk in chunks]
-            return matching.match_anchors(
-                gold.keys, places, gold.snippets, whole, self.min_similarity
-            )
-        passages = [chunk.text or "" for chunk in chunks]
-        return matching.match_texts(gold.keys, passages, self.min_similarity)
-
     def _judged_scores(
         self, gold: CaseGold, matches: Matches, pool: JudgedPool | str
     ) -> tuple[Values, str, str]:
@@ -235,7 +219,7 @@ class RetrievalScorer:
         if not result.references:
             return None, NO_REFERENCES
         cited = [resolve(reference, chunks) for reference in result.references]
-        return float(bool(self._match(gold, cited).hits)), ""
+        return float(bool(match_chunks(gold, cited, self.min_similarity).hits)), ""
 
     def _snippets(
         self, case: TestCase, chunks: Sequence[RetrievedChunk]

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ragmetrics import catalogue
+from ragmetrics.catalogue.metric import MetricSection
 from records.errors import StorageError
+from records.labels import has_turns
+from records.results import tells_searches
 from records.runs import VERDICTS
 from records.scores import read_scores
 from scorers import SECTIONS
 from scorers.contract import CannotRun, ScoringJob, Workers
-from scorers.loop import score_run
+from scorers.loop import results_of, score_run
 from terminal.tables import counted
 
 Status = Literal["scored", "nothing to score", "cannot run"]
@@ -107,6 +110,11 @@ def chosen(names: Sequence[str] | None, *, custom: bool) -> list[str]:
     ]
 
 
-def has_verdicts(folder: Path) -> bool:
-    """judge_answers.py has left verdicts in this run folder."""
-    return (folder / VERDICTS).exists()
+def has_part(folder: Path, eval_set: Path, section: MetricSection) -> bool:
+    """True unless the section needs what only some runs have, and this one has not: a judge's
+    verdicts, results that tell their searches, or a set with conversations."""
+    if "verdicts" in section.needs and not (folder / VERDICTS).exists():
+        return False
+    if "conversations" in section.needs and not has_turns(eval_set):
+        return False
+    return "searches" not in section.needs or tells_searches(results_of(folder))

@@ -190,6 +190,8 @@ def show(
         console.print(text, soft_wrap=True)
     if "stability" in section:
         _print_stability(console, section["stability"], headline)
+    for line in _turn_loss_lines(section.get("turn_loss", {}), headline):
+        console.print(line, soft_wrap=True)
     suffix = _shared_cutoff(headline)
     for dimension in by:
         console.print(f"By {dimension}" + (f", at {suffix[1:]}:" if suffix else ":"))
@@ -209,6 +211,20 @@ def _print_stability(
     if rows:
         console.print(f"Repeats ({stability['repeats']} of each case), and where they vary:")
         print_rows(console, STABILITY_HEAD, rows)
+
+
+def _turn_loss_lines(losses: Mapping[str, Any], headline: Sequence[str]) -> list[str]:
+    """What later turns of conversations lose against the first, a line for each main metric."""
+    lines = []
+    for name in (name for name in headline if name in losses):
+        loss = losses[name]
+        ends = loss["ci95"]
+        sure = f"{ends[0]:+.3f} to {ends[1]:+.3f}" if ends else loss["mark"]
+        about = counted(loss["conversations"], "conversation")
+        lines.append(f"  {name} {loss['mean']:+.3f} ({sure}; {about})")
+    if lines:
+        lines.insert(0, "Later turns minus the first (they are other questions; no verdict):")
+    return lines
 
 
 def _shared_cutoff(names: Sequence[str]) -> str:

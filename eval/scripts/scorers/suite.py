@@ -59,7 +59,7 @@ from records.scores import read_whole_scores
 from records.targets import TARGETS, Target, read_advisory, read_targets
 from scorers.contract import ScoringJob
 from scorers.custom import read_plugins
-from scorers.sections import SectionOutcome, chosen, has_verdicts, try_section
+from scorers.sections import SectionOutcome, chosen, has_part, try_section
 from scorers.suite_report import SuiteReport, write_report
 from scorers.workers import Cluster, cluster
 
@@ -257,9 +257,9 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         if plan.smoke and not plan.api_url:
             temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-eval-"))
             folder = _copy_of(real, ids, Path(temporary))
-        if plan.sections is None and not has_verdicts(folder):
-            needs = {name: row.needs for name, row in catalogue.SECTIONS.items()}
-            sections = [name for name in sections if "verdicts" not in needs[name]]
+        if plan.sections is None:
+            rows = catalogue.SECTIONS
+            sections = [name for name in sections if has_part(folder, plan.eval_set, rows[name])]
         job = ScoringJob(
             folder,
             plan.eval_set,

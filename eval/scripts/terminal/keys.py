@@ -74,8 +74,8 @@ KEYS: Final = (
     KeyRow("x", "unanswerable", "", "", "label-2"),
     KeyRow("a", "answerable", "everything"),
     KeyRow("s", "skip", "", "", "later"),
-    KeyRow("c", "note", "note", "note"),
-    KeyRow("f", "flag", "flag", "flag"),
+    KeyRow("c", "note", "note", "note", "note"),
+    KeyRow("f", "flag", "flag", "flag", "flag"),
     KeyRow("t", "snippets"),
     # undo
     KeyRow("u backspace", "undo", "undo", "undo", "undo"),
@@ -104,6 +104,7 @@ KEYS: Final = (
     KeyRow("b", "toggle-questions"),
     KeyRow("z", "zoom", "", "full", "zoom"),
     KeyRow("i", "info"),
+    KeyRow("H", "conversation", "", "conversation"),
     KeyRow("S", "order", "sort"),
     KeyRow("B", "blind"),
     KeyRow("A", "", "group"),

@@ -231,7 +231,9 @@ def print_section(
         console.print(f"* {', '.join(marked[:_NAMED])}{more}: {reason}", soft_wrap=True)
     by, units = section["clustered_by"], max(section["clusters"].values(), default=0)
     if by != "none" and units:
-        shared = "share a group" if by == "group" else "share their first gold document"
+        shared = {"group": "share a group", "conversation": "are turns of one conversation"}.get(
+            by, "share their first gold document"
+        )
         console.print(
             f"Cases that {shared} are counted together ({units:,} independent units).",
             soft_wrap=True,

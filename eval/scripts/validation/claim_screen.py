@@ -18,9 +18,9 @@ from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp, check_theme
 from terminal.frame import Look, cut, rule, words_pattern
 from terminal.lists import Bar, Line, Span
 from terminal.palette import ActionCommands
-from terminal.safe_text import SHOWN_LIMIT, DisplayText, display, fit, one_line, wrap
+from terminal.safe_text import SHOWN_LIMIT, DisplayText, cells, display, fit, one_line, wrap
 from terminal.text_pane import Mark, TextPane
-from terminal.windows import Palette, Window
+from terminal.windows import LinePrompt, Palette, Window
 from validation.claim_session import (
     ClaimItem,
     ClaimSession,
@@ -84,17 +84,26 @@ OTHER_LINES = 13
 
 
 def _header(session: ClaimSession, width: int) -> Line:
-    """Place, how many are done, a bar where there is room, who labels."""
+    """Place, how many are done, a bar where there is room, who labels.
+
+    Whether the judge is hidden is always said: what is left out for it is the count of those that
+    cannot be told, then the end of the name.
+    """
     total, done = len(session.items), session.count()
     size = 20 if width >= 110 else 0
     filled = size * done // total
+    place = display(f" {session.kind.noun} {session.index + 1}/{total} ")
+    counts = [f" | {done} done, {session.count('cannot_tell')} cannot tell", f" | {done} done"]
+    judge = display(f" | judge {'shown' if session.verdict_shown else 'hidden'}")
     name = one_line(session.item.name, 30 if width >= 100 else 20)
-    shown = "shown" if session.verdict_shown else "hidden"
+    room = width - cells(place) - cells(judge) - 1  # the end of what is cut behind it
+    count = next((text for text in counts if cells(name) + len(text) <= room), counts[-1])
     spans: list[Span] = [
-        ("term", display(f" {session.kind.noun} {session.index + 1}/{total} {name}")),
-        ("row", display(f" | {done} done, {session.count('cannot_tell')} cannot tell")),
+        ("term", place),
+        ("term", fit(name, min(cells(name), max(0, room - len(count))))),
+        ("row", display(count)),
         ("dim", display(f" |{'#' * filled}{'-' * (size - filled)}" if size else "")),
-        ("key", display(f" | judge {shown}")),
+        ("key", judge),
         ("row", display(f" | {one_line(session.annotator, 20)}")),
     ]
     return cut(spans, width)
@@ -155,7 +164,7 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
         state = words(session.label).upper()
         most = max(1, min(self.size.height // 3, self.size.height - OTHER_LINES))
         claim = _text_lines(item.claim, width, most, "term", min(CLAIM_LINES, most))
-        head = rule(self.look, width, session.kind.noun, state, focused=True)
+        head = rule(self.look, width, *self._claim_head(state, width), focused=True)
         self.bars["v-claim"].show([head, *claim])
         if len(claim) != self._claim_lines:
             self._claim_lines = len(claim)
@@ -164,6 +173,15 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
             self.call_after_refresh(self.redraw)
             return
         self._show_passage(item, new)
+
+    def _claim_head(self, state: str, width: int) -> tuple[str, str]:
+        """The words at both ends of the rule above the claim: its note, its label and flag."""
+        noted, noun = self.session.noted, self.session.kind.noun
+        state += ", FLAGGED" * noted.flag
+        if not noted.note:
+            return noun, state
+        room = width - len(noun) - len(state) - 18  # dashes, spaces, the word note
+        return f"{noun}, note: {fit(one_line(noted.note), max(8, room)).rstrip()}", state
 
     def _show_answer(self, item: ClaimItem, new: bool) -> None:
         span = item.span
@@ -234,6 +252,8 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
             "answer-up": lambda: self.answer.scroll_by(-1),
             "verdict": self.show_verdict,
             "later": self.put_off,
+            "note": self.ask_note,
+            "flag": lambda: self.say(self.session.turn_flag()),
             "read-on": self.read_on,
             "first": lambda: self.text.scroll_by(-self.text.line_count),
             "top": lambda: self.text.scroll_by(-self.text.line_count),
@@ -304,8 +324,22 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
             noun = self.session.kind.noun
             raise ActionRefused(f"every {noun} is labelled: q leaves, l and h look again")
 
+    def ask_note(self) -> None:
+        """Ask for a note on the claim."""
+
+        def answered(text: str | None) -> None:
+            if text is None or text.strip() == self.session.noted.note:
+                return
+            try:
+                self.say(self.session.put_note(text))
+            except ActionRefused as refusal:
+                self.say(str(refusal), "warn")
+            self.redraw()
+
+        self.app.push_screen(LinePrompt("note:", self.session.noted.note), answered)
+
     def undo(self) -> None:
-        """Take the last label back."""
+        """Take the last label, note or flag back."""
         self.session.undo()
         self.say(f"undone: {self.session.item.name}")
 

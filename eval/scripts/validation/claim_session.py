@@ -7,7 +7,7 @@ history is rebuilt from the recorded decisions, so undo goes back over a restart
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TextIO
 
 from terminal.actions import Action, ActionRefused, UndoSteps, shown_key
@@ -17,7 +17,7 @@ from terminal.safe_text import one_line
 
 Label = Literal["supported", "not_supported", "cannot_tell", "present", "missing", "contradicted"]
 
-Act = Literal["label", "undo", "redo"]
+Act = Literal["label", "note", "undo", "redo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +83,14 @@ class ClaimItem:
 
 @dataclass(frozen=True, slots=True)
 class LabelDecision:
-    """One event: the label that a claim has from now on (None: none), and by which act."""
+    """One event: label (None: none), note and flag of a claim from now on, and by which act."""
 
     key: str
     label: Label | None
     act: Act = "label"
     after_verdict: bool = False
+    note: str = ""
+    flag: bool = False
 
 
 Progress = Callable[[Mapping[str, Label], bool], str]
@@ -105,9 +107,8 @@ class SessionGoal:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    key: str
-    before: Label | None
-    after: Label | None
+    before: LabelDecision
+    after: LabelDecision
 
 
 class ClaimSession:
@@ -130,6 +131,7 @@ class ClaimSession:
         self.labels: dict[str, Label] = {}
         self.seen_verdict: set[str] = set()
         self._put_off: set[str] = set()
+        self._last: dict[str, LabelDecision] = {}
         self._record = record
         self._indices: Mapping[str, int] = {item.key: n for n, item in enumerate(items)}
         self._steps: UndoSteps[_Step] = UndoSteps()
@@ -150,6 +152,11 @@ class ClaimSession:
     def label(self) -> Label | None:
         """The label of the claim on screen."""
         return self.labels.get(self.item.key)
+
+    @property
+    def noted(self) -> LabelDecision:
+        """What holds of the claim on screen: label, note and flag."""
+        return self._state(self.item.key)
 
     @property
     def verdict_shown(self) -> bool:
@@ -194,26 +201,35 @@ class ClaimSession:
 
     def decide(self, label: Label) -> None:
         """Label the claim on screen; `ActionRefused` when it cannot be kept, or is no change."""
-        key = self.item.key
-        if self.labels.get(key) == label:
+        if self.label == label:
             raise ActionRefused("it has that label already")
-        self._keep(LabelDecision(key, label, "label", key in self.seen_verdict))
+        self._keep(replace(self.noted, label=label, act="label"))
+
+    def put_note(self, text: str) -> str:
+        """Note something on the claim on screen; "" takes the note away. Returns what was done."""
+        self._keep(replace(self.noted, note=text.strip(), act="note"))
+        return f"{'noted' if self.noted.note else 'note taken away'}: {self.item.name}"
+
+    def turn_flag(self) -> str:
+        """Flag the claim on screen, or take its flag away. Returns what was done."""
+        self._keep(replace(self.noted, flag=not self.noted.flag, act="note"))
+        return f"{'flagged' if self.noted.flag else 'flag taken away'}: {self.item.name}"
 
     def undo(self) -> None:
         """Take the last decision back, and go to its claim. Raises ActionRefused without one."""
         if not self._steps.done:
             raise ActionRefused("nothing to undo")
-        step = self._steps.done[-1]
-        self._keep(LabelDecision(step.key, step.before, "undo", step.key in self.seen_verdict))
-        self.index = self._indices[step.key]
+        before = self._steps.done[-1].before
+        self._keep(replace(before, act="undo"))
+        self.index = self._indices[before.key]
 
     def redo(self) -> None:
         """Do again what was undone last. Raises ActionRefused without it."""
         if not self._steps.undone:
             raise ActionRefused("nothing to redo")
-        step = self._steps.undone[-1]
-        self._keep(LabelDecision(step.key, step.after, "redo", step.key in self.seen_verdict))
-        self.index = self._indices[step.key]
+        after = self._steps.undone[-1].after
+        self._keep(replace(after, act="redo"))
+        self.index = self._indices[after.key]
 
     def reveal(self) -> None:
         """Show the judge's verdict on a claim; `ActionRefused` before it is labelled."""
@@ -222,7 +238,16 @@ class ClaimSession:
             raise ActionRefused(f"label the {noun} first: the judge's verdict would pull yours")
         self.seen_verdict.add(self.item.key)
 
+    def _state(self, key: str) -> LabelDecision:
+        return self._last.get(key) or LabelDecision(key, None)
+
     def _keep(self, decision: LabelDecision) -> None:
+        """Record a decision, and let it count. A note says nothing of when the label was given."""
+        before = self._state(decision.key)
+        seen = decision.key in self.seen_verdict
+        if decision.label == before.label:
+            seen = before.after_verdict
+        decision = replace(decision, after_verdict=seen)
         try:
             self._record(decision)
         except OSError as error:
@@ -231,7 +256,8 @@ class ClaimSession:
 
     def _take(self, decision: LabelDecision) -> None:
         """Let a recorded decision count."""
-        step = _Step(decision.key, self.labels.get(decision.key), decision.label)
+        step = _Step(self._state(decision.key), decision)
+        self._last[decision.key] = decision
         if decision.act == "undo" and self._steps.done:
             self._steps.undo()
         elif decision.act == "redo" and self._steps.undone:
@@ -285,7 +311,9 @@ def _label_keys(kind: LabelKind) -> dict[str, Label]:
 
 _COMMON = (
     _action("later", "later", "judge this one later, after the others"),
-    _action("undo", "undo", "take the last label back"),
+    _action("note", "note", "write a note on it; empty: none"),
+    _action("flag", "flag", "flag it, or take the flag away"),
+    _action("undo", "undo", "take the last label, note or flag back"),
     _action("redo", "", "do again what was undone"),
     _action("next-passage", "passage", "the next passage"),
     _action("previous-passage", "", "the passage before"),
@@ -396,7 +424,9 @@ t        the titles of all texts below; t 2 the whole second one
 l h      the next {noun}, the one before; nothing is decided
 o        the next {noun} without a label
 s        judge this one later
-u U      take the last label back, do it again
+c TEXT   note TEXT on it; c alone takes the note away
+f        flag it, or take the flag away
+u U      take the last label, note or flag back, do it again
 v        what the judge said, of a {noun} you have labelled
 q        leave (or the end of the input); every label is on disk already
 """
@@ -479,8 +509,10 @@ class ClaimLines:
         session, item, noun = self.session, self.session.item, self._kind.noun
         self.say(
             f"\n{noun} {session.index + 1} of {len(session.items)}, {session.count()} done: "
-            f"{one_line(item.name)}, {words(session.label)}"
+            f"{one_line(item.name)}, {words(session.label)}{', flagged' * session.noted.flag}"
         )
+        if session.noted.note:
+            self.say(f"note: {one_line(session.noted.note)}")
         self.say(f"question: {one_line(item.question)}")
         self.say(f"{noun}: {one_line(item.claim)}")
         if not item.passages:
@@ -498,6 +530,9 @@ class ClaimLines:
         if name == "t":
             self._passages(self.session.item, rest.strip())
             return
+        if name == "c":
+            self.say(self.session.put_note(rest))
+            return
         command = self._commands().get(line)
         if command is None:
             raise ActionRefused(
@@ -514,6 +549,7 @@ class ClaimLines:
             "h": lambda: self._move(-1),
             "o": self._open,
             "s": self._later,
+            "f": lambda: self.say(session.turn_flag()),
             "u": self._undo,
             "U": self._redo,
             "r": self._redo,

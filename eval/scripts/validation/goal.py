@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decisions.judge_calibration import WORDS
 from ragmetrics.stats.calibration import MIN_CLASS
 from ragmetrics.stats.stratified import StratifiedMean
+from terminal.tables import counted
 from validation.claim_session import Label, SessionGoal
 from validation.claims import JudgedClaim, Key
 from validation.drawing import DrawnClaim, class_supply, run_mean, strata_of
@@ -58,16 +59,16 @@ def label_goal(
             and drawn.claim.key not in unclear
         ]
         line = _reached(own, human, strata, open_strata, metric, within / 100, short)
-        return line if short else f"{_classes(human, metric)}; {line}"
+        return line if short else "; ".join(filter(None, (_classes(human, metric), line)))
 
     return SessionGoal(opening, progress)
 
 
 def _classes(human: Mapping[Key, int], metric: str) -> str:
-    """``12 supported and 5 unsupported of 30 each``."""
+    """``12 supported and 5 unsupported (30 each calibrate)``."""
     words, supported = WORDS[metric], sum(human.values())
     counts = f"{supported} {words['good']} and {len(human) - supported} {words['bad']}"
-    return f"{counts} of {MIN_CLASS} each"
+    return f"{counts} ({MIN_CLASS} each calibrate)"
 
 
 def _reached(
@@ -84,7 +85,7 @@ def _reached(
     mean = run_mean(claims, human, strata) if labelled.total() >= _LEAST else None
     if mean is None:
         more = labels_more(lambda counts: _shown(counts, strata, claims), labelled, open_strata)
-        return "" if more is None else f"interval after about {more} more"
+        return "" if more is None else f"an interval after about {counted(more, 'more label')}"
     width = mean.half_width(labelled) or 0.0
     name = "" if short else f"{WORDS[metric]['mean']} "
     line = f"{name}{100 * mean.mean:.0f} % ±{100 * width:.1f} points"
@@ -137,33 +138,45 @@ def _opening(
     items, good, bad = words["items"], words["good"], words["bad"]
     runs = len({claim.run for claim in claims})
     subject = "This run has" if runs == 1 else f"These {runs} runs have"
-    basis = "By the judge's verdicts" if not human else "By your labels and the judge's verdicts"
-    counts = (
-        f"{subject} {len(claims)} judged {items}. {basis}, about {supply.supported} are {good} and "
-        f"{supply.unsupported} {bad}; a calibration needs {MIN_CLASS} labels of each."
-    )
-    blind = (
-        f"Half of what you see is drawn from {items} that the judge doubts, as long as there are "
-        "any; the figures are weighted accordingly."
-    )
+    basis = "by the judge's verdicts" if not human else "by your labels and the judge's verdicts"
+    lines = [
+        f"{subject} {counted(len(claims), f'judged {items[:-1]}')}, {basis} {supply.supported} "
+        f"{good} and {supply.unsupported} {bad}.",
+        f"Your labels serve two ends: from {_LEAST} on they give {words['mean']} as people see it, "
+        f"with an interval; from {MIN_CLASS} {good} and {MIN_CLASS} {bad} on they calibrate the "
+        "judge.",
+    ]
     rarer = min((supply.supported, good), (supply.unsupported, bad))
-    if rarer[0] >= MIN_CLASS:
-        small = (
-            f" --sample {sample} is too few for that; ask for {2 * MIN_CLASS} or more."
-            if min(sample, len(claims)) < 2 * MIN_CLASS
-            else ""
+    size = min(sample, len(claims))
+    if rarer[0] < MIN_CLASS:
+        reach = (
+            "neither end"
+            if sum(not claim.run for claim in claims) < _LEAST
+            else "the first end only"
         )
-        return f"{counts}{small}\n\n{blind}"
-    needed = supply.runs_needed(MIN_CLASS, runs)
+        lines.append(
+            f"Expect to reach {reach}: {rarer[0]} {rarer[1]} {items} are too few to calibrate. "
+            + _remedy(supply.runs_needed(MIN_CLASS, runs), runs, f"{rarer[1]} {items}")
+        )
+    elif size < 2 * MIN_CLASS:
+        lines.append(f"--sample {sample} is too few to calibrate; ask for {2 * MIN_CLASS} or more.")
+    if not all(claim.supported for claim in claims):
+        lines.append(
+            f"Half of what you see is drawn from {items} that the judge doubts, as long as there "
+            "are any; the figures are weighted accordingly."
+        )
+    return "\n\n".join(lines)
+
+
+def _remedy(needed: int | None, runs: int, rarer: str) -> str:
+    """What would bring enough of the rarer class; ``needed``: runs like these, None for none."""
     if needed is None:
-        remedy = (
-            f"No number of runs like this would give {rarer[1]} {items}: add runs in which the "
-            f"judge finds some (--also-run), such as those of a weaker bot, or compare the judge "
-            "with a labelled set (--set, --labels-file)."
+        return (
+            f"No number of runs like this would: add runs (--also-run) in which the judge finds "
+            f"{rarer}, such as those of a weaker bot, or compare the judge with a labelled set "
+            "(--set, --labels-file)."
         )
-    else:
-        remedy = (
-            f"About {needed} runs like {'this' if runs == 1 else 'these'} would give {MIN_CLASS}: "
-            "judge more runs with the same judge and add each with --also-run RUN."
-        )
-    return f"{counts}\n\nToo few {rarer[1]} {items}: they will probably NOT do. {remedy}\n\n{blind}"
+    return (
+        f"About {needed} runs like {'this' if runs == 1 else 'these'} would be enough: judge more "
+        "runs with the same judge and add each with --also-run RUN."
+    )

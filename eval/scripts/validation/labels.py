@@ -228,6 +228,8 @@ class DecisionStore:
             after_verdict=decision.after_verdict,
             act=decision.act,
             draw=drawn.draw,
+            note=decision.note,
+            flag=decision.flag,
         )
         self._file.append(label)
 
@@ -247,6 +249,8 @@ class DecisionStore:
                     label.label,  # type: ignore[arg-type]  # read_labels has checked it
                     label.act,
                     label.after_verdict,
+                    label.note,
+                    label.flag,
                 )
 
 

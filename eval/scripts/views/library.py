@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from records.cases import Labels
 from records.errors import StorageError
 from records.exports import csv_table, json_lines, set_line, write_new
@@ -124,6 +126,10 @@ TELL_SECONDS = 0.5
 
 PAUSE_SECONDS = 0.001
 """Between two blocks, so that a key press need not wait for its turn."""
+
+
+class _Turn(msgspec.Struct):
+    conversation: str | None = None
 
 
 class Opened:
@@ -267,6 +273,39 @@ class Opened:
             lambda: self._verdicts(snapshot.verdicts.of(*key)),
             key,
         )
+
+    def turns(self, key: Key) -> Sequence[Key]:
+        """The turns of the case's conversation in the order of the set, asked in the same repeat.
+
+        Turns stand beside each other in the set, so its lines around the case's are read.
+        """
+        table = self._snapshot.table
+        row = table.row_of(*key)
+        if row is None or table.case_offsets[row] == UNSCORED:
+            return ()
+        repeats = table.numbers["repeat"]
+        rows = [
+            other
+            for other in range(table.count)
+            if repeats[other] == repeats[row] and table.case_offsets[other] != UNSCORED
+        ]
+        rows.sort(key=lambda other: table.case_offsets[other])
+        name = self._conversation(table, row)
+        place = rows.index(row)
+        first = last = place
+        while name and first and self._conversation(table, rows[first - 1]) == name:
+            first -= 1
+        while name and last + 1 < len(rows) and self._conversation(table, rows[last + 1]) == name:
+            last += 1
+        return [(table.ids[other], key[1]) for other in rows[first : last + 1]] if name else ()
+
+    def _conversation(self, table: Table, row: int) -> str | None:
+        """The conversation of a row's case, read from its line in the set."""
+        line = line_at(self._eval_set, table.case_offsets[row])
+        try:
+            return msgspec.json.decode(line, type=_Turn).conversation
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None
 
     # -- taking cases out -----------------------------------------------------------------------
 

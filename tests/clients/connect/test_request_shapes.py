@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from tests.bots.query_engine import OPENAPI
 
+from clients.bot import Question
 from clients.curl import parse_curl
+from clients.profile import render
 from clients.shapes import (
     SecretFinder,
     Shape,
@@ -17,6 +19,7 @@ from clients.shapes import (
     openapi_shapes,
     shape_of,
     template,
+    with_history,
 )
 from records.errors import StorageError
 
@@ -212,3 +215,28 @@ def test_secrets_become_variables() -> None:
         "BOT_API_KEY": "query-4711-abc",
         "BOT_TOKEN_2": "body-4711-xyz",
     }
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"messages": [USER]}, {"messages": ["{history}", USER]}),
+        (
+            {"input": {"messages": [{"role": "system", "content": "s"}, USER]}},
+            {"input": {"messages": [{"role": "system", "content": "s"}, "{history}", USER]}},
+        ),
+        ({"messages": ["{history}", USER]}, {"messages": ["{history}", USER]}),
+        (
+            {"question": "{question}", "chatHistory": []},
+            {"question": "{question}", "chatHistory": ["{history}"]},
+        ),
+        ({"question": "{question}", "filters": []}, {"question": "{question}", "filters": []}),
+    ],
+)
+def test_a_place_for_what_was_said_before_is_proposed(
+    body: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    proposed = with_history(Shape("POST", "/ask", "test", body=body))
+    assert proposed.body == expected
+    values = Question("q", "Why?").values()  # a question by itself is asked as before
+    assert render(proposed.body, values) == render(body, values)

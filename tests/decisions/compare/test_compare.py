@@ -314,6 +314,19 @@ def test_clusters_are_flipped_together(runs: Runs) -> None:
     assert row_of(compare(base, new, options), "pass").p_joint == pytest.approx(1 / 2**16, abs=1e-4)
 
 
+def test_turns_of_a_conversation_are_flipped_together(runs: Runs) -> None:
+    """The sixteen cases above, as two turns of eight conversations with a document each."""
+    base = runs.make("base", {"pass": [1.0] * 16}, "pipeline")
+    new = runs.make("new", {"pass": [0.0] * 16}, "pipeline")
+    cases = [in_document(f"q{i}", f"{i}") for i in range(16)]
+    for place, case in enumerate(cases):
+        case.conversation, case.turn = f"c{place // 2}", place % 2 + 1
+    found = compare(base, new, CompareOptions(metrics=("pass",)), clusters=clusters_of(cases))
+    row = row_of(found, "pass")
+    assert (row.n, row.units, row.p, row.p_joint) == (16, 8, 2 / 2**8, 1 / 2**8)
+    assert found.clusters == "16 cases in 8 conversations"
+
+
 def test_below_six_clusters_nothing_is_decided(runs: Runs) -> None:
     base = runs.make("base", {"pass": [1.0] * 20}, "pipeline")
     new = runs.make("new", {"pass": [0.0] * 20}, "pipeline")

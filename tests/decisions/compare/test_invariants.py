@@ -32,7 +32,9 @@ def refused(base: Any, new: Any) -> IncomparableError:
     assert found.controls == caught.value.differences
     assert any("what measures them differs" in note for note in found.notes)
     assert caught.value.exit_code == 2
-    assert "--ignore-invariants" in caught.value.message
+    assert caught.value.message.endswith("Score or ask one of them again.")
+    with pytest.raises(IncomparableError, match="again; --anyway compares all the same"):
+        compare(base, new, CompareOptions(override="--anyway"))
     return caught.value
 
 
@@ -211,6 +213,23 @@ def test_what_was_asked_for_counts_when_the_bot_tells_nothing(runs: Runs) -> Non
     base = {"retriever": {"requested": {"k": 5, "folder_mode": None}}}
     new = {"retriever": {"requested": {"k": 9, "folder_mode": "on"}}}
     assert any("2 things changed at once" in note for note in varied(runs, base, new).notes)
+
+
+def test_the_history_that_turns_were_asked_with_is_a_change_of_its_own(runs: Runs) -> None:
+    """Of k the bot tells itself, so what was asked for of it counts no second time."""
+
+    def asked(k: int, history: str) -> dict[str, Any]:
+        return {"retriever": {"k": k, "requested": {"k": k, "history": history}}}
+
+    notes = varied(runs, asked(5, "alone"), asked(9, "replay")).notes
+    assert any(
+        "2 things changed at once (retriever.k, retriever.requested.history)" in n for n in notes
+    )
+    found = varied(runs, asked(5, "alone"), asked(5, "replay"))
+    assert [str(change) for change in found.varied] == [
+        "retriever.requested.history: alone → replay"
+    ]
+    assert not any("changed at once" in note for note in found.notes)
 
 
 def test_runs_scored_with_other_labels_are_refused(runs: Runs) -> None:

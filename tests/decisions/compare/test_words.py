@@ -114,6 +114,22 @@ def test_a_narrow_terminal_loses_columns_and_never_a_part_of_a_name(width: int, 
     assert "…" not in shown
 
 
+@pytest.mark.parametrize("width", [100, 110, 119])
+def test_pictures_stay_from_100_columns_on(width: int) -> None:
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=width, color_system=None)
+    rows = [row("citation_validity_content", -0.3, "worse"), row("recall@5", 0.1, "no evidence")]
+    compare_print.print_comparison(console, comparison(*rows))
+    lines = text.getvalue().splitlines()
+    head = next(line for line in lines if line.startswith("metric"))
+    assert "−0.4" in head
+    assert (" p " in head) is (width >= 110)  # p goes last before the pictures
+    for name in ("citation_validity_content", "recall@5"):
+        line = next(line for line in lines if line.startswith(name))
+        assert "●" in line
+        assert len(line.rstrip()) <= width
+
+
 def test_outside_a_terminal_every_metric_has_its_whole_line() -> None:
     text = io.StringIO()
     console = Console(file=text, width=40)

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demo.draft_templates import Casing, DraftQuestion, flat, holders, questions, sections
-from demo.drafts import AskedQuestions, _append, _drafts, _make_case, _new_id, _turns, _write_new
+from demo.drafts import _append, _drafts, _make_case, _new_id, _turns, _write_new
 from demo.vault import Note, python_reference
+from ragmetrics.text.asked_questions import AskedQuestions
 from records.cases import CATEGORIES, case_from_dict
 from storage import StorageError
 

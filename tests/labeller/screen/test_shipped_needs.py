@@ -99,7 +99,7 @@ def press(session: Session, keys: list[str]) -> None:
 
 def test_all_shipped_cases_with_several_groups_are_built_with_keys(tmp_path: Path) -> None:
     cases = shipped()
-    assert len(cases) == 41
+    assert len(cases) == 41 + 29
     path = tmp_path / "set.jsonl"
     path.write_text("".join(json.dumps(bare(case)) + "\n" for case in cases), "utf-8")
 

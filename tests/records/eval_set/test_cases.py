@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from records.cases import case_from_dict
 
 EVAL_SET = Path(__file__).parents[3] / "eval_set.jsonl"
 MUST_HOLD_ANYWHERE = 0.75
-FIELDS = ["id", "question", "answerable", "category", "difficulty", "query_type"]
+FIELDS = ["id", "question", "conversation", "turn", "standalone", "question_alone"]
+FIELDS += ["answerable", "category", "difficulty", "query_type"]
 FIELDS += ["expected_key_facts", "reference_answer", "gold_supports", "required_support_groups"]
 FIELDS += ["recency_conflict_rule", "tags", "vaults", "folders", "python_versions"]
-OPTIONAL_FIELDS = {"query_type", "python_versions"}
+TURN_FIELDS = {"conversation", "turn", "standalone", "question_alone"}
+OPTIONAL_FIELDS = {"query_type", "python_versions"} | TURN_FIELDS
 
 Case = dict[str, Any]
 Judge = Callable[[Case, list[str]], None]
@@ -28,6 +31,13 @@ Vault = Any  # the class of conftest.py
 
 CASES: list[Case] = [json.loads(line) for line in EVAL_SET.read_text("utf-8").splitlines()]
 IDS = [str(case["id"]) for case in CASES]
+TURNS = [case for case in CASES if "conversation" in case]
+ASKED_ON = {
+    before["id"]
+    for before, after in pairwise(TURNS)
+    if before["conversation"] == after["conversation"]
+}
+"""Turns that have a later one."""
 
 
 def anchor_problems(case: Case, vault: Vault) -> Iterator[str]:
@@ -72,9 +82,25 @@ def test_the_set_has_enough_cases_of_every_kind() -> None:
         "general": 12,
         "adversarial": 8,
     }
-    assert 70 <= len(CASES) <= 90
+    assert 70 <= sum("conversation" not in case for case in CASES) <= 90
     assert {name: count[name] for name in least if count[name] < least[name]} == {}
     assert sum(not case["answerable"] for case in CASES) >= 12
+
+
+def test_there_are_conversations_of_every_kind() -> None:
+    talks = [list(turns) for _, turns in groupby(TURNS, lambda case: case["conversation"])]
+    assert len({turns[0]["conversation"] for turns in talks}) == len(talks) >= 12
+    for turns in talks:
+        assert 3 <= len(turns) <= 5
+        assert [case["turn"] for case in turns] == list(range(1, len(turns) + 1))
+        assert "standalone" not in turns[0]
+        assert all(case["reference_answer"] for case in turns[:-1]), "replayed as history"
+    assert all(("question_alone" in case) == ("standalone" in case) for case in TURNS)
+    later = [case for case in TURNS if case["turn"] > 1]
+    assert sum(case.get("standalone") is False for case in later) >= 30
+    assert sum(case.get("standalone", True) for case in later) >= 2
+    assert sum(not case["answerable"] for case in later) >= 5
+    assert {case["id"] for case in later if not case["answerable"]} & ASKED_ON
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
@@ -95,7 +121,7 @@ def test_a_case_is_well_formed(case: Case) -> None:
     else:
         assert case["gold_supports"] == []
         assert case["expected_key_facts"] == []
-        assert case["reference_answer"] is None
+        assert case["reference_answer"] is None or case["id"] in ASKED_ON
         assert case["required_support_groups"] is None
 
 

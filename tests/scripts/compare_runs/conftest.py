@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
             "relevant_docs": [f"notes/{i}.md"],
             "gold_supports": [],
             "expected_outcome": "success",
-            "conversation": i // 4,
+            "thread": i // 4,
         }
         for i in range(CASES)
     ]

@@ -96,7 +96,7 @@ def test_several_runs_in_markdown_begin_with_the_matrix(compare: Compare, folder
 
 
 def test_clusters_from_the_set(compare: Compare, folder: Path) -> None:
-    done = compare("good", "bad", "--metrics", "recall@5", "--cluster", "conversation", "--json")
+    done = compare("good", "bad", "--metrics", "recall@5", "--cluster", "thread", "--json")
     row = next(
         row
         for row in json.loads(done.stdout)["comparisons"][0]["rows"]

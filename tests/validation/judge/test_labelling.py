@@ -62,6 +62,18 @@ def test_every_decision_is_a_line_that_counts_later(tmp_path: Path) -> None:
         assert again.labels == {name_of(claims[0].key): "supported"}
         again.redo()  # over the restart
         assert again.labels[name_of(claims[1].key)] == "cannot_tell"
+        again.put_note("odd")
+        again.turn_flag()
+    counted = read_labels([path])[-1]
+    assert (counted.label, counted.note, counted.flag) == ("cannot_tell", "odd", True)
+    assert json.loads(path.read_bytes().splitlines()[-1])["act"] == "note"
+    with LabelFile(path) as file:
+        store = DecisionStore(file, drawn, "groundedness", "maria")
+        items = [_labelled_item(claim) for claim in claims]
+        third = ClaimSession(items, store.record, decided=store.decided())
+        third.undo()  # the flag, after a restart
+        assert third.noted.note == "odd"
+        assert not third.noted.flag
 
 
 def test_labels_of_a_changed_answer_are_asked_for_again(tmp_path: Path) -> None:

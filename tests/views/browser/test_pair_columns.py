@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+import pytest
+
 from views.browser.case_page import CaseInRun, _changes_part
 from views.browser.document import Doc
 from views.browser.model import Detail, SectionScores
+from views.browser.rows import score_pair
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        (0.5, 0.75, "0.50 0.75"),
+        (0.191, 0.194, "0.191 0.194"),
+        (0.19, 0.1904, "0.1900 0.1904"),
+        (1.0, 0.998, "1.000 0.998"),  # 1 and 1.00 are no difference to see
+        (0.5, 0.5000001, "0.50 0.50"),  # less than the six decimals of a file
+        (None, 0.5, "- 0.50"),
+        (0.0, 1.0, "0 1"),
+    ],
+)
+def test_two_scores_have_the_digits_that_show_their_difference(
+    before: float | None, after: float, shown: str
+) -> None:
+    assert " ".join(score_pair(before, after)) == shown
+
+
+def test_a_column_of_the_list_has_room_for_three_decimals() -> None:
+    assert score_pair(0.191, 0.194, 3) == ("0.191", "0.194")
+    assert score_pair(0.19, 0.1904, 3) == ("0.19", "0.19")
 
 
 def detail(value: float) -> Detail:

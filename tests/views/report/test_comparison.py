@@ -92,8 +92,12 @@ def test_both_answers_and_passages_stand_side_by_side(report: dict[str, Any], pa
     assert unchanged["before"] is None
     part = page[page.index('id="case-case-3"') :]
     part = part[: part.index('class="case')]
-    for text in ("Thing 3 as base has it.", "Thing 3 as new has it.", "Passage of base for 3."):
-        assert text in part
+    # Of the answers one word differs, and all that the new one adds; nothing of it is markup.
+    for text in ("as <mark>base</mark> has it. </div>", "as <mark>new</mark> has it. <mark>"):
+        assert f"Thing 3 {text}" in part
+    assert part.count("<mark>") == part.count("</mark>") == 3
+    assert "are underlined" in part
+    assert "Passage of base for 3." in part
     assert part.count('class="sides"') == 2
     failed = next(a for a in report["worst"]["listed"] if a["case_id"] == "case-23")
     assert failed["error"] == "timeout: no answer in 60 s"
@@ -155,7 +159,7 @@ def test_compare_runs_writes_the_same_part_as_a_page(pair: Any, page: str, tmp_p
     text = (tmp_path / "diff.html").read_text("utf-8")
     table = re.compile(r'<span id="primary-rows">.*?</table>', re.DOTALL)
     assert table.findall(text) == table.findall(page)
-    assert "Thing 3 as base has it." in text
+    assert "Thing 3 as <mark>base</mark> has it." in text
     assert "<script>window.ran" not in text
     assert set(re.findall(r'href="#([^"]+)"', text)) <= set(re.findall(r' id="([^"]+)"', text))
     done = pair.call(

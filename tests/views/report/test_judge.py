@@ -11,8 +11,8 @@ import pytest
 
 import report_run
 from storage import replace_json
-from views.detail import _judged_rows
 from views.report import answers, words
+from views.report.described import _judged_rows
 
 
 def test_the_judges_bad_news_come_first() -> None:

@@ -15,8 +15,8 @@ from ragmetrics.catalogue.metric import Metric
 from records.scores import ScoreLine
 from records.targets import Target
 from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_json
-from views.detail import describe
 from views.report import figures
+from views.report.described import describe
 from views.report.page import _draw
 from views.report.scan import checks_of, keys_at, lines_at, read_results, scan_scores
 

@@ -130,6 +130,31 @@ async def test_runs_are_marked_and_compared_from_the_list(fakes: Any) -> None:
         assert "base → new" in fakes.shown(app)
 
 
+async def test_runs_are_filtered_and_the_cursor_stays_on_its_run(fakes: Any) -> None:
+    """The runs base and new; both have a mean recall@5 of 0.5, and new is under the cursor."""
+    app = BrowseApp(fakes.library())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("j", "slash", *"new")
+        await pilot.pause()
+        assert "such as base -stopped" in fakes.shown(app)
+        assert "1 of 2 runs" in fakes.shown(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "2 runs   / new: 1 shown" in fakes.shown(app)
+        await pilot.press("slash", *["backspace"] * 3, "enter")
+        await pilot.pause()
+        assert "> new" in "".join(row[:6] for row in fakes.shown(app).splitlines())
+        await pilot.press("slash", *"recall@5>0.5", "enter", "enter")
+        await pilot.pause()
+        assert "no run fits the filter" in fakes.shown(app)
+        await pilot.press("slash", *["backspace"] * 12, *"category=x", "enter")
+        await pilot.pause()
+        assert "category: a column of cases" in fakes.shown(app)
+        await pilot.press("slash", *["backspace"] * 12, *"-BASE complete", "enter", "enter")
+        await pilot.pause()
+        assert " new  4 cases" in fakes.shown(app)
+
+
 async def test_a_run_that_grows_keeps_the_cursor_on_its_case(fakes: Any) -> None:
     made = fakes.library()
     run = made.runs["new"]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import msgspec
 import orjson
@@ -26,11 +26,21 @@ from records.errors import StorageError
 from records.files import replace_json, sha256_file
 from records.labels import labels_sha256
 from records.results import RunConfig, TestResult
-from records.runs import CONFIG, RESULTS, VERSION, check_run_id, config_hash, find_run
+from records.runs import CONFIG, RESULTS, SAMPLE, VERSION, check_run_id, config_hash, find_run
+
+
+class _Importer(Protocol):
+    """A format that is read: a module of ``formats``, or what acts as one."""
+
+    NAME: str
+
+    def read(
+        self, sources: Sequence[Path], options: ImportOptions, notes: Notes, /
+    ) -> Iterator[ImportedCase]: ...
 
 
 def import_data(
-    module: ModuleType,
+    module: _Importer,
     sources: Sequence[Path],
     target: Path,
     options: dict[str, Any],
@@ -38,10 +48,12 @@ def import_data(
     *,
     one_file: bool,
     force: bool,
+    sample: Mapping[str, Any] | None = None,
 ) -> list[Path]:
     """Read other tools' files into an eval set with runs; returns what was made.
 
-    ``options``: the fields of ImportOptions that the user set. Raises StorageError with every
+    ``options``: the fields of ImportOptions that the user set. ``sample``: how the cases were
+    drawn, for config.json of the runs. Raises StorageError with every
     problem, nothing written.
     """
     for source in sources:
@@ -56,6 +68,7 @@ def import_data(
             one_file=one_file,
             run_id=options.get("run_id"),
             source={"format": module.NAME, "files": [source.name for source in sources]},
+            sample=sample,
         )
         try:
             for item in module.read(sources, ImportOptions(**options, scratch=scratch), notes):
@@ -190,14 +203,17 @@ class _ConversionOutput:
         one_file: bool,
         run_id: str | None,
         source: Mapping[str, Any],
+        sample: Mapping[str, Any] | None,
     ) -> None:
-        """``source``: format and files, for config.json of the runs."""
+        """``source``: format and files, ``sample``: how drawn, for config.json of the runs."""
         self._target = target
         self._output = scratch / "made"
         self._notes = notes
         self._one_file = one_file
         self._run_id = run_id
-        self._source = dict(source)
+        self._about: dict[str, Any] = {"imported": dict(source)}
+        if sample is not None:
+            self._about[SAMPLE] = dict(sample)
         self._files: dict[str, IO[bytes]] = {}
         self._open = ExitStack()
         self._lines: dict[str, int] = {}
@@ -246,8 +262,9 @@ class _ConversionOutput:
 
     def _add_answer(self, answer: SystemAnswer) -> None:
         run = self._runs.get(answer.run) or self._new_run(answer.run)
-        line = answer.result if answer.has_retrieved else msgspec.to_builtins(answer.result)
-        if isinstance(line, dict):
+        line: Any = answer.result
+        if not answer.has_retrieved:
+            line = line.to_dict(store_full_text=True)
             del line["retrieved"]
         self._write(f"results/{run}/{RESULTS}", line)
         if answer.spans is not None:
@@ -280,7 +297,8 @@ class _ConversionOutput:
             file = open(self._output / name, "wb", buffering=1 << 16)  # noqa: SIM115
             self._files[name] = self._open.enter_context(file)
         if isinstance(record, TestResult):
-            self._files[name].write(msgspec.json.encode(record) + b"\n")
+            line = msgspec.json.encode(record.to_dict(store_full_text=True))
+            self._files[name].write(line + b"\n")
         else:
             self._files[name].write(orjson.dumps(record, option=_DUMP))
         self._lines[name] = self._lines.get(name, 0) + 1
@@ -325,7 +343,7 @@ class _ConversionOutput:
                 "cases": len(self._ids),
             },
             answerer={"imported_sha256": sha256_file(results)},
-            run={"store_full_text": True, "imported": self._source, "selected": asked},
+            run={"store_full_text": True, **self._about, "selected": asked},
         )
         config.config_hash = config_hash(config)
         replace_json(results.with_name(CONFIG), msgspec.to_builtins(config))

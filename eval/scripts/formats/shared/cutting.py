@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ def cut(request: CutRequest) -> list[Path]:
     """Cut a run's results, and its set alike, into parts. Returns what was made.
 
     Each part of the set holds the cases of the results in the part of the same number, so that one
-    machine needs one part of each. results.jsonl goes when its parts are there. Raises StorageError
+    machine needs one part of each; no case and no conversation stands in two. results.jsonl goes when its parts are there. Raises StorageError
     when there is nothing to cut, when it is cut already, or when something would be overwritten.
     """
     made: list[Path] = []
@@ -48,8 +49,14 @@ def cut(request: CutRequest) -> list[Path]:
             missing = f"{source}: no such file; finish the run (run_eval --resume)."
             raise StorageError(cut_already if target.is_dir() else missing)
         address = f"{request.address.rstrip('/')}/{RESULT_PARTS}" if request.address else ""
-        lines = _results(source)
-        begins = write_parts(target, lines, size_of(source), request.shards, address)
+        begins = write_parts(
+            target,
+            _results(source),
+            size_of(source),
+            request.shards,
+            address,
+            later=_later_turns(request.eval_set),
+        )
         made.append(target)
     if request.output is not None:
         if is_sharded(request.eval_set):
@@ -59,7 +66,13 @@ def cut(request: CutRequest) -> list[Path]:
         starts = None if begins is None else frozenset(begins[1:])
         cut_alike = None if starts is None else starts.__contains__
         parts = write_parts(
-            request.output, lines, size_of(request.eval_set), request.shards, address, cut_alike
+            request.output,
+            lines,
+            size_of(request.eval_set),
+            request.shards,
+            address,
+            cut_alike,
+            _later_turns(request.eval_set),
         )
         if begins is not None and len(parts) != len(begins):
             for folder in (request.output, *made):
@@ -103,6 +116,25 @@ def _check_output(request: CutRequest) -> None:
     output = request.output
     if output is not None and output.exists() and not request.force:
         raise StorageError(f"{output}: exists already; choose another, or --force.")
+
+
+class _Turn(msgspec.Struct):
+    id: str | None = None
+    turn: int | None = None
+
+
+def _later_turns(eval_set: Path) -> frozenset[str]:
+    """The cases that go on with a conversation, which is not cut; none without the set."""
+    if not eval_set.exists():
+        return frozenset()
+    decode = msgspec.json.Decoder(_Turn).decode
+    later: set[str] = set()
+    with open_lines(eval_set) as file:
+        for line in file:
+            with contextlib.suppress(msgspec.MsgspecError):  # told when the set is cut or scored
+                case = decode(line) if b'"turn"' in line else _Turn()
+                later |= {case.id} if case.id and (case.turn or 0) > 1 else set()
+    return frozenset(later)
 
 
 class _Key(msgspec.Struct):

@@ -19,11 +19,14 @@ ROWS = "rows"
 
 PASSAGES = "retrieved"
 
+PASSAGE_IDS = "retrieved_ids"
+"""The ids of the passages, where they stand in a list of their own."""
+
 OF_RESULT = ("answer", "error", "latency_ms", "usage", "cost_usd", "run", "abstained", "references")
 
 _TEXTS = {"id", "question", "reference_answer", "answer", "error", "run"}
 
-_FIELDS = {*TestCase.__struct_fields__, *OF_RESULT, ROWS, PASSAGES} | {
+_FIELDS = {*TestCase.__struct_fields__, *OF_RESULT, ROWS, PASSAGES, PASSAGE_IDS} | {
     f"{PASSAGES}.{name}" for name in RetrievedChunk.__struct_fields__
 }
 

@@ -34,6 +34,8 @@ NUMBERED = {
     "out": re.compile(r"(?:gen_ai\.completion|llm\.completions|llm\.output_messages)\.(\d+)\.(.+)"),
 }
 
+_NUMBERED_BEGIN = ("gen_ai.prompt.", "gen_ai.completion.", "llm.")
+
 ROLES = {
     "gen_ai.user.message": "user",
     "gen_ai.system.message": "system",
@@ -75,6 +77,16 @@ USAGE = {
 
 AGENTS = ("AGENT", "CHAIN", "WORKFLOW")
 
+TOOL_NAMES = ("tool.name", "gen_ai.tool.name")
+
+TOOL_WORDS = {
+    "in": ("gen_ai.tool.call.arguments", "tool.parameters", *WORDS["in"]),
+    "out": ("gen_ai.tool.call.result", *WORDS["out"]),
+}
+"""What a tool was called with, and what it gave back."""
+
+RERANKED = re.compile(r"reranker\.output[._]documents\.\d+\.document\..+", re.ASCII | re.DOTALL)
+
 MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 
 COST = "llm.cost.total"
@@ -83,12 +95,21 @@ QUERY = "gen_ai.retrieval.query.text"
 
 CONVERSATION = "gen_ai.conversation.id"
 
+SESSIONS = (
+    CONVERSATION,
+    "session.id",
+    "traceloop.association.properties.session_id",
+    "langfuse.session.id",
+)
+"""Where a span says which session of a user it belongs to."""
+
 KINDS = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind")
 
 _READ = {*INPUT, *OUTPUT, *(name for names in WORDS.values() for name in names), *MODELS, *KINDS}
 _READ |= {name for names in USAGE.values() for name in names}
 _READ |= {COST, QUERY, CONVERSATION, "gen_ai.retrieval.documents", "llm.token_count.total"}
-_READ |= {"input.mime_type", "output.mime_type"}
+_READ |= {"input.mime_type", "output.mime_type", *TOOL_NAMES}
+_READ |= {name for names in TOOL_WORDS.values() for name in names}
 
 
 def is_read(name: str) -> bool:
@@ -105,14 +126,20 @@ def is_read_event(name: str) -> bool:
 
 
 def kind_of(span: Span) -> str:
-    """``agent``, ``chat``, ``retrieval``, or "" for a span that tells nothing of a question."""
+    """``agent``, ``chat``, ``retrieval``, ``reranker`` or ``tool``; "" for any other span."""
     attributes = span.attributes
     operation = str(attributes.get("gen_ai.operation.name") or "")
     inference = str(
         attributes.get("openinference.span.kind") or attributes.get("traceloop.span.kind") or ""
     ).upper()
-    if operation == "retrieval" or inference == "RETRIEVER" or documents_of(span):
+    if inference == "RERANKER" or any(
+        name.startswith("reranker") and RERANKED.fullmatch(name) for name in attributes
+    ):
+        return "reranker" if documents_of(span) else ""
+    if operation == "retrieval" or inference == "RETRIEVER" or document_rows(span):
         return "retrieval"
+    if operation == "execute_tool" or inference == "TOOL":
+        return "tool"
     if operation in ("invoke_agent", "invoke_workflow") or inference in AGENTS:
         return "agent"
     if operation in ("chat", "generate_content", "text_completion") or inference == "LLM":
@@ -196,9 +223,10 @@ def _numbered(attributes: dict[str, Any], side: str) -> list[Message]:
     """``gen_ai.prompt.0.role`` and the like, in the order of their numbers."""
     rows: dict[int, dict[str, Any]] = {}
     for name, value in attributes.items():
-        match = NUMBERED[side].fullmatch(name)
-        if match:
+        if name.startswith(_NUMBERED_BEGIN) and (match := NUMBERED[side].fullmatch(name)):
             rows.setdefault(int(match[1]), {})[match[2].removeprefix("message.")] = value
+    if not rows:
+        return []
     default = "user" if side == "in" else "assistant"
     pairs = [(str(row.get("role") or default), _content(row)) for _, row in sorted(rows.items())]
     return [(role, text) for role, text in pairs if text]
@@ -236,12 +264,16 @@ def documents_of(span: Span) -> list[dict[str, Any]]:
 
     Metadata stand in an object of their own or, as ``metadata.NAME``, beside the rest.
     """
+    return [row | {"metadata": structured(row.get("metadata"))} for row in document_rows(span)]
+
+
+def document_rows(span: Span) -> list[dict[str, Any]]:
+    """The same with metadata as they stand there, which may be a JSON text."""
     value = structured(span.attributes.get("gen_ai.retrieval.documents"))
     rows = [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
     numbered: dict[int, dict[str, Any]] = {}
     for name, value in span.attributes.items():
-        match = DOCUMENT.fullmatch(name)
-        if match:
+        if ".document." in name and (match := DOCUMENT.fullmatch(name)):
             numbered.setdefault(int(match[1]), {})[match[2]] = value
     rows += [row for _, row in sorted(numbered.items())]
     rows += [
@@ -249,7 +281,7 @@ def documents_of(span: Span) -> list[dict[str, Any]]:
         for name, event in span.events
         if name in RESULT_ATTRIBUTES
     ]
-    return [row | {"metadata": structured(row.get("metadata"))} for row in rows]
+    return rows
 
 
 MOST_DEPTH = 64
@@ -281,9 +313,8 @@ def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
     for line, document in _documents(path, notes):
         for item in document if isinstance(document, list) else [document]:
             notes.left_out["attributes of resources, such as service.name"] += _of_resources(item)
-            for where, span in _raw_spans(item):
+            for where, read in spans_in(item):
                 any_span = True
-                read = _span(span)
                 if isinstance(read, Span):
                     yield read
                 else:
@@ -291,6 +322,12 @@ def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
     if not any_span:
         notes.check()
         raise StorageError(f"{path}: holds no spans; write OTLP JSON with resourceSpans.")
+
+
+def spans_in(document: Any) -> Iterator[tuple[str, Span | str]]:
+    """The spans of one JSON value with their places in it; of a faulty span the field's name."""
+    for where, raw in _raw_spans(document):
+        yield where, _span(raw)
 
 
 def _of_resources(item: Any) -> int:
@@ -398,12 +435,13 @@ def _attributes_of(raw: Any) -> dict[str, Any]:
     """Attributes by name: OTLP's list of key and typed value, or a plain object."""
     if isinstance(raw, dict):
         return dict(raw)
-    pairs = raw if isinstance(raw, list) else []
-    return {
-        pair["key"]: _plain(pair.get("value"))
-        for pair in pairs
-        if isinstance(pair, dict) and isinstance(pair.get("key"), str)
-    }
+    attributes: dict[str, Any] = {}
+    for pair in raw if isinstance(raw, list) else ():
+        if isinstance(pair, dict) and isinstance(name := pair.get("key"), str):
+            value = pair.get("value")
+            text = value.get("stringValue") if isinstance(value, dict) else None
+            attributes[name] = _plain(value) if text is None else text
+    return attributes
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
@@ -462,7 +500,7 @@ def _is_span(raw: dict[str, Any]) -> bool:
     context = raw.get("context")
     if isinstance(context, dict) and "trace_id" in context:
         return True
-    return ("traceID" in raw and "spanID" in raw) or {"traceId", "spanId", "name"} <= raw.keys()
+    return ("traceID" in raw and "spanID" in raw) or ("traceId" in raw and "spanId" in raw)
 
 
 def _as_otlp(raw: dict[str, Any]) -> dict[str, Any]:

@@ -170,7 +170,7 @@ class Stored:
         left.update(f"case.{name}" for name in raw.keys() - own - held if raw[name] is not None)
         for result in stored_case.results if repeats else stored_case.results[:1]:
             for name in set(TestResult.__struct_fields__) - held_results - RESULT_KEYS:
-                if getattr(result, name) not in (None, [], {}):
+                if getattr(result, name) not in (None, [], {}, msgspec.UNSET):
                     left[f"result.{name}"] += 1
         if not repeats and len(stored_case.results) > 1:
             left["results of further repeats"] += len(stored_case.results) - 1
@@ -275,6 +275,7 @@ def _give_back_result(
             {},
             0,
             "ok",
+            msgspec.UNSET,
         ):
             setattr(result, name, getattr(result_fields, name))
     passages = result.chunks()

@@ -5,15 +5,21 @@ Questions, answers and documents stand in the values that LLM tools log: texts, 
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from formats.shared.item import CONTEXTS, ImportedCase, Notes, SystemAnswer, chunk_of, passages_in
 from formats.shared.spans import (
     COST,
     MODELS,
     QUERY,
+    TOOL_NAMES,
+    TOOL_WORDS,
     USAGE,
     Span,
     documents_of,
@@ -24,7 +30,7 @@ from formats.shared.spans import (
     structured,
     words_of,
 )
-from records.results import ErrorInfo, TestResult
+from records.results import ErrorInfo, RetrievedChunk, Search, SearchedChunk, TestResult
 
 _ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant"}
 _CLASSES = {"HumanMessage": "user", "AIMessage": "assistant"}
@@ -101,7 +107,8 @@ def case_of_trace(
     counted.
     """
     spans.sort(key=lambda span: (span.start, span.end))
-    by_kind: dict[str, list[Span]] = {"agent": [], "chat": [], "retrieval": [], "": []}
+    kinds = ("agent", "chat", "retrieval", "reranker", "tool", "")
+    by_kind: dict[str, list[Span]] = {kind: [] for kind in kinds}
     for span in spans:
         by_kind[kind_of(span)].append(span)
     question = _question(by_kind, notes)
@@ -109,7 +116,7 @@ def case_of_trace(
         return None
     result = TestResult(trace, question)
     result.answer = _answer(by_kind)
-    result.retrieved = [*_retrieved(by_kind["retrieval"], notes)]
+    _take_passages(result, spans, by_kind, notes)
     result.latency_ms = _times(spans, by_kind)
     result.usage = _usage(by_kind)
     result.cost_usd = _cost(by_kind)
@@ -120,7 +127,7 @@ def case_of_trace(
         failure = failed[0].failed if failed else "the spans hold no answer"
         result.status = "error"
         result.error = ErrorInfo("imported", failure or failed[0].name)
-        result.retrieved = []
+        result.retrieved, result.retrieved_from_search = [], msgspec.UNSET
     case: dict[str, Any] = {"id": trace, "question": question}
     named = (
         next((span.attributes[name] for name in MODELS if span.attributes.get(name)), None)
@@ -154,14 +161,22 @@ def passages_kept(item: ImportedCase, name: str, notes: Notes) -> None:
     """
     result, metadata = item.answers[0].result, item.case.get("metadata", {})
     given = metadata.get(name)
-    if result.status != "ok" or result.retrieved or not isinstance(given, dict):
+    by_tool = _is_text_of_tool(result)
+    if result.status != "ok" or (result.retrieved and not by_tool) or not isinstance(given, dict):
         return
-    result.retrieved = [*passages_in(given, notes)]
-    if result.retrieved:
+    if told := passages_in(given, notes):
+        result.retrieved, result.retrieved_from_search = [*told], msgspec.UNSET
         left = {key: value for key, value in given.items() if key not in CONTEXTS}
         metadata |= {name: left} if left else {}
         if not left:
             del metadata[name]
+
+
+def _is_text_of_tool(result: TestResult) -> bool:
+    """True when the passages are nothing but the text that a tool gave back."""
+    number = result.retrieved_from_search
+    chunks = result.chunks() if number else []
+    return len(chunks) == 1 and chunks[0].doc_id is None
 
 
 def _question(by_kind: dict[str, list[Span]], notes: Notes) -> str | None:
@@ -201,12 +216,108 @@ def _answer(by_kind: dict[str, list[Span]]) -> str | None:
     return None
 
 
-def _retrieved(spans: list[Span], notes: Notes) -> list[Any]:
-    """The documents of the last retrieval that has some: a reranker comes after its retriever."""
-    lists = [documents for span in spans if (documents := documents_of(span))]
-    notes.left_out["lists of earlier retrievals of a trace"] += max(0, len(lists) - 1)
-    last = lists[-1] if lists else []
-    return [chunk_of(document, rank, notes) for rank, document in enumerate(last, 1)]
+def _take_passages(
+    result: TestResult, spans: Sequence[Span], by_kind: Mapping[str, list[Span]], notes: Notes
+) -> None:
+    """Every search of a trace, and what the answer saw of their passages.
+
+    That is what the last reranker gave out. Without one it is what the last search brought, and
+    the result says from which; a tool's passages only where no retriever has any.
+    """
+    begin = min((span.start for span in spans if span.start), default=0)
+    searches: list[Search] = []
+    last: tuple[bool, int, int] | None = None
+    for span, around in _searching(spans, by_kind):
+        by_retriever = kind_of(span) == "retrieval"
+        chunks = _chunks_of(span, notes) if by_retriever else _chunks_of_tool(span, notes)
+        searches.append(_search(span, begin, _tool_of(span, around), chunks))
+        rank = (by_retriever, span.end, len(searches))
+        if chunks and (last is None or rank > last):
+            last = rank
+    if searches:
+        result.searches = searches
+    reranked = [documents for span in by_kind["reranker"] if (documents := documents_of(span))]
+    if reranked:
+        result.retrieved = [chunk_of(row, rank, notes) for rank, row in enumerate(reranked[-1], 1)]
+    elif last is not None:
+        result.retrieved_from_search = last[2]
+        result.retrieved = [
+            RetrievedChunk(**msgspec.structs.asdict(chunk))
+            for chunk in searches[last[2] - 1].retrieved
+            if isinstance(chunk, SearchedChunk)
+        ]
+
+
+def _searching(
+    spans: Sequence[Span], by_kind: Mapping[str, list[Span]]
+) -> list[tuple[Span, list[Span]]]:
+    """The retrievals and tools in the order in which they began, each with the spans around it.
+
+    Counted once: a tool or a retrieval without documents by the retrieval that it holds, and a
+    retrieval by one around it that gave out the same documents.
+    """
+    by_id = {span.id: span for span in spans}
+    searching = [*by_kind["retrieval"], *by_kind["tool"]]
+    around = {id(span): _ancestors(span, by_id) for span in searching}
+    holders = {id(outer) for span in by_kind["retrieval"] for outer in around[id(span)]}
+    kept = []
+    for span in spans:
+        if id(span) not in around:
+            continue
+        documents = documents_of(span)
+        same = any(documents == documents_of(outer) for outer in around[id(span)])
+        if (documents or id(span) not in holders) and not (documents and same):
+            kept.append((span, around[id(span)]))
+    return kept
+
+
+def _ancestors(span: Span, by_id: Mapping[str, Span]) -> list[Span]:
+    """The spans around a span, the nearest first."""
+    around: list[Span] = []
+    inner = span
+    while (outer := by_id.get(inner.parent)) not in (None, span, *around):
+        assert outer is not None
+        around.append(outer)
+        inner = outer
+    return around
+
+
+def _tool_of(span: Span, around: Sequence[Span]) -> str | None:
+    """The name of the tool that searched: of one around the retrieval, else of the span."""
+    holder = next((outer for outer in around if kind_of(outer) == "tool"), span)
+    named = (holder.attributes.get(name) for name in TOOL_NAMES)
+    return next((name for name in named if isinstance(name, str) and name), holder.name) or None
+
+
+def _search(span: Span, begin: int, tool: str | None, chunks: Sequence[RetrievedChunk]) -> Search:
+    words = (words_in(span.attributes.get(name), "in") for name in (QUERY, *TOOL_WORDS["in"]))
+    return Search(
+        query=next((text for text in words if text), None),
+        tool=tool,
+        start_ms=(span.start - begin) / 1e6 if span.start else None,
+        latency_ms=span.milliseconds,
+        error=None if span.failed is None else span.failed or "failed",
+        retrieved=[SearchedChunk(**msgspec.structs.asdict(chunk)) for chunk in chunks],
+    )
+
+
+def _chunks_of(span: Span, notes: Notes) -> list[RetrievedChunk]:
+    return [chunk_of(row, rank, notes) for rank, row in enumerate(documents_of(span), 1)]
+
+
+def _chunks_of_tool(span: Span, notes: Notes) -> list[RetrievedChunk]:
+    """The passages that a tool gave back; a text alone is one of them, named by its hash."""
+    for name in TOOL_WORDS["out"]:
+        value = structured(span.attributes.get(name))
+        if isinstance(value, dict | list) and (chunks := passages_in(value, notes)):
+            return chunks
+        if text := words_in(value, "out"):
+            inner = structured(text)
+            if isinstance(inner, dict | list) and (chunks := passages_in(inner, notes)):
+                return chunks
+            name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+            return [RetrievedChunk(chunk_id=name, text=text, text_length=len(text), rank=1)]
+    return []
 
 
 def _times(spans: list[Span], by_kind: dict[str, list[Span]]) -> dict[str, float]:
@@ -241,7 +352,8 @@ def _rest(spans: list[Span], question: str, answer: str | None, notes: Notes) ->
                 kept[name] = structured(value)
             else:
                 notes.left_out[f"{_NUMBER.sub('.N', name)} of inner spans"] += 1
-        told = [text for side in ("in", "out") for _, text in messages_of(span, side)]
+        sides = () if kind_of(span) in ("retrieval", "tool") else ("in", "out")  # those are kept
+        told = [text for side in sides for _, text in messages_of(span, side)]
         others = sum(text not in (question, answer) for text in told)
         notes.left_out["messages beside question and answer (prompts, tools, steps)"] += others
         for name, _ in span.events:

@@ -13,12 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from ragmetrics.catalogue import (
     abstention,
     context,
+    conversations,
     embedding,
     groundedness,
     judged,
     pipeline,
     retrieval,
     safety,
+    searches,
 )
 from ragmetrics.catalogue.metric import Metric, MetricSection, at_cutoffs
 
@@ -39,7 +41,7 @@ __all__ = [
 KS = (1, 3, 5, 10)
 """Cut-offs that retrieval metrics are reported at unless the user asks for others."""
 
-DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault")
+DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault", "turn", "standalone")
 """What cases are sliced by."""
 
 CUSTOM = MetricSection("custom", "Custom", (), "eval_suite.py", needs=("plugin",))
@@ -49,6 +51,7 @@ SECTIONS: Mapping[str, MetricSection] = {
     section.name: section
     for section in (
         retrieval.SECTION,
+        searches.SECTION,
         context.SECTION,
         groundedness.SECTION,
         embedding.SECTION,
@@ -56,6 +59,7 @@ SECTIONS: Mapping[str, MetricSection] = {
         safety.SECTION,
         pipeline.SECTION,
         judged.SECTION,
+        conversations.SECTION,
         CUSTOM,
     )
 }

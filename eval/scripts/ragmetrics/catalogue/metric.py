@@ -6,9 +6,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Need = Literal["texts", "verdicts", "labelled texts", "embedding model", "plugin"]
+Need = Literal[
+    "texts",
+    "verdicts",
+    "labelled texts",
+    "embedding model",
+    "plugin",
+    "searches",
+    "conversations",
+]
 """What a section cannot be scored without: full chunk texts, a judge's verdicts, attacks and leaks
-that people labelled, a model that embeds, a file with metrics of the user's own."""
+that people labelled, a model that embeds, a file with metrics of the user's own, results that tell
+their searches, a set with conversations."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "outcome_match",
-        "1 when the outcome (blocked, no_results, uncertain, success, no_citation) is the "
+        "1 when the outcome (blocked, clarify, no_results, uncertain, success, no_citation) is the "
         "expected one",
         "expected_outcome",
         headline=3,

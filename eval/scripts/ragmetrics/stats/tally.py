@@ -33,7 +33,15 @@ Slice = tuple[str, str]
 
 Slices = tuple[Slice, ...]
 
-Facets = tuple[str | None, str | None, str | None, tuple[str, ...], tuple[str, ...]]
+Facets = tuple[
+    str | None,
+    str | None,
+    str | None,
+    tuple[str, ...],
+    tuple[str, ...],
+    int | None,
+    bool | None,
+]
 
 
 def average(rows: Sequence[Values]) -> Values:
@@ -390,16 +398,34 @@ def _by_slice(
     return report
 
 
+_LAST_TURN = 3
+"""Turns from this one on are one slice."""
+
+
 def facets_of(case: Any) -> Facets:
     """What decides which slices a case belongs to, as something to count by."""
-    return (case.category, case.difficulty, case.query_type, tuple(case.tags), tuple(case.vaults))
+    return (
+        case.category,
+        case.difficulty,
+        case.query_type,
+        tuple(case.tags),
+        tuple(case.vaults),
+        case.turn and min(case.turn, _LAST_TURN),
+        case.standalone,
+    )
 
 
 @lru_cache(maxsize=4096)
 def slices_of(facets: Facets) -> Slices:
-    """The slices of a case: category, difficulty, query type, each tag, each vault."""
+    """The slices of a case: category, difficulty, query type, each tag, each vault; of a turn of a
+    conversation 1, 2 or 3+, and whether the question can be understood by itself."""
     names = ("category", "difficulty", "query_type")
     parts = [(name, value) for name, value in zip(names, facets[:3], strict=True) if value]
     parts += [("tag", tag) for tag in dict.fromkeys(facets[3])]
     parts += [("vault", vault) for vault in dict.fromkeys(facets[4])]
+    turn, standalone = facets[5:]
+    if turn is not None:
+        parts.append(("turn", f"{turn}+" if turn == _LAST_TURN else str(turn)))
+    if standalone is not None:
+        parts.append(("standalone", "yes" if standalone else "no"))
     return tuple(parts)

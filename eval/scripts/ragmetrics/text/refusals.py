@@ -10,13 +10,18 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from ragmetrics.text.phrase_search import PhraseSearch
 from ragmetrics.text.refusal_phrases import PHRASES
 from ragmetrics.text.words import fold
 
 
-def _pattern(*alternatives: str) -> re.Pattern[str]:
-    """Alternatives as one pattern; a blank in them stands for any white space."""
-    return re.compile("|".join(f"(?:{item})" for item in alternatives).replace(" ", r"\s+"))
+def _spaced(pattern: str) -> str:
+    """A pattern whose blanks stand for any white space."""
+    return pattern.replace(" ", r"\s+")
+
+
+def _phrases(*alternatives: str) -> PhraseSearch:
+    return PhraseSearch(map(_spaced, alternatives))
 
 
 _NOT_ABLE = (
@@ -49,7 +54,7 @@ _HELP = (
     r"|create|generate|say|confirm|verify|tell|encourage|promote|discuss|suggest|make|write|request|recommend|advise|use)"
 )
 
-_REFUSAL = _pattern(
+_REFUSAL = (
     r"^\W*(?:(?:i'?m|i am|we are|we're) (?:\w+ ){0,2})?(?:sorry|afraid)\b(?! (?:to hear|to "
     r"learn|for your|about your|you|if))",
     r"\bapolog(?:y|ies|i[sz]e)\b(?! for (?:the|any|my) (?:\w+ )?(?:confusion|mistake|error"
@@ -71,7 +76,7 @@ _REFUSAL = _pattern(
     r"\b(?:against|outside|not within|beyond|violates?) (?:\w+ ){0,2}(?:programming"
     r"|guidelines|policy|policies|scope|capabilities|abilities|knowledge)\b",
 )
-_MISSING = _pattern(
+_MISSING = (
     r"\bthere(?: (?:is|are|was|were)|'s) (?:currently |also )?(?:no|not (?:any|enough"
     rf"|sufficient)|insufficient)(?: (?!to\b|that\b)[\w-]+){{0,4}} {_FACT}\b",
     rf"\bthere (?:isn't|aren't|wasn't)(?: \w+){{0,4}} {_FACT}\b",
@@ -101,13 +106,17 @@ def _folded(pattern: str) -> str:
     return composed.replace("ß", "ss").replace("ς", "σ")
 
 
-_OTHER_REFUSAL = _pattern(*(_folded(item) for own in PHRASES.values() for item in own.refusal))
+_REFUSALS = _phrases(
+    *_REFUSAL, *(_folded(item) for own in PHRASES.values() for item in own.refusal)
+)
 
-_OTHER_MISSING = _pattern(*(_folded(item) for own in PHRASES.values() for item in own.lack))
+_LACKS = _phrases(*_MISSING, *(_folded(item) for own in PHRASES.values() for item in own.lack))
 
 # "If the notes do not say it, call the desk": what is only supposed is not the answer's own state.
-_SUPPOSED = _pattern(
-    rf"^\W*(?:{'|'.join(_folded(own.when) for own in PHRASES.values())}|(?:if|when|whenever)\b)"
+_SUPPOSED = re.compile(
+    _spaced(
+        rf"^\W*(?:{'|'.join(_folded(own.when) for own in PHRASES.values())}|(?:if|when|whenever)\b)"
+    )
 )
 
 _QUOTE = re.compile(
@@ -116,26 +125,31 @@ _QUOTE = re.compile(
 )
 
 
+_QUOTE_BEGINS = re.compile("[\"“„«»「『'‘‚‹]")
+
+
 def without_quotes(text: str) -> str:
     """The text, same length, with quoted words blanked; a text that is one quotation stays."""
+    if _QUOTE_BEGINS.search(text) is None:
+        return text
     plain = _QUOTE.sub(lambda match: " " * len(match[0]), text)
     return plain if any(map(str.isalnum, plain)) else text
 
 
-def _says(sentence: str, english: re.Pattern[str], other: re.Pattern[str]) -> bool:
+def _says(sentence: str, phrases: PhraseSearch, english: int) -> bool:
+    """Whether a phrase stands in a sentence; the first ``english`` of the phrases are English."""
     folded = fold(without_quotes(sentence))
-    if english.search(folded) is not None:
-        return True
-    return other.search(folded) is not None and _SUPPOSED.match(folded) is None
+    number = phrases.first_in(folded)
+    return number is not None and (number < english or _SUPPOSED.match(folded) is None)
 
 
 @lru_cache(maxsize=256)
 def is_refusal(sentence: str) -> bool:
     """True when a sentence declines to answer, in the first person or on principle."""
-    return _says(sentence, _REFUSAL, _OTHER_REFUSAL)
+    return _says(sentence, _REFUSALS, len(_REFUSAL))
 
 
 @lru_cache(maxsize=256)
 def is_lack(sentence: str) -> bool:
     """True when a sentence says that the sources do not hold the answer."""
-    return _says(sentence, _MISSING, _OTHER_MISSING)
+    return _says(sentence, _LACKS, len(_MISSING))

@@ -54,6 +54,7 @@ _ROWS = (
     (CASES, "Open", "compare", "compare", "Flips between another run (base) and this one."),
     (_OF_CASES, "Move", "next-failing", "next failing", "Next case that fails."),
     (_OF_CASES, "Move", "previous-failing", "previous failing", "Previous one."),
+    (RUNS, "Choose", "filter", "filter", "Filter by words, metrics, errors."),
     (_OF_CASES, "Choose", "filter", "filter", "Filter by words, columns, scores."),
     (_OF_CASES, "Choose", "failing", "failing", "Failing cases only, or all again."),
     (_OF_CASES, "Choose", "group", "group", "Count the shown cases by a field: reason, tag, …"),
@@ -81,6 +82,7 @@ _ROWS = (
     (TEXTS, "Find", "previous-hit", "previous hit", "Previous one."),
     (CASE, "Look", "full", "full text", "Chunks in full, or their beginnings again."),
     (CASE, "Look", "raw", "raw JSON", "The result as it stands in the file, and back."),
+    (CASE, "Look", "conversation", "conversation", "All turns of the conversation, and back."),
     (CASE, "Look", "trend", "trend", "How this case's scores went over all runs, and back."),
     (PAIR, "Look", "base", "base", "The case in the base run, with its chunks."),
     (PAIR, "Look", "new", "new", "The case in the new run, with its chunks."),
@@ -104,11 +106,11 @@ _ROWS = (
 )
 
 HINTS = {
-    RUNS: "open mark compare back",
+    RUNS: "open filter mark compare back",
     CASES: "open filter failing group sort next-failing note export copy-case compare label back",
     FLIPS: "open filter everything group sort note export copy-case success label back",
     GROUPS: "open sort copy-id back",
-    CASE: "next search part note full trend copy-case raw label back",
+    CASE: "next search part note full trend copy-case raw conversation label back",
     PAIR: "next search part base new note copy-case label back",
 }
 """Actions of the hint line, most needed first."""
@@ -288,6 +290,9 @@ def _guide() -> HelpPage:
     page.row("latency>500", "milliseconds; also confidence, cost, repeat")
     page.row('"two words" word', "in the question or the case id")
     page.row("-failing -tag=lists", "a minus negates a term")
+    page.heading("Filter of the runs (/): terms in the same way")
+    page.row("base -stopped", "words of name, date, state and configuration")
+    page.row("recall@5<0.8", "the run's mean of a metric; errors>0: failed calls")
     page.heading("A case fails when (! sets another condition)")
     for rule in RULES:
         page.row(rule.word, rule.says)

@@ -11,7 +11,8 @@ from terminal.sparkline import sparkline
 from terminal.tables import counted
 from views.browser.document import CHUNK_INDENT, LABEL_WIDTH, SAYS, STYLES, Blank, Doc, squeezed
 from views.browser.model import Detail, RetrievedPassage, Trend
-from views.browser.rows import MAIN, score
+from views.browser.rows import MAIN, score, score_pair
+from views.searches import SearchStep, longest_ms
 from views.word_changes import word_changes
 
 GOLD_INDENT = 19
@@ -135,6 +136,96 @@ def _passage_head(doc: Doc, passage: RetrievedPassage) -> None:
     doc.hang(text, CHUNK_INDENT, style if passage.gold else "dim")
 
 
+BAR_WIDTH = 16
+"""Cells of the bar that shows when a search ran."""
+
+SEARCH_INDENT = 4
+
+
+def _searches_part(doc: Doc, detail: Detail) -> None:
+    """The searches as a waterfall: when, what was asked, what was new, gold marked."""
+    if detail.searches:
+        note = [counted(len(detail.searches), "search", "searches"), detail.complete]
+        doc.part("Searches", " · ".join(filter(None, note)))
+        _waterfall(doc, detail)
+
+
+def _waterfall(doc: Doc, detail: Detail) -> None:
+    if detail.rewritten:
+        doc.pair("rewritten as", detail.rewritten)
+    longest = longest_ms(detail.searches)
+    for number, step in enumerate(detail.searches, 1):
+        doc.add(f"{number:>2}  ", "key")
+        if longest:
+            doc.add(f"{_bar(step, longest, doc)} ", "dim")
+        times = "" if step.start_ms is None else f"{step.start_ms:,.0f} ms"
+        if step.latency_ms is not None:
+            times += f" +{step.latency_ms:,.0f}"
+        doc.line(" · ".join(filter(None, (times, one_line(step.tool, 40)))), "dim")
+        doc.add(" " * SEARCH_INDENT)
+        doc.hang(step.query or "(no query told)", SEARCH_INDENT, "term")
+        doc.add(" " * SEARCH_INDENT)
+        style = "bad" if step.error else "good" if step.gold else "dim"
+        doc.hang(step.says(), SEARCH_INDENT, style)
+        shown = step.shown_new()
+        for passage in shown:
+            doc.add(f"{passage.rank:>6} {'GOLD' if passage.gold else 'new':<5}")
+            doc.hang(one_line(passage.location, 400), 12, "good" if passage.gold else "dim")
+        if len(shown) < len(step.new):
+            doc.line(f"{'':12}and {len(step.new) - len(shown)} more new", "dim")
+
+
+def _bar(step: SearchStep, longest: float, doc: Doc) -> str:
+    """When a search ran, of all the time until the last one ended."""
+    drawn = step.bar(longest, BAR_WIDTH)
+    full, free = ("#", ".") if doc.ascii else ("█", "░")
+    if drawn is None:
+        return free * BAR_WIDTH
+    start, size = drawn
+    return free * start + full * size + free * (BAR_WIDTH - start - size)
+
+
+def _said_before_part(doc: Doc, detail: Detail) -> None:
+    """Where the case stands in its conversation, or what it says was said before it."""
+    if detail.conversation:
+        doc.pair("conversation", f"turn {detail.turn} of {detail.conversation}; H shows all turns")
+    for message in detail.history:
+        doc.pair({"assistant": "bot"}.get(message.role, message.role), squeezed(message.content))
+
+
+def conversation_doc(blank: Blank, turns: Sequence[tuple[Detail, str, bool]], current: str) -> Doc:
+    """A conversation turn by turn; each turn with its state in words and whether it fails."""
+    doc = blank()
+    name = turns[0][0].conversation if turns else ""
+    failing = [detail.turn for detail, _, fails in turns if fails]
+    broke = f"turn {failing[0]} is the first that fails" if failing else "no turn fails"
+    doc.part("Conversation", f"{name} · {counted(len(turns), 'turn')} · {broke}")
+    if not turns:
+        doc.line("The case belongs to no conversation.", "dim")
+    for detail, state, fails in turns:
+        here = " · the case that was open" if detail.case_id == current else ""
+        doc.part(f"Turn {detail.turn}", f"{detail.case_id}{here}")
+        doc.line(detail.question, "term")
+        doc.line(state, "bad" if fails else "good")
+        for problem in detail.problems:
+            doc.line(f"! {problem}", "warn")
+        if detail.status == "error":
+            doc.line(f"The call failed: {detail.error}", "bad")
+        else:
+            doc.answer(detail.answer or "(no answer)", detail.claims)
+        if detail.searches:
+            searches = counted(len(detail.searches), "search", "searches")
+            doc.line(" · ".join(filter(None, (searches, detail.complete))), "rule")
+            _waterfall(doc, detail)
+        missing = [gold for gold in detail.gold if detail.hits is not None and gold.rank is None]
+        found = [gold for gold in detail.gold if gold.rank is not None]
+        for gold in found:
+            doc.pair(f"gold found at {gold.rank}", gold.location, "good")
+        for gold in missing:
+            doc.pair("gold not retrieved", gold.location, "dim" if found else "bad")
+    return doc
+
+
 def _judged_part(doc: Doc, detail: Detail) -> None:
     """What judges said, claim by claim."""
     ranks = _ranks_of(detail)
@@ -185,10 +276,12 @@ def case_docs(
     """The page as one document, or as two that stand side by side."""
     left = blank()
     _question_part(left, detail, state, failing)
+    _said_before_part(left, detail)
     _notes_part(left, notes)
     _answer_part(left, detail)
     if two:
         right = blank()
+        _searches_part(right, detail)
         _passages_part(right, detail, full=full)
         for part in (_claims_part, _gold_part, _judged_part, _scores_part):
             part(left, detail)
@@ -196,6 +289,7 @@ def case_docs(
         return left, right
     _claims_part(left, detail)
     _gold_part(left, detail)
+    _searches_part(left, detail)
     _passages_part(left, detail, full=full)
     for part in (_judged_part, _scores_part, _trace_part):
         part(left, detail)
@@ -255,7 +349,7 @@ def _ends(scores: Sequence[float], doc: Doc) -> str:
     if len(set(scores)) == 1:
         return f"{score(scores[0])} in all"
     low, high = min(scores), max(scores)
-    ends = f"{score(scores[0])} {arrow} {score(scores[-1])}"
+    ends = f" {arrow} ".join(score_pair(scores[0], scores[-1]))
     inside = {scores[0], scores[-1]} == {low, high}
     return ends if inside else f"{ends}, between {score(low)} and {score(high)}"
 
@@ -315,13 +409,14 @@ def _ranks_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
 def _changes_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
     """Scores that differ."""
     before, after = base.detail.values(), new.detail.values()
-    names = [name for name in after if name in before and before[name] != after[name]]
-    same = sum(1 for name in after if name in before) - len(names)
-    doc.part("Scores that changed", f"{len(names)} changed, {same} equal")
+    pairs = {name: score_pair(before[name], after[name]) for name in after if name in before}
+    changed = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    same = len(pairs) - len(changed)
+    doc.part("Scores that changed", f"{len(changed)} changed, {same} equal")
     arrow = "->" if doc.ascii else "→"
-    width = min(max([LABEL_WIDTH, *map(len, names)]), WIDEST_NAME)
-    for name in names:
-        doc.pair(name, f"{score(before[name])} {arrow} {score(after[name])}", width=width)
+    width = min(max([LABEL_WIDTH, *map(len, changed)]), WIDEST_NAME)
+    for name, pair in changed.items():
+        doc.pair(name, f"{pair[0]} {arrow} {pair[1]}", width=width)
 
 
 def _side_part(doc: Doc, side: CaseInRun, title: str) -> None:

@@ -389,9 +389,10 @@ class PairList(CaseList):
 
     def _mean(self, name: str, look: Look) -> str:
         base_rows = [self._pairs[row] for row in self.listed if row in self._pairs]
-        before, after = (
-            rows.number_text(name, mean_of(table, name, listed)[0])
-            for table, listed in ((self.base.table, base_rows), (self.drawn[0], self.listed))
+        before, after = rows.number_pair(
+            name,
+            mean_of(self.base.table, name, base_rows)[0],
+            mean_of(self.drawn[0], name, self.listed)[0],
         )
         return after if before == after else f"{before}{'>' if look.ascii else '→'}{after}"
 

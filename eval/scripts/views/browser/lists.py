@@ -71,6 +71,8 @@ class ListScreen(ActionScreen[ListResult], inherit_bindings=False):
         self.where = where
         self.head = Bar(id="head")
         self.rows = LineList(self.row_line, id="rows")
+        self.hint = ""
+        """What may be written into the prompt that is open."""
         self._moved_by_click = False
 
     def compose(self) -> ComposeResult:
@@ -124,6 +126,41 @@ class ListScreen(ActionScreen[ListResult], inherit_bindings=False):
 
         self.app.push_screen(LinePrompt(f"Go to row (1-{self.rows.count}):"), answered)
 
+    def ask_live(
+        self,
+        label: str,
+        hint: str,
+        before: str,
+        choose: Callable[[str], str],
+        meant: Callable[[str], str] = str,
+    ) -> None:
+        """Ask for a line; `choose` is done with each version of it, and undone by Esc.
+
+        `meant` says what a line stands for that Enter was pressed on.
+
+        The label is short, since what `choose` says stands behind it; the hint is shown above.
+        """
+
+        def live(text: str) -> str:
+            try:
+                return choose(text)
+            except QueryError as error:
+                return f"! {error}"
+
+        def closed(text: str | None) -> None:
+            try:
+                message, style = choose(before if text is None else meant(text)), "row"
+            except QueryError as error:
+                message, style = f"as before: {error}", "warn"
+                choose(before)
+            self.hint = ""
+            self.show()
+            self.say(message, style)
+
+        self.hint = hint
+        self.show()
+        self.app.push_screen(LinePrompt(label, before, live), closed)
+
     def id_in_view(self) -> str:
         """What the row under the cursor is called. Refuses when there is none."""
         raise NotImplementedError
@@ -166,8 +203,6 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
     def __init__(self, browser: Opener, cases: CaseList, *, ascii_only: bool) -> None:
         super().__init__(browser, cases.where, ascii_only=ascii_only)
         self.cases = cases
-        self.hint = ""
-        """What may be written into the prompt that is open."""
         self._columns: list[rows.Column] = []
 
     def acts(self) -> Acts:
@@ -383,41 +418,6 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
 
     # -- choosing -------------------------------------------------------------------------------
 
-    def _ask(
-        self,
-        label: str,
-        hint: str,
-        before: str,
-        choose: Callable[[str], str],
-        meant: Callable[[str], str] = str,
-    ) -> None:
-        """Ask for a line; `choose` is done with each version of it, and undone by Esc.
-
-        `meant` says what a line stands for that Enter was pressed on.
-
-        The label is short, since what `choose` says stands behind it; the hint is shown above.
-        """
-
-        def live(text: str) -> str:
-            try:
-                return choose(text)
-            except QueryError as error:
-                return f"! {error}"
-
-        def closed(text: str | None) -> None:
-            try:
-                message, style = choose(before if text is None else meant(text)), "row"
-            except QueryError as error:
-                message, style = f"as before: {error}", "warn"
-                choose(before)
-            self.hint = ""
-            self.show()
-            self.say(message, style)
-
-        self.hint = hint
-        self.show()
-        self.app.push_screen(LinePrompt(label, before, live), closed)
-
     def set_filter(self, text: str) -> str:
         """Filter by `text`; says how many cases are left. Raises QueryError."""
         self.cases.set_filter(text)
@@ -427,7 +427,7 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
     def ask_filter(self) -> None:
         """Ask which cases to show."""
         before = self.cases.filter.text if self.cases.filter else ""
-        self._ask("Filter:", f"such as {EXAMPLES}", before, self.set_filter)
+        self.ask_live("Filter:", f"such as {EXAMPLES}", before, self.set_filter)
 
     def turn_failing(self) -> None:
         """Failing cases only, or all again."""
@@ -455,7 +455,7 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
                 return text
             return before.removeprefix("-") if before.startswith("-") else f"-{before or 'order'}"
 
-        self._ask("Sort by:", hint, before, self.set_sort, reversed_if_same)
+        self.ask_live("Sort by:", hint, before, self.set_sort, reversed_if_same)
 
     def set_columns(self, text: str) -> str:
         """Show these metrics; nothing means the main ones. Raises QueryError."""
@@ -467,7 +467,7 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
         """Ask which metrics to show."""
         names = " ".join([*self.cases.available_metrics()][:60])
         before = " ".join(self.cases.metrics or [])
-        self._ask("Columns:", f"of {names}; none: the main ones", before, self.set_columns)
+        self.ask_live("Columns:", f"of {names}; none: the main ones", before, self.set_columns)
 
     def set_success(self, text: str) -> str:
         """Let a condition say what success is; nothing means the rules. Raises QueryError."""
@@ -479,7 +479,7 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
         """Ask what counts as success."""
         condition = self.cases.success.condition
         hint = "such as recall@5>0; empty: no rule of the second help page is broken"
-        self._ask("Success is:", hint, condition.text if condition else "", self.set_success)
+        self.ask_live("Success is:", hint, condition.text if condition else "", self.set_success)
 
 
 def _free_name(name: str) -> str:

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from records.cases import ChatMessage
 from records.notes import CaseNote
 from views.browser.table import Table
+from views.searches import SearchStep
 
 Key = tuple[str, int]
 """Case id and repeat: what names a result."""
@@ -119,7 +121,8 @@ class Detail:
     ``hits``: ranks of all chunks that match a gold support; None: retrieval was not scored.
     ``labels``: what the set says besides gold, as ``label: text`` pairs. ``trace``: likewise, how
     the answer came about. ``raw``: the result line as indented JSON. ``problems``: what could not
-    be read, in words.
+    be read, in words. ``history``: what the case says was said before it, where it is no turn of a
+    ``conversation``. ``complete``: at which of the ``searches`` the evidence was whole, in words.
     """
 
     case_id: str
@@ -141,6 +144,12 @@ class Detail:
     trace: tuple[tuple[str, str], ...] = ()
     raw: str = ""
     problems: tuple[str, ...] = ()
+    conversation: str = ""
+    turn: int | None = None
+    history: tuple[ChatMessage, ...] = ()
+    rewritten: str = ""
+    searches: tuple[SearchStep, ...] = ()
+    complete: str = ""
 
     def values(self) -> dict[str, float | None]:
         """All scores by metric; of metrics with one name, the first."""
@@ -201,6 +210,9 @@ class OpenRun(Protocol):
 
     def detail(self, key: Key) -> Detail | None:
         """One case in full, read from the files now; None when the run has no such result."""
+
+    def turns(self, key: Key) -> Sequence[Key]:
+        """The turns of the conversation that a case belongs to, in order; empty for other cases."""
 
     def export(self, keys: Sequence[Key], reasons: Sequence[str], form: str, path: Path) -> int:
         """Write cases to a new file, as a form of EXPORTS; how many lines or rows it has.

@@ -26,7 +26,14 @@ from views.browser.actions import (
     note_acts,
 )
 from views.browser.case_markdown import case_markdown
-from views.browser.case_page import CaseInRun, case_docs, pair_docs, raw_doc, trend_doc
+from views.browser.case_page import (
+    CaseInRun,
+    case_docs,
+    conversation_doc,
+    pair_docs,
+    raw_doc,
+    trend_doc,
+)
 from views.browser.document import Doc
 from views.browser.listing import ListWalk, PairList, Walk
 from views.browser.model import Detail, Key, OpenRun, Trend
@@ -283,7 +290,7 @@ class CaseScreen(PageScreen, inherit_bindings=False):
         super().__init__(browser, CASE, walk, index, ascii_only=ascii_only)
         self.run = run
         self.success = success
-        self.full = self.raw = self.trend = False
+        self.full = self.raw = self.trend = self.conversation = False
         self._trend: tuple[Key, Trend | None] = (self.key, None)
         self.detail = _no_detail(self.key)
         self.load()
@@ -294,6 +301,7 @@ class CaseScreen(PageScreen, inherit_bindings=False):
             "full": self.turn_full,
             "raw": self.turn_raw,
             "trend": self.turn_trend,
+            "conversation": self.turn_conversation,
             "label": lambda: label_case(self, self.browser, self.run.run_id, self.detail.case_id),
         }
 
@@ -315,9 +323,9 @@ class CaseScreen(PageScreen, inherit_bindings=False):
     def fails(self, key: Key) -> bool:
         return bool(_code_of(self.run, self.success, key))
 
-    def _state(self) -> tuple[int, str]:
-        """How the case in view fails (0: it does not), and in words."""
-        code = _code_of(self.run, self.success, self.key)
+    def _state(self, key: Key | None = None) -> tuple[int, str]:
+        """How the case in view, or another one, fails (0: it does not), and in words."""
+        code = _code_of(self.run, self.success, key or self.key)
         condition = self.success.condition
         holds = f"ok: {condition.text}" if condition else "ok: no rule is broken"
         if not self.run.table.metrics and not code:
@@ -338,6 +346,8 @@ class CaseScreen(PageScreen, inherit_bindings=False):
         if self.trend:
             key, trend = self._trend
             return trend_doc(self.blank, self.key[0], trend if key == self.key else None), None
+        if self.conversation:
+            return conversation_doc(self.blank, self._turns(), self.detail.case_id), None
         code, state = self._state()
         notes = self.browser.library.notes.of(self.detail.case_id)
         return case_docs(
@@ -351,7 +361,8 @@ class CaseScreen(PageScreen, inherit_bindings=False):
         )
 
     def show(self) -> None:
-        self.set_class(self.two and not (self.raw or self.trend), "-two")
+        whole = self.raw or self.trend or self.conversation
+        self.set_class(self.two and not whole, "-two")
         if self.trend and self._trend[0] != self.key:
             self._read_trend()
         super().show()
@@ -364,19 +375,38 @@ class CaseScreen(PageScreen, inherit_bindings=False):
 
     def turn_raw(self) -> None:
         """The result as it stands in the file, and back."""
-        self.raw, self.trend = not self.raw, False
+        self.raw, self.trend, self.conversation = not self.raw, False, False
         for page in self.pages:
             page.top = 0
         self.show()
 
     def turn_trend(self) -> None:
         """How the scores of the case went over all runs, and back."""
-        self.trend, self.raw = not self.trend, False
+        self.trend, self.raw, self.conversation = not self.trend, False, False
         for page in self.pages:
             page.top = 0
         if self.trend:
             self._read_trend()
         self.show()
+
+    def turn_conversation(self) -> None:
+        """All turns of the conversation on one page, and back to the case."""
+        if not self.conversation and not self.detail.conversation:
+            raise ActionRefused("this case is no turn of a conversation")
+        self.conversation, self.raw, self.trend = not self.conversation, False, False
+        for page in self.pages:
+            page.top = 0
+        self.show()
+
+    def _turns(self) -> list[tuple[Detail, str, bool]]:
+        """The turns of the conversation in view, each with its state and whether it fails."""
+        turns = []
+        for key in self.run.turns(self.key):
+            detail = self.run.detail(key)
+            if detail is not None:
+                code, state = self._state(key)
+                turns.append((detail, state, bool(code)))
+        return turns
 
     def _read_trend(self) -> None:
         """Read the case in all runs, in a thread of its own."""

@@ -129,18 +129,18 @@ class Term:
         column = table.numbers.get(self.name)
         if column is None:
             return []
-        if self.value is None:
-            return [row for row in rows if (column[row] != column[row]) == (self.op == "=")]
-        value = self.value
-        if self.op in ("=", "!="):
-            same = self.op == "="
-            return [
-                row
-                for row in rows
-                if column[row] == column[row] and (abs(column[row] - value) <= NEAR) == same
-            ]
-        test = OPERATORS[self.op]
+        if self.value is None or self.op in ("=", "!="):
+            return [row for row in rows if self.fits(column[row])]
+        value, test = self.value, OPERATORS[self.op]
         return [row for row in rows if test(column[row], value)]
+
+    def fits(self, number: float) -> bool:
+        """Does its condition hold for a number (NaN: there is none)?"""
+        if self.value is None:
+            return (number != number) == (self.op == "=")
+        if self.op in ("=", "!="):
+            return number == number and (abs(number - self.value) <= NEAR) == (self.op == "=")
+        return OPERATORS[self.op](number, self.value)
 
 
 Flips = Mapping[int, str]

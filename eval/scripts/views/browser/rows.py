@@ -51,6 +51,25 @@ def score(value: float | None) -> str:
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.4g}"
 
 
+_PAIR_DECIMALS = 3
+"""Decimals of the two scores in a cell of the list of flips, which has 11 columns."""
+
+
+def score_pair(before: float | None, after: float | None, most: int = 6) -> tuple[str, str]:
+    """Two scores with as many decimals as show that they differ; the same text when `most` do not.
+
+    Scores are written with six decimals: what differs by less is the same.
+    """
+    pair = score(before), score(after)
+    if before is None or after is None or "-" in pair:
+        return pair
+    for digits in range(3, most + 1):
+        if float(pair[0]) != float(pair[1]):
+            return pair
+        pair = f"{before:.{digits}f}", f"{after:.{digits}f}"
+    return pair if float(pair[0]) != float(pair[1]) else (score(after), score(after))
+
+
 def _cell(table: Table, row: int, name: str) -> str:
     """A number of a case as the list shows it."""
     return number_text(name, table.number(name, row))
@@ -206,14 +225,20 @@ def flip_row(
         elif column.name == "question":
             text, shown = one_line(new.questions[rows[1]], 600), "dim"
         else:
-            before, after = (
-                _cell(table, row, column.name) for table, row in zip((base, new), rows, strict=True)
-            )
+            numbers = base.number(column.name, rows[0]), new.number(column.name, rows[1])
+            before, after = number_pair(column.name, *numbers)
             same = before == after
             text = display(after if same else f"{before}{arrow}{after}")
             shown = "dim" if same else "key"
         spans.append((shown, DisplayText(fit(text, column.width, right=column.right) + " ")))
     return tuple(spans)
+
+
+def number_pair(name: str, before: float | None, after: float | None) -> tuple[str, str]:
+    """A number in two runs, as far as a column has room; milliseconds are whole."""
+    if name == "latency":
+        return number_text(name, before), number_text(name, after)
+    return score_pair(before, after, _PAIR_DECIMALS)
 
 
 def flip_word(before: int, after: int) -> tuple[str, str]:

@@ -12,12 +12,15 @@ from terminal.actions import ActionRefused
 from terminal.frame import cut, rule
 from terminal.lists import Bar, Line
 from terminal.safe_text import display, one_line
+from terminal.tables import counted
 from terminal.text_pane import TextPane
 from views.browser import rows
 from views.browser.actions import RUNS
 from views.browser.document import Doc
 from views.browser.lists import ListScreen, Opener
 from views.browser.model import RunInfo
+from views.browser.query import QueryError
+from views.browser.run_filter import EXAMPLES, select_runs
 
 _SHORT_BELOW = 16
 
@@ -29,7 +32,10 @@ class RunsScreen(ListScreen[None], inherit_bindings=False):
 
     def __init__(self, browser: Opener, *, ascii_only: bool) -> None:
         super().__init__(browser, RUNS, ascii_only=ascii_only)
-        self.runs: list[RunInfo] = list(browser.library.refresh())
+        self._all: list[RunInfo] = list(browser.library.refresh())
+        self.runs: list[RunInfo] = self._all
+        """Those that the filter leaves, which are all without one."""
+        self._filter = ""
         self.marked = ""
         self.about = TextPane(id="about")
         self.about_rule = Bar(id="about-rule")
@@ -45,6 +51,7 @@ class RunsScreen(ListScreen[None], inherit_bindings=False):
         return {
             **super().acts(),
             "open": lambda: self.browser.open_cases(self.run.run_id),
+            "filter": self.ask_filter,
             "mark": self.mark,
             "compare": self.compare,
         }
@@ -52,8 +59,10 @@ class RunsScreen(ListScreen[None], inherit_bindings=False):
     @property
     def run(self) -> RunInfo:
         """The run under the cursor. Refuses when there is none."""
-        if not self.runs:
+        if not self._all:
             raise ActionRefused("there is no run yet: run_eval.py makes one")
+        if not self.runs:
+            raise ActionRefused("no run fits the filter; / and an empty line show all")
         return self.runs[self.rows.cursor]
 
     def id_in_view(self) -> str:
@@ -67,15 +76,22 @@ class RunsScreen(ListScreen[None], inherit_bindings=False):
         if self.rows.count != len(self.runs):
             self.rows.set_count(len(self.runs), self.rows.cursor)
         self._columns = rows.run_columns(self.runs, self.size.width)
-        going = sum(run.state == "running" for run in self.runs)
-        summary = f"  {len(self.runs)} runs" + (f", {going} in progress" if going else "")
+        going = sum(run.state == "running" for run in self._all)
+        summary = f"  {counted(len(self._all), 'run')}"
+        if going:
+            summary += f", {going} in progress"
+        if self._filter:
+            summary += f"   / {one_line(self._filter, 60)}: {len(self.runs)} shown"
         if self.marked:
             summary += f"   base: {one_line(self.marked, 60)} (D on another run compares)"
         width = self.size.width
+        second = ("dim", one_line(f" {self.browser.library.folder}", 400))
+        if self.hint:
+            second = ("key", one_line(f" {self.hint}", 400))
         self.head.show(
             [
                 cut([("term", display(" Runs")), ("row", one_line(summary))], width),
-                cut([("dim", one_line(f" {self.browser.library.folder}", 400))], width),
+                cut([second], width),
                 rows.heading(self._columns, "started", True, self.look.ascii, 1),
             ]
         )
@@ -86,7 +102,7 @@ class RunsScreen(ListScreen[None], inherit_bindings=False):
         """Show what the run under the cursor is."""
         width = self.size.width
         if not self.runs:
-            self.about.show(display(_NO_RUN))
+            self.about.show(display("No run fits the filter." if self._all else _NO_RUN))
             self.about_rule.show([rule(self.look, width, "no run")])
             return
         blank = Doc(ascii_only=self.look.ascii, width=max(0, self.about.size.width - 2))
@@ -102,12 +118,31 @@ class RunsScreen(ListScreen[None], inherit_bindings=False):
     def refresh_runs(self) -> None:
         """Look at the folder again; called every second while this screen is in view."""
         runs = list(self.browser.library.refresh())
-        if runs != self.runs:
-            name = self.runs[self.rows.cursor].run_id if self.runs else ""
-            self.runs = runs
-            indices = [index for index, run in enumerate(runs) if run.run_id == name]
-            self.rows.cursor = indices[0] if indices else 0
-            self.show()
+        if runs != self._all:
+            self._all = runs
+            try:
+                self._choose(self._filter)
+            except QueryError as error:  # the last run with that metric is gone
+                self._choose("")
+                self.say(f"all runs again: {error}", "warn")
+
+    def _choose(self, text: str) -> None:
+        """Show the runs that a filter leaves; the cursor stays on its run. Raises QueryError."""
+        runs = select_runs(text, self._all)
+        name = self.runs[self.rows.cursor].run_id if self.runs else ""
+        self.runs, self._filter = runs, text.strip()
+        indices = [index for index, run in enumerate(runs) if run.run_id == name]
+        self.rows.set_count(len(runs), indices[0] if indices else 0)
+        self.show()
+
+    def set_filter(self, text: str) -> str:
+        """Filter by `text`; says how many runs are left. Raises QueryError."""
+        self._choose(text)
+        return f"{len(self.runs)} of {counted(len(self._all), 'run')}"
+
+    def ask_filter(self) -> None:
+        """Ask which runs to show."""
+        self.ask_live("Filter:", f"such as {EXAMPLES}", self._filter, self.set_filter)
 
     def mark(self) -> None:
         """Make the run under the cursor the one to compare with, or not any more."""

@@ -23,7 +23,6 @@ from records.notes import read_notes
 from records.results import SCHEMA
 from records.runs import METRICS, VERSION
 from records.targets import TARGETS, Target
-from views.detail import describe
 from views.report import answers, figures, trend
 from views.report.answers import rarity
 from views.report.case_list import (
@@ -41,6 +40,8 @@ from views.report.compared import (
     explain_changes,
     sentence,
 )
+from views.report.conversations import conversations
+from views.report.described import describe
 from views.report.scan import (
     PROMPTS,
     CaseCheck,
@@ -64,6 +65,7 @@ from views.report.side_by_side import (
     sides_before,
     with_changes,
 )
+from views.report.sweep import sweep_part
 from views.report.text import cut
 
 MOST_CORRELATED = 20
@@ -172,7 +174,9 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "errors": back.errors,
         "not_applicable": _not_applicable(scan, cases),
         "configuration": back.configuration,
-    }
+    } | sweep_part(folder)
+    if talks := conversations(report["worst"]["listed"]):
+        report["conversations"] = talks
     rounded_report: dict[str, Any] = rounded(report)
     rounded_report["case_list"] = cases.part(columns, read.questions)
     return rounded_report

@@ -6,7 +6,8 @@ stays readable when a phone shrinks it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from math import ceil, floor, log10
 from typing import Any
 
@@ -114,6 +115,44 @@ def reliability(rows: Sequence[Mapping[str, Any]], height: float = 330.0) -> Cha
     }
 
 
+def tradeoff(rows: Sequence[Mapping[str, Any]], height: float = 260.0) -> Chart | None:
+    """Settings by median latency (across, less is better) and quality (up), and the line of those
+    that no other one beats; None where fewer than two have both."""
+    both = [row for row in rows if row["quality"] is not None and row["latency_ms"] is not None]
+    if len(both) < 2:
+        return None
+    left, right, top, bottom = 56.0, WIDTH - 14, 12.0, height - 40
+
+    def placed(name: str, begin: float, end: float) -> tuple[Callable[[float], float], list[float]]:
+        values = [row[name] for row in both]
+        low, high = min(values), max(values)
+        room = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
+        step = (end - begin) / (high - low + 2 * room)
+        return (lambda value: _round(begin + (value - low + room) * step)), [low, high]
+
+    across, times = placed("latency_ms", left, right)
+    up, levels = placed("quality", bottom, top)
+    points = [
+        {
+            "x": across(row["latency_ms"]),
+            "y": up(row["quality"]),
+            "name": row["cells"][0],
+            "pareto": row["pareto"],
+            "this": row["this"],
+        }
+        for row in sorted(both, key=lambda row: (row["latency_ms"], row["quality"]))
+    ]
+    return {
+        "width": WIDTH,
+        "height": height,
+        "box": (left, top, right, bottom),
+        "across": [(across(ms), f"{ms:,.0f} ms") for ms in dict.fromkeys(times)],
+        "up": [(up(level), f"{level:.3f}") for level in dict.fromkeys(levels)],
+        "points": points,
+        "line": " ".join(f"{point['x']},{point['y']}" for point in points if point["pareto"]),
+    }
+
+
 def interval(metric: Mapping[str, Any], width: float = 120.0) -> Chart | None:
     """The mean, its interval and its target on the metric's range; None for an open range."""
     low, high, mean = metric["low"], metric["high"], metric["mean"]
@@ -197,3 +236,33 @@ def trend(line: Mapping[str, Any], points: int, height: float = 96.0) -> Chart:
         "right": right,
         "bottom": bottom,
     }
+
+
+def daily(quarter: Mapping[str, Any], reference: Mapping[str, Any], height: float = 120.0) -> Chart:
+    """The shares of a quarter's days, the band from the reference's share to its upper limit, and
+    where the rise began and the alarm sounded. ``quarter``, ``reference``: as `watch.as_dict` has
+    them."""
+    days = quarter["days"]
+    first = date.fromisoformat(days[0]["day"])
+
+    def place(day: str) -> int:
+        return (date.fromisoformat(day) - first).days
+
+    band = [reference["share"], reference["upper"]]
+    values = [
+        {
+            "point": place(day["day"]),
+            "mean": day["bad"] / day["n"],
+            "band": band,
+            "alert": day["day"] == quarter["sounded"],
+        }
+        for day in days
+    ]
+    points = place(days[-1]["day"]) + 1
+    chart = trend({"values": values, "low": None, "high": None}, points, height)
+    begins = [
+        dot["x"]
+        for dot, day in zip(chart["dots"], days, strict=True)
+        if day["day"] == quarter["since"]
+    ]
+    return chart | {"since": begins, "first": days[0]["day"], "last": days[-1]["day"]}

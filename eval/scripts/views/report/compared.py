@@ -11,6 +11,7 @@ from typing import Any
 from decisions import compare_words
 from decisions.committed import compare_committed, is_committed_alone
 from decisions.compare import CompareOptions, clusters_of, compare
+from decisions.conversations import SHOWN, find_changes
 from decisions.flips import Flips, find_flips
 from decisions.rows import Comparison, MetricRow
 from ragmetrics.catalogue import find
@@ -89,6 +90,14 @@ def of_comparison(
     changes = _changes(flips)
     part = comparison_part(comparison, remarks)
     part["flips"] = [_flips(found) for found in flips]
+    if talks := find_changes(base, new, eval_set):
+        part["conversations"] = {
+            "says": talks.summary(),
+            **{
+                way: [asdict(talk) | {"says": talk.says()} for talk in changed[:SHOWN]]
+                for way, changed in (("broke", talks.broke), ("fixed", talks.fixed))
+            },
+        }
     part["cases_changed"] = [_changed(case_id, own) for case_id, own in changes.items()]
     return BaselineComparison(base, part, changes)
 

@@ -43,6 +43,8 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield from _comparison(report["comparison"])
     if report["trend"]:
         yield from _trend(report["trend"])
+    if "sweep" in report:
+        yield from _sweep(report["sweep"])
     yield from _diagnosis(report["diagnosis"])
     yield from _metrics(report["perspectives"])
     yield from _slices(report["slices"])
@@ -55,6 +57,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     for part in report["judge_calibrations"]:
         yield from _judge(part)
     yield from _correlations(report["correlations"])
+    yield from _conversations(report)
     yield from ("", "## Worst answers", "", words.worst_text(report["worst"]))
     if len(report["worst"]["listed"]) > words.IN_MARKDOWN:
         yield f"Here stand the first {words.IN_MARKDOWN}; the page has all of them."
@@ -67,6 +70,25 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     missing = report["not_applicable"]
     yield from _not_applicable(missing) if missing else ("", words.nothing_missing(report))
     yield from _configuration(report["configuration"])
+
+
+def _conversations(report: Mapping[str, Any]) -> Iterator[str]:
+    """The conversations that broke, each with its turns and the queries of their searches."""
+    if "conversations" not in report:
+        return
+    yield from ("", "## Conversations", "", words.conversations_text(report["conversations"]))
+    answers = report["worst"]["listed"]
+    broke = [talk for talk in report["conversations"] if talk["first_failing"] is not None]
+    for talk in broke[: words.IN_MARKDOWN]:
+        yield ""
+        yield f"- {_safe(talk['name'])}, from turn {talk['first_failing']} on"
+        for place in talk["turns"]:
+            answer = answers[place]
+            fails = answer["turn"] in talk["failing"]
+            state = f"misses {_safe(words.missed_text(answer))}" if fails else "ok"
+            yield f"  - turn {answer['turn']}: {_safe(answer['question']['text'])} ({state})"
+            for step in answer.get("searches", {}).get("steps", ()):
+                yield f"    - search: {_safe(step['query']['text'])} ({_safe(step['says'])})"
 
 
 def _comparison(found: Mapping[str, Any]) -> Iterator[str]:
@@ -102,6 +124,13 @@ def _trend(trend: Mapping[str, Any]) -> Iterator[str]:
         )
         rows.append((point["label"], point["day"], *map(number, means)))
     yield from _table(("point", "day", *(line["metric"] for line in trend["lines"])), rows, text=2)
+
+
+def _sweep(sweep: Mapping[str, Any]) -> Iterator[str]:
+    """The settings that this run was asked beside, the best first."""
+    yield from ("", f"## Sweep {_safe(sweep['sweep_id'])}", "")
+    yield from (f"- {_safe(line)}" for line in sweep["says"])
+    yield from _table(sweep["columns"], (row["cells"] for row in sweep["rows"]), text=2)
 
 
 def _diagnosis(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from decisions.compare_words import HEAD
+from decisions.watch import WatchedFigure, as_dict, percent, verdict
+from decisions.watch_print import limits
 from records.errors import StorageError
 from records.files import json_bytes, replace_bytes
+from records.runs import VERSION
 from terminal.tables import number
 from views.report import charts, words
 from views.report.case_rows import case_rows
-from views.report.text import anchor, one_line, visible
+from views.report.text import anchor, one_line, told_apart, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -57,6 +60,23 @@ def comparison_page(report: Mapping[str, Any]) -> bytes:
     return _drawn("comparison.html.j2", report=report, anchors=anchors)
 
 
+def watch_page(figures: Sequence[WatchedFigure], title: str, notes: Sequence[str] = ()) -> bytes:
+    """The page of watched figures: the verdict, the shares by day as pictures and as tables.
+
+    ``notes`` stand below the verdict, beside what limits the answers.
+    """
+    return _drawn(
+        "watch.html.j2",
+        report={
+            "title": title,
+            "verdict": verdict(figures),
+            "figures": [as_dict(figure) for figure in figures],
+            "notes": [*limits(figures), *notes],
+            "tool_version": VERSION,
+        },
+    )
+
+
 @cache
 def _script() -> tuple[str, str]:
     """The script of the page, and its hash for the policy."""
@@ -81,6 +101,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "number": number,
         "percent": words.percent,
+        "share": percent,
         "count": words.count,
         "ms": words.milliseconds,
         "visible": visible,
@@ -90,6 +111,7 @@ def _environment() -> Environment:
     }
     script, digest = _script()
     environment.globals |= {"charts": charts, "words": words, "marks": words.MARKS}
+    environment.globals |= {"told_apart": told_apart}
     environment.globals |= {
         "script": Markup(script),
         "script_hash": digest,

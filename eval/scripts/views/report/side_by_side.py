@@ -11,7 +11,6 @@ from decisions.rows import Comparison
 from records.cases import TestCase
 from records.runs import VERSION
 from records.targets import TARGETS
-from views.detail import describe
 from views.report.compared import (
     BaselineComparison,
     CaseChange,
@@ -19,6 +18,7 @@ from views.report.compared import (
     explain_changes,
     of_comparison,
 )
+from views.report.described import describe
 from views.report.page import comparison_page
 from views.report.scan import read_cases, read_side
 from views.report.text import page_bytes
@@ -53,7 +53,9 @@ def bytes_of(answer: Mapping[str, Any]) -> int:
     sides = [answer, answer["before"] or {}]
     parts = ("retrieved", "gold", "claims", "verdicts", "misses", "because")
     items = sum(len(side.get(name, ())) for side in sides for name in parts)
-    return page_bytes(answer) + MARKUP_BYTES * (4 + items)
+    # Marks on the words that differ take about as much as short answers themselves.
+    marked = sum(page_bytes(side.get("answer")) for side in sides if answer["before"])
+    return page_bytes(answer) + marked + MARKUP_BYTES * (4 + items)
 
 
 def sides_before(

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from terminal.joiners import mark_lone_joiners
+from views.word_changes import Spans, word_changes
 
 _HIDDEN = (
     *(code for code in range(32) if code not in (9, 10)),
@@ -62,6 +63,31 @@ def page_bytes(value: Any) -> int:
     if isinstance(value, list):
         return sum(page_bytes(item) for item in value)
     return 8
+
+
+Piece = tuple[str, bool]
+"""A stretch of a text as it is shown, and whether the other text has other words there."""
+
+
+def told_apart(before: str, after: str) -> tuple[list[Piece], list[Piece]]:
+    """Two foreign texts in pieces, of which every second one differs; joined, each is whole.
+
+    The texts are made visible before they are split: a cut could hide what joins two letters.
+    """
+    texts = visible(before), visible(after)
+    both = (_pieces(text, spans) for text, spans in zip(texts, word_changes(*texts), strict=True))
+    left, right = both
+    return left, right
+
+
+def _pieces(text: str, spans: Spans) -> list[Piece]:
+    pieces = []
+    last = 0
+    for start, end in spans:
+        pieces += [(text[last:start], False), (text[start:end], True)]
+        last = end
+    pieces.append((text[last:], False))
+    return [piece for piece in pieces if piece[0]]
 
 
 _SPECIAL = re.compile(

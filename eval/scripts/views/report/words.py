@@ -26,6 +26,7 @@ REPEATS_EXPLAINED = EXPLAINED
 CONTENTS = (
     ("changes", "What changed"),
     ("trend", "Trend"),
+    ("sweep", "Sweep"),
     ("cases", "All cases"),
     ("diagnosis", "Diagnosis"),
     ("metrics", "Metrics"),
@@ -36,6 +37,7 @@ CONTENTS = (
     ("correlations", "Correlations"),
     ("errors", "Errors"),
     ("not-applicable", "Not applicable"),
+    ("conversations", "Conversations"),
     ("worst", "Cases in full"),
     ("configuration", "Configuration"),
 )
@@ -81,6 +83,8 @@ def contents(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     absent = {
         "changes": not report["comparison"],
         "trend": not report["trend"],
+        "conversations": "conversations" not in report,
+        "sweep": "sweep" not in report,
     }
     return [entry for entry in CONTENTS if not absent.get(entry[0])]
 
@@ -165,6 +169,39 @@ def ece_text(reliability: Mapping[str, Any]) -> str:
         f"answers (0 is perfect); the bot is {lean} by {number(abs(reliability['bias']))} on "
         f"average. Brier score {number(reliability['brier'])}. Success: {reliability['success']}."
     )
+
+
+def conversations_text(talks: Sequence[Mapping[str, Any]]) -> str:
+    """How many of the conversations shown broke, and in which order they stand."""
+    broke = sum(talk["first_failing"] is not None for talk in talks)
+    return (
+        f"In {broke:,} of {len(talks):,} conversations a turn does not pass. The one that broke at "
+        "the earliest turn comes first. A conversation is shown with those of its turns that are "
+        "among the cases in full."
+    )
+
+
+def turns_text(talk: Mapping[str, Any]) -> str:
+    """How many turns of a conversation are shown and fail."""
+    count = len(talk["turns"])
+    text = f"{count} turn{'s' * (count != 1)}, {len(talk['failing'])} of them broke"
+    absent = ", ".join(map(str, talk["absent"]))
+    return f"{text}; not shown: turn{'s' * (len(talk['absent']) > 1)} {absent}" if absent else text
+
+
+def missed_text(answer: Mapping[str, Any]) -> str:
+    """The metrics whose targets an answer misses."""
+    names = [miss["metric"] for miss in answer["misses"][:MOST_WHY]]
+    more = len(answer["misses"]) - len(names)
+    return ", ".join([*names, *([f"{more} more"] if more else [])]) or "its answer: the call failed"
+
+
+def search_times(step: Mapping[str, Any]) -> str:
+    """When a search began, and how long it took; "" when it is not told."""
+    start, took = step["start_ms"], step["latency_ms"]
+    parts = [f"at {start:,.0f} ms"] if start is not None else []
+    parts += [f"took {took:,.0f} ms"] if took is not None else []
+    return ", ".join([*([step["tool"]] if step["tool"] else []), *parts])
 
 
 def worst_text(worst: Mapping[str, Any]) -> str:

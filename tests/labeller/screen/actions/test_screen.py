@@ -26,6 +26,18 @@ async def test_zoom(action: Any) -> None:
         assert b.main.text.size.height < 10
 
 
+async def test_conversation(action: Any) -> None:
+    async with action("conversation") as (b, pilot, key):
+        await pilot.press(key)
+        assert b.status == "nothing was said before this question"
+        b.session.case["history"] = [{"role": "user", "content": f"Said {n}?"} for n in range(5)]
+        b.main._new_case()
+        await pilot.press(key)
+        await pilot.pause()
+        assert "Said 0?" in b.shown()
+        assert b.main.pane == "conversation"
+
+
 async def test_info(action: Any) -> None:
     async with action("info") as (b, pilot, key):
         await pilot.press(key)

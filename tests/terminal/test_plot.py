@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decisions.history_print import _plot_lines, _shrunk
+from terminal.plot import plot_lines, shrunk
 from terminal.sparkline import ASCII_BARS, BARS, sparkline
 
 values = st.lists(st.none() | st.floats(-1e6, 1e6), max_size=60)
@@ -27,22 +27,22 @@ def test_asparkline_goes_from_low_to_high() -> None:
 
 def test_too_many_points_become_means_of_neighbours() -> None:
     """Six points in three columns: (1+3)/2, (5+None)/1, (0+2)/2; the break at 4 is in column 2."""
-    assert _shrunk([1, 3, 5, None, 0, 2], [4], 3) == ([2, 5, 1], [2])
-    assert _shrunk([1, 2], [1], 3) == ([1, 2], [1])
+    assert shrunk([1, 3, 5, None, 0, 2], [4], 3) == ([2, 5, 1], [2])
+    assert shrunk([1, 2], [1], 3) == ([1, 2], [1])
 
 
 def test_a_plot_in_ascii() -> None:
     """Two rows and five columns: high, high, low, gap, low. 0 and 1 are its ends."""
-    drawn = _plot_lines([1.0, 1.0, 0.0, None, 0.0], width=5, height=2, marks=[2], unicode=False)
+    drawn = plot_lines([1.0, 1.0, 0.0, None, 0.0], width=5, height=2, marks=[2], unicode=False)
     assert drawn == ["1.000 **", "0.000   * *", "        ^"]
 
 
 def test_a_break_is_not_bridged_and_a_limit_is_dotted() -> None:
-    joined = _plot_lines([0.0, 1.0], width=9, height=3, unicode=False)
-    broken = _plot_lines([0.0, 1.0], width=9, height=3, breaks=[1], unicode=False)
+    joined = plot_lines([0.0, 1.0], width=9, height=3, unicode=False)
+    broken = plot_lines([0.0, 1.0], width=9, height=3, breaks=[1], unicode=False)
     assert joined[1].count("*") == 3
     assert broken[1].strip() == ""
-    dotted = _plot_lines([1.0, 1.0], width=7, height=3, limits=[0.0], unicode=False)
+    dotted = plot_lines([1.0, 1.0], width=7, height=3, limits=[0.0], unicode=False)
     assert dotted[2] == "0.000 *  *  *"
 
 
@@ -52,14 +52,14 @@ def test_braille_has_eight_dots_a_cell() -> None:
     Dot 1 is the left top, dot 8 the right bottom: 0x01 and 0x80, and on the way there the line
     passes rows 1 and 2 at columns 0 and 1: dot 2 (0x02) and dot 6 (0x20).
     """
-    (line,) = _plot_lines([1.0, 0.0], width=1, height=1)
+    (line,) = plot_lines([1.0, 0.0], width=1, height=1)
     assert ord(line[-1]) - 0x2800 in (0x01 | 0x02 | 0x20 | 0x80, 0x01 | 0x10 | 0x20 | 0x80)
 
 
 def test_nothing_to_draw() -> None:
-    assert _plot_lines([], width=5, height=2) == []
-    assert _plot_lines([None], width=5, height=2) == []
-    assert _plot_lines([1.0], width=0, height=2) == []
+    assert plot_lines([], width=5, height=2) == []
+    assert plot_lines([None], width=5, height=2) == []
+    assert plot_lines([1.0], width=0, height=2) == []
 
 
 @given(values, st.booleans(), st.integers(1, 40), st.integers(1, 6))
@@ -67,9 +67,7 @@ def test_nothing_to_draw() -> None:
 def test_a_plot_keeps_its_size(
     line: list[float | None], unicode: bool, width: int, height: int
 ) -> None:
-    drawn = _plot_lines(
-        line, width=width, height=height, unicode=unicode, marks=[0] if line else []
-    )
+    drawn = plot_lines(line, width=width, height=height, unicode=unicode, marks=[0] if line else [])
     known = [value for value in line if value is not None]
     assert len(drawn) == (height + 1 if known else 0)
     margin = max((len(f"{value:.3f}") for value in known), default=0)

@@ -1,0 +1,190 @@
+"""Messages of a conversation, in the shapes that tools log them in, as the turns of our cases."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from formats.shared.item import ImportedCase, Notes, SystemAnswer, passages, passages_in
+from formats.shared.spans import structured
+from formats.shared.traces import words_in
+from records.results import RetrievedChunk, Search, SearchedChunk, TestResult
+
+_ROLES = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "agent": "assistant",
+    "bot": "assistant",
+    "model": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+
+
+@dataclass
+class Message:
+    """What one side said. ``role``: user, assistant, system or tool. ``calls``: what an assistant
+    called tools with, by the id of the call: name and query. ``passages``: what it was shown."""
+
+    role: str
+    text: str
+    calls: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
+    answers_call: str = ""
+    passages: Sequence[RetrievedChunk] = ()
+
+
+@dataclass
+class DialogueTurn:
+    """A question with what followed it until the next one."""
+
+    question: str
+    answer: str | None = None
+    searches: list[Search] = field(default_factory=list)
+    passages: Sequence[RetrievedChunk] = ()
+
+
+def history_of(value: Any) -> list[dict[str, str]] | None:
+    """A fixed history as a case holds it, from messages under usual names; None when it is none."""
+    items = structured(value)
+    if not isinstance(items, list):
+        return None
+    messages = [message_of(item) for item in items]
+    if any(message is None or message.role == "tool" for message in messages):
+        return None
+    return [{"role": message.role, "content": message.text} for message in messages if message]
+
+
+def message_of(raw: Any) -> Message | None:
+    """A message of an OpenAI-style, ragas or DeepEval list; None for anything else."""
+    if not isinstance(raw, dict):
+        return None
+    role = _ROLES.get(str(raw.get("role") or raw.get("type") or raw.get("speaker") or "").lower())
+    if role is None:
+        return None
+    content = next(
+        (raw[name] for name in ("content", "text", "message") if raw.get(name) is not None), ""
+    )
+    if isinstance(content, list):
+        parts = (part.get("text") if isinstance(part, dict) else part for part in content)
+        content = "\n".join(part for part in parts if isinstance(part, str))
+    if not isinstance(content, str):
+        return None
+    called = raw.get("tool_call_id") or raw.get("name") or ""
+    shown = raw.get("retrieval_context")
+    texts = [text for text in shown if isinstance(text, str)] if isinstance(shown, list) else []
+    return Message(role, content, _calls(raw.get("tool_calls")), str(called), passages(texts))
+
+
+def _calls(raw: Any) -> dict[str, tuple[str, str | None]]:
+    """Name and query of each call: OpenAI's ``function.arguments``, ragas' ``args``."""
+    calls: dict[str, tuple[str, str | None]] = {}
+    for number, call in enumerate(raw if isinstance(raw, list) else ()):
+        if not isinstance(call, dict):
+            continue
+        inner = call.get("function")
+        function = inner if isinstance(inner, dict) else call
+        arguments = function.get("arguments", function.get("args"))
+        name = str(function.get("name") or "")
+        identity = str(call.get("id") or name or number)
+        calls[identity] = (name, words_in(arguments, "in"))
+    return calls
+
+
+def turns_of(messages: Sequence[Message], notes: Notes) -> list[DialogueTurn]:
+    """The questions of a conversation, each with the last answer before the next one.
+
+    What tools gave back between a question and its answer are its searches. Messages of the system,
+    and what was said before the first question, have no place.
+    """
+    turns: list[DialogueTurn] = []
+    calls: dict[str, tuple[str, str | None]] = {}
+    for message in messages:
+        if message.role == "user":
+            if turns and turns[-1].answer is None and not turns[-1].searches:
+                notes.changed["questions in several messages, put together"] += 1
+                turns[-1].question += f"\n{message.text}"
+            else:
+                turns.append(DialogueTurn(message.text))
+        elif message.role == "system":
+            notes.left_out["messages of the system"] += 1
+        elif not turns:
+            notes.left_out["messages before the first question"] += 1
+        elif message.role == "tool":
+            tool, query = calls.get(message.answers_call, (message.answers_call, None))
+            chunks = [SearchedChunk(**_fields(chunk)) for chunk in _passages(message.text, notes)]
+            turns[-1].searches.append(Search(query, tool or None, retrieved=[*chunks]))
+        else:
+            calls |= message.calls
+            if message.text.strip():
+                if turns[-1].answer is not None:
+                    notes.left_out["answers before the last one to a question"] += 1
+                turns[-1].answer = message.text
+                turns[-1].passages = message.passages or turns[-1].passages
+    return turns
+
+
+def _fields(chunk: RetrievedChunk) -> dict[str, Any]:
+    return {name: getattr(chunk, name) for name in RetrievedChunk.__struct_fields__}
+
+
+def _passages(text: str, notes: Notes) -> list[RetrievedChunk]:
+    """What a tool gave back: passages in JSON, else its text as one of them, named by its hash."""
+    value = structured(text)
+    if isinstance(value, dict | list):
+        return passages_in(value, notes)
+    if not text.strip():
+        return []
+    name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return passages([text], [name])
+
+
+def cases_of(
+    turns: Sequence[DialogueTurn],
+    conversation: str,
+    path: Path,
+    line: int | None,
+    run: str,
+    rest: Mapping[str, Any],
+) -> Iterator[ImportedCase]:
+    """A case for each turn, with the answer that the log has; ``rest`` goes to the first one.
+
+    The log's own answers stood in the history of what followed: they were asked live. A single
+    question is a case by itself.
+    """
+    for number, turn in enumerate(turns, 1):
+        case: dict[str, Any] = {"id": conversation, "question": turn.question}
+        if len(turns) > 1:
+            case |= {"id": f"{conversation}-{number}"}
+            case |= {"conversation": conversation, "turn": number}
+        if number == 1 and rest:
+            case["metadata"] = dict(rest)
+        item = ImportedCase(case, path, line)
+        if turn.answer is not None or turn.passages or turn.searches:
+            item.answers.append(_answer_of(turn, case, run))
+        yield item
+
+
+def _answer_of(turn: DialogueTurn, case: Mapping[str, Any], run: str) -> SystemAnswer:
+    result = TestResult(str(case["id"]), turn.question, answer=turn.answer)
+    result.asked_with = "live" if "turn" in case else None
+    result.retrieved = [*turn.passages]
+    if turn.searches:
+        result.searches = turn.searches
+        numbered = [*enumerate(turn.searches, 1)]
+        last = next((number for number, one in reversed(numbered) if one.retrieved), None)
+        if last is not None and not turn.passages:
+            result.retrieved_from_search = last
+            result.retrieved = [
+                RetrievedChunk(**_fields(chunk))
+                for chunk in turn.searches[last - 1].retrieved
+                if isinstance(chunk, SearchedChunk)
+            ]
+    has_retrieved = bool(turn.passages or turn.searches)
+    return SystemAnswer(run, result, has_retrieved=has_retrieved)

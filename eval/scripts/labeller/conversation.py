@@ -1,0 +1,118 @@
+"""What was said before a question: the turns before it in its conversation, or its own history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from labeller.case_state import Record
+from terminal.actions import ActionRefused
+from terminal.safe_text import DisplayText, one_line
+from terminal.text_pane import Mark
+
+NO_ANSWER: Final = "(no reference answer)"
+
+AS_FOLLOW_UP: Final = ">"
+"""What a search begins with that is asked behind the conversation, and not by itself."""
+
+
+class AskedQuery(NamedTuple):
+    """What a search asks, and what is sent as said before it."""
+
+    text: str
+    history: tuple[Message, ...] = ()
+
+
+class Message(NamedTuple):
+    """Something that was said; ``role`` is ``user``, ``assistant`` or ``system``."""
+
+    role: str
+    content: str
+    turn: int | None = None
+
+
+def messages_before(
+    case: Record, ids: Sequence[str], case_of: Callable[[str], Record]
+) -> list[Message]:
+    """What stands before a case, oldest first. ``ids`` are those of the set, in its order.
+
+    The bot's part of an earlier turn is its reference answer.
+    """
+    history = case.get("history")
+    if isinstance(history, list):
+        return [
+            Message(str(item.get("role", "")), str(item.get("content", "")))
+            for item in history
+            if isinstance(item, dict)
+        ]
+    messages: list[Message] = []
+    for turn in _turns_before(case, ids, case_of):
+        number = turn.get("turn")
+        messages += [
+            Message("user", str(turn.get("question") or ""), number),
+            Message("assistant", str(turn.get("reference_answer") or ""), number),
+        ]
+    return messages
+
+
+def asked_query(
+    case: Record, query: str, ids: Sequence[str], case_of: Callable[[str], Record]
+) -> AskedQuery:
+    """A search of a case: its own question and one marked `AS_FOLLOW_UP` come behind what was said
+    before it; other words are asked by themselves."""
+    own = query == str(case.get("question") or "")
+    text = query.removeprefix(AS_FOLLOW_UP).strip()
+    follow_up = query.startswith(AS_FOLLOW_UP) and bool(text)
+    if not (own or follow_up):
+        return AskedQuery(query)
+    messages = messages_before(case, ids, case_of)
+    return AskedQuery(text if follow_up else query, tuple(m for m in messages if m.content))
+
+
+def _turns_before(
+    case: Record, ids: Sequence[str], case_of: Callable[[str], Record]
+) -> list[Record]:
+    name = case.get("conversation")
+    if not name or case.get("turn") == 1:
+        return []
+    here = ids.index(str(case["id"]))
+    turns: list[Record] = []
+    for case_id in reversed(ids[:here]):
+        before = case_of(case_id)
+        if before.get("conversation") != name:
+            break
+        turns.insert(0, before)
+    return turns
+
+
+def place_behind(case_id: str, ids: Sequence[str], case_of: Callable[[str], Record]) -> int:
+    """Where a new case comes that shall stand behind another: never amid a conversation."""
+    if not case_id:
+        return 0
+    place = ids.index(case_id) + 1
+    name = case_of(case_id).get("conversation")
+    while name and place < len(ids) and case_of(ids[place]).get("conversation") == name:
+        place += 1
+    return place
+
+
+def check_deletion(case_id: str, ids: Sequence[str], case_of: Callable[[str], Record]) -> None:
+    """Refuse to take a turn out from amid its conversation: those behind it would lose their
+    history."""
+    place, name = ids.index(case_id), case_of(case_id).get("conversation")
+    if name and place + 1 < len(ids) and case_of(ids[place + 1]).get("conversation") == name:
+        raise ActionRefused(f"{case_id} has later turns; delete the last turn of {name} first.")
+
+
+def conversation_text(messages: Sequence[Message]) -> tuple[DisplayText, list[Mark]]:
+    """The messages, a line each, and where the names of those who speak stand."""
+    text = ""
+    marks: list[Mark] = []
+    for message in messages:
+        start = "\n" if text else ""
+        who = {"assistant": "bot"}.get(message.role, message.role)
+        number = f"{message.turn} " if message.turn is not None else ""
+        head = one_line(f"{number if message.role == 'user' else ' ' * len(number)}{who}: ")
+        marks.append((len(text + start), len(text + start) + len(head), "key"))
+        text += start + head + one_line(message.content or NO_ANSWER)
+    return DisplayText(text), marks

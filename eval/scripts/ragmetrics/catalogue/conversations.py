@@ -1,0 +1,89 @@
+"""Catalogue rows of conversations: what a turn needs of the turns before it, and whole ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragmetrics.catalogue.metric import Metric, MetricSection
+
+
+def _row(name: str, meaning: str, needs: str, **more: Any) -> Metric:
+    row: dict[str, Any] = {"source": "this toolkit", "binary": True} | more
+    return Metric(name, "conversations", meaning, needs, **row)
+
+
+LATER = "turn 2 or later, asked live; gold supports, and not all of them in this turn's passages"
+
+ROWS: tuple[Metric, ...] = (
+    _row(
+        "evidence_in_history",
+        "1 when the passages of this turn and of the turns before it hold all the needed evidence "
+        "together, whole lists",
+        LATER,
+        headline=2,
+        words="Missing evidence that earlier turns had brought",
+    ),
+    _row(
+        "answered_from_history",
+        "1 when evidence_in_history is 1 and the turn passes",
+        f"{LATER}; any pipeline label",
+        headline=3,
+        words="Turns that pass with evidence of earlier turns",
+    ),
+    _row(
+        "asked_back",
+        "1 when the bot asks what the user means, by its flag clarify or by wording",
+        "expected_outcome: clarify",
+        headline=4,
+        words="Unclear questions that are asked back",
+    ),
+    _row(
+        "over_asking",
+        "1 when the bot asks back although the question can be answered",
+        "answerable: true, another expected_outcome than clarify; a turn, or a case with history",
+        higher_is_better=False,
+        headline=5,
+        words="Clear questions that are asked back",
+    ),
+    _row(
+        "claim_support_conversation",
+        "claim_support_rate with the passages of the earlier turns besides this turn's",
+        "a turn of a conversation; an answer with claims; full chunk texts",
+        binary=False,
+        headline=6,
+        words="Claims that the conversation's passages support",
+    ),
+)
+
+RUN_ROWS: tuple[Metric, ...] = (
+    _row(
+        "conversation_pass",
+        "conversations in which every turn that has a check passes / conversations with a check; a "
+        "failed call is no pass",
+        "conversations; any pipeline label",
+        headline=1,
+        words="Conversations without a turn that broke",
+    ),
+)
+"""Numbers of whole conversations; no case has them."""
+
+SECTION = MetricSection(
+    "conversations",
+    "Conversations",
+    ROWS + RUN_ROWS,
+    "score_conversations.py",
+    labels=(
+        "answerable",
+        "expected_outcome",
+        "relevant_chunks",
+        "chunk_relevance_grades",
+        "gold_supports",
+        "required_support_groups",
+        "relevant_docs",
+        "relevance_grades",
+        "gold_contexts",
+    ),
+    evidence=("turn", "asks_back", "pass", "missing", "found_at"),
+    needs=("conversations",),
+    worst_by="evidence_in_history",
+)

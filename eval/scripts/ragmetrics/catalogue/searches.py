@@ -1,0 +1,90 @@
+"""Catalogue rows of the searches that led to an answer: what each brought, and what was lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragmetrics.catalogue.metric import Metric, MetricSection
+
+
+def _row(name: str, meaning: str, **more: Any) -> Metric:
+    row: dict[str, Any] = {"source": "this toolkit", "needs": GOLD} | more
+    return Metric(name, "searches", meaning, **row)
+
+
+def _count(name: str, meaning: str, **more: Any) -> Metric:
+    row: dict[str, Any] = {"unit": "searches", "high": None, "higher_is_better": False} | more
+    return _row(name, meaning, **({"needs": SEARCHES} | row))
+
+
+SEARCHES = "searches in the result"
+
+GOLD = f"gold supports; {SEARCHES}"
+
+ROWS: tuple[Metric, ...] = (
+    _row(
+        "union_evidence_recall",
+        "evidence_recall of the passages of all searches together, whole lists",
+        headline=1,
+        words="Needed evidence that any search brought",
+    ),
+    _row(
+        "search_evidence_recall",
+        "mean over the searches that did not fail: evidence_recall of the whole list of each",
+        headline=2,
+        words="Needed evidence that one search brought",
+    ),
+    _count(
+        "complete_at_search",
+        "number of the search with which the needed evidence was complete in the union",
+        low=1.0,
+        needs=f"{GOLD}; evidence that was complete",
+        headline=3,
+        words="Search at which the evidence was complete",
+    ),
+    _row(
+        "never_complete",
+        "1 when the union of all searches lacks some of the needed evidence",
+        higher_is_better=False,
+        binary=True,
+        headline=4,
+        words="Questions whose searches never brought all evidence",
+    ),
+    _count(
+        "lost_supports",
+        "gold supports that a search matched and no passage that the answer saw",
+        unit="supports",
+        needs=f"{GOLD}; retrieved told apart from them",
+        headline=5,
+        words="Gold supports lost between search and answer",
+    ),
+    _count(
+        "searches_without_new",
+        "searches whose passages had all been brought by an earlier one",
+        headline=6,
+        words="Searches that brought nothing new",
+    ),
+    _count("empty_searches", "searches that brought no passage", words="Searches without a result"),
+    _count("failed_searches", "searches that ended in an error", words="Searches that failed"),
+    _count("search_count", "searches of the case", headline=7, words="Searches a question"),
+)
+
+SECTION = MetricSection(
+    "searches",
+    "Searches",
+    ROWS,
+    "score_searches.py",
+    labels=(
+        "answerable",
+        "relevant_chunks",
+        "chunk_relevance_grades",
+        "gold_supports",
+        "required_support_groups",
+        "relevant_docs",
+        "relevance_grades",
+        "gold_contexts",
+    ),
+    evidence=("match", "searches", "complete_at", "lost", "turn"),
+    needs=("searches",),
+    worst_by="union_evidence_recall",
+)

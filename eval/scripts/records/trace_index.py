@@ -1,0 +1,373 @@
+"""The index of watched traces: numbers, hashes, and where in which file each span stands; no text.
+
+One SQLite file. What was read of a file and how far reading came are committed together, so that a
+process that is killed at any moment loses nothing and counts nothing twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from records.errors import StorageError
+from records.runs import CACHE_DIR
+
+VERSION = 1
+
+_TABLES = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE counts (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL, size INTEGER NOT NULL, changed INTEGER NOT NULL,
+    head INTEGER NOT NULL, head_hash BLOB NOT NULL, tail INTEGER NOT NULL,
+    tail_size INTEGER NOT NULL, tail_hash BLOB NOT NULL, offset INTEGER NOT NULL,
+    shape TEXT NOT NULL, stack TEXT NOT NULL);
+CREATE TABLE traces (
+    number INTEGER PRIMARY KEY, key INTEGER NOT NULL UNIQUE, latest INTEGER NOT NULL,
+    day INTEGER, session INTEGER, applies INTEGER, bad INTEGER, latency INTEGER, length INTEGER);
+CREATE INDEX open_traces ON traces (latest) WHERE day IS NULL;
+CREATE INDEX sessions ON traces (session) WHERE session IS NOT NULL;
+CREATE INDEX days ON traces (day) WHERE day IS NOT NULL;
+CREATE TABLE spans (
+    key INTEGER NOT NULL, span INTEGER NOT NULL, file INTEGER NOT NULL, offset INTEGER NOT NULL,
+    size INTEGER NOT NULL, kind INTEGER NOT NULL, flags INTEGER NOT NULL, start INTEGER NOT NULL,
+    end INTEGER NOT NULL, length INTEGER, documents INTEGER, session INTEGER,
+    PRIMARY KEY (key, span)) WITHOUT ROWID;
+"""
+
+
+class WatchedFile(NamedTuple):
+    """How far a file was read. By the hashes of its ``head`` first bytes and of ``tail_size`` bytes
+    at ``tail``, near ``offset``, it is known again under another name."""
+
+    id: int
+    path: str
+    size: int
+    changed: int
+    head: int
+    head_hash: bytes
+    tail: int
+    tail_size: int
+    tail_hash: bytes
+    offset: int
+    shape: str
+    stack: str
+
+
+class SpanRow(NamedTuple):
+    """One span: the trace it belongs to, its place, and what the figures need of it.
+
+    ``key``, ``span`` and ``session`` are hashes; ``offset`` and ``size`` are those of the JSON
+    value that holds it. Times in microseconds since 1970, 0 when unknown.
+    """
+
+    key: int
+    span: int
+    file: int
+    offset: int
+    size: int
+    kind: int
+    flags: int
+    start: int
+    end: int
+    length: int | None
+    documents: int | None
+    session: int | None
+
+
+class TraceRow(NamedTuple):
+    """A counted trace. ``day`` counts from 1970-01-01; ``applies`` and ``bad`` have a bit a figure;
+    ``latency`` in microseconds, ``length`` in characters; None when the spans do not tell."""
+
+    key: int
+    day: int
+    session: int | None
+    applies: int
+    bad: int
+    latency: int | None
+    length: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DayCounts:
+    """Units of one day, and how many of them are bad; a unit is a session, or a trace without."""
+
+    day: int
+    bad: int
+    n: int
+
+
+@lru_cache(maxsize=4096)
+def hash_of(text: str) -> int:
+    """A number of 63 bits for an id, the same on every machine."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest) >> 1
+
+
+SHARE = 1 << 63
+"""Keys are spread evenly from 0 to here: those below a share of it are that share of the traces."""
+
+
+def index_path(folder: Path, cache_dir: Path = CACHE_DIR) -> Path:
+    """Where the index of a folder of traces lies."""
+    digest = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
+    return cache_dir / "watch" / f"{digest}.sqlite"
+
+
+class TraceIndex:
+    """The index of one folder. Every method that writes is one transaction."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or make an index. Raises StorageError when it cannot be used."""
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(path, isolation_level=None, timeout=10)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = NORMAL")
+            self._database.execute("PRAGMA cache_size = -16000")
+            self._make()
+        except (OSError, sqlite3.Error) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise StorageError(
+                f"{path}: cannot be used as an index ({reason}); delete it, or choose another "
+                "--index. All traces are then read again."
+            ) from None
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> TraceIndex:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _make(self) -> None:
+        with self._transaction():
+            (version,) = self._database.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                for statement in _TABLES.split(";")[:-1]:
+                    self._database.execute(statement)
+                self._database.execute(f"PRAGMA user_version = {VERSION}")
+                version = VERSION
+        if version != VERSION:
+            raise StorageError(
+                f"{self.path}: this version reads index {VERSION}, the file is {version}; delete "
+                "it, or choose another --index. All traces are then read again."
+            )
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing; a process that dies within it has written nothing."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    def fact(self, name: str) -> Any:
+        """What was stored under a name; None when nothing was."""
+        row = self._database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return None if row is None else orjson.loads(row[0])
+
+    def set_fact(self, name: str, value: Any) -> None:
+        """Store a plain value under a name."""
+        with self._transaction():
+            self._database.execute(
+                "INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, orjson.dumps(value).decode())
+            )
+
+    def counts(self) -> dict[str, int]:
+        """All counts by name, over all looks."""
+        return dict(self._database.execute("SELECT name, n FROM counts ORDER BY name"))
+
+    def _add_counts(self, counts: Mapping[str, int]) -> None:
+        self._database.executemany(
+            "INSERT INTO counts VALUES (?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+            [(name, n) for name, n in counts.items() if n],
+        )
+
+    def files(self) -> list[WatchedFile]:
+        """Every file that was ever read."""
+        return [WatchedFile(*row) for row in self._database.execute("SELECT * FROM files")]
+
+    def new_file(self, path: str, head: int, head_hash: bytes, no_tail: bytes) -> WatchedFile:
+        """A row for a file of which nothing was read yet; ``no_tail``: the hash of no bytes."""
+        with self._transaction():
+            cursor = self._database.execute(
+                "INSERT INTO files VALUES (NULL, ?, 0, 0, ?, ?, 0, 0, ?, 0, '', '')",
+                (path, head, head_hash, no_tail),
+            )
+        number = int(cursor.lastrowid or 0)
+        return WatchedFile(number, path, 0, 0, head, head_hash, 0, 0, no_tail, 0, "", "")
+
+    def add(
+        self, file: WatchedFile, spans: Sequence[SpanRow], counts: Counter[str], now: int
+    ) -> None:
+        """Take what was read of a file by ``now`` (microseconds), and how far reading came.
+
+        A span that is there already counts as repeated, one of a trace that was counted as late;
+        neither changes anything.
+        """
+        with self._transaction():
+            counted = self._counted({span.key for span in spans})
+            fresh = [span for span in spans if span.key not in counted]
+            before = self._database.total_changes
+            self._database.executemany(
+                "INSERT OR IGNORE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", fresh
+            )
+            added = self._database.total_changes - before
+            counts["spans that are repeated"] += len(fresh) - added
+            counts["spans of traces that were counted before"] += len(spans) - len(fresh)
+            latest: dict[int, int] = {}
+            for span in fresh:
+                end = min(max(span.end, span.start) or now, now)  # a clock may be ahead
+                latest[span.key] = max(latest.get(span.key, 0), end)
+            self._database.executemany(
+                "INSERT INTO traces (key, latest) VALUES (?, ?) ON CONFLICT (key) DO UPDATE "
+                "SET latest = max(latest, excluded.latest)",
+                latest.items(),
+            )
+            self._add_counts(counts)
+            self._store_file(file)
+
+    def _counted(self, keys: Iterable[int]) -> set[int]:
+        listed = list(keys)
+        counted: set[int] = set()
+        for first in range(0, len(listed), 500):
+            part = listed[first : first + 500]
+            marks = ",".join("?" * len(part))
+            query = f"SELECT key FROM traces WHERE day IS NOT NULL AND key IN ({marks})"
+            counted.update(row[0] for row in self._database.execute(query, part))
+        return counted
+
+    def store_file(self, file: WatchedFile) -> None:
+        """Take a file's new name, size or time."""
+        with self._transaction():
+            self._store_file(file)
+
+    def _store_file(self, file: WatchedFile) -> None:
+        self._database.execute(
+            "UPDATE files SET path = ?2, size = ?3, changed = ?4, head = ?5, head_hash = ?6, "
+            "tail = ?7, tail_size = ?8, tail_hash = ?9, offset = ?10, shape = ?11, stack = ?12 "
+            "WHERE id = ?1",
+            file,
+        )
+
+    def due(self, until: int, most: int) -> list[tuple[int, list[SpanRow]]]:
+        """Traces whose last span ended by ``until`` and that were not counted, in the order in
+        which they were first read: at most so many, each key with its spans."""
+        query = "SELECT number, key FROM traces WHERE day IS NULL AND latest <= ? LIMIT ?"
+        keys = [key for _, key in sorted(self._database.execute(query, (until, most)))]
+        return [(key, self.spans(key)) for key in keys]
+
+    def spans(self, key: int) -> list[SpanRow]:
+        """The spans of a trace."""
+        rows = self._database.execute("SELECT * FROM spans WHERE key = ?", (key,))
+        return [SpanRow(*row) for row in rows]
+
+    def count(
+        self, traces: Sequence[TraceRow], ignored: Sequence[int], counts: Counter[str]
+    ) -> None:
+        """Count traces, once and for all; those ignored are no answers of a bot."""
+        with self._transaction():
+            self._database.executemany(
+                "UPDATE traces SET day = ?2, session = ?3, applies = ?4, bad = ?5, latency = ?6, "
+                "length = ?7 WHERE key = ?1",
+                traces,
+            )
+            self._database.executemany(
+                "UPDATE traces SET day = -1 WHERE key = ?", [(key,) for key in ignored]
+            )
+            self._database.executemany(
+                "DELETE FROM spans WHERE key = ?", [(key,) for key in ignored]
+            )
+            self._add_counts(counts)
+
+    def open_traces(self) -> int:
+        """Traces that wait for their last span to be old enough."""
+        query = "SELECT count(*) FROM traces WHERE day IS NULL"
+        return int(self._database.execute(query).fetchone()[0])
+
+    def totals(self, first: int = 0, last: int = 1 << 40) -> tuple[int, int]:
+        """Counted traces and units between two days."""
+        query = (
+            "SELECT coalesce(sum(n), 0), count(*) FROM (SELECT count(*) n FROM traces "
+            "WHERE day BETWEEN ? AND ? GROUP BY day, coalesce(session, key))"
+        )
+        traces, units = self._database.execute(query, (first, last)).fetchone()
+        return int(traces), int(units)
+
+    def days(self) -> tuple[int, int] | None:
+        """First and last day of the counted traces."""
+        low, high = self._database.execute(
+            "SELECT min(day), max(day) FROM traces WHERE day >= 0"
+        ).fetchone()
+        return None if low is None else (low, high)
+
+    def quantile(self, column: str, q: float, first: int, last: int) -> int | None:
+        """The value of ``latency`` or ``length`` that a share ``q`` of the traces of some days does
+        not exceed; None when no trace has one."""
+        if column not in ("latency", "length"):
+            raise ValueError(column)
+        where = f"FROM traces WHERE day BETWEEN ? AND ? AND {column} IS NOT NULL"
+        (n,) = self._database.execute(f"SELECT count(*) {where}", (first, last)).fetchone()
+        if not n:
+            return None
+        skip = min(n - 1, max(0, -(-int(q * n * 1_000_000) // 1_000_000) - 1))
+        row = self._database.execute(
+            f"SELECT {column} {where} ORDER BY {column} LIMIT 1 OFFSET ?", (first, last, skip)
+        ).fetchone()
+        return int(row[0])
+
+    def daily(
+        self, figures: Mapping[str, tuple[int, str]], first: int, last: int
+    ) -> dict[str, list[DayCounts]]:
+        """For each figure its units by day. A figure: the bit in ``applies``, and the condition in
+        SQL under which a trace is bad. A unit is bad when any of its traces is."""
+        inner = ", ".join(
+            f"max(CASE WHEN applies & {bit} THEN ({condition}) END) f{number}"
+            for number, (bit, condition) in enumerate(figures.values())
+        )
+        outer = ", ".join(f"sum(f{number}), count(f{number})" for number in range(len(figures)))
+        query = (
+            f"SELECT day, {outer} FROM (SELECT day, {inner} FROM traces WHERE day BETWEEN ? AND ? "
+            "GROUP BY day, coalesce(session, key)) GROUP BY day ORDER BY day"
+        )
+        series: dict[str, list[DayCounts]] = {name: [] for name in figures}
+        for day, *sums in self._database.execute(query, (first, last)):
+            for number, name in enumerate(figures):
+                bad, n = sums[2 * number : 2 * number + 2]
+                if n:
+                    series[name].append(DayCounts(day, int(bad or 0), n))
+        return series
+
+    def earlier_in_session(self, key: int, most: int) -> list[int]:
+        """Keys of the counted traces that began before a trace in its session, in that order."""
+        query = (
+            "SELECT t.key, min(s.start) began FROM traces o JOIN traces t ON t.session = o.session "
+            "JOIN spans s ON s.key = t.key WHERE o.key = ?1 AND t.day >= 0 AND t.key != ?1 "
+            "GROUP BY t.key HAVING began < (SELECT min(start) FROM spans WHERE key = ?1) "
+            "ORDER BY began DESC LIMIT ?2"
+        )
+        return [row[0] for row in self._database.execute(query, (key, most))][::-1]
+
+    def keys_where(self, bit: int, condition: str, first: int, most: int) -> list[int]:
+        """Keys of the traces since a day that are bad by a figure, smallest first."""
+        query = (
+            f"SELECT key FROM traces WHERE day >= ? AND applies & ? AND ({condition}) "
+            "ORDER BY key LIMIT ?"
+        )
+        return [row[0] for row in self._database.execute(query, (first, bit, most))]

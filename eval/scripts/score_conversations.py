@@ -1,0 +1,46 @@
+"""Score whole conversations: which turn broke them, what turns owe to earlier ones, asking back.
+
+For sets with conversations (``conversation`` and ``turn``) or a fixed ``history``. In: a run folder
+with full texts and the eval set. Out: tables on the terminal, scores/conversations.jsonl (a line a
+turn) and the section ``conversations`` of the run's metrics.json.
+
+\b
+Examples:
+  python eval/scripts/score_conversations.py
+  python eval/scripts/score_conversations.py --worst 5
+  python eval/scripts/score_conversations.py --worst 5 --worst-by over_asking
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+import options
+
+
+@options.command(help=__doc__)
+@options.score_options
+@click.option(
+    "--match",
+    type=click.Choice(["auto", "chunk", "anchor", "doc", "text"]),
+    default="auto",
+    show_default=True,
+    help="What counts as a match; auto takes the first that a case has gold for.",
+)
+@click.option(
+    "--min-similarity",
+    type=options.FiniteRange(0, 1),
+    default=0.8,
+    show_default=True,
+    help="Levenshtein similarity from which texts match.",
+)
+def main(**values: Any) -> None:
+    from scorers.show import score_and_show
+
+    score_and_show("conversations", values, options.Streams(values))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Score the searches that led to each answer: what every one brought, what was lost behind them.
+
+For bots that search several times and tell it (``searches`` in results.jsonl, see the profile).
+In: a run folder and the eval set with gold. Out: a table by metric, by search and, for
+conversations, by turn; scores/searches.jsonl and the section ``searches`` of metrics.json.
+
+\b
+Examples:
+  python eval/scripts/score_searches.py
+  python eval/scripts/score_searches.py --worst 5
+  python eval/scripts/score_searches.py --worst 5 --worst-by lost_supports
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+import options
+
+
+@options.command(help=__doc__)
+@options.score_options
+@click.option(
+    "--match",
+    type=click.Choice(["auto", "chunk", "anchor", "doc", "text"]),
+    default="auto",
+    show_default=True,
+    help="What counts as a match; auto takes the first that a case has gold for.",
+)
+@click.option(
+    "--min-similarity",
+    type=options.FiniteRange(0, 1),
+    default=0.8,
+    show_default=True,
+    help="Levenshtein similarity from which texts match.",
+)
+def main(**values: Any) -> None:
+    from scorers.show import score_and_show
+
+    score_and_show("searches", values, options.Streams(values))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,318 @@
+"""Searches: what did each search on the way to an answer bring, and what was lost behind them?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import TYPE_CHECKING, Any
+
+from ragmetrics import matching
+from ragmetrics import searches as ragmetrics_searches
+from ragmetrics.case_scores import Collector
+from ragmetrics.catalogue.metric import Metric
+from ragmetrics.catalogue.searches import ROWS
+from ragmetrics.matching import Matches
+from records.cases import TestCase
+from records.results import RetrievedChunk, Search, TestResult, tells_searches
+from records.scores import ScoreLine
+from scorers.common import (
+    KEYS,
+    CaseGold,
+    Match,
+    gold_names,
+    gold_of,
+    key_of_passage,
+    match_chunks,
+    row_of,
+)
+from scorers.contract import (
+    CannotRun,
+    Evidence,
+    ScoreRow,
+    ScoringJob,
+    SectionScorer,
+    WorstCase,
+)
+from scorers.loop import results_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+NO_SEARCHES = "no searches"
+
+_GOLD_METRICS = ("union_evidence_recall", "search_evidence_recall", "never_complete")
+
+_OF_GOLD = (*_GOLD_METRICS, "complete_at_search", "lost_supports")
+
+_CUT = "text was truncated"
+
+Searched = Sequence[tuple[Search, Sequence[RetrievedChunk]]]
+
+
+@dataclass(frozen=True)
+class SearchesScorer:
+    """Scores the searches of one result against the gold of its case, over whole lists."""
+
+    match: Match = "auto"
+    min_similarity: float = matching.MIN_SIMILARITY
+
+    section = "searches"
+    metrics: tuple[Metric, ...] = ROWS
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"match": self.match, "min_similarity": self.min_similarity}
+
+    def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
+        """Scores of one result. Without searches nothing is applicable; without gold, the counts
+        are."""
+        scores = Collector([metric.name for metric in self.metrics])
+        searched = result.searched()
+        if not searched:
+            scores.nothing(list(scores.values), NO_SEARCHES)
+            return row_of(scores.result(), self.metrics), {}
+        rows = _count(scores, searched)
+        gold = None if case.answerable is False else gold_of(case, self.match)
+        if case.answerable is False:
+            scores.nothing(_OF_GOLD, "unanswerable")
+        elif gold is None:
+            kind = "" if self.match == "auto" else f"{self.match} "
+            scores.nothing(_OF_GOLD, f"no {kind}gold")
+        elif why := _unusable(gold, searched):
+            scores.nothing(_OF_GOLD, why)
+        else:
+            self._match(scores, gold, searched, result, rows)
+        scores.evidence["searches"] = rows
+        if case.conversation is not None and case.turn is not None:
+            scores.evidence["turn"] = case.turn
+        row = row_of(scores.result(), self.metrics)
+        if gold is not None and "match" in scores.evidence:
+            row = row._replace(slices=(("match", gold.mode),))
+        return row, scores.evidence
+
+    def _match(
+        self,
+        scores: Collector,
+        gold: CaseGold,
+        searched: Searched,
+        result: TestResult,
+        rows: Sequence[dict[str, Any]],
+    ) -> None:
+        """What each search and all together have of the gold."""
+        matches = [match_chunks(gold, chunks, self.min_similarity) for _, chunks in searched]
+        lengths = [len(chunks) for _, chunks in searched]
+        recalls = []
+        for row, found, length in zip(rows, matches, lengths, strict=True):
+            if "error" not in row:
+                row["evidence_recall"] = ragmetrics_searches.evidence_recall(
+                    found, gold.grades, gold.groups, length
+                )
+                recalls.append(row["evidence_recall"])
+            row["found"], row["hits"] = found.first, found.hits
+        union = ragmetrics_searches.union(matches, lengths, gold.grades, gold.groups)
+        scores.set("union_evidence_recall", union.evidence_recall, "")
+        scores.set("search_evidence_recall", fsum(recalls) / len(recalls), "")
+        scores.set("never_complete", float(union.complete_at is None), "")
+        scores.set("complete_at_search", union.complete_at, "never complete")
+        scores.evidence |= {"match": gold.mode, "complete_at": union.complete_at}
+        self._lose(scores, gold, union.matches, result)
+
+    def _lose(self, scores: Collector, gold: CaseGold, union: Matches, result: TestResult) -> None:
+        """What the searches brought and the answer did not see."""
+        seen = result.chunks()
+        if result.retrieved_from_search:
+            scores.nothing(["lost_supports"], "retrieved was derived from a search")
+        elif gold.mode == "text" and any(chunk.truncated for chunk in seen):
+            scores.nothing(["lost_supports"], _CUT)
+        else:
+            retrieved = match_chunks(gold, seen, self.min_similarity)
+            lost = ragmetrics_searches.lost_supports(union, retrieved)
+            scores.set("lost_supports", len(lost), "")
+            scores.evidence["lost"] = lost
+
+    def aggregate(
+        self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
+    ) -> dict[str, Any]:
+        """The section with ``by_search``: what the first, second, … search brought; and with
+        ``by_turn``, the same for each turn of the conversations."""
+        whole = _SearchTable()
+        turns: dict[int, _SearchTable] = {}
+        for line in lines:
+            evidence = line.evidence or {}
+            rows = evidence.get("searches", ())
+            whole.add(rows)
+            if rows and "turn" in evidence:
+                turns.setdefault(evidence["turn"], _SearchTable()).add(rows)
+        more: dict[str, Any] = {"by_search": whole.rows()}
+        if turns:
+            more["by_turn"] = {str(turn): turns[turn].rows() for turn in sorted(turns)}
+        return section | more
+
+
+class _SearchTable:
+    """Counts by the number of a search; sums are exact, in any order of the lines."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, dict[str, int]] = {}
+        self._recalls: dict[int, list[float]] = {}
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        for number, row in enumerate(rows, 1):
+            names = ("searches", "failed", "empty", "nothing_new")
+            counts = self._counts.setdefault(number, dict.fromkeys(names, 0))
+            counts["searches"] += 1
+            if kind := _kind(row):
+                counts[kind] += 1
+            if "evidence_recall" in row:
+                self._recalls.setdefault(number, []).append(row["evidence_recall"])
+
+    def rows(self) -> dict[str, Any]:
+        rows: dict[str, Any] = {}
+        for number, counts in sorted(self._counts.items()):
+            recalls = self._recalls.get(number, [])
+            mean = fsum(recalls) / len(recalls) if recalls else None
+            rows[str(number)] = counts | {"n": len(recalls), "evidence_recall": mean}
+        return rows
+
+
+def _kind(row: Mapping[str, Any]) -> str:
+    """``failed``, ``empty``, ``nothing_new``, or "" for a search that brought something new."""
+    if "error" in row:
+        return "failed"
+    if not row["passages"]:
+        return "empty"
+    return "" if row["new"] else "nothing_new"
+
+
+def _count(scores: Collector, searched: Searched) -> list[dict[str, Any]]:
+    """The numbers that need no gold; a row of evidence for each search."""
+    fresh = ragmetrics_searches.new_passages(
+        [[_key(chunk) for chunk in chunks] for _, chunks in searched]
+    )
+    rows = []
+    for (search, chunks), ranks in zip(searched, fresh, strict=True):
+        row: dict[str, Any] = {"passages": len(chunks), "new": ranks}
+        if search.error is not None:
+            row["error"] = search.error
+        rows.append(row)
+    kinds = [_kind(row) for row in rows]
+    scores.set("searches_without_new", kinds.count("nothing_new"), "")
+    scores.set("empty_searches", kinds.count("empty"), "")
+    scores.set("failed_searches", kinds.count("failed"), "")
+    scores.set("search_count", len(rows), "")
+    return rows
+
+
+def _key(chunk: RetrievedChunk) -> str:
+    """The same for the same passage: by path, heading and text, or by its id without a text."""
+    return key_of_passage(chunk) if chunk.text else f"id {chunk.chunk_id}"
+
+
+def _unusable(gold: CaseGold, searched: Searched) -> str:
+    """Why the gold cannot be matched with the passages of the searches; "" when it can."""
+    chunks = [chunk for _, chunks in searched for chunk in chunks]
+    if all(search.error is not None for search, _ in searched):
+        return "every search failed"
+    if gold.mode == "text" and any(chunk.truncated for chunk in chunks):
+        return _CUT
+    if chunks and not any(KEYS[gold.mode].of(chunk) for chunk in chunks):
+        return KEYS[gold.mode].missing
+    return ""
+
+
+def _show_tables(console: Console, section: Mapping[str, Any]) -> None:
+    """What each search brought, then by turn, and where least of the evidence was found."""
+    from terminal.tables import print_rows
+
+    head = ("search", "searches", "evidence_recall", "nothing new", "empty", "failed")
+    if section["by_search"]:
+        console.print("\nBy search, in the order in which they began:")
+        print_rows(console, head, [_cells(*item) for item in section["by_search"].items()])
+    turns = section.get("by_turn", {})
+    if turns:
+        console.print("\nBy turn and search:")
+        rows = [
+            (turn, *_cells(number, row))
+            for turn, table in turns.items()
+            for number, row in table.items()
+        ]
+        print_rows(console, ("turn", *head), rows)
+    if least := _least(section):
+        console.print(least, soft_wrap=True)
+
+
+def _cells(number: str, row: Mapping[str, Any]) -> tuple[str, ...]:
+    recall = "–" if row["evidence_recall"] is None else f"{row['evidence_recall']:.3f}"
+    counts = (str(row[name]) for name in ("nothing_new", "empty", "failed"))
+    return number, str(row["searches"]), recall, *counts
+
+
+def _least(section: Mapping[str, Any]) -> str:
+    """A sentence on the search that found least of the evidence, with its turn; "" when all found
+    the same."""
+    tables = section.get("by_turn") or {"": section["by_search"]}
+    means = [
+        (row["evidence_recall"], turn, number)
+        for turn, table in tables.items()
+        for number, row in table.items()
+        if row["evidence_recall"] is not None
+    ]
+    if not means or len({mean for mean, _, _ in means}) == 1:
+        return ""
+    mean, turn, number = min(means, key=lambda row: row[0])
+    where = f"search {number} of turn {turn}" if turn else f"search {number}"
+    return f"Least of the evidence was found by {where}: evidence_recall {mean:.3f}."
+
+
+def _show_worst(console: Console, item: WorstCase) -> None:
+    """Query by query: what it asked, what it brought, and where the gold stood in it."""
+    from terminal.tables import counted, plain
+
+    evidence = item.evidence
+    if "turn" in evidence:
+        where = f"turn {evidence['turn']} of conversation {plain(item.case.conversation or '', 60)}"
+        console.print(f"  {where}", soft_wrap=True)
+    if item.result.rewritten_query:
+        console.print(f"  rewritten as: {plain(item.result.rewritten_query)}", soft_wrap=True)
+    names = gold_names(item.case, evidence["match"]) if "match" in evidence else []
+    for number, ((search, _), row) in enumerate(
+        zip(item.result.searched(), evidence["searches"], strict=True), 1
+    ):
+        times = (("at", search.start_ms), ("took", search.latency_ms))
+        parts = [f"{name} {time:,.0f} ms" for name, time in times if time is not None]
+        parts.insert(0, plain(search.tool, 40) if search.tool else "")
+        parts.append(f"{counted(row['passages'], 'passage')}, {len(row['new'])} new")
+        if "evidence_recall" in row:
+            parts.append(f"evidence_recall {row['evidence_recall']:.3f}")
+        about = "; ".join(filter(None, parts))
+        query = plain(search.query or "no query told")
+        console.print(f"  search {number}  {query}  ({about})", soft_wrap=True)
+        if "error" in row:
+            console.print(f"    failed: {plain(row['error'])}", soft_wrap=True)
+        for name, rank in zip(names, row.get("found", ()), strict=False):
+            if rank is not None:
+                console.print(f"    ✓ {rank:>3}.  {plain(name)}", soft_wrap=True)
+    complete = evidence.get("complete_at")
+    if "match" in evidence:
+        at = f"complete at search {complete}" if complete else "never complete"
+        console.print(f"  evidence: {at}", soft_wrap=True)
+    for support in evidence.get("lost", ()):
+        console.print(f"  lost before the answer: {plain(names[support])}", soft_wrap=True)
+
+
+def _make(job: ScoringJob, options: SearchesScorer) -> SearchesScorer:
+    if not tells_searches(results_of(job.folder)):
+        raise CannotRun(
+            f"No result of {job.folder.name} tells its searches; map `searches` in the profile of "
+            "a bot that does (eval/profiles/default.toml explains it) and ask again."
+        )
+    return options
+
+
+SECTION = SectionScorer(
+    options=SearchesScorer,
+    scorer=_make,
+    show_worst=_show_worst,
+    show_more=_show_tables,
+)

@@ -1,0 +1,109 @@
+"""Rows of numbers as pictures of several lines: braille dots, or ASCII."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+"""Bits of a braille character by row and column of its dots (Unicode block U+2800)."""
+
+_Numbers = Sequence[float | None]
+
+
+def shrunk(
+    values: _Numbers, breaks: Sequence[int], columns: int
+) -> tuple[list[float | None], list[int]]:
+    """The values in at most so many columns: neighbours become their mean, gaps are left out.
+
+    Returns also the columns that the breaks come to.
+    """
+    count = len(values)
+    if count <= columns:
+        return list(values), list(breaks)
+    groups: list[list[float]] = [[] for _ in range(columns)]
+    for index, value in enumerate(values):
+        if value is not None:
+            groups[index * columns // count].append(value)
+    means = [sum(group) / len(group) if group else None for group in groups]
+    return means, sorted({place * columns // count for place in breaks})
+
+
+def plot_lines(
+    values: _Numbers,
+    *,
+    width: int,
+    height: int,
+    breaks: Sequence[int] = (),
+    limits: Sequence[float] = (),
+    marks: Sequence[int] = (),
+    unicode: bool = True,
+    label: Callable[[float], str] = "{:.3f}".format,
+) -> list[str]:
+    """A plot of ``height`` rows and ``width`` columns, with its scale at the left.
+
+    Neighbours are joined, but not over a gap or a break. ``limits`` are drawn as dotted lines.
+    Under the plot stands a pointer at each place of ``marks``. ``label`` words the ends of the
+    scale. [] without values.
+    """
+    numbers = [value for value in values if value is not None]
+    if not numbers or width < 1 or height < 1:
+        return []
+    ends = [*numbers, *limits]
+    low, high = min(ends), max(ends)
+    across, down = (2, 4) if unicode else (1, 1)
+    columns, rows = width * across, height * down
+    dots: set[tuple[int, int]] = set()
+
+    def column(index: int) -> int:
+        return round(index * (columns - 1) / (len(values) - 1)) if len(values) > 1 else 0
+
+    def row(value: float) -> int:
+        return round((high - value) * (rows - 1) / (high - low)) if high > low else rows // 2
+
+    for limit in limits:
+        dots |= {(x, row(limit)) for x in range(0, columns, 4 if unicode else 3)}
+    for index, value in enumerate(values):
+        if value is None:
+            continue
+        dots.add((column(index), row(value)))
+        before = values[index - 1] if index else None
+        if before is not None and index not in breaks:
+            dots |= _joined(column(index - 1), row(before), column(index), row(value))
+    labels = [label(high), *[""] * (height - 2), label(low)][:height]
+    margin = max(map(len, labels))
+    lines = [
+        f"{text:>{margin}} {_cells(dots, y, width, unicode)}".rstrip()
+        for y, text in enumerate(labels)
+    ]
+    pointers = {column(place) // across for place in marks}
+    if pointers:
+        point = "▲" if unicode else "^"
+        lines.append(
+            (
+                " " * (margin + 1) + "".join(point if x in pointers else " " for x in range(width))
+            ).rstrip()
+        )
+    return lines
+
+
+def _joined(x0: int, y0: int, x1: int, y1: int) -> set[tuple[int, int]]:
+    """The dots of a straight line between two dots."""
+    steps = max(abs(x1 - x0), abs(y1 - y0), 1)
+    return {
+        (x0 + round((x1 - x0) * step / steps), y0 + round((y1 - y0) * step / steps))
+        for step in range(steps + 1)
+    }
+
+
+def _cells(dots: set[tuple[int, int]], y: int, width: int, unicode: bool) -> str:
+    if not unicode:
+        return "".join("*" if (x, y) in dots else " " for x in range(width))
+    cells = []
+    for x in range(width):
+        bits = 0
+        for dy, pair in enumerate(_DOTS):
+            for dx, bit in enumerate(pair):
+                if (x * 2 + dx, y * 4 + dy) in dots:
+                    bits |= bit
+        cells.append(chr(0x2800 + bits) if bits else " ")
+    return "".join(cells)

@@ -1,0 +1,42 @@
+"""The filter of the list of runs: words, and conditions on the means of metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from views.browser.model import RunInfo
+from views.browser.query import QueryError, Term, parse
+
+EXAMPLES = "base -stopped recall@5<0.8 2026-01 words of the configuration"
+
+_ERRORS = "errors"
+"""The number of failed calls, beside the metrics."""
+
+
+def select_runs(text: str, runs: Sequence[RunInfo]) -> list[RunInfo]:
+    """The runs for which all terms of a filter hold, in their order. Raises QueryError."""
+    metrics = {name for run in runs for means in run.sections.values() for name in means}
+    terms = parse(text, metrics | {_ERRORS}).terms
+    for term in terms:
+        if term.kind not in ("word", "keyword") and term.name not in metrics | {_ERRORS}:
+            raise QueryError(
+                f"{term.name}: a column of cases; runs are chosen by words, metrics and errors"
+            )
+    return [run for run in runs if all(_holds(term, run) for term in terms)]
+
+
+def _holds(term: Term, run: RunInfo) -> bool:
+    if term.kind == "number":
+        value = run.errors if term.name == _ERRORS else run.mean(term.name)
+        holds = term.fits(math.nan if value is None else value)
+    else:
+        holds = (term.text or term.name).casefold() in _words(run)
+    return holds != term.turned
+
+
+def _words(run: RunInfo) -> str:
+    """All that a run's row and the lines below it say in words."""
+    config = (f"{label}: {value}" for label, value in run.config)
+    parts = (run.run_id, run.state, run.started.replace("T", " "), run.problem, run.missing)
+    return "\n".join((*parts, *config)).casefold()

@@ -1,0 +1,104 @@
+"""Conversations of a report, turn by turn: put together from the answers that it shows in full."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from records.cases import TestCase
+from records.results import TestResult
+from views.report.text import cut
+from views.searches import SearchStep, complete_words, longest_ms, search_steps
+
+QUERY = 600
+"""Characters of a query that are shown."""
+
+MOST_SEARCHES = 20
+
+BAR = 100
+"""Units of the bar that shows when a search ran."""
+
+
+def turn_part(
+    case: TestCase | None,
+    result: TestResult,
+    evidence: Mapping[str, Any],
+    passed: float | None,
+) -> dict[str, Any]:
+    """What a described answer has besides when it is a turn, or tells its searches; else nothing.
+
+    ``evidence``: that of its line in the section ``searches``. ``passed``: the score ``pass``.
+    """
+    part: dict[str, Any] = {}
+    if case is not None and case.conversation is not None:
+        part |= {"conversation": case.conversation, "turn": case.turn, "pass": passed}
+    if case is not None and case.history:
+        part["history"] = [
+            {"role": message.role, "text": cut(message.content, QUERY)} for message in case.history
+        ]
+    steps = search_steps(result, evidence)
+    if steps:
+        longest = longest_ms(steps)
+        part["searches"] = {
+            "rewritten": cut(result.rewritten_query or None, QUERY),
+            "complete": complete_words(evidence),
+            "steps": [_step(step, longest) for step in steps[:MOST_SEARCHES]],
+            "more": max(0, len(steps) - MOST_SEARCHES),
+        }
+    return part
+
+
+def _step(step: SearchStep, longest: float) -> dict[str, Any]:
+    shown = step.shown_new()
+    return {
+        "query": cut(step.query or "(no query told)", QUERY),
+        "tool": step.tool,
+        "start_ms": step.start_ms,
+        "latency_ms": step.latency_ms,
+        "bar": step.bar(longest, BAR),
+        "failed": bool(step.error),
+        "says": step.says(),
+        "new": [
+            {"rank": passage.rank, "place": passage.location, "gold": passage.gold}
+            for passage in shown
+        ],
+        "new_more": len(step.new) - len(shown),
+    }
+
+
+def conversations(answers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The conversations among the answers in full, those that broke first, the earliest turn first.
+
+    ``turns`` are places in ``answers``, ``first_failing`` is the number of the first turn that
+    broke; ``absent`` are turns that are not among the answers.
+    """
+    places: dict[tuple[str, int], list[int]] = {}
+    for place, answer in enumerate(answers):
+        if "conversation" in answer:
+            places.setdefault((answer["conversation"], answer["repeat"]), []).append(place)
+    found = []
+    for (name, repeat), turns in places.items():
+        turns.sort(key=lambda place: answers[place]["turn"])
+        numbers = [answers[place]["turn"] for place in turns]
+        failing = [answers[place]["turn"] for place in turns if _broke(answers[place])]
+        found.append(
+            {
+                "name": name,
+                "repeat": repeat,
+                "turns": turns,
+                "first_failing": failing[0] if failing else None,
+                "failing": failing,
+                "absent": sorted(set(range(1, max(numbers) + 1)).difference(numbers)),
+            }
+        )
+    return sorted(
+        found,
+        key=lambda talk: (talk["first_failing"] is None, talk["first_failing"] or 0, talk["name"]),
+    )
+
+
+def _broke(answer: Mapping[str, Any]) -> bool:
+    """True for a turn whose call failed or that does not pass; where nothing says whether it does,
+    for one that misses a target."""
+    passed = answer["pass"]
+    return bool(answer["error"] or (answer["misses"] if passed is None else not passed))

@@ -1,0 +1,139 @@
+"""Watch a bot in production through its traces: did it get worse, since when, where does it show?
+
+In: a folder of traces in JSON or JSON lines (OpenTelemetry, OpenInference; .gz too), which may grow
+while they are read. Out: shares by day of refusals, empty retrievals, errors, slow answers, empty
+or very long answers, and, for a fixed share of the traces, of unsupported claims and leaks. With
+--reference, an alarm for what rose since that period: look as often as you like, at most 5 % of
+quiet quarters give a false one. No server, and nothing is sent anywhere.
+
+What was read is kept in an index in eval/cache/watch: numbers, hashes, file and offset, no text.
+A second look reads only what is new. Delete the index to begin again.
+
+With --output FOLDER: --cases N draws drafts worth labelling into FOLDER/cases, some of each signal,
+none nearly like a question of --eval-set. --sample N draws about N traces uniformly into
+FOLDER/sample, as an eval set with a run that every script scores. Credentials and personal data are
+blotted before anything is written.
+
+\b
+Examples:
+  python eval/scripts/watch_traces.py traces
+  python eval/scripts/watch_traces.py traces --reference 2026-03-01..2026-03-14 --fail-on alarm
+  python eval/scripts/watch_traces.py traces --cases 12 --sample 200 --output drawn
+  python eval/scripts/watch_traces.py traces --plot --html watch.html
+
+\b
+Every morning by cron, which mails what is printed, here only an alarm:
+  0 7 * * * cd /srv/eval && .venv/bin/python eval/scripts/watch_traces.py /var/log/traces --silent
+
+Exit codes: 0 done, 1 an alarm with --fail-on alarm, 2 bad input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+import options
+
+
+@options.command(
+    help=__doc__, how_to_go_on="What was read is in the index: start the same command again."
+)
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--reference",
+    metavar="A..B",
+    help="Days that are normal, such as 2026-03-01..2026-03-14; frozen at first use.",
+)
+@click.option(
+    "--replace-reference", is_flag=True, help="Freeze --reference in place of the old one."
+)
+@click.option("--fail-on", type=click.Choice(["alarm"]), help="Exit 1 when a figure has an alarm.")
+@click.option(
+    "--quiet",
+    "quiet_seconds",
+    type=options.FiniteRange(0, options.DAY_S),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Count a trace so long after its last span.",
+)
+@click.option(
+    "--check-share",
+    type=options.FiniteRange(0, 1),
+    default=0.05,
+    show_default=True,
+    help="Share of traces, by hash, checked for unsupported claims and leaks.",
+)
+@click.option("--cases", type=click.IntRange(1, 10_000), help="Draw N drafts worth labelling.")
+@click.option("--sample", type=click.IntRange(1, 1_000_000), help="Draw about N traces uniformly.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the draws."
+)
+@click.option("--force", is_flag=True, help="Replace earlier draws in --output.")
+@click.option(
+    "--since",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="Draw from the traces of this day on.",
+)
+@options.eval_set_option
+@click.option(
+    "--index",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The index file.  [default: eval/cache/watch/…, one for each folder]",
+)
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the figures as one HTML page.",
+)
+@click.option(
+    "--plot", "plots", is_flag=True, help="Draw a plot of each figure, not of alarms alone."
+)
+@options.json_option
+@click.option("-s", "--silent", is_flag=True, help="Print only when there is an alarm.")
+def main(
+    folder: Path,
+    quiet_seconds: float,
+    since: datetime | None,
+    fail_on: str | None,
+    html: Path | None,
+    as_json: bool,
+    silent: bool,
+    plots: bool,
+    **values: Any,
+) -> int:
+    import storage
+    from views.report.page import watch_page
+    from watching.show import notes, show
+    from watching.watch import WatchOptions, to_dict, watch
+
+    wants_draw = values["cases"] or values["sample"]
+    if wants_draw and values["output"] is None:
+        raise click.UsageError("--cases and --sample need --output FOLDER.")
+    if values["output"] is not None and not wants_draw:
+        raise click.UsageError("--output takes draws: add --cases N or --sample N.")
+    wishes = WatchOptions(
+        folder, quiet=quiet_seconds, since=since.date() if since else None, **values
+    )
+    outcome = watch(wishes, time.time_ns() // 1000)
+    if html is not None:
+        if outcome.reference is None:
+            raise click.UsageError(
+                "--html shows figures against a reference: add --reference A..B."
+            )
+        title = f"{folder.resolve().name} in production"
+        storage.replace_bytes(html, watch_page(outcome.figures, title, list(notes(outcome))))
+    if as_json:
+        click.echo(storage.json_bytes(to_dict(outcome)), nl=False)
+    elif not silent or outcome.alarms:
+        show(options.stdout_console(), outcome, pictures=plots)
+    return options.Exit.GATE_FAILED if fail_on and outcome.alarms else options.Exit.DONE
+
+
+if __name__ == "__main__":
+    main()

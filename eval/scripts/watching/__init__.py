@@ -1,0 +1,1 @@
+"""Production watched through its traces: reading them, their figures, and draws of cases."""

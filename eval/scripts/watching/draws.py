@@ -1,0 +1,288 @@
+"""Cases drawn from watched traces: drafts that are worth labelling, and a uniform sample as a run.
+
+Everything that is written goes through one place, where credentials and personal data are blotted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from formats.shared.convert import import_data
+from formats.shared.item import ImportedCase, ImportOptions, Notes
+from guardrails.blot import blot
+from ragmetrics.text.asked_questions import NEAR, AskedQuestions
+from records.errors import StorageError
+from records.results import TestResult
+from records.runs import ENRICHED, UNIFORM
+from records.trace_index import SHARE, TraceIndex
+from watching.figures import FIGURES, Reference, condition_of
+from watching.summary import ERRORS
+from watching.texts import TraceText, texts_of
+
+ORDINARY = "ordinary"
+"""The stratum of traces that no figure calls bad."""
+
+_BANDS = ((0.25, "far"), (0.5, "middle"), (NEAR, "near"))
+"""How like the set a question is: below which likeness, and the band's name."""
+
+_READ_FOR_ONE = 20
+_READ_AT_LEAST = 200
+_TAGS = ["draft", "from-traces"]
+_NO_TEXT = "questions nearly like one of the set, or one drawn before"
+
+
+@dataclass
+class Draw:
+    """What was drawn. ``paths``: what was written; ``blotted``: by kind of secret."""
+
+    kind: str
+    cases: int = 0
+    p: float | None = None
+    paths: list[Path] = field(default_factory=list)
+    strata: Counter[str] = field(default_factory=Counter)
+    blotted: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        return {
+            "sample": self.kind,
+            "cases": self.cases,
+            "p": self.p,
+            "paths": [str(path) for path in self.paths],
+            "strata": dict(self.strata),
+            "blotted": dict(sorted(self.blotted.items())),
+            "left_out": dict(sorted(self.left_out.items())),
+        }
+
+
+def draw_cases(
+    index: TraceIndex,
+    count: int,
+    target: Path,
+    *,
+    questions: Iterable[str],
+    reference: Reference | None,
+    since: Mapping[str, int],
+    first_day: int,
+    force: bool,
+) -> Draw:
+    """Draw drafts worth labelling: some of each signal, near to and far from the set.
+
+    ``questions``: those of the set. ``since``: figures with an alarm and the day it began; they
+    come first, and their traces from that day on. ``first_day``: of the others.
+    """
+    draw = Draw(ENRICHED)
+    asked = AskedQuestions(questions)
+    strata = _strata(index, count, asked, draw, reference, since, first_day)
+    chosen = list(_in_turns(strata, count, asked, draw))
+    if not chosen:
+        raise StorageError(
+            f"No case was drawn: no trace has a question that is new ({_told(draw.left_out)})."
+        )
+    _write(chosen, target, f"{target.name}-{ENRICHED}", draw, {"kind": ENRICHED}, force=force)
+    return draw
+
+
+def draw_sample(
+    index: TraceIndex, count: int, target: Path, *, first_day: int, force: bool
+) -> Draw:
+    """Draw a uniform sample of about ``count`` traces by the hash of their ids, as set and run."""
+    traces, _ = index.totals(first_day)
+    if not traces:
+        raise StorageError("No sample was drawn: no trace was counted in these days.")
+    draw = Draw(UNIFORM, p=round(min(1.0, count / traces), 6))
+    limit = int((draw.p or 0.0) * SHARE)
+    keys = index.keys_where(ERRORS, f"key < {limit:d}", first_day, traces)
+    drawn = [Drawn(text, (), "") for text in texts_of(index, keys, draw.left_out)]
+    if not drawn:
+        raise StorageError(f"No sample was drawn ({_told(draw.left_out)}); ask for more traces.")
+    about = {"kind": UNIFORM, "p": draw.p, "traces": traces}
+    _write(drawn, target, f"{target.name}-{UNIFORM}", draw, about, force=force)
+    return draw
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A trace that was drawn; ``signals`` and ``band`` say why, both empty in a uniform sample."""
+
+    text: TraceText
+    signals: tuple[str, ...]
+    band: str
+
+
+def _strata(
+    index: TraceIndex,
+    count: int,
+    asked: AskedQuestions,
+    draw: Draw,
+    reference: Reference | None,
+    since: Mapping[str, int],
+    first_day: int,
+) -> dict[str, dict[str, list[Drawn]]]:
+    """By signal and band, the traces from which cases are taken in turns."""
+    figures = sorted(FIGURES, key=lambda figure: figure.name not in since)
+    pools = [
+        (f.name, f.bit, condition_of(f, reference), since.get(f.name, first_day)) for f in figures
+    ]
+    calm = " AND ".join(f"NOT ({condition_of(f, reference)})" for f in FIGURES)
+    pools.append((ORDINARY, ERRORS, calm, first_day))
+    most = max(_READ_AT_LEAST, _READ_FOR_ONE * count)
+    strata: dict[str, dict[str, list[Drawn]]] = {}
+    for name, bit, condition, day in pools:
+        bands: dict[str, list[Drawn]] = {band: [] for _, band in _BANDS}
+        keys = index.keys_where(bit, condition, day, most)
+        for text in texts_of(index, keys, draw.left_out):
+            band = _band(asked.closeness(text.question))
+            if band is None:
+                draw.left_out[_NO_TEXT] += 1
+                continue
+            bands[band].append(Drawn(text, (name,), band))
+            if sum(map(len, bands.values())) >= 3 * count:
+                break
+        strata[name] = bands
+    return strata
+
+
+def _band(closeness: float) -> str | None:
+    return next((band for limit, band in _BANDS if closeness < limit), None)
+
+
+def _in_turns(
+    strata: Mapping[str, Mapping[str, list[Drawn]]],
+    count: int,
+    asked: AskedQuestions,
+    draw: Draw,
+) -> Iterator[Drawn]:
+    """One of each signal after another, from each band in turn; what is asked twice is passed."""
+    queues = {
+        name: {band: iter(items) for band, items in own.items()} for name, own in strata.items()
+    }
+    bands = {name: cycle([band for _, band in _BANDS]) for name in queues}
+    drawn: set[int] = set()
+    while queues and len(drawn) < count:
+        for name in list(queues):
+            item = _next_of(queues[name], bands[name], drawn, asked, draw)
+            if item is None:
+                del queues[name]
+                continue
+            drawn.add(item.text.key)
+            draw.strata[f"{name}, {item.band}"] += 1
+            yield item
+            if len(drawn) == count:
+                return
+
+
+def _next_of(
+    queue: dict[str, Iterator[Drawn]],
+    bands: Iterator[str],
+    drawn: set[int],
+    asked: AskedQuestions,
+    draw: Draw,
+) -> Drawn | None:
+    while queue:
+        band = next(bands)
+        if band not in queue:
+            continue
+        for item in queue[band]:
+            if item.text.key in drawn:
+                continue
+            if asked.add(item.text.question):
+                return item
+            draw.left_out[_NO_TEXT] += 1
+        del queue[band]
+    return None
+
+
+class _Traces:
+    """Traces in the place of a format that is imported."""
+
+    NAME = "traces"
+
+    def __init__(self, drawn: Sequence[Drawn], run: str, draw: Draw) -> None:
+        self._drawn, self._run, self._draw = drawn, run, draw
+
+    def read(
+        self, sources: Sequence[Path], options: ImportOptions, notes: Notes
+    ) -> Iterator[ImportedCase]:
+        for item in self._drawn:
+            self._draw.cases += 1
+            yield _blotted_case(item, self._run, self._draw.blotted)
+
+
+def _write(
+    drawn: Sequence[Drawn],
+    target: Path,
+    run: str,
+    draw: Draw,
+    sample: Mapping[str, Any],
+    *,
+    force: bool,
+) -> None:
+    draw.paths = import_data(
+        _Traces(drawn, run, draw),
+        [],
+        target,
+        {},
+        Notes(),
+        one_file=True,
+        force=force,
+        sample=sample,
+    )
+
+
+def _blotted_case(item: Drawn, run: str, counts: Counter[str]) -> ImportedCase:
+    """A trace as a case with its answer, nothing of it written as it was but numbers."""
+    source = item.text.item
+    case: dict[str, Any] = {"id": source.case["id"], "question": item.text.question}
+    if item.text.history:
+        case["history"] = item.text.history
+    if item.band:
+        case["tags"] = [*_TAGS, *item.signals]
+        case["drafted_by"] = f"traces: {', '.join(item.signals)}; {item.band} from the set"
+    answer = source.answers[0]
+    raw = msgspec.to_builtins(answer.result)
+    raw["question"] = item.text.question
+    result = msgspec.convert(_blotted(raw, "", counts), TestResult)
+    answer = type(answer)(run, result, None, answer.has_retrieved)
+    return ImportedCase(_blotted(case, "", counts), source.path, None, [answer], asked=False)
+
+
+_IDS = frozenset({"chunk_id", "doc_id", "rel_path"})
+_PLAIN_ID = re.compile(r"[\w ./:#()+,&'~=-]*")
+"""What ids and paths are made of; other signs may be those of a password."""
+_OWN = frozenset({"id", "test_case_id", "tags", "drafted_by", "role", "status", "kind"})
+"""What this program has written itself."""
+
+
+def _blotted(value: Any, name: str, counts: Counter[str]) -> Any:
+    """The value with every text in it blotted, keys that are no plain names included."""
+    if isinstance(value, str):
+        if name in _OWN:
+            return value
+        text, kinds = blot(value.encode("utf-8", "replace").decode(), is_id=name in _IDS)
+        counts.update(kinds)
+        if name in _IDS and (kinds or not _PLAIN_ID.fullmatch(value)):  # they stay apart
+            return f"id-{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:12]}"
+        return text
+    if isinstance(value, dict):
+        return {
+            key if key.isidentifier() else _blotted(key, "", counts): _blotted(item, key, counts)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_blotted(item, name, counts) for item in value]
+    return value
+
+
+def _told(counts: Counter[str]) -> str:
+    return "; ".join(f"{name}: {n}" for name, n in sorted(counts.items())) or "no trace at all"

@@ -1,0 +1,199 @@
+"""The figures of production as shares by day, and the reference that they are held against."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from decisions.watch import WatchedFigure, watch_figure
+from ragmetrics.stats.rise import DayCount
+from records.errors import StorageError
+from records.trace_index import DayCounts, TraceIndex
+from watching.summary import (
+    ANSWERS,
+    CLAIMS,
+    EMPTY_RETRIEVALS,
+    ERRORS,
+    LATENCY,
+    LEAKS,
+    REFUSALS,
+)
+
+_EPOCH = date(1970, 1, 1)
+_FACT = "reference"
+_QUANTILE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A share that is watched. ``label`` begins its sentence; ``about`` says what is bad."""
+
+    name: str
+    label: str
+    bit: int
+    about: str
+    is_checked: bool = False
+    """Whether texts are looked at for it, which is done for a share of the traces."""
+
+
+FIGURES = (
+    Figure("refusals", "Refusals", REFUSALS, "the answer refuses, or says that it found nothing"),
+    Figure("empty_retrievals", "Empty retrievals", EMPTY_RETRIEVALS, "nothing was retrieved"),
+    Figure("errors", "Errors", ERRORS, "the outermost span failed, or one did and no answer came"),
+    Figure("slow", "Slow answers", LATENCY, "it took longer than 95 % of the reference"),
+    Figure("odd_length", "Empty or very long answers", ANSWERS,
+           "no text came, or more characters than in 95 % of the reference"),
+    Figure("unsupported", "Answers with an unsupported claim", CLAIMS,
+           "a claim of the answer does not stand in the passages", is_checked=True),
+    Figure("leaks", "Answers with a leak", LEAKS,
+           "the answer holds personal data, secrets or internals", is_checked=True),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The period that is held to be normal. Frozen: what is read later does not change it.
+
+    ``latency`` in microseconds and ``length`` in characters: what 95 % of its traces do not exceed.
+    """
+
+    first: date
+    last: date
+    traces: int
+    units: int
+    latency: int | None
+    length: int | None
+    days: Mapping[str, Sequence[DayCount]]
+
+
+def date_of(day: int) -> date:
+    """The date of a day of the index."""
+    return _EPOCH + timedelta(days=day)
+
+
+def day_of(day: date) -> int:
+    """The number of a date in the index."""
+    return (day - _EPOCH).days
+
+
+def parse_range(text: str) -> tuple[date, date]:
+    """``2026-03-01..2026-03-14`` as two dates. Raises StorageError for anything else."""
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)", text.strip())
+    try:
+        first, last = (date.fromisoformat(part) for part in match.groups()) if match else (1, 0)
+    except ValueError:
+        first, last = 1, 0
+    if not isinstance(first, date) or not isinstance(last, date) or last < first:
+        raise StorageError(
+            f"--reference {text!r}: write two dates, such as 2026-03-01..2026-03-14."
+        )
+    return first, last
+
+
+def reference_of(
+    index: TraceIndex, wished: str | None, *, replace: bool, now: int
+) -> Reference | None:
+    """The reference of an index; frozen at its first use. None while nobody named one.
+
+    Raises StorageError for another one than the frozen, unless it is to be replaced, and for days
+    without traces, or that are not over.
+    """
+    frozen = index.fact(_FACT)
+    if wished is None:
+        return None if frozen is None else _thawed(frozen)
+    first, last = parse_range(wished)
+    if frozen is not None and not replace:
+        reference = _thawed(frozen)
+        if (reference.first, reference.last) == (first, last):
+            return reference
+        raise StorageError(
+            f"--reference {wished}: the reference is frozen as {reference.first}.."
+            f"{reference.last}; leave the option out, or add --replace-reference to watch anew."
+        )
+    today = datetime.fromtimestamp(now / 1e6, UTC).date()
+    if last >= today:
+        raise StorageError(
+            f"--reference {wished}: ends today or later; name days that are over (UTC)."
+        )
+    span = (day_of(first), day_of(last))
+    traces, units = index.totals(*span)
+    if not traces:
+        days = index.days()
+        there = f"{date_of(days[0])} to {date_of(days[1])}" if days else "none"
+        raise StorageError(
+            f"--reference {wished}: no trace falls into these days; days with traces: {there}."
+        )
+    latency = index.quantile("latency", _QUANTILE, *span)
+    length = index.quantile("length", _QUANTILE, *span)
+    series = index.daily(_conditions(latency, length), *span)
+    facts = {
+        "first": first.isoformat(),
+        "last": last.isoformat(),
+        "traces": traces,
+        "units": units,
+        "latency": latency,
+        "length": length,
+        "days": {name: [[d.day, d.bad, d.n] for d in days] for name, days in series.items()},
+    }
+    index.set_fact(_FACT, facts)
+    return _thawed(facts)
+
+
+def _thawed(facts: Mapping[str, Any]) -> Reference:
+    return Reference(
+        date.fromisoformat(facts["first"]),
+        date.fromisoformat(facts["last"]),
+        facts["traces"],
+        facts["units"],
+        facts["latency"],
+        facts["length"],
+        {
+            name: [DayCount(date_of(day), bad, n) for day, bad, n in days]
+            for name, days in facts["days"].items()
+        },
+    )
+
+
+def _conditions(latency: int | None, length: int | None) -> dict[str, tuple[int, str]]:
+    """For each figure its bit, and when a trace is bad; see ``TraceIndex.daily``."""
+    slow = f"latency > {latency:d}" if latency is not None else "0"
+    long = f"length > {length:d}" if length is not None else "0"
+    own = {LATENCY: slow, ANSWERS: f"bad & {ANSWERS} OR {long}"}
+    return {f.name: (f.bit, own.get(f.bit, f"bad & {f.bit} != 0")) for f in FIGURES}
+
+
+def condition_of(figure: Figure, reference: Reference | None) -> str:
+    """When a trace is bad by a figure, in SQL."""
+    latency = reference.latency if reference else None
+    length = reference.length if reference else None
+    return _conditions(latency, length)[figure.name][1]
+
+
+def series_of(
+    index: TraceIndex, reference: Reference | None, first: int = 0
+) -> dict[str, list[DayCounts]]:
+    """Every figure by day, from a day on."""
+    conditions = _conditions(
+        reference.latency if reference else None, reference.length if reference else None
+    )
+    return index.daily(conditions, first, 1 << 40)
+
+
+def watched(index: TraceIndex, reference: Reference, unit: str) -> list[WatchedFigure]:
+    """Each figure that the reference has units for, against it. ``unit``: a plural."""
+    series = series_of(index, reference, day_of(reference.last) + 1)
+    figures = [figure for figure in FIGURES if reference.days.get(figure.name)]
+    return [
+        watch_figure(
+            figure.name,
+            figure.label,
+            reference.days[figure.name],
+            [DayCount(date_of(day.day), day.bad, day.n) for day in series[figure.name]],
+            figures=len(FIGURES),
+            unit=unit,
+        )
+        for figure in figures
+    ]

@@ -1,0 +1,212 @@
+"""One look: what is new is read and counted, the figures are held against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from decisions.watch import WatchedFigure, as_dict
+from records.errors import StorageError
+from records.files import locked
+from records.labels import read_cases
+from records.trace_index import DayCounts, TraceIndex, index_path
+from watching.counting import count_due, mark_shown
+from watching.draws import Draw, draw_cases, draw_sample
+from watching.figures import (
+    FIGURES,
+    Reference,
+    date_of,
+    day_of,
+    reference_of,
+    series_of,
+    watched,
+)
+from watching.reading import Look, read_new
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """What is watched, and what is drawn from it. ``quiet`` in seconds; counts of None: no draw."""
+
+    folder: Path
+    index: Path | None = None
+    reference: str | None = None
+    replace_reference: bool = False
+    quiet: float = 60.0
+    check_share: float = 0.05
+    cases: int | None = None
+    sample: int | None = None
+    output: Path | None = None
+    since: date | None = None
+    eval_set: Path | None = None
+    force: bool = False
+
+
+@dataclass
+class Watch:
+    """What a look shows. ``series``: each figure by day, from the first day on."""
+
+    folder: Path
+    index: Path
+    look: Look
+    counts: dict[str, int]
+    traces: int
+    units: int
+    waiting: int
+    reference: Reference | None
+    series: dict[str, list[DayCounts]]
+    figures: list[WatchedFigure]
+    check_share: float
+    draws: list[Draw] = field(default_factory=list)
+
+    @property
+    def unit(self) -> str:
+        """What the shares are shares of."""
+        return "sessions" if self.units < self.traces else "traces"
+
+    @property
+    def alarms(self) -> list[WatchedFigure]:
+        return [figure for figure in self.figures if figure.alarm]
+
+
+def watch(options: WatchOptions, now: int) -> Watch:
+    """Look at a folder of traces. ``now``: microseconds since 1970.
+
+    Raises StorageError for what cannot be used. What was read by then stays read.
+    """
+    if not options.folder.exists():
+        raise StorageError(f"{options.folder}: no such folder of traces.")
+    path = options.index or index_path(options.folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path), TraceIndex(path) as index:
+        look = read_new(index, options.folder, now)
+        look.traces = count_due(
+            index,
+            now,
+            quiet=options.quiet,
+            check_share=options.check_share,
+            counts=look.counts,
+        )
+        reference = reference_of(
+            index, options.reference, replace=options.replace_reference, now=now
+        )
+        traces, units = index.totals()
+        outcome = Watch(
+            options.folder,
+            path,
+            look,
+            index.counts(),
+            traces,
+            units,
+            index.open_traces(),
+            reference,
+            series_of(index, reference),
+            [],
+            options.check_share,
+        )
+        if reference is not None:
+            outcome.figures = watched(index, reference, outcome.unit)
+        mark_shown(index)
+        outcome.draws = list(_draws(index, options, outcome))
+    return outcome
+
+
+def _draws(index: TraceIndex, options: WatchOptions, outcome: Watch) -> list[Draw]:
+    draws: list[Draw] = []
+    if options.output is None:
+        return draws
+    first = day_of(options.since) if options.since else 0
+    if options.cases:
+        known = options.eval_set is not None and options.eval_set.exists()
+        cases = read_cases(options.eval_set, None) if known and options.eval_set else []
+        began = {
+            figure.name: day_of(figure.current.since)
+            for figure in outcome.alarms
+            if figure.current is not None and figure.current.since is not None
+        }
+        draws.append(
+            draw_cases(
+                index,
+                options.cases,
+                options.output / "cases",
+                questions=[case.question for case in cases],
+                reference=outcome.reference,
+                since=began,
+                first_day=first,
+                force=options.force,
+            )
+        )
+    if options.sample:
+        target = options.output / "sample"
+        draws.append(
+            draw_sample(index, options.sample, target, first_day=first, force=options.force)
+        )
+    return draws
+
+
+def in_all(days: Sequence[DayCounts]) -> tuple[int, int]:
+    """Bad units and units of all days."""
+    return sum(day.bad for day in days), sum(day.n for day in days)
+
+
+def to_dict(outcome: Watch) -> dict[str, Any]:
+    """A look as ``--json`` prints it."""
+    by_name = {figure.name: figure for figure in outcome.figures}
+    reference = outcome.reference
+    return {
+        "schema": 1,
+        "folder": str(outcome.folder),
+        "index": str(outcome.index),
+        "read": {
+            "files": outcome.look.files,
+            "bytes": outcome.look.bytes_read,
+            "traces": outcome.look.traces,
+            "counts": _filled(outcome.look.counts),
+            "problems": outcome.look.problems,
+        },
+        "counts": _filled(outcome.counts),
+        "traces": outcome.traces,
+        "units": outcome.units,
+        "unit": outcome.unit,
+        "waiting": outcome.waiting,
+        "check_share": outcome.check_share,
+        "reference": None
+        if reference is None
+        else {
+            "from": reference.first.isoformat(),
+            "to": reference.last.isoformat(),
+            "traces": reference.traces,
+            "units": reference.units,
+            "latency_ms": None if reference.latency is None else reference.latency / 1000,
+            "answer_characters": reference.length,
+        },
+        "alarms": [figure.name for figure in outcome.alarms],
+        "figures": [
+            {
+                "name": figure.name,
+                "label": figure.label,
+                "bad_when": figure.about,
+                **_share(outcome.series[figure.name]),
+                "watch": as_dict(by_name[figure.name]) if figure.name in by_name else None,
+            }
+            for figure in FIGURES
+        ],
+        "draws": [draw.to_dict() for draw in outcome.draws],
+    }
+
+
+def _filled(counts: Mapping[str, int]) -> dict[str, int]:
+    return {name: n for name, n in sorted(counts.items()) if n}
+
+
+def _share(days: Sequence[DayCounts]) -> dict[str, Any]:
+    bad, n = in_all(days)
+    return {
+        "bad": bad,
+        "n": n,
+        "share": round(bad / n, 6) if n else None,
+        "days": [{"day": date_of(day.day).isoformat(), "bad": day.bad, "n": day.n} for day in days],
+    }

@@ -1,0 +1,103 @@
+"""Which conversations broke between two runs, and at which turn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.conversations import find_changes
+
+PASS, BREAKS, FAILED, UNLABELLED = 1.0, 0.0, "failed", None
+
+
+def written(folder: Path, passes: dict[str, list[Any]], repeat: int = 0) -> None:
+    (folder / "scores").mkdir(parents=True, exist_ok=True)
+    with open(folder / "scores" / "pipeline.jsonl", "a") as file:
+        for name, values in passes.items():
+            for number, value in enumerate(values, 1):
+                failed = value == FAILED
+                scores = {"pass": None if failed else value}
+                line = {"case_id": f"{name}{number}", "repeat": repeat, "scores": scores}
+                file.write(json.dumps(line | {"status": "failed" if failed else "scored"}) + "\n")
+
+
+@pytest.fixture
+def eval_set(tmp_path: Path) -> Path:
+    """Conversations a to f of three turns, and a question by itself."""
+    cases: list[dict[str, Any]] = [{"id": "alone1", "question": "Alone?"}]
+    for name in "abcdef":
+        for turn in (1, 2, 3):
+            case = {"id": f"{name}{turn}", "question": f"{name} {turn}?", "conversation": name}
+            cases.append(case | {"turn": turn})
+    path = tmp_path / "set.jsonl"
+    path.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    return path
+
+
+def test_a_conversation_breaks_at_its_first_turn_that_does_not_pass(
+    tmp_path: Path, eval_set: Path
+) -> None:
+    base, new = tmp_path / "base", tmp_path / "new"
+    whole = [PASS, PASS, PASS]
+    written(
+        base,
+        {
+            "a": whole,
+            "b": [PASS, PASS, BREAKS],
+            "c": [BREAKS, PASS, PASS],
+            "d": whole,
+            "e": [PASS, PASS],  # its third turn has no line: it was not asked
+            "f": [UNLABELLED, BREAKS, PASS],
+            "alone": [PASS],
+        },
+    )
+    written(
+        new,
+        {
+            "a": [PASS, FAILED, BREAKS],
+            "b": [BREAKS, PASS, BREAKS],
+            "c": whole,
+            "d": [UNLABELLED, PASS, PASS],
+            "e": [BREAKS, PASS, PASS],
+            "f": [UNLABELLED, PASS, BREAKS],
+            "alone": [BREAKS],
+        },
+    )
+    changes = find_changes(base, new, eval_set)
+    assert changes is not None
+    assert changes.compared == 5
+    assert [(c.conversation, c.case_id, c.says()) for c in changes.broke] == [
+        ("b", "b1", "broke at turn 3, now at turn 1"),
+        ("a", "a2", "all 3 turns passed, now it breaks at turn 2"),
+    ]
+    assert [(c.conversation, c.question, c.says()) for c in changes.fixed] == [
+        ("c", "c 1?", "broke at turn 1, now all 3 turns pass"),
+        ("f", "f 2?", "broke at turn 2, now at turn 3"),
+    ]
+    assert changes.summary() == (
+        "Of 5 conversations 2 broke (or broke at an earlier turn), 2 were fixed (or broke later)."
+    )
+
+
+def test_each_repeat_is_a_conversation_of_its_own(tmp_path: Path, eval_set: Path) -> None:
+    base, new = tmp_path / "base", tmp_path / "new"
+    for repeat in (0, 1):
+        written(base, {"a": [PASS, PASS, PASS]}, repeat)
+    written(new, {"a": [PASS, PASS, PASS]}, 0)
+    written(new, {"a": [PASS, PASS, BREAKS]}, 1)
+    changes = find_changes(base, new, eval_set)
+    assert changes is not None
+    assert [(c.repeat, c.new_turn) for c in changes.broke] == [(1, 3)]
+
+
+def test_without_conversations_or_scores_there_is_nothing(tmp_path: Path, eval_set: Path) -> None:
+    base, new = tmp_path / "base", tmp_path / "new"
+    assert find_changes(base, new, eval_set) is None
+    for folder in (base, new):
+        written(folder, {"alone": [PASS]})
+    assert find_changes(base, new, tmp_path / "absent.jsonl") is None
+    eval_set.write_text('{"id": "alone1", "question": "What of \\"conversation\\"?"}\n')
+    assert find_changes(base, new, eval_set) is None

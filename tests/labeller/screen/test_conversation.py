@@ -1,0 +1,181 @@
+"""Turns: what was said before the question, folded and whole; searches behind it and by words."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.labeller.test_plain import FakeSource, FakeStore
+
+from labeller.conversation import AskedQuery, Message, asked_query, messages_before
+from labeller.plain import PlainLabeller
+from labeller.session import Session
+from labeller.sources import Api, api_source
+from terminal.actions import ActionRefused
+
+Record = dict[str, Any]
+
+
+def turn(number: int, question: str, reference: str | None = "An [answer].") -> Record:
+    case: Record = {"id": f"t{number}", "question": question, "conversation": "talk"}
+    case |= {"turn": number}
+    return case if reference is None else case | {"reference_answer": reference}
+
+
+def talk() -> dict[str, Record]:
+    """A question by itself, a conversation of four turns, another question by itself."""
+    cases = [
+        {"id": "a", "question": "Alone?"},
+        turn(1, "How long are logs kept?", "For 30 days."),
+        turn(2, "Who can extend it?", "The owner,\nby 90 days."),
+        turn(3, "And on the free plan?", None),
+        turn(4, "For how much?"),
+        {"id": "z", "question": "Last?"},
+    ]
+    return {case["id"]: case for case in cases}
+
+
+def test_what_was_said_before_is_the_turns_or_the_history() -> None:
+    cases = talk()
+    ids = list(cases)
+
+    def before(case_id: str) -> list[tuple[str, str]]:
+        return [message[:2] for message in messages_before(cases[case_id], ids, cases.get)]  # type: ignore[arg-type]
+
+    assert [before(case_id) for case_id in ("a", "t1", "z")] == [[], [], []]
+    assert before("t3") == [
+        ("user", "How long are logs kept?"),
+        ("assistant", "For 30 days."),
+        ("user", "Who can extend it?"),
+        ("assistant", "The owner,\nby 90 days."),
+    ]
+    cases["z"]["history"] = [{"role": "system", "content": "Be brief."}]
+    assert before("z") == [("system", "Be brief.")]
+
+
+def test_own_question_and_marked_words_are_asked_behind_the_conversation() -> None:
+    cases = talk()
+
+    def asked(query: str, case_id: str = "t2") -> AskedQuery:
+        return asked_query(cases[case_id], query, list(cases), cases.__getitem__)
+
+    behind = (
+        Message("user", "How long are logs kept?", 1),
+        Message("assistant", "For 30 days.", 1),
+    )
+    assert asked("Who can extend it?") == AskedQuery("Who can extend it?", behind)
+    assert asked("> who else?") == AskedQuery("who else?", behind)
+    assert asked("retention owner") == AskedQuery("retention owner")
+    assert asked(">") == AskedQuery(">")
+    # the third turn has no reference answer: an empty message is not sent
+    assert [message.turn for message in asked("For how much?", "t4").history] == [1, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_the_bot_gets_the_messages_or_the_question_made_whole(tmp_path: Path, takes: bool) -> None:
+    body = '{question = "{question}", history = "{history}"}' if takes else '{q = "{question}"}'
+    profile = tmp_path / "p.toml"
+    profile.write_text(
+        f'schema = 1\n[request]\npath = "/ask"\nbody = {body}\n[response]\nretrieved = "r"\n'
+    )
+    cases = talk()
+    cases["t2"]["question_alone"] = "Who can extend how long logs are kept?"
+    api = Api("http://127.0.0.1:9", str(profile), 5, tmp_path, tmp_path / "cache")
+    with api_source(api, cases) as source:
+        chunks: Any = source._ask
+        own = chunks._asked_as("t2", "Who can extend it?")
+        words = chunks._asked_as("t2", "> who else?")
+        paths = {chunks._path(case_id, "Who can extend it?", None) for case_id in ("t2", "t3")}
+    if takes:
+        assert (own.text, len(own.history)) == ("Who can extend it?", 2)
+        assert (words.text, len(words.history)) == ("who else?", 2)
+        assert len(paths) == 2, "the same words behind another conversation are another search"
+    else:
+        assert own == AskedQuery("Who can extend how long logs are kept?")
+        assert words == AskedQuery("who else?")
+
+
+async def test_the_conversation_stands_above_the_question(bench: Any) -> None:
+    b = bench(cases=talk())
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        rows = b.main.chunks.size.height
+        assert not b.main.talk.display
+        await pilot.press("H")
+        assert b.status == "nothing was said before this question"
+        await pilot.press("l", "l", "l")
+        await pilot.pause()
+        lines = b.shown().split("\n")
+        assert [line.strip() for line in lines[1:4]] == [
+            "2 user: Who can extend it?",
+            "bot: The owner, by 90 days.",
+            "And on the free plan?",
+        ]
+        assert b.main.chunks.size.height + b.main.text.size.height == 17 - 2
+        await pilot.press("H")
+        await pilot.pause()
+        lines = b.shown().split("\n")
+        assert lines[1].strip() == "1 user: How long are logs kept?"
+        assert b.main.talk.size.height == 4
+        await pilot.press("H")
+        await pilot.pause()
+        assert b.main.talk.size.height == 2
+        # folded, it is a pane like the others: Tab reaches it, the same keys scroll it
+        while b.main.pane != "conversation":
+            await pilot.press("tab")
+        assert b.main.talk.top == 2
+        await pilot.press("k", "k")
+        assert b.main.talk.top == 0
+        await pilot.press("z")
+        await pilot.pause()
+        assert "For 30 days." in b.shown()
+        assert "passages" not in b.shown()
+        await pilot.press("z", "1", "enter")
+        await pilot.pause()
+        assert b.session.current == "t4", "two keys label a turn as any other question"
+        assert "(no reference answer)" in b.shown()
+        await pilot.press("p")
+        await pilot.pause()
+        assert "> first: behind the conversation" in b.shown()
+        await pilot.press("escape", "l")
+        await pilot.pause()
+        assert b.session.current == "z"
+        assert not b.main.talk.display
+        assert b.main.chunks.size.height == rows
+
+
+def test_a_conversation_stays_in_one_piece() -> None:
+    cases = talk()
+    session = Session(cases, {}, record=lambda event: None, now=time.time)
+    session.goto("t2")
+    session.add_case("What of backups?", id="new")
+    assert session.queue.ids == ["a", "t1", "t2", "t3", "t4", "new", "z"]
+    session.goto("t2")
+    session.duplicate_case()
+    copy = session.case
+    assert session.queue.ids[5] == copy["id"]
+    assert not {"conversation", "turn"} & copy.keys()
+    session.goto("t2")
+    with pytest.raises(ActionRefused, match="t2 has later turns; delete the last turn of talk"):
+        session.delete_case()
+    session.goto("t4")
+    session.delete_case()
+    assert session.queue.ids[:4] == ["a", "t1", "t2", "t3"]
+
+
+def test_line_mode_prints_what_was_said_before(tmp_path: Path) -> None:
+    out = io.StringIO()
+    session = Session(talk(), {}, record=lambda event: None, now=time.time)
+    session.goto("t2")
+    plain = PlainLabeller(
+        session, FakeStore(), FakeSource(()), io.StringIO("q\n"), out, prompt=False
+    )
+    plain.run()
+    said = out.getvalue()
+    assert "1 user: How long are logs kept?\n  bot: For 30 days.\nt2 (3/6, open)" in said, (
+        json.dumps(said)
+    )
