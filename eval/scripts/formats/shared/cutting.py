@@ -36,8 +36,9 @@ def cut(request: CutRequest) -> list[Path]:
     """Cut a run's results, and its set alike, into parts. Returns what was made.
 
     Each part of the set holds the cases of the results in the part of the same number, so that one
-    machine needs one part of each; no case and no conversation stands in two. results.jsonl goes when its parts are there. Raises StorageError
-    when there is nothing to cut, when it is cut already, or when something would be overwritten.
+    machine needs one part of each; no case and no conversation stands in two. results.jsonl goes
+    when its parts are there. Raises StorageError when there is nothing to cut, when it is cut
+    already, or when something would be overwritten.
     """
     made: list[Path] = []
     begins: list[str] | None = None
