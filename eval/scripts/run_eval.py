@@ -157,6 +157,13 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @options.history_option
 @click.option("--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters.")
 @click.option(
+    "--shards",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="Cut the finished results into N parts: results/part-00000.jsonl and so on, for scoring "
+    "on many machines (docs/scale.md).",
+)
+@click.option(
     "--filter",
     multiple=True,
     metavar="NAME=VALUE …",
