@@ -66,12 +66,12 @@ class EchoBot(ThreadingHTTPServer):
             before: Said = [list(pair) for pair in zip(texts[::2], texts[1::2], strict=True)]
             if self.sessions:
                 before = self._memory.setdefault(body.get("session", ""), [])
-            said = f"{body['question']} was call {len(self.calls)}"
+            text = f"{body['question']} was call {len(self.calls)}"
             key = (body["case_id"], int(body["repeat"]))
-            self.calls.append(Call(key, said, [list(pair) for pair in before]))
+            self.calls.append(Call(key, text, [list(pair) for pair in before]))
             if self.sessions:
-                before.append([body["question"], said])
-        return {"answer": said}
+                before.append([body["question"], text])
+        return {"answer": text}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Who asked was killed."""
