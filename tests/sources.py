@@ -13,7 +13,17 @@ import options
 
 SCRIPTS_DIR = Path(options.__file__).resolve().parent
 GUARD = 'if __name__ == "__main__":'
-SLOW = {"textual", "sentence_transformers", "torch", "sklearn", "numpy", "requests", "rich"}
+SLOW = {
+    "textual",
+    "sentence_transformers",
+    "torch",
+    "sklearn",
+    "numpy",
+    "requests",
+    "rich",
+    "dask",
+    "distributed",
+}
 
 
 def sources(folder: Path = SCRIPTS_DIR) -> list[Path]:

@@ -6,7 +6,10 @@ answer is taken.
 
 from __future__ import annotations
 
+import io
+import re
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +98,8 @@ def make(folder: Path) -> None:
 
 
 DAYS, CHANGED, A_DAY = 24, 15, 40
-START = 1_772_323_200_000_000_000
-"""The first day of ``watch``, 2026-03-01, in nanoseconds."""
+START = datetime(2026, 3, 1, tzinfo=UTC)
+"""The first day of ``watch``; the bot changes on the 16th."""
 
 
 class ChangedModel(Model):
@@ -119,26 +122,36 @@ class CraneRetriever(BaseRetriever):
 
 
 def watch(folder: Path) -> None:
-    """Spans of 24 days of a bot that changes in the middle; the clock of the tracing is set."""
-    now = [START]
-    for module in list(sys.modules.values()):
-        traces = module.__name__.startswith(("opentelemetry", "openinference"))
-        if traces and hasattr(module, "time_ns"):
-            module.time_ns = lambda: now[0]  # type: ignore[attr-defined]
-    with open(folder / "spans.json", "w", encoding="utf-8") as out:
-        provider = TracerProvider()
-        provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=out)))
-        LlamaIndexInstrumentor().instrument(tracer_provider=provider)
-        synthesizer = get_response_synthesizer(
-            llm=ChangedModel(),
-            text_qa_template=PromptTemplate("{context_str}\nQuestion: {query_str}"),
-        )
-        engine = RetrieverQueryEngine(CraneRetriever(), synthesizer)
+    """Spans of a bot that changes in the middle, moved to the days that they stand for."""
+    out = io.StringIO()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=out)))
+    LlamaIndexInstrumentor().instrument(tracer_provider=provider)
+    synthesizer = get_response_synthesizer(
+        llm=ChangedModel(), text_qa_template=PromptTemplate("{context_str}\nQuestion: {query_str}")
+    )
+    engine = RetrieverQueryEngine(CraneRetriever(), synthesizer)
+    with open(folder / "spans.json", "w", encoding="utf-8") as file:
         for day in range(DAYS):
             for number in range(A_DAY):
-                now[0] = START + (day * 86_400 + number * 600) * 1_000_000_000
                 engine.query(f"How does one grease part {number} of crane {day}?")
-        provider.shutdown()
+                begin = START + timedelta(days=day, minutes=10 * number)
+                file.write(moved(out.getvalue(), begin))
+                out.seek(0)
+                out.truncate()
+    provider.shutdown()
+
+
+def moved(text: str, begin: datetime) -> str:
+    """The spans of one trace, which begins at another time."""
+    times = re.findall(r'"start_time": "([^"]+)"', text)
+    shift = begin - min(map(datetime.fromisoformat, times))
+
+    def later(match: re.Match[str]) -> str:
+        time = datetime.fromisoformat(match[2]) + shift
+        return f'{match[1]}{time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}"'
+
+    return re.sub(r'("(?:start|end)_time": ")([^"]+)"', later, text)
 
 
 if __name__ == "__main__":

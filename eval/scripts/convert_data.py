@@ -1,4 +1,4 @@
-"""Convert other tools' data into eval sets and runs, and ours into theirs.
+"""Convert other tools' data into eval sets and runs, and ours into theirs; cut runs into parts.
 
 In, import: files of another tool. Out: the folder --output with eval_set.jsonl, label files in
 labels/ and, when the source holds answers or rankings, run folders in results/, which every
@@ -6,6 +6,10 @@ score_* script takes.
 
 In, export: an eval set with its labels and a run. Out: the file or folder --output in the other
 tool's format. The paths of what was made stand on stdout.
+
+In, split: a run and, with --output, its eval set. Out: results/part-00000.jsonl … in the run folder
+in the place of results.jsonl, and the set cut alike in the folder --output; join puts both together
+again, byte for byte. See docs/scale.md.
 
 What the other side cannot hold is counted on stderr, field by field, and in --report: nothing is
 dropped in silence. Every fault of the input is told at once, with file and line, and then nothing
@@ -31,6 +35,8 @@ Examples:
   python eval/scripts/convert_data.py import json log.jsonl --map question=q --map answer=io.a -o x
   python eval/scripts/convert_data.py export trec --run latest --output for-trec-eval
   python eval/scripts/convert_data.py export csv --run latest --output scores.csv
+  python eval/scripts/convert_data.py split --run latest --shards 64 --output set-in-parts
+  python eval/scripts/convert_data.py join --run latest
 
 An imported set is scored by naming its files, its labels are found beside it:
 
@@ -52,6 +58,8 @@ from formats.shared.item import Notes
 from formats.shared.registry import all_formats, directions
 from terminal.tables import harmless
 
+SPLIT, JOIN = "split", "join"
+CUT_ONLY = ("shards", "address")
 IMPORT_ONLY = ("run_id", "split", "question_field", "delimiter", "decode_names", "one_file", "maps")
 EXPORT_ONLY = ("run", "no_run", "eval_set", "labels_dir", "results_dir", "match")
 
@@ -67,7 +75,7 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 
 @options.command(help=__doc__)
-@click.argument("direction", type=click.Choice(["import", "export"]), required=False)
+@click.argument("direction", type=click.Choice(["import", "export", SPLIT, JOIN]), required=False)
 @click.argument(
     "format",
     type=click.Choice(list(all_formats())),
@@ -104,7 +112,16 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
     "--decode-names", is_flag=True, help="Import of TREC: names are percent-encoded; decode them."
 )
 @options.run_option
-@click.option("--no-run", is_flag=True, help="Export: the cases alone.")
+@click.option("--no-run", is_flag=True, help="Export, split, join: the cases alone.")
+@click.option(
+    "--shards", type=click.IntRange(1, 100_000), default=1, metavar="N", help="Split: most parts."
+)
+@click.option(
+    "--address",
+    default="",
+    metavar="URL",
+    help="Split: where the parts go, such as s3://bucket/run; what fsspec can open.",
+)
 @click.option(
     "--match",
     type=click.Choice(["doc", "chunk"]),
@@ -130,6 +147,10 @@ def main(
     if as_list:
         list_formats()
         return
+    if direction in (SPLIT, JOIN):
+        check_cut(ctx, str(direction), format)
+        cut_or_join(str(direction), values, ctx)
+        return
     check_usage(ctx, direction, format, values)
     notes = Notes()
     convert = run_import if direction == "import" else run_export
@@ -146,6 +167,30 @@ def list_formats() -> None:
     """A line for each format: its name, what can be done, what it is."""
     for name, module in all_formats().items():
         click.echo(f"{name:<10} {' and '.join(directions(module)):<18} {module.ABOUT}")
+
+
+def check_cut(ctx: click.Context, direction: str, name: str | None) -> None:
+    """Refuse what means nothing for a split or a join."""
+    if name is not None:
+        raise click.UsageError(f"{direction} takes no format.")
+    line = click.core.ParameterSource.COMMANDLINE
+    foreign = (*IMPORT_ONLY, "match", "report", *(CUT_ONLY if direction == JOIN else ()))
+    for option in foreign:
+        if ctx.get_parameter_source(option) is line:
+            flag = "--map" if option == "maps" else "--" + option.replace("_", "-")
+            raise click.UsageError(f"{flag} means nothing for a {direction}.")
+
+
+def cut_or_join(direction: str, values: dict[str, Any], ctx: click.Context) -> None:
+    """Cut a run and its set into parts, or put the parts together; print what was made."""
+    from formats.shared.cutting import CutRequest, cut, join
+    from records.runs import find_run
+
+    run = None if values["no_run"] else find_run(values["results_dir"], values["run"])
+    names = ("eval_set", "output", "shards", "address", "force")
+    request = CutRequest(run=run, **{name: values[name] for name in names})
+    for path in (cut if direction == SPLIT else join)(request):
+        click.echo(path)
 
 
 def check_usage(
@@ -166,7 +211,7 @@ def check_usage(
     if direction == "export" and values["sources"]:
         raise click.UsageError("an export takes no files; name --eval-set and --run.")
     line = click.core.ParameterSource.COMMANDLINE
-    for option in EXPORT_ONLY if direction == "import" else IMPORT_ONLY:
+    for option in (*(EXPORT_ONLY if direction == "import" else IMPORT_ONLY), *CUT_ONLY):
         if ctx.get_parameter_source(option) is line:
             flag = "--map" if option == "maps" else "--" + option.replace("_", "-")
             raise click.UsageError(f"{flag} means nothing for an {direction}.")

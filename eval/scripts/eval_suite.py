@@ -115,6 +115,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Write the report to OUTPUT.json and OUTPUT.md.  [default: suite in the run folder]",
 )
+@options.scheduler_option
 @options.seed_option
 @options.json_option
 @options.verbosity_options

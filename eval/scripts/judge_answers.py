@@ -227,7 +227,7 @@ def judge(
     console = options.stderr_console(quiet=values["quiet"])
     with connect(judge_options) as connection:
         facts = fact_store(judge_options, connection)
-        with progress(console, plan.folder / storage.RESULTS) as step:
+        with progress(console, storage.results_file(plan.folder)) as step:
             outcome = judge_run(plan, connection, facts, reader, step)
         for line in bill(outcome, connection.judge.totals):
             console.print(line, soft_wrap=True)

@@ -111,7 +111,7 @@ _HEADINGS = {
     ),
     "Data": (
         "--eval-set --labels-dir --results-dir --filter --limit --targets --plugin --repeat"
-        " --from-jsonl --judgements --vault --index --keymap --annotator"
+        " --from-jsonl --shards --judgements --vault --index --keymap --annotator"
     ),
     "Statistics": (
         "--cluster --power --margin --seed --correlation --confidence --max-drop --alpha"
@@ -122,7 +122,7 @@ _HEADINGS = {
         "--concurrency --timeout --retries --backoff --rpm --tpm --max-mb --max-error-rate"
         " --retry-errors --prices --max-cost --offline --cache-dir --temperature --mode"
         " --thinking-tokens --judge-revision --judge-file --allow-unpinned --allow-alias --jobs"
-        " --embedding-model --demo-arg"
+        " --embedding-model --demo-arg --scheduler"
     ),
     "Other options": "",
     "Output": (
@@ -351,6 +351,21 @@ run_option = click.option(
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on stdout instead of tables."
+)
+
+history_option = click.option(
+    "--history",
+    type=click.Choice(["live", "replay", "alone", "none"]),
+    default="live",
+    show_default=True,
+    help="What turns of conversations are asked with: the bot's own answers, the set's reference "
+    "answers, question_alone without a history, or nothing.",
+)
+
+scheduler_option = click.option(
+    "--scheduler",
+    metavar="tcp://…",
+    help="Score on the workers of this Dask scheduler (docs/scale.md).",
 )
 
 seed_option = click.option(

@@ -154,15 +154,15 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 )
 @click.option("--folder-mode", help="How the bot chooses folders, in its own words.")
 @click.option("--retrieval-only", is_flag=True, help="Ask for no answer; record retrieval alone.")
-@click.option(
-    "--history",
-    type=click.Choice(["live", "replay", "alone", "none"]),
-    default="live",
-    show_default=True,
-    help="What turns of conversations are asked with: the bot's own answers, the set's reference "
-    "answers, question_alone without a history, or nothing.",
-)
+@options.history_option
 @click.option("--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters.")
+@click.option(
+    "--shards",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="Cut the finished results into N parts: results/part-00000.jsonl and so on, for scoring "
+    "on many machines (docs/scale.md).",
+)
 @click.option(
     "--filter",
     multiple=True,

@@ -24,6 +24,7 @@ import options
 
 @options.command(help=__doc__)
 @options.score_options
+@options.scheduler_option
 @click.option(
     "--decide-by",
     type=click.Choice(["auto", "api", "phrases", "judge"]),

@@ -23,6 +23,7 @@ import options
 
 @options.command(help=__doc__)
 @options.score_options
+@options.scheduler_option
 @click.option(
     "--top",
     type=click.IntRange(min=1),

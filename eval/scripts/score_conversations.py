@@ -22,6 +22,7 @@ import options
 
 @options.command(help=__doc__)
 @options.score_options
+@options.scheduler_option
 @click.option(
     "--match",
     type=click.Choice(["auto", "chunk", "anchor", "doc", "text"]),

@@ -28,6 +28,7 @@ import storage
 
 @options.command(help=__doc__)
 @options.score_options
+@options.scheduler_option
 @click.option(
     "--dataset",
     type=click.Path(path_type=Path, dir_okay=False),

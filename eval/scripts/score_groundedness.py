@@ -26,6 +26,7 @@ import options
 
 @options.command(help=__doc__)
 @options.score_options
+@options.scheduler_option
 @click.option(
     "--first-index",
     type=click.IntRange(min=0),

@@ -24,6 +24,7 @@ import options
 
 @options.command(help=__doc__)
 @options.score_options
+@options.scheduler_option
 @click.option(
     "--uncertain-below",
     type=options.FiniteRange(0, 1),

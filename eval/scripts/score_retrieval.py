@@ -23,6 +23,7 @@ from ragmetrics.catalogue import KS
 
 @options.command(help=__doc__)
 @options.score_options
+@options.scheduler_option
 @click.option(
     "--k",
     "ks",

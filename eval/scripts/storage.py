@@ -77,6 +77,7 @@ from records.runs import (
     find_run,
     own_file,
     read_config,
+    results_file,
 )
 
 __all__ = [
@@ -140,6 +141,7 @@ __all__ = [
     "recurs",
     "replace_bytes",
     "replace_json",
+    "results_file",
     "rounded",
     "scratch_folder",
     "section_names",

@@ -79,6 +79,7 @@ SHARED: dict[str, Any] = {
 @click.option(
     "--ask-all", is_flag=True, help="Ask on when nothing more is expected to be told apart."
 )
+@options.history_option
 @click.option("--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters.")
 @click.option("--filter", multiple=True, metavar="NAME=VALUE", help="Only cases that pass it.")
 @click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N of them.")

@@ -102,7 +102,8 @@ def test_without_conversations_or_scores_there_is_nothing(tmp_path: Path, eval_s
     base, new = tmp_path / "base", tmp_path / "new"
     assert find_changes(base, new, eval_set) is None
     for folder in (base, new):
-        written(folder, {"alone": [PASS]})
+        written(folder, {"a": [UNLABELLED, UNLABELLED, UNLABELLED], "alone": [PASS]})
+    assert find_changes(base, new, eval_set) is None  # no turn has a check
     assert find_changes(base, new, tmp_path / "absent.jsonl") is None
     eval_set.write_text('{"id": "alone1", "question": "What of \\"conversation\\"?"}\n')
     assert find_changes(base, new, eval_set) is None

@@ -10,10 +10,12 @@ reversed facts, so it is no measure of truth.
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import importlib.util
 import json
 import os
+import pickle
 import sqlite3
 import threading
 import warnings
@@ -95,10 +97,9 @@ class Embedder:
         self.batch_size = batch_size
         self.identity = folder_hash(self.folder) if self.folder else self.name
         file = f"{_file_name(self.name)}-{_sha256(self.identity).hex()[:16]}.sqlite"
-        self._cache = _VectorCache(cache_dir and cache_dir / "embeddings" / file)
-        self._model: Any = None
-        self._tokenizer: Any = None
-        self._lock = threading.Lock()
+        self._asked, self._cache_dir = model, cache_dir
+        self._cache: _VectorCache = _VectorCache(cache_dir and cache_dir / "embeddings" / file)
+        self._loaded = _Loaded()
 
     @property
     def public_name(self) -> str:
@@ -110,7 +111,27 @@ class Embedder:
     @property
     def loaded(self) -> bool:
         """True once the model sits in memory."""
-        return self._model is not None
+        return self._loaded.model is not None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process: the same model, which is loaded when it is needed there."""
+        return type(self), (self._asked, self._cache_dir, self.threads, self.batch_size)
+
+    def apart(self) -> Embedder:
+        """The same model, whose new vectors are held in memory and written nowhere: `new_vectors`
+        gives them, `keep` takes them. What others embed meanwhile it does not see."""
+        twin = copy.copy(self)
+        twin._cache = _HeldVectors(self._cache)
+        return twin
+
+    def new_vectors(self) -> bytes:
+        """The vectors that this one held, for `keep`."""
+        held = self._cache
+        return pickle.dumps(held.new if isinstance(held, _HeldVectors) else {})
+
+    def keep(self, vectors: bytes) -> None:
+        """Put the vectors of an embedder that was apart into the cache."""
+        self._cache.write(pickle.loads(vectors).items())
 
     def encode(
         self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
@@ -159,24 +180,25 @@ class Embedder:
     def _pieces(self, text: str) -> tuple[list[tuple[int, int]], int]:
         """Character spans of the word pieces of ``text``, and how many the model reads."""
         file = self.folder / "tokenizer.json" if self.folder else None
-        with self._lock:
-            if self._tokenizer is None:
+        loaded = self._loaded
+        with loaded.lock:
+            if loaded.tokenizer is None:
                 if file is not None and file.is_file():
                     from tokenizers import Tokenizer
 
-                    self._tokenizer = Tokenizer.from_file(str(file))
+                    loaded.tokenizer = Tokenizer.from_file(str(file))
                 else:
-                    self._tokenizer = self._load().tokenizer.backend_tokenizer
-                self._tokenizer.no_truncation()
-                self._tokenizer.no_padding()
-            encoded = self._tokenizer.encode(whole(text), add_special_tokens=False)
-        return list(encoded.offsets), _reading_length(self.folder, self._model)
+                    loaded.tokenizer = self._load().tokenizer.backend_tokenizer
+                loaded.tokenizer.no_truncation()
+                loaded.tokenizer.no_padding()
+            encoded = loaded.tokenizer.encode(whole(text), add_special_tokens=False)
+        return list(encoded.offsets), _reading_length(self.folder, loaded.model)
 
     def _run_model(self, texts: list[str]) -> Vectors:
         """Embed ``texts``, sorted by length, so that batches carry little padding."""
         import numpy as np
 
-        with self._lock:
+        with self._loaded.lock:
             model = self._load()
             vectors = model.encode(
                 [whole(text) for text in texts],
@@ -189,8 +211,8 @@ class Embedder:
 
     def _load(self) -> Any:
         """The model in memory; the caller holds the lock."""
-        if self._model is not None:
-            return self._model
+        if self._loaded.model is not None:
+            return self._loaded.model
         if self.folder is not None:
             offline()
         os.environ.setdefault("OMP_NUM_THREADS", str(self.threads))
@@ -208,16 +230,27 @@ class Embedder:
         name, _, revision = self.name.partition("@")
         try:
             if self.folder is not None:
-                self._model = SentenceTransformer(str(self.folder), device="cpu")
+                self._loaded.model = SentenceTransformer(str(self.folder), device="cpu")
             else:
-                self._model = SentenceTransformer(name, revision=revision or None, device="cpu")
+                self._loaded.model = SentenceTransformer(
+                    name, revision=revision or None, device="cpu"
+                )
         except Exception as error:  # the library raises whatever lies beneath: OSError, ValueError…
             first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise EmbeddingUnavailable(
                 f"Embedding model {self.name!r} cannot be loaded ({first_line}): "
                 "check the name and the network, or give a folder."
             ) from error
-        return self._model
+        return self._loaded.model
+
+
+class _Loaded:
+    """What several embedders of a model share. The lock is held by who uses model or tokenizer."""
+
+    def __init__(self) -> None:
+        self.model: Any = None
+        self.tokenizer: Any = None
+        self.lock = threading.Lock()
 
 
 def _sha256(text: str) -> bytes:
@@ -337,6 +370,22 @@ class _VectorCache:
             self._path = None
             warnings.warn(f"{path}: goes unused, embeddings are not kept: {error}", stacklevel=4)
             return None
+
+
+class _HeldVectors(_VectorCache):
+    """A cache whose new vectors stay in memory."""
+
+    def __init__(self, behind: _VectorCache) -> None:
+        super().__init__(None)
+        self._behind = behind
+        self.new: dict[bytes, Vector] = {}
+
+    def read(self, keys: Sequence[bytes]) -> dict[bytes, Vector]:
+        own = {key: self.new[key] for key in keys if key in self.new}
+        return own | self._behind.read([key for key in keys if key not in own])
+
+    def write(self, vectors: Iterable[tuple[bytes, Vector]]) -> None:
+        self.new.update(vectors)
 
 
 def _run(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:

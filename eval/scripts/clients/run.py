@@ -18,6 +18,7 @@ from clients.limits import CallLimits
 from clients.profile import Profile, fill, load_profile
 from clients.run_counts import RunTally, Step, progress
 from clients.run_plan import (
+    SHARD_COUNT,
     Ending,
     Job,
     Pace,
@@ -49,6 +50,7 @@ from records.runs import (
     VERSION,
     ResultsWriter,
     read_config,
+    results_file,
 )
 from terminal.tables import printable
 
@@ -89,6 +91,8 @@ def run(
     profile = load_profile(options.profile, PROFILES).with_sweep(options.sweep)
     check_uses(options, profile)
     plan = plan_of(selected, profile, options.history, retrieval_only=options.retrieval_only)
+    if "history" in options.set_by_user and (plan is None or plan.history is None):
+        console.print("--history changes nothing: no case is a turn of a conversation.")
     for remark in plan.remarks if plan else ():
         console.print(printable(remark), soft_wrap=True)
     filled, headers = fill(profile, os.environ, header_templates(options.header))
@@ -295,6 +299,7 @@ class _Session:
             self._config.run_id,
             store_full_text=options.store_full_text,
             resume=resume,
+            shards=self._config.run.get(SHARD_COUNT),
         )
         try:
             with locked(self.folder / PARTIAL):
@@ -356,7 +361,7 @@ class _Session:
         if ending is not None and ending.kind == "paused":
             self._writer.close()
             partial = self.folder / PARTIAL
-            path = partial if partial.exists() else self.folder / RESULTS
+            path = partial if partial.exists() else results_file(self.folder)
             return self.folder, RunTally(iter_results(path))
         if ending is not None:  # before the rename: a run without it would count as a whole one
             self._config.run |= dict(ending.facts)
@@ -365,7 +370,7 @@ class _Session:
                 listed = [case_id for case_id in self._order if case_id in ids]
                 self._config.run |= {"stopped": ending.reason, "selected": len(ids), ASKED: listed}
             self._writer.write_config(self._config)
-        already = (self.folder / RESULTS).exists() and not (self.folder / PARTIAL).exists()
+        already = results_file(self.folder).exists() and not (self.folder / PARTIAL).exists()
         path = self._writer.finish(self._order)
         if not already:
             self._config.finished = now()
@@ -381,6 +386,8 @@ class _Session:
             raise StorageError(f"{self.folder}: there is no such run to resume.")
         old = read_config(self.folder)
         refuse(self.folder, differences(old, self._config))
+        if SHARD_COUNT in old.run:
+            self._config.run.setdefault(SHARD_COUNT, old.run[SHARD_COUNT])
         old.run = self._config.run  # concurrency and time-outs may be others
         old.tool_version = self._config.tool_version
         old.run_id = self._config.run_id  # a folder that was copied or renamed is a run by itself

@@ -24,6 +24,9 @@ from terminal.tables import printable
 
 SHOWN = 12
 PACE = "pace"
+
+SHARD_COUNT = "shards"
+"""In config.json's ``run``: how many parts the results are cut into."""
 """Key of config.json's ``run``: how a run that is asked in portions was planned."""
 
 
@@ -65,6 +68,8 @@ class RunOptions:
     """Names of the options that did not come from the built-in defaults."""
     sweep: Mapping[str, Any] = field(default_factory=dict)
     """Values of the profile's own settings, by their names in its ``[sweep]``."""
+    shards: int | None = None
+    """Parts that the results are cut into; None: one file."""
     demo_url: str | None = None
     """Where an embedded API with these options runs already; None: one is started for the run."""
     history: str = "live"
@@ -149,6 +154,7 @@ class RunOptions:
                 "backoff_s": self.backoff,
                 "max_error_rate": self.max_error_rate,
                 **({PACE: dict(plan)} if plan else {}),
+                **({SHARD_COUNT: self.shards} if self.shards else {}),
             },
             seed=self.seed,
             started=now(),

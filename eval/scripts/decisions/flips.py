@@ -15,7 +15,7 @@ from decisions.rows import MetricRow
 from ragmetrics import catalogue
 from records import jsonl
 from records.results import ErrorInfo
-from records.runs import RESULTS, scores_file
+from records.runs import results_file, scores_file
 from records.scores import ScoreLine, read_scores
 from records.targets import Target
 
@@ -215,7 +215,7 @@ def _details(base: Path, new: Path, case_ids: set[str]) -> _Details:
 
 
 def _answers(folder: Path, case_ids: set[str]) -> dict[str, _FlipAnswer]:
-    path = folder / RESULTS
+    path = results_file(folder)
     answers: dict[str, _FlipAnswer] = {}
     if path.exists():
         for _, _, line in jsonl.read(path, _FlipAnswer, "result line", "make the run again"):

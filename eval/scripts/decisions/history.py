@@ -21,7 +21,7 @@ from records.asked import stopped
 from records.errors import StorageError
 from records.metrics import PRIMARY, PRIMARY_METRICS
 from records.results import SCHEMA, RunConfig
-from records.runs import METRICS, RESULTS, read_config
+from records.runs import METRICS, read_config, results_file
 
 Source = Literal["both", "git", "runs"]
 
@@ -97,7 +97,7 @@ def _is_file(path: Path) -> bool:
         return True
     if path.is_file():
         raise StorageError(f"{path}: is no metrics.json; give one, a run folder or its parent.")
-    return (path / RESULTS).is_file()
+    return results_file(path).exists()
 
 
 def _in_order(versions: list[Version], order: Mapping[str, int]) -> list[Version]:

@@ -16,7 +16,7 @@ from records.cases import ignore, iter_cases
 from records.errors import StorageError
 from records.files import scratch_folder
 from records.results import TestResult, iter_results
-from records.runs import PARTIAL, RESULTS, ResultsWriter, read_config
+from records.runs import PARTIAL, ResultsWriter, read_config, results_file
 from scorers import SECTIONS
 from scorers.contract import CannotRun, Scorer, ScoringJob
 from scorers.loop import score_run
@@ -64,9 +64,9 @@ def full_name(metric: str) -> str:
 
 def results_so_far(folder: Path) -> Iterator[TestResult]:
     """The results that a run has by now, finished or not."""
-    for name in (PARTIAL, RESULTS):
-        if (folder / name).exists():
-            yield from iter_results(folder / name)
+    for path in (folder / PARTIAL, results_file(folder)):
+        if path.exists():
+            yield from iter_results(path)
             return
 
 

@@ -32,7 +32,7 @@ from records.errors import StorageError, Unreachable
 from records.files import sha256_file
 from records.labels import read_cases
 from records.results import TestResult
-from records.runs import CONFIG, PARTIAL, PROFILES, RESULTS
+from records.runs import CONFIG, PARTIAL, PROFILES, results_file
 from records.sweeps import SettingOutcome, Sweep, read_sweep, sweep_file, write_sweep
 from scorers.contract import ScoringJob
 from terminal.tables import counted
@@ -182,7 +182,7 @@ class _Runner:
 
     def finish(self, ending: Ending | None, console: Console) -> None:
         """Make an ordinary run of the folder; one of a whole set is complete, others stopped."""
-        if (self.folder / PARTIAL).exists() or not (self.folder / RESULTS).exists():
+        if (self.folder / PARTIAL).exists() or not results_file(self.folder).exists():
             end(self._options, console, ending or Ending("complete"), self.asked)
 
 

@@ -35,7 +35,8 @@ from records.files import JsonlWriter, cut_torn_tail, locked, read_json, replace
 from records.histories import earlier_by_id, messages_of_result
 from records.labels import read_cases
 from records.results import SCHEMA, RunConfig, iter_results
-from records.runs import CONFIG, RESULTS, VERDICTS, config_hash
+from records.runs import CONFIG, VERDICTS, config_hash, results_file
+from records.shards import open_lines
 from records.verdicts import (
     KINDS,
     QUOTE_UNVERIFIED,
@@ -122,7 +123,7 @@ class JudgingOutcome:
 
 def _answers(plan: JudgingPlan) -> Iterator[JudgedAnswer]:
     """The answered cases of a run, in order. Raises StorageError before anything is paid."""
-    path = plan.folder / RESULTS
+    path = results_file(plan.folder)
     if not path.exists():
         raise StorageError(f"{path}: no such file; finish the run (run_eval --resume).")
     cases = {case.id: case for case in read_cases(plan.eval_set, plan.labels_dir)}
@@ -434,7 +435,7 @@ def progress(console: Console, results: Path) -> Iterator[Callable[[], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Left
 
-    with open(results, "rb") as file:
+    with open_lines(results) as file:
         total = sum(1 for _ in file)
     columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TextColumn("left"), Left())
     with Progress(*columns, console=console, transient=True) as bar:

@@ -28,7 +28,7 @@ from records.files import read_toml
 from records.journal import ANNOTATOR_NAME
 from records.judged import identify_case, identify_judgement, judgements_dir
 from records.labels import read_cases
-from records.runs import CACHE_DIR, PROFILES, RESULTS, find_run, own_file
+from records.runs import CACHE_DIR, PROFILES, find_run, own_file, results_file
 from terminal.tables import counted
 
 if TYPE_CHECKING:
@@ -447,7 +447,7 @@ def _source_of(options: LabelOptions, store: LabelStore) -> Iterator[Fetcher]:
 
 
 def _results(options: LabelOptions, run: str) -> Path:
-    path = find_run(options.results_dir, run) / RESULTS
+    path = results_file(find_run(options.results_dir, run))
     if not path.exists():
         raise StorageError(f"{path}: no such file; the run is not complete.")
     return path

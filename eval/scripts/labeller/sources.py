@@ -21,6 +21,7 @@ from labeller.ports import Arrival
 from records.errors import Problem, StorageError
 from records.files import replace_bytes
 from records.results import RetrievedChunk, TestResult, iter_results, read_results
+from records.shards import open_lines
 
 if TYPE_CHECKING:
     from clients.bot import ChatApi
@@ -68,7 +69,7 @@ class RunChunks:
         if offset is None:
             raise FetchError("the run holds no result for this case; p needs an API.")
         try:
-            with open(self._path, "rb") as file:
+            with open_lines(self._path) as file:
                 file.seek(offset)
                 result = msgspec.json.decode(file.readline(), type=TestResult)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -23,6 +23,7 @@ from records.errors import StorageError
 from records.files import sha256_file
 from records.results import ErrorInfo, RunConfig, TestResult
 from records.runs import PARTIAL
+from records.shards import open_lines
 
 ASKED = "asked"
 """Key of config.json's ``run`` under which a run of a part of a set lists its cases."""
@@ -136,7 +137,7 @@ def count_results(path: Path) -> Counter[int]:
     decode = msgspec.json.Decoder(_CaseOf).decode
     hashes = array("q")
     if path.exists():
-        with open(path, "rb") as lines:
+        with open_lines(path) as lines:
             for line in lines:
                 try:
                     hashes.append(hash(decode(line).test_case_id))

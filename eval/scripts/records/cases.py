@@ -6,10 +6,11 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args, get_type_hints
+from typing import Any, BinaryIO, Literal, NamedTuple, get_args, get_type_hints
 
 import msgspec
 import orjson
@@ -17,6 +18,7 @@ import orjson
 from records.conversations import TurnOrder
 from records.errors import Problem, StorageError
 from records.jsonl import Decode, whole
+from records.shards import Address, Part, open_address, within
 
 Category = Literal[
     "factual", "reasoning", "multi_hop", "recency/conflict", "general", "adversarial"
@@ -329,6 +331,9 @@ BOM = b"\xef\xbb\xbf"
 
 Report = Callable[[Problem], None]
 
+HashOf = Callable[[str], int]
+"""Makes 64 bits of a case id: ``hash``, which differs between processes, or ``lasting_hash``."""
+
 Labels = dict[str, dict[str, Any]]
 """Fields from label files, by case id."""
 
@@ -348,6 +353,7 @@ _NOT_NULL = (
 class Block(NamedTuple):
     """Whole lines of a file: the offset of the first, how many stand before, and their bytes."""
 
+    address: Address
     start: int
     before: int
     data: bytes
@@ -370,15 +376,27 @@ def iter_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """Non-blank lines of a JSONL file between two byte offsets, with ``lines`` lines before.
 
-    Byte order mark, CRLF and lines over ``limit`` bytes are reported: the first two would give the
-    same cases another hash on another machine.
+    Of a folder of parts the lines are counted in each part. Byte order mark, CRLF and lines over
+    ``limit`` bytes are reported: the first two would give the same cases another hash on another
+    machine.
     """
-    try:
-        file = open(path, "rb")  # noqa: SIM115 - closed by the with below
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
-    name = str(path)
-    crlf = start > 0 and lines > 0 and _has_crlf(path, start)
+    for part, low, high in _within(path, start, end):
+        last = None if high < 0 else high
+        yield from lines_at(part.address, report, low, last, limit, lines)
+
+
+def lines_at(
+    address: Address,
+    report: Report,
+    start: int = 0,
+    end: int | None = None,
+    limit: int | None = MAX_LINE,
+    lines: int = 0,
+) -> Iterator[tuple[int, bytes]]:
+    """The same of one file."""
+    file = _opened(address)
+    name = str(address)
+    crlf = start > 0 and lines > 0 and _has_crlf(address, start)
     with file:
         file.seek(start)
         position = start
@@ -402,12 +420,27 @@ def iter_lines(
                 yield number, line
 
 
-def _has_crlf(path: Path, end: int) -> bool:
+def _within(path: Path, start: int, end: int | None) -> Iterator[tuple[Part, int, int]]:
+    try:
+        yield from within(path, start, end)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
+
+
+def _opened(address: Address) -> BinaryIO:
+    try:
+        return open_address(address)
+    except OSError as error:
+        why = error.strerror or error
+        raise StorageError(f"{address}: cannot be read ({why}).") from error
+
+
+def _has_crlf(address: Address, end: int) -> bool:
     """True when a line before ``end`` ends with CRLF: it is reported once a file."""
-    return any(b"\r\n" in block.data for block in iter_blocks(path, 0, end))
+    return any(b"\r\n" in block.data for block in _blocks_at(address, 0, end))
 
 
-def parse_object(path: Path, number: int, line: bytes, report: Report) -> dict[str, Any] | None:
+def parse_object(path: Address, number: int, line: bytes, report: Report) -> dict[str, Any] | None:
     """The line's JSON object, or None after reporting what is wrong with it."""
     try:
         raw = orjson.loads(line)
@@ -427,12 +460,13 @@ def iter_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[
 
     Small blocks keep what is decoded from them in the processor's cache: 1 MB takes twice as long.
     """
-    try:
-        file = open(path, "rb")  # noqa: SIM115 - closed by the with below
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
+    for part, low, high in _within(path, start, end):
+        yield from _blocks_at(part.address, low, None if high < 0 else high)
+
+
+def _blocks_at(address: Address, start: int, end: int | None) -> Iterator[Block]:
     before = 0
-    with file:
+    with _opened(address) as file:
         file.seek(start)
         while start != end:
             data = file.read(BLOCK if end is None else min(BLOCK, end - start))
@@ -442,7 +476,7 @@ def iter_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[
             lines = data.split(b"\n")
             if not lines[-1]:
                 lines.pop()
-            yield Block(start, before, data, lines)
+            yield Block(address, start, before, data, lines)
             start += len(data)
             before += len(lines)
 
@@ -471,12 +505,13 @@ def iter_case_blocks(
     end: int | None,
     decode: Decode[TestCase],
     hashes: array[int],
+    hash_of: HashOf = hash,
 ) -> Iterator[list[TestCase]]:
     """The same in lists of neighbours, a block of the file each.
 
     Sound lines are decoded a block at a time; a block in which anything is odd is read again line
     by line. Of the ids only a hash is kept (8 bytes a case), which tells whether to look closer:
-    ``hashes``, empty at first, takes them.
+    ``hashes``, empty at first, takes them. ``hash_of``: makes them.
     """
     blank = True
     order = TurnOrder()
@@ -484,9 +519,9 @@ def iter_case_blocks(
         blank = blank and block.data.isspace()
         cases = None if labels else _sound_cases(block, decode)
         if cases is None:
-            cases = list(_checked_cases(path, report, labels, hashes, block))
+            cases = list(_checked_cases(report, labels, hashes, hash_of, block))
         else:
-            hashes.extend(map(hash, map(_ID, cases)))
+            hashes.extend(map(hash_of, map(_ID, cases)))
         if any(map(_CONVERSATION, cases)):
             for case in cases:
                 order.add(case.conversation, case.turn, case.group)
@@ -494,11 +529,17 @@ def iter_case_blocks(
             order.leave()
         yield cases
     if recurs(hashes):
-        _report_repeats(path, report, hashes, start, end)
+        _report_repeats(path, report, hashes, hash_of, start, end)
     if order.problems:
         _report_turns(path, report, labels or {}, start, end)
     if blank and start == 0 and end is None:
         report(Problem(str(path), None, "", "holds no cases; write one JSON object a line"))
+
+
+def lasting_hash(text: str) -> int:
+    """64 bits of a text, the same in every process."""
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
 def _sound_cases(block: Block, decode: Decode[TestCase]) -> list[TestCase] | None:
@@ -541,31 +582,42 @@ def recurs(*hashes: array[int]) -> bool:
 
 
 def _report_repeats(
-    path: Path, report: Report, hashes: array[int], start: int, end: int | None
+    path: Path,
+    report: Report,
+    hashes: array[int],
+    hash_of: HashOf,
+    start: int,
+    end: int | None,
 ) -> None:
     """Report each line whose id an earlier line has, among the ids whose hash recurs."""
     recurring = {value for value, times in Counter(hashes).items() if times > 1}
-    first: dict[str, int] = {}
-    for number, line in iter_lines(path, ignore, start, end):
-        identity = canonical(parse_object(path, number, line, ignore) or {}).get("id")
-        if not isinstance(identity, str) or hash(identity) not in recurring:
-            continue
-        first_number = first.setdefault(identity, number)
-        if first_number != number:
-            message = f"{identity!r} is also the id of line {first_number}; give it another"
-            report(Problem(str(path), number, "id", message))
+    first: dict[str, tuple[Address, int]] = {}
+    for part, low, high in _within(path, start, end):
+        address = part.address
+        for number, line in lines_at(address, ignore, low, None if high < 0 else high):
+            identity = canonical(parse_object(address, number, line, ignore) or {}).get("id")
+            if not isinstance(identity, str) or hash_of(identity) not in recurring:
+                continue
+            other, first_number = first.setdefault(identity, (address, number))
+            if (other, first_number) != (address, number):
+                where = f"line {first_number}"
+                where += "" if other == address else f" of {other}"
+                message = f"{identity!r} is also the id of {where}; give it another"
+                report(Problem(str(address), number, "id", message))
 
 
 def _report_turns(path: Path, report: Report, labels: Labels, start: int, end: int | None) -> None:
     """Report each turn that does not stand behind the one before it, with its line."""
     order = TurnOrder()
-    for number, line in iter_lines(path, ignore, start, end):
-        raw = canonical(parse_object(path, number, line, ignore) or {})
-        group = raw.get("group", labels.get(str(raw.get("id")), {}).get("group"))
-        order.add(raw.get("conversation"), raw.get("turn"), group)
-        for field, message in order.problems:
-            report(Problem(str(path), number, field, message))
-        order.problems.clear()
+    for part, low, high in _within(path, start, end):
+        address = part.address
+        for number, line in lines_at(address, ignore, low, None if high < 0 else high):
+            raw = canonical(parse_object(address, number, line, ignore) or {})
+            group = raw.get("group", labels.get(str(raw.get("id")), {}).get("group"))
+            order.add(raw.get("conversation"), raw.get("turn"), group)
+            for field, message in order.problems:
+                report(Problem(str(address), number, field, message))
+            order.problems.clear()
 
 
 def ignore(problem: Problem) -> None:
@@ -573,14 +625,15 @@ def ignore(problem: Problem) -> None:
 
 
 def _checked_cases(
-    path: Path,
     report: Report,
     labels: Labels | None,
     hashes: array[int],
+    hash_of: HashOf,
     block: Block,
 ) -> Iterator[TestCase]:
     """The sound cases of a block, with every problem of the others reported."""
-    for number, line in iter_lines(path, report, block.start, block.end, lines=block.before):
+    path = block.address
+    for number, line in lines_at(path, report, block.start, block.end, lines=block.before):
         raw = parse_object(path, number, line, report)
         if raw is None:
             continue
@@ -593,6 +646,6 @@ def _checked_cases(
             report(Problem(str(path), number, field, message))
         identity = raw.get("id")
         if isinstance(identity, str):
-            hashes.append(hash(identity))
+            hashes.append(hash_of(identity))
         if case is not None:
             yield case

@@ -115,6 +115,10 @@ def conversation_number(case: TestCase) -> int:
     return 0 if case.conversation is None else _number(f"conversation: {case.conversation}")
 
 
+MOST_CLUSTERS = 1 << 58
+"""Above every cluster number; they are spread evenly below it."""
+
+
 @lru_cache(maxsize=1 << 12)
 def _number(label: str) -> int:
     digest = blake2b(label.encode("utf-8", "surrogatepass"), digest_size=7).digest()

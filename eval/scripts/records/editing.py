@@ -21,6 +21,7 @@ import orjson
 from records.cases import canonical, respelled
 from records.errors import StorageError
 from records.files import replace_bytes
+from records.shards import is_sharded
 
 Record = dict[str, Any]
 
@@ -274,6 +275,9 @@ def read_bytes(path: Path) -> bytes:
             f"{path}: no such file; name the set with --eval-set, or make an empty one to start."
         ) from None
     except OSError as error:
+        if is_sharded(path):
+            put = "put them together first (convert_data.py join --no-run)"
+            raise StorageError(f"{path}: is a set in parts, which is not edited; {put}.") from None
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
 
 

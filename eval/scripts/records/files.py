@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from records.errors import StorageError
+from records.shards import open_address, parts_of
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -212,10 +213,15 @@ class JsonlWriter:
 
 
 def sha256_file(path: Path) -> str:
-    """Hex SHA-256 of a file's bytes. Raises StorageError when it cannot be read."""
+    """Hex SHA-256 of a file's bytes, or of all its parts; see ``shards``. Raises StorageError when
+    it cannot be read."""
+    digest = hashlib.sha256()
     try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        for part in parts_of(path):
+            with open_address(part.address) as file:
+                reader: Any = file  # whose type lacks the readinto that it has
+                hashlib.file_digest(reader, lambda: digest)
+        return digest.hexdigest()
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
 
@@ -348,6 +354,34 @@ def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def kept_folder(parent: Path, prefix: str, key: str) -> Iterator[Path]:
+    """A folder that another call with the same key finds again when this one was broken off.
+
+    It goes when the block ends in order or with a StorageError, which would only come again, and
+    with it those of other keys whose owner is dead. Raises StorageError when another process works
+    on the same, or the folder cannot be made.
+    """
+    from filelock import FileLock, Timeout
+
+    folder = parent / f"{prefix}{key}"
+    _clear(parent, prefix, but=folder)
+    try:
+        folder.mkdir(exist_ok=True)
+        lock = FileLock(folder / OWNER).acquire(timeout=0)
+    except Timeout:
+        raise StorageError(f"{folder}: another process works on this; wait for its end.") from None
+    except OSError as error:
+        raise StorageError(f"{parent}: cannot be written ({error.strerror}).") from None
+    with lock:
+        try:
+            yield folder
+        except StorageError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _owned(parent: Path, prefix: str) -> tuple[Path, contextlib.ExitStack]:
     """A new folder and what holds its lock.
 
@@ -364,12 +398,12 @@ def _owned(parent: Path, prefix: str) -> tuple[Path, contextlib.ExitStack]:
     raise OSError(0, "other processes clear it away")
 
 
-def _clear(parent: Path, prefix: str) -> None:
+def _clear(parent: Path, prefix: str, but: Path | None = None) -> None:
     """Remove the folders whose lock nobody holds. One that cannot be removed stays."""
     from filelock import FileLock, Timeout
 
     for folder in parent.glob(f"{prefix}*"):
-        if (folder / OWNER).is_file():  # else it is being made this moment
+        if folder != but and (folder / OWNER).is_file():  # else it is being made this moment
             with (
                 contextlib.suppress(Timeout, OSError),
                 FileLock(folder / OWNER).acquire(timeout=0),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from mmap import ACCESS_READ, mmap
@@ -18,10 +19,11 @@ from typing import BinaryIO
 import msgspec
 import orjson
 
-from records.cases import Labels, Report, TestCase, iter_case_blocks, iter_cases
+from records.cases import HashOf, Labels, Report, TestCase, iter_case_blocks, iter_cases
 from records.errors import Problem
 from records.jsonl import Lean
 from records.results import TestResult, iter_result_blocks, iter_results
+from records.shards import Part, is_sharded, open_address, parts_of
 
 _ID, _CASE_OF = attrgetter("id"), attrgetter("test_case_id")
 
@@ -54,16 +56,17 @@ def join_stream(
     report: Report,
     hashes: array[int] | None = None,
     absent: Absent | None = None,
+    hash_of: HashOf = hash,
 ) -> Iterator[Joined]:
     """Blocks of results with their cases, in order; no case is split between two blocks.
 
     Cases without results are passed over (a run may ask a part of the set), but every line of both
-    files is checked. ``hashes`` takes a hash of each case id. ``absent`` puts something into the
-    place of results that should be there. Raises OutOfOrderError when a result's case does not come
-    later in the set.
+    files is checked. ``hashes`` takes a hash of each case id, which ``hash_of`` makes. ``absent``
+    puts something into the place of results that should be there. Raises OutOfOrderError when a
+    result's case does not come later in the set.
     """
     hashes = array("q") if hashes is None else hashes
-    part = (work.cases_start, work.cases_end, Lean(TestCase), hashes)
+    part = (work.cases_start, work.cases_end, Lean(TestCase), hashes, hash_of)
     cases = chain.from_iterable(iter_case_blocks(work.eval_set, report, labels, *part))
     blocks = iter_result_blocks(work.results, report, work.start, work.end, Lean(TestResult))
     read: list[TestCase] = []
@@ -179,11 +182,12 @@ class _ResultId(msgspec.Struct):
 def split(whole: Work, parts: int) -> list[Work]:
     """Up to ``parts`` ranges that together are the whole; [whole] when it cannot be cut.
 
-    No conversation is cut. Whether two ranges of the set share a case id, the hashes of
-    ``join_stream`` tell.
+    Results in parts are one range a part. No conversation is cut. Whether two ranges of the set
+    share a case id, the hashes of ``join_stream`` tell.
     """
     try:
-        cuts = _cuts(whole, parts)
+        sharded = is_sharded(whole.results)
+        cuts = _shard_cuts(whole) if sharded else _cuts(whole, parts)
     except (msgspec.MsgspecError, ValueError, OSError):  # mmap: an empty file is a ValueError
         return [whole]
     works, start, cases_start = [], 0, 0
@@ -202,14 +206,10 @@ def _cuts(whole: Work, parts: int) -> dict[int, int | None]:
     later turn, with the offset of that case's line; None when its id is not spelled plainly."""
     size = whole.results.stat().st_size
     cuts: dict[int, int | None] = {}
-    with (
-        open(whole.results, "rb") as results,
-        open(whole.eval_set, "rb") as cases,
-        mmap(cases.fileno(), 0, access=ACCESS_READ) as text,
-    ):
+    with open(whole.results, "rb") as results, _finder(whole.eval_set) as find:
         for part in range(1, parts):
             for cut, case_id in _next_cases(results, size * part // parts):
-                offset, turn = _case_place(text, case_id)
+                offset, turn = find(case_id)
                 if turn is None or turn <= 1:
                     cuts[cut] = offset
                     break
@@ -228,6 +228,60 @@ def _next_cases(results: BinaryIO, position: int) -> Iterator[tuple[int, str]]:
             yield offset, case_id
         before = case_id
         offset += len(line)
+
+
+def _shard_cuts(whole: Work) -> dict[int, int | None]:
+    """The same where each part of the results begins, but the first.
+
+    A set that was cut with them has as many parts; those are taken for a pair, and the join tells
+    if they are none.
+    """
+    results, cases = parts_of(whole.results), parts_of(whole.eval_set)
+    cuts: dict[int, int | None] = {}
+    if len(results) == len(cases):
+        first = msgspec.json.Decoder(_CasePlace).decode
+        for part, of_set in zip(results[1:], cases[1:], strict=True):
+            turn = first(_first_line(of_set)).turn
+            if turn is None or turn <= 1:
+                cuts[part.start] = of_set.start
+        return cuts
+    decode = msgspec.json.Decoder(_ResultId).decode
+    with _finder(whole.eval_set) as find:
+        for part in results[1:]:
+            offset, turn = find(decode(_first_line(part)).test_case_id)
+            if turn is None or turn <= 1:
+                cuts[part.start] = offset
+    return cuts
+
+
+def _first_line(part: Part) -> bytes:
+    with open_address(part.address) as file:
+        return file.readline()
+
+
+_Find = Callable[[str], tuple[int | None, int | None]]
+"""The offset of a case's line, and which turn it is; None for what is not there."""
+
+
+@contextmanager
+def _finder(eval_set: Path) -> Iterator[_Find]:
+    """Looks cases up in the set; in its parts as far as they lie on this machine."""
+    with ExitStack() as stack:
+        texts: list[tuple[int, mmap]] = []
+        for part in parts_of(eval_set):
+            if isinstance(part.address, Path) and part.size:
+                file = stack.enter_context(open(part.address, "rb"))
+                text = stack.enter_context(mmap(file.fileno(), 0, access=ACCESS_READ))
+                texts.append((part.start, text))
+
+        def find(case_id: str) -> tuple[int | None, int | None]:
+            for start, text in texts:
+                offset, turn = _case_place(text, case_id)
+                if offset is not None:
+                    return start + offset, turn
+            return None, None
+
+        yield find
 
 
 def _case_place(text: mmap, case_id: str) -> tuple[int | None, int | None]:

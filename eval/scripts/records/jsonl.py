@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, BinaryIO, Generic, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 import orjson
 
 from records.errors import Problem, StorageError
+from records.shards import Address, open_address, open_lines, parts_of
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
@@ -172,33 +173,35 @@ def read(
     """
     decode = msgspec.json.Decoder(kind).decode
     try:
-        with open(path, "rb") as file:
-            for number, offset, line in _numbered(file) if at is None else _picked(file, at):
-                try:
-                    record = decode(line)
-                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                    message = f"is no {noun} ({error}); {remedy}"
-                    problem = Problem(str(path), number or None, "", message)
-                    if report is None:
-                        raise StorageError.from_problems([problem]) from None
-                    report(problem)
-                else:
-                    yield number, offset, record
+        for address, number, offset, line in _numbered(path) if at is None else _picked(path, at):
+            try:
+                record = decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                message = f"is no {noun} ({error}); {remedy}"
+                problem = Problem(str(address), number or None, "", message)
+                if report is None:
+                    raise StorageError.from_problems([problem]) from None
+                report(problem)
+            else:
+                yield number, offset, record
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}); {remedy}.") from None
 
 
-def _numbered(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
-    offset = 0
-    for number, line in enumerate(file, 1):
-        yield number, offset, line
-        offset += len(line)
+def _numbered(path: Path) -> Iterator[tuple[Address, int, int, bytes]]:
+    for part in parts_of(path):
+        offset = part.start
+        with open_address(part.address) as file:
+            for number, line in enumerate(file, 1):
+                yield part.address, number, offset, line
+                offset += len(line)
 
 
-def _picked(file: BinaryIO, at: Iterable[int]) -> Iterator[tuple[int, int, bytes]]:
-    for offset in at:
-        file.seek(offset)
-        yield 0, offset, file.readline()
+def _picked(path: Path, at: Iterable[int]) -> Iterator[tuple[Address, int, int, bytes]]:
+    with open_lines(path) as file:
+        for offset in at:
+            file.seek(offset)
+            yield path, 0, offset, file.readline()
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

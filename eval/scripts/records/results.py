@@ -15,9 +15,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from records.cases import Block, Report, iter_blocks, iter_lines
+from records.cases import Block, Report, iter_blocks, lines_at
 from records.errors import Problem, StorageError
 from records.jsonl import Decode, project, read, whole
+from records.shards import Address
 
 SCHEMA = 1
 
@@ -346,16 +347,17 @@ def iter_result_blocks(
         try:
             results = decode(block.lines)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            results = list(_sound_results(path, refuse, block))
+            results = list(_sound_results(refuse, block))
         else:
             if list(map(_SCHEMA, results)).count(SCHEMA) < len(results):
-                results = list(_sound_results(path, refuse, block))
+                results = list(_sound_results(refuse, block))
         yield results
 
 
-def _sound_results(path: Path, refuse: Report, block: Block) -> Iterator[TestResult]:
+def _sound_results(refuse: Report, block: Block) -> Iterator[TestResult]:
     """The sound lines of one block, the others refused with their numbers."""
-    lines = iter_lines(path, refuse, block.start, block.end, limit=None, lines=block.before)
+    path = block.address
+    lines = lines_at(path, refuse, block.start, block.end, limit=None, lines=block.before)
     for number, line in lines:
         result = result_of(path, number, line, "run it again")
         if isinstance(result, Problem):
@@ -364,7 +366,7 @@ def _sound_results(path: Path, refuse: Report, block: Block) -> Iterator[TestRes
             yield result
 
 
-def result_of(path: Path, number: int, line: bytes, remedy: str) -> TestResult | Problem:
+def result_of(path: Address, number: int, line: bytes, remedy: str) -> TestResult | Problem:
     """The result of one line, or what is wrong with it and what helps."""
     try:
         result = _DECODER.decode(line)

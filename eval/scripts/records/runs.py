@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 import orjson
 
+from records.cutting import write_parts
 from records.errors import Problem, StorageError, did_you_mean
 from records.files import (
     JsonlWriter,
@@ -25,6 +27,7 @@ from records.results import (
     TestResult,
     result_of,
 )
+from records.shards import open_lines
 
 VERSION = "0.1.0"
 ROOT = Path(__file__).resolve().parents[3]
@@ -39,6 +42,8 @@ CACHE_DIR = HOME / "eval" / "cache"
 PROFILES, SHIPPED_PROFILES = HOME / "eval" / "profiles", ROOT / "eval" / "profiles"
 """The team's descriptions of bots, and those that come with the toolkit; the first count more."""
 RESULTS, PARTIAL = "results.jsonl", "results.partial.jsonl"
+RESULT_PARTS = "results"
+"""The folder of parts that may stand in the place of ``RESULTS``: see ``results_file``."""
 SAFETY_RESULTS, SAFETY_PARTIAL = "safety_results.jsonl", "safety_results.partial.jsonl"
 """Answers to the labelled prompts of safety_labels.jsonl, which are no cases of the set."""
 CONFIG = "config.json"
@@ -66,6 +71,12 @@ def own_file(name: str) -> Path:
     return own if own.exists() else ROOT / "eval" / name
 
 
+def results_file(folder: Path) -> Path:
+    """Where the results of a finished run stand, or would: one file, or a folder of parts."""
+    parts = folder / RESULT_PARTS
+    return folder / RESULTS if (folder / RESULTS).exists() or not parts.is_dir() else parts
+
+
 def scores_file(folder: Path, section: str) -> Path:
     """Where a run keeps the score lines of a section."""
     return folder / SCORES / f"{section}.jsonl"
@@ -90,6 +101,7 @@ def find_run(results_dir: Path, run: str) -> Path:
     """The folder of a run given by id, by path, or as ``latest`` (newest complete results)."""
     if run == "latest":
         done = [path for path in results_dir.glob(f"*/{RESULTS}") if path.is_file()]
+        done += [path for path in results_dir.glob(f"*/{RESULT_PARTS}") if path.is_dir()]
         if not done:
             raise StorageError(f"{results_dir}: holds no complete run; make one with run_eval.py.")
         return max(done, key=lambda path: (path.stat().st_mtime_ns, path.parent.name)).parent
@@ -146,8 +158,12 @@ class ResultsWriter:
         *,
         store_full_text: bool = False,
         resume: bool = False,
+        shards: int | None = None,
     ) -> None:
-        """Open a run folder. Raises StorageError when it exists already, unless ``resume``."""
+        """Open a run folder. Raises StorageError when it exists already, unless ``resume``.
+
+        ``shards``: parts that the finished results are cut into; None for one file.
+        """
         self.folder = Path(output_dir) / check_run_id(run_id)
         self.run_id = run_id
         self.store_full_text = store_full_text
@@ -157,6 +173,7 @@ class ResultsWriter:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"{self.folder}: cannot be made ({error.strerror}).") from error
+        self._shards = shards
         self._partial = self.folder / PARTIAL
         self._lines: JsonlWriter | None = None
         self._finished: list[int] = []  # offsets of the lines that a run brought with it
@@ -180,14 +197,13 @@ class ResultsWriter:
         ``keep`` refuses will be asked again. Raises StorageError, with nothing changed, at a line
         that is no result of this version.
         """
-        target = self.folder / RESULTS
         cut_torn_tail(self._partial)
-        source = self._partial if self._partial.exists() else target
+        source = self._partial if self._partial.exists() else results_file(self.folder)
         if not source.exists():
             return set()
         offsets: dict[tuple[str, int], int] = {}
         dropped = False
-        with open(source, "rb") as lines:
+        with open_lines(source) as lines:
             offset = 0
             for number, line in enumerate(lines, 1):
                 result = result_of(source, number, line, "delete the line: its case is asked again")
@@ -203,8 +219,13 @@ class ResultsWriter:
         self._finished = [*offsets.values()]
         if source == self._partial or dropped:
             _copy_lines(source, offsets.values(), self._partial)
-            target.unlink(missing_ok=True)
+            self._remove_finished()
         return set(offsets)
+
+    def _remove_finished(self) -> None:
+        """The partial file holds all that counts by now."""
+        (self.folder / RESULTS).unlink(missing_ok=True)
+        shutil.rmtree(self.folder / RESULT_PARTS, ignore_errors=True)
 
     def write_result(self, result: TestResult, store_full_text: bool | None = None) -> None:
         """Append one result; chunk texts are cut to 200 characters unless full text is stored."""
@@ -216,8 +237,8 @@ class ResultsWriter:
         """Append results in one step, so that a kill leaves all of them or none."""
         if self._lines is None:
             if self._finished and not self._partial.exists():  # a finished run lost lines
-                _copy_lines(self.folder / RESULTS, self._finished, self._partial)
-                (self.folder / RESULTS).unlink()
+                _copy_lines(results_file(self.folder), self._finished, self._partial)
+                self._remove_finished()
             self._lines = JsonlWriter(self._partial)
         full = self.store_full_text if store_full_text is None else store_full_text
         self._lines.write_together(result.to_dict(store_full_text=full) for result in results)
@@ -226,26 +247,31 @@ class ResultsWriter:
         """Put the results in the order of ``order`` (case ids), repeats together; rename.
 
         Of several lines for one case and repeat the last one counts. Returns the path of
-        results.jsonl. Memory: one offset a line.
+        results.jsonl, or of the folder of its parts. Memory: one offset a line.
         """
         self.close()
-        target = self.folder / RESULTS
         if not self._partial.exists():
+            target = results_file(self.folder)
             if not target.exists():
                 replace_bytes(target, b"")
             return target
         offsets_of: dict[str, dict[int, int]] = {}
-        decode = msgspec.json.Decoder(_Key).decode
         with open(self._partial, "rb") as source:
             offset = 0
             for line in source:
-                key = decode(line)
+                key = _decode_key(line)
                 offsets_of.setdefault(key.test_case_id, {})[key.repeat] = offset
                 offset += len(line)
         in_order = (
             offset for case_id in order for _, offset in sorted(offsets_of.pop(case_id, {}).items())
         )
-        _copy_lines(self._partial, in_order, target)
+        if self._shards is None:
+            target = self.folder / RESULTS
+            _copy_lines(self._partial, in_order, target)
+        else:
+            target = self.folder / RESULT_PARTS
+            lines = _keyed(self._partial, in_order)
+            write_parts(target, lines, self._partial.stat().st_size, self._shards)
         self._partial.unlink()
         return target
 
@@ -262,13 +288,28 @@ class _Key(msgspec.Struct):
     repeat: int = 0
 
 
+_decode_key = msgspec.json.Decoder(_Key).decode
+
+
+def _lines_at(source: Path, offsets: Iterable[int]) -> Iterator[bytes]:
+    """The lines of ``source`` that begin at ``offsets``, in that order."""
+    with open_lines(source) as lines:
+        for offset in offsets:
+            lines.seek(offset)
+            yield lines.readline().rstrip(b"\n") + b"\n"
+
+
+def _keyed(source: Path, offsets: Iterable[int]) -> Iterator[tuple[bytes, str]]:
+    """The same, each with its case."""
+    for line in _lines_at(source, offsets):
+        yield line, _decode_key(line).test_case_id
+
+
 def _copy_lines(source: Path, offsets: Iterable[int], target: Path) -> None:
     """Make ``target`` of the lines of ``source`` that begin at ``offsets``, in that order."""
     temporary = target.with_name(f".{target.name}.tmp")
-    with open(source, "rb") as lines, open(temporary, "wb") as file:
-        for offset in offsets:
-            lines.seek(offset)
-            file.write(lines.readline().rstrip(b"\n") + b"\n")
+    with open(temporary, "wb") as file:
+        file.writelines(_lines_at(source, offsets))
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(target)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.intervals import Interval
@@ -28,6 +28,16 @@ class CannotRun(StorageError):
     """A section lacks what it needs (labels, a model); the message holds the remedy."""
 
 
+class Workers(Protocol):
+    """Processes that score ranges, on this machine or others, and how many at once."""
+
+    @property
+    def executor(self) -> Executor: ...
+
+    @property
+    def threads(self) -> int: ...
+
+
 @dataclass(frozen=True)
 class ScoringJob:
     """A run to be scored, with its set and labels.
@@ -43,6 +53,14 @@ class ScoringJob:
     jobs: int | None = None
     executor: Executor | None = None
     console: Console | None = None
+
+    def on(self, workers: Workers | None, code: SectionScorer) -> ScoringJob:
+        """The job as a section can take it: what must stay in one process does."""
+        if code.place == "here":
+            return replace(self, jobs=1, executor=None)
+        if workers is not None:
+            return replace(self, jobs=self.jobs or workers.threads, executor=workers.executor)
+        return replace(self, jobs=1) if code.place == "here or cluster" else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +80,15 @@ class SectionScorer:
     ``options``: the dataclass of what can be chosen; its fields have the names of the script's
     options. ``scorer``: makes a scorer that has all it needs for a job. ``score``: scores a section
     without one, whose lines are no cases. ``show_worst`` prints what explains one bad case,
-    ``show_more`` what the section holds besides means. ``one_process``: the scorer holds what other
-    processes would have to load again.
+    ``show_more`` what the section holds besides means. ``place``: other processes of this machine
+    would have to load again what the scorer holds, and those of others could not.
     """
 
     options: type[Any]
     scorer: Callable[[ScoringJob, Any], Scorer] | None = None
     show_worst: Callable[[Console, WorstCase], None] | None = None
     show_more: Callable[[Console, Mapping[str, Any]], None] | None = None
-    one_process: bool = False
+    place: Literal["anywhere", "here or cluster", "here"] = "anywhere"
     score: Callable[[ScoringJob, Any], dict[str, Any]] | None = None
 
     def options_from(self, values: Mapping[str, Any]) -> Any:
@@ -132,6 +150,33 @@ class TurnScorer(Protocol):
     ) -> ScoreOutcome:
         """Scores of a result that is no error; ``earlier``: the turns before it that have an
         answer, in order."""
+
+
+@runtime_checkable
+class RangeScorer(Protocol):
+    """A scorer that works on each range of a cluster by itself, and leaves something for the run,
+    such as vectors. Every range sees the same, so that its numbers do not depend on who did what.
+    """
+
+    def for_range(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> RangeScorer:
+        """In a worker: the scorer of one range, made ready for its cases and results."""
+
+    def left(self) -> bytes:
+        """In a worker: what the range leaves when it is scored."""
+
+    def gather(self, files: Sequence[Path]) -> None:
+        """At home: take what the ranges left, in order."""
+
+    @property
+    def section(self) -> str: ...
+
+    @property
+    def metrics(self) -> Sequence[Metric]: ...
+
+    @property
+    def options(self) -> dict[str, Any]: ...
+
+    def score(self, case: TestCase, result: TestResult) -> ScoreOutcome: ...
 
 
 @runtime_checkable

@@ -123,4 +123,4 @@ def _make_scorer(job: ScoringJob, options: CustomOptions) -> _PluginScorer:
     return _PluginScorer(options.custom)
 
 
-SECTION = SectionScorer(options=CustomOptions, scorer=_make_scorer, one_process=True)
+SECTION = SectionScorer(options=CustomOptions, scorer=_make_scorer, place="here")

@@ -8,7 +8,7 @@ it every vector lies in the embedder's cache, and scoring case by case embeds no
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -29,6 +29,7 @@ from records.runs import (
     CACHE_DIR,
     EVAL_SET,
     RESULTS,
+    results_file,
 )
 from scorers.abstention import decide
 from scorers.common import in_rank_order, row_of
@@ -53,7 +54,7 @@ def answered(
     """
     labels, _ = read_labels(labels_dir, _pass_over)
     cases = {case.id: case for case in iter_cases(eval_set, _pass_over, labels)}
-    for result in iter_results(folder / RESULTS, _pass_over):
+    for result in iter_results(results_file(folder), _pass_over):
         case = cases.get(result.test_case_id)
         if case is not None and result.status == "ok":
             yield case, result
@@ -120,6 +121,28 @@ class EmbeddingScorer:
                 vectors = vectors_of(self.embed, [text for _, texts in waiting for text in texts])
                 waiting = list(_advance(waiting, vectors))
         return count
+
+    def for_range(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> EmbeddingScorer:
+        """In a worker: a scorer with the vectors of one range. They depend on the range and on
+        what was kept before, not on what the same worker did earlier."""
+        assert isinstance(self.embed, Embedder)
+        apart = replace(self, embed=self.embed.apart())
+        try:
+            apart.warm((case, result) for case, result in pairs if result.status == "ok")
+        except EmbeddingUnavailable as error:
+            raise CannotRun(str(error)) from None
+        return apart
+
+    def left(self) -> bytes:
+        """In a worker: the new vectors of the range."""
+        assert isinstance(self.embed, Embedder)
+        return self.embed.new_vectors()
+
+    def gather(self, files: Sequence[Path]) -> None:
+        """At home: keep the vectors of all ranges; of those of one text the first counts."""
+        assert isinstance(self.embed, Embedder)
+        for path in files:
+            self.embed.keep(path.read_bytes())
 
     def _steps(self, case: TestCase, result: TestResult) -> Steps:
         return embedding.score_case(
@@ -201,6 +224,8 @@ def _make_scorer(job: ScoringJob, options: EmbeddingOptions) -> EmbeddingScorer:
             options.hallucination_threshold,
             options.window_threshold,
         )
+        if job.executor is not None:
+            return scorer  # each range embeds what it needs
         pairs = answered(job.folder, job.eval_set, job.labels_dir)
         if job.console is None or not job.console.is_terminal:
             scorer.warm(pairs)
@@ -302,5 +327,5 @@ def _show_worst(console: Console, item: WorstCase) -> None:
 
 
 SECTION = SectionScorer(
-    options=EmbeddingOptions, scorer=_make_scorer, show_worst=_show_worst, one_process=True
+    options=EmbeddingOptions, scorer=_make_scorer, show_worst=_show_worst, place="here or cluster"
 )

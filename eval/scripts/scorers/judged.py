@@ -485,5 +485,5 @@ SECTION = SectionScorer(
     scorer=_scorer_of,
     show_worst=_show_worst,
     show_more=_show_more,
-    one_process=True,
+    place="here",
 )

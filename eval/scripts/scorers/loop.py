@@ -2,104 +2,48 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import gc
+import hashlib
 import os
+import pickle
 import shutil
-import signal
-import threading
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
-from itertools import compress, groupby, zip_longest
-from operator import attrgetter
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from decisions.primary import MOST_CASES, write_primary
-from ragmetrics.stats.tally import (
-    FAILED,
-    Facets,
-    Slices,
-    Tally,
-    Value,
-    average,
-    facets_of,
-    slices_of,
-)
-from records.asked import asked_cases, asked_counts, asked_ids, is_missing
-from records.cases import Labels, TestCase, ignore, iter_cases, recurs
-from records.clusters import cluster_number, clustered_by, conversation_number
+from ragmetrics.stats.tally import CountedValues, Tally
+from records.asked import asked_cases, asked_counts, asked_ids
+from records.cases import Labels, ignore, iter_cases
+from records.clusters import MOST_CLUSTERS, clustered_by
 from records.errors import Problem, StorageError
-from records.files import scratch_folder, sha256_file
-from records.joining import Absent, Joined, OutOfOrderError, Work, join_indexed, join_stream, split
+from records.files import kept_folder, scratch_folder, sha256_file
+from records.joining import Absent, OutOfOrderError, Work, join_stream, split
 from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
-from records.results import RunConfig, TestResult, is_root_failure
-from records.runs import CONFIG, RESULTS, SCORES, read_config
-from records.scores import ScoreLine, encode_lines, encode_scores, read_own_scores
+from records.results import RunConfig
+from records.runs import CONFIG, SCORES, VERDICTS, read_config, results_file
+from records.scores import ScoreLine, read_own_scores
+from records.shards import changed_at, size_of
 from scorers.contract import (
-    NOTHING,
     Aggregator,
-    BlockScorer,
-    Earlier,
     FailureScorer,
-    ScoreOutcome,
+    RangeScorer,
     Scorer,
-    ScoreRow,
-    TurnScorer,
 )
+from scorers.ranges import ScoredRange, score_range
 from scorers.repeats import stability
 from scorers.turn_loss import turn_loss
+from scorers.workers import code_versions, share, shared, worker_pool
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor, ProcessPoolExecutor
-    from multiprocessing.connection import Connection
-
-
-@contextlib.contextmanager
-def _worker_pool(size: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of ``size`` processes. When the block is left by an exception they end at once.
-
-    Each watches a pipe that nobody writes to and that only this process holds open at the other
-    end: a kill closes it as well as an end in order, on every platform.
-    """
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    reader, writer = multiprocessing.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(size, initializer=_watch, initargs=(reader, writer))
-    try:
-        yield pool
-    except BaseException:
-        writer.close()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-        writer.close()
-        reader.close()
-
-
-def _watch(reader: Connection, writer: Connection) -> None:
-    """Begin a worker: its own copy of the writing end would keep the pipe open for ever.
-
-    Ctrl+C and a closed terminal reach all processes; the one that started them says what happens.
-    """
-    writer.close()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "SIGHUP"):
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # how a pool ends workers when one is lost
-    threading.Thread(target=_end_with, args=(reader,), daemon=True).start()
-
-
-def _end_with(reader: Connection) -> None:
-    with contextlib.suppress(EOFError, OSError):
-        reader.recv_bytes()
-    os._exit(1)
+    from concurrent.futures import Executor
 
 
 POOL_FROM = 16 * 1024 * 1024
@@ -107,16 +51,17 @@ POOL_FROM = 16 * 1024 * 1024
 
 MOST_JOBS = 4
 
+_RANGE = 32 * 1024 * 1024
+"""Bytes of results of a range that goes to a cluster: a task costs 10 ms there."""
+
 COPIED = 1 << 20
 
-SCRATCH = ".scores."
-
-NO_RESULT = "asked, but the run has no result"
+_SCRATCH, _KEPT = ".scores.", ".ranges."
 
 
 def results_of(folder: Path) -> Path:
     """results.jsonl of a run. Raises StorageError when the run is not finished."""
-    results = folder / RESULTS
+    results = results_file(folder)
     if not results.exists():
         raise StorageError(f"{results}: no such file; finish the run (run_eval --resume).")
     return results
@@ -136,9 +81,9 @@ def score_run(
 
     ``jobs``: ranges that the results are cut into, None for as many as pay. ``executor``: where
     they are scored, such as a cluster's that sees the same folders; None: this process, or worker
-    processes of its own for several ranges. Returns the section. Raises StorageError, with nothing
-    written, when the run is incomplete or any line of the set, the labels or the results has a
-    problem.
+    processes of its own for several ranges. What an executor scored before it was lost is taken up
+    by the next call. Returns the section. Raises StorageError, with nothing written, when the run
+    is incomplete or any line of the set, the labels or the results has a problem.
     """
     results = results_of(folder)
     problems: list[Problem] = []
@@ -151,9 +96,20 @@ def score_run(
     if isinstance(scorer, FailureScorer):
         asked_of_run = asked_cases(config, set_sha256, lambda: iter_cases(eval_set, ignore, labels))
         absent = asked_of_run.absent if asked_of_run else None
-    with scratch_folder(folder, SCRATCH) as temporary:
-        score = partial(_score_range, scorer=scorer, labels=labels, folder=temporary, absent=absent)
-        parts = _score_parts(whole, score, _jobs(jobs, results, labels), executor)
+    labels_hash = labels_sha256(labels_dir)
+    processes = _processes(jobs, whole)
+    works = _works(whole, processes, executor)
+    with (
+        scratch_folder(folder, _SCRATCH)
+        if executor is None
+        else kept_folder(
+            folder,
+            f"{_KEPT}{scorer.section}.",
+            _key(folder, works, scorer, set_sha256, labels_hash),
+        )
+    ) as temporary:
+        task = _RangeTask(scorer, labels, absent, executor is not None)
+        parts = _score_parts(works, whole, task, temporary, processes, executor)
         for part in parts:
             problems.extend(part.problems)
         if labels and not problems:
@@ -162,7 +118,10 @@ def score_run(
         if problems:
             raise StorageError.from_problems(problems)
         section = _section(parts, scorer, seed)
-        header = _header(folder, config, set_sha256, labels_dir, parts)
+        if isinstance(scorer, RangeScorer) and parts[0].stored:
+            scorer.gather([part.rows.with_suffix(_MORE) for part in parts])
+        header = _header(folder, config, set_sha256, labels_hash, parts)
+        parts[0].rows.with_suffix(_DONE).unlink(missing_ok=True)  # its rows become the file
         _join_files([part.rows for part in parts], scores / f"{scorer.section}.jsonl")
     if max(sum((part.results for part in parts), Counter()), default=1) > 1:
         section["stability"] = stability(folder, scorer.section, scorer.metrics)
@@ -180,12 +139,16 @@ def _update_primary(folder: Path, eval_set: Path, header: dict[str, Any]) -> Non
 
 
 def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[str, Any]:
-    tally = parts[0].tally
-    for part in parts[1:]:
-        tally.merge(part.tally)
+    if parts[0].stored:
+        portions = _counted_portions([part.rows.with_suffix(_COUNTED) for part in parts])
+        tally = Tally.merged([part.tally for part in parts], portions)
+    else:
+        tally = parts[0].tally
+        for part in parts[1:]:
+            tally.merge(part.tally)
     section = {"options": scorer.options | {"seed": seed}} | tally.summary(scorer.metrics)
     section["clustered_by"] = clustered_by(tally.shared_clusters())
-    if any(part.turns for part in parts):
+    if any(part.has_turns for part in parts):
         section["turn_loss"] = turn_loss(_score_lines(parts), scorer.metrics)
     if isinstance(scorer, Aggregator):
         return scorer.aggregate(section, _score_lines(parts), seed)
@@ -195,7 +158,7 @@ def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[st
 def _score_lines(parts: Sequence[ScoredRange]) -> Iterator[ScoreLine]:
     """The score lines in order, each with the numbers of its case's cluster and conversation."""
     for part in parts:
-        numbers = zip_longest(part.clusters, part.conversations, part.turns, fillvalue=0)
+        numbers = zip_longest(*_numbers_of(part), fillvalue=0)
         for line, (cluster, conversation, turn) in zip(
             read_own_scores(part.rows), numbers, strict=True
         ):
@@ -207,7 +170,7 @@ def _header(
     folder: Path,
     config: RunConfig,
     set_sha256: str,
-    labels_dir: Path | None,
+    labels_hash: str | None,
     parts: Sequence[ScoredRange],
 ) -> dict[str, Any]:
     results = sum((part.results for part in parts), Counter())
@@ -217,7 +180,7 @@ def _header(
         "run_id": folder.resolve().name,
         "config_hash": config.config_hash,
         "eval_set_sha256": set_sha256,
-        "labels_sha256": labels_sha256(labels_dir),
+        "labels_sha256": labels_hash,
         **asked_counts(config, results),
         "cases": results.total(),
         "errors": sum(part.errors for part in parts),
@@ -237,348 +200,208 @@ def _join_files(parts: Sequence[Path], target: Path) -> None:
         raise StorageError(f"{target}: cannot be written ({error.strerror}).") from None
 
 
-def _jobs(asked: int | None, results: Path, labels: Labels) -> int:
-    """One process for small runs and for labelled sets (the labels would be copied to each)."""
-    if asked is not None:
-        return asked
-    if labels or results.stat().st_size < POOL_FROM:
-        return 1
-    return min(MOST_JOBS, os.cpu_count() or 1)
+def _processes(jobs: int | None, whole: Work) -> int:
+    """One process for small runs."""
+    if jobs is not None:
+        return jobs
+    return 1 if size_of(whole.results) < POOL_FROM else min(MOST_JOBS, os.cpu_count() or 1)
 
 
-def _share_ids(parts: Sequence[ScoredRange], whole: Work) -> bool:
-    """True when two ranges have a case id in common, which none of them could see."""
-    if len({part.seed for part in parts}) == 1:
-        return recurs(*(part.hashes for part in parts))
-    problems: list[Problem] = []
-    for _ in iter_cases(whole.eval_set, problems.append):
-        pass
-    return bool(problems)
+def _works(whole: Work, processes: int, executor: Executor | None) -> list[Work]:
+    """The ranges that the whole is scored in."""
+    if executor is not None:
+        return split(whole, max(processes, -(-size_of(whole.results) // _RANGE)))
+    return split(whole, processes) if processes > 1 else [whole]
+
+
+def _key(
+    folder: Path,
+    works: Sequence[Work],
+    scorer: Scorer,
+    set_sha256: str,
+    labels_hash: str | None,
+) -> str:
+    """Another one where anything is another on which the ranges' scores depend."""
+    files = [changed_at(works[0].results)]
+    for name in (CONFIG, VERDICTS):
+        files += [changed_at(folder / name)] if (folder / name).exists() else [(0, 0)]
+    parts: list[Any] = [code_versions(), scorer.options, set_sha256, labels_hash, files]
+    parts += [[work.start, work.end, work.cases_start, work.cases_end] for work in works]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def _share_ids(parts: Sequence[ScoredRange]) -> bool:
+    """True when two ranges have a case id in common, which none of them could see.
+
+    Looks at a portion of all hashes at a time, to save memory.
+    """
+    import numpy as np
+
+    files = [part.rows.with_suffix(_IDS) for part in parts]
+    files = [path for path in files if path.stat().st_size]
+    total = sum(path.stat().st_size // 8 for path in files)
+    portions = 1 + total // _PORTION
+    edges = np.linspace(-(2.0**63), 2.0**63, portions + 1)[1:-1].astype(np.int64)
+    places = []
+    for path in files:
+        column = np.memmap(path, dtype=np.int64, mode="r")
+        places.append([0, *np.searchsorted(column, edges).tolist(), len(column)])
+        del column
+    for portion in range(portions):
+        hashes = np.concatenate(
+            [
+                np.fromfile(path, np.int64, of[portion + 1] - of[portion], offset=8 * of[portion])
+                for path, of in zip(files, places, strict=True)
+            ]
+            or [np.zeros(0, np.int64)]
+        )
+        if len(np.unique(hashes)) < len(hashes):
+            return True
+    return False
+
+
+_PORTION = 1 << 20
+"""Hashes of ids that are compared at once."""
 
 
 def _score_parts(
-    whole: Work, score: partial[ScoredRange], jobs: int, executor: Executor | None
+    works: Sequence[Work],
+    whole: Work,
+    task: _RangeTask,
+    folder: Path,
+    processes: int,
+    executor: Executor | None,
 ) -> list[ScoredRange]:
     """Score the whole in one range here, or in several elsewhere, in order.
 
     Whatever is unusual (a problem, another order) is done again in one process, which gives every
     message with its line number.
     """
-    works = split(whole, jobs) if jobs > 1 else [whole]
-    if len(works) > 1:
+    if len(works) > 1 or executor is not None:
         import numpy  # noqa: F401 - every process needs it; those that are forked have it then
 
+        share(folder, task)
+        numbers = range(len(works))
+        waiting = [n for n in numbers if not _file_of(folder, n, _DONE).exists()]
+        pool = nullcontext(executor) if executor else worker_pool(min(len(works), processes))
         try:
-            with contextlib.nullcontext(executor) if executor else _worker_pool(len(works)) as pool:
-                parts = list(pool.map(score, works))
-            if not any(part.problems for part in parts) and not _share_ids(parts, whole):
+            with pool as scores:
+                score_one = partial(_score_task, folder)
+                deque(scores.map(score_one, waiting, [works[n] for n in waiting]), maxlen=0)
+            parts = [pickle.loads(_file_of(folder, n, _DONE).read_bytes()) for n in numbers]
+            if not any(part.problems for part in parts) and not _share_ids(parts):
                 return parts
         except OutOfOrderError:
             pass
+    score = partial(
+        score_range, scorer=task.scorer, labels=task.labels, folder=folder, absent=task.absent
+    )
     try:
         return [score(whole)]
     except OutOfOrderError:
         return [score(whole, ordered=False)]
 
 
-MOST_ROWS = 4096
+@dataclass(frozen=True)
+class _RangeTask:
+    """What all ranges of a run need. ``resident``: the workers go on when the run is scored."""
 
-MOST_WAITING = 1 << 18
-"""Distinct rows, and cases, that are kept in memory before they are handed over to the tally."""
-
-_CASE_ID, _REPEAT = attrgetter("id"), attrgetter("repeat")
-_CONVERSATION = attrgetter("conversation")
-
-
-class _ScoreLineEncoder:
-    """Takes the outcomes of blocks of results, in order."""
-
-    def __init__(self, names: Sequence[str], tally: Tally) -> None:
-        self._names = names
-        self._tally = tally
-        self._rows: list[ScoreRow] = []
-        self._texts: list[bytes] = []
-        """The middle of a score line for each row."""
-        self._number_of: dict[int, int] = {}
-        """Where a row stands, by its identity, which no other object can take while it does."""
-        self._facets: dict[Facets, int] = {}
-        self._row_of_case, self._facets_of_case = array("i"), array("i")
-        self._clusters = array("q")
-
-    def enter(
-        self,
-        cases: Sequence[TestCase],
-        results: Sequence[TestResult],
-        outcomes: Sequence[ScoreOutcome],
-        clusters: Sequence[int],
-    ) -> bytes:
-        """Count a block, each result with the cluster of its case, and return its score lines.
-
-        ``status``: scored when any metric has a score, failed when the bot's call failed, else
-        not_applicable. A score that is null is explained in ``reasons``. Repeats of a case stand
-        together and have the same case object; it is counted once, with the mean of each metric.
-        """
-        number_of = self._number_of
-        keys = [id(row) for row, _ in outcomes]
-        for key, (row, _) in zip(keys, outcomes, strict=True):
-            if key not in number_of:
-                self._take(row, _encode(row, self._names))
-        numbers = [number_of[key] for key in keys]
-        texts = self._texts
-        text = encode_lines(
-            map(_CASE_ID, cases),
-            map(_REPEAT, results),
-            [texts[number] for number in numbers],
-            [evidence for _, evidence in outcomes],
-        )
-        if len(set(map(id, cases))) < len(cases):
-            cases, numbers = self._averages(cases, [outcome[0] for outcome in outcomes])
-            clusters = list(map(cluster_number, cases))
-        self._row_of_case.extend(numbers)
-        self._clusters.extend(clusters)
-        known = self._facets
-        self._facets_of_case.extend(
-            [known.setdefault(f, len(known)) for f in map(facets_of, cases)]
-        )
-        if len(self._rows) >= MOST_ROWS or len(self._row_of_case) >= MOST_WAITING:
-            self.close()
-        return text
-
-    def _take(self, row: ScoreRow, text: bytes) -> int:
-        """The number of a new row."""
-        self._number_of[id(row)] = number = len(self._rows)
-        self._rows.append(row)
-        self._texts.append(text)
-        return number
-
-    def _averages(
-        self, cases: Sequence[TestCase], rows: Sequence[ScoreRow]
-    ) -> tuple[list[TestCase], list[int]]:
-        """Each case once, with the number of the mean of its repeats."""
-        once, numbers = [], []
-        for _, group in groupby(zip(cases, rows, strict=True), key=lambda pair: id(pair[0])):
-            pairs = list(group)
-            case, row = pairs[0]
-            number = self._number_of[id(row)]
-            if len(pairs) > 1:
-                values = average([repeat.values for _, repeat in pairs])
-                number = self._take(row._replace(values=values), b"")
-            once.append(case)
-            numbers.append(number)
-        return once, numbers
-
-    def close(self) -> None:
-        """Hand the cases that wait over to the tally."""
-        import numpy as np
-
-        more: dict[Slices, int] = {}
-        slices_of_row = np.array(
-            [more.setdefault(row.slices, len(more)) for row in self._rows], int
-        )
-        row_of_case = np.array(self._row_of_case)
-        facets_of_case = np.array(self._facets_of_case, int)
-        kinds, kind_of_case = np.unique(
-            facets_of_case * len(more) + slices_of_row[row_of_case], return_inverse=True
-        )
-        facets, added = list(self._facets), list(more)
-        self._tally.add(
-            [row.values for row in self._rows],
-            row_of_case,
-            [slices_of(facets[kind // len(more)]) + added[kind % len(more)] for kind in kinds],
-            kind_of_case,
-            np.array(self._clusters),
-        )
-        for waiting in (self._rows, self._texts, self._number_of, self._facets):
-            waiting.clear()
-        for column in (self._row_of_case, self._facets_of_case, self._clusters):
-            del column[:]
+    scorer: Scorer
+    labels: Labels
+    absent: Absent | None
+    resident: bool
 
 
-class _Failures:
-    """The outcomes of calls that failed: no score, or what the scorer says of them."""
-
-    def __init__(self, scorer: Scorer) -> None:
-        self._scorer = scorer
-        self._rows: dict[ScoreRow, ScoreRow] = {}
-
-    def outcome(self, case: TestCase, result: TestResult) -> ScoreOutcome:
-        kind = result.error.kind if result.error else "unknown"
-        reason = NO_RESULT if is_missing(result) else f"call failed: {kind}"
-        if isinstance(self._scorer, FailureScorer):
-            row = self._scorer.score_failed(case, reason)
-        else:
-            no_score: Value = FAILED
-            row = ScoreRow((no_score,) * len(self._scorer.metrics), (("*", reason),), failed=True)
-        return self._rows.setdefault(row, row), NOTHING
+_ROWS, _DONE, _IDS = ".jsonl", ".part", ".ids"
+_NUMBERS = (".clusters", ".conversations", ".turns")
+_COUNTED, _MORE = ".counted", ".more"
+"""Files of a range: its score lines, the rest of what it gave, the hashes of the ids of its cases,
+the clusters and turns of its lines, what was counted, and what its scorer leaves for the run."""
 
 
-def _encode(row: ScoreRow, names: Sequence[str]) -> bytes:
-    """Status, scores and reasons as the middle of a JSON object."""
-    scores: Any = row.values
-    failed = FAILED in scores
-    if failed:
-        scores = [None if value == FAILED else value for value in scores]
-    status = "failed" if row.failed else "scored"
-    if not row.failed and scores.count(None) == len(scores):
-        status = "failed" if failed else "not_applicable"
-    return encode_scores(status, dict(zip(names, scores, strict=True)), row.reasons)
+def _file_of(folder: Path, number: int, kind: str) -> Path:
+    return folder / f"{number}{kind}"
 
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What only writing can fail with."""
+def _score_task(folder: Path, number: int, work: Work) -> None:
+    """In a worker: score one range. Its files appear whole, the one that says it is done last; who
+    does it a second time, since a worker seemed to be lost, writes the same."""
+    task: _RangeTask = shared(folder)
+    own = folder / f"{number}-{uuid4().hex}"
+    scorer, joined = task.scorer, partial(join_stream, work, task.labels, ignore)
+    if isinstance(scorer, RangeScorer):
+        pairs = (pair for cases, results in joined() for pair in zip(cases, results, strict=True))
+        scorer = scorer.for_range(pairs)
+    part = score_range(
+        work,
+        scorer=scorer,
+        labels=task.labels,
+        folder=folder,
+        absent=task.absent,
+        rows=own.with_suffix(_ROWS),
+        resident=task.resident,
+    )
+    import numpy as np
 
-ScoreAll = Callable[[Sequence[TestCase], Sequence[TestResult]], list[ScoreOutcome]]
-
-
-@dataclass(slots=True)
-class ScoredRange:
-    """What one range gave. ``rows`` is a temporary file of score lines."""
-
-    tally: Tally
-    rows: Path
-    results: Counter[int] = field(default_factory=Counter)
-    """How many cases have n results, by n."""
-    errors: int = 0
-    ids: set[str] = field(default_factory=set)
-    """Ids of the cases, when there are labels."""
-    hashes: array[int] = field(default_factory=partial(array, "q"))
-    """A hash of each case id; ``seed`` is another one where a process hashes otherwise."""
-    clusters: array[int] = field(default_factory=partial(array, "q"))
-    """The number of the cluster of each line's case, for a scorer that adds numbers of the run, and
-    for turns of conversations."""
-    conversations: array[int] = field(default_factory=partial(array, "q"))
-    turns: array[int] = field(default_factory=partial(array, "q"))
-    """The number of each line's conversation, and of the turn in it; empty where there is none."""
-    seed: int = field(default_factory=partial(hash, "seed"))
-    problems: list[Problem] = field(default_factory=list)
-    lines: int = 0
-
-    def take(self, cases: Sequence[TestCase], clusters: Sequence[int], *, adds: bool) -> None:
-        """Note the clusters of a block's lines, and which turns they are, where it is needed."""
-        turns = self.turns or any(map(_CONVERSATION, cases))
-        if turns:
-            self.conversations.extend([0] * (self.lines - len(self.conversations)))
-            self.turns.extend([0] * (self.lines - len(self.turns)))
-            self.conversations.extend(map(conversation_number, cases))
-            self.turns.extend(case.turn or 0 for case in cases)
-        if adds or turns:
-            self.clusters.extend([0] * (self.lines - len(self.clusters)))
-            self.clusters.extend(clusters)
-        self.lines += len(cases)
+    np.sort(np.frombuffer(part.hashes, np.int64)).tofile(own.with_suffix(_IDS))
+    for column, kind in zip((part.clusters, part.conversations, part.turns), _NUMBERS, strict=True):
+        own.with_suffix(kind).write_bytes(column)
+    _write_counted(own.with_suffix(_COUNTED), part.tally.release())
+    if isinstance(scorer, RangeScorer):
+        own.with_suffix(_MORE).write_bytes(scorer.left())
+    part.put_away()
+    part.rows = _file_of(folder, number, _ROWS)
+    own.with_suffix(_DONE).write_bytes(pickle.dumps(part))
+    for kind in (_ROWS, _IDS, *_NUMBERS, _COUNTED, _MORE, _DONE):
+        if own.with_suffix(kind).exists():
+            os.replace(own.with_suffix(kind), _file_of(folder, number, kind))
 
 
-def _score_range(
-    work: Work,
-    *,
-    scorer: Scorer,
-    labels: Labels,
-    folder: Path,
-    absent: Absent | None = None,
-    ordered: bool = True,
-) -> ScoredRange:
-    """Score one range: rows to a temporary file, sums to a tally. Problems are collected.
-
-    The garbage collector rests meanwhile: records form no cycles, and looking for some among
-    millions of them takes longer than the scoring. What is kept afterwards it need not look at.
-    """
-    gc.disable()
-    try:
-        return _score_joined(work, scorer, labels, folder, ordered, absent)
-    except OSError as error:
-        if error.errno not in FULL:
-            raise  # a scorer's own, such as that of a model's file
-        where = f"{folder.parent}: the scores cannot be written ({error.strerror})"
-        raise StorageError(f"{where}; make room and score again.") from None
-    finally:
-        gc.freeze()
-        gc.enable()
+_WIDTHS = (("clusters", 8), ("slices", 4), ("rows", 4), ("times", 4))
+"""The columns of a file of what was counted, one behind the other, and the bytes of an entry."""
+_WIDTH = sum(width for _, width in _WIDTHS)
 
 
-def _twice(path: Path, results: Sequence[TestResult]) -> Iterator[Problem]:
-    """A problem for each result whose case and repeat an earlier one of the block has."""
-    for key, times in Counter((r.test_case_id, r.repeat) for r in results).items():
-        if times > 1:
-            message = f"{key[0]!r}, repeat {key[1]}, stands there {times} times; keep one line"
-            yield Problem(str(path), None, "test_case_id", message)
+def _write_counted(path: Path, counted: CountedValues) -> None:
+    with open(path, "wb") as file:
+        for name, width in _WIDTHS:
+            file.write(getattr(counted, name).astype(f"<i{width}").tobytes())
 
 
-def _one_by_one(
-    scorer: Scorer, cases: Sequence[TestCase], results: Sequence[TestResult]
-) -> list[ScoreOutcome]:
-    return list(map(scorer.score, cases, results))
+def _counted_portions(paths: Sequence[Path]) -> Iterator[list[CountedValues]]:
+    """What each range counted, for one portion of all clusters after the other."""
+    import numpy as np
+
+    sizes = [path.stat().st_size // _WIDTH for path in paths]
+    portions = 1 + sum(sizes) // _PORTION
+    edges = np.linspace(0, MOST_CLUSTERS, portions + 1)[1:-1].astype(np.int64)
+    places = []
+    for path, size in zip(paths, sizes, strict=True):
+        clusters = np.memmap(path, "<i8", "r", shape=(size,)) if size else np.zeros(0, np.int64)
+        places.append([0, *np.searchsorted(clusters, edges).tolist(), size])
+        del clusters
+    for portion in range(portions):
+        yield [
+            _read_counted(path, size, of[portion], of[portion + 1])
+            for path, size, of in zip(paths, sizes, places, strict=True)
+        ]
 
 
-class _TurnByTurn:
-    """Scores each result with the turns before it, of which one conversation's are kept."""
+def _read_counted(path: Path, size: int, start: int, end: int) -> CountedValues:
+    import numpy as np
 
-    def __init__(self, scorer: TurnScorer) -> None:
-        self._scorer = scorer
-        self._conversation: str | None = None
-        self._earlier: dict[int, list[Earlier]] = {}
-
-    def __call__(
-        self, cases: Sequence[TestCase], results: Sequence[TestResult]
-    ) -> list[ScoreOutcome]:
-        outcomes = []
-        for case, result in zip(cases, results, strict=True):
-            if case.conversation is None or case.conversation != self._conversation:
-                self._conversation, self._earlier = case.conversation, {}
-            earlier = self._earlier.setdefault(result.repeat, [])
-            outcomes.append(self._scorer.score_turn(case, result, earlier))
-            earlier.append((case, result))
-        return outcomes
+    columns, offset = {}, 0
+    for name, width in _WIDTHS:
+        begin = offset + start * width
+        columns[name] = np.fromfile(path, f"<i{width}", end - start, offset=begin)
+        offset += size * width
+    return CountedValues(**columns)
 
 
-def _outcomes(
-    score_all: ScoreAll,
-    failures: _Failures,
-    cases: Sequence[TestCase],
-    results: Sequence[TestResult],
-) -> list[ScoreOutcome]:
-    """The outcome of each result; those that are errors do not reach the scorer."""
-    sound = [result.status == "ok" for result in results]
-    if all(sound):
-        return score_all(cases, results)
-    scored = iter(score_all(list(compress(cases, sound)), list(compress(results, sound))))
-    return [
-        next(scored) if is_sound else failures.outcome(case, result)
-        for is_sound, case, result in zip(sound, cases, results, strict=True)
-    ]
-
-
-def _score_joined(
-    work: Work, scorer: Scorer, labels: Labels, folder: Path, ordered: bool, absent: Absent | None
-) -> ScoredRange:
-    tally = Tally(len(scorer.metrics))
-    part = ScoredRange(tally, folder / f"{work.start}.jsonl")
-    book = _ScoreLineEncoder([metric.name for metric in scorer.metrics], tally)
-    quick: ScoreAll = partial(_one_by_one, scorer)
-    if isinstance(scorer, BlockScorer):
-        quick = scorer.score_all
-    elif isinstance(scorer, TurnScorer):
-        quick = _TurnByTurn(scorer)
-    joined: Iterator[Joined]
-    if ordered:
-        joined = join_stream(work, labels, part.problems.append, part.hashes, absent)
-    else:
-        joined = join_indexed(work, labels, part.problems.append, absent)
-    failures = _Failures(scorer)
-    adds_numbers = isinstance(scorer, Aggregator)
-    with open(part.rows, "wb") as file:
-        for cases, results in joined:
-            distinct = len(set(map(id, cases)))
-            if distinct == len(results) and absent is None:
-                part.results[1] += distinct
-            else:
-                there = [not is_missing(result) for result in results]
-                part.problems.extend(_twice(work.results, results))
-                part.results.update(Counter(map(id, compress(cases, there))).values())
-            clusters = list(map(cluster_number, cases))
-            part.take(cases, clusters, adds=adds_numbers)
-            outcomes = _outcomes(quick, failures, cases, results)
-            file.write(book.enter(cases, results, outcomes, clusters))
-            part.errors += sum(is_root_failure(r) and not is_missing(r) for r in results)
-            if labels:
-                part.ids.update(case.id for case in cases)
-    book.close()
-    return part
+def _numbers_of(part: ScoredRange) -> list[array[int]]:
+    """The numbers of each line's cluster, conversation and turn."""
+    columns = [part.clusters, part.conversations, part.turns]
+    if part.stored:
+        for column, kind in zip(columns, _NUMBERS, strict=True):
+            column.frombytes(part.rows.with_suffix(kind).read_bytes())
+    return columns

@@ -16,7 +16,7 @@ from typing import Any
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.repeats import LEVELS, PassTally, RepeatTally
 from records.results import TestResult, iter_results
-from records.runs import RESULTS
+from records.runs import results_file
 from records.scores import SCORES_OF_RESULT, ScoreLine, read_whole_scores
 
 PASS = "pass"
@@ -40,7 +40,7 @@ def stability(folder: Path, section: str, metrics: Sequence[Metric]) -> dict[str
     """
     signatures = {
         (result.test_case_id, result.repeat): _signature(result)
-        for result in iter_results(folder / RESULTS)
+        for result in iter_results(results_file(folder))
     }
     tallies = {metric.name: RepeatTally(metric.higher_is_better) for metric in metrics}
     judges: dict[str, list[float]] = {}

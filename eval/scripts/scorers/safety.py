@@ -27,7 +27,7 @@ from records.labels import SAFETY_LABELS, has_labelled_texts
 from records.labels import read_labels as read_label_files
 from records.metrics import section_names, update_metrics
 from records.results import RunConfig, TestResult, iter_results
-from records.runs import CONFIG, RESULTS, find_run, read_config
+from records.runs import CONFIG, find_run, read_config, results_file
 from records.runs import SAFETY_RESULTS as ANSWERS
 from records.scores import ScoreLine, write_scores
 from scorers.contract import CannotRun, ScoringJob, SectionScorer
@@ -400,7 +400,7 @@ def _attacking_cases(eval_set: Path, labels_dir: Path) -> Iterator[SafetyLabel]:
 def _results_of(ids: set[str], folder: Path) -> dict[str, TestResult]:
     return {
         result.test_case_id: result
-        for result in iter_results(folder / RESULTS, _pass_over)
+        for result in iter_results(results_file(folder), _pass_over)
         if result.test_case_id in ids
     }
 
@@ -413,7 +413,7 @@ def _header(folder: Path, eval_set: Path) -> dict[str, Any]:
     """Which run this is, and whether it is whole; the other counts the scorers of cases have."""
     config = folder / CONFIG
     run_config = read_config(folder) if config.exists() else RunConfig(folder.name)
-    results = count_results(folder / RESULTS)
+    results = count_results(results_file(folder))
     header: dict[str, Any] = {
         "run_id": folder.resolve().name,
         "config_hash": run_config.config_hash,

@@ -18,10 +18,10 @@ from records.files import read_json, sha256_file
 from records.labels import read_labels
 from records.metrics import section_names
 from records.results import RunConfig, iter_results
-from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config
+from records.runs import CONFIG, METRICS, find_run, read_config, results_file
 from records.scores import SCORES_OF_RESULT, ScoreLine, read_whole_scores
 from scorers import SECTIONS
-from scorers.contract import ScoringJob, SectionScorer, WorstCase
+from scorers.contract import ScoringJob, WorstCase
 from terminal.tables import counted
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class ScoreRequest:
     worst: int = 0
     worst_by: str | None = None
     jobs: int | None = None
+    scheduler: str | None = None
     seed: int = 0
     as_json: bool = False
     verbose: bool = False
@@ -86,23 +87,35 @@ def score_and_show(
     that is ready already.
     """
     from scorers.loop import score_run
+    from scorers.workers import cluster
 
     request, code = request_of(values), SECTIONS[name]
     row = catalogue.SECTIONS[name]
     folder = find_run(request.results_dir, request.run)
-    if scorer is None:
-        scorer = _make_scorer(folder, request, code, row, values, output)
-    cutoffs = scorer.options.get("k", ())
-    metric = find_metric(scorer.metrics, request.worst_by or _worst_by(row, scorer, cutoffs))
-    before = section_names(folder)
-    section = score_run(
-        folder,
-        request.eval_set,
-        scorer,
-        labels_dir=request.labels_dir,
-        seed=request.seed,
-        jobs=1 if code.one_process else request.jobs,
-    )
+    with cluster(request.scheduler) as workers:
+        job = ScoringJob(
+            folder,
+            request.eval_set,
+            request.labels_dir,
+            request.seed,
+            request.jobs,
+            console=output.talk() if "embedding model" in row.needs else None,
+        ).on(workers, code)
+        if scorer is None:
+            assert code.scorer is not None, f"{row.name} is not scored case by case"
+            scorer = code.scorer(job, code.options_from(values))
+        cutoffs = scorer.options.get("k", ())
+        metric = find_metric(scorer.metrics, request.worst_by or _worst_by(row, scorer, cutoffs))
+        before = section_names(folder)
+        section = score_run(
+            folder,
+            request.eval_set,
+            scorer,
+            labels_dir=request.labels_dir,
+            seed=request.seed,
+            jobs=job.jobs,
+            executor=job.executor,
+        )
     if request.as_json:
         output.json(section)
     else:
@@ -121,27 +134,6 @@ def score_and_show(
         output.note(text)
     output.note(removed_sections(folder, before))
     return section
-
-
-def _make_scorer(
-    folder: Path,
-    request: ScoreRequest,
-    code: SectionScorer,
-    row: MetricSection,
-    values: Mapping[str, Any],
-    output: ScoreOutput,
-) -> Scorer:
-    waits = "embedding model" in row.needs
-    job = ScoringJob(
-        folder,
-        request.eval_set,
-        request.labels_dir,
-        request.seed,
-        request.jobs,
-        console=output.talk() if waits else None,
-    )
-    assert code.scorer is not None, f"{row.name} is not scored case by case"
-    return code.scorer(job, code.options_from(values))
 
 
 def _worst_by(row: MetricSection, scorer: Scorer, cutoffs: Sequence[int]) -> str:
@@ -350,7 +342,7 @@ def _worst_cases(
     keys = {(line.case_id, line.repeat) for _, _, line in worst}
     results = {
         key: result
-        for result in iter_results(folder / RESULTS)
+        for result in iter_results(results_file(folder))
         if (key := (result.test_case_id, result.repeat)) in keys
     }
     labels, _ = read_labels(labels_dir, lambda problem: None)

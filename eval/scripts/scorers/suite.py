@@ -53,6 +53,7 @@ from records.runs import (
     SUITE,
     find_run,
     read_config,
+    results_file,
 )
 from records.scores import read_whole_scores
 from records.targets import TARGETS, Target, read_advisory, read_targets
@@ -60,6 +61,7 @@ from scorers.contract import ScoringJob
 from scorers.custom import read_plugins
 from scorers.sections import SectionOutcome, chosen, has_part, try_section
 from scorers.suite_report import SuiteReport, write_report
+from scorers.workers import Cluster, cluster
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -153,8 +155,7 @@ def _cases(job: ScoringJob, ids: set[str]) -> dict[str, Any]:
 
 def _results(folder: Path, keys: Mapping[Key, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
     """What the bot returned, whole, to the failed cases and labelled prompts."""
-    for name in (RESULTS, SAFETY_RESULTS):
-        path = folder / name
+    for path in (results_file(folder), folder / SAFETY_RESULTS):
         for result in iter_results(path) if path.exists() else ():
             key = (result.test_case_id, result.repeat)
             if key in keys:
@@ -204,6 +205,7 @@ class SuiteOptions:
     save_trace: bool
     output: Path | None
     seed: int
+    scheduler: str | None
     as_json: bool
     verbose: bool
     quiet: bool
@@ -266,7 +268,8 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             1 if custom else None,
             console=console,
         )
-        outcomes = _score(sections, job, plan, custom)
+        workers = stack.enter_context(cluster(plan.scheduler))
+        outcomes = _score(sections, job, plan, custom, workers)
         if plan.sections is None:
             outcomes += _earlier(folder, outcomes)
         scored = {o.name: o.section for o in outcomes if o.section}
@@ -309,7 +312,11 @@ def _rules(plan: SuiteOptions) -> GateRules | None:
 
 
 def _score(
-    sections: Sequence[str], job: ScoringJob, plan: SuiteOptions, custom: tuple[Metric, ...]
+    sections: Sequence[str],
+    job: ScoringJob,
+    plan: SuiteOptions,
+    custom: tuple[Metric, ...],
+    workers: Cluster | None,
 ) -> list[SectionOutcome]:
     values = {
         "embedding_model": plan.embedding_model,
@@ -322,7 +329,7 @@ def _score(
     for name in sections:
         if job.console is not None and job.console.is_terminal:
             job.console.print(f"Scoring {name}…")
-        outcomes.append(try_section(name, job, values))
+        outcomes.append(try_section(name, job, values, workers))
     return outcomes
 
 
@@ -515,7 +522,7 @@ def _copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
         replace_json(target / CONFIG, msgspec.to_builtins(config))
     copied = 0
     with open(target / RESULTS, "wb") as file:
-        for result in iter_results(folder / RESULTS):
+        for result in iter_results(results_file(folder)):
             if result.test_case_id in case_ids:
                 file.write(msgspec.json.encode(result) + b"\n")
                 copied += 1

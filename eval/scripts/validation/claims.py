@@ -20,7 +20,7 @@ from records.cases import TestCase
 from records.errors import StorageError
 from records.judgements import Judgement, Verdicts, read_verdicts
 from records.results import TestResult, iter_results
-from records.runs import RESULTS, VERDICTS
+from records.runs import VERDICTS, results_file
 
 GOOD = {"groundedness": "supported", "correctness": "present"}
 """The verdict that counts for each metric; anything else is against."""
@@ -210,7 +210,7 @@ def _answers(
 ) -> dict[tuple[str, int], _AnswerJudgements]:
     """The answers of a run that are still there, as far as there are verdicts on them."""
     answers = {}
-    for result in iter_results(run / RESULTS):
+    for result in iter_results(results_file(run)):
         key, case = (result.test_case_id, result.repeat), cases.get(result.test_case_id)
         if key in verdicts.by_answer and case is not None:
             opinions, stale = verdicts.opinions(case, result)

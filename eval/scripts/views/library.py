@@ -16,7 +16,7 @@ from records.cases import Labels
 from records.errors import StorageError
 from records.judgements import Verdicts, read_verdicts
 from records.labels import read_labels
-from records.runs import CONFIG, PARTIAL, RESULTS, VERDICTS, scores_file
+from records.runs import CONFIG, PARTIAL, RESULTS, VERDICTS, results_file, scores_file
 from records.verdicts import judge_of
 from views.browser.model import Detail, Key, RunInfo, Trend
 from views.browser.table import UNSCORED, Table
@@ -103,7 +103,7 @@ class RunLibrary:
         if not self._labeller:
             return "no labeller was given to this view; start label_eval.py yourself"
         folder = self.path_of(run_id)
-        if not (folder / RESULTS).exists():
+        if not results_file(folder).exists():
             return "this run is not complete yet: labelling takes its chunks from results.jsonl"
         if not self._eval_set.exists():
             return f"{self._eval_set} is not there; give the set with --eval-set"

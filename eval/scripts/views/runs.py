@@ -12,9 +12,11 @@ import msgspec
 
 from records import jsonl
 from records.asked import asked_counts, asked_of, count_results, missing_remark
+from records.errors import StorageError
 from records.metrics import MetricsFile
 from records.results import RunConfig
-from records.runs import CONFIG, METRICS, PARTIAL, RESULTS
+from records.runs import CONFIG, METRICS, PARTIAL, results_file
+from records.shards import changed_at, open_lines
 from views.browser.model import RunInfo, State
 
 STILL_SECONDS = 120.0
@@ -40,19 +42,17 @@ _OF_METRICS = jsonl.project(
 def results_path(folder: Path) -> Path:
     """The file that holds the results now: the partial one while there is one."""
     partial = folder / PARTIAL
-    return partial if partial.exists() else folder / RESULTS
+    return partial if partial.exists() else results_file(folder)
 
 
 def signature(folder: Path) -> Signature:
     """Changes when any of the files that a RunInfo is made of does."""
     stats: list[tuple[int, int] | None] = []
-    for name in (CONFIG, METRICS, PARTIAL, RESULTS):
+    for path in (*(folder / name for name in (CONFIG, METRICS, PARTIAL)), results_file(folder)):
         try:
-            stat = (folder / name).stat()
-        except OSError:
+            stats.append(changed_at(path))
+        except (OSError, StorageError):
             stats.append(None)
-        else:
-            stats.append((stat.st_mtime_ns, stat.st_size))
     return tuple(stats)
 
 
@@ -80,12 +80,12 @@ def run_info(folder: Path, *, count: bool = True) -> RunInfo:
     if state in ("running", "stopped"):
         done = _count_lines(folder / PARTIAL) if count else None
     elif done is None and state == "complete" and count:
-        done = _count_lines(folder / RESULTS)
+        done = _count_lines(results_file(folder))
     head = {"asked": metrics.asked, "missing": metrics.missing}
     scored = bool(metrics.sections) or state != "complete"
     if not scored and done is not None and planned is not None and done < planned:
         with contextlib.suppress(OSError):  # gone since its lines were counted
-            head = asked_counts(snapshot, count_results(folder / RESULTS))
+            head = asked_counts(snapshot, count_results(results_file(folder)))
     return RunInfo(
         run_id=folder.name,
         state=state,
@@ -118,14 +118,14 @@ def _state(folder: Path) -> State:
     try:
         age = time.time() - (folder / PARTIAL).stat().st_mtime
     except OSError:
-        return "complete" if (folder / RESULTS).exists() else "empty"
+        return "complete" if results_file(folder).exists() else "empty"
     return "running" if age < STILL_SECONDS else "stopped"
 
 
 def _count_lines(path: Path) -> int | None:
     count = 0
     try:
-        with open(path, "rb") as file:
+        with open_lines(path) as file:
             while block := file.read(1 << 20):
                 count += block.count(b"\n")
     except OSError:

@@ -14,6 +14,7 @@ from records.files import sha256_file
 from records.results import TestResult, result_type
 from records.runs import PARTIAL, SCORES, VERDICTS, scored_sections, scores_file
 from records.scores import MetricColumns, metric_names
+from records.shards import open_lines, size_of
 from records.verdicts import VerdictPlace
 from views.browser.table import NAN, Meta, Table
 from views.runs import dataset_hash, results_path
@@ -419,13 +420,15 @@ class Feed:
         Raises Replaced, and OSError when the file cannot be read.
         """
         try:
-            file = open(self.path, "rb")  # noqa: SIM115 - closed by the with below
+            file = open_lines(self.path)
         except FileNotFoundError:
             raise Replaced from None
         with file:
-            stat = os.fstat(file.fileno())
+            sharded = self.path.is_dir()
+            stat = self.path.stat() if sharded else os.fstat(file.fileno())
+            size = size_of(self.path) if sharded else stat.st_size
             identity = (stat.st_dev, stat.st_ino)
-            if (self._file not in (None, identity)) or stat.st_size < self.offset:
+            if (self._file not in (None, identity)) or size < self.offset:
                 raise Replaced
             self._file = identity
             file.seek(self.offset)
@@ -436,7 +439,7 @@ class Feed:
                     data = data[:end]
                 else:  # one long line
                     data += file.readline()
-        self.ended = self.offset + len(data) >= stat.st_size
+        self.ended = self.offset + len(data) >= size
         if data and not data.endswith(b"\n") and not self.final:
             self.ended = True
             return []  # still being written
@@ -457,7 +460,7 @@ def _split(data: bytes) -> list[bytes]:
 def line_at(path: Path, offset: int) -> bytes:
     """The line that begins at ``offset``; empty when the file is not there or shorter."""
     try:
-        with open(path, "rb") as file:
+        with open_lines(path) as file:
             file.seek(offset)
             return file.readline()
     except OSError:

@@ -21,7 +21,8 @@ from records.cases import TestCase, canonical, case_from_dict, iter_lines
 from records.errors import StorageError
 from records.labels import read_labels, unknown_labels
 from records.results import RetrievedChunk, TestResult, read_results, tells_retrieved
-from records.runs import RESULTS
+from records.runs import results_file
+from records.shards import open_lines
 
 ALWAYS = {"id"}
 
@@ -71,7 +72,7 @@ class Stored:
         self.corpus = corpus if corpus.is_file() else None
         self._notes = notes
         self._labels, self._label_places = read_labels(labels_dir, notes.report)
-        self._results = run / RESULTS if run else None
+        self._results = results_file(run) if run else None
         self._index = self._offsets()
 
     def _offsets(self) -> dict[str, list[int]]:
@@ -79,7 +80,7 @@ class Stored:
         offsets: dict[str, list[tuple[int, int]]] = {}
         if self._results is None:
             return {}
-        if not self._results.is_file():
+        if not self._results.exists():
             raise StorageError(f"{self._results}: no such file; the run is not complete.")
         report = self._notes.report
         for offset, result in read_results(self._results, report=report):
@@ -96,7 +97,7 @@ class Stored:
         """
         decode = msgspec.json.Decoder(TestResult).decode
         problems = self._notes.report
-        file = open(self._results, "rb") if self._results else None  # noqa: SIM115
+        file = open_lines(self._results) if self._results else None
         asked = 0
         ids: set[str] = set()
         try:

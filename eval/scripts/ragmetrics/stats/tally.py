@@ -8,7 +8,7 @@ score is a float, None (not applicable) or FAILED; only floats enter a mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from math import fsum
@@ -61,7 +61,7 @@ def average(rows: Sequence[Values]) -> Values:
     return tuple(merged)
 
 
-class _CountedValues(NamedTuple):
+class CountedValues(NamedTuple):
     """Cases that are alike, an entry each: their slices, cluster, row of scores, and number."""
 
     slices: NDArray[Any]
@@ -86,7 +86,7 @@ class Tally:
     def __init__(self, width: int) -> None:
         self.width = width
         self._tables: list[NDArray[np.float64]] = []
-        self._counted: list[_CountedValues] = []
+        self._counted: list[CountedValues] = []
         self._slices: dict[Slices, int] = {}
 
     def add(
@@ -113,7 +113,7 @@ class Tally:
         if np.isinf(table).sum() != sum(row.count(FAILED) for row in rows):
             raise ValueError("only finite numbers have a mean")
         renumber = np.array([self._number(part) for part in slices], dtype=np.int32)
-        counted = _CountedValues(
+        counted = CountedValues(
             renumber[np.array(slices_of_case if len(slices_of_case) else [0] * cases)],
             np.array(cluster_of_case if len(cluster_of_case) else [ALONE] * cases, dtype=np.int64),
             np.array(row_of_case, dtype=np.int32) + np.int32(sum(map(len, self._tables))),
@@ -135,6 +135,38 @@ class Tally:
             slices = renumber[counted.slices]
             self._counted.append(counted._replace(slices=slices, rows=counted.rows + before))
         self._tables += other._tables
+
+    def release(self) -> CountedValues:
+        """What was counted, sorted by cluster. The tally has it no more: see ``merged``."""
+        counted = self._all_counted()
+        self._counted = []
+        return counted
+
+    @classmethod
+    def merged(cls, parts: Sequence[Tally], portions: Iterable[Sequence[CountedValues]]) -> Tally:
+        """One tally of several that have released what they counted.
+
+        ``portions``: for one set of clusters after the other, what each of the parts counted of
+        them; no cluster is in two portions. A cluster of one case is then not told from others, so
+        that only those of several cases take memory.
+        """
+        import numpy as np
+
+        whole = cls(parts[0].width)
+        slice_maps, row_maps = [], []
+        for part in parts:
+            slice_maps.append(np.array([whole._number(s) for s in part._slices], dtype=np.int32))
+            row_maps.append(np.int32(sum(map(len, whole._tables))))
+            whole._tables += part._tables
+        for portion in portions:
+            renumbered = [
+                counted._replace(slices=slices[counted.slices], rows=counted.rows + before)
+                for counted, slices, before in zip(portion, slice_maps, row_maps, strict=True)
+                if len(counted.rows)
+            ]
+            if renumbered:
+                whole._counted.append(_without_single(_joined(renumbered)))
+        return whole
 
     def summary(self, metrics: Sequence[Metric]) -> dict[str, Any]:
         """Means, 95 % intervals and counts by metric; the same by slice.
@@ -188,29 +220,20 @@ class Tally:
         numbers = np.unique(self._clustered().clusters).tolist()
         return [number for number in numbers if number != ALONE]
 
-    def _clustered(self) -> _CountedValues:
+    def _clustered(self) -> CountedValues:
         """All that was counted, sorted by cluster. Whoever shares no cluster stands ALONE."""
+        return _without_single(self._all_counted())
+
+    def _all_counted(self) -> CountedValues:
         import numpy as np
 
         if not self._counted:
             nothing = np.zeros(0, dtype=np.int32)
-            return _CountedValues(nothing, nothing.astype(np.int64), nothing, nothing)
-        counted = _condensed(
-            _CountedValues(
-                np.concatenate([part.slices for part in self._counted]),
-                np.concatenate([part.clusters for part in self._counted]),
-                np.concatenate([part.rows for part in self._counted]),
-                np.concatenate([part.times for part in self._counted]),
-            )
-        )
-        numbers, inverse = np.unique(counted.clusters, return_inverse=True)
-        cases = np.zeros(len(numbers), dtype=np.int64)
-        np.add.at(cases, inverse, counted.times)
-        shared = cases[inverse] > 1
-        return _condensed(counted._replace(clusters=np.where(shared, counted.clusters, ALONE)))
+            return CountedValues(nothing, nothing.astype(np.int64), nothing, nothing)
+        return _joined(self._counted)
 
     def _members(
-        self, counted: _CountedValues
+        self, counted: CountedValues
     ) -> Iterator[tuple[Sequence[Slice], NDArray[np.int64], NDArray[np.int64]]]:
         """Batches of slices, with the entries of each and their slice's number in the batch."""
         import numpy as np
@@ -247,12 +270,12 @@ class _Cases(NamedTuple):
     """The entries of a batch of groups: those ``alone``, and those that share a cluster, each
     sorted by group and then by cluster."""
 
-    alone: _CountedValues
-    sharing: _CountedValues
+    alone: CountedValues
+    sharing: CountedValues
 
     @classmethod
     def of(
-        cls, counted: _CountedValues, members: NDArray[np.int64], groups: NDArray[np.int64]
+        cls, counted: CountedValues, members: NDArray[np.int64], groups: NDArray[np.int64]
     ) -> _Cases:
         import numpy as np
 
@@ -260,7 +283,7 @@ class _Cases(NamedTuple):
         parts = []
         for at in (np.flatnonzero(clusters == ALONE), np.flatnonzero(clusters != ALONE)):
             rows, times = counted.rows[members[at]], counted.times[members[at]]
-            parts.append(_CountedValues(groups[at], clusters[at], rows, times))
+            parts.append(CountedValues(groups[at], clusters[at], rows, times))
         return cls(*parts)
 
     def means(self, column: NDArray[np.float64], metric: Metric) -> list[MeanOfGroup]:
@@ -312,7 +335,32 @@ def _numbers(members: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.repeat(np.arange(len(members)), [len(entries) for entries in members])
 
 
-def _condensed(counted: _CountedValues) -> _CountedValues:
+def _joined(parts: Sequence[CountedValues]) -> CountedValues:
+    """All entries, condensed."""
+    import numpy as np
+
+    return _condensed(
+        CountedValues(
+            np.concatenate([part.slices for part in parts]),
+            np.concatenate([part.clusters for part in parts]),
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.times for part in parts]),
+        )
+    )
+
+
+def _without_single(counted: CountedValues) -> CountedValues:
+    """The same; whoever shares no cluster stands ALONE."""
+    import numpy as np
+
+    numbers, inverse = np.unique(counted.clusters, return_inverse=True)
+    cases = np.zeros(len(numbers), dtype=np.int64)
+    np.add.at(cases, inverse, counted.times)
+    shared = cases[inverse] > 1
+    return _condensed(counted._replace(clusters=np.where(shared, counted.clusters, ALONE)))
+
+
+def _condensed(counted: CountedValues) -> CountedValues:
     """The same with equal entries counted as one, sorted by cluster."""
     import numpy as np
 
@@ -326,7 +374,7 @@ def _condensed(counted: _CountedValues) -> _CountedValues:
         new[1:] |= column[1:] != column[:-1]
     starts = np.flatnonzero(new)
     times = np.add.reduceat(counted.times[order], starts).astype(np.int32)
-    return _CountedValues(slices[starts], clusters[starts], rows[starts], times)
+    return CountedValues(slices[starts], clusters[starts], rows[starts], times)
 
 
 def _by_slice(

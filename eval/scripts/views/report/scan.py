@@ -27,7 +27,7 @@ from records.errors import Problem
 from records.judgements import evidence_of, read_verdicts
 from records.labels import read_labels
 from records.results import TestResult, iter_results
-from records.runs import CONFIG, RESULTS, VERDICTS, read_config, scores_file
+from records.runs import CONFIG, RESULTS, VERDICTS, read_config, results_file, scores_file
 from records.scores import ALL_BUT_EVIDENCE, ScoreLine, line_type, read_scores
 from records.targets import Target
 from records.verdicts import judge_of
@@ -327,7 +327,7 @@ def read_results(
     Raises StorageError for a damaged line. Memory: a number an answer, and the chosen answers.
     """
     back = ResultsScan(configuration=list(_configuration(folder)))
-    path = folder / RESULTS
+    path = results_file(folder)
     if not path.exists():
         back.notes.append(f"{RESULTS} is not there: no answer, error or confidence is shown.")
         return back
@@ -444,8 +444,8 @@ def read_side(
 ) -> dict[str, tuple[TestResult, dict[str, ScoreLine]]]:
     """The first answer of some cases in another run, with the score lines that explain it."""
     results: dict[str, TestResult] = {}
-    if (folder / RESULTS).exists():
-        for result in iter_results(folder / RESULTS):
+    if results_file(folder).exists():
+        for result in iter_results(results_file(folder)):
             if result.test_case_id in ids:
                 results.setdefault(result.test_case_id, result)
     lines: dict[str, dict[str, ScoreLine]] = {case_id: {} for case_id in results}

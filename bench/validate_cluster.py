@@ -1,0 +1,295 @@
+"""Scoring on a Dask scheduler, each part a process of its own, as docs/scale.md starts them.
+
+    python bench/validate_cluster.py                      # all of it: about an hour on two cores
+    python bench/validate_cluster.py --only memory --ids 1000000
+    python bench/validate_cluster.py --tiny
+
+bytes: 1, 2 and 8 workers, a pool and one process give the same metrics.json and score lines, with
+one file and with shards. kills: in each round a worker is killed (-9) at a random moment and
+another is started; once the scheduler. efficiency: groundedness by a pool of two processes and by
+two workers on the same cores. memory: the largest client by ids, here and on the cluster. Ends with
+1 when anything is not as it should be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from measuring import SCRIPTS, measure, median, print_table, say
+
+SECTIONS = ("retrieval", "groundedness", "context", "abstention", "pipeline")
+MEGABYTES = 300
+EFFICIENCY = 0.85
+PARTS = ("bytes", "kills", "efficiency", "memory")
+
+
+class Cluster:
+    """A scheduler and workers."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self._folder = folder
+        file = folder / f"scheduler-{time.time_ns()}.json"
+        self.scheduler = self._start("scheduler", "--port", "0", "--scheduler-file", str(file))
+        self.address = ""
+        while not self.address:
+            time.sleep(0.05)
+            with contextlib.suppress(OSError, ValueError):
+                self.address = json.loads(file.read_bytes())["address"]
+        self.workers = [self.worker() for _ in range(workers)]
+        self.wait(workers)
+
+    def _start(self, *words: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "dask", *words, "--no-dashboard"],
+            env=os.environ | {"PYTHONPATH": str(SCRIPTS), "OMP_NUM_THREADS": "1"},
+            cwd=self._folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def worker(self) -> subprocess.Popen[bytes]:
+        return self._start("worker", self.address, "--nthreads", "1", "--no-nanny")
+
+    def wait(self, workers: int) -> None:
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=120)
+
+    def cpu(self) -> float:
+        """CPU seconds of scheduler and workers so far."""
+        import psutil
+
+        times = [psutil.Process(p.pid).cpu_times() for p in (self.scheduler, *self.workers)]
+        return sum(part.user + part.system for part in times)
+
+    def end(self) -> None:
+        for process in (self.scheduler, *self.workers):
+            process.kill()
+        for process in (self.scheduler, *self.workers):
+            process.wait()
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, workers: int) -> Iterator[Cluster]:
+    running = Cluster(folder, workers)
+    try:
+        yield running
+    finally:
+        running.end()
+
+
+def write_texts(folder: Path, cases: int) -> None:
+    """A set and a run whose answers make five claims over four passages each."""
+    rng = random.Random(cases)
+    (folder / "texts").mkdir(parents=True)
+    with (
+        open(folder / "eval_set.jsonl", "w") as eval_set,
+        open(folder / "texts" / "results.jsonl", "w") as results,
+    ):
+        for n in range(cases):
+            gold = [{"rel_path": f"d{n % (cases // 2 + 1)}.md", "heading_path": "A"}]
+            case = {"id": f"q{n:07}", "question": f"What does item {n} cost?"}
+            eval_set.write(json.dumps(case | {"answerable": True, "gold_supports": gold}) + "\n")
+            facts = [
+                f"Item {n} costs {rng.randrange(9)}.{m}0 euros in shop {rng.randrange(50)}."
+                for m in range(8)
+            ]
+            chunks = [
+                {"chunk_id": f"c{at}", "rel_path": f"d{n % (cases // 2 + 1)}.md", "rank": at + 1}
+                | {"heading_path": "A", "text": text, "text_length": len(text)}
+                for at, text in enumerate(" ".join(facts[at:] + facts[:at]) for at in (0, 2, 4, 6))
+            ]
+            answer = " ".join(f"{text[:-1]} [{m % 4 + 1}]." for m, text in enumerate(facts[:5]))
+            row = {"test_case_id": case["id"], "answer": answer, "retrieved": chunks}
+            results.write(json.dumps(row | {"latency_ms": {"total": rng.random() * 900}}) + "\n")
+
+
+def write_ids(folder: Path, cases: int) -> None:
+    """A set and a run of ids alone; three cases in four share their gold chunk with another."""
+    rng = random.Random(cases)
+    (folder / "ids").mkdir(parents=True)
+    with (
+        open(folder / "eval_set.jsonl", "w") as eval_set,
+        open(folder / "ids" / "results.jsonl", "w") as results,
+    ):
+        for n in range(cases):
+            gold = f"c{rng.randrange(cases)}"
+            case = {"id": f"q{n:08}", "question": "made", "relevant_chunks": [gold]}
+            eval_set.write(json.dumps(case) + "\n")
+            listed = [f"c{rng.randrange(cases)}" for _ in range(10)]
+            if rng.random() < 0.7:
+                listed[rng.randrange(10)] = gold
+            results.write(json.dumps({"test_case_id": case["id"], "retrieved": listed}) + "\n")
+
+
+def command(section: str, run: Path, eval_set: Path, *words: str) -> list[str | Path]:
+    script = SCRIPTS / f"score_{section}.py"
+    return [sys.executable, script, "--run", run, "--eval-set", eval_set, "--quiet", *words]
+
+
+def hashes(run: Path) -> str:
+    digest = hashlib.sha256((run / "metrics.json").read_bytes())
+    for path in sorted((run / "scores").iterdir()):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def scored(data: Path, name: str, *words: str, shards: int = 0) -> str:
+    """Score all sections of a copy of the run; a hash of what came of it."""
+    folder = data / name
+    shutil.copytree(data / "texts", folder / "texts")
+    eval_set = data / "eval_set.jsonl"
+    if shards:
+        script = [sys.executable, SCRIPTS / "convert_data.py", "split", "--run", folder / "texts"]
+        eval_set = folder / "set"
+        cut = ["--eval-set", data / "eval_set.jsonl", "--shards", str(shards)]
+        measure([*script, *cut, "--output", eval_set])
+    for section in SECTIONS:
+        measure(command(section, folder / "texts", eval_set, *words))
+    found = hashes(folder / "texts")
+    shutil.rmtree(folder)
+    return found
+
+
+def bytes_alike(data: Path, cases: int) -> bool:
+    write_texts(data, cases)
+    found = {
+        "one process": scored(data, "one", "--jobs", "1"),
+        "pool of 2": scored(data, "pool", "--jobs", "2"),
+        "pool of 2, 5 shards": scored(data, "pool-shards", "--jobs", "2", shards=5),
+    }
+    for workers in (1, 2, 8):
+        with cluster(data, workers) as running:
+            words = ("--scheduler", running.address)
+            found[f"{workers} workers"] = scored(data, f"w{workers}", *words)
+            found[f"{workers} workers, 5 shards"] = scored(data, f"s{workers}", *words, shards=5)
+    print_table(("scored by", "sha256 of all files"), list(found.items()))
+    return len(set(found.values())) == 1
+
+
+def killed(data: Path, cases: int, rounds: int) -> bool:
+    write_texts(data, cases)
+    run, eval_set = data / "texts", data / "eval_set.jsonl"
+    measure(command("groundedness", run, eval_set, "--jobs", "1"))
+    expected = hashes(run)
+    rng, alike, begun = random.Random(7), 0, time.perf_counter()
+    with cluster(data, 2) as running:
+        words = ("--scheduler", running.address, "--jobs", "12")
+        measure(command("groundedness", run, eval_set, *words))
+        took = time.perf_counter() - begun
+        for number in range(rounds):
+            shutil.rmtree(run / "scores")
+            (run / "metrics.json").unlink()
+            process = subprocess.Popen(command("groundedness", run, eval_set, *words))
+            time.sleep(rng.uniform(0.3, 1.0) * took / 2)
+            late = process.poll() is not None
+            victim = running.workers.pop(rng.randrange(2))
+            victim.kill()
+            victim.wait()
+            running.workers.append(running.worker())
+            code = process.wait()
+            alike += code == 0 and hashes(run) == expected
+            say(f"round {number + 1}: exit {code}{', killed after its end' if late else ''}")
+            running.wait(2)
+    print(f"\n# a worker killed: the same bytes in {alike} of {rounds} rounds\n")
+    sound = alike == rounds
+    with cluster(data, 2) as running:
+        words = ("--scheduler", running.address, "--jobs", "12")
+        process = subprocess.Popen(
+            command("groundedness", run, eval_set, *words), stderr=subprocess.PIPE, text=True
+        )
+        while not list(run.glob(".ranges.*/*.part")):
+            time.sleep(0.02)
+        running.scheduler.kill()
+        _, said = process.communicate()
+        kept = len(list(run.glob(".ranges.*/*.part")))
+        print(f"# the scheduler killed: exit {process.returncode}, {kept} ranges kept: {said}")
+        sound &= process.returncode == 3 and said.count("\n") == 1 and kept > 0
+    with cluster(data, 2) as running:
+        words = ("--scheduler", running.address, "--jobs", "12")
+        measure(command("groundedness", run, eval_set, *words))
+        sound &= hashes(run) == expected and not list(run.glob(".*"))
+    print(f"# resumed: {'the same bytes' if sound else 'NOT the same'}\n")
+    return sound
+
+
+def efficient(data: Path, cases: int, rounds: int) -> bool:
+    write_texts(data, cases)
+    run, eval_set = data / "texts", data / "eval_set.jsonl"
+    pool, workers = [], []
+    with cluster(data, 2) as running:
+        words = ("--scheduler", running.address)
+        measure(command("groundedness", run, eval_set, *words))  # the workers' first imports
+        for number in range(rounds):
+            pool.append(measure(command("groundedness", run, eval_set, "--jobs", "2")))
+            before = running.cpu()
+            workers.append(measure(command("groundedness", run, eval_set, *words)))
+            workers[-1].cpu += running.cpu() - before
+            say(f"round {number + 1}: pool {pool[-1]}, workers {workers[-1]}")
+    rows = [
+        (name, *(f"{median(runs, figure):.2f}" for figure in ("wall", "cpu", "peak_mb")))
+        for name, runs in (("pool of 2", pool), ("2 workers", workers))
+    ]
+    print_table(("groundedness", "wall s", "CPU s in all", "peak MB of the client"), rows)
+    share = median(pool, "wall") / median(workers, "wall")
+    cpu = median(pool, "cpu") / median(workers, "cpu")
+    print(f"# efficiency against the pool: {share:.0%} by wall, {cpu:.0%} by CPU\n")
+    return share >= EFFICIENCY
+
+
+def small(data: Path, cases: int, shards: int) -> bool:
+    write_ids(data, cases)
+    run, eval_set = data / "ids", data / "eval_set.jsonl"
+    script = [sys.executable, SCRIPTS / "convert_data.py", "split", "--run", run]
+    cut = ["--eval-set", eval_set, "--shards", str(shards), "--output", data / "set"]
+    split = measure([*script, *cut])
+    with cluster(data, 2) as running:
+        words = ("--scheduler", running.address)
+        client = measure(command("retrieval", run, data / "set", *words))
+    rows = [
+        ("convert_data split", f"{split.wall:.1f}", f"{split.cpu:.1f}", f"{split.peak_mb:.0f}"),
+        ("client", f"{client.wall:.1f}", f"{client.cpu:.1f}", f"{client.peak_mb:.0f}"),
+    ]
+    print_table((f"{cases:,} results by ids", "wall s", "CPU s", "peak MB"), rows)
+    return client.peak_mb <= MEGABYTES
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=PARTS, action="append")
+    parser.add_argument("--cases", type=int, default=4000)
+    parser.add_argument("--ids", type=int, default=1_000_000)
+    parser.add_argument("--shards", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--tiny", action="store_true")
+    asked = parser.parse_args()
+    cases, ids, rounds = (60, 2000, 1) if asked.tiny else (asked.cases, asked.ids, asked.rounds)
+    checks = {
+        "bytes": lambda data: bytes_alike(data, cases),
+        "kills": lambda data: killed(data, cases, rounds),
+        "efficiency": lambda data: efficient(data, cases, min(rounds, 5)) or asked.tiny,
+        "memory": lambda data: small(data, ids, asked.shards),
+    }
+    sound = True
+    for name in asked.only or PARTS:
+        with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
+            sound &= checks[name](Path(folder))
+    print("# as it should be" if sound else "# NOT as it should be")
+    return 0 if sound else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

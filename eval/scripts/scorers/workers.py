@@ -1,0 +1,224 @@
+"""Who scores the ranges of a run: processes of this machine, or the workers of a Dask scheduler.
+
+What all ranges need is written into a folder once, and each worker reads it there; a task itself is
+a number and some offsets. So a task may be lost with its worker and be done again elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import platform
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from records.errors import StorageError, Unreachable
+from records.files import replace_bytes
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, ProcessPoolExecutor
+    from multiprocessing.connection import Connection
+
+
+@contextlib.contextmanager
+def worker_pool(size: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool of ``size`` processes. When the block is left by an exception they end at once.
+
+    Each watches a pipe that nobody writes to and that only this process holds open at the other
+    end: a kill closes it as well as an end in order, on every platform.
+    """
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    reader, writer = multiprocessing.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(size, initializer=_watch, initargs=(reader, writer))
+    try:
+        yield pool
+    except BaseException:
+        writer.close()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+        writer.close()
+        reader.close()
+
+
+def _watch(reader: Connection, writer: Connection) -> None:
+    """Begin a worker: its own copy of the writing end would keep the pipe open for ever.
+
+    Ctrl+C and a closed terminal reach all processes; the one that started them says what happens.
+    """
+    writer.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # how a pool ends workers when one is lost
+    threading.Thread(target=_end_with, args=(reader,), daemon=True).start()
+
+
+def _end_with(reader: Connection) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        reader.recv_bytes()
+    os._exit(1)
+
+
+ATTEMPTS = 3
+"""Times that a range is scored again when its worker was lost."""
+
+_ANSWER_WITHIN = 10.0
+"""Seconds in which a scheduler must answer."""
+
+_NEEDED = (
+    "--scheduler needs Dask: install it with make setup-cluster, on this machine and on those of "
+    "the workers."
+)
+
+
+class Cluster(NamedTuple):
+    """An executor, and how many tasks it does at once."""
+
+    executor: Executor
+    threads: int
+
+
+@contextlib.contextmanager
+def cluster(address: str | None) -> Iterator[Cluster | None]:
+    """The workers of a Dask scheduler; None without an address.
+
+    Raises StorageError when Dask is not installed or the address is none, Unreachable when the
+    scheduler does not answer, has no workers, or is lost on the way.
+    """
+    if not address:
+        yield None
+        return
+    try:
+        import dask
+        from distributed import Client, KilledWorker
+        from distributed.comm import CommClosedError
+    except ImportError:
+        raise StorageError(_NEEDED) from None
+    # A scheduler that is gone has forgotten the tasks: to wait for its return helps nobody.
+    quick = {
+        "distributed.comm.timeouts.connect": f"{_ANSWER_WITHIN}s",
+        "distributed.client.scheduler-info-interval": "2s",
+    }
+    lost = (CancelledError, CommClosedError, TimeoutError, OSError)
+    _quiet()
+    with dask.config.set(quick), contextlib.ExitStack() as stack:
+        try:
+            client = Client(address, timeout=_ANSWER_WITHIN, set_as_default=False)
+            stack.callback(_close, client)
+            workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        except ValueError as error:
+            raise StorageError(f"--scheduler {address}: {error}; write tcp://HOST:PORT.") from None
+        except lost:
+            raise Unreachable(
+                f"{address}: no Dask scheduler answers there; start one (docs/scale.md)."
+            ) from None
+        threads = sum(int(worker["nthreads"]) for worker in workers)
+        if not threads:
+            raise Unreachable(f"{address}: has no workers; start some with make worker.")
+        try:
+            yield Cluster(client.get_executor(pure=False, retries=ATTEMPTS), threads)
+        except KilledWorker as error:
+            raise Unreachable(
+                f"{address}: {error.allowed_failures + 1} workers were killed at one range, or ran "
+                "out of memory. What was scored is kept: give the workers more memory, or cut "
+                "the run into more parts, and start the same command again."
+            ) from None
+        except lost as error:
+            if isinstance(error, OSError) and error.filename is not None:
+                raise  # a file of ours
+            raise Unreachable(
+                f"{address}: the scheduler was lost. What was scored is kept: start it and its "
+                "workers, and then the same command again."
+            ) from None
+
+
+def _close(client: Any) -> None:
+    with contextlib.suppress(Exception):  # the scheduler may be gone: nothing is left to tell it
+        client.close(timeout=2)
+
+
+def _quiet() -> None:
+    """Dask's own messages of lost connections stay away, to the end: one sentence says it."""
+    import logging
+
+    for name in [
+        name for name in logging.root.manager.loggerDict if name.startswith("distributed")
+    ]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+_SHARED = "task.pickle"
+
+_LIBRARIES = (
+    "numpy",
+    "msgspec",
+    "orjson",
+    "rapidfuzz",
+    "scikit-learn",
+    "sentencex",
+    "torch",
+    "sentence-transformers",
+    "tokenizers",
+)
+"""What else the numbers depend on, besides the toolkit's own code."""
+
+_of_thread = threading.local()
+"""What a thread read last: the tasks of a run come one after the other, and share their caches."""
+
+
+@cache
+def code_versions() -> dict[str, str]:
+    """A hash of the toolkit's code, the version of Python and of each library in use."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parents[1]
+    for path in sorted(root.glob("*/**/*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    versions = {"the toolkit": digest.hexdigest()[:16], "Python": platform.python_version()}
+    for name in _LIBRARIES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return versions
+
+
+def share(folder: Path, value: Any) -> None:
+    """Put what all tasks need into their folder."""
+    replace_bytes(folder / _SHARED, orjson.dumps(code_versions()) + b"\n" + pickle.dumps(value))
+
+
+def shared(folder: Path) -> Any:
+    """In a worker: what was put there, read once a thread.
+
+    Raises StorageError when the worker does not see the folder, or runs other code than the
+    process that put it there.
+    """
+    if getattr(_of_thread, "folder", None) != folder:
+        try:
+            versions, _, pickled = (folder / _SHARED).read_bytes().partition(b"\n")
+        except OSError as error:
+            raise StorageError(
+                f"{folder.parent}: cannot be read on worker {platform.node()} ({error.strerror}); "
+                "let all machines see the run under the same path."
+            ) from None
+        theirs, own = orjson.loads(versions), code_versions()
+        others = [name for name in theirs | own if theirs.get(name) != own.get(name)]
+        if others:
+            raise StorageError(
+                f"worker {platform.node()}: has another version of {', '.join(others)}; let it run "
+                "the same code and packages, and start it anew."
+            )
+        _of_thread.value = pickle.loads(pickled)
+        _of_thread.folder = folder
+    return _of_thread.value
