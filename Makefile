@@ -91,7 +91,7 @@ $(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready $(VENV)/.ready-cluster
 	@touch $@
 
 ## See it and score a bot
-demo: setup ## ask the embedded bot 90 questions, score and judge its answers, diagnose, report
+demo: setup ## ask the embedded bot 146 questions, score and judge its answers, diagnose, report
 	@set -e; run=$$($(PY) $(SCRIPTS)/run_eval.py --api-url demo --labels --store-full-text $(if $(K),--k $(K)) \
 	    --folder-mode on_with_fallback $(LEXICAL) $(ARGS)); \
 	  $(PY) $(SCRIPTS)/score_retrieval.py --run "$$run" --worst 1; echo; \

@@ -1,6 +1,6 @@
 """How often does compare_runs.py call what is no difference, when the cases are turns?
 
-    python bench/decisions_turns.py            # 1,000 pairs of each shape, minutes
+    python bench/decisions_turns.py            # 4,000 pairs of each shape, about ten minutes
     python bench/decisions_turns.py --tiny     # only to see that it runs
 
 Pairs of runs of one bot over sets of conversations. Turns of one conversation hang together (ICC
@@ -98,7 +98,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--simulations", type=int, default=1000)
+    parser.add_argument("--simulations", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tiny", action="store_true", help="4 pairs of each shape")
     options = parser.parse_args(words)

@@ -3,6 +3,7 @@
     RAG_EVAL_DATA=FOLDER python bench/validate_sequential.py     # some ten minutes
     python bench/validate_sequential.py --tiny                   # on made-up differences
     RAG_EVAL_DATA=FOLDER python bench/validate_sequential.py --part stop --simulations 500
+    python bench/validate_sequential.py --part limit             # needs no data
 
 FOLDER holds trec_robust03 and ragtruth: what real systems scored on the same questions.
 
@@ -13,6 +14,10 @@ test at the end, for z looked at after every case from the 20th (as nobody shoul
 ways of run_eval.
 Part ``race``: settings whose true means spread normally by .06, and whose cases differ as those of
 real systems do (the rest that no topic and no system explains, scaled to sd .30 of a difference).
+They end as those of sweep_runs do: one setting left, all cases asked, or futile.
+Part ``limit``: settings whose calls take log-normal times, held to a 95th percentile. Half of them
+keep it by nothing (exactly 5 in 100 calls are beyond), the worst case of a false drop; of the
+others 10 in 100 are.
 Ends with 1 when a promise is not kept. Seeds are fixed.
 """
 
@@ -221,7 +226,8 @@ def one_race(rest: Floats, settings: int, cases: int, spread: float, seed: int) 
             better, worse = names.index(drop.better), names.index(drop.setting)
             false |= bool(truth[better] <= truth[worse])
             still.remove(drop.setting)
-        if len(still) == 1:
+        seen = {name: seen[name] for name in still}
+        if len(still) == 1 or race.futile(seen, None, rules, still, end / cases):
             break
     best = names[int(truth.argmax())]
     return Raced(best in still, false, calls / settings / cases, len(still))
@@ -261,16 +267,60 @@ def races(values: Floats, simulations: int) -> Iterator[str]:
     print_table(head, rows)
 
 
+# Limits
+
+
+BROKEN_SHARE = 0.10
+
+
+def one_limit(settings: int, cases: int, seed: int) -> tuple[bool, float, float]:
+    """Whether a setting that keeps the limit was dropped, the share of the others that was, and
+    the share of the cases that those were asked."""
+    rng = np.random.default_rng([settings, cases, seed, 95])
+    limit = race.limit_of("p95_latency_ms <= 1000")
+    rules = race.Rules(tuple(f"s{number}" for number in range(settings)), limits=(limit,))
+    kept = settings // 2
+    # so much beyond the bound of a log-normal with sigma .5
+    spots = [Z(1 - 0.05)] * kept + [Z(1 - BROKEN_SHARE)] * (settings - kept)
+    times = 1000 * np.exp(0.5 * (rng.normal(0, 1, (cases, settings)) - np.array(spots)))
+    out = [cases] * settings
+    for look in range(1, race.LOOKS + 1):
+        end = cases * look // race.LOOKS
+        for at in range(settings):
+            if out[at] == cases and race.broken(limit, times[:end, at], None, rules):
+                out[at] = end if end < cases else cases - 1
+    broken = out[kept:]
+    dropped = sum(end < cases for end in broken) / len(broken)
+    return any(end < cases for end in out[:kept]), dropped, sum(broken) / len(broken) / cases
+
+
+def limits(simulations: int) -> Iterator[str]:
+    """Print the table; yield what is not as promised."""
+    rows = []
+    for settings, cases in ((12, 200), (12, 1000), (24, 1000)):
+        done = [one_limit(settings, cases, seed) for seed in range(simulations)]
+        false, dropped, asked = (sum(column) / simulations for column in zip(*done, strict=True))
+        rows.append((settings, cases, f"{false:.3f}", f"{dropped:.3f}", f"{asked:.2f}"))
+        if false > 0.05 + 3 * sqrt(0.05 * 0.95 / simulations):
+            yield f"{settings} settings, {cases} cases: {false:.3f} of races drop one that keeps"
+    print(f"\np95 <= bound; half of the settings keep it by nothing, {simulations:,} simulations.")
+    head = ("settings", "cases", "any that keeps it dropped", "others dropped", "asked of those")
+    print_table(head, rows)
+
+
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--part", choices=("stop", "race"), action="append", help="only this one")
+    parser.add_argument(
+        "--part", choices=("stop", "race", "limit"), action="append", help="only this one"
+    )
     parser.add_argument("--simulations", type=int, default=1000)
     parser.add_argument("--tiny", action="store_true", help="few simulations of made-up data")
     options = parser.parse_args(words)
     folder = os.environ.get("RAG_EVAL_DATA")
-    if not (folder or options.tiny):
+    parts = options.part or ["stop", "race", "limit"]
+    if not (folder or options.tiny or parts == ["limit"]):
         parser.error("set RAG_EVAL_DATA to the folder that holds trec_robust03 and ragtruth")
     simulations = 2 if options.tiny else options.simulations
     data = {"made up": made_up()}
@@ -280,12 +330,13 @@ def main(words: Sequence[str] | None = None) -> int:
             "reciprocal rank, TREC 2003": systems(Path(folder), "recip_rank"),
             "no hallucination, RAGTruth": hallucinated(Path(folder)),
         }
-    parts = options.part or ["stop", "race"]
     broken: list[str] = []
     if "stop" in parts:
         broken += stop_when_decided(data, simulations)
     if "race" in parts:
         broken += races(next(iter(data.values())), simulations)
+    if "limit" in parts:
+        broken += limits(simulations)
     if options.tiny:
         return 0
     print("\n".join(["Not as promised:", *broken] if broken else ["All as promised."]))

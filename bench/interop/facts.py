@@ -31,6 +31,7 @@ FACTS: list[dict[str, Any]] = [
         "note": f"note-of-{n}",
         "model": "model-xyz",
         "judged": f"reason-of-{n}",
+        "searches": [f"items near {n}", f"list of items {n}", f"What is the number of item {n}?"],
     }
     for n in (1, 2)
 ]

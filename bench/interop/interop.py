@@ -72,6 +72,7 @@ GIVEN: dict[str, Callable[[dict[str, Any]], list[Any]]] = {
     "note": lambda fact: [fact["note"]],
     "model": lambda fact: [fact["model"]],
     "judged": lambda fact: [fact["judged"]],
+    "searches": lambda fact: fact["searches"],
 }
 
 TOLD = {"note": "rubrics|note|metadata", "judged": "gradingResult|Grader Reason|metricsData"}
@@ -97,7 +98,7 @@ SOURCES = [
         "openinference",
         "otel",
         "spans.json",
-        "question answer passages ids paths headings scores note model",
+        "question answer passages ids paths headings scores note model searches",
     ),
     Source("rankings", "trec", "qrels.txt run.txt topics.tsv", "question ids scores relevant"),
     Source(
@@ -235,7 +236,14 @@ def verdicts(source: Source, folder: Path) -> dict[str, str]:
             found[name] = "reported"
         else:
             found[name] = "LOST"
+    if found.get("searches") == "kept" and _queries(out) != [fact["searches"] for fact in FACTS]:
+        found["searches"] = "LOST"
     return found
+
+
+def _queries(out: Path) -> list[list[str]]:
+    """What was searched for each question, in order."""
+    return [[search["query"] for search in row["searches"]] for row in _results(out)]
 
 
 def _stands(value: Any, text: str) -> bool:
@@ -339,6 +347,29 @@ def round_trip(name: str, folder: Path) -> str:
     return "–"
 
 
+def watched(folder: Path) -> str:
+    """Watch the traces of a real instrumented bot that changes on 16 March."""
+    traces = folder / "watch"
+    traces.mkdir()
+    peer("openinference", "watch", traces)
+    script = str(ROOT / "eval" / "scripts" / "watch_traces.py")
+    words = [sys.executable, script, str(traces), "--index", str(folder / "watch.sqlite")]
+    words += ["--reference", "2026-03-01..2026-03-12", "--check-share", "0", "--json"]
+    words += ["--cases", "10", "--output", str(folder / "drawn")]
+    report = json.loads(run(words, env={"PYTHONPATH": ""}))
+    alarms = {
+        figure["name"]: figure["watch"]["current"]["since"]
+        for figure in report["figures"]
+        if figure["name"] in report["alarms"]
+    }
+    drafts = (folder / "drawn" / "cases" / "eval_set.jsonl").read_text().splitlines()
+    shown = sum("refusals" in json.loads(line)["tags"] for line in drafts)
+    on_time = alarms.get("refusals", "") in ("2026-03-15", "2026-03-16", "2026-03-17")
+    passed = on_time and shown >= 3
+    text = f"{report['traces']} traces; alarms since {alarms}; {shown} of {len(drafts)} cases"
+    return f"{'equal' if passed else 'DIFFERS'}: {text} show it"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", choices=[*PEERS, *NPM], help="one peer")
@@ -360,7 +391,7 @@ def main() -> None:
                     found = verdicts(source, here)
                     failed |= "LOST" in found.values()
                     table.append([f"{name}: {source.file}", *(found.get(f, "") for f in GIVEN)])
-                trip = round_trip(name, here)
+                trip = watched(here) if name == "openinference" else round_trip(name, here)
                 failed |= trip.startswith("DIFFERS") or "against" in trip
                 trips.append([name, versions(name), trip])
                 continue

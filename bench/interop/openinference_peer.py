@@ -1,26 +1,37 @@
-"""Traces a real LlamaIndex query engine with OpenInference's instrumentation."""
+"""Traces a real LlamaIndex query engine with OpenInference's instrumentation.
+
+It searches three times a question: by a tool, by the retriever alone, and by the engine whose
+answer is taken.
+"""
 
 from __future__ import annotations
 
+import io
+import re
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from facts import FACTS
 from llama_index.core import PromptTemplate
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
-from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.query_engine import CustomQueryEngine, RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.tools import RetrieverTool
 from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 
 
 class Retriever(BaseRetriever):
+    """Finds the first passage of a question, and all of them by the question itself."""
+
     def _retrieve(self, query: Any) -> list[NodeWithScore]:
-        fact = next(fact for fact in FACTS if fact["question"] == query.query_str)
+        fact = next(fact for fact in FACTS if query.query_str.strip() in fact["searches"])
+        most = 3 if query.query_str.strip() == fact["question"] else 1
         return [
             NodeWithScore(
                 node=TextNode(
@@ -34,8 +45,22 @@ class Retriever(BaseRetriever):
                 ),
                 score=passage["score"],
             )
-            for passage in fact["passages"]
+            for passage in fact["passages"][:most]
         ]
+
+
+class SearchingEngine(CustomQueryEngine):
+    """Searches by a tool and by itself before it asks the engine that answers."""
+
+    inner: Any
+    tool: Any
+    retriever: Any
+
+    def custom_query(self, query_str: str) -> Any:
+        fact = next(fact for fact in FACTS if fact["question"] == query_str)
+        self.tool(fact["searches"][0])
+        self.retriever.retrieve(fact["searches"][1])
+        return self.inner.query(query_str)
 
 
 class Model(CustomLLM):
@@ -61,11 +86,73 @@ def make(folder: Path) -> None:
         synthesizer = get_response_synthesizer(
             llm=Model(), text_qa_template=PromptTemplate("{context_str}\nQuestion: {query_str}")
         )
-        engine = RetrieverQueryEngine(Retriever(), synthesizer)
+        retriever = Retriever()
+        engine = SearchingEngine(
+            inner=RetrieverQueryEngine(retriever, synthesizer),
+            tool=RetrieverTool.from_defaults(retriever, name="notes", description="Looks up."),
+            retriever=retriever,
+        )
         for fact in FACTS:
             engine.query(fact["question"])
         provider.shutdown()
 
 
+DAYS, CHANGED, A_DAY = 24, 15, 40
+START = datetime(2026, 3, 1, tzinfo=UTC)
+"""The first day of ``watch``; the bot changes on the 16th."""
+
+
+class ChangedModel(Model):
+    """Refuses one question in twenty, and one in four from the day of the change on."""
+
+    def complete(self, prompt: str, formatted: bool = False, **more: Any) -> CompletionResponse:
+        words = prompt.rpartition("part ")[2].rstrip("?").split(" of crane ")
+        number, day = map(int, words)
+        if number % (4 if day >= CHANGED else 20) == 0:
+            return CompletionResponse(text="I could not find this in the documents.")
+        return CompletionResponse(text=f"Part {number} is greased with oil, as the maker says.")
+
+
+class CraneRetriever(BaseRetriever):
+    def _retrieve(self, query: Any) -> list[NodeWithScore]:
+        return [
+            NodeWithScore(node=TextNode(text="Cranes are greased with oil."), score=1.0 - n / 10)
+            for n in range(3)
+        ]
+
+
+def watch(folder: Path) -> None:
+    """Spans of a bot that changes in the middle, moved to the days that they stand for."""
+    out = io.StringIO()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=out)))
+    LlamaIndexInstrumentor().instrument(tracer_provider=provider)
+    synthesizer = get_response_synthesizer(
+        llm=ChangedModel(), text_qa_template=PromptTemplate("{context_str}\nQuestion: {query_str}")
+    )
+    engine = RetrieverQueryEngine(CraneRetriever(), synthesizer)
+    with open(folder / "spans.json", "w", encoding="utf-8") as file:
+        for day in range(DAYS):
+            for number in range(A_DAY):
+                engine.query(f"How does one grease part {number} of crane {day}?")
+                begin = START + timedelta(days=day, minutes=10 * number)
+                file.write(moved(out.getvalue(), begin))
+                out.seek(0)
+                out.truncate()
+    provider.shutdown()
+
+
+def moved(text: str, begin: datetime) -> str:
+    """The spans of one trace, which begins at another time."""
+    times = re.findall(r'"start_time": "([^"]+)"', text)
+    shift = begin - min(map(datetime.fromisoformat, times))
+
+    def later(match: re.Match[str]) -> str:
+        time = datetime.fromisoformat(match[2]) + shift
+        return f'{match[1]}{time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}"'
+
+    return re.sub(r'("(?:start|end)_time": ")([^"]+)"', later, text)
+
+
 if __name__ == "__main__":
-    make(Path(sys.argv[2]))
+    {"make": make, "watch": watch}[sys.argv[1]](Path(sys.argv[2]))

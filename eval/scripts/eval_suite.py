@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     "--perspective",
     type=options.Names(),
     metavar="NAME,…",
-    help="Only these: retrieval, context, groundedness, embedding, abstention, safety, pipeline, "
-    "judged.",
+    help="Only these: retrieval, searches, context, groundedness, embedding, abstention, safety, "
+    "pipeline, judged, conversations.",
 )
 @click.option(
     "--suite",

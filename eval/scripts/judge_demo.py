@@ -45,7 +45,7 @@ PATIENCE = 120.0
 @options.command(help=__doc__)
 @click.option(
     "--questions",
-    type=click.IntRange(1, 90),
+    type=click.IntRange(1, 146),
     default=3,
     show_default=True,
     help="Answers to judge.",

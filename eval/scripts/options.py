@@ -353,6 +353,15 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on stdout instead of tables."
 )
 
+history_option = click.option(
+    "--history",
+    type=click.Choice(["live", "replay", "alone", "none"]),
+    default="live",
+    show_default=True,
+    help="What turns of conversations are asked with: the bot's own answers, the set's reference "
+    "answers, question_alone without a history, or nothing.",
+)
+
 scheduler_option = click.option(
     "--scheduler",
     metavar="tcp://…",

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MB = 64
 AUTO = "auto"
-PACED = ("against", "stop_when", "look_any_time", "metric", "width", "max_calls")
+PACED = ("against", "stop_when", "look_any_time", "metric", "width", "max_calls", "max_cost")
 """Options of a run that is asked in portions."""
 MOST = 1_000_000
 """More passages, cases or repeats than any run has; every number fits into JSON."""
@@ -88,8 +88,9 @@ def pace_of(run_options: RunOptions, asked: Mapping[str, Any], *, auto: bool) ->
         raise click.UsageError("--against RUN and --stop-when decided go together.")
     if asked["look_any_time"] and not stop:
         raise click.UsageError("--look-any-time is for --stop-when decided.")
-    if not auto and (asked["width"] is not None or asked["max_calls"] is not None):
-        raise click.UsageError("--width and --max-calls are for --repeat auto.")
+    budgets = ("width", "max_calls", "max_cost")
+    if not auto and any(asked[name] is not None for name in budgets):
+        raise click.UsageError("--width, --max-calls and --max-cost are for --repeat auto.")
     if not (stop or auto):
         return None
     if stop and auto:
@@ -106,7 +107,8 @@ def pace_of(run_options: RunOptions, asked: Mapping[str, Any], *, auto: bool) ->
         run_options.results_dir, run_options.eval_set, run_options.labels_dir, run_options.seed
     )
     if auto:
-        return RepeatUntilSure(full_name(asked["metric"]), asked["width"], asked["max_calls"], job)
+        width, max_calls, max_cost = (asked[name] for name in budgets)
+        return RepeatUntilSure(full_name(asked["metric"]), width, max_calls, max_cost, job)
     base = find_run(run_options.results_dir, against)
     way: Way = "any time" if asked["look_any_time"] else "planned"
     return StopWhenDecided(base, asked["metric"], way, run_options.repeat, job)
@@ -152,14 +154,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 )
 @click.option("--folder-mode", help="How the bot chooses folders, in its own words.")
 @click.option("--retrieval-only", is_flag=True, help="Ask for no answer; record retrieval alone.")
-@click.option(
-    "--history",
-    type=click.Choice(["live", "replay", "alone", "none"]),
-    default="live",
-    show_default=True,
-    help="What turns of conversations are asked with: the bot's own answers, the set's reference "
-    "answers, question_alone without a history, or nothing.",
-)
+@options.history_option
 @click.option("--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters.")
 @click.option(
     "--shards",
@@ -181,7 +176,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     type=Repeats(),
     default=1,
     show_default=True,
-    help="Ask each case N times; 'auto': as often as --width and --max-calls say.",
+    help="Ask each case N times; 'auto': as often as --width, --max-calls, --max-cost say.",
 )
 @click.option(
     "--width",
@@ -193,6 +188,11 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     "--max-calls",
     type=click.IntRange(1, MOST * MOST),
     help="With --repeat auto: never more calls than this.",
+)
+@click.option(
+    "--max-cost",
+    type=options.FiniteRange(0, min_open=True),
+    help="The same in USD, as the bot reports its cost.",
 )
 @click.option(
     "--against",

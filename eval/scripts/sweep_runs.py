@@ -74,8 +74,12 @@ SHARED: dict[str, Any] = {
     default=0,
     show_default=True,
     metavar="N",
-    help="Set N cases aside; ask them the winner and the baseline at the end.",
+    help="At the end ask winner and baseline N cases: set aside, if half are left, else again.",
 )
+@click.option(
+    "--ask-all", is_flag=True, help="Ask on when nothing more is expected to be told apart."
+)
+@options.history_option
 @click.option("--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters.")
 @click.option("--filter", multiple=True, metavar="NAME=VALUE", help="Only cases that pass it.")
 @click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N of them.")
@@ -125,7 +129,8 @@ def main(grid: Path, sweep_id: str | None, **values: Any) -> None:
 
     The cases are asked in ten random blocks; after each, settings that are proven worse than the
     best, or break a limit of the grid, are dropped. The baseline is never dropped. The sweep ends
-    when one setting is left, every case was asked, or the budget is spent, and says which.
+    when one setting is left, every case was asked, the budget is spent, or the cases that are left
+    would hardly tell any settings apart, and says which.
     """
     from clients.run_plan import RunOptions
     from experiments.grid import read_grid
@@ -134,7 +139,7 @@ def main(grid: Path, sweep_id: str | None, **values: Any) -> None:
 
     if values["resume"] and not sweep_id:
         raise click.UsageError("--resume needs --sweep-id: which sweep is to be continued?")
-    budgets = {name: values.pop(name) for name in ("max_calls", "max_cost", "confirm")}
+    budgets = {name: values.pop(name) for name in ("max_calls", "max_cost", "confirm", "ask_all")}
     filters = values.pop("filter")
     common = RunOptions(
         **SHARED,

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from decisions.conversations import find_changes
+from decisions.compare_markdown import render
+from decisions.compare_print import print_conversations
+from decisions.conversations import ConversationChange, ConversationChanges, find_changes
+from views.report.page import _environment
 
 PASS, BREAKS, FAILED, UNLABELLED = 1.0, 0.0, "failed", None
 
@@ -97,7 +102,34 @@ def test_without_conversations_or_scores_there_is_nothing(tmp_path: Path, eval_s
     base, new = tmp_path / "base", tmp_path / "new"
     assert find_changes(base, new, eval_set) is None
     for folder in (base, new):
-        written(folder, {"alone": [PASS]})
+        written(folder, {"a": [UNLABELLED, UNLABELLED, UNLABELLED], "alone": [PASS]})
+    assert find_changes(base, new, eval_set) is None  # no turn has a check
     assert find_changes(base, new, tmp_path / "absent.jsonl") is None
     eval_set.write_text('{"id": "alone1", "question": "What of \\"conversation\\"?"}\n')
     assert find_changes(base, new, eval_set) is None
+
+
+def test_every_form_of_a_comparison_names_them_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    change = ConversationChange("talk [b]", 1, 3, None, 2, "t2", "And <b>\x1b[31mthat?")
+    talks = ConversationChanges(14, (change,) * 12, ())
+    print_conversations(Console(width=200, markup=False, highlight=False), talks)
+    printed = capsys.readouterr().out
+    assert "talk [b] (repeat 1): all 3 turns passed, now it breaks at turn 2" in printed
+    assert "2 more: --json has all of them." in printed
+    assert "\x1b[31m" not in printed
+    text = render([], talks=talks)
+    assert "- `talk [b]`: all 3 turns passed, now it breaks at turn 2 (`And <b>" in text
+    assert "\x1b" not in text
+    section = _environment().from_string(
+        '{% import "compare.html.j2" as compare with context %}{{ compare.section(found) }}'
+    )
+    lists = ("controls", "varied", "notes", "primary", "flips", "exploratory", "quiet", "legend")
+    found: dict[str, Any] = dict.fromkeys(lists, ()) | {"explored": 0}
+    assert "turn 2" not in section.render(found=found, anchors=set())
+    ways = {"broke": [asdict(change) | {"says": change.says()}], "fixed": []}
+    html = section.render(
+        found=found | {"conversations": {"says": talks.summary()} | ways}, anchors=set()
+    )
+    assert "now it breaks at turn 2</span>" in html
+    assert "&lt;b&gt;" in html
+    assert "Of 14 conversations 12 broke" in html

@@ -63,3 +63,20 @@ def test_portions_are_equal_and_cut_no_cluster() -> None:
 def test_fewer_clusters_than_portions() -> None:
     assert [len(part) for part in portions(random_order(cases(5), 0), 5)] == [5]
     assert portions([], 5) == []
+
+
+def test_a_conversation_is_asked_whole_and_in_order() -> None:
+    """Two conversations of a group stand together, too: as the set has them."""
+    talks = [
+        TestCase(
+            f"{name}{turn}", "?", conversation=name, turn=turn, group="g" if name in "ab" else None
+        )
+        for name in "abcdefgh"
+        for turn in (1, 2, 3)
+    ]
+    order = random_order(talks, seed=3)
+    names = ["".join(case.id for case in cluster) for cluster in order]
+    assert sorted(names) == ["a1a2a3b1b2b3", *(f"{name}1{name}2{name}3" for name in "cdefgh")]
+    for part in portions(order, 5):
+        turns = [case.turn for case in part]
+        assert turns == [1, 2, 3] * (len(part) // 3)

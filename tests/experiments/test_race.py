@@ -48,6 +48,32 @@ def test_the_interval_by_hand() -> None:
     assert fewer.high == pytest.approx(half * peer.t.isf(0.005, n - 1) / peer.t.isf(1 / 600, n - 1))
 
 
+def test_the_chance_to_be_told_apart_by_hand() -> None:
+    """Half of 400 cases asked; differences as above, so their variance at the end is that of 400,
+    and the last mean is normal around 0 with its standard error times sqrt(.5 / .5)."""
+    values, n = quality(), 200
+    chance = race.chance_apart(values["good"], values["same"], None, RULES, 2, 0.5)
+    error = sqrt((0.2 * n / (n - 1) + 0.8 / 399) / 400)
+    half = peer.t.isf(0.05 / 5 / 2, 399) * error
+    assert chance == pytest.approx(2 * peer.norm.sf(half / error), rel=1e-6)
+    sure = race.chance_apart(values["good"], values["bad"], None, RULES, 2, 0.5)
+    assert sure == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_race_is_futile_from_half_of_it_on_when_nothing_will_be_told_apart() -> None:
+    values = quality()
+    pair = ["good", "same"]
+    # at half there is a chance of 1 in 100 (above: 2 sf(2.82)), and it is less later
+    assert race.futile(values, None, RULES, pair, 0.5)
+    assert race.futile(values, None, RULES, pair, 0.9)
+    assert not race.futile(values, None, RULES, pair, 0.4)
+    assert not race.futile(values, None, RULES, NAMES, 0.5)  # bad will be told apart
+    assert not race.futile(values, None, RULES, ["good"], 0.5)
+    assert not race.futile(
+        values, np.arange(200) % 5, RULES, pair, 0.5
+    )  # five clusters say nothing
+
+
 def test_clusters_few_cases_and_protection() -> None:
     values = quality()
     assert race.dropped(values, np.arange(200) % 5, RULES, NAMES) == []  # five clusters

@@ -53,3 +53,16 @@ def test_the_budget_ends_what_the_width_does_not(
     assert ask("moody", "--resume", *words).exit_code == 0
     assert bot.asked.total() == 50
     assert config("moody")["run"]["repeat"] == 3
+
+
+def test_a_budget_in_money_ends_it_too(
+    ask: Command, bot: MissingBot, config: Callable[[str], dict[str, Any]]
+) -> None:
+    """A call costs a cent, a round of 100 a dollar: after two a third would be more than 2.5."""
+    bot.default = lambda exchange: exchange.reply(bot.answer(bot.question(exchange), cost_usd=0.01))
+    done = ask("paid", "--repeat", "auto", "--max-cost", "2.5")
+    assert done.exit_code == 0, done.output
+    assert bot.asked.total() == 200
+    assert config("paid")["run"]["repeated"]["reason"].endswith("more than 2.5 USD")
+    assert ask("none", "--repeat", "auto").exit_code == 2
+    assert ask("none", "--max-cost", "1").exit_code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import socket
 import sys
@@ -161,19 +162,23 @@ class Killed(BaseException):
     """What a kill is to this process."""
 
 
-@pytest.mark.parametrize("after", [3, 17, 44])
-def test_killed_and_resumed_it_comes_to_the_same_table(
+@pytest.mark.parametrize("number", range(3))
+def test_killed_and_resumed_at_random_it_comes_to_the_same_table(
     tmp_path: Path,
     sweep: Sweep,
     rerank_bot: MissingBot,
     monkeypatch: pytest.MonkeyPatch,
-    after: int,
+    number: int,
 ) -> None:
-    """Killed at the n-th writing of a result, and once more after that."""
+    """Killed at a result that chance picks, as often as it says: somewhere in the first 120 of
+    the 230 or so that a whole sweep writes."""
     from records import runs
 
     assert sweep("whole").exit_code == 0
-    write, left = runs.ResultsWriter.write_result, [after, 7]
+    chance = random.Random(number)
+    write = runs.ResultsWriter.write_result
+    left = [chance.randrange(40) for _ in range(chance.randint(1, 3))]
+    kills = len(left)
 
     def write_until(self: Any, *words: Any) -> None:
         if left and left[0] == 0:
@@ -186,7 +191,7 @@ def test_killed_and_resumed_it_comes_to_the_same_table(
     with monkeypatch.context() as patch:
         patch.setattr(runs.ResultsWriter, "write_result", write_until)
         resume: tuple[str, ...] = ()
-        for _ in range(2):
+        for _ in range(kills):
             with pytest.raises(Killed):
                 sweep("killed", *resume)
             resume = ("--resume",)
@@ -236,13 +241,33 @@ def test_the_winner_is_confirmed_on_cases_that_the_race_did_not_ask(
     assert "Confirmed on 20 other cases" in done.stdout
 
 
+def test_where_no_fresh_cases_remain_some_are_asked_again(tmp_path: Path, sweep: Sweep) -> None:
+    """90 of 100 are more than half: all stay in the race, which ends before it has asked all; the
+    90 that come last in its order are asked, and of what it asked the first 10 are not among them.
+    """
+    done = sweep("twice", "--confirm", "90")
+    assert done.exit_code == 0, done.output
+    data = table(tmp_path, "twice")
+    raced = next(row["cases"] for row in data["settings"] if row["name"] == "good")
+    own = data["confirmed"]
+    assert data["planned"] == 400  # nothing was set aside
+    assert (own["cases"], own["again"]) == (90, raced - 10)
+    assert 0 < own["again"] < 90
+    assert own["best"] == 1.0
+    assert f"{own['again']} of them asked again" in done.stdout
+
+
 def test_equal_settings_cannot_be_told_apart(tmp_path: Path, sweep: Sweep, grid: Path) -> None:
     grid.write_text('[grid]\nrerank = ["good"]\nk = [3, 5]\n')
-    assert sweep("equal").exit_code == 0
+    assert sweep("equal", "--ask-all").exit_code == 0
     data = table(tmp_path, "equal")
     assert [row["name"] for row in data["settings"]] == ["k=3", "k=5"]
     assert (data["ended"], data["calls"]) == ("all asked", 200)
     assert "2 settings cannot be told apart" in data["reason"]
+    assert sweep("early").exit_code == 0
+    early = table(tmp_path, "early")
+    assert (early["ended"], early["calls"]) == ("futile", 100)  # at half: they never differ
+    assert "2 settings cannot be told apart" in early["reason"]
     shutil.rmtree(tmp_path / "results/equal.02-k-5")
     assert sweep("equal", "--resume").exit_code == 0  # a folder that was lost is asked again
 

@@ -362,9 +362,20 @@ def searched(name: str, parent: str, at: int, query: str, *ids: str, **more: Any
     return span("t1", name, attributes, parent=parent, at=at, **more)
 
 
+CALLED = {
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": "files",
+    "gen_ai.tool.call.arguments": '{"query": "f"}',
+    "gen_ai.tool.call.result": '[{"id": "k", "content": "Four."}]',
+}
+"""A tool by the names of OpenTelemetry's GenAI conventions."""
+
+
 def test_every_search_of_an_agent_is_kept(desk: Any) -> None:
-    """A tool around a retriever and a retriever within a retriever of the same documents are one
-    search each; a tool that gives back text is one with one passage; nothing is left out."""
+    """A tool around a retriever and a retriever within a retriever of the same documents (or
+    without any: LlamaIndex writes both) are one search; a tool that gives back text is one with one
+    passage.
+    """
     tool = {"openinference.span.kind": "TOOL", "tool.name": "notes"}
     words = {"openinference.span.kind": "TOOL", "tool.name": "web", "input.value": '{"query": "w"}'}
     spans = [
@@ -377,9 +388,11 @@ def test_every_search_of_an_agent_is_kept(desk: Any) -> None:
         span("t1", "call", tool, parent="agent", at=5, ms=20),
         searched("r1", "call", 6, "first", "a", "b", ms=15),
         searched("r1-inner", "r1", 7, "first", "a", "b", ms=10),
+        searched("r1-bare", "r1", 8, '{"query": {"query_str": "first"}}', ms=5),
         searched("r2", "agent", 30, "second", "a", ms=5),
         searched("r3", "agent", 40, "third", ms=5, status={"code": 2, "message": "no index"}),
         span("t1", "w", words | {"output.value": "It rains."}, parent="agent", at=50, ms=8),
+        span("t1", "execute_tool", CALLED, parent="agent", at=60, ms=4),
     ]  # fmt: skip
     report = desk.take("otel", desk.file("spans.json", json.dumps(otlp(*spans))))
     (result,) = desk.results("spans")
@@ -391,8 +404,10 @@ def test_every_search_of_an_agent_is_kept(desk: Any) -> None:
         ("second", "r2", 30.0, 5.0),
         ("third", "r3", 40.0, 5.0),
         ("w", "web", 50.0, 8.0),
+        ("f", "files", 60.0, 4.0),
     ]
-    first, second, third, fourth = result["searches"]
+    first, second, third, fourth, fifth = result["searches"]
+    assert [chunk["chunk_id"] for chunk in fifth["retrieved"]] == ["k"]
     assert [chunk["chunk_id"] for chunk in first["retrieved"]] == ["a", "b"]
     assert third["error"] == "no index"
     assert fourth["retrieved"][0]["text"] == "It rains."

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from formats.shared.spans import _flat, nanoseconds
+from formats.shared.other_spans import flat, nanoseconds
 
 CHAT = {
     "gen_ai.operation.name": "chat",
@@ -197,10 +197,10 @@ def test_nested_names_and_times() -> None:
         "a": {"b": [{"c": 1}, {"c": 2}], "d": ["x"]},
         "gen_ai.input.messages": [{"role": "u"}],
     }
-    assert _flat(nested) == {
+    assert flat(nested) == {
         "a.b.0.c": 1,
         "a.b.1.c": 2,
         "a.d": ["x"],
         "gen_ai.input.messages": [{"role": "u"}],
     }
-    assert _flat("nonsense") == {}
+    assert flat("nonsense") == {}

@@ -166,7 +166,7 @@ def test_a_comparison_lists_the_conversations_that_were_fixed(finished: Any) -> 
     done = CliRunner().invoke(compare_runs.main, [*where, "--markdown", str(markdown)])
     assert done.exit_code == 0, done.output
     for text in (done.stdout, markdown.read_text("utf-8")):
-        assert "Conversations in which every turn passes: 0 of 6 → 2 of 6." in text
-        assert "fixed: c1 (broke at turn 4 → passed)" in text
+        assert "Of 6 conversations 0 broke (or broke at an earlier turn), 2 were fixed" in text
+        assert "broke at turn 4, now all 4 turns pass" in text
     found = json.loads(CliRunner().invoke(compare_runs.main, [*where, "--json"]).stdout)
-    assert [row["conversation"] for row in found["conversations"][0]["changed"]] == ["c1", "c2"]
+    assert [row["conversation"] for row in found["conversations"]["fixed"]] == ["c1", "c2"]

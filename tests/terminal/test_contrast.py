@@ -12,8 +12,8 @@ from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.screen import Screen
 
-from terminal.app import STYLE_SHEET, THEMES, StyleSheets, TerminalApp
-from terminal.lists import STYLES, Line, LineList
+from terminal.app import STYLE_SHEET, STYLES, THEMES, StyleSheets, TerminalApp
+from terminal.lists import Line, LineList
 from terminal.safe_text import DisplayText
 
 READABLE = 4.5

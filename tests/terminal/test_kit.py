@@ -107,7 +107,7 @@ class Counter(ActionScreen[None]):
 
 async def test_a_screen_does_what_its_table_says() -> None:
     """`g` waits for its second key; another key drops it; what is refused is said."""
-    app: App[None] = App()
+    app = Kit()
     async with app.run_test(size=(60, 8)) as pilot:
         screen = Counter()
         await app.push_screen(screen)

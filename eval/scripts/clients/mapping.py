@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
@@ -75,6 +75,18 @@ MOST = 10**12
 """No answer has more tokens or costs more: sums over a run fit into every number format."""
 
 
+class _Name:
+    """The path of a single name, which can be read without a call."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, value: Any) -> Any:
+        return value.get(self.name) if isinstance(value, dict) else None
+
+
 def compile_path(expression: str) -> Getter:
     """A JMESPath expression, with the helpers of helpers.py, as a function. Raises ValueError when
     it is not valid.
@@ -92,8 +104,7 @@ def compile_path(expression: str) -> Getter:
         return lambda value: parsed.search(value, options)
     names = expression.split(".")
     if len(names) == 1:
-        name = names[0]
-        return lambda value: value.get(name) if isinstance(value, dict) else None
+        return _Name(expression)
 
     def get(value: Any) -> Any:
         for name in names:
@@ -123,10 +134,10 @@ class PlaceForm:
 
     def applied(self, item: Any) -> Any:
         """A mapped passage or source with its place as the labels write it."""
-        if isinstance(item, dict):
+        if (self.separator or self.heading_root or self.path_root) and isinstance(item, dict):
             for name, read in (("heading_path", self._heading), ("rel_path", self._path)):
-                if isinstance(text := item.get(name), str):
-                    item = item | {name: read(text)}
+                if isinstance(text := item.get(name), str) and (own := read(text)) != text:
+                    item = item | {name: own}
         return item
 
     def _heading(self, text: str) -> str:
@@ -235,12 +246,32 @@ class AnswerMap:
         if type(item) is int or (isinstance(item, str) and not (getters and reads_text)):
             return {"chunk_id": item} if isinstance(item, str) else item
         if not getters:
-            return self.places.applied(item)
+            return self.places.applied(dict(item) if isinstance(item, dict) else item)
+        if type(item) is dict and (names := self._names_of(getters)) is not None:
+            read = item.get
+            plain = {name: value for name, key in names if (value := read(key)) is not None}
+            return self.places.applied(plain)
         mapped = {name: get(item) for name, get in getters.items()}
         if isinstance(item, str) and not any(mapped.values()):
             return {"chunk_id": item}
         return self.places.applied(
             {name: value for name, value in mapped.items() if value is not None}
+        )
+
+    def _names_of(self, getters: Mapping[str, Getter]) -> list[tuple[str, str]] | None:
+        """Fields and the names that they are read by, when no path is more than a name."""
+        return self._names[getters is self.chunk]
+
+    @cached_property
+    def _names(self) -> tuple[list[tuple[str, str]] | None, list[tuple[str, str]] | None]:
+        """Of references and of chunks."""
+        reference, chunk = (
+            [(field, get.name) for field, get in getters.items() if isinstance(get, _Name)]
+            for getters in (self.reference, self.chunk)
+        )
+        return (
+            reference if len(reference) == len(self.reference) else None,
+            chunk if len(chunk) == len(self.chunk) else None,
         )
 
     def _search(self, item: Any, number: int) -> Any:

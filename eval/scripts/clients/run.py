@@ -91,6 +91,8 @@ def run(
     profile = load_profile(options.profile, PROFILES).with_sweep(options.sweep)
     check_uses(options, profile)
     plan = plan_of(selected, profile, options.history, retrieval_only=options.retrieval_only)
+    if "history" in options.set_by_user and (plan is None or plan.history is None):
+        console.print("--history changes nothing: no case is a turn of a conversation.")
     for remark in plan.remarks if plan else ():
         console.print(printable(remark), soft_wrap=True)
     filled, headers = fill(profile, os.environ, header_templates(options.header))

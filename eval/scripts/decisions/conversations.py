@@ -64,8 +64,8 @@ def find_changes(base: Path, new: Path, eval_set: Path) -> ConversationChanges |
     """The conversations whose first turn without ``pass`` changed; of repeats each by itself.
 
     A failed call counts as a turn that does not pass; a turn without ``pass`` labels is passed
-    over. None for a set without conversations, and where a run has no scores of the pipeline.
-    Conversations of which a run lacks a turn are left out.
+    over. None for a set without conversations, or without ``pass`` labels in them, and where a run
+    has no scores of the pipeline. Conversations of which a run lacks a turn are left out.
     """
     files = [scores_file(folder, "pipeline") for folder in (base, new)]
     if not (eval_set.exists() and all(file.exists() for file in files) and has_turns(eval_set)):
@@ -87,6 +87,8 @@ def find_changes(base: Path, new: Path, eval_set: Path) -> ConversationChanges |
             keys = [(case_id, repeat) for case_id, _, _ in turns]
             if not all(key in before and key in after for key in keys):
                 continue
+            if all(passes[key] is None for passes in (before, after) for key in keys):
+                continue
             compared += 1
             broken = [
                 next((place for place, key in enumerate(keys) if passes[key] == 0.0), None)
@@ -100,6 +102,8 @@ def find_changes(base: Path, new: Path, eval_set: Path) -> ConversationChanges |
             changes.append(
                 ConversationChange(name, repeat, len(turns), old, now, case_id, question)
             )
+    if not compared:
+        return None
     worse = [c for c in changes if _turn(c.new_turn) < _turn(c.base_turn)]
     better = [c for c in changes if _turn(c.new_turn) > _turn(c.base_turn)]
     return ConversationChanges(

@@ -40,11 +40,18 @@ def sentences(sweep: Sweep) -> Iterator[str]:
     if sweep.confirmed:
         own = sweep.confirmed
         low, high = own["interval"] or (float("nan"), float("nan"))
+        again = own.get("again", 0)
+        on = f"{counted(own['cases'], 'case')}, {again} of them asked again" if again else ""
         yield (
-            f"Confirmed on {counted(own['cases'], 'other case')}: {own['best']:.4f} against "
+            f"Confirmed on {on or counted(own['cases'], 'other case')}: {own['best']:.4f} against "
             f"{own['baseline']:.4f} of the baseline, {own['difference']:+.4f} "
             f"({low:+.4f} to {high:+.4f})."
         )
+        if again:
+            yield (
+                "Asking again takes out what the bot's chance did for the winner, but not what the "
+                "choice of cases did: more cases tell more."
+            )
     yield from sweep.compare
 
 

@@ -259,6 +259,26 @@ def _asked(rule: str, name: str, match: re.Match[str]) -> str:
     return f"What does {name} {_DEEDS[match['deed']]}?"
 
 
+def question_on(sentence: str, subject: str, *, by_pronoun: bool) -> tuple[str, str, str] | None:
+    """The question on ``subject`` that a sentence answers which begins with it, or, if
+    ``by_pronoun``, with "it" or "they": the rule, the question with a pronoun, and the whole one.
+    """
+    plain = _ASIDE.sub("", sentence)
+    for rule, pattern in _BY_SUBJECT:
+        if (match := pattern.fullmatch(plain)) is None:
+            continue
+        own = _MARKS.sub("", match["subject"]).strip().casefold()
+        if own != _MARKS.sub("", subject).casefold() and not (by_pronoun and own in ("it", "they")):
+            return None
+        pronoun = "they" if " are " in _asked(rule, " ", match) else "it"
+        return (
+            rule,
+            _finished(_asked(rule, pronoun, match)),
+            _finished(_asked(rule, subject, match)),
+        )
+    return None
+
+
 def _is_told(aim: str, section: NoteSection) -> bool:
     """Does the phrase name something: a word of the headings, code, a kind of thing?"""
     topic_words = set(content_words(fold(aim))) & _title_words(section)

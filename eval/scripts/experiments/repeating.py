@@ -9,7 +9,7 @@ from typing import Any
 
 from clients.run_plan import Ending, Job
 from decisions.columns import fields_of, scores_of
-from experiments.scoring import PartScorer, part_of_run
+from experiments.scoring import PartScorer, part_of_run, results_so_far
 from ragmetrics.stats import student
 from records.cases import TestCase
 from records.errors import StorageError
@@ -45,14 +45,23 @@ class RepeatUntilSure:
     open_ended = True
 
     def __init__(
-        self, metric: str, width: float | None, max_calls: int | None, job: ScoringJob
+        self,
+        metric: str,
+        width: float | None,
+        max_calls: int | None,
+        max_cost: float | None,
+        job: ScoringJob,
     ) -> None:
-        """``metric``: ``section.metric``. Raises StorageError without a width and a budget, and for
-        a metric that is not scored from results alone."""
-        if width is None and max_calls is None:
-            raise StorageError("--repeat auto: say how long, by --width W, --max-calls N or both.")
+        """``metric``: ``section.metric``; ``max_cost``: in USD, as the bot reports it. Raises
+        StorageError without a width and a budget, and for a metric that is not scored from results
+        alone."""
+        if width is None and max_calls is None and max_cost is None:
+            raise StorageError(
+                "--repeat auto: say how long, by --width W, --max-calls N or --max-cost USD."
+            )
         self._section, _, self._metric = metric.partition(".")
         self._width, self._max_calls, self._job = width, max_calls, job
+        self._max_cost = max_cost
         self._scorer = PartScorer((metric,), job)
         self._cases: Sequence[TestCase] = ()
         self._rounds = 0
@@ -66,6 +75,7 @@ class RepeatUntilSure:
             "metric": name,
             "width": self._width,
             "max_calls": self._max_calls,
+            **({} if self._max_cost is None else {"max_cost": self._max_cost}),
         }
 
     def portions(self, cases: Sequence[TestCase]) -> Iterator[Sequence[Job]]:
@@ -81,6 +91,11 @@ class RepeatUntilSure:
         calls = (self._rounds + 1) * len(self._cases)
         if self._max_calls is not None and calls > self._max_calls:
             return self._ending(width, f"another round is more than {self._max_calls:,} calls")
+        if self._max_cost is not None:
+            paid = sum(result.cost_usd or 0.0 for result in results_so_far(folder))
+            if paid * (self._rounds + 1) / self._rounds > self._max_cost:
+                reason = f"another round, after {paid:.4f} USD, is more than {self._max_cost:g} USD"
+                return self._ending(width, reason)
         if self._rounds == _MOST:
             return self._ending(width, f"{_MOST:,} rounds were asked")
         return None

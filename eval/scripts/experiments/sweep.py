@@ -23,7 +23,7 @@ from decisions.engine import higher_is_better, range_of
 from experiments import race
 from experiments.bots import DemoServers, started
 from experiments.grid import Grid, Setting, check_fields, slug
-from experiments.order import Cluster, portions, random_order
+from experiments.order import portions, random_order
 from experiments.scoring import PartScorer, results_so_far
 from ragmetrics.stats.means import generator
 from records.cases import TestCase
@@ -51,7 +51,8 @@ _BLOCK_SEED = "turns of block"
 @dataclass(frozen=True)
 class SweepOptions:
     """``run``: what every run has in common, the sweep's id as its run id. ``max_calls``,
-    ``max_cost``: budgets, None without one. ``confirm``: cases that are set aside for the end."""
+    ``max_cost``: budgets, None without one. ``confirm``: cases that are set aside for the end.
+    ``ask_all``: go on where nothing is expected to be told apart any more."""
 
     grid: Grid
     grid_file: Path
@@ -59,6 +60,7 @@ class SweepOptions:
     max_calls: int | None = None
     max_cost: float | None = None
     confirm: int = 0
+    ask_all: bool = False
 
 
 @dataclass
@@ -263,6 +265,11 @@ class SweepRun:
             if len(contenders) == 1 and self._baseline_settled:
                 ended, reason = "decided", f"only {contenders[0].setting.name} is left"
                 break
+            if not self._options.ask_all and self._is_futile():
+                ended = "futile"
+                reason = f"{len(contenders)} settings cannot be told apart, and the cases that are "
+                reason += "left would hardly change that (--ask-all asks them)"
+                break
         left = self._contenders
         if ended == "all asked" and len(left) > 1:
             reason += f"; {len(left)} settings cannot be told apart"
@@ -334,6 +341,14 @@ class SweepRun:
                 by_name[drop.setting].dropped = drop
                 self._drop(by_name[drop.setting], "worse", drop.reason)
 
+    def _is_futile(self) -> bool:
+        """Whether nothing will be told apart any more, if it goes on as it has until now."""
+        among = [runner.setting.name for runner in self._contenders]
+        quality = {runner.setting.name: self._quality(runner) for runner in self._contenders}
+        asked = self._contenders[0].asked
+        share = len(asked) / sum(len({job.case.id for job in block}) for block in self._blocks)
+        return race.futile(quality, self._codes_of(asked), self._rules, among, share)
+
     def _drop(self, runner: _Runner, state: str, reason: str) -> None:
         """Out of the race; the baseline goes on being asked, but cannot win."""
         if runner.setting.name == self._options.grid.baseline:
@@ -371,17 +386,21 @@ class SweepRun:
     # what is asked
 
     def _cut(self, cases: Sequence[TestCase]) -> tuple[list[list[Job]], list[Job]]:
-        """The blocks of the race, and the cases that are set aside to confirm it."""
+        """The blocks of the race, and the cases that are to confirm it: set aside where they are
+        no more than half of all, else the last ones of the race, which may be asked again."""
         order = random_order(cases, self._options.run.seed)
-        aside: list[Cluster] = []
-        while order and sum(map(len, aside)) < self._options.confirm:
-            aside.append(order.pop())
+        count = 0
+        number = len(order)
+        while number and count < self._options.confirm:
+            number -= 1
+            count += len(order[number])
+        last = [case for cluster in order[number:] for case in cluster]
+        if 2 * count <= len(cases):
+            order = order[:number]
         blocks = [
             list(expand(part, self._options.run.repeat)) for part in portions(order, race.LOOKS)
         ]
-        if not blocks:
-            raise StorageError("--confirm sets all cases aside, so none is left for the race.")
-        return blocks, list(expand([case for cluster in aside for case in cluster], 1))
+        return blocks, list(expand(last, 1))
 
     def _over_budget(self, calls: int) -> str:
         """Why the next block is not asked; "" when there is enough left."""
@@ -533,18 +552,20 @@ class SweepRun:
         return [f"python eval/scripts/compare_runs.py {runs} --metrics {names}"]
 
     def _confirm(self, sweep: Sweep) -> dict[str, Any] | None:
-        """Winner and baseline on the cases that were set aside; None without any."""
+        """Winner and baseline on cases that were set aside, or on some of the race's, asked anew;
+        None without any."""
         baseline = self._options.grid.baseline
         if not self._aside or sweep.best is None or sweep.best == baseline:
             return None
         ids = list(dict.fromkeys(job.case.id for job in self._aside))
         by_name = {runner.setting.name: runner for runner in self.runners}
+        asked = {case_id for name in (baseline, sweep.best) for case_id in by_name[name].asked}
+        again = len(asked.intersection(ids))
+        reason = f"asked to confirm a sweep, {again} of {counted(len(ids), 'case')} once more"
         quality, runs = [], []
         for name in (baseline, sweep.best):
             runner = by_name[name]
-            folder = runner.again(
-                "confirm", self._aside, self._console, "only the cases that were set aside"
-            )
+            folder = runner.again("confirm", self._aside, self._console, reason)
             shadow = _Scored(self._scorer.scores(folder, ids))
             self._scorer.score_whole(folder)
             quality.append(self._quality(shadow))  # type: ignore[arg-type]
@@ -554,6 +575,7 @@ class SweepRun:
         )
         return {
             "cases": effect.n,
+            "again": again,
             "baseline": effect.mean_a,
             "best": effect.mean_b,
             "difference": effect.difference,

@@ -13,8 +13,9 @@ from typing import Any
 import orjson
 
 from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes
+from formats.shared.other_spans import nanoseconds
 from formats.shared.rows import Fields, SourceRow, case_id, iter_rows, unpacked, with_rest
-from formats.shared.spans import COST, KINDS, Span, nanoseconds, structured
+from formats.shared.spans import COST, KINDS, Span, structured
 from formats.shared.traces import case_of_trace, messages_in, passages_kept, rest_of, words_in
 
 NAME = "langfuse"

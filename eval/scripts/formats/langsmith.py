@@ -21,8 +21,9 @@ from formats.shared.item import (
     SystemAnswer,
     passages_in,
 )
+from formats.shared.other_spans import nanoseconds
 from formats.shared.rows import Fields, SourceRow, case_id, iter_rows, unpacked, with_rest
-from formats.shared.spans import COST, KINDS, Span, nanoseconds, structured
+from formats.shared.spans import COST, KINDS, Span, structured
 from formats.shared.traces import case_of_trace, messages_in, passages_kept, rest_of, words_in
 from records.results import ErrorInfo, TestResult
 

@@ -67,6 +67,10 @@ def _in_date(text: str, start: int, end: int) -> bool:
     return _DATE.search(text, max(0, start - 5), end) is not None
 
 
+def _is_ordinary(text: str, start: int, end: int) -> bool:
+    return text[start:end].rstrip(".?!").lower() in _ORDINARY
+
+
 def _is_no_address(text: str, start: int, end: int) -> bool:
     try:
         ipaddress.ip_address(text[start:end])
@@ -79,7 +83,7 @@ _UNLIKE: dict[str, Callable[[str, int, int], bool]] = {
     "phone": _in_date,
     "card": _in_date,
     "ip": _is_no_address,
-    "secret": lambda text, start, end: text[start:end].rstrip(".?!").lower() in _ORDINARY,
+    "secret": _is_ordinary,
 }
 """Of a shape, what shows that it is something else after all."""
 
@@ -109,7 +113,8 @@ def _spans(text: str, is_id: bool) -> Iterator[Span]:
     for kind, start, end, _ in find_pii(text):
         yield _NAMES.get(kind, kind), start, end
     for _, start, end, _ in find_secrets(text):
-        yield "secret", start, end
+        if not _is_ordinary(text, start, end):
+            yield "secret", start, end
     for kind, pattern in _SHAPES:
         for match in pattern.finditer(text):
             group = "value" if "value" in pattern.groupindex else 0

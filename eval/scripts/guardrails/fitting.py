@@ -5,7 +5,8 @@ within a class each set by the root of its size, so that no large set decides wh
 like; then the smallest weights are dropped. Training on equal classes makes a probability of 0.5
 far too eager for real use, where attacks are rare, so the bias is lowered by `_CAUTION`; the value
 was chosen on predictions with one set left out, where about one benign prompt in fifty is then
-flagged. So was the penalty: a model fitted closely learns what a set looks like.
+flagged. So was the penalty: a model fitted closely learns what a set looks like, and a loose one
+forgets the attacks that it was shown.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from collections.abc import Sequence
 from guardrails.linear import BUCKETS, Featurizer, LinearModel, form, windows
 from guardrails.normalise import fold
 
-_PENALTY = 1.0  # scikit-learn's C
+_PENALTY = 4.0  # scikit-learn's C
 _KEEP = 30_000  # weights
-_CAUTION = 1.5  # taken off the bias, in logits
+_CAUTION = 1.9  # taken off the bias, in logits
 
 
 def featurize(texts: Sequence[str]) -> list[dict[int, float]]:

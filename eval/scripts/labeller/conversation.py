@@ -55,6 +55,11 @@ def messages_before(
     return messages
 
 
+def whole_question(case: Record) -> str:
+    """The question as it can be read by itself, where the set has it; else as it is asked."""
+    return str(case.get("question_alone") or case.get("question") or "")
+
+
 def asked_query(
     case: Record, query: str, ids: Sequence[str], case_of: Callable[[str], Record]
 ) -> AskedQuery:
@@ -96,12 +101,13 @@ def place_behind(case_id: str, ids: Sequence[str], case_of: Callable[[str], Reco
     return place
 
 
-def check_deletion(case_id: str, ids: Sequence[str], case_of: Callable[[str], Record]) -> None:
-    """Refuse to take a turn out from amid its conversation: those behind it would lose their
-    history."""
+def place_of_last(case_id: str, ids: Sequence[str], case_of: Callable[[str], Record]) -> int:
+    """The place of a case that may be taken out. Refuses a turn that has later ones: they would
+    lose their history."""
     place, name = ids.index(case_id), case_of(case_id).get("conversation")
     if name and place + 1 < len(ids) and case_of(ids[place + 1]).get("conversation") == name:
         raise ActionRefused(f"{case_id} has later turns; delete the last turn of {name} first.")
+    return place
 
 
 def conversation_text(messages: Sequence[Message]) -> tuple[DisplayText, list[Mark]]:

@@ -397,7 +397,8 @@ def _others(
 
 
 def _sample(options: LabelOptions, percent: int) -> set[str]:
-    """A share of the decided cases, the same for the same seed."""
+    """A share of the decided cases, the same for the same seed; of a conversation all turns, for
+    a later one cannot be read without those before it."""
     from labeller.annotators import labels_of
 
     cases = _cases_of(options)
@@ -405,7 +406,11 @@ def _sample(options: LabelOptions, percent: int) -> set[str]:
     if not decided:
         raise StorageError(f"{options.eval_set}: no case is labelled, so none can come again.")
     order = sorted(decided, key=lambda case_id: shuffle_key(str(options.seed), RECHECK, case_id))
-    return set(order[: math.ceil(len(order) * percent / 100)])
+    chosen = set(order[: math.ceil(len(order) * percent / 100)])
+    talks = {cases[case_id].get("conversation") for case_id in chosen} - {None}
+    if not talks:
+        return chosen
+    return chosen | {name for name in cases if cases[name].get("conversation") in talks}
 
 
 def _priority(options: LabelOptions, store: LabelStore, order: str) -> Mapping[str, float]:

@@ -1,9 +1,8 @@
 """The labelling session: what a person sees of the open case, and every action on it.
 
 What goes in: the records of a set and the judgements of one annotator (mappings by case id, which
-may parse lazily), chunks as they arrive, and actions. What comes out: rows, needs and progress to
-show, and one event for each change, given to `record` before the change is seen. No file, no
-screen, no clock: the caller brings them.
+may parse lazily), chunks as they arrive, and actions. What comes out: what to show (rows, needs,
+progress), and one event for each change, before it is seen. No file, no screen, no clock.
 
     session = Session(records, {}, record=journal.append, now=time.time)
     session.set_chunks(session.current, chunks)
@@ -224,8 +223,8 @@ class Session(CaseLedger):
         return sentences_of(self.row(number), self.case)
 
     def terms(self) -> frozenset[str]:
-        """Casefolded content words of the question, to be marked in the text."""
-        return content_words(str(self.case.get("question") or ""))
+        """Casefolded content words of the question made whole, to be marked in the text."""
+        return content_words(conversation.whole_question(self.case))
 
     def set_row_order(self, order: str) -> str:
         """Order the rows: ``shuffled`` (by the seed), ``rank`` (not when blind), or ``path``."""
@@ -485,9 +484,8 @@ class Session(CaseLedger):
         """Take the current case out of the set. Undo brings it back."""
         self._own_set()
         self._writable()
-        conversation.check_deletion(self.current, self.queue.ids, self.case_of)
         state, gone = self._need_case(), self.current
-        position = self.queue.ids.index(gone)
+        position = conversation.place_of_last(gone, self.queue.ids, self.case_of)
         event = self._event("delete_case", gone, state, None, position)
         self._journal(event)
         self._show(event, None)

@@ -23,7 +23,7 @@ from ragmetrics.text.refusals import is_lack, is_refusal
 from ragmetrics.text.sentences import MARK, Unit, units
 from ragmetrics.text.words import STOP_WORDS, clean, content_words, fold, words
 
-SUPPORT_RULES = 2
+SUPPORT_RULES = 3
 
 WINDOW = 3
 

@@ -19,6 +19,7 @@ import msgspec
 from records.cases import TestCase, case_from_dict, check_case
 from records.editing import Document, decode, read_bytes
 from records.errors import Problem, StorageError
+from records.results import RetrievedChunk
 
 SEPARATOR: Final = " > "
 
@@ -56,6 +57,18 @@ def passage_key(rel_path: str, heading_path: str, text: str) -> str:
     parts = (norm_path(rel_path), heading(heading_path), text)
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:12]
+
+
+def key_of_passage(chunk: RetrievedChunk) -> str:
+    """The key under which the labeller keeps what was judged of the passage."""
+    path = chunk.rel_path or chunk.doc_id or chunk.chunk_id
+    return passage_key(path, chunk.heading_path or "", chunk.text or "")
+
+
+def identity_of(chunk: RetrievedChunk) -> str:
+    """The same for the same passage, whichever search brought it: by path, heading and text, or by
+    its id without a text."""
+    return key_of_passage(chunk) if chunk.text else f"id {chunk.chunk_id}"
 
 
 def identify_case(raw: bytes) -> tuple[str | None, str]:

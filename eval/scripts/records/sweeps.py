@@ -40,10 +40,10 @@ class SettingOutcome(msgspec.Struct, kw_only=True):
 
 
 class Sweep(msgspec.Struct, kw_only=True):
-    """``plan``: what must be the same for a sweep to go on. ``ended``: decided, budget, all asked,
-    no setting or "" while it goes on; ``reason``: in words. ``calls``: asked, of ``planned`` that
-    asking every setting every case would take. ``compare``: commands for what is left.
-    ``confirmed``: the winner and the baseline on cases that the race did not ask."""
+    """``plan``: what must be the same for a sweep to go on. ``ended``: decided, futile, budget,
+    all asked, no setting or "" while it goes on; ``reason``: in words. ``calls``: asked, of
+    ``planned`` that asking every setting every case would take. ``compare``: commands for what is
+    left. ``confirmed``: the winner and the baseline on cases set aside for that, or asked again."""
 
     sweep_id: str
     schema: int = SCHEMA

@@ -10,7 +10,6 @@ from ragmetrics.case_scores import CaseScores
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.matching import Anchor, Matches, Mode
 from records.cases import TestCase
-from records.judged import passage_key
 from records.results import Reference, RetrievedChunk, TestResult
 from scorers.contract import ScoreRow
 
@@ -46,12 +45,6 @@ def place_of(chunk: RetrievedChunk) -> Anchor | None:
 def whole_text(chunk: RetrievedChunk) -> str | None:
     """The chunk's text; None when it is not there or was cut."""
     return None if chunk.truncated else chunk.text
-
-
-def key_of_passage(chunk: RetrievedChunk) -> str:
-    """The key under which the labeller keeps what was judged of the passage."""
-    path = chunk.rel_path or chunk.doc_id or chunk.chunk_id
-    return passage_key(path, chunk.heading_path or "", chunk.text or "")
 
 
 def resolve(reference: Reference, chunks: Sequence[RetrievedChunk]) -> RetrievedChunk:

@@ -289,7 +289,10 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
         return
     broke = summary["broke_at_turn"]
     where = ", ".join(f"{n} at turn {turn}" for turn, n in broke.items())
-    told = f"{sum(broke.values())} broke: {where}" if broke else "none broke"
+    checked = section["n"]["conversation_pass"]
+    told = "none broke" if checked else "no turn has a pipeline label, so none can break"
+    if broke:
+        told = f"{sum(broke.values())} broke: {where}"
     console.print(f"\n{counted(summary['n'], 'conversation')}; {told}.", soft_wrap=True)
     rows = [
         (

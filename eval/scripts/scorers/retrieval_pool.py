@@ -12,10 +12,10 @@ from ragmetrics import retrieval as ragmetrics_retrieval
 from ragmetrics.matching import Anchor, Matches
 from ragmetrics.retrieval import Ranking
 from records.cases import TestCase
-from records.judged import JudgedRow, JudgedRows
+from records.judged import JudgedRow, JudgedRows, key_of_passage
 from records.results import RetrievedChunk
 from records.scores import ScoreLine
-from scorers.common import CaseGold, doc_of, key_of_passage, place_of, whole_text
+from scorers.common import CaseGold, doc_of, place_of, whole_text
 
 NO_JUDGEMENTS, NO_NEGATIVES = "no judgements", "nothing judged irrelevant"
 

@@ -14,7 +14,9 @@ from ragmetrics.catalogue.metric import Metric
 from ragmetrics.catalogue.searches import ROWS
 from ragmetrics.matching import Matches
 from records.cases import TestCase
+from records.judged import identity_of
 from records.results import RetrievedChunk, Search, TestResult, tells_searches
+from records.runs import RESULTS
 from records.scores import ScoreLine
 from scorers.common import (
     KEYS,
@@ -22,7 +24,6 @@ from scorers.common import (
     Match,
     gold_names,
     gold_of,
-    key_of_passage,
     match_chunks,
     row_of,
 )
@@ -34,7 +35,6 @@ from scorers.contract import (
     SectionScorer,
     WorstCase,
 )
-from scorers.loop import results_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -188,7 +188,7 @@ def _kind(row: Mapping[str, Any]) -> str:
 def _count(scores: Collector, searched: Searched) -> list[dict[str, Any]]:
     """The numbers that need no gold; a row of evidence for each search."""
     fresh = ragmetrics_searches.new_passages(
-        [[_key(chunk) for chunk in chunks] for _, chunks in searched]
+        [[identity_of(chunk) for chunk in chunks] for _, chunks in searched]
     )
     rows = []
     for (search, chunks), ranks in zip(searched, fresh, strict=True):
@@ -202,11 +202,6 @@ def _count(scores: Collector, searched: Searched) -> list[dict[str, Any]]:
     scores.set("failed_searches", kinds.count("failed"), "")
     scores.set("search_count", len(rows), "")
     return rows
-
-
-def _key(chunk: RetrievedChunk) -> str:
-    """The same for the same passage: by path, heading and text, or by its id without a text."""
-    return key_of_passage(chunk) if chunk.text else f"id {chunk.chunk_id}"
 
 
 def _unusable(gold: CaseGold, searched: Searched) -> str:
@@ -251,18 +246,23 @@ def _cells(number: str, row: Mapping[str, Any]) -> tuple[str, ...]:
 def _least(section: Mapping[str, Any]) -> str:
     """A sentence on the search that found least of the evidence, with its turn; "" when all found
     the same."""
+    from terminal.tables import counted
+
     tables = section.get("by_turn") or {"": section["by_search"]}
     means = [
-        (row["evidence_recall"], turn, number)
+        (row["evidence_recall"], turn, number, row["n"])
         for turn, table in tables.items()
         for number, row in table.items()
         if row["evidence_recall"] is not None
     ]
-    if not means or len({mean for mean, _, _ in means}) == 1:
+    if not means or len({mean for mean, *_ in means}) == 1:
         return ""
-    mean, turn, number = min(means, key=lambda row: row[0])
+    mean, turn, number, n = min(means, key=lambda row: row[0])
     where = f"search {number} of turn {turn}" if turn else f"search {number}"
-    return f"Least of the evidence was found by {where}: evidence_recall {mean:.3f}."
+    return (
+        f"Least of the evidence was found by {where}: evidence_recall {mean:.3f} "
+        f"({counted(n, 'search', 'searches')})."
+    )
 
 
 def _show_worst(console: Console, item: WorstCase) -> None:
@@ -302,7 +302,8 @@ def _show_worst(console: Console, item: WorstCase) -> None:
 
 
 def _make(job: ScoringJob, options: SearchesScorer) -> SearchesScorer:
-    if not tells_searches(results_of(job.folder)):
+    results = job.folder / RESULTS
+    if results.exists() and not tells_searches(results):
         raise CannotRun(
             f"No result of {job.folder.name} tells its searches; map `searches` in the profile of "
             "a bot that does (eval/profiles/default.toml explains it) and ask again."

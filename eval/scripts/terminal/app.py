@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.app import App
@@ -26,6 +27,11 @@ STYLE_SHEET = Path(__file__).with_name("terminal.tcss")
 
 StyleSheets = str | PurePath | list[str | PurePath] | None
 """What an app may write as its CSS_PATH."""
+
+STYLES = frozenset(
+    "row cursor cursor-blurred marked dim term rule focus hit warn bad good key".split()  # noqa: SIM905
+)
+"""Component classes `line--NAME` that spans may use; the colours are in terminal.tcss."""
 
 THEMES = {"dark": "textual-dark", "light": "textual-light"}
 
@@ -55,12 +61,17 @@ def check_theme(theme: str | None) -> None:
 class TerminalApp(App[None], inherit_bindings=False):
     """Gives keys to the screen on top, in their order; pasted text is made harmless first."""
 
+    # Of the app and not of each list, bar and pane: Textual works out the styles of every one of
+    # them anew whenever it looks at its widget, which was a tenth of a start.
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{name}" for name in STYLES}
+
     ENABLE_COMMAND_PALETTE = False  # its keys are in the screens' tables of actions
     FAILURE: ClassVar[str]
     """What is said after a crash; `{file}` stands for the name of the crash file."""
 
     def __init__(self, theme: str | None = None) -> None:
         super().__init__()
+        self._line_styles: dict[str, Style] = {}
         self.animation_level = "none"
         self.theme = THEMES.get(theme or "dark", theme or "")
         self.crash_file = ""
@@ -71,6 +82,17 @@ class TerminalApp(App[None], inherit_bindings=False):
         """Those of the theme, and the colours of lines made from them."""
         variables = super().get_css_variables()
         return variables | line_colours(variables)
+
+    def notify_style_update(self) -> None:
+        """Forget the colours of the old theme."""
+        super().notify_style_update()
+        self._line_styles.clear()
+
+    def line_style(self, name: str) -> Style:
+        """What a span of a line looks like, by its name of STYLES."""
+        if name not in self._line_styles:
+            self._line_styles[name] = self.get_component_styles(f"line--{name}").rich_style
+        return self._line_styles[name]
 
     # -- keys -----------------------------------------------------------------------------------
 

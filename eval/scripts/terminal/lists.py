@@ -8,7 +8,6 @@ a key press repaints the changed rows only. The lists hold no data of their own 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -20,17 +19,12 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
+from terminal.app import TerminalApp
 from terminal.safe_text import DisplayText, cells, fitting
 
 Span = tuple[str, DisplayText]
 
 Line = tuple[Span, ...]
-
-STYLES = frozenset(
-    "row cursor cursor-blurred marked dim term rule focus hit warn bad good key".split()  # noqa: SIM905
-)
-"""Component classes `line--NAME` that spans may use; the colours are in terminal.tcss."""
-
 
 _WEIGHT = Style(bold=False)
 
@@ -41,9 +35,7 @@ def _emphasis(style: Style) -> Style:
 
 
 class LineStyles(Widget):
-    """What both kinds of widget share: component styles by span name, and the strip cache."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{name}" for name in STYLES}
+    """What both kinds of widget share: the app's styles by span name, and the strip cache."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
@@ -63,7 +55,9 @@ class LineStyles(Widget):
         return cached
 
     def _draw(self, line: Line, width: int, base: str) -> Strip:
-        ground = self.get_component_rich_style(f"line--{base}")
+        assert isinstance(self.app, TerminalApp)
+        style_of = self.app.line_style
+        ground = style_of(base)
         segments: list[Segment] = []
         left = width
         for name, text in line:
@@ -73,7 +67,7 @@ class LineStyles(Widget):
                 size = cells(text)
             style = ground
             if name != "row":
-                own = self.get_component_rich_style(f"line--{name}")
+                own = style_of(name)
                 # On the cursor row both colours stay: it is the row that is being read.
                 style = own if base == "row" else ground + _WEIGHT + _emphasis(own)
             segments.append(Segment(text, style))

@@ -14,12 +14,10 @@ import msgspec
 
 from records.cases import Labels
 from records.errors import StorageError
-from records.exports import csv_table, json_lines, set_line, write_new
 from records.judgements import Verdicts, read_verdicts
 from records.labels import read_labels
 from records.runs import CONFIG, PARTIAL, RESULTS, VERDICTS, results_file, scores_file
 from records.verdicts import judge_of
-from views import export
 from views.browser.model import Detail, Key, RunInfo, Trend
 from views.browser.table import UNSCORED, Table
 from views.detail import build
@@ -155,8 +153,9 @@ class Opened:
         self._snapshot = self._new_snapshot()
         with contextlib.suppress(Replaced, OSError):
             self._snapshot.first_look(self._metrics)
-        self._signature = signature(folder)
-        self.info: RunInfo = run_info(folder)
+        # To count the results takes as long as the first frame: the reading thread does it.
+        self._signature: Signature = ()
+        self.info: RunInfo = run_info(folder, count=False)
 
     def _new_snapshot(self) -> Snapshot:
         snapshot = Snapshot(self._folder, self._eval_set, self._labels)
@@ -314,6 +313,9 @@ class Opened:
 
         ``reasons``: why each of them fails, in a word. Raises StorageError, in words.
         """
+        from records.exports import csv_table, json_lines, write_new
+        from views import export
+
         if form == "set":
             return write_new(path, self._set_lines({key[0]: key for key in keys}))
         table = self.table
@@ -337,6 +339,8 @@ class Opened:
             yield form(self.run_id, table, row, detail, reason, self._notes.of(key[0]))
 
     def _set_lines(self, keys: Mapping[str, Key]) -> Iterator[bytes]:
+        from records.exports import set_line
+
         table, labels = self.table, self._labels()
         for case_id, key in keys.items():
             row = table.row_of(*key)

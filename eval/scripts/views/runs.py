@@ -63,8 +63,11 @@ def dataset_hash(folder: Path) -> str:
     return sha256 if isinstance(sha256, str) else ""
 
 
-def run_info(folder: Path) -> RunInfo:
-    """What a run is. Never raises: what cannot be read is named in ``problem``."""
+def run_info(folder: Path, *, count: bool = True) -> RunInfo:
+    """What a run is. Never raises: what cannot be read is named in ``problem``.
+
+    ``count``: read all results where nothing else tells how many there are; else ``done`` is None.
+    """
     config, bad_config = _read(folder / CONFIG, _OF_CONFIG)
     metrics, bad_metrics = _read(folder / METRICS, _OF_METRICS)
     state = _state(folder)
@@ -75,8 +78,8 @@ def run_info(folder: Path) -> RunInfo:
     planned = asked.cases * asked.repeats if asked else None
     done = metrics.cases
     if state in ("running", "stopped"):
-        done = _count_lines(folder / PARTIAL)
-    elif done is None and state == "complete":
+        done = _count_lines(folder / PARTIAL) if count else None
+    elif done is None and state == "complete" and count:
         done = _count_lines(results_file(folder))
     head = {"asked": metrics.asked, "missing": metrics.missing}
     scored = bool(metrics.sections) or state != "complete"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragmetrics.searches import new_passages
+from records.judged import identity_of
 from records.results import RetrievedChunk, TestResult
 
 SHOWN_NEW = 3
@@ -77,7 +78,7 @@ def search_steps(result: TestResult, evidence: Mapping[str, Any]) -> tuple[Searc
     rows: Sequence[Mapping[str, Any]] = evidence.get("searches") or ()
     if len(rows) != len(searched):
         rows = [{}] * len(searched)
-    fresh = new_passages([[_key(chunk) for chunk in chunks] for _, chunks in searched])
+    fresh = new_passages([[identity_of(chunk) for chunk in chunks] for _, chunks in searched])
     steps = []
     for (search, chunks), row, new in zip(searched, rows, fresh, strict=True):
         gold = tuple(row["hits"]) if "hits" in row else None
@@ -120,8 +121,3 @@ def location_of(chunk: RetrievedChunk) -> str:
     """Path and headings of a passage, else its id."""
     path = chunk.rel_path or chunk.doc_id or ""
     return " > ".join(part for part in (path, chunk.heading_path) if part) or chunk.chunk_id
-
-
-def _key(chunk: RetrievedChunk) -> tuple[str, str]:
-    """The same for the same passage: by its place and text, or by its id without a text."""
-    return (location_of(chunk), chunk.text) if chunk.text else ("", chunk.chunk_id)

@@ -324,6 +324,9 @@ def test_a_selection_takes_conversations_whole(tmp_path: Path, invoke: Any, read
     assert "--limit 4 is within a conversation, which is asked whole: 6 cases" in done.stderr
     ids = [line["test_case_id"] for line in read(tmp_path / "results" / "l")]
     assert ids == ["a1", "a2", "a3", "b1", "b2", "b3"]
+    (tmp_path / "set.jsonl").write_text('{"id": "x", "question": "?"}\n')
+    done = invoke("--run-id", "x", "--history", "none", "--profile", profile)
+    assert "--history changes nothing" in done.stderr
 
 
 def test_a_history_of_a_case_is_always_sent(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demo.draft_templates import Casing, DraftQuestion, flat, holders, questions, sections
-from demo.drafts import _append, _drafts, _make_case, _new_id, _turns, _write_new
+from demo.drafts import _append, _drafts, _in_turn, _make_case, _new_id, _write_new
 from demo.vault import Note, python_reference
 from ragmetrics.text.asked_questions import AskedQuestions
 from records.cases import CATEGORIES, case_from_dict
@@ -30,11 +30,11 @@ NOTES = [
 
 def test_every_note_gets_its_turn_and_the_seed_decides() -> None:
     every = sections(NOTES)
-    order = [section.rel_path for section in _turns(every, 1)]
+    order = [section.rel_path for section in _in_turn(every, 1)]
     assert sorted(order[:4]) == ["n0.md", "n1.md", "n2.md", "n3.md"]
     assert sorted(order) == sorted(section.rel_path for section in every)
-    assert order == [section.rel_path for section in _turns(every, 1)]
-    orders = {tuple(section.rel_path for section in _turns(every, seed)) for seed in range(20)}
+    assert order == [section.rel_path for section in _in_turn(every, 1)]
+    orders = {tuple(section.rel_path for section in _in_turn(every, seed)) for seed in range(20)}
     assert len(orders) > 5
 
 
@@ -97,7 +97,7 @@ def test_drafts_of_the_demo_are_sound_and_stand_in_the_vault() -> None:
     notes = python_reference()
     every = sections(notes)
     found = _drafts(
-        every, questions(_turns(every, 3), Casing(every)), 100, questions=[], ids=["draft-class"]
+        every, questions(_in_turn(every, 3), Casing(every)), 100, questions=[], ids=["draft-class"]
     )
     assert len(found.cases) == 100
     text_of = {note.rel_path: flat(note.text) for note in notes}

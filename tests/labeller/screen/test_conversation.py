@@ -167,6 +167,16 @@ def test_a_conversation_stays_in_one_piece() -> None:
     assert session.queue.ids[:4] == ["a", "t1", "t2", "t3"]
 
 
+def test_the_words_of_the_whole_question_are_marked() -> None:
+    cases = talk()
+    cases["t2"]["question_alone"] = "Who can extend the retention?"
+    session = Session(cases, {}, record=lambda event: None, now=time.time)
+    session.goto("t2")
+    assert "retention" in session.terms()
+    session.goto("t1")
+    assert {"long", "log"} <= session.terms()
+
+
 def test_line_mode_prints_what_was_said_before(tmp_path: Path) -> None:
     out = io.StringIO()
     session = Session(talk(), {}, record=lambda event: None, now=time.time)

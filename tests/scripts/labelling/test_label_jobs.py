@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from labeller import jobs
 from labeller.jobs import LabelOptions
 from records import errors
 
@@ -212,3 +213,19 @@ def test_a_case_is_opened_by_its_id(tool: Tool) -> None:
     assert "--case cc:" in missing.stderr
     assert "Did you mean 'c'?" in missing.stderr
     assert tool.run("--case", "a", "--validate").returncode == 2
+
+
+def test_a_recheck_takes_whole_conversations(tmp_path: Path) -> None:
+    """One in four of 8 decided cases: 2, and the other turns of their conversations."""
+    cases: list[Record] = [
+        {"id": f"{talk}{turn}", "question": "?", "conversation": talk, "turn": turn}
+        for talk in "abcd"
+        for turn in (1, 2)
+    ]
+    path = tmp_path / "set.jsonl"
+    path.write_text("".join(json.dumps(case | {"answerable": False}) + "\n" for case in cases))
+    for seed in range(5):
+        options = label_options(eval_set=path, labels_dir=tmp_path / "labels", seed=seed)
+        chosen = jobs._sample(options, 25)
+        assert len(chosen) in (2, 4)
+        assert all({f"{name[0]}1", f"{name[0]}2"} <= chosen for name in chosen)

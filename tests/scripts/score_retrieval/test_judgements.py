@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from records.judged import passage_key
-from scorers.common import key_of_passage
+from records.judged import key_of_passage, passage_key
 from storage import ErrorInfo, TestResult
 
 

@@ -65,13 +65,17 @@ def test_states_of_a_run_in_progress(runs: Any) -> None:
     assert library.refresh()[0].state == "empty"
 
 
-def test_what_has_no_result_is_told_scored_or_not(runs: Any) -> None:
+def test_what_has_no_result_is_told_scored_or_not(runs: Any, wait_until: Any) -> None:
     config = {"run": {"selected": 3, "repeat": 1}}
     runs.run("lost", [{"id": "a"}, {"id": "b"}], config=config)
     (info,) = RunLibrary(runs.results_dir, runs.eval_set, None).refresh()
     assert (info.state, info.missing) == ("complete", "1 of 3 asked cases has no result")
     run = opened(runs, "lost", start=False)
-    assert "1 of 3 asked cases has no result" in run.notices
+    assert run.info.done is None  # the first frame does not wait until all lines are counted
+    run.start(lambda: None)
+    wait_until(lambda: "1 of 3 asked cases has no result" in run.notices, "the lines are counted")
+    assert run.info.done == 2
+    run.close()
     # scored: metrics.json tells
     means = {"retrieval": {"mean": {"mrr": 1.0}, "n": {"mrr": 2}}}
     head = {"asked": 90, "missing": 11, "cases": 79, "errors": 0, "sections": means}

@@ -253,20 +253,27 @@ def _searching(
 ) -> list[tuple[Span, list[Span]]]:
     """The retrievals and tools in the order in which they began, each with the spans around it.
 
-    Counted once: a tool or a retrieval without documents by the retrieval that it holds, and a
-    retrieval by one around it that gave out the same documents.
+    What instrumentation tells several times is counted once: a tool, or a retrieval without
+    documents, that holds another search is told by that one; a retrieval that lies within one of
+    the same documents, or that has none while the one around it has some, is told by the outer one.
     """
     by_id = {span.id: span for span in spans}
     searching = [*by_kind["retrieval"], *by_kind["tool"]]
     around = {id(span): _ancestors(span, by_id) for span in searching}
-    holders = {id(outer) for span in by_kind["retrieval"] for outer in around[id(span)]}
+    holders = {id(outer) for span in searching for outer in around[id(span)]}
     kept = []
     for span in spans:
         if id(span) not in around:
             continue
         documents = documents_of(span)
-        same = any(documents == documents_of(outer) for outer in around[id(span)])
-        if (documents or id(span) not in holders) and not (documents and same):
+        outer_lists = [found for outer in around[id(span)] if (found := documents_of(outer))]
+        if documents:
+            counts = documents not in outer_lists
+        else:
+            counts = id(span) not in holders and not (
+                outer_lists and span.failed is None and kind_of(span) == "retrieval"
+            )
+        if counts:
             kept.append((span, around[id(span)]))
     return kept
 
@@ -292,7 +299,7 @@ def _tool_of(span: Span, around: Sequence[Span]) -> str | None:
 def _search(span: Span, begin: int, tool: str | None, chunks: Sequence[RetrievedChunk]) -> Search:
     words = (words_in(span.attributes.get(name), "in") for name in (QUERY, *TOOL_WORDS["in"]))
     return Search(
-        query=next((text for text in words if text), None),
+        query=next((text.strip() for text in words if text), None),
         tool=tool,
         start_ms=(span.start - begin) / 1e6 if span.start else None,
         latency_ms=span.milliseconds,

@@ -14,11 +14,10 @@ from functools import cached_property, lru_cache
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
-_SIZE = 3
-_LONG = 2 * _SIZE - 1
-"""A literal of so many letters holds a run of three that begins at a multiple of three, wherever in
-a text it stands: only those runs of a text are looked up."""
-
+_SIZE = 4
+_LONG = _SIZE + 1
+"""A literal of so many bytes holds a run of four that begins at an even byte, wherever in a text it
+stands: only those runs of a text are looked up."""
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 
 
@@ -42,7 +41,7 @@ class PhraseSearch:
         tried = {number for literal, number in ascii_only if literal in text}
         if not text.isascii():
             tried.update(number for literal, number in others if literal in text)
-        for letters in by_letters.keys() & _pieces(text):
+        for letters in by_letters.keys() & _pieces_of(text):
             for literal, numbers in by_letters[letters]:
                 if literal in text:
                     tried |= numbers
@@ -56,8 +55,8 @@ class PhraseSearch:
         return pattern.search(text) is not None
 
     @cached_property
-    def _index(self) -> tuple[list[_Literal], list[_Literal], dict[str, list[_LongLiteral]]]:
-        """Short literals in ASCII, other short ones, and by three letters the long ones with them.
+    def _index(self) -> tuple[list[_Literal], list[_Literal], dict[int, list[_LongLiteral]]]:
+        """Short literals in ASCII, other short ones, and by runs of bytes the long ones with them.
 
         A pattern that needs no letters has the empty literal, which stands in every text.
         """
@@ -65,21 +64,30 @@ class PhraseSearch:
         for number, pattern in enumerate(self._patterns):
             for literal in _needed(_parser.parse(pattern)) or {""}:
                 owners.setdefault(literal, set()).add(number)
-        short = [(lit, n) for lit in sorted(owners) if len(lit) < _LONG for n in owners[lit]]
-        index: dict[str, list[_LongLiteral]] = {}
-        for literal in sorted(owners):
-            if len(literal) >= _LONG:
-                for at in range(_SIZE):
-                    entry = (literal, frozenset(owners[literal]))
-                    index.setdefault(literal[at : at + _SIZE], []).append(entry)
-        ascii_only = [entry for entry in short if entry[0].isascii()]
-        return ascii_only, [entry for entry in short if not entry[0].isascii()], index
+        ascii_only: list[_Literal] = []
+        others: list[_Literal] = []
+        index: dict[int, list[_LongLiteral]] = {}
+        for literal, numbers in sorted(owners.items()):
+            data = literal.encode()
+            if len(data) < _LONG:
+                short = ascii_only if literal.isascii() else others
+                short.extend((literal, number) for number in numbers)
+                continue
+            for run in (data[:_SIZE], data[1:_LONG]):
+                for piece in _pieces(run):
+                    index.setdefault(piece, []).append((literal, frozenset(numbers)))
+        return ascii_only, others, index
+
+
+def _pieces(data: bytes) -> set[int]:
+    """The runs of four bytes that begin at an even one, as numbers."""
+    begins = (data[: len(data) & -_SIZE], data[2 : 2 + (max(0, len(data) - 2) & -_SIZE)])
+    return {number for part in begins for number in memoryview(part).cast("I")}
 
 
 @lru_cache(maxsize=64)
-def _pieces(text: str) -> frozenset[str]:
-    """The runs of three letters that begin at multiples of three."""
-    return frozenset([text[at : at + _SIZE] for at in range(0, len(text), _SIZE)])
+def _pieces_of(text: str) -> set[int]:
+    return _pieces(text.encode("utf-8", "replace"))
 
 
 _Literals = frozenset[str] | None
