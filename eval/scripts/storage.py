@@ -27,7 +27,6 @@ from records.cases import (
     canonical,
     case_from_dict,
     iter_cases,
-    iter_lines,
     recurs,
 )
 from records.errors import Problem, StorageError
@@ -46,6 +45,7 @@ from records.files import (
 )
 from records.joining import Joined, OutOfOrderError, Work, join_indexed, join_stream, split
 from records.labels import labels_sha256, read_cases, read_labels, unknown_labels
+from records.lines import iter_lines
 from records.metrics import rounded, section_names, update_metrics
 from records.results import (
     SCHEMA,

@@ -23,8 +23,9 @@ from clients.bot import MAX_DEPTH, too_deep
 from clients.http import KINDS, CallError
 from clients.mapping import RESULT_FIELDS, build_result
 from clients.run_plan import Job
-from records.cases import TestCase, iter_lines
+from records.cases import TestCase
 from records.errors import Problem, StorageError
+from records.lines import iter_lines
 from records.results import ErrorInfo, TestResult
 from terminal.tables import printable
 

@@ -10,15 +10,24 @@ from hashlib import blake2b
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
-import orjson
 
 from records.conversations import TurnOrder
-from records.errors import Problem, StorageError
+from records.errors import Problem
 from records.jsonl import Decode, whole
-from records.shards import Address, Part, open_address, within
+from records.lines import (
+    BOM,
+    MAX_LINE,
+    Block,
+    Report,
+    iter_blocks,
+    lines_at,
+    parse_object,
+    parts_within,
+)
+from records.shards import Address
 
 Category = Literal[
     "factual", "reasoning", "multi_hop", "recency/conflict", "general", "adversarial"
@@ -322,15 +331,6 @@ def _group_problems(groups: list[list[int]], supports: int) -> Iterator[Finding]
                 yield field, f"index {index} is out of range; allowed: {allowed}"
 
 
-MAX_LINE = 4 * 1024 * 1024
-"""Bytes of one line. A case is a question with its labels; more is a mistake or an attack."""
-
-BLOCK = 1 << 14
-
-BOM = b"\xef\xbb\xbf"
-
-Report = Callable[[Problem], None]
-
 HashOf = Callable[[str], int]
 """Makes 64 bits of a case id: ``hash``, which differs between processes, or ``lasting_hash``."""
 
@@ -348,137 +348,6 @@ _NOT_NULL = (
     *map(attrgetter, ("conversation", "turn", "question_alone", "history")),
 )
 """With the two above, all that check_case looks at besides grades, which JSON keeps finite."""
-
-
-class Block(NamedTuple):
-    """Whole lines of a file: the offset of the first, how many stand before, and their bytes."""
-
-    address: Address
-    start: int
-    before: int
-    data: bytes
-    lines: list[bytes]
-    """The same without line ends. A last empty one, behind the last line end, is left out."""
-
-    @property
-    def end(self) -> int:
-        """The offset behind the last line."""
-        return self.start + len(self.data)
-
-
-def iter_lines(
-    path: Path,
-    report: Report,
-    start: int = 0,
-    end: int | None = None,
-    limit: int | None = MAX_LINE,
-    lines: int = 0,
-) -> Iterator[tuple[int, bytes]]:
-    """Non-blank lines of a JSONL file between two byte offsets, with ``lines`` lines before.
-
-    Of a folder of parts the lines are counted in each part. Byte order mark, CRLF and lines over
-    ``limit`` bytes are reported: the first two would give the same cases another hash on another
-    machine.
-    """
-    for part, low, high in _within(path, start, end):
-        last = None if high < 0 else high
-        yield from lines_at(part.address, report, low, last, limit, lines)
-
-
-def lines_at(
-    address: Address,
-    report: Report,
-    start: int = 0,
-    end: int | None = None,
-    limit: int | None = MAX_LINE,
-    lines: int = 0,
-) -> Iterator[tuple[int, bytes]]:
-    """The same of one file."""
-    file = _opened(address)
-    name = str(address)
-    crlf = start > 0 and lines > 0 and _has_crlf(address, start)
-    with file:
-        file.seek(start)
-        position = start
-        for number, line in enumerate(file, lines + 1):
-            if end is not None:
-                if position >= end:
-                    return
-                position += len(line)
-            if limit is not None and len(line) > limit:
-                report(Problem(name, number, "", f"line is longer than {limit} bytes; split it"))
-                continue
-            if number == 1 and start == 0 and line.startswith(BOM):
-                message = "starts with a byte order mark; save as UTF-8 without BOM"
-                report(Problem(name, 1, "", message))
-                line = line[len(BOM) :]
-            if line.endswith(b"\r\n") and not crlf:
-                crlf = True
-                message = "line ends with CRLF; save with LF line ends (dos2unix)"
-                report(Problem(name, number, "", message))
-            if not line.isspace():
-                yield number, line
-
-
-def _within(path: Path, start: int, end: int | None) -> Iterator[tuple[Part, int, int]]:
-    try:
-        yield from within(path, start, end)
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
-
-
-def _opened(address: Address) -> BinaryIO:
-    try:
-        return open_address(address)
-    except OSError as error:
-        why = error.strerror or error
-        raise StorageError(f"{address}: cannot be read ({why}).") from error
-
-
-def _has_crlf(address: Address, end: int) -> bool:
-    """True when a line before ``end`` ends with CRLF: it is reported once a file."""
-    return any(b"\r\n" in block.data for block in _blocks_at(address, 0, end))
-
-
-def parse_object(path: Address, number: int, line: bytes, report: Report) -> dict[str, Any] | None:
-    """The line's JSON object, or None after reporting what is wrong with it."""
-    try:
-        raw = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        problem = "holds NUL bytes" if b"\x00" in line else f"not JSON ({error.msg})"
-        message = f"column {error.colno}: {problem}; a line is one JSON object"
-        report(Problem(str(path), number, "", message))
-        return None
-    if not isinstance(raw, dict):
-        report(Problem(str(path), number, "", "is no JSON object; a line is one case in {…}"))
-        return None
-    return raw
-
-
-def iter_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[Block]:
-    """Whole lines between two offsets in blocks of about 16 kB.
-
-    Small blocks keep what is decoded from them in the processor's cache: 1 MB takes twice as long.
-    """
-    for part, low, high in _within(path, start, end):
-        yield from _blocks_at(part.address, low, None if high < 0 else high)
-
-
-def _blocks_at(address: Address, start: int, end: int | None) -> Iterator[Block]:
-    before = 0
-    with _opened(address) as file:
-        file.seek(start)
-        while start != end:
-            data = file.read(BLOCK if end is None else min(BLOCK, end - start))
-            data += file.readline() if data[-1:] != b"\n" else b""
-            if not data:
-                return
-            lines = data.split(b"\n")
-            if not lines[-1]:
-                lines.pop()
-            yield Block(address, start, before, data, lines)
-            start += len(data)
-            before += len(lines)
 
 
 def iter_cases(
@@ -592,7 +461,7 @@ def _report_repeats(
     """Report each line whose id an earlier line has, among the ids whose hash recurs."""
     recurring = {value for value, times in Counter(hashes).items() if times > 1}
     first: dict[str, tuple[Address, int]] = {}
-    for part, low, high in _within(path, start, end):
+    for part, low, high in parts_within(path, start, end):
         address = part.address
         for number, line in lines_at(address, ignore, low, None if high < 0 else high):
             identity = canonical(parse_object(address, number, line, ignore) or {}).get("id")
@@ -609,7 +478,7 @@ def _report_repeats(
 def _report_turns(path: Path, report: Report, labels: Labels, start: int, end: int | None) -> None:
     """Report each turn that does not stand behind the one before it, with its line."""
     order = TurnOrder()
-    for part, low, high in _within(path, start, end):
+    for part, low, high in parts_within(path, start, end):
         address = part.address
         for number, line in lines_at(address, ignore, low, None if high < 0 else high):
             raw = canonical(parse_object(address, number, line, ignore) or {})

@@ -13,8 +13,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol
 
-from records.cases import TestCase, canonical, iter_cases, iter_lines, parse_object
+from records.cases import TestCase, canonical, iter_cases
 from records.errors import Problem, StorageError
+from records.lines import iter_lines, parse_object
 
 AUTO, GROUP, CONVERSATION, DOCUMENT, NONE = "auto", "group", "conversation", "doc", "none"
 """Ways to put cases together besides a field's name."""

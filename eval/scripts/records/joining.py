@@ -19,9 +19,10 @@ from typing import BinaryIO
 import msgspec
 import orjson
 
-from records.cases import HashOf, Labels, Report, TestCase, iter_case_blocks, iter_cases
+from records.cases import HashOf, Labels, TestCase, iter_case_blocks, iter_cases
 from records.errors import Problem
 from records.jsonl import Lean
+from records.lines import Report
 from records.results import TestResult, iter_result_blocks, iter_results
 from records.shards import Part, is_sharded, open_address, parts_of
 

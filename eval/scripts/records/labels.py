@@ -10,18 +10,9 @@ from typing import Any
 
 import msgspec
 
-from records.cases import (
-    SET_ONLY,
-    Labels,
-    Report,
-    TestCase,
-    case_from_dict,
-    ignore,
-    iter_cases,
-    iter_lines,
-    parse_object,
-)
+from records.cases import SET_ONLY, Labels, TestCase, case_from_dict, ignore, iter_cases
 from records.errors import Problem, StorageError
+from records.lines import Report, iter_lines, parse_object
 
 LABEL_FILES = (
     "cases",

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from records.cases import Block, Report, iter_blocks, lines_at
 from records.errors import Problem, StorageError
 from records.jsonl import Decode, project, read, whole
+from records.lines import Block, Report, iter_blocks, lines_at
 from records.shards import Address
 
 SCHEMA = 1

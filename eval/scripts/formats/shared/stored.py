@@ -17,9 +17,10 @@ import msgspec
 import orjson
 
 from formats.shared.item import ImportedCase, Notes
-from records.cases import TestCase, canonical, case_from_dict, iter_lines
+from records.cases import TestCase, canonical, case_from_dict
 from records.errors import StorageError
 from records.labels import read_labels, unknown_labels
+from records.lines import iter_lines
 from records.results import RetrievedChunk, TestResult, read_results, tells_retrieved
 from records.runs import results_file
 from records.shards import open_lines

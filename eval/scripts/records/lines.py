@@ -1,0 +1,153 @@
+"""Reading a file of JSON lines, or its parts: by lines with their numbers, or in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import orjson
+
+from records.errors import Problem, StorageError
+from records.shards import Address, Part, open_address, within
+
+MAX_LINE = 4 * 1024 * 1024
+"""Bytes of one line. A case is a question with its labels; more is a mistake or an attack."""
+
+_BLOCK = 1 << 14
+
+BOM = b"\xef\xbb\xbf"
+
+Report = Callable[[Problem], None]
+
+
+class Block(NamedTuple):
+    """Whole lines of a file: the offset of the first, how many stand before, and their bytes."""
+
+    address: Address
+    start: int
+    before: int
+    data: bytes
+    lines: list[bytes]
+    """The same without line ends. A last empty one, behind the last line end, is left out."""
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last line."""
+        return self.start + len(self.data)
+
+
+def iter_lines(
+    path: Path,
+    report: Report,
+    start: int = 0,
+    end: int | None = None,
+    limit: int | None = MAX_LINE,
+    lines: int = 0,
+) -> Iterator[tuple[int, bytes]]:
+    """Non-blank lines of a JSONL file between two byte offsets, with ``lines`` lines before.
+
+    Of a folder of parts the lines are counted in each part. Byte order mark, CRLF and lines over
+    ``limit`` bytes are reported: the first two would give the same cases another hash on another
+    machine.
+    """
+    for part, low, high in parts_within(path, start, end):
+        last = None if high < 0 else high
+        yield from lines_at(part.address, report, low, last, limit, lines)
+
+
+def lines_at(
+    address: Address,
+    report: Report,
+    start: int = 0,
+    end: int | None = None,
+    limit: int | None = MAX_LINE,
+    lines: int = 0,
+) -> Iterator[tuple[int, bytes]]:
+    """The same of one file."""
+    file = _opened(address)
+    name = str(address)
+    crlf = start > 0 and lines > 0 and _has_crlf(address, start)
+    with file:
+        file.seek(start)
+        position = start
+        for number, line in enumerate(file, lines + 1):
+            if end is not None:
+                if position >= end:
+                    return
+                position += len(line)
+            if limit is not None and len(line) > limit:
+                report(Problem(name, number, "", f"line is longer than {limit} bytes; split it"))
+                continue
+            if number == 1 and start == 0 and line.startswith(BOM):
+                message = "starts with a byte order mark; save as UTF-8 without BOM"
+                report(Problem(name, 1, "", message))
+                line = line[len(BOM) :]
+            if line.endswith(b"\r\n") and not crlf:
+                crlf = True
+                message = "line ends with CRLF; save with LF line ends (dos2unix)"
+                report(Problem(name, number, "", message))
+            if not line.isspace():
+                yield number, line
+
+
+def parts_within(path: Path, start: int, end: int | None) -> Iterator[tuple[Part, int, int]]:
+    """As ``within``, but raises StorageError for what cannot be read."""
+    try:
+        yield from within(path, start, end)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
+
+
+def _opened(address: Address) -> BinaryIO:
+    try:
+        return open_address(address)
+    except OSError as error:
+        why = error.strerror or error
+        raise StorageError(f"{address}: cannot be read ({why}).") from error
+
+
+def _has_crlf(address: Address, end: int) -> bool:
+    """True when a line before ``end`` ends with CRLF: it is reported once a file."""
+    return any(b"\r\n" in block.data for block in _blocks_at(address, 0, end))
+
+
+def parse_object(path: Address, number: int, line: bytes, report: Report) -> dict[str, Any] | None:
+    """The line's JSON object, or None after reporting what is wrong with it."""
+    try:
+        raw = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        problem = "holds NUL bytes" if b"\x00" in line else f"not JSON ({error.msg})"
+        message = f"column {error.colno}: {problem}; a line is one JSON object"
+        report(Problem(str(path), number, "", message))
+        return None
+    if not isinstance(raw, dict):
+        report(Problem(str(path), number, "", "is no JSON object; a line is one case in {…}"))
+        return None
+    return raw
+
+
+def iter_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[Block]:
+    """Whole lines between two offsets in blocks of about 16 kB.
+
+    Small blocks keep what is decoded from them in the processor's cache: 1 MB takes twice as long.
+    """
+    for part, low, high in parts_within(path, start, end):
+        yield from _blocks_at(part.address, low, None if high < 0 else high)
+
+
+def _blocks_at(address: Address, start: int, end: int | None) -> Iterator[Block]:
+    before = 0
+    with _opened(address) as file:
+        file.seek(start)
+        while start != end:
+            data = file.read(_BLOCK if end is None else min(_BLOCK, end - start))
+            data += file.readline() if data[-1:] != b"\n" else b""
+            if not data:
+                return
+            lines = data.split(b"\n")
+            if not lines[-1]:
+                lines.pop()
+            yield Block(address, start, before, data, lines)
+            start += len(data)
+            before += len(lines)
