@@ -106,9 +106,17 @@ class DayCounts:
     n: int
 
 
-@lru_cache(maxsize=4096)
 def hash_of(text: str) -> int:
     """A number of 63 bits for an id, the same on every machine."""
+    return _hash_of(text) if len(text) <= _LONGEST_ID else _hash_of.__wrapped__(text)
+
+
+_LONGEST_ID = 100
+"""Characters of an id that is kept in memory."""
+
+
+@lru_cache(maxsize=4096)
+def _hash_of(text: str) -> int:
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) >> 1
 

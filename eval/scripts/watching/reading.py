@@ -20,6 +20,7 @@ ENDINGS = {".json", ".jsonl", ".ndjson"}
 _HEAD = 1024
 _BYTES_A_STEP = 8 << 20
 _SPANS_A_STEP = 4000
+_CHARACTERS_A_STEP = 2 << 20
 
 
 @dataclass
@@ -147,6 +148,7 @@ def _read_cuts(
     begun = row.offset
 
     def step(row: WatchedFile) -> None:
+        summaries.mark_refusals(spans)
         index.add(row, spans, counts, now)
         look.counts.update(counts)
         counts.clear()
@@ -164,7 +166,8 @@ def _read_cuts(
                     counts[DAMAGED] += 1
                 else:
                     spans += summaries.of(document, Place(row.id, cut.offset, len(cut.data)))
-            if len(spans) >= _SPANS_A_STEP or cut.after.offset - begun >= _BYTES_A_STEP:
+            many = len(spans) >= _SPANS_A_STEP or summaries.characters >= _CHARACTERS_A_STEP
+            if many or cut.after.offset - begun >= _BYTES_A_STEP:
                 row = _behind(row, cut)
                 step(row)
                 look.bytes_read += row.offset - begun

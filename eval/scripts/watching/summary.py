@@ -53,11 +53,15 @@ class Place(NamedTuple):
 
 
 class SpanSummaries:
-    """Makes rows of spans; the verdict on an answer that several spans repeat is found once."""
+    """Makes rows of spans. Answers are looked at many at a time, each text once: between the
+    parsing of other spans the rules of all languages would have to come into the cache again."""
 
     def __init__(self, counts: Counter[str]) -> None:
         self._counts = counts
-        self._refusals: dict[str, bool] = {}
+        self._answers: list[tuple[int, str]] = []
+        self._rows = 0
+        self.characters = 0
+        """Of the answers that wait to be looked at."""
 
     def of(self, document: Any, place: Place) -> Iterator[SpanRow]:
         """The rows of the spans in a JSON value that tell of an answer, or are outermost."""
@@ -75,6 +79,7 @@ class SpanSummaries:
                     self._counts[UNREADABLE] += 1
                     continue
                 if row is not None:
+                    self._rows += 1
                     yield row
         if is_empty:
             self._counts["values without spans"] += 1
@@ -85,18 +90,17 @@ class SpanSummaries:
             return None
         attributes = span.attributes
         flags = (FAILED if span.failed is not None else 0) | (0 if span.parent else ROOT)
-        length = documents = None
+        length = documents = answer = None
         if kind == RETRIEVAL:
             documents = len(document_rows(span))
         elif kind != TOOL:
             answer = _answer(span)
             if answer is not None:
                 length = len(answer)
-                flags |= REFUSED if self._is_refusal(answer) else 0
         if kind != TOOL and _tells_question(attributes):
             flags |= ASKED
         session = next((attributes[name] for name in SESSIONS if attributes.get(name)), None)
-        return SpanRow(
+        row = SpanRow(
             hash_of(span.trace),
             hash_of(span.id),
             *place,
@@ -108,15 +112,20 @@ class SpanSummaries:
             documents,
             None if session is None else hash_of(str(session)),
         )
+        if answer is not None:
+            self._answers.append((self._rows, answer[:MOST_LOOKED_AT]))
+            self.characters += len(self._answers[-1][1])
+        return row
 
-    def _is_refusal(self, answer: str) -> bool:
-        text = answer[:MOST_LOOKED_AT]
-        verdict = self._refusals.get(text)
-        if verdict is None:
-            if len(self._refusals) >= 256:
-                self._refusals.clear()
-            verdict = self._refusals[text] = detect(text).abstained
-        return verdict
+    def mark_refusals(self, rows: list[SpanRow]) -> None:
+        """Set the flag of each refusal among all rows since the last call, which are ``rows``."""
+        verdicts: dict[str, bool] = {}
+        for number, text in self._answers:
+            if text not in verdicts:
+                verdicts[text] = detect(text).abstained
+            if verdicts[text]:
+                rows[number] = rows[number]._replace(flags=rows[number].flags | REFUSED)
+        self._answers, self._rows, self.characters = [], 0, 0
 
 
 def _answer(span: Span) -> str | None:
