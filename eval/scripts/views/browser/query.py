@@ -178,6 +178,11 @@ class Query:
         return ""
 
 
+def names_in(text: str) -> list[str]:
+    """The names that a filter compares with something, as they are typed."""
+    return [match["name"] for match in _TERM.finditer(text) if match["name"] is not None]
+
+
 def parse(text: str, metrics: Collection[str]) -> Query:
     """Read a filter. ``metrics``: the names that this run has. Raises QueryError."""
     terms: list[Term] = []

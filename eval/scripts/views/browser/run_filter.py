@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Sequence
 
 from views.browser.model import RunInfo
-from views.browser.query import QueryError, Term, parse
+from views.browser.query import QueryError, Term, names_in, parse
 
 EXAMPLES = "base -stopped recall@5<0.8 2026-01 words of the configuration"
 
@@ -16,13 +17,14 @@ _ERRORS = "errors"
 
 def select_runs(text: str, runs: Sequence[RunInfo]) -> list[RunInfo]:
     """The runs for which all terms of a filter hold, in their order. Raises QueryError."""
-    metrics = {name for run in runs for means in run.sections.values() for name in means}
-    terms = parse(text, metrics | {_ERRORS}).terms
-    for term in terms:
-        if term.kind not in ("word", "keyword") and term.name not in metrics | {_ERRORS}:
-            raise QueryError(
-                f"{term.name}: a column of cases; runs are chosen by words, metrics and errors"
-            )
+    numbers = {name for run in runs for means in run.sections.values() for name in means}
+    numbers.add(_ERRORS)
+    for name in names_in(text):
+        if name.casefold() not in map(str.casefold, numbers):
+            near = difflib.get_close_matches(name, numbers, n=3, cutoff=0.5)
+            also = f"; near it: {', '.join(near)}" if near else ""
+            raise QueryError(f"{name}: no run has such a metric; words need no sign{also}")
+    terms = parse(text, numbers).terms
     return [run for run in runs if all(_holds(term, run) for term in terms)]
 
 
