@@ -219,7 +219,7 @@ def check_usage(
 
 def run_import(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Context) -> list[Path]:
     """From other tools' files to an eval set and runs."""
-    from clients.mapping import compile_path
+    from clients.expressions import compile_path
     from formats.shared.convert import import_data
     from formats.shared.field_map import field_map
 

@@ -21,7 +21,7 @@ import connect_bot
 import run_eval
 import score_retrieval
 from clients.bot import ChatApi, Question
-from clients.mapping import compile_path
+from clients.expressions import compile_path
 from clients.profile import fill, load_profile
 
 HERE = Path(__file__).parent

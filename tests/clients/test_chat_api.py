@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from clients.bot import ChatApi, Question
+from clients.expressions import compile_path
 from clients.http import KINDS, CallError, Interrupted, Reply, RetryPolicy
-from clients.mapping import AnswerMap, compile_path
+from clients.mapping import AnswerMap
 from clients.profile import Profile
 from clients.secrets import Headers
 from records.results import TestResult

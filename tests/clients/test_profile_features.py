@@ -14,8 +14,8 @@ from tests.fake_bot import Exchange, FakeBot
 
 import run_eval
 from clients.bot import BotAnswer, ChatApi, Question
+from clients.expressions import HELPERS, compile_path
 from clients.http import CallError, RetryPolicy
-from clients.mapping import HELPERS, compile_path
 from clients.profile import PLACEHOLDERS, TABLES, Profile, fill, load_profile
 from clients.streams import Stream, read_stream
 from records.errors import StorageError

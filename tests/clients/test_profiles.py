@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clients.mapping import compile_path, payload_fields
+from clients.expressions import compile_path
+from clients.mapping import payload_fields
 from clients.profile import ABSENT, load_profile, merge, render
 from clients.secrets import resolve_headers
 from records.errors import StorageError

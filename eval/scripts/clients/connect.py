@@ -20,9 +20,10 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from clients.bot import Question, Timing, check_bot_address, read_answer
 from clients.curl import CurlRequest, parse_curl
+from clients.expressions import compile_path
 from clients.guess import TABLES, Proposal, guess_stream, propose, sample, tree
 from clients.http import CallError, Reply
-from clients.mapping import CHUNK_FIELDS, FACT_FIELDS, REFERENCE_FIELDS, RESULT_FIELDS, compile_path
+from clients.mapping import CHUNK_FIELDS, FACT_FIELDS, REFERENCE_FIELDS, RESULT_FIELDS
 from clients.place_check import (
     AskedQuestion,
     Measurable,

@@ -19,17 +19,15 @@ from typing import Any
 
 import msgspec
 
+from clients.expressions import HELPERS, Getter, compile_path
 from clients.mapping import (
     CHUNK_FIELDS,
     FACT_FIELDS,
-    HELPERS,
     REFERENCE_FIELDS,
     RESULT_FIELDS,
     SEARCH_FIELDS,
     AnswerMap,
-    Getter,
     PlaceForm,
-    compile_path,
 )
 from clients.secrets import Headers, fill_variables, resolve_headers
 from clients.streams import END_MARK, FORMS, Stream

@@ -15,8 +15,8 @@ from typing import Any
 
 import orjson
 
+from clients.expressions import Getter
 from clients.http import CallError
-from clients.mapping import Getter
 
 FORMS = ("sse", "ndjson")
 

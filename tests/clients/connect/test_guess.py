@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from clients.expressions import compile_path
 from clients.guess import guess_stream, propose, tree
-from clients.mapping import compile_path
 
 QUESTION = "How long is the warranty?"
 PROSE = "The warranty is two years from the day you bought the product."
