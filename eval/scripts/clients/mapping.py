@@ -200,7 +200,7 @@ class AnswerMap:
             return {"chunk_id": item} if isinstance(item, str) else item
         if not getters:
             return self.places.applied(dict(item) if isinstance(item, dict) else item)
-        if type(item) is dict and (names := self._names_of(getters)) is not None:
+        if type(item) is dict and (names := self._names[getters is self.chunk]) is not None:
             read = item.get
             plain = {name: value for name, key in names if (value := read(key)) is not None}
             return self.places.applied(plain)
@@ -211,13 +211,9 @@ class AnswerMap:
             {name: value for name, value in mapped.items() if value is not None}
         )
 
-    def _names_of(self, getters: Mapping[str, Getter]) -> list[tuple[str, str]] | None:
-        """Fields and the names that they are read by, when no path is more than a name."""
-        return self._names[getters is self.chunk]
-
     @cached_property
     def _names(self) -> tuple[list[tuple[str, str]] | None, list[tuple[str, str]] | None]:
-        """Of references and of chunks."""
+        """Fields and their names, of references and of chunks; None where a path is more."""
         reference, chunk = (
             [(field, get.name) for field, get in getters.items() if isinstance(get, PlainName)]
             for getters in (self.reference, self.chunk)
