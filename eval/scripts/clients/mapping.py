@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from clients.expressions import Getter
+from clients.expressions import Getter, PlainName
 from clients.http import CallError
 from ragmetrics.matching import SEPARATOR, heading_segments, normalise_path
 from records.results import Reference, RetrievedChunk, Search, TestResult
