@@ -1,8 +1,9 @@
 """Searching a text for any of many patterns, of which it can hold very few.
 
-Of each pattern some letters are known that every match holds, often in several of its parts: of a
-subject, of a negation, of a verb. Only the patterns of whose letters some stand in the text for
-every such part are tried, which finds the same and is many times faster than trying all of them.
+Of each pattern some letters are known that every match holds, mostly in several of its parts: a
+subject, a negation, a verb. Which letters stand in a word is looked up once for a word, and only
+the patterns of which every part has letters in the text are tried. This finds the same as trying
+all of them, many times faster.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain
 
 # The parser of the standard library; its trees have had this shape since Python 3.7.
 from re import _parser  # type: ignore[attr-defined]
@@ -22,12 +24,8 @@ stands: only those runs of a text are looked up."""
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 
 
-_MOST_LITERALS = 24
-"""A part of a pattern with more letters than this is not worth looking for."""
-
-
-_Literal = tuple[str, frozenset[int]]
-"""Letters, and the patterns that cannot match without them, or others of their own."""
+_WORDS, _LONGEST = 1 << 14, 1000
+"""How many words are kept with what stands in them, and from texts of how many characters."""
 
 
 class PhraseSearch:
@@ -36,35 +34,22 @@ class PhraseSearch:
     def __init__(self, patterns: Iterable[str]) -> None:
         self._patterns = tuple(patterns)
         self._compiled: dict[int, re.Pattern[str]] = {}
+        self._known_parts_in = lru_cache(maxsize=_WORDS)(self._parts_in)
 
     def first_in(self, text: str) -> int | None:
         """The number of the first pattern that matches somewhere in the text; None for none."""
-        ascii_only, others, by_letters = self._index
-        tried: set[int] = set()
-        for literal, numbers in ascii_only:
-            if literal in text:
-                tried |= numbers
-        if not text.isascii():
-            for literal, numbers in others:
-                if literal in text:
-                    tried |= numbers
-        for letters in by_letters.keys() & _pieces_of(text):
-            for literal, numbers in by_letters[letters]:
-                if literal in text:
-                    tried |= numbers
-        if not tried:
-            return None
-        absent: dict[int, bool] = {}  # parts are shared by many patterns of a language
-        for number in sorted(tried):
-            for part in self._parts[number]:
-                if part not in absent:
-                    absent[part] = not _holds_any(text, self._letters[part])
-                if absent[part]:
-                    break
-            else:
-                if self._matches(number, text):
-                    return number
-        return None
+        parts_in = self._known_parts_in if len(text) <= _LONGEST else self._parts_in
+        present: set[int] = set()
+        present.update(*map(parts_in, text.split()))
+        needs, begun = self._needs, self._begun_by
+        tried = [
+            number
+            for part in present & begun.keys()
+            for number in begun[part]
+            if present.issuperset(needs[number])
+        ]
+        tried += begun.get(None, ())
+        return next((number for number in sorted(tried) if self._matches(number, text)), None)
 
     def _matches(self, number: int, text: str) -> bool:
         """Patterns of languages that nobody writes are never compiled."""
@@ -73,53 +58,70 @@ class PhraseSearch:
             pattern = self._compiled[number] = re.compile(self._patterns[number])
         return pattern.search(text) is not None
 
-    @cached_property
-    def _needs(self) -> list[list[frozenset[str]]]:
-        """For each pattern the letters of its parts, those that tell texts apart best first."""
-        return [_needed(_parser.parse(pattern)) for pattern in self._patterns]
+    def _parts_in(self, word: str) -> frozenset[int]:
+        """The parts of patterns of which letters stand in a word."""
+        ascii_only, others, by_letters = self._index
+        literals = [literal for literal in ascii_only if literal in word]
+        if not word.isascii():
+            literals += [literal for literal in others if literal in word]
+        for letters in by_letters.keys() & _pieces_of(word):
+            literals += [literal for literal in by_letters[letters] if literal in word]
+        return frozenset().union(*map(self._owners.__getitem__, literals))
 
     @cached_property
-    def _letters(self) -> list[frozenset[str]]:
-        """The letters of each part but the first that is worth looking for."""
-        parts = {part for own in self._needs for part in own[1:] if len(part) <= _MOST_LITERALS}
-        return sorted(parts, key=sorted)
+    def _parts(self) -> list[list[frozenset[str]]]:
+        """For each pattern the letters of its parts within words, the most telling ones first."""
+        return [
+            [part for part in _needed(_parser.parse(pattern)) if not any(map(_has_blank, part))]
+            for pattern in self._patterns
+        ]
 
     @cached_property
-    def _parts(self) -> list[list[int]]:
-        """For each pattern the numbers of such parts, the one of fewest letters first."""
-        numbers = {part: number for number, part in enumerate(self._letters)}
-        listed = [sorted(filter(numbers.__contains__, own[1:]), key=len) for own in self._needs]
-        return [[numbers[part] for part in own] for own in listed]
+    def _numbers(self) -> dict[frozenset[str], int]:
+        """A number for each part; many patterns of a language share theirs."""
+        return {part: number for number, part in enumerate(set(chain(*self._parts)))}
 
     @cached_property
-    def _index(self) -> tuple[list[_Literal], list[_Literal], dict[int, list[_Literal]]]:
-        """Short literals in ASCII, other short ones, and by runs of bytes the long ones with them.
+    def _needs(self) -> list[frozenset[int]]:
+        """For each pattern the numbers of its parts."""
+        return [frozenset(self._numbers[part] for part in own) for own in self._parts]
 
-        A pattern that needs no letters has the empty literal, which stands in every text.
-        """
+    @cached_property
+    def _begun_by(self) -> dict[int | None, list[int]]:
+        """The patterns by their most telling part; None for those of which no letters are known."""
+        begun: dict[int | None, list[int]] = {}
+        for number, own in enumerate(self._parts):
+            begun.setdefault(self._numbers[own[0]] if own else None, []).append(number)
+        return begun
+
+    @cached_property
+    def _owners(self) -> dict[str, frozenset[int]]:
+        """The parts that each literal is one of."""
         owners: dict[str, set[int]] = {}
-        for number, needs in enumerate(self._needs):
-            for literal in needs[0] if needs else {""}:
+        for part, number in self._numbers.items():
+            for literal in part:
                 owners.setdefault(literal, set()).add(number)
-        ascii_only: list[_Literal] = []
-        others: list[_Literal] = []
-        index: dict[int, list[_Literal]] = {}
-        for literal, numbers in sorted(owners.items()):
-            data, item = literal.encode(), (literal, frozenset(numbers))
+        return {literal: frozenset(numbers) for literal, numbers in owners.items()}
+
+    @cached_property
+    def _index(self) -> tuple[list[str], list[str], dict[int, list[str]]]:
+        """Short literals in ASCII, other short ones, and by runs of bytes the long ones."""
+        ascii_only: list[str] = []
+        others: list[str] = []
+        index: dict[int, list[str]] = {}
+        for literal in sorted(self._owners):
+            data = literal.encode()
             if len(data) < _LONG:
-                (ascii_only if literal.isascii() else others).append(item)
+                (ascii_only if literal.isascii() else others).append(literal)
                 continue
             for run in (data[:_SIZE], data[1:_LONG]):
                 for piece in _pieces(run):
-                    index.setdefault(piece, []).append(item)
+                    index.setdefault(piece, []).append(literal)
         return ascii_only, others, index
 
 
-def _holds_any(text: str, literals: frozenset[str]) -> bool:
-    for literal in literals:  # a plain loop: any() would cost more than the search itself
-        if literal in text:
-            return True
-    return False
+def _has_blank(literal: str) -> bool:
+    return literal.split() != [literal]
 
 
 def _pieces(data: bytes) -> set[int]:
@@ -147,10 +149,21 @@ def _needed(tree: Sequence[Any]) -> list[frozenset[str]]:
         if name == "LITERAL":
             run += chr(argument)
             continue
+        if name == "BRANCH" and run and (ends := _spelled(argument[1])):
+            needed.append(frozenset(run + end for end in ends))  # non|né is parsed as n(?:on|é)
+            run = ""
+            continue
         needed += [frozenset({run})] if run else []
         needed += _needed_by(name, argument)
         run = "" if name not in ("ASSERT", "ASSERT_NOT", "AT") else run
     return sorted(needed, key=_weight, reverse=True)
+
+
+def _spelled(branches: Iterable[Sequence[Any]]) -> list[str]:
+    """The branches as texts, when all of them are letters alone; [] otherwise."""
+    if not all(str(op) == "LITERAL" for branch in branches for op, _ in branch):
+        return []
+    return ["".join(chr(letter) for _, letter in branch) for branch in branches]
 
 
 def _needed_by(name: str, argument: Any) -> list[frozenset[str]]:
