@@ -106,6 +106,14 @@ class DayCounts:
     n: int
 
 
+_KEYS_AT_ONCE = 500
+"""Keys in one query."""
+
+
+def _marks(keys: Sequence[int]) -> str:
+    return ",".join("?" * len(keys))
+
+
 def hash_of(text: str) -> int:
     """A number of 63 bits for an id, the same on every machine."""
     return _hash_of(text) if len(text) <= _LONGEST_ID else _hash_of.__wrapped__(text)
@@ -254,10 +262,9 @@ class TraceIndex:
     def _counted(self, keys: Iterable[int]) -> set[int]:
         listed = list(keys)
         counted: set[int] = set()
-        for first in range(0, len(listed), 500):
-            part = listed[first : first + 500]
-            marks = ",".join("?" * len(part))
-            query = f"SELECT key FROM traces WHERE day IS NOT NULL AND key IN ({marks})"
+        for first in range(0, len(listed), _KEYS_AT_ONCE):
+            part = listed[first : first + _KEYS_AT_ONCE]
+            query = f"SELECT key FROM traces WHERE day IS NOT NULL AND key IN ({_marks(part)})"
             counted.update(row[0] for row in self._database.execute(query, part))
         return counted
 
@@ -279,12 +286,18 @@ class TraceIndex:
         which they were first read: at most so many, each key with its spans."""
         query = "SELECT number, key FROM traces WHERE day IS NULL AND latest <= ? LIMIT ?"
         keys = [key for _, key in sorted(self._database.execute(query, (until, most)))]
-        return [(key, self.spans(key)) for key in keys]
+        spans: dict[int, list[SpanRow]] = {key: [] for key in keys}
+        for first in range(0, len(keys), _KEYS_AT_ONCE):
+            part = keys[first : first + _KEYS_AT_ONCE]
+            query = f"SELECT * FROM spans WHERE key IN ({_marks(part)})"
+            for row in self._database.execute(query, part):
+                spans[row[0]].append(SpanRow._make(row))
+        return list(spans.items())
 
     def spans(self, key: int) -> list[SpanRow]:
         """The spans of a trace."""
         rows = self._database.execute("SELECT * FROM spans WHERE key = ?", (key,))
-        return [SpanRow(*row) for row in rows]
+        return [SpanRow._make(row) for row in rows]
 
     def count(
         self, traces: Sequence[TraceRow], ignored: Sequence[int], counts: Counter[str]

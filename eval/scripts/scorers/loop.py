@@ -400,8 +400,6 @@ def _read_counted(path: Path, size: int, start: int, end: int) -> CountedValues:
 
 def _numbers_of(part: ScoredRange) -> list[array[int]]:
     """The numbers of each line's cluster, conversation and turn."""
-    columns = [part.clusters, part.conversations, part.turns]
-    if part.stored:
-        for column, kind in zip(columns, _NUMBERS, strict=True):
-            column.frombytes(part.rows.with_suffix(kind).read_bytes())
-    return columns
+    if not part.stored:
+        return [part.clusters, part.conversations, part.turns]
+    return [array("q", part.rows.with_suffix(kind).read_bytes()) for kind in _NUMBERS]

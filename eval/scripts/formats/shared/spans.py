@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,10 @@ NUMBERED = {
     "out": re.compile(r"(?:gen_ai\.completion|llm\.completions|llm\.output_messages)\.(\d+)\.(.+)"),
 }
 
-_NUMBERED_BEGIN = ("gen_ai.prompt.", "gen_ai.completion.", "llm.")
+_NUMBERED_BEGIN = {
+    "in": ("gen_ai.prompt.", "llm.prompts.", "llm.input_messages."),
+    "out": ("gen_ai.completion.", "llm.completions.", "llm.output_messages."),
+}
 
 ROLES = {
     "gen_ai.user.message": "user",
@@ -142,8 +146,8 @@ def kind_of(span: Span) -> str:
     inference = str(
         attributes.get("openinference.span.kind") or attributes.get("traceloop.span.kind") or ""
     ).upper()
-    if inference == "RERANKER" or any(
-        name.startswith("reranker") and RERANKED.fullmatch(name) for name in attributes
+    if inference == "RERANKER" or (
+        "reranker" in span.names and any(RERANKED.fullmatch(name) for name in attributes)
     ):
         return "reranker" if documents_of(span) else ""
     if operation == "retrieval" or inference == "RETRIEVER" or document_rows(span):
@@ -162,7 +166,7 @@ def kind_of(span: Span) -> str:
 def messages_of(span: Span, side: str) -> Iterator[Message]:
     """The messages that went ``in`` or came ``out``, from attributes, else from events."""
     names, attributes = (INPUT if side == "in" else OUTPUT), span.attributes
-    messages = [*_listed(attributes, names), *_numbered(attributes, side)]
+    messages = [*_listed(attributes, names), *_numbered(span, side)]
     for name, event in span.events:
         if messages:
             break
@@ -229,11 +233,13 @@ def _joined(parts: Any) -> str | None:
     return "\n".join(text for text in texts if isinstance(text, str)) or None
 
 
-def _numbered(attributes: dict[str, Any], side: str) -> list[Message]:
+def _numbered(span: Span, side: str) -> list[Message]:
     """``gen_ai.prompt.0.role`` and the like, in the order of their numbers."""
     rows: dict[int, dict[str, Any]] = {}
-    for name, value in attributes.items():
-        if name.startswith(_NUMBERED_BEGIN) and (match := NUMBERED[side].fullmatch(name)):
+    if not any(begin in span.names for begin in _NUMBERED_BEGIN[side]):
+        return []
+    for name, value in span.attributes.items():
+        if match := NUMBERED[side].fullmatch(name):
             rows.setdefault(int(match[1]), {})[match[2].removeprefix("message.")] = value
     default = "user" if side == "in" else "assistant"
     pairs = [(str(row.get("role") or default), _content(row)) for _, row in sorted(rows.items())]
@@ -280,7 +286,7 @@ def document_rows(span: Span) -> list[dict[str, Any]]:
     value = structured(span.attributes.get("gen_ai.retrieval.documents"))
     rows = [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
     numbered: dict[int, dict[str, Any]] = {}
-    for name, value in span.attributes.items():
+    for name, value in span.attributes.items() if ".document." in span.names else ():
         if ".document." in name and (match := DOCUMENT.fullmatch(name)):
             numbered.setdefault(int(match[1]), {})[match[2]] = value
     rows += [row for _, row in sorted(numbered.items())]
@@ -308,6 +314,11 @@ class Span:
     failed: str | None
     attributes: dict[str, Any]
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    @cached_property
+    def names(self) -> str:
+        """All names of attributes in one text: most are looked for in vain, in every span."""
+        return "\n".join(self.attributes)
 
     @property
     def milliseconds(self) -> float | None:
@@ -401,11 +412,9 @@ def _span(raw: Any) -> Span | str:
         return ".traceId"
     if not isinstance(identity, str):
         return ".spanId"
-    times = [
-        _whole(_first(raw, f"{name}TimeUnixNano", f"{name}_time_unix_nano"))
-        for name in ("start", "end")
-    ]
-    if None in times:
+    start = _whole(_first(raw, "startTimeUnixNano", "start_time_unix_nano"))
+    end = _whole(_first(raw, "endTimeUnixNano", "end_time_unix_nano"))
+    if start is None or end is None:
         return ".startTimeUnixNano"
     status = raw.get("status")
     status = status if isinstance(status, dict) else {}
@@ -415,8 +424,8 @@ def _span(raw: Any) -> Span | str:
         identity,
         str(_first(raw, "parentSpanId", "parent_span_id") or ""),
         str(raw.get("name") or ""),
-        times[0] or 0,
-        times[1] or 0,
+        start,
+        end,
         str(status.get("message") or "") if failed else None,
         _attributes_of(raw.get("attributes")),
         [
@@ -427,8 +436,9 @@ def _span(raw: Any) -> Span | str:
     )
 
 
-def _first(raw: dict[str, Any], *names: str) -> Any:
-    return next((raw[name] for name in names if raw.get(name) is not None), None)
+def _first(raw: dict[str, Any], name: str, other: str) -> Any:
+    value = raw.get(name)
+    return raw.get(other) if value is None else value
 
 
 def _whole(value: Any) -> int | None:
