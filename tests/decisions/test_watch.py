@@ -82,6 +82,18 @@ def test_an_alarm_of_the_last_quarter_is_not_the_current_one_s() -> None:
     assert shown.sentence.startswith("Refusals: 4.0 % of 100 traces since 1 April")
 
 
+def test_an_alarm_of_an_earlier_quarter_is_still_told() -> None:
+    # 3 to 31 March: 9 * 26 + 17 = 251 of 2,900; then a day of the next quarter.
+    over = figure(
+        STEADY,
+        [(4, 100)] * 10 + [(8, 100), (9, 100), (9, 100)] * 9 + [(8, 100), (9, 100), (0, 100)],
+    )
+    assert not over.alarm
+    before = "In the quarter from 1 January 2026 it rose from 4.1 % to 8.7 % since 3 March."
+    assert over.notes == (before,)
+    assert RISEN.notes == ()
+
+
 def test_what_limits_an_answer_is_said_with_the_figures_that_it_limits() -> None:
     few = (
         "The reference has 3 days; with fewer than 14 little is known of how much days differ, so "

@@ -19,6 +19,7 @@ from guardrails.blot import blot
         ("the password is hunter2! and", "the password is [secret] and"),
         ("postgres://admin:hunter2@db/x", "postgres://[url login]@db/x"),
         ("AKIAIOSFODNN7EXAMPLE", "[secret]"),
+        ("card-4111111111111111, file_4111-1111-1111-1111", "card-[card], file_[card]"),
         ("at +1-202-555-0143 or (555) 123-4567", "at [phone] or [phone]"),
     ],
 )
@@ -44,6 +45,10 @@ def test_ids_keep_their_random_letters_but_no_secret() -> None:
     assert blot(identity, is_id=True)[0] == identity
     assert blot(identity)[0] == "[secret]"
     assert blot("docs/jane@corp.io.md", is_id=True)[1] == {"email": 1}
+    assert blot("docs/bill-4111 1111 1111 1111.md", is_id=True)[1] == {"card": 1}
+    assert blot("docs/keys-AKIAIOSFODNN7EXAMPLE.md", is_id=True)[1] == {"secret": 1}
+    # 4111111111111112 has a wrong check digit: glued to a word, sixteen digits are a number of it.
+    assert blot("docs/scan-4111111111111112.md", is_id=True)[1] == {}
 
 
 @settings(max_examples=25)

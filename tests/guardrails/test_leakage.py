@@ -22,7 +22,7 @@ from guardrails.leakage import (
     score_leakage,
 )
 from guardrails.metadata import find_metadata
-from guardrails.pii import _luhn_valid, find_pii
+from guardrails.pii import find_pii, luhn_valid
 from guardrails.secrets import _book, entropy, find_secrets, token_families
 
 PASSAGE = (
@@ -47,7 +47,7 @@ def _kinds(text: str) -> list[tuple[str, str]]:
     ],
 )
 def test_luhn(digits: str, valid: bool) -> None:
-    assert _luhn_valid(digits) is valid
+    assert luhn_valid(digits) is valid
 
 
 @pytest.mark.parametrize(

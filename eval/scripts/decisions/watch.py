@@ -69,7 +69,7 @@ def watch_figure(
         current=current,
         earlier=tuple(quarters[:-1]),
         sentence=_sentence(label, unit, facts, current),
-        notes=tuple(_notes(unit, facts)),
+        notes=(*_earlier_alarm(facts, quarters[:-1]), *_notes(unit, facts)),
     )
 
 
@@ -89,6 +89,17 @@ def _sentence(
     return (
         f"{label} rose from {before} to {now} {_when(quarter)} (certain enough at any look){after}."
     )
+
+
+def _earlier_alarm(reference: ReferenceShare, quarters: Sequence[QuarterWatch]) -> Iterator[str]:
+    """The last alarm before the current quarter: what begins anew is not over for that."""
+    for quarter in reversed(quarters):
+        if quarter.alarm and quarter.share is not None:
+            yield (
+                f"In the quarter from {spoken(quarter.start)} {quarter.start.year} it rose from "
+                f"{percent(reference.share)} to {percent(quarter.share)} {_when(quarter)}."
+            )
+            return
 
 
 def _notes(unit: str, reference: ReferenceShare) -> Iterator[str]:

@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from guardrails.pii import find_pii
+from guardrails.pii import find_pii, luhn_valid
 from guardrails.secrets import entropy, find_secrets
 
 Span = tuple[str, int, int]
@@ -29,7 +29,8 @@ _SHAPES = (
     ("url login", re.compile(r"(?<=://)[^\s/@:]{1,64}:[^\s/@]{1,128}(?=@)")),
     ("iban", re.compile(r"\b[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,4})?\b")),
     ("ssn", re.compile(r"(?<![\d-])\d{3}[- ]\d{2}[- ]\d{4}(?![\d-])")),
-    ("card", re.compile(r"(?<![\w.])(?<!\w-)(?:\d[ -]?){12,18}\d(?![\d.])")),
+    ("card", re.compile(r"(?<!\d)(?:\d[ -]?){12,18}\d(?!\d)")),
+    ("secret", re.compile(r"(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])")),
     ("ip", re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d|\.\d)")),
     ("ip", re.compile(r"(?<![\w:])(?=[^\s]{0,36}:[^\s]{0,36}:)[0-9a-fA-F:]{4,39}(?![\w:])")),
     (
@@ -67,6 +68,19 @@ def _in_date(text: str, start: int, end: int) -> bool:
     return _DATE.search(text, max(0, start - 5), end) is not None
 
 
+_GLUED_BEFORE = re.compile(r"(?:[\w.]|\w-)\Z")
+
+
+def _is_no_card(text: str, start: int, end: int) -> bool:
+    """Digits within a word, an id or a fraction are a card's only with its check digit."""
+    if _in_date(text, start, end):
+        return True
+    if not (_GLUED_BEFORE.search(text[max(0, start - 2) : start]) or text[end : end + 1] == "."):
+        return False
+    digits = "".join(filter(str.isdigit, text[start:end]))
+    return text[start] not in "23456" or not luhn_valid(digits)
+
+
 def _is_ordinary(text: str, start: int, end: int) -> bool:
     return text[start:end].rstrip(".?!").lower() in _ORDINARY
 
@@ -81,7 +95,7 @@ def _is_no_address(text: str, start: int, end: int) -> bool:
 
 _UNLIKE: dict[str, Callable[[str, int, int], bool]] = {
     "phone": _in_date,
-    "card": _in_date,
+    "card": _is_no_card,
     "ip": _is_no_address,
     "secret": _is_ordinary,
 }

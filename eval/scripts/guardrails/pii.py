@@ -158,7 +158,7 @@ def _is_address(local: str, domain: str) -> bool:
     return ending not in _FILE_ENDINGS and not _RESERVED_DOMAIN.search(domain.lower())
 
 
-def _luhn_valid(digits: str) -> bool:
+def luhn_valid(digits: str) -> bool:
     """Whether a string of digits ends in its Luhn check digit (ISO/IEC 7812-1, annex B)."""
     total = 0
     for position, digit in enumerate(reversed(digits)):
@@ -175,7 +175,7 @@ def _cards(text: str) -> Iterator[Span]:
             len(digits) in lengths and prefix.match(digits)
             for prefix, lengths in (*_ISSUER_PATTERNS, *(_WIDE_PATTERNS if near else ()))
         )
-        if is_issued and _luhn_valid(digits) and not _in_web_address(text, match.start()):
+        if is_issued and luhn_valid(digits) and not _in_web_address(text, match.start()):
             yield "credit_card", match.start(), match.end(), 0.95
 
 
