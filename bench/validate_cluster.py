@@ -105,7 +105,7 @@ def cluster(folder: Path, workers: int) -> Iterator[Cluster]:
 
 def write_texts(folder: Path, cases: int) -> None:
     """A set and a run whose answers make five claims over four passages each, which two searches
-    brought; three cases at a time are the turns of a conversation."""
+    brought; in the second half three cases at a time are the turns of a conversation."""
     rng = random.Random(cases)
     (folder / "texts").mkdir(parents=True)
     with (
@@ -115,7 +115,8 @@ def write_texts(folder: Path, cases: int) -> None:
         for n in range(cases):
             path = f"d{n % (cases // 2 + 1)}.md"
             case = {"id": f"q{n:07}", "question": f"What does item {n} cost?", "answerable": True}
-            case |= {"conversation": f"talk {n // 3}", "turn": n % 3 + 1}
+            if n // 3 > cases // 6:
+                case |= {"conversation": f"talk {n // 3}", "turn": n % 3 + 1}
             case["gold_supports"] = [{"rel_path": path, "heading_path": "A"}]
             eval_set.write(orjson.dumps(case) + b"\n")
             facts = [
@@ -230,7 +231,9 @@ def killed(data: Path, cases: int, rounds: int) -> bool:
         for number in range(rounds):
             shutil.rmtree(run / "scores")
             (run / "metrics.json").unlink()
-            process = subprocess.Popen(command("groundedness", run, eval_set, *words))
+            process = subprocess.Popen(
+                command("groundedness", run, eval_set, *words), stdout=subprocess.DEVNULL
+            )
             enough = rng.randint(1, RANGES - 4)
             while process.poll() is None and finished_ranges(run) < enough:
                 time.sleep(0.005)
@@ -255,7 +258,10 @@ def killed(data: Path, cases: int, rounds: int) -> bool:
     with cluster(data, 2) as running:
         words = ("--scheduler", running.address, "--jobs", str(RANGES))
         process = subprocess.Popen(
-            command("groundedness", run, eval_set, *words), stderr=subprocess.PIPE, text=True
+            command("groundedness", run, eval_set, *words),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         while not finished_ranges(run):
             time.sleep(0.02)

@@ -158,8 +158,8 @@ def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[st
 def _score_lines(parts: Sequence[ScoredRange]) -> Iterator[ScoreLine]:
     """The score lines in order, each with the numbers of its case's cluster and conversation."""
     for part in parts:
-        numbers = zip_longest(*_numbers_of(part), fillvalue=0)
-        for line, (cluster, conversation, turn) in zip(
+        numbers = zip_longest(*_numbers_of(part), range(part.lines), fillvalue=0)
+        for line, (cluster, conversation, turn, _) in zip(
             read_own_scores(part.rows), numbers, strict=True
         ):
             line.cluster, line.conversation, line.turn = cluster, conversation, turn
