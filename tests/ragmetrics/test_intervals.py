@@ -15,6 +15,7 @@ from scipy.stats import t as scipy_t
 
 from ragmetrics.stats.intervals import (
     CONSTANT,
+    MOSTLY_LOWEST,
     MOSTLY_ZERO,
     ONE_CASE,
     ONE_CLUSTER,
@@ -150,6 +151,7 @@ def test_mostly_zero_is_marked_below_100_cases() -> None:
     values = np.array([0.0] * 9 + [4.0])
     assert skewed_interval(np.tile(values, 9), 0.0).mark == MOSTLY_ZERO
     assert skewed_interval(np.tile(values, 10), 0.0).mark == ""
+    assert skewed_interval(np.tile(values + 1.0, 9), 1.0).mark == MOSTLY_LOWEST
 
 
 @given(st.lists(st.floats(0, 1e308), min_size=2, max_size=20))

@@ -128,6 +128,8 @@ def test_a_star_says_why_and_clusters_are_told() -> None:
         "Cases that share their first gold document are counted together (37 independent units)."
     )
     assert "share a group" in printed(120, clustered_by="group")[-1]
+    single = printed(120, clustered_by="group", clusters={WIDE: 1})[-1]
+    assert "(1 independent unit)" in single
 
 
 def test_a_number_has_its_noun_in_the_right_form() -> None:

@@ -45,8 +45,9 @@ class TurnOrder:
             if group != self._group:
                 self._add(
                     "group",
-                    f"cuts conversation {conversation!r}: the turn before has {self._group!r}, "
-                    f"this one {group!r}; give all its turns the same, or none",
+                    f"cuts conversation {conversation!r}: the turn before has "
+                    f"{_shown(self._group)}, this one {_shown(group)}; give all its turns the "
+                    "same, or none",
                 )
         else:
             self.leave()
@@ -57,7 +58,11 @@ class TurnOrder:
                     "each other",
                 )
             elif number is not None and number != 1:
-                self._add("turn", f"conversation {conversation!r} begins with turn {number}, not 1")
+                self._add(
+                    "turn",
+                    f"conversation {conversation!r} begins with turn {number}, not 1; add what is "
+                    "missing or renumber",
+                )
         self._open, self._turn, self._group = conversation, number, group
 
     def leave(self) -> None:
@@ -68,6 +73,10 @@ class TurnOrder:
 
     def _add(self, field: str, message: str) -> None:
         self.problems.append((field, message))
+
+
+def _shown(group: Any) -> str:
+    return "none" if group is None else repr(group)
 
 
 def _out_of_order(conversation: str, turn: int, before: int) -> str:

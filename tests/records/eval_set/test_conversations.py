@@ -44,7 +44,7 @@ ALONE = {"id": "x", "question": "Who?"}
     [
         ([turn("a", 1), turn("a", 3)], (2, "turn"), "lacks turn 2"),
         ([turn("a", 1), turn("a", 4)], (2, "turn"), "lacks turns 2 to 3"),
-        ([turn("a", 2)], (1, "turn"), "begins with turn 2"),
+        ([turn("a", 2)], (1, "turn"), "begins with turn 2, not 1; add what is missing or renumber"),
         ([turn("a", 1), turn("a", 1, id="b")], (2, "turn"), "twice"),
         (
             [turn("a", 1), turn("a", 2), turn("a", 3), turn("a", 2, id="b")],
@@ -53,7 +53,7 @@ ALONE = {"id": "x", "question": "Who?"}
         ),
         ([turn("a", 1), ALONE, turn("a", 2)], (3, "conversation"), "between its turns"),
         ([turn("a", 1), turn("b", 1), turn("a", 2)], (3, "conversation"), "between its turns"),
-        ([turn("a", 1, group="g"), turn("a", 2)], (2, "group"), "cuts conversation 'a'"),
+        ([turn("a", 1, group="g"), turn("a", 2)], (2, "group"), "has 'g', this one none; give all"),
         ([turn("a", 1, history=[])], (1, "history"), "keep one of them"),
         ([ALONE | {"conversation": "a"}], (1, "turn"), "is missing beside conversation"),
         ([ALONE | {"turn": 1}], (1, "conversation"), "is missing beside turn"),

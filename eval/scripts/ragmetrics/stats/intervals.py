@@ -46,6 +46,7 @@ RARE = "a rare value that no case has shown could lie outside"
 CONSTANT = "all values are equal: the interval is a guess"
 POINT = "no resample differs: the true value may lie outside"
 MOSTLY_ZERO = f"mostly zero and fewer than {_SMALL} cases: unreliable"
+MOSTLY_LOWEST = f"mostly the lowest value and fewer than {_SMALL} cases: unreliable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +276,9 @@ class _Scale(NamedTuple):
             high = max(high, spread.centre + half + root)
         if spread.within <= _NO_VARIANCE:
             return (low, high), CONSTANT
-        zeros = spread.n < _SMALL and spread.lowest > spread.n / 2
-        return (low, high), MOSTLY_ZERO if zeros else ""
+        if spread.n >= _SMALL or spread.lowest <= spread.n / 2:
+            return (low, high), ""
+        return (low, high), MOSTLY_LOWEST if self.origin else MOSTLY_ZERO
 
 
 def _wilson(spread: _Spread) -> tuple[tuple[float, float], str]:
