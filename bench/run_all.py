@@ -43,7 +43,7 @@ TINY = {
         *("--rounds", "1", "--verdicts", "20"),
     ],
     "bench_labeller": ["--questions", "70", "--starts", "1", "--presses", "2"],
-    "bench_limits": ["--tiny"],
+    "bench_limits": ["--tiny", "--ways", "headers"],
     "bench_report": ["--cases", "20", "--chunks", "3", "--rounds", "1"],
     "bench_run_eval": ["--concurrency", "2", "--latency", "5", "--seconds", "0.2", "--rounds", "1"],
     "bench_score_retrieval": ["--cases", "30", "--chunks", "5", "--rounds", "1"],

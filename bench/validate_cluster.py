@@ -5,10 +5,10 @@
     python bench/validate_cluster.py --tiny
 
 bytes: 1, 2 and 8 workers, a pool and one process give the same metrics.json and score lines, with
-one file and with shards. kills: in each round a worker is killed (-9) at a random moment and
-another is started; once the scheduler. efficiency: groundedness by a pool of two processes and by
-two workers on the same cores. memory: the client's peak by ids. Ends with
-1 when anything is not as it should be.
+one file and with shards; embedding with shards, and each time without any vector from before.
+kills: in each round a worker is killed (-9) at a random moment of the run and another is started;
+once the scheduler. efficiency: groundedness by a pool of two processes and by two workers on the
+same cores. memory: the client's peak by ids. Ends with 1 when anything is not as it should be.
 """
 
 from __future__ import annotations
@@ -24,12 +24,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import orjson
 from measuring import SCRIPTS, measure, median, print_table, say
 
-SECTIONS = ("retrieval", "groundedness", "context", "abstention", "pipeline")
+SECTIONS = (
+    "retrieval",
+    "groundedness",
+    "context",
+    "abstention",
+    "pipeline",
+    "searches",
+    "conversations",
+)
+"""Those that are scored line by line; embedding has a table of its own."""
+RANGES = 12
+"""Ranges of a run in which somebody is killed."""
 MEGABYTES = 300
 EFFICIENCY = 0.85
 PARTS = ("bytes", "kills", "efficiency", "memory")
@@ -92,29 +104,39 @@ def cluster(folder: Path, workers: int) -> Iterator[Cluster]:
 
 
 def write_texts(folder: Path, cases: int) -> None:
-    """A set and a run whose answers make five claims over four passages each."""
+    """A set and a run whose answers make five claims over four passages each, which two searches
+    brought; in the second half three cases at a time are the turns of a conversation."""
     rng = random.Random(cases)
     (folder / "texts").mkdir(parents=True)
     with (
-        open(folder / "eval_set.jsonl", "w") as eval_set,
-        open(folder / "texts" / "results.jsonl", "w") as results,
+        open(folder / "eval_set.jsonl", "wb") as eval_set,
+        open(folder / "texts" / "results.jsonl", "wb") as results,
     ):
         for n in range(cases):
-            gold = [{"rel_path": f"d{n % (cases // 2 + 1)}.md", "heading_path": "A"}]
-            case = {"id": f"q{n:07}", "question": f"What does item {n} cost?"}
-            eval_set.write(json.dumps(case | {"answerable": True, "gold_supports": gold}) + "\n")
+            path = f"d{n % (cases // 2 + 1)}.md"
+            case = {"id": f"q{n:07}", "question": f"What does item {n} cost?", "answerable": True}
+            if n // 3 > cases // 6:
+                case |= {"conversation": f"talk {n // 3}", "turn": n % 3 + 1}
+            case["gold_supports"] = [{"rel_path": path, "heading_path": "A"}]
+            eval_set.write(orjson.dumps(case) + b"\n")
             facts = [
                 f"Item {n} costs {rng.randrange(9)}.{m}0 euros in shop {rng.randrange(50)}."
                 for m in range(8)
             ]
             chunks = [
-                {"chunk_id": f"c{at}", "rel_path": f"d{n % (cases // 2 + 1)}.md", "rank": at + 1}
-                | {"heading_path": "A", "text": text, "text_length": len(text)}
+                {"chunk_id": f"c{at}", "rel_path": path, "rank": at + 1, "heading_path": "A"}
+                | {"text": text, "text_length": len(text)}
                 for at, text in enumerate(" ".join(facts[at:] + facts[:at]) for at in (0, 2, 4, 6))
             ]
             answer = " ".join(f"{text[:-1]} [{m % 4 + 1}]." for m, text in enumerate(facts[:5]))
             row = {"test_case_id": case["id"], "answer": answer, "retrieved": chunks}
-            results.write(json.dumps(row | {"latency_ms": {"total": rng.random() * 900}}) + "\n")
+            halves = (chunks[:2], chunks[2:])
+            row["searches"] = [
+                {"query": fact, "retrieved": half}
+                for fact, half in zip(facts, halves, strict=False)
+            ]
+            row["latency_ms"] = {"total": rng.random() * 900}
+            results.write(orjson.dumps(row) + b"\n")
 
 
 def write_ids(folder: Path, cases: int, *, shared: bool) -> None:
@@ -148,21 +170,29 @@ def hashes(run: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-def scored(data: Path, name: str, *words: str, shards: int = 0) -> str:
-    """Score all sections of a copy of the run; a hash of what came of it."""
+def scored(
+    data: Path, name: str, *words: str, sections: Sequence[str] = SECTIONS, shards: int = 0
+) -> dict[str, str]:
+    """Score these sections of a copy of the run; a hash of what came of each."""
     folder = data / name
-    shutil.copytree(data / "texts", folder / "texts")
-    eval_set = data / "eval_set.jsonl"
+    run, eval_set, found = folder / "texts", data / "eval_set.jsonl", {}
+    shutil.copytree(data / "texts", run)
     if shards:
-        script = [sys.executable, SCRIPTS / "convert_data.py", "split", "--run", folder / "texts"]
+        script = [sys.executable, SCRIPTS / "convert_data.py", "split", "--run", run]
+        cut = ["--eval-set", eval_set, "--shards", str(shards)]
         eval_set = folder / "set"
-        cut = ["--eval-set", data / "eval_set.jsonl", "--shards", str(shards)]
         measure([*script, *cut, "--output", eval_set])
-    for section in SECTIONS:
-        measure(command(section, folder / "texts", eval_set, *words))
-    found = hashes(folder / "texts")
+    for section in sections:
+        measure(command(section, run, eval_set, *words))
+        found[section] = hashes(run)
     shutil.rmtree(folder)
     return found
+
+
+def embedded(data: Path, name: str, *words: str) -> dict[str, str]:
+    """The same for embedding, in parts, with no vector kept from before."""
+    new = ("--cache-dir", str(data / f"cache-{name}"))
+    return scored(data, name, *words, *new, sections=("embedding",), shards=5)
 
 
 def bytes_alike(data: Path, cases: int) -> bool:
@@ -172,13 +202,22 @@ def bytes_alike(data: Path, cases: int) -> bool:
         "pool of 2": scored(data, "pool", "--jobs", "2"),
         "pool of 2, 5 shards": scored(data, "pool-shards", "--jobs", "2", shards=5),
     }
+    vectors = {}
     for workers in (1, 2, 8):
         with cluster(data, workers) as running:
             words = ("--scheduler", running.address)
             found[f"{workers} workers"] = scored(data, f"w{workers}", *words)
             found[f"{workers} workers, 5 shards"] = scored(data, f"s{workers}", *words, shards=5)
-    print_table(("scored by", "sha256 of all files"), list(found.items()))
-    return len(set(found.values())) == 1
+            vectors[f"{workers} workers, 5 shards"] = embedded(data, f"e{workers}", *words)
+    for table in (found, vectors):
+        sections = list(next(iter(table.values())))
+        rows = [(name, *by_section.values()) for name, by_section in table.items()]
+        print_table(("sha256 of all files after", *sections), rows)
+    return all(len({tuple(row.values()) for row in t.values()}) == 1 for t in (found, vectors))
+
+
+def finished_ranges(run: Path) -> int:
+    return len(list(run.glob(".ranges.*/*.part")))
 
 
 def killed(data: Path, cases: int, rounds: int) -> bool:
@@ -186,41 +225,53 @@ def killed(data: Path, cases: int, rounds: int) -> bool:
     run, eval_set = data / "texts", data / "eval_set.jsonl"
     measure(command("groundedness", run, eval_set, "--jobs", "1"))
     expected = hashes(run)
-    rng, alike, begun = random.Random(7), 0, time.perf_counter()
+    rng, alike, killed_in_time = random.Random(7), 0, 0
     with cluster(data, 2) as running:
-        words = ("--scheduler", running.address, "--jobs", "12")
-        measure(command("groundedness", run, eval_set, *words))
-        took = time.perf_counter() - begun
+        words = ("--scheduler", running.address, "--jobs", str(RANGES))
         for number in range(rounds):
             shutil.rmtree(run / "scores")
             (run / "metrics.json").unlink()
-            process = subprocess.Popen(command("groundedness", run, eval_set, *words))
-            time.sleep(rng.uniform(0.3, 1.0) * took / 2)
-            late = process.poll() is not None
+            process = subprocess.Popen(
+                command("groundedness", run, eval_set, *words), stdout=subprocess.DEVNULL
+            )
+            enough = rng.randint(1, RANGES - 4)
+            while process.poll() is None and finished_ranges(run) < enough:
+                time.sleep(0.005)
+            time.sleep(rng.uniform(0, 0.2))
             victim = running.workers.pop(rng.randrange(2))
             victim.kill()
             victim.wait()
+            done = finished_ranges(run)
+            in_time = (
+                process.poll() is None and enough <= done <= RANGES - 2
+            )  # both workers had a range
             running.workers.append(running.worker())
             code = process.wait()
-            alike += code == 0 and hashes(run) == expected
-            say(f"round {number + 1}: exit {code}{', killed after its end' if late else ''}")
+            same = code == 0 and hashes(run) == expected
+            killed_in_time += in_time
+            alike += same
+            say(f"round {number + 1}: killed after {done} of {RANGES} ranges, exit {code}, {same}")
             running.wait(2)
-    print(f"\n# a worker killed: the same bytes in {alike} of {rounds} rounds\n")
-    sound = alike == rounds
+    print(f"\n# a worker killed in mid-run in {killed_in_time} of {rounds} rounds")
+    print(f"# the same bytes in {alike} of {rounds} rounds\n")
+    sound = alike == killed_in_time == rounds
     with cluster(data, 2) as running:
-        words = ("--scheduler", running.address, "--jobs", "12")
+        words = ("--scheduler", running.address, "--jobs", str(RANGES))
         process = subprocess.Popen(
-            command("groundedness", run, eval_set, *words), stderr=subprocess.PIPE, text=True
+            command("groundedness", run, eval_set, *words),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
         )
-        while not list(run.glob(".ranges.*/*.part")):
+        while not finished_ranges(run):
             time.sleep(0.02)
         running.scheduler.kill()
         _, said = process.communicate()
-        kept = len(list(run.glob(".ranges.*/*.part")))
+        kept = finished_ranges(run)
         print(f"# the scheduler killed: exit {process.returncode}, {kept} ranges kept: {said}")
         sound &= process.returncode == 3 and said.count("\n") == 1 and kept > 0
     with cluster(data, 2) as running:
-        words = ("--scheduler", running.address, "--jobs", "12")
+        words = ("--scheduler", running.address, "--jobs", str(RANGES))
         measure(command("groundedness", run, eval_set, *words))
         sound &= hashes(run) == expected and not list(run.glob(".*"))
     print(f"# resumed: {'the same bytes' if sound else 'NOT the same'}\n")

@@ -129,6 +129,21 @@ def test_mapped_rows_are_put_in_the_order_of_their_turns(desk: Any) -> None:
     ]
 
 
+def test_turns_that_no_set_may_hold_are_told_and_nothing_is_written(desk: Any) -> None:
+    rows = [
+        {"i": "a1", "q": "Q1", "c": "a", "n": 1},
+        {"i": "a3", "q": "Q2", "c": "a", "n": 3},
+        {"i": "b1", "q": "Q3", "c": "b", "n": 2},
+        {"i": "c1", "q": "Q4", "c": "c", "n": 1},
+        {"i": "c2", "q": "Q5", "c": "c", "n": 1},
+    ]
+    turns = [*MAPPED[:4], "--map", "conversation=c", "--map", "turn=n"]
+    told = desk.refused("json", desk.rows("l.jsonl", rows), more=turns)
+    assert "l.jsonl:2: turn: conversation 'a' lacks turn 2" in told
+    assert "l.jsonl:3: turn: conversation 'b' begins with turn 2, not 1" in told
+    assert "l.jsonl:5: turn: conversation 'c' has turn 1 twice" in told
+
+
 def test_a_mapped_history_is_read_in_usual_forms(desk: Any) -> None:
     before = [{"speaker": "human", "text": "Hi"}, {"speaker": "agent", "text": "Ho"}]
     rows = [{"i": "h", "q": "And?", "a": "A", "h": before, "p": ["x", "y"], "k": ["1", "2"]}]

@@ -20,8 +20,8 @@ from records.editing import read_bytes
 from records.errors import StorageError
 from records.files import sha256_file
 from records.joining import Work, split
-from records.labels import read_cases
-from records.results import TestResult, iter_results, read_results
+from records.labels import has_turns, read_cases
+from records.results import TestResult, iter_results, read_results, tells_searches
 from records.runs import ResultsWriter, find_run, results_file
 from records.shards import open_lines, parts_of, size_of
 from views.snapshot import Feed, line_at
@@ -233,3 +233,24 @@ def test_no_conversation_is_cut(tmp_path: Path) -> None:
     starts = [next(iter_results(path)).test_case_id for path in (run / "results").iterdir()]
     assert len(starts) == 30
     assert len(split(Work(run / "results", eval_set), 2)) == 10
+
+
+def test_what_a_part_tells_the_whole_tells(tmp_path: Path) -> None:
+    """Searches and turns stand in the last part alone; a key in a text is no key. The first line
+    puts the key of the searches across the edge of two blocks of 1 MiB: 2**20 - 5 bytes before."""
+    plain = {"test_case_id": "q0", "answer": 'not "searches":[{'}
+    for number, (case, result) in enumerate(
+        [({"id": "q0"}, plain), ({"id": "q1", "conversation": "c", "turn": 1}, {"searches": [{}]})]
+    ):
+        for name, row in (("set", case), ("results", result)):
+            folder = tmp_path / name
+            folder.mkdir(exist_ok=True)
+            text = json.dumps(row, separators=(",", ":")) + "\n"
+            (folder / f"part-0000{number}.jsonl").write_text(text)
+        assert has_turns(tmp_path / "set") is tells_searches(tmp_path / "results") is bool(number)
+    edge = (1 << 20) - 5
+    one_file = tmp_path / "results.jsonl"
+    one_file.write_text(" " * (edge - 1) + '{"searches":[{}]}\n')
+    assert tells_searches(one_file)
+    one_file.write_text("")
+    assert not tells_searches(one_file)

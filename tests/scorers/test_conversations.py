@@ -181,6 +181,8 @@ def test_conversations_pass_as_a_whole_or_break_at_a_turn() -> None:
     assert section["ci95"]["conversation_pass"] is None  # three are too few
     whole = section["conversations"]
     assert (whole["n"], whole["broke_at_turn"]) == (4, {"1": 1, "2": 1})
+    # conversation 3 broke at its first turn, 2 at its second; the turn after that is not named
+    assert [row["turn"] for row in whole["first_broken"]] == [1, 2]
     assert whole["per_conversation"]["latency_ms"]["mean"] == 50.0
     assert whole["per_conversation"]["usage.tokens"] == pytest.approx(
         {"n": 1, "mean": 7, "p50": 7, "p95": 7, "p99": 7, "max": 7}

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import storage
-from records import cases as records_cases
+from records import lines as records_lines
 from scorers.contract import ScoreOutcome
 from scorers.loop import score_run
 from scorers.retrieval import RetrievalScorer, _as_listed
@@ -106,7 +106,7 @@ def test_joined_blocks_hold_every_result_with_its_case_once(
     import tempfile
 
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records_cases, "BLOCK", block)
+        patch.setattr(records_lines, "_BLOCK", block)
         folder = Path(name)
         set_ = [{"id": f"q{n}", "question": "?"} for n in range(len(times))]
         lines = [

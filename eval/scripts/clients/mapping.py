@@ -44,17 +44,9 @@ SEARCH_FIELDS = Search.__struct_fields__
 
 FACT_FIELDS = ("index", "retriever", "answerer")
 
-RETRIEVAL_FIELDS = frozenset(
-    {
-        "retrieved",
-        "folder_selection",
-        "latency_ms",
-        "usage",
-        "cost_usd",
-        "searches",
-        "rewritten_query",
-    }
-)
+_SEARCHED = ("searches", "rewritten_query")
+
+RETRIEVAL_FIELDS = {"retrieved", "folder_selection", "latency_ms", "usage", "cost_usd", *_SEARCHED}
 """What a retrieval-only run keeps of an answer."""
 
 

@@ -91,7 +91,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
             contexts = _contexts(fields, options, notes)
             foreign = {"category"} if row.fields.get("category") not in CATEGORIES else set()
             own = [field for field in sorted(OWN - foreign) if field in row.fields]
-            case |= {field: _value(fields, field, notes) for field in own}
+            case |= _own(fields, own, notes)
             item = ImportedCase(with_rest(case, fields.rest()), path, row.line)
             if answer is not None or contexts is not None:
                 result = TestResult(name, question, answer=answer, retrieved=[*(contexts or ())])
@@ -99,6 +99,14 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
                     SystemAnswer(path.stem, result, has_retrieved=contexts is not None)
                 )
             yield item
+
+
+def _own(fields: Fields, names: Sequence[str], notes: Notes) -> dict[str, Any]:
+    """Fields of a case that stand in a row; a history of messages in the names of ours."""
+    own = {name: _value(fields, name, notes) for name in names}
+    if "history" in own and (history := history_of(own["history"])) is not None:
+        own["history"] = history
+    return own
 
 
 def _in_turns(items: Iterable[ImportedCase]) -> Iterator[ImportedCase]:
@@ -145,9 +153,7 @@ def _mapped_item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes)
         notes.changed["rows without an id, named by a hash of the question"] += 1
     case: dict[str, Any] = {"id": name, "question": question}
     case["reference_answer"] = fields.text("reference_answer")
-    case |= {field: _value(fields, field, notes) for field in sorted(OWN) if field in found}
-    if "history" in case and (history := history_of(case["history"])) is not None:
-        case["history"] = history
+    case |= _own(fields, [field for field in sorted(OWN) if field in found], notes)
     answer, system = fields.text("answer"), fields.text("run") or row.path.stem
     contexts = _contexts(fields, options, notes)
     rest = options.fields.rest(row.fields, cells)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 from guardrails.linear import BUCKETS, Featurizer, LinearModel, form, windows
 from guardrails.normalise import fold
@@ -52,8 +53,8 @@ def fit(
     counts = [len(row) for row in features]
     matrix = csr_matrix(
         (
-            np.fromiter((v for row in features for v in row.values()), float, sum(counts)),
-            np.fromiter((b for row in features for b in row), np.int64, sum(counts)),
+            np.fromiter(chain.from_iterable(map(dict.values, features)), float, sum(counts)),
+            np.fromiter(chain.from_iterable(features), np.int64, sum(counts)),
             np.concatenate([[0], np.cumsum(counts)]),
         ),
         shape=(len(features), BUCKETS),

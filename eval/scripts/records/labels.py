@@ -13,6 +13,7 @@ import msgspec
 from records.cases import SET_ONLY, Labels, TestCase, case_from_dict, ignore, iter_cases
 from records.errors import Problem, StorageError
 from records.lines import Report, iter_lines, parse_object
+from records.shards import open_lines
 
 LABEL_FILES = (
     "cases",
@@ -147,7 +148,7 @@ class _Before(msgspec.Struct):
 def has_turns(eval_set: Path) -> bool:
     """True when a case of the set is a turn of a conversation, or has a history of its own."""
     decode = msgspec.json.Decoder(_Before).decode
-    with open(eval_set, "rb") as lines:
+    with open_lines(eval_set) as lines:
         for line in lines:
             if b'"conversation"' in line or b'"history"' in line:
                 with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):

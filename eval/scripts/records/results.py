@@ -5,8 +5,6 @@ Records are msgspec structs: decoding checks types while it parses; unknown keys
 
 from __future__ import annotations
 
-import mmap
-import os
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -18,7 +16,7 @@ import msgspec
 from records.errors import Problem, StorageError
 from records.jsonl import Decode, project, read, whole
 from records.lines import Block, Report, iter_blocks, lines_at
-from records.shards import Address
+from records.shards import Address, open_lines
 
 SCHEMA = 1
 
@@ -301,14 +299,22 @@ def read_results(
         yield offset, result
 
 
+_SEARCHES = b'"searches":[{'
+"""In a text the quotes are escaped: this is a key, and its list is not empty."""
+
+_BLOCK = 1 << 20
+
+
 def tells_searches(path: Path) -> bool:
-    """Whether a line of the file tells the searches that led to its passages."""
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return False
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            # in a text the quotes are escaped: this is a key, and its list is not empty
-            return data.find(b'"searches":[{') >= 0
+    """Whether a line of the file, or of the parts in a folder, tells the searches that led to its
+    passages."""
+    edge = b""
+    with open_lines(path) as file:
+        while block := file.read(_BLOCK):
+            if _SEARCHES in edge + block[: len(_SEARCHES)] or _SEARCHES in block:
+                return True
+            edge = block[-len(_SEARCHES) :]
+    return False
 
 
 def tells_retrieved(line: bytes) -> bool:

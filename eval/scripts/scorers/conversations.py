@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 FEWEST = 6
 """Conversations below which nothing is said about how sure a number of theirs is."""
 
+NAMED = 10
+"""Conversations that are named by the turn that broke them."""
+
 NO_TURN = "no turn of a conversation"
 
 _OF_HISTORY = ("evidence_in_history", "answered_from_history")
@@ -197,6 +200,7 @@ class _Totals:
         self.passes: list[float] = []
         self.clusters: list[int] = []
         self._broke: Counter[int] = Counter()
+        self._first_broken: list[tuple[int, str, int]] = []
         self._sums: dict[str, list[float]] = {}
         self._open = 0
         self._repeats: dict[int, list[ScoreLine]] = {}
@@ -222,8 +226,13 @@ class _Totals:
         if checked:
             self.passes.append(float(all(checked)))
             self.clusters.append(lines[0].cluster or lines[0].conversation)
-        if broken := [turn for turn, value in checks.items() if value == 0.0]:
-            self._broke[min(broken)] += 1
+        broken = [line for line in lines if checks[line.turn] == 0.0]
+        if broken:
+            first = min(broken, key=lambda line: line.turn)
+            self._broke[first.turn] += 1
+            self._first_broken.append((first.turn, first.case_id, first.repeat))
+            # sorting is stable: of one turn those stay that come first in the set
+            self._first_broken = sorted(self._first_broken, key=lambda row: row[0])[:NAMED]
         sums: dict[str, float] = {}
         for line in lines:
             evidence = line.evidence or {}
@@ -238,10 +247,15 @@ class _Totals:
             self._sums.setdefault(name, []).append(value)
 
     def summary(self) -> dict[str, Any]:
-        """Counts, the first turn that broke, and mean, median, p95 and most of what one took."""
+        """Counts, the first turns that broke (of the conversations that broke earliest by name),
+        and mean, median, p95 and most of what one took."""
         return {
             "n": self.count,
             "broke_at_turn": {str(turn): n for turn, n in sorted(self._broke.items())},
+            "first_broken": [
+                {"case_id": case_id, "repeat": repeat, "turn": turn}
+                for turn, case_id, repeat in self._first_broken
+            ],
             "per_conversation": {
                 name: spread(values) for name, values in sorted(self._sums.items())
             },
@@ -282,7 +296,7 @@ def _not_asked(
 
 def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     """How many conversations broke and where, and what one takes."""
-    from terminal.tables import counted, print_rows
+    from terminal.tables import counted, plain, print_rows
 
     summary = section["conversations"]
     if not summary["n"]:
@@ -294,6 +308,11 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     if broke:
         told = f"{sum(broke.values())} broke: {where}"
     console.print(f"\n{counted(summary['n'], 'conversation')}; {told}.", soft_wrap=True)
+    if first := summary["first_broken"]:
+        names = ", ".join(plain(row["case_id"], 80) for row in first)
+        left_out = sum(broke.values()) - len(first)
+        more = f", and {left_out:,} more" if left_out else ""
+        console.print(f"The first turns that do not pass: {names}{more}.", soft_wrap=True)
     rows = [
         (
             name,

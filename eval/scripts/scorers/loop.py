@@ -158,8 +158,8 @@ def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[st
 def _score_lines(parts: Sequence[ScoredRange]) -> Iterator[ScoreLine]:
     """The score lines in order, each with the numbers of its case's cluster and conversation."""
     for part in parts:
-        numbers = zip_longest(*_numbers_of(part), fillvalue=0)
-        for line, (cluster, conversation, turn) in zip(
+        numbers = zip_longest(*_numbers_of(part), range(part.lines), fillvalue=0)
+        for line, (cluster, conversation, turn, _) in zip(
             read_own_scores(part.rows), numbers, strict=True
         ):
             line.cluster, line.conversation, line.turn = cluster, conversation, turn
@@ -400,8 +400,6 @@ def _read_counted(path: Path, size: int, start: int, end: int) -> CountedValues:
 
 def _numbers_of(part: ScoredRange) -> list[array[int]]:
     """The numbers of each line's cluster, conversation and turn."""
-    columns = [part.clusters, part.conversations, part.turns]
-    if part.stored:
-        for column, kind in zip(columns, _NUMBERS, strict=True):
-            column.frombytes(part.rows.with_suffix(kind).read_bytes())
-    return columns
+    if not part.stored:
+        return [part.clusters, part.conversations, part.turns]
+    return [array("q", part.rows.with_suffix(kind).read_bytes()) for kind in _NUMBERS]

@@ -235,7 +235,7 @@ def print_section(
             by, "share their first gold document"
         )
         console.print(
-            f"Cases that {shared} are counted together ({units:,} independent units).",
+            f"Cases that {shared} are counted together ({counted(units, 'independent unit')}).",
             soft_wrap=True,
         )
 

@@ -119,7 +119,7 @@ def test_exactly_the_sufficient_evidence_is_whole_on_the_set_of_the_toolkit() ->
             if row.values[column] is not None and group:
                 scored.append(row.values[column])
         assert set(scored) == {1.0}
-        assert len(scored) == 75  # all cases that can be answered
+        assert len(scored) == 75 + 51  # all questions and turns that can be answered
 
 
 def test_scope_attribution_snippets_and_recency(evaluated: Any, chunk: Any, gold: Any) -> None:

@@ -157,12 +157,14 @@ def described(case: dict[str, Any], passed: float | None, **more: Any) -> dict[s
 
 
 def test_the_report_lists_those_that_broke_first_at_the_earliest_turn() -> None:
+    hostile = {"tool": "find\x1b[2J\u202e<b>"}
+    searches = [SEARCHES[0], SEARCHES[1] | hostile, SEARCHES[2]]
     answers = [
         described(turn("late", 3), 0.0),
         described(turn("late", 1), 1.0),
         described(turn("fine", 1), 1.0),
         described({"id": "alone", "question": "?"}, 0.0),
-        described(turn("early", 2), 0.0, searches=SEARCHES, rewritten_query="and [that] <plan>?"),
+        described(turn("early", 2), 0.0, searches=searches, rewritten_query="and [that] <plan>?"),
         described(turn("early", 1), 1.0),
     ]
     talks = conversations(answers)
@@ -185,5 +187,6 @@ def test_the_report_lists_those_that_broke_first_at_the_earliest_turn() -> None:
     assert "broke at turn 2" in html
     assert "and [that] &lt;plan&gt;?" in html
     assert '<rect class="bar" x="25" width="75"' in html
-    assert "at 100 ms, took 300 ms" in html
+    assert html.count("find⟨U+001B⟩[2J⟨U+202E⟩&lt;b&gt;, at 100 ms, took 300 ms") == 2
+    assert not {"\x1b", "\u202e"} & set(html)
     assert "Evidence complete at search 2." in html

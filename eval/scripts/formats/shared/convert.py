@@ -22,6 +22,7 @@ from formats.shared.item import ImportedCase, ImportOptions, Notes, SystemAnswer
 from formats.shared.rows import place_of
 from formats.shared.stored import Stored
 from records.cases import case_from_dict
+from records.conversations import TurnOrder
 from records.errors import StorageError
 from records.files import replace_json, sha256_file
 from records.labels import labels_sha256
@@ -218,6 +219,7 @@ class _ConversionOutput:
         self._open = ExitStack()
         self._lines: dict[str, int] = {}
         self._ids: dict[str, int | None] = {}
+        self._turns = TurnOrder()
         self._runs: dict[str, str] = {}
         self._asked = 0
         self._answered_unasked: Counter[str] = Counter()
@@ -227,6 +229,9 @@ class _ConversionOutput:
         """Check a case and write it with its answers. What is wrong with it becomes a problem."""
         identity = item.case.get("id")
         _, findings = case_from_dict(item.case)
+        self._turns.add(*(item.case.get(name) for name in ("conversation", "turn", "group")))
+        findings += self._turns.problems
+        self._turns.problems.clear()
         for field, message in findings:
             self._notes.problem(item.path, item.line, field, message)
         if isinstance(identity, str):

@@ -8,6 +8,7 @@ from typing import Any
 from decisions.repeat_rows import EXPLAINED, STABILITY_HEAD
 from ragmetrics.pipeline import is_largest
 from terminal.tables import number
+from views.report.text import one_line
 
 MARKS = ("p50", "p95", "p99", "max")
 """Percentiles of latency, in the order of their marks in the chart."""
@@ -16,6 +17,9 @@ PASSAGE_MARKS = (("gold", "relevant"), ("cited", "cited"))
 
 MOST_WHY = 6
 """Missed targets in the line that opens an answer; the answer itself has them all."""
+
+_TOOL = 60
+"""Characters of a tool's name that are shown."""
 
 REPEATS = "Repeats"
 
@@ -201,7 +205,8 @@ def search_times(step: Mapping[str, Any]) -> str:
     start, took = step["start_ms"], step["latency_ms"]
     parts = [f"at {start:,.0f} ms"] if start is not None else []
     parts += [f"took {took:,.0f} ms"] if took is not None else []
-    return ", ".join([*([step["tool"]] if step["tool"] else []), *parts])
+    tool = one_line(step["tool"], _TOOL) if step["tool"] else ""
+    return ", ".join([*([tool] if tool else []), *parts])
 
 
 def worst_text(worst: Mapping[str, Any]) -> str:
