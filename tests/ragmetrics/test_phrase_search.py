@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import re
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.text.phrase_search import PhraseSearch
 from ragmetrics.text.refusals import _LACKS, _REFUSALS
+from ragmetrics.text.sentences import units
 from ragmetrics.text.words import fold
 
 PATTERNS = (
@@ -44,3 +48,29 @@ def test_refusals_of_all_languages_are_found_as_by_trying_all() -> None:
     for search in (_REFUSALS, _LACKS):
         for text in texts[::5]:
             assert search.first_in(text) == by_all(search._patterns, text), text
+
+
+def test_words_that_stand_in_long_texts_and_scripts_without_blanks() -> None:
+    search = PhraseSearch(PATTERNS)
+    for text in ("catalogue " * 200 + "two dogs", "犬" * 2000 + "abbccc", "n" * 5000 + "ABCd"):
+        assert len(text) > 1000
+        assert search.first_in(text) == by_all(PATTERNS, text)
+
+
+DATA = os.environ.get("RAG_EVAL_DATA")
+
+
+@pytest.mark.skipif(not DATA, reason="RAG_EVAL_DATA names no folder of answers")
+def test_sentences_of_answers_of_bots_are_found_as_by_trying_all() -> None:
+    with gzip.open(Path(DATA or "", "ragtruth/data.jsonl.gz"), "rt", encoding="utf-8") as file:
+        lines = [next(file) for _ in range(400)]
+    answers = {
+        value for line in lines for value in json.loads(line).values() if isinstance(value, str)
+    }
+    sentences = sorted({fold(a[u.start : u.end]) for a in answers for u in units(a)})[::10]
+    assert len(sentences) > 100
+    for search in (_REFUSALS, _LACKS):
+        patterns = [re.compile(pattern) for pattern in search._patterns]
+        for text in sentences:
+            first = next((n for n, pattern in enumerate(patterns) if pattern.search(text)), None)
+            assert search.first_in(text) == first, text
