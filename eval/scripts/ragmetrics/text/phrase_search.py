@@ -24,6 +24,9 @@ stands: only those runs of a text are looked up."""
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 
 
+_MANY = 25
+"""Letters of one part that are too many to tell texts apart."""
+
 _WORDS, _LONGEST = 1 << 14, 1000
 """How many words are kept with what stands in them, and from texts of how many characters."""
 
@@ -71,10 +74,9 @@ class PhraseSearch:
     @cached_property
     def _parts(self) -> list[list[frozenset[str]]]:
         """For each pattern the letters of its parts within words, the most telling ones first."""
-        return [
-            [part for part in _needed(_parser.parse(pattern)) if not any(map(_has_blank, part))]
-            for pattern in self._patterns
-        ]
+        listed = [_needed(_parser.parse(pattern)) for pattern in self._patterns]
+        inside = [[part for part in own if not any(map(_has_blank, part))] for own in listed]
+        return [own[:1] + list(filter(_is_telling, own[1:])) for own in inside]
 
     @cached_property
     def _numbers(self) -> dict[frozenset[str], int]:
@@ -118,6 +120,11 @@ class PhraseSearch:
                 for piece in _pieces(run):
                     index.setdefault(piece, []).append(literal)
         return ascii_only, others, index
+
+
+def _is_telling(part: frozenset[str]) -> bool:
+    """Whether it spares more searches than looking for it costs."""
+    return min(map(len, part)) > 1 and len(part) < _MANY
 
 
 def _has_blank(literal: str) -> bool:
