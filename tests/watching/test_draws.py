@@ -215,6 +215,10 @@ def check_runs(drawn: Path, eval_set: Path) -> None:
         str(drawn / "cases/results/cases-enriched"), "--eval-set", str(eval_set),
     )  # fmt: skip
     assert compared.returncode == 2
+    place = ["--results-dir", str(drawn / "cases/results")]
+    place += ["--eval-set", str(drawn / "cases/eval_set.jsonl")]
+    gated = call_script("gate_run", "--run", "cases-enriched", *place)
+    assert (gated.returncode, "sample: enriched" in gated.stderr) == (2, True), gated.stderr
 
 
 def config_of_sample(drawn: Path) -> dict[str, Any]:

@@ -18,10 +18,11 @@ from decisions.gate_checks import (
     shares,
 )
 from decisions.gate_rules import GateRules
-from decisions.invariants import config_of
+from decisions.invariants import config_of, refuse_enriched
 from records.errors import StorageError
 from records.files import sha256_file
 from records.gate_verdict import ORDER, Accept, Check, Verdict, with_accepts
+from records.results import RunConfig
 from records.targets import GATES
 from terminal.tables import counted
 
@@ -107,7 +108,10 @@ def _refuse_same(evidence: GateEvidence) -> None:
 def _of_this_set(rules: GateRules, evidence: GateEvidence) -> tuple[GateRules, list[Check]]:
     """The rules, or of a file that was made for another eval set nothing, which a check tells."""
     folder = evidence.new.folder
-    asked = config_of(folder).dataset.get("path") if folder else None
+    config = config_of(folder) if folder else RunConfig("")
+    if folder:
+        refuse_enriched(folder, config)
+    asked = config.dataset.get("path")
     if not rules.made_for or not isinstance(asked, str) or asked == rules.made_for:
         return rules, []
     reason = (

@@ -85,6 +85,12 @@ def read_run(folder: Path) -> Run:
             "score_* scripts), or eval_suite.py."
         )
     config = config_of(folder)
+    refuse_enriched(folder, config)
+    return Run(folder, config, read_metrics(folder))
+
+
+def refuse_enriched(folder: Path, config: RunConfig) -> None:
+    """Raises StorageError for a run of cases that were drawn because they were bad."""
     sample = config.run.get(SAMPLE)
     if isinstance(sample, dict) and sample.get("kind") == ENRICHED:
         raise StorageError(
@@ -92,7 +98,6 @@ def read_run(folder: Path) -> Run:
             "(sample: enriched), so its means compare with nothing; draw a uniform sample "
             "(watch_traces.py --sample)."
         )
-    return Run(folder, config, read_metrics(folder))
 
 
 class _Api(msgspec.Struct):
