@@ -41,6 +41,7 @@ class Detour:
 DETOURS: dict[str, dict[str, Detour]] = {
     "README.md": {
         "make test": Detour("takes minutes, and runs by itself", None),
+        "make watch FROM=traces": Detour("needs traces; tests/watching reads some", None),
         "make sweep GRID=grid.toml": Detour(
             "needs a grid of your own; tests/experiments run one", None
         ),

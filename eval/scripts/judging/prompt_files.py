@@ -18,6 +18,7 @@ from pathlib import Path
 from judging.types import PromptId
 from records.errors import StorageError
 from records.files import read_toml
+from records.verdicts import TURN
 
 FOLDER = Path(__file__).with_name("prompts")
 
@@ -108,7 +109,7 @@ def load_for(name: str, *, earlier: bool) -> JudgePrompt:
     more = load(HISTORY)
     sha256 = hashlib.sha256(f"{prompt.id.sha256}\0{more.id.sha256}".encode()).hexdigest()
     own = read_toml(FOLDER / f"{HISTORY}.toml")["system"].strip()
-    identity = PromptId(f"{name}_turn", prompt.id.version, sha256)
+    identity = PromptId(f"{name}{TURN}", prompt.id.version, sha256)
     return JudgePrompt(identity, f"{prompt.system}\n\n{own}", f"{more.user}\n\n{prompt.user}")
 
 

@@ -477,6 +477,20 @@ class _Judge(TypedDict, total=False):
     fingerprints: list[str]
 
 
+TURN = "_turn"
+"""End of the name of a prompt that has a place for what was said before the question."""
+
+
+def prompt_of(line: Mapping[str, Any], judge: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The prompt that a verdict of the judge in config.json comes from; of turns of conversations
+    the prompt that theirs was made from, which also asked about questions by themselves.
+    """
+    prompt: Mapping[str, Any] = line["prompt"]
+    base = prompt["name"].removesuffix(TURN)
+    written = judge.get("prompts", {}).get(base)
+    return prompt if base == prompt["name"] or written is None else {"name": base} | written
+
+
 def judge_of(folder: Path) -> dict[str, Any]:
     """The judge in a run's config.json, {} when there is none; StorageError when it is damaged."""
     judge = read_config(folder).judge

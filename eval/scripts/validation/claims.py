@@ -155,7 +155,7 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
     return JudgedRun(
         _weighted(claims),
         _distinct(line.get("judge") for line in decided),
-        _distinct(line.get("prompt") for line in decided),
+        _distinct(records_verdicts.prompt_of(line, judge) for line in decided),
         counts["failed"],
         counts["by_code"],
         counts["changed"],

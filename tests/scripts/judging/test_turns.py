@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from judging.answers import MOST_EARLIER, MOST_MESSAGE, JudgedAnswer
@@ -10,7 +11,8 @@ from judging.kinds import Material, make_task
 from judging.prompt_files import load, load_for
 from records.cases import ChatMessage
 from records.verdicts import KINDS
-from storage import TestCase, TestResult
+from storage import TestCase, TestResult, read_cases
+from validation.claims import read_judged
 
 SALT = b"s" * 32
 
@@ -43,6 +45,10 @@ def test_a_turn_is_judged_after_the_answers_of_its_own_run(run: Any) -> None:
     assert lines["good"]["prompt"]["sha256"] == load("groundedness").id.sha256
     assert "earlier turns" not in messages(lines["good"])
     assert lines["t2"]["prompt"]["name"] == "groundedness_turn"
+    # people check both as one judge: the turns' prompt is the same with a place for the history
+    by_id = {case.id: case for case in read_cases(run.finished.folder / "set.jsonl")}
+    judged = read_judged(run.finished.run, "groundedness", by_id)
+    assert judged.prompts == [asdict(load("groundedness").id)]
     assert "user: And 1?\nassistant: Reference 1." in messages(lines["t2"])
     assert "What is the whole third?" in messages(lines["t3"])
     assert "earlier turns" not in messages(lines["t3"])
