@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import random
 import signal
 import sqlite3
@@ -165,7 +164,7 @@ def kill_loop(folder: Path, index: Path, kills: int, seconds: float) -> tuple[in
         )
         time.sleep(rng.uniform(0.2, seconds))
         process.send_signal(signal.SIGKILL)
-        done += os.waitstatus_to_exitcode(os.waitpid(process.pid, 0)[1]) == -signal.SIGKILL
+        done += process.wait() == -signal.SIGKILL
     measure(command(folder, index, "--check-share", "0"))
     whole = index.with_name("whole.sqlite")
     measure(command(folder, whole, "--check-share", "0"))
