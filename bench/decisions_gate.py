@@ -34,7 +34,9 @@ from decisions.gate_rules import AgainstBase, GateRules
 from decisions.primary import primary_names, read_primary
 from ragmetrics import catalogue
 from ragmetrics.stats.significance import holm
-from records.metrics import PRIMARY, PRIMARY_METRICS, metrics_bytes
+from records.files import json_bytes
+from records.metric_lines import PRIMARY
+from records.metrics import PRIMARY_METRICS
 
 NS = (30, 90, 300)
 SWAP = 0.1
@@ -155,7 +157,7 @@ def metrics_file(path: Path, names: Sequence[str], values: Any) -> RunNumbers:
     head = {"schema": 1, "run_id": path.stem, "cases": len(values), "errors": 0}
     head |= {"asked": len(values), "missing": 0}
     metrics = head | {"sections": sections, PRIMARY_METRICS: list(names), PRIMARY: rows}
-    path.write_bytes(metrics_bytes(metrics))
+    path.write_bytes(json_bytes(metrics))  # schema 1, which is read as well
     return RunNumbers(path.stem, sections, head, source=path)
 
 

@@ -29,7 +29,6 @@ from decisions.alerts import AlertRule, PointPairs, make_lines
 from decisions.history import HistoryPoint, Key, MetricValue
 from ragmetrics.catalogue import METRICS
 from ragmetrics.stats.control import (
-    FAMILY_THRESHOLD,
     THRESHOLD,
     LevelShift,
     controlled,
@@ -68,8 +67,8 @@ def first(shifts: Sequence[LevelShift]) -> LevelShift | None:
     return next((shift for shift in shifts if not shift.better), None)
 
 
-def watched(values: Floats, threshold: float = THRESHOLD) -> LevelShift | None:
-    _, shifts = controlled(values.tolist(), higher_is_better=True, threshold=threshold)
+def watched(values: Floats) -> LevelShift | None:
+    _, shifts = controlled(values.tolist(), higher_is_better=True, threshold=THRESHOLD)
     return first(shifts)
 
 
@@ -84,11 +83,8 @@ def steady(setting: Setting) -> None:
         rng = np.random.default_rng([13, int(1000 * spread)])
         means = MEAN + spread * rng.standard_normal((setting.means, RUNS))
         alerts = [watched(row) is not None for row in means]
-        strict = [watched(row, FAMILY_THRESHOLD) is not None for row in means]
-        fives, strict_fives = (
-            np.array(flags[: len(flags) // FAMILY * FAMILY]).reshape(-1, FAMILY).any(axis=1)
-            for flags in (alerts, strict)
-        )
+        whole = alerts[: len(alerts) // FAMILY * FAMILY]
+        fives = np.array(whole).reshape(-1, FAMILY).any(axis=1)
         ten = [
             any(
                 relative_drop(float(np.median(row[:place])), row[place], True) > 0.1
@@ -96,12 +92,10 @@ def steady(setting: Setting) -> None:
             )
             for row in means
         ]
-        rows.append(
-            [spread, *map(percent, (alerts, fives.tolist(), strict, strict_fives.tolist(), ten))]
-        )
+        rows.append([spread, *map(percent, (alerts, fives.tolist(), ten))])
     print(f"\n{setting.means:,} steady histories of {RUNS} runs, mean {MEAN}: share that alerts")
     print_table(
-        ("spread", "a metric", "any of 5", "--family: a metric", "any of 5", "--drop 10 alone"),
+        ("spread", "a metric", "any of 5", "--drop 10 alone"),
         rows,
     )
 
@@ -119,24 +113,20 @@ def falls(setting: Setting) -> None:
     for number, (title, spread, change, within) in enumerate(changes):
         rng = np.random.default_rng([14, number])
         means = MEAN + spread * rng.standard_normal((setting.means, len(change))) + change
-        cells = []
-        for threshold in (THRESHOLD, FAMILY_THRESHOLD):
-            shifts = [watched(row, threshold) for row in means]
-            begins = BEGINS if within < 40 else 0
-            timely = [s for s in shifts if s and begins <= s.found < begins + within]
-            cells.append(f"{100 * len(timely) / len(means):.1f} %")
-            if begins:
-                near = [abs(shift.began - begins) for shift in timely]
-                cells += [percent([d <= 2 for d in near]), percent([d == 0 for d in near])]
-            else:
-                cells += ["", ""]
+        shifts = [watched(row) for row in means]
+        begins = BEGINS if within < 40 else 0
+        timely = [s for s in shifts if s and begins <= s.found < begins + within]
+        cells = [f"{100 * len(timely) / len(means):.1f} %", "", ""]
+        if begins:
+            near = [abs(shift.began - begins) for shift in timely]
+            cells[1:] = [percent([d <= 2 for d in near]), percent([d == 0 for d in near])]
         rows.append([title, spread, within, *cells])
     print(
         f"\nA fall at run {BEGINS + 1}, or a drift over 40 runs: found within so many runs, and of"
     )
     print("those found how many name the run within two runs, and exactly")
     print_table(
-        ("fall", "spread", "within", "found", "+-2", "exact", "--family: found", "+-2", "exact"),
+        ("fall", "spread", "within", "found", "+-2", "exact"),
         rows,
     )
 
@@ -197,10 +187,10 @@ def point(number: int, scores: Floats) -> HistoryPoint:
     )
 
 
-def alerts_of(points: Sequence[HistoryPoint], family: bool) -> dict[str, LevelShift | None]:
+def alerts_of(points: Sequence[HistoryPoint]) -> dict[str, LevelShift | None]:
     """The first change for the worse of each metric, as track_metrics.py finds it."""
     names = tuple(map(".".join, KEYS))
-    lines = make_lines(points, KEYS, AlertRule(names, family), PointPairs(points, names, {}))
+    lines = make_lines(points, KEYS, AlertRule(names), PointPairs(points, names, {}))
     return {line.name: first(line.shifts) for line in lines}
 
 
@@ -209,16 +199,13 @@ def whole_runs(setting: Setting) -> None:
     rows = []
     for cases in SIZES:
         rng = np.random.default_rng([15, cases])
-        plain, family, kinds = [], [], []
+        plain, kinds = [], []
         for _ in range(setting.runs):
             points = history(cases, rng, 0.0, RUNS)
-            plain.append(alerts_of(points, family=False))
-            family.append(alerts_of(points, family=True))
+            plain.append(alerts_of(points))
             kinds += [shift.kind for shift in plain[-1].values() if shift]
-        early = [alerts_of(history(cases, rng, 0.1, 4), False) for _ in range(setting.runs // 4)]
-        late = [
-            alerts_of(history(cases, rng, 0.1, BEGINS), False) for _ in range(setting.runs // 4)
-        ]
+        early = [alerts_of(history(cases, rng, 0.1, 4)) for _ in range(setting.runs // 4)]
+        late = [alerts_of(history(cases, rng, 0.1, BEGINS)) for _ in range(setting.runs // 4)]
         every = setting.runs * len(KEYS)
         rows.append(
             [
@@ -226,7 +213,6 @@ def whole_runs(setting: Setting) -> None:
                 percent([shift is not None for found in plain for shift in found.values()]),
                 f"{100 * kinds.count('pair') / every:.1f} %",
                 percent([any(found.values()) for found in plain]),
-                percent([any(found.values()) for found in family]),
                 percent([_timely(found, 4, 1) for found in early]),
                 percent([_timely(found, BEGINS, 5) for found in late]),
             ]
@@ -239,7 +225,6 @@ def whole_runs(setting: Setting) -> None:
             "false: a metric",
             "of it by pairs",
             "any of 5",
-            "any of 5, --family",
             "lost at 5: any, at once",
             "lost at 15: any, within 5",
         ),

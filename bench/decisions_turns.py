@@ -29,8 +29,8 @@ sys.path.insert(0, str(SCRIPTS))
 import numpy as np
 from decisions_compare import Floats, Ints, Pair, called, verdicts
 
-from decisions.columns import ClusterCodes
 from decisions.effects import compact
+from decisions.pairing import ClusterCodes
 from records.clusters import read_clusters
 
 METRICS = 5

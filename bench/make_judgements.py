@@ -25,13 +25,14 @@ from measuring import SCRIPTS, say
 
 sys.path.insert(0, str(SCRIPTS))
 
-from ragmetrics.matching import DEFAULT_GRADE, anchor, holds, matches_anchor
+from ragmetrics.gold import place_of, quotes_of, whole_text
+from ragmetrics.matching import DEFAULT_GRADE, Passage, anchor, holds, matches_place
 from records.cases import TestCase
-from records.judged import heading
+from records.judged import heading, key_of_passage
 from records.labels import read_cases
 from records.results import RetrievedChunk, TestResult, iter_results
 from records.runs import EVAL_SET, RESULTS, ROOT
-from scorers.common import in_rank_order, key_of_passage, place_of, whole_text
+from scorers.common import in_rank_order
 
 DEPTH = 10
 POOL = ROOT / "eval" / "labels" / "judgements" / "pool.jsonl"
@@ -45,8 +46,10 @@ def grade(case: TestCase, chunk: RetrievedChunk) -> float | None:
     grades = [
         support.grade or DEFAULT_GRADE
         for support in case.gold_supports
-        if matches_anchor(
-            anchor(support.rel_path, support.heading_path), place, support.snippets, text
+        if matches_place(
+            anchor(support.rel_path, support.heading_path),
+            quotes_of(support),
+            Passage(place, text),
         )
     ]
     if grades:

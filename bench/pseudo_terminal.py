@@ -101,7 +101,7 @@ class PseudoTerminal:
         self.output += new
         return bytes(new)
 
-    def wait_for(self, text: bytes, seconds: float = 60.0) -> bytes:
+    def wait_for(self, text: bytes, seconds: float = 120.0) -> bytes:
         """Read until `text` has been written (since this call). Raises TimeoutError."""
         seen = bytearray()
         end = time.monotonic() + seconds
@@ -136,7 +136,7 @@ class PseudoTerminal:
         """Send a signal."""
         os.kill(self.pid, number)
 
-    def wait(self, seconds: float = 30.0) -> int:
+    def wait(self, seconds: float = 120.0) -> int:
         """The exit code (negative: the signal that ended it), once it has ended."""
         end = time.monotonic() + seconds
         while self._status is None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 VALIDATIONS = (
-    *("validate_claims", "validate_decisions", "validate_sequential"),
+    *("crash_replay", "validate_claims", "validate_decisions", "validate_sequential"),
     *("validate_turns", "validate_watch"),
 )
 """Simulations of what labels, verdicts and early looks are worth, and of runs that are killed; no

@@ -10,8 +10,8 @@ FOLDER holds trec_robust03 and ragtruth: what real systems scored on the same qu
 Part ``stop``: sizes of real differences between two systems are drawn for each case, their signs
 so that the mean is a true drop: none, one MDE (what the full run finds 4 times in 5), two MDEs.
 Printed are the share of runs that call a difference, and the mean share of cases asked, for one
-test at the end, for z looked at after every case from the 20th (as nobody should), and for both
-ways of run_eval.
+test at the end, for z looked at after every case from the 20th (as no one should), and for the
+planned looks of run_eval.
 Part ``race``: settings whose true means spread normally by .06, and whose cases differ as those of
 real systems do (the rest that no topic and no system explains, scaled to sd .30 of a difference).
 They end as those of sweep_runs do: one setting left, all cases asked, or futile.
@@ -48,12 +48,11 @@ from numpy.typing import NDArray
 from decisions.effects import measure
 from decisions.stopping import look_at
 from experiments import race
-from ragmetrics.stats.sequential import PLANNED_LOOKS, Way
+from ragmetrics.stats.sequential import PLANNED_LOOKS
 
 Floats = NDArray[np.float64]
 Z = NormalDist().inv_cdf
 CASES = 1000
-ANY_TIME_LOOKS = 50
 P10 = "P@10, TREC 2003"
 
 
@@ -114,31 +113,26 @@ def peeked(values: Floats, first: int) -> float | None:
     return float((first + passed.argmax()) / len(values)) if passed.any() else None
 
 
-def looks(values: Floats, way: Way, count: int) -> float | None:
+def looks(values: Floats) -> float | None:
     """The share at which a difference is called."""
     zero = np.zeros(len(values))
-    for number in range(1, count + 1):
-        end = len(values) * number // count
+    for number in range(1, PLANNED_LOOKS + 1):
+        end = len(values) * number // PLANNED_LOOKS
         effect, _ = measure(zero[:end], values[:end], None, largest=1.0)
-        seen = look_at(effect, way, end / len(values))
+        seen = look_at(effect, end / len(values))
         if seen is not None and seen.side:
             return end / len(values)
     return None
 
 
 def simulated(sizes: Floats, drop: float, simulations: int, seed: int) -> dict[str, Outcome]:
-    plans: Mapping[str, tuple[Way, int]] = {
-        "planned": ("planned", PLANNED_LOOKS),
-        "any time": ("any time", ANY_TIME_LOOKS),
-    }
-    ways = ("full run", "peeking with z", *plans)
+    ways = ("full run", "peeking with z", "planned")
     stops: dict[str, list[float | None]] = {name: [] for name in ways}
     for number in range(simulations):
         values = drawn(sizes, drop, np.random.default_rng([seed, number]))
         stops["full run"].append(peeked(values, CASES))
         stops["peeking with z"].append(peeked(values, 20))
-        for name, (way, count) in plans.items():
-            stops[name].append(looks(values, way, count))
+        stops["planned"].append(looks(values))
     return {
         name: Outcome(
             sum(stop is not None for stop in own) / simulations,
@@ -167,19 +161,15 @@ def stop_when_decided(data: Mapping[str, Floats], simulations: int) -> Iterator[
             say(f"{name}, {factor} MDE: {found}")
             cells = [f"{o.called:.3f} / {o.asked:.2f}" for o in found.values()]
             rows.append((f"{name} (sd {sd:.2f})", f"{factor} ({factor * step:.3f})", *cells))
-            for way in ("planned", "any time"):
-                if factor == 0 and found[way].called > 0.05 + chance:
-                    yield f"{name}: {way} calls {found[way].called:.3f} where nothing changed"
+            if factor == 0 and found["planned"].called > 0.05 + chance:
+                yield f"{name}: planned looks call {found['planned'].called:.3f} of nothing"
             lost = found["full run"].called - found["planned"].called
             if factor == 1 and lost > 0.02 + chance / 3:
                 yield f"{name}: planned looks lose {lost:.3f} of the power"
-            if factor == 2 and name == P10:
-                if found["planned"].asked > 0.50:
-                    yield f"{name}: planned looks ask {found['planned'].asked:.2f} at two MDEs"
-                if found["any time"].asked > 0.35:
-                    yield f"{name}: any time asks {found['any time'].asked:.2f} at two MDEs"
+            if factor == 2 and name == P10 and found["planned"].asked > 0.50:
+                yield f"{name}: planned looks ask {found['planned'].asked:.2f} at two MDEs"
     print(f"\nShare called / share of {CASES:,} cases asked, {simulations:,} simulations a row.")
-    head = ("metric", "true drop in MDEs", "full run", "peeking with z", "planned", "any time")
+    head = ("metric", "true drop in MDEs", "full run", "peeking with z", "planned")
     print_table(head, rows)
 
 

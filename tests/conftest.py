@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import os
 import signal
@@ -32,8 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     """Whose machine this is must not matter, to this process and to those that tests start.
 
-    No RAG_EVAL_* setting and no eval/config.toml reaches a script. Tests press Ctrl-C; started in
-    the background (nohup, CI), they would hand on that it is ignored.
+    No RAG_EVAL_* setting and no eval/config.toml reaches a script. Tests press Ctrl-C and hang up;
+    started in the background (nohup, CI), they would hand on that both are ignored. A hang-up that
+    is ignored stays without effect on the tests themselves.
     """
     for name in [name for name in os.environ if name.startswith("RAG_EVAL_")]:
         if name not in FOR_TESTS:
@@ -43,6 +45,33 @@ def pytest_configure() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP"):
+        ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        if ignored or "PYTEST_XDIST_WORKER" in os.environ:  # a worker ends with the one above it
+            signal.signal(signal.SIGHUP, lambda *_: None)
+
+
+async def _until_idle(min_sleep: float = 0.02, max_sleep: float = 60.0) -> None:
+    """Until an application under test has nothing left to do.
+
+    Textual takes a process that gets no processor for one that is idle, and waits a second at most.
+    """
+    loop: Any = asyncio.get_running_loop()
+    end = loop.time() + max_sleep
+    await asyncio.sleep(0.02)
+    while loop._ready and loop.time() < end:
+        await asyncio.sleep(0.02)
+
+
+def pytest_runtest_setup() -> None:
+    """No test of a screen depends on how busy the machine is."""
+    if "textual.app" in sys.modules:
+        import textual.app
+        import textual.pilot
+
+        for module in (textual.app, textual.pilot):
+            module.wait_for_idle = _until_idle  # type: ignore[attr-defined]
+        textual.pilot.Pilot._wait_for_screen.__defaults__ = (120.0,)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

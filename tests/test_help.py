@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import shlex
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml  # type: ignore[import-untyped]
 from click.testing import CliRunner
 
 import options
@@ -141,7 +143,7 @@ def test_help_names_the_exit_codes(name: str) -> None:
     assert re.search(r"\b2 [a-z]", sentence)
 
 
-GATES = ("compare_runs", "eval_suite", "gate_run", "judge_answers", "make_docs", "track_metrics")
+GATES = ("compare_runs", "eval_suite", "gate_run", "judge_answers", "track_metrics")
 SERVERS = ("eval_suite", "generate_cases", "judge_answers", "run_eval")
 
 
@@ -248,3 +250,52 @@ def test_make_score_leaves_out_what_cannot_be_scored(tmp_path: Path) -> None:
     (tmp_path / "labels").mkdir()
     (tmp_path / "labels" / "safety_labels.jsonl").touch()
     assert sections("LIGHT=0", own) == whole
+
+
+STUB = '#!/bin/sh\nprintf "<%s>" "$@"\n'
+"""A Python that prints its arguments."""
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        (["run", "API=http://h/ask?a=1&b=2", "K=5"], "--api-url><http://h/ask?a=1&b=2><--k><5>"),
+        (["run", "API=x; touch F `touch F` $(shell touch F)"], "<x; touch F `touch F` $(shell"),
+        (["judge", "RUN=a&b", 'MODEL=m"$HOME'], '<--run><a&b><--judge><local><--model><m"$HOME>'),
+        (["gate", "BASE=a b"], "<--run><latest><--baseline><a b>"),
+        (["compare", "RUN=new"], "compare_runs.py><new>"),
+        (["suite", "ARGS=--filter 'a b' --json"], "<--filter><a b><--json>"),
+        (["watch", "FROM=one two"], "<one><two>"),
+    ],
+)
+def test_make_passes_what_it_is_given_untouched(
+    tmp_path: Path, words: list[str], printed: str
+) -> None:
+    stub = tmp_path / "python"
+    stub.write_text(STUB)
+    stub.chmod(0o755)
+    line = ["make", "-s", "-f", str(ROOT / "Makefile"), "-o", "setup", f"PY={stub}", *words]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert printed in done.stdout
+    assert not (tmp_path / "F").exists()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+@pytest.mark.parametrize("light", ["2", "$(shell touch F)", "yes"])
+def test_light_is_0_or_1(tmp_path: Path, light: str) -> None:
+    line = ["make", "-f", str(ROOT / "Makefile"), "-n", "suite", f"LIGHT={light}"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"LIGHT is 0 or 1, not '{light}'" in done.stderr
+    assert not (tmp_path / "F").exists()
+    step = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"][1]["run"]
+    done = subprocess.run(
+        ["bash", "-c", step],
+        cwd=tmp_path,
+        env=os.environ | {"LIGHT": light, "GITHUB_ACTION_PATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (2, f"::error::light is 0 or 1, not '{light}'\n")

@@ -47,11 +47,10 @@ def test_a_finished_run_is_reopened_only_for_what_is_dropped(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        (b'{"test_case_id":"c","question":"\xff"}\n', "not a result line"),
         (b'{"test_case_id":7}\n', "not a result line"),
         (b'{"test_case_id":"c","schema":9}\n', "schema: this version reads schema 1"),
     ],
-    ids=["bytes that are no text", "wrong type", "another version"],
+    ids=["wrong type", "another version"],
 )
 def test_a_line_that_is_no_result_is_refused_before_anything_is_asked(
     tmp_path: Path, line: bytes, told: str
@@ -68,3 +67,28 @@ def test_a_line_that_is_no_result_is_refused_before_anything_is_asked(
         again.reopen(lambda r: True)
     assert "delete the line: its case is asked again" in refused.value.message
     assert partial.read_bytes() == before
+
+
+@pytest.mark.parametrize("finished", [False, True])
+@pytest.mark.parametrize("damage", [b"\0", b"\xff", b"{"], ids=["hole", "no text", "no JSON"])
+def test_what_a_damaged_line_held_is_asked_again(
+    tmp_path: Path, damage: bytes, finished: bool
+) -> None:
+    writer = ResultsWriter(tmp_path, "run")
+    for case_id in "abc":
+        writer.write_result(result(case_id))
+    path = tmp_path / "run" / ("results.jsonl" if finished else "results.partial.jsonl")
+    if finished:
+        writer.finish("abc")
+    else:
+        writer.close()
+    first, second, third = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + damage * (len(second) - 1) + b"\n" + third)
+    again = ResultsWriter(tmp_path, "run", resume=True)
+    assert again.reopen(lambda r: True) == {("a", 0), ("c", 0)}
+    assert again.damaged_lines == 1
+    again.write_result(result("b"))
+    assert [r.test_case_id for r in storage.iter_results(again.finish("abc"))] == ["a", "b", "c"]
+    third_time = ResultsWriter(tmp_path, "run", resume=True)
+    assert len(third_time.reopen(lambda r: True)) == 3
+    assert third_time.damaged_lines == 0

@@ -33,10 +33,8 @@ MISSING_FILE = {
     "judge_answers": ["--run", ABSENT],
     "judge_cache": ["stats", "--cache", ABSENT],
     "init_repo": [ABSENT],
-    "judge_demo": ["--weights", ABSENT],
     "generate_cases": ["--vault", ABSENT, "--output", f"{ABSENT}/new.jsonl"],
     "label_eval": ["--validate", "--eval-set", ABSENT],
-    "make_docs": ["--root", ABSENT],
     "report_run": ["--run", ABSENT],
     "run_eval": ["--api-url", "demo", "--eval-set", ABSENT],
     "score_abstention": ["--run", ABSENT],
@@ -50,10 +48,6 @@ MISSING_FILE = {
     "score_searches": ["--run", ABSENT],
     "sweep_runs": [ABSENT, "--api-url", "demo"],
     "track_metrics": ["--source", "runs", "--results-dir", ABSENT],
-    "train_guardrails": ["--data", ABSENT],
-    "train_support": ["--data", ABSENT],
-    "validate_guardrails": ["--data", ABSENT],
-    "validate_metrics": ["--data", ABSENT],
     "watch_traces": [ABSENT],
 }
 """A row a script: arguments that name a file or folder which is not there."""

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import storage
+from records.metrics import load_metrics
 from storage import ResultsWriter, RetrievedChunk, RunConfig, StorageError, TestResult
 
 SCRIPTS = Path(storage.__file__).parent
@@ -161,32 +162,88 @@ def test_sections_written_by_many_processes_are_all_there(tmp_path: Path) -> Non
     """
     children = [child(code, str(tmp_path), name) for name in "abcd"]
     assert [process.wait() for process in children] == [0, 0, 0, 0]
-    sections = storage.read_json(tmp_path / "metrics.json")["sections"]
+    sections = load_metrics(tmp_path / "metrics.json")["sections"]
     assert set(sections) == {f"{name}{n}" for name in "abcd" for n in range(5)}
 
 
 def test_metrics_json_is_canonical(tmp_path: Path) -> None:
-    values = {"mean": {"b": 1 / 3, "a": -0.0, "c": None}, "n": 3}
+    """A metric is a line, sorted; what says nothing is left out: no mean, nothing failed, the usual
+    method. Means by slice stand beside it."""
+    values = {
+        "mean": {"b": 1 / 3, "a": -0.0, "c": None},
+        "ci95": {"b": (0.1, 0.61), "a": (0.0, 0.5), "c": None},
+        "n": {"b": 3, "a": 2, "c": 0},
+        "failed": {"b": 0, "a": 1, "c": 3},
+        "method": {"b": "wilson", "a": "wilson"},
+        "clusters": {"b": 3, "a": 2},
+        "by": {"tag": {"x": {"n": 1, "mean": {"b": 1.0}}}},
+        "options": {"k": [1, 3], "seed": 0},
+    }
     path = storage.update_metrics(tmp_path, "retrieval", values, {"run_id": "r", "cases": 3})
     assert path.read_text() == textwrap.dedent(
         """\
         {
           "cases": 3,
           "run_id": "r",
-          "schema": 1,
+          "schema": 2,
           "sections": {
             "retrieval": {
-              "mean": {
-                "a": 0.0,
-                "b": 0.333333,
-                "c": null
+              "metrics": {
+                "a": {"ci95": [0.0, 0.5], "failed": 1, "mean": 0.0, "n": 2},
+                "b": {"ci95": [0.1, 0.61], "clusters": 3, "mean": 0.333333, "n": 3},
+                "c": {"failed": 3}
               },
-              "n": 3
+              "options": {"k": [1, 3], "seed": 0},
+              "usual": {"clusters": 2, "method": "wilson"}
             }
           }
         }
         """
     )
+    found = load_metrics(path)["sections"]["retrieval"]
+    assert found["method"] == values["method"]
+    assert found["clusters"] == values["clusters"]
+    assert found["by"] == values["by"]
+    assert found["failed"] == values["failed"]
+    (tmp_path / "slices.json").unlink()
+    assert load_metrics(path)["sections"]["retrieval"]["by"] == {}
+
+
+def test_slices_of_other_numbers_are_not_read(tmp_path: Path) -> None:
+    """As when an older metrics.json is taken from git: slices.json stays that of the newer one."""
+    values = {"mean": {"a": 0.5}, "ci95": {"a": None}, "n": {"a": 2}}
+    by = {"tag": {"x": {"n": 1, "mean": {"a": 1.0}}}}
+    path = storage.update_metrics(tmp_path, "one", values | {"by": by}, {})
+    older = path.read_bytes()
+    storage.update_metrics(tmp_path, "one", values | {"mean": {"a": 0.75}, "by": by}, {})
+    assert load_metrics(path)["sections"]["one"]["by"] == by
+    path.write_bytes(older)
+    assert load_metrics(path)["sections"]["one"]["by"] == {}
+
+
+def test_metrics_of_schema_1_are_read_and_written_anew(tmp_path: Path) -> None:
+    section = {
+        "mean": {"a": 0.5, "b": None},
+        "ci95": {"a": [0.25, 0.75], "b": None},
+        "n": {"a": 2, "b": 0},
+        "not_applicable": {"a": 0, "b": 2},
+        "failed": {"a": 0, "b": 0},
+        "definitions": {"a": "x/a@1", "b": "x/b@1"},
+        "method": {"a": "wilson"},
+        "clusters": {"a": 2},
+        "marks": {},
+        "by": {"tag": {"x": {"n": 1, "mean": {"a": 1.0}}}},
+        "turn_loss": {"a": {"mean": 0.25}},
+        "stability": {"repeats": 2, "metrics": {"a": {"n": 1, "worst": 0.5, "variance": {}}}},
+        "options": {"seed": 0},
+    }
+    path = tmp_path / "metrics.json"
+    old = {"schema": 1, "cases": 2, "sections": {"x": section}}
+    path.write_text(json.dumps(old))
+    assert load_metrics(path) == old
+    storage.update_metrics(tmp_path, "y", {"mean": {}, "n": {}}, {"cases": 2})
+    assert json.loads(path.read_text())["schema"] == 2
+    assert load_metrics(path)["sections"]["x"] == section
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -198,10 +255,10 @@ def test_no_number_that_is_none_reaches_a_file(tmp_path: Path, value: float) -> 
 
 def test_an_unknown_schema_is_refused_with_the_remedy(tmp_path: Path) -> None:
     path = tmp_path / "metrics.json"
-    path.write_text('{"schema": 2, "sections": {}}')
-    with pytest.raises(StorageError, match="schema 1, the file says 2"):
+    path.write_text('{"schema": 9, "sections": {}}')
+    with pytest.raises(StorageError, match="schema 1 and 2, the file says 9"):
         storage.update_metrics(tmp_path, "x", {}, {})
-    assert json.loads(path.read_text())["schema"] == 2
+    assert json.loads(path.read_text())["schema"] == 9
     results = tmp_path / "results.jsonl"
     results.write_text('{"schema": 9, "test_case_id": "a"}\n')
     with pytest.raises(StorageError, match="schema 1, the line says 9"):

@@ -1,6 +1,7 @@
 """Compare runs case by case: did it get better, worse, or is there no evidence?
 
-In: scored run folders (ids or paths), the first one is the base. Out: what changed in the
+In: scored run folders (ids or paths), the first one is the base; of a single pair it may hold its
+committed metrics.json alone, then the primary metrics are compared. Out: what changed in the
 configuration, the primary metrics (targets.toml, [decide]) with interval and corrected p, other
 metrics that differ, the cases that broke or were fixed, and last the verdict. Runs that were not
 measured alike are refused (exit 2).
@@ -32,9 +33,11 @@ from ragmetrics.catalogue import DIMENSIONS
 from records import errors, files, results, runs
 
 if TYPE_CHECKING:
+    from decisions.case_changes import CaseChanges
     from decisions.conversations import ConversationChanges
     from decisions.flips import Flips
     from decisions.rows import Comparison, MetricRow
+    from records.run_table import RunTables
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Report:
     flips: Flips | None
     failures: list[str]
     conversations: ConversationChanges | None = None
+    cases: CaseChanges | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -53,6 +57,7 @@ class Report:
             "comparisons": [comparison.to_dict() for comparison in self.comparisons],
             "flips": self.flips.to_dict() if self.flips else None,
             "failures": self.failures,
+            "cases": self.cases.to_dict() if self.cases else None,
         } | ({"conversations": self.conversations.to_dict()} if self.conversations else {})
 
 
@@ -65,11 +70,15 @@ def _interest(row: MetricRow) -> tuple[bool, int, float]:
 
 
 def find_flips(
-    folders: list[Path], comparison: Comparison, metric: str, count: int, eval_set: Path
+    folders: list[Path],
+    comparison: Comparison,
+    metric: str,
+    count: int,
+    eval_set: Path,
+    tables: RunTables,
 ) -> Flips | None:
     """The flips of a metric; without a name, of the primary one that moved most, worst first."""
     from decisions import flips
-    from records.targets import read_targets
 
     if metric:
         row = comparison.row(metric)
@@ -84,8 +93,7 @@ def find_flips(
         row = min(changed, key=_interest, default=None)
     if row is None or not count or row.metric.endswith(SCORED):
         return None
-    target = read_targets().get(row.section, {}).get(row.metric)
-    return flips.find_flips(folders[0], folders[1], row, count, target, eval_set)
+    return flips.find_flips(folders[0], folders[1], row, count, eval_set, tables=tables)
 
 
 def show(report: Report, everything: bool, drop: float | None) -> None:
@@ -102,6 +110,8 @@ def show(report: Report, everything: bool, drop: float | None) -> None:
             compare_print.print_power(console, comparison, drop)
         if report.flips is not None:
             compare_print.print_flips(console, report.flips)
+        if report.cases is not None:
+            compare_print.print_cases(console, report.cases)
         if report.conversations is not None:
             compare_print.print_conversations(console, report.conversations)
         compare_print.print_answer(console, comparison)
@@ -159,7 +169,7 @@ def json_bytes(report: Report) -> bytes:
     type=click.IntRange(min=0),
     default=5,
     show_default=True,
-    help="Show the N cases that changed most, each way (two runs).",
+    help="Show N cases that broke, were fixed, or changed most, each way (two runs).",
 )
 @click.option(
     "--flips-by",
@@ -203,7 +213,7 @@ def json_bytes(report: Report) -> bytes:
     default=None,
     help="Write it there as one HTML page, with both answers of the cases that flipped.",
 )
-@options.eval_set_option
+@options.run_set_option
 @options.labels_option
 @options.results_dir_option
 @options.seed_option
@@ -226,8 +236,8 @@ def main(
     fail_on: tuple[str, ...],
     markdown: Path | None,
     page: Path | None,
-    eval_set: Path,
-    labels_dir: Path,
+    eval_set: Path | None,
+    labels_dir: Path | None,
     results_dir: Path,
     seed: int,
     as_json: bool,
@@ -235,9 +245,13 @@ def main(
     quiet: bool,
 ) -> int:
     from decisions import compare
+    from decisions.committed import compare_committed, is_committed_alone
     from decisions.compare import CompareOptions, compare_many
+    from records.run_table import RunTables
 
     folders = [runs.find_run(results_dir, name) for name in (base, *new)]
+    tables = RunTables()
+    eval_set, labels_dir = options.set_of_run(folders[0], eval_set, labels_dir)
     compare_options = CompareOptions(
         metrics,
         sections,
@@ -250,31 +264,42 @@ def main(
         override="--ignore-invariants",
     )
     talk = options.stderr_console(quiet=quiet)
-    clusters, remarks = compare.clusters_of(folders[0], eval_set, cluster)
-    comparisons = compare_many(
-        folders[0],
-        folders[1:],
-        compare_options,
-        clusters=clusters,
-        parts=compare.slices_of_cases(eval_set, labels_dir) if by else None,
-    )
-    if by and not remarks and (remark := compare.changed_set(eval_set, folders[0])):
-        remarks = [remark]
+    clusters, remarks = compare.clusters_of(folders, eval_set, cluster, tables)
+    alone = len(new) == 1 and is_committed_alone(folders[0])
+    if alone:
+        comparisons = [compare_committed(folders[0], folders[1], compare_options, clusters)]
+    else:
+        comparisons = compare_many(
+            folders[0],
+            folders[1:],
+            compare_options,
+            clusters=clusters,
+            parts=compare.slices_of_cases(eval_set, labels_dir) if by else None,
+            tables=tables,
+        )
+    if by and (remark := compare.changed_set(eval_set, folders[0])):
+        remarks.append(remark)
     for remark in remarks:
         talk.print(f"Note: {remark}", soft_wrap=True)
     if verbose:
         talk.print(*(f"compared: {folder}" for folder in folders), sep="\n", soft_wrap=True)
-    flips = talks = None
+    flips = talks = cases = None
     if len(comparisons) == 1:
+        from decisions.case_changes import changes_of, read_pair
         from decisions.conversations import find_changes
 
-        flips = find_flips(folders, comparisons[0], flips_by, count, eval_set)
-        talks = find_changes(folders[0], folders[1], eval_set)
-    report = Report(comparisons, flips, failures(comparisons, fail_on), talks)
+        if not alone:
+            flips = find_flips(folders, comparisons[0], flips_by, count, eval_set, tables)
+        pair = read_pair(folders[0], folders[1], tables=tables)
+        cases = changes_of(pair, count)
+        talks = find_changes(pair, eval_set)
+    report = Report(comparisons, flips, failures(comparisons, fail_on), talks, cases)
     if markdown is not None:
         from decisions.compare_markdown import render
 
-        text = render(report.comparisons, report.flips, report.failures, report.conversations)
+        text = render(
+            report.comparisons, report.flips, report.failures, report.conversations, report.cases
+        )
         files.replace_bytes(markdown, text.encode())
     if page is not None:
         from views.report.side_by_side import page_of_comparisons

@@ -94,8 +94,8 @@ def tell_outcome(outcome: Outcome) -> None:
     from terminal.tables import harmless
 
     lines = [*outcome.notes, *(outcome.verdict.sentences() if outcome.verdict else [])]
-    for each in outcome.measurable:
-        lines.append(f"{'✓' if each.possible else '✗'} {each.name}: {each.why}.")
+    lines += ["The mapping, proved by two answers:", *outcome.proof.lines()]
+    lines += [f"{each.name}: {each.why}." for each in outcome.measurable]
     spent = ", ".join(f"{count:,} {name}" for name, count in sorted(outcome.usage.items()))
     if outcome.requests:
         cost = "" if outcome.cost_usd is None else f"; {outcome.cost_usd:.4f} USD"
@@ -168,13 +168,17 @@ def main(
 
     URL is the bot's address, or the address of its endpoint.
     """
-    from clients.connect import ConnectOptions, Talk, connect, write
+    from clients.connect import ConnectOptions, Talk, connect, prepare, write
+    from records.runs import EVAL_SET, HOME, ROOT
 
     chosen = ConnectOptions(**values)
     chosen.check()
     terminal = sys.stdin.isatty() and sys.stderr.isatty() and not yes
+    if (yes or terminal) and not chosen.dry_run:
+        prepare(chosen)
     cases = []
-    if ctx.get_parameter_source("eval_set") is not click.core.ParameterSource.DEFAULT:
+    named = ctx.get_parameter_source("eval_set") is not click.core.ParameterSource.DEFAULT
+    if named or (HOME != ROOT and EVAL_SET.is_file()):  # the toolkit's own set is of its demo
         from records.labels import read_cases
 
         cases = list(read_cases(eval_set, labels_dir))
@@ -190,7 +194,8 @@ def main(
     if not terminal:
         show_fields(outcome.rows)
     tell_outcome(outcome)
-    decided = yes or terminal
+    failed = bool(outcome.proof.failures)
+    decided = (yes or terminal) and not failed
     if decided and not chosen.dry_run:
         write(outcome)
     if as_json:
@@ -199,11 +204,14 @@ def main(
         click.echo(orjson.dumps(outcome.to_dict(), option=orjson.OPT_INDENT_2).decode())
     elif outcome.written:
         click.echo(str(outcome.target))
-        click.echo(f"Next: {outcome.next_command()}", err=True)
+        click.echo(f"Next: {outcome.next_command(eval_set if named else None)}", err=True)
     else:
         click.echo(outcome.text, nl=False)
-    if not decided and not chosen.dry_run:
+    if failed:
+        click.echo("\n".join(["Nothing was written.", *outcome.proof.failures]), err=True)
+    elif not decided and not chosen.dry_run:
         click.echo("Nothing was written: look at the profile, then say --yes.", err=True)
+    if failed or not (decided or chosen.dry_run):
         return options.Exit.BAD_INPUT
     return options.Exit.DONE
 

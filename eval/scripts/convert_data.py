@@ -16,12 +16,11 @@ dropped in silence. Every fault of the input is told at once, with file and line
 is written. Nothing is overwritten without --force. A conversion that was killed leaves a hidden
 folder .converting.… beside --output; the next conversion to that place removes it.
 
-FORMAT is beir, csv, deepeval, json, langfuse, langsmith, openai, otel, promptfoo, ragas, ragtruth
-or trec; --list says what each of them takes. Exports of LangSmith and Langfuse come from their
-servers: they are read by their documented shape, and the counts say so. Chat logs (openai),
-conversational goldens and samples of several turns become turns of conversations. Any other JSON,
-JSONL or CSV with answers is read with --map, a JMESPath for each field; what no expression reads is
-kept under metadata.
+FORMAT is a name of the list that --list prints with what each of them takes. Exports of LangSmith
+and Langfuse come from their servers: they are read by their documented shape, and the counts say
+so. Chat logs (openai), conversational goldens and samples of several turns become turns of
+conversations. Any other JSON, JSONL or CSV with answers is read with --map, a JMESPath for each
+field; what no expression reads is kept under metadata.
 
 \b
 Examples:
@@ -60,7 +59,7 @@ from terminal.tables import harmless
 
 SPLIT, JOIN = "split", "join"
 CUT_ONLY = ("shards", "address")
-IMPORT_ONLY = ("run_id", "split", "question_field", "delimiter", "decode_names", "one_file", "maps")
+IMPORT_ONLY = ("split", "question_field", "delimiter", "decode_names", "one_file", "maps")
 EXPORT_ONLY = ("run", "no_run", "eval_set", "labels_dir", "results_dir", "match")
 
 
@@ -84,7 +83,12 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
     shell_complete=fitting_formats,
 )
 @click.argument("sources", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--list", "as_list", is_flag=True, help="List the formats and stop.")
+@click.option(
+    "--list",
+    "as_list",
+    is_flag=True,
+    help=f"List the formats and stop: {', '.join(all_formats())}.",
+)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Folder (or file) to make; needed."
 )
@@ -94,7 +98,10 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     help="Write all counts as JSON; - is stdout.",
 )
-@click.option("--run-id", help="Import: name of the run.  [default: the file's, system's or tag]")
+@click.option(
+    "--run-id",
+    help="Import: name of the run.  [default: the file's, system's or tag]  Else like --run.",
+)
 @click.option("--one-file", is_flag=True, help="Import: labels into the eval set, no label files.")
 @click.option("--split", help="Import of BEIR: this split alone, such as test.")
 @click.option("--question-field", help="Import: column or variable that holds the question.")
@@ -111,7 +118,7 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.option(
     "--decode-names", is_flag=True, help="Import of TREC: names are percent-encoded; decode them."
 )
-@options.run_option
+@options.run_beside_run_id_option
 @click.option("--no-run", is_flag=True, help="Export, split, join: the cases alone.")
 @click.option(
     "--shards", type=click.IntRange(1, 100_000), default=1, metavar="N", help="Split: most parts."
@@ -120,7 +127,8 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
     "--address",
     default="",
     metavar="URL",
-    help="Split: where the parts go, such as s3://bucket/run; what fsspec can open.",
+    help="Split: where the parts go, join: where they are, such as s3://bucket/run; what fsspec "
+    "can open.",
 )
 @click.option(
     "--match",
@@ -147,6 +155,8 @@ def main(
     if as_list:
         list_formats()
         return
+    if direction != "import" and values["run_id"]:
+        values["run"] = values["run_id"]
     if direction in (SPLIT, JOIN):
         check_cut(ctx, str(direction), format)
         cut_or_join(str(direction), values, ctx)
@@ -174,7 +184,7 @@ def check_cut(ctx: click.Context, direction: str, name: str | None) -> None:
     if name is not None:
         raise click.UsageError(f"{direction} takes no format.")
     line = click.core.ParameterSource.COMMANDLINE
-    foreign = (*IMPORT_ONLY, "match", "report", *(CUT_ONLY if direction == JOIN else ()))
+    foreign = (*IMPORT_ONLY, "match", "report", *(("shards",) if direction == JOIN else ()))
     for option in foreign:
         if ctx.get_parameter_source(option) is line:
             flag = "--map" if option == "maps" else "--" + option.replace("_", "-")

@@ -1,8 +1,9 @@
 """Score all perspectives of a run in one go, say what is wrong, and fail when it got worse.
 
 In: a run (--run), or a bot to ask first (--api-url); the eval set and its labels. Out: a table, a
-diagnosis in words, and a report in JSON and Markdown (suite.json and suite.md in the run folder).
-No language model is needed. What cannot be measured is shown with its reason, never as passed.
+diagnosis in words, and a report in JSON (suite.json in the run folder; report_run.py writes one as
+Markdown and as a page). No language model is needed. What cannot be measured is shown with its
+reason, never as passed.
 
 \b
 Examples:
@@ -31,14 +32,14 @@ if TYPE_CHECKING:
 
 
 @options.command(help=__doc__)
-@options.run_option
+@options.run_beside_run_id_option
 @click.option("--api-url", help="Ask this bot first, or 'demo' for the embedded one.")
 @click.option("--profile", help="With --api-url: how the bot is asked.")
 @click.option(
     "--header", multiple=True, metavar="NAME=VARIABLE", help="With --api-url: see run_eval.py."
 )
 @click.option("--folder-mode", help="With --api-url: how the bot chooses folders.")
-@click.option("--run-id", help="With --api-url: name of the run folder.")
+@click.option("--run-id", help="With --api-url: name of the run folder; else like --run.")
 @options.eval_set_option
 @options.labels_option
 @options.results_dir_option
@@ -108,12 +109,12 @@ if TYPE_CHECKING:
 @click.option(
     "--brief",
     is_flag=True,
-    help="Print the primary metrics and what stands out, in plain words.",
+    help="Print the primary metrics, what stands out in plain words, and one bad case.",
 )
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
-    help="Write the report to OUTPUT.json and OUTPUT.md.  [default: suite in the run folder]",
+    help="Write the report to OUTPUT.json.  [default: suite in the run folder]",
 )
 @options.scheduler_option
 @options.seed_option
@@ -122,9 +123,17 @@ if TYPE_CHECKING:
 def main(brief: bool, **values: Any) -> int:
     from scorers.suite import SuiteOptions, run_suite
 
+    if values["run_id"] and not values["api_url"]:
+        values["run"] = values["run_id"]
     plan = SuiteOptions(**values)
     report, written = run_suite(plan, options.stderr_console(quiet=plan.quiet))
     show(report, plan.as_json, plan.verbose, brief)
+    if brief and not plan.as_json:
+        from scorers.show import print_worst_of
+
+        folder = storage.find_run(plan.results_dir, report.run_id if plan.api_url else plan.run)
+        console = options.stdout_console()
+        print_worst_of(console, folder, "retrieval", plan.eval_set, plan.labels_dir)
     if not plan.quiet and not brief:
         for path in written:
             click.echo(f"Written: {path}", err=True)

@@ -85,7 +85,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     multiple=True,
     help="The file with metrics of your own that the run was scored with.",
 )
-@options.eval_set_option
+@options.run_set_option
 @options.labels_option
 @options.seed_option
 @options.json_option
@@ -114,16 +114,15 @@ def main(run: str, results_dir: Path, gates_file: Path, **values: Any) -> int:
     new = side_of(storage.find_run(results_dir, run))
     base = baseline_of(results_dir, values["baseline"]) if values["baseline"] else None
     check_names(rules, [*catalogue.SECTIONS, *new.sections, *(base.sections if base else ())])
+    assert new.folder is not None
     evidence = GateEvidence(
         new,
         base,
-        values["eval_set"],
-        values["labels_dir"],
+        *options.set_of_run(new.folder, values["eval_set"], values["labels_dir"]),
         read_plugins(values["plugins"]),
         values["seed"],
     )
     verdict = evaluate(rules, evidence, accepts)
-    assert new.folder is not None
     written = _write(verdict, new.folder, values["junit_file"], values["markdown_file"])
     _show(verdict, gates_file, values)
     for path in written if not values["quiet"] else ():

@@ -2,12 +2,8 @@
 
 In: a folder of Markdown notes, or demo. Out: cases in the form of eval_set.jsonl, every one with
 the tag draft, gold supports (path, heading, a sentence that stands there), a category and an id of
-its own. Without a judge the questions come from rules over definitions and first sentences: plain,
-and the same for the same seed. A judge writes better ones; its quotes are checked.
-
-With --conversations each question comes with follow-ups that cannot be read without it: one with a
-pronoun, one that leaves out what is the same, one that the notes do not answer, as far as the rules
-find them. Each has the question made whole beside it (question_alone).
+its own. Without a judge each heading is a question: plain, in the language of the notes, and the
+same for the same seed. A judge writes better ones; its quotes are checked.
 
 Drafts are no gold labels. Look at each in label_eval.py, where they are open questions: Enter
 accepts one, which takes its tag away, and e mends it. Shift+Tab goes to the questions; / and
@@ -17,7 +13,6 @@ tag:draft there shows the drafts alone.
 Examples:
   python eval/scripts/generate_cases.py --vault demo --count 20 --output drafts.jsonl
   python eval/scripts/generate_cases.py --vault ~/notes --count 50 --append-to eval_set.jsonl
-  python eval/scripts/generate_cases.py --vault demo --count 5 --conversations --output talks.jsonl
   python eval/scripts/generate_cases.py --vault ~/notes --count 50 --output drafts.jsonl \\
       --judge http://localhost:11434/v1 --model llama3.1:8b
 
@@ -53,11 +48,6 @@ if TYPE_CHECKING:
     help="Questions to draft.",
 )
 @click.option(
-    "--conversations",
-    is_flag=True,
-    help="Draft so many conversations instead: a question with follow-ups (no judge).",
-)
-@click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), help="A new file for them."
 )
 @click.option(
@@ -73,7 +63,6 @@ def main(
     vault: str,
     vault_name: str | None,
     count: int,
-    conversations: bool,
     output: Path | None,
     append_to: Path | None,
     seed: int,
@@ -87,9 +76,7 @@ def main(
     from judging.connect import JudgeOptions
 
     judge_options = JudgeOptions(**judge, seed=seed)
-    draft_options = DraftOptions(
-        vault, vault_name, count, output, append_to, seed, judge_options, conversations
-    )
+    draft_options = DraftOptions(vault, vault_name, count, output, append_to, seed, judge_options)
     drafts = write_drafts(draft_options)
     for note in () if quiet else drafts.notes:
         click.echo(f"Note: {note}", err=True)
@@ -125,8 +112,7 @@ def print_counts(drafts: Drafts, draft_options: DraftOptions, failures: str) -> 
     )
     if failures:
         click.echo(f"The judge failed on some sections: {failures}.", err=True)
-    talks = {case["conversation"] for case in drafts.cases if "conversation" in case}
-    if (len(talks) if draft_options.conversations else len(drafts.cases)) < draft_options.count:
+    if len(drafts.cases) < draft_options.count:
         click.echo(f"Fewer than the {draft_options.count} that were asked for.", err=True)
     click.echo(
         "Look at each in label_eval.py, where they are open questions: Enter accepts one (the tag "

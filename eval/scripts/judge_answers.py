@@ -2,8 +2,8 @@
 
 In: a run folder with full chunk texts (run_eval.py --store-full-text), the eval set, and a judge: a
 model behind an OpenAI-compatible server, or the embedded rules (--judge local). Out: verdicts.jsonl
-of the run (each claim and fact with verdict, quote and reason, what the judge saw and its raw
-reply), scores/judged.jsonl, the section ``judged`` of metrics.json and the judge in config.json.
+of the run (each claim and fact with verdict, quote and reason), scores/judged.jsonl, the section
+``judged`` of metrics.json and the judge in config.json. --show-prompt CASE prints what is sent.
 
 Verdicts are paid once: they lie in eval/cache. A failed judgement is counted and never a score.
 The same command goes on where a stopped one ended; scores are counted from the verdicts alone
@@ -94,6 +94,11 @@ MOST_REPEATS = 100
     help="End with exit code 3 when more than this share of the judgements failed.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what it would take; ask nothing.")
+@click.option(
+    "--show-prompt",
+    metavar="CASE",
+    help="Print what the judge is sent about this case; ask nothing.",
+)
 @click.option("--rescore", is_flag=True, help="Count the verdicts that are there; ask nothing.")
 @click.option(
     "--self-test",
@@ -128,8 +133,7 @@ MOST_REPEATS = 100
 @click.option(
     "--correctness-weight",
     type=options.FiniteRange(0, 1),
-    default=0.75,
-    show_default=True,
+    show_default="0.75; with --rescore as before",
     help="Weight of facts against cosine in answer_correctness_judged.",
 )
 @click.option(
@@ -155,13 +159,17 @@ def main(
         find_metric(ROWS, values["worst_by"])
     folder = storage.find_run(values["results_dir"], values["run"])
     plan = plan_of(folder, calls, values)
+    if values["show_prompt"]:
+        return show_prompts(plan, judge_options, values["show_prompt"], values["as_json"])
+    if not rescore:
+        drop_damage(folder / VERDICTS, values["quiet"])
     if dry_run:
         return estimate(plan, judge_options, values["as_json"])
     if values["batch_out"]:
         return write_batch(plan, judge_options, values)
     reader = VerdictReader(folder / VERDICTS)
     if rescore:
-        show(folder, reader, values)
+        show(folder, reader, values, again=True)
         return options.Exit.DONE
     outcome = judge(plan, judge_options, reader, values)
     if outcome.unreached:
@@ -216,6 +224,17 @@ def plan_of(folder: Path, calls: tuple[str, ...], values: dict[str, Any]) -> Jud
     )
 
 
+def drop_damage(path: Path, quiet: bool) -> None:
+    """Take out what a power cut left of verdicts, which are then judged again; say how many."""
+    from records import verdict_lines
+    from records.files import damage_of
+    from terminal.tables import printable
+
+    if lines := verdict_lines.drop_damage(path):
+        message = printable(damage_of(path, lines))
+        options.stderr_console(quiet=quiet).print(message, soft_wrap=True)
+
+
 def judge(
     plan: JudgingPlan, judge_options: JudgeOptions, reader: VerdictReader, values: dict[str, Any]
 ) -> JudgingOutcome:
@@ -258,19 +277,25 @@ def fact_store(judge_options: JudgeOptions, connection: Connection) -> Any:
     return FactStore(judge_options.cache_dir, identity, prompt, connection.withdrawn())
 
 
-def show(folder: Path, reader: VerdictReader, values: dict[str, Any]) -> None:
-    """Count the run's verdicts and print the section."""
-    from scorers.judged import make_scorer, section_notes, warm
+def show(
+    folder: Path, reader: VerdictReader, values: dict[str, Any], *, again: bool = False
+) -> None:
+    """Count the run's verdicts and print the section. ``again``: with the options of the section
+    that is there, unless others are named."""
+    from scorers.contract import ScoringJob
+    from scorers.judged import make_scorer, options_before, scorer_as_before, section_notes, warm
     from scorers.show import score_and_show
 
-    scorer = make_scorer(
-        folder,
-        reader,
-        weight=values["correctness_weight"],
-        model=values["embedding_model"],
-        cache_dir=values["cache_dir"],
-    )
-    warm(scorer, folder, values["eval_set"], values["labels_dir"])
+    model, weight = values["embedding_model"], values["correctness_weight"]
+    if again and weight is None:
+        weight = options_before(folder).get("correctness_weight")
+    chosen = {"weight": weight, "cache_dir": values["cache_dir"]}
+    if again and model is None:
+        job = ScoringJob(folder, values["eval_set"], values["labels_dir"])
+        scorer = scorer_as_before(job, reader, **chosen)
+    else:
+        scorer = make_scorer(folder, reader, model=model, labels_dir=values["labels_dir"], **chosen)
+        warm(scorer, folder, values["eval_set"], values["labels_dir"])
     shared = values | {"run": str(folder)}
     section = score_and_show("judged", shared, options.Streams(values), scorer)
     if not values["quiet"]:
@@ -298,6 +323,30 @@ def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> i
         click.echo(storage.json_bytes(asdict(expected) | {"calls": expected.calls}), nl=False)
     else:
         print_estimate(options.stdout_console(), expected)
+    return options.Exit.DONE
+
+
+def show_prompts(plan: JudgingPlan, judge_options: JudgeOptions, case: str, as_json: bool) -> int:
+    """Print the messages about one case as they are sent."""
+    from judging.connect import connect
+    from judging.run import prompts_of
+
+    with connect(judge_options, ask_nothing=True) as connection:
+        found = list(prompts_of(plan, connection, fact_store(judge_options, connection), case))
+    if as_json:
+        report = [
+            {"repeat": repeat, "metric": name, "messages": [dict(m) for m in task.messages]}
+            for repeat, name, task in found
+        ]
+        click.echo(storage.json_bytes(report), nl=False)
+        return options.Exit.DONE
+    for repeat, name, task in found:
+        for message in task.messages:
+            click.echo(
+                f"=== {name}, answer {repeat}: {message['role']} ===\n{message['content']}\n"
+            )
+    if not found:
+        click.echo("Nobody is asked about this case: the rules decide it.", err=True)
     return options.Exit.DONE
 
 
@@ -352,9 +401,7 @@ def move_batches(judge_options: JudgeOptions, values: dict[str, Any]) -> int:
     from judging.batch_server import BatchServer, fetch, submit
 
     folder: Path = values["batch_submit"] or values["batch_fetch"]
-    url = judge_options.judge
-    if url == "local":
-        url = PROVIDERS[read_folder(folder).provider].url
+    url = judge_options.server or PROVIDERS[read_folder(folder).provider].url
     policy = RetryPolicy(judge_options.timeout, judge_options.retries)
     server = BatchServer(url, judge_options.api_key, policy)
     try:

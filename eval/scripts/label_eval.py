@@ -19,6 +19,7 @@ Exit codes: 0 done, 2 bad input or usage, or labels that could not be saved, 130
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -70,8 +71,8 @@ ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
     type=click.Choice(ORDERS),
     default="file",
     show_default=True,
-    help="Order of the questions. disagreement: where annotators differ most; failing, uncertain: "
-    "by the results of --run.",
+    help="Order of the questions. disagreement: where annotators differ most; failing: what "
+    "fails in --run, the most harmful first; uncertain: by the results of --run.",
 )
 @click.option("--case", metavar="ID", help="Open this case first.")
 @options.run_option
@@ -168,7 +169,8 @@ def _print(
 
 
 def _talk(text: str) -> None:
-    click.echo(text, err=True)
+    with contextlib.suppress(OSError):  # the terminal may be what is gone
+        click.echo(text, err=True)
 
 
 def _silence(text: str) -> None:

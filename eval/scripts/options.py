@@ -36,6 +36,7 @@ from records.runs import (
     RUN_ID,
     SHIPPED_PROFILES,
 )
+from records.shards import allow_addresses
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -235,12 +236,17 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run; an output that nobody can take ends the script in a sentence or in silence."""
+        allow_addresses(_named_addresses(ctx))
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
         except KeyboardInterrupt:
             raise click.Abort from None  # click would print to a terminal that may be gone
+        except RecursionError:
+            raise StorageError(
+                "a file or an expression that was read is nested too deeply; write it flatter."
+            ) from None
         except BrokenPipeError:  # the reader, such as head, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return Exit.DONE
@@ -249,6 +255,16 @@ class Command(click.Command):
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise StorageError(f"the output cannot be written ({error.strerror}).") from None
+
+
+def _named_addresses(ctx: click.Context) -> list[str]:
+    """Where parts of runs and sets may be: RAG_EVAL_ADDRESSES (between blanks), else ``addresses``
+    of eval/config.toml; and --address."""
+    named = os.environ.get("RAG_EVAL_ADDRESSES") or (ctx.default_map or {}).get("addresses") or []
+    return [
+        *(named.split() if isinstance(named, str) else map(str, named)),
+        str(ctx.params.get("address") or ""),
+    ]
 
 
 @contextlib.contextmanager
@@ -310,15 +326,40 @@ eval_set_option = click.option(
 )
 
 
-def _labels_of_the_set(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path:
-    """The folder asked for, else the one that belongs to the eval set.
+run_set_option = click.option(
+    "--eval-set",
+    type=click.Path(path_type=Path),
+    default=None,
+    show_default="the set that the run was asked with",
+    help="The cases, one JSON object a line.",
+)
 
-    Labels name the cases of one set: eval/labels those of the repository's, ``labels`` beside any
-    other set those of that one.
-    """
-    chosen = ctx.params.get("eval_set") or EVAL_SET
-    own = LABELS_DIR if chosen.resolve() == EVAL_SET.resolve() else chosen.parent / "labels"
-    if value is None or value.resolve() == own.resolve():
+
+def set_of_run(
+    folder: Path, eval_set: Path | None, labels_dir: Path | None = None
+) -> tuple[Path, Path]:
+    """The set and the folder of labels: those that the user named, else those that belong to the
+    run; for ``run_set_option`` and ``labels_option``."""
+    from records.asked import asked_set
+
+    chosen = eval_set or asked_set(folder)
+    return chosen, labels_dir or _own_labels(chosen)
+
+
+def _own_labels(eval_set: Path) -> Path:
+    """Labels name the cases of one set: eval/labels those of the usual set, ``labels`` beside any
+    other set those of that one."""
+    return LABELS_DIR if eval_set.resolve() == EVAL_SET.resolve() else eval_set.parent / "labels"
+
+
+def _labels_of_the_set(
+    ctx: click.Context, param: click.Parameter, value: Path | None
+) -> Path | None:
+    """The folder asked for, else the one that belongs to the eval set; None until the run says
+    which set that is."""
+    chosen = ctx.params.get("eval_set", EVAL_SET)
+    own = _own_labels(chosen) if chosen else None
+    if value is None or (own and value.resolve() == own.resolve()):
         return own  # which need not be there: labels are optional
     if not value.is_dir():
         raise click.BadParameter(f"{value}: no such folder.", ctx, param)
@@ -342,12 +383,15 @@ results_dir_option = click.option(
     help="Folder that holds a folder for each run.",
 )
 
-run_option = click.option(
-    "--run",
+_run_option = partial(
+    click.option,
     default="latest",
     show_default=True,
     help="Run id, path of a run folder, or 'latest'.",
 )
+run_option = _run_option("--run", "--run-id", "run")
+run_beside_run_id_option = _run_option("--run")
+"""For a script whose ``--run-id`` names a new run, too."""
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on stdout instead of tables."
@@ -359,7 +403,7 @@ history_option = click.option(
     default="live",
     show_default=True,
     help="What turns of conversations are asked with: the bot's own answers, the set's reference "
-    "answers, question_alone without a history, or nothing.",
+    "answers, question_alone without a history, or nothing. With --retrieval-only: replay.",
 )
 
 scheduler_option = click.option(
@@ -458,11 +502,13 @@ def judge_options(function: F) -> F:
         (
             click.option(
                 "--judge",
-                default="local",
-                show_default=True,
+                default="",
+                show_default="local",
                 help="Address of an OpenAI-compatible server, or 'local' for the embedded rules.",
             ),
-            click.option("--model", help="The model's name on that server."),
+            click.option(
+                "--model", help="The model's name on that server; with --offline, in the cache."
+            ),
             click.option(
                 "--api-key",
                 metavar="VARIABLE",

@@ -48,7 +48,7 @@ class Formats(click.ParamType[tuple[str, ...]]):
 
 @options.command(help=__doc__)
 @options.run_option
-@options.eval_set_option
+@options.run_set_option
 @options.labels_option
 @options.results_dir_option
 @click.option(
@@ -70,6 +70,11 @@ class Formats(click.ParamType[tuple[str, ...]]):
     help="Run id or folder to compare with: was it better or worse before?",
 )
 @click.option(
+    "--ignore-invariants",
+    is_flag=True,
+    help="With --baseline: compare runs that were not measured alike.",
+)
+@click.option(
     "--history",
     is_flag=True,
     help="Show how the primary metrics went over the commits and runs beside this one.",
@@ -82,7 +87,7 @@ class Formats(click.ParamType[tuple[str, ...]]):
 @click.option(
     "--worst-by",
     metavar="METRIC",
-    help="List the worst by this metric.  [default: by the targets they miss]",
+    help="List the worst by this metric.  [default: by the reasons they fail for]",
 )
 @click.option(
     "--confidence-by",
@@ -107,8 +112,8 @@ class Formats(click.ParamType[tuple[str, ...]]):
 @click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")
 def main(
     run: str,
-    eval_set: Path,
-    labels_dir: Path,
+    eval_set: Path | None,
+    labels_dir: Path | None,
     results_dir: Path,
     formats: tuple[str, ...],
     output: Path | None,
@@ -124,8 +129,7 @@ def main(
     folder = storage.find_run(results_dir, run)
     bounds = targets_file or TARGETS
     asked = ReportOptions(
-        eval_set,
-        labels_dir,
+        *options.set_of_run(folder, eval_set, labels_dir),
         read_targets(bounds),
         read_advisory(bounds),
         baseline=storage.find_run(results_dir, baseline) if baseline else None,

@@ -34,13 +34,12 @@ import click
 import options
 
 if TYPE_CHECKING:
-    from clients.run import SafetyPrompt
     from clients.run_plan import Pace, RunOptions
-    from ragmetrics.stats.sequential import Way
+    from clients.safety_prompts import SafetyPrompt
 
 DEFAULT_MB = 64
 AUTO = "auto"
-PACED = ("against", "stop_when", "look_any_time", "metric", "width", "max_calls", "max_cost")
+PACED = ("against", "stop_when", "metric", "width", "max_calls", "max_cost")
 """Options of a run that is asked in portions."""
 MOST = 1_000_000
 """More passages, cases or repeats than any run has; every number fits into JSON."""
@@ -86,8 +85,6 @@ def pace_of(run_options: RunOptions, asked: Mapping[str, Any], *, auto: bool) ->
     stop, against = asked["stop_when"], asked["against"]
     if bool(stop) != bool(against):
         raise click.UsageError("--against RUN and --stop-when decided go together.")
-    if asked["look_any_time"] and not stop:
-        raise click.UsageError("--look-any-time is for --stop-when decided.")
     budgets = ("width", "max_calls", "max_cost")
     if not auto and any(asked[name] is not None for name in budgets):
         raise click.UsageError("--width, --max-calls and --max-cost are for --repeat auto.")
@@ -110,13 +107,12 @@ def pace_of(run_options: RunOptions, asked: Mapping[str, Any], *, auto: bool) ->
         width, max_calls, max_cost = (asked[name] for name in budgets)
         return RepeatUntilSure(full_name(asked["metric"]), width, max_calls, max_cost, job)
     base = find_run(run_options.results_dir, against)
-    way: Way = "any time" if asked["look_any_time"] else "planned"
-    return StopWhenDecided(base, asked["metric"], way, run_options.repeat, job)
+    return StopWhenDecided(base, asked["metric"], run_options.repeat, job)
 
 
 def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     """The prompts of the label file that a bot can be asked."""
-    from clients.run import SafetyPrompt
+    from clients.safety_prompts import SafetyPrompt
     from scorers.safety import read_safety_labels
 
     labels = read_safety_labels(labels_dir / "safety_labels.jsonl")
@@ -205,12 +201,6 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     help="Ask in random order, and stop when --metric is better or worse than in --against.",
 )
 @click.option(
-    "--look-any-time",
-    is_flag=True,
-    help="Look after every 2 % of the cases instead of five times: large differences are found "
-    "sooner, small ones less often.",
-)
-@click.option(
     "--metric",
     default="evidence_recall@5",
     show_default=True,
@@ -218,6 +208,14 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 )
 @click.option("--run-id", help="Name of the run folder.  [default: time and profile]")
 @click.option("--resume", is_flag=True, help="Continue the run --run-id: ask what is missing.")
+@click.option(
+    "--no-proof",
+    "proof",
+    is_flag=True,
+    default=True,
+    flag_value=False,
+    help="Do not stop after 10 cases where none has an answer or no path is a file of the labels.",
+)
 @click.option("--retry-errors", is_flag=True, help="With --resume: ask errors again, too.")
 @click.option(
     "--concurrency",
@@ -303,6 +301,8 @@ def main(ctx: click.Context, /, max_mb: float, labels: bool, **values: Any) -> N
     console.print(table(summary, f"Run {folder.name}"))
     if pace is not None:
         console.print(pace.summary(), soft_wrap=True)
+    if tally.absent:
+        console.print(tally.absent_words(), soft_wrap=True)
     if tally.cut_texts:
         console.print(ADVICE, soft_wrap=True)
     if run_options.as_json:

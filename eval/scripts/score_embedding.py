@@ -11,7 +11,7 @@ Examples:
   python eval/scripts/score_embedding.py
   python eval/scripts/score_embedding.py --run night-12 --by category --worst 10
   python eval/scripts/score_embedding.py --dataset answers.json \\
-      --embedding-model BAAI/bge-small-en-v1.5
+      --embedding-model BAAI/bge-small-en-v1.5 --allow-download
 """
 
 from __future__ import annotations
@@ -38,6 +38,11 @@ import storage
     "--embedding-model",
     "--model",
     help=options.EMBEDDING_MODEL,
+)
+@click.option(
+    "--allow-download",
+    is_flag=True,
+    help="Fetch an embedding model that is not on this machine from its hub.",
 )
 @click.option(
     "--cache-dir",

@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     show_default=True,
     help="Commits and runs that are not committed, or one of the two.",
 )
-@click.option("--first-parent", is_flag=True, help="Follow the main line; a merge is one commit.")
 @click.option("--since", metavar="COMMIT|RUN", help="Begin with this point.")
 @click.option("--last", type=click.IntRange(1), help="Only the newest so many points.")
 @click.option(
@@ -71,12 +70,7 @@ if TYPE_CHECKING:
     metavar="P",
     help="Also alert on more than P % under the median of the runs before.",
 )
-@click.option(
-    "--family",
-    is_flag=True,
-    help="Allow 5 % false alerts for all primary metrics together, not for each.",
-)
-@options.eval_set_option
+@options.run_set_option
 @click.option("--plot", "plots", is_flag=True, help="Draw a plot of each metric.")
 @click.option(
     "--csv",
@@ -93,7 +87,7 @@ if TYPE_CHECKING:
 )
 @options.json_option
 @options.verbosity_options
-def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path, **values: Any) -> int:
+def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path | None, **values: Any) -> int:
     from decisions.alerts import (
         AlertRule,
         PointPairs,
@@ -108,9 +102,7 @@ def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path, **values: A
     if values["as_json"] and _is_dash(values["csv_file"]):
         raise StorageError("--csv - and --json both want stdout; give --csv a file.")
     kinds = _kinds(values["fail_on"])
-    history = read_history(
-        paths or (results_dir,), values["source"], first_parent=values["first_parent"]
-    )
+    history = read_history(paths or (results_dir,), values["source"])
     if values["since"] is not None:
         history.points = history.points[history.place_of(values["since"]) :]
     if values["last"] is not None:
@@ -121,8 +113,8 @@ def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path, **values: A
         asked = ",".join(values["metrics"]) or "*"
         raise StorageError(f"--metrics {asked}: no metric of the history fits.")
     drop = values["drop"]
-    rule = AlertRule(primary, values["family"], None if drop is None else drop / 100)
-    pairs = PointPairs(history.points, primary, clusters_of_points(eval_set, history.points))
+    rule = AlertRule(primary, None if drop is None else drop / 100)
+    pairs = PointPairs(history.points, primary, clusters_of_points(history, eval_set))
     lines = make_lines(history.points, keys, rule, pairs)
     _put_out(history, lines, changes(history.points, lines), rule, values)
     struck = any(alert.kind in kinds for line in lines for alert in line.alerts)

@@ -66,7 +66,7 @@ def expected_values(stage: Stage) -> dict[str, tuple[Any, Any]]:
     raw = tomllib.loads(stage.profile.read_text("utf-8"))
     pairs: dict[str, tuple[Any, Any]] = {}
     for name, value in stage.expected["settings"].items():
-        pairs[name] = (value, str(raw.get(name, "")).strip())
+        pairs[name] = (value, raw.get(name, ""))
     for name, value in stage.expected["request"].items():
         pairs[f"request.{name}"] = (value, compile_path(name)(raw["request"]))
     payload = payload_of(stage)

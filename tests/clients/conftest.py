@@ -13,7 +13,7 @@ from clients.http import RetryPolicy
 from clients.profile import load_profile
 
 PROFILES = Path(__file__).parents[2] / "eval" / "profiles"
-QUICK = RetryPolicy(timeout=20, retries=2, backoff=0.001)
+QUICK = RetryPolicy(timeout=60, retries=2, backoff=0.001)
 MakeApi = Callable[..., ChatApi]
 
 

@@ -19,7 +19,7 @@ from clients.profile import Profile
 from clients.secrets import Headers
 from records.results import TestResult
 
-QUICK = RetryPolicy(timeout=20, retries=2, backoff=0.001)
+QUICK = RetryPolicy(timeout=60, retries=2, backoff=0.001)
 IMPATIENT = RetryPolicy(timeout=0.3, retries=1, backoff=0.05)
 MakeApi = Callable[..., ChatApi]
 
@@ -40,7 +40,7 @@ def kind(result: TestResult) -> str:
     assert result.error is not None
     assert result.error.kind in KINDS
     assert result.answer is None
-    assert result.retrieved == []
+    assert result.retrieved is None
     return result.error.kind
 
 
@@ -58,13 +58,14 @@ def kind(result: TestResult) -> str:
         ('{"answer": "a", "retrieved": []}'.encode("utf-16"), "malformed"),
         (b'{"answer": "\\ud800", "retrieved": []}', "malformed"),
         (b"[" * 5000, "malformed"),
-        (b"[]", "mapping"),
-        (b"null", "mapping"),
-        (b'"answer"', "mapping"),
+        (b"[]", "no_answer"),
+        (b"null", "no_answer"),
+        (b'"answer"', "no_answer"),
         (b'{"answer": 42, "retrieved": []}', "mapping"),
-        (b'{"answer": null, "retrieved": []}', "mapping"),
-        (b'{"answer": "a"}', "mapping"),
-        (b'{"answer": "a", "retrieved": null}', "mapping"),
+        (b'{"answer": null, "retrieved": []}', "no_answer"),
+        (b'{"answer": " \\n", "retrieved": []}', "no_answer"),
+        (b'{"retrieved": [], "detail": "no such index"}', "bot_error"),
+        (b'{"retrieved": [], "message": "quota"}', "bot_error"),
         (b'{"answer": "a", "retrieved": "c1"}', "mapping"),
         (b'{"answer": "a", "retrieved": [17]}', "mapping"),
         (b'{"answer": "a", "retrieved": [{}]}', "mapping"),

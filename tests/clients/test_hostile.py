@@ -56,7 +56,7 @@ def test_a_huge_body_is_cut_off(fake_bot: Any, api: MakeApi, announce: bool) -> 
     fake_bot.default = flood
     assert failure(api(max_bytes=limit)).kind == "too_large"
     assert fake_bot.asked["q"] == 1
-    assert left.wait(30)
+    assert left.wait(60)
     # the limit, and what lies in the sockets' buffers
     assert sent[0] < 40 * 2**20
 
@@ -95,7 +95,7 @@ def test_an_answer_that_is_nested_as_deep_as_allowed_can_be_written(
 def test_many_brackets_are_not_many_levels(fake_bot: Any, api: MakeApi) -> None:
     chunks = [{"chunk_id": f"c{number}"} for number in range(500)]
     fake_bot.default = lambda exchange: exchange.reply({"answer": "a", "retrieved": chunks})
-    assert len(api().ask(Question("case", "q")).result.retrieved) == 500
+    assert len(api().ask(Question("case", "q")).result.chunks()) == 500
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def load(folder: Path, text: str) -> Profile:
 
 
 def ask(bot: FakeBot, profile: Profile, **fields: Any) -> BotAnswer:
-    client = ChatApi(bot.url, profile, policy=RetryPolicy(timeout=5, retries=0))
+    client = ChatApi(bot.url, profile, policy=RetryPolicy(timeout=60, retries=0))
     try:
         return client.ask(Question("q1", "Why?", **fields))
     finally:
@@ -268,12 +268,35 @@ def test_lines_of_json_become_one_value() -> None:
         (b'data: {"d": "x', Stream("sse", DELTA), "an event is no JSON"),
         (b"", Stream("ndjson", DELTA), "no ndjson stream"),
         (b'{"d": 1}\n{"d', Stream("ndjson", DELTA), "line 2 of the stream is no JSON"),
+        (SSE + b'data: {"d": "x"}\n\n', Stream("sse", DELTA, END), "goes on after its end mark"),
+        (SSE + b"data: {}\n\n", Stream("sse", DELTA, needs_mark=True), "goes on after its end"),
+        (b'data: {"d": "caf\xe9"}\n\n', Stream("sse", DELTA), "bytes that are not UTF-8"),
     ],
 )
 def test_a_stream_that_broke_off_is_no_answer(body: bytes, stream: Stream, words: str) -> None:
     with pytest.raises(CallError, match=words) as caught:
         read_stream(body, stream)
     assert caught.value.kind == "malformed"
+
+
+OVERLOADED = b'{"d": "Fine "}\n{"error": {"message": "overloaded", "code": 529}}\n'
+
+
+def test_an_error_inside_a_stream_is_no_answer(tmp_path: Path, fake_bot: FakeBot) -> None:
+    fake_bot.default = lambda exchange: exchange.raw(OVERLOADED)
+    head = 'stream = "ndjson"\nstream_delta = "d"\n'
+    text = head + SMALL.replace('answer = "answer"', 'answer = "text"')
+    result = ask(fake_bot, load(tmp_path, text)).result
+    assert (result.status, result.error and result.error.kind) == ("error", "bot_error")
+    assert result.error is not None
+    assert result.error.message == "event 2 of the stream: overloaded"
+    mapped = text.replace('"text"', '"text"\nerror = "last.fault"')
+    assert ask(fake_bot, load(tmp_path, mapped)).result.answer == "Fine "
+
+
+def test_an_event_without_a_fault_may_have_the_field() -> None:
+    body = b'{"d": "a", "error": null}\n{"d": "b", "error": false}\n{"d": "c", "error": {}}'
+    assert read_stream(body, Stream("ndjson", DELTA))[0]["text"] == "abc"
 
 
 def test_the_time_to_the_first_token_is_recorded(tmp_path: Path, fake_bot: FakeBot) -> None:

@@ -57,7 +57,7 @@ def test_plain_ids_missing_ids_and_missing_ranks(fake_bot: Any, api: MakeApi) ->
         }
     )
     result = ask(api())
-    chunks = result.retrieved
+    chunks = result.chunks()
     assert all(isinstance(chunk, RetrievedChunk) for chunk in chunks)
     ids = [chunk.chunk_id for chunk in result.chunks()]
     assert ids[0] == "c9"
@@ -68,7 +68,7 @@ def test_plain_ids_missing_ids_and_missing_ranks(fake_bot: Any, api: MakeApi) ->
 
 def test_retrieval_only_records_nothing_else(fake_bot: Any, api: MakeApi) -> None:
     result = ask(api(retrieval_only=True))
-    assert len(result.retrieved) == 1
+    assert len(result.chunks()) == 1
     assert result.answer is None
     assert result.references == []
     assert result.abstained is None

@@ -55,6 +55,18 @@ def test_the_same_request_goes_out(fake_bot: Any) -> None:
     }
 
 
+@pytest.mark.parametrize("transport", [HttpTransport, AiohttpTransport])
+def test_each_call_has_its_own_headers(fake_bot: Any, transport: Any) -> None:
+    """Headers of an earlier call of the same address are not sent again."""
+    client = transport(fake_bot.url)
+    for header in ({"X-Call": "1", "X-First": "yes"}, {"X-Call": "2"}, {"X-Call": "1"}):
+        client.send("POST", fake_bot.url, header, BODY, 20)
+    client.close()
+    headers = [exchange.headers for exchange in fake_bot.seen]
+    assert [header["X-Call"] for header in headers] == ["1", "2", "1"]
+    assert ["X-First" in header for header in headers] == [True, False, False]
+
+
 def test_many_threads_share_the_loop_and_keep_their_answers(fake_bot: Any) -> None:
     transport = AiohttpTransport(fake_bot.url)
 
@@ -83,7 +95,7 @@ def test_closing_fails_what_is_under_way_and_the_next_call_opens_anew(fake_bot: 
     while not fake_bot.asked["q"]:
         thread.join(0.01)
     transport.close()
-    thread.join(20)
+    thread.join(60)
     assert errors == ["the transport was closed"]
     assert transport.send("POST", fake_bot.url, {}, BODY, 20).status == 200
     transport.close()

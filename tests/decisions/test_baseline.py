@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from tests.definitions import definition_of
 
-from decisions.baseline import Baseline, BaselineChange, caveats, compare, read_baseline, verdict_of
+from decisions.baseline import (
+    Baseline,
+    BaselineChange,
+    EngineVerdict,
+    caveats,
+    compare,
+    read_baseline,
+    verdict_of,
+)
 from decisions.measures import measures
 from storage import StorageError
 
@@ -29,44 +37,58 @@ def change(
     before: dict[str, Any],
     now: dict[str, Any],
     max_drop: float | None = None,
-    p: dict[str, float | None] | None = None,
+    test: EngineVerdict | None = None,
 ) -> BaselineChange:
     baseline = Baseline("b", {"retrieval": before}, None, None)
     found = measures({"retrieval": now}, {})
-    (one,) = compare(baseline, found, ["retrieval"], p or {}, max_drop)
+    (one,) = compare(
+        baseline, found, ["retrieval"], {"retrieval.mrr": test} if test else {}, max_drop
+    )
     return one
 
 
 def test_a_primary_metric_is_a_regression_by_its_p() -> None:
     """The engine's p decides, whatever the means are; what is not primary is only shown."""
     before, now = section(0.80, 0.77, 0.83), section(0.74, 0.70, 0.78)
-    one = change(before, now, p={"retrieval.mrr": 0.05})
+    one = change(before, now, test=EngineVerdict(0.05, "no evidence"))
     assert (one.verdict, one.p) == ("regression", 0.05)
     assert one.worse_by == pytest.approx(0.06)
-    assert change(before, now, p={"retrieval.mrr": 0.06}).verdict == "worse"
-    assert change(before, section(0.1, 0.0, 0.2)).verdict == "worse"
+    assert change(before, now, test=EngineVerdict(0.06, "no evidence")).verdict == "no evidence"
+    rose = section(0.95, 0.91, 0.99)
+    assert change(before, rose, test=EngineVerdict(0.9, "better")).verdict == "better"
+    assert change(before, rose, test=EngineVerdict(0.9, "no evidence")).verdict == "no evidence"
+    assert change(before, rose, test=EngineVerdict(None, "too few")).verdict == "too few"
     assert change(before, section(0.80, 0.76, 0.84)).verdict == "same"
-    assert change(before, section(0.95, 0.91, 0.99)).verdict == "better"
+
+
+def test_what_was_not_tested_is_lower_or_higher() -> None:
+    before = section(0.80, 0.77, 0.83)
+    assert change(before, section(0.1, 0.0, 0.2)).verdict == "lower"
+    assert change(before, section(0.95, 0.91, 0.99)).verdict == "higher"
 
 
 def test_direction_comes_from_the_catalogue() -> None:
     """scope_miss is better when low: a rise is worse."""
     before = section(0.1, 0.08, 0.12, "scope_miss")
-    assert change(before, section(0.3, 0.28, 0.32, "scope_miss")).verdict == "worse"
-    assert change(before, section(0.0, 0.0, 0.0, "scope_miss")).verdict == "better"
+    rose = change(before, section(0.3, 0.28, 0.32, "scope_miss"))
+    assert rose.verdict == "higher"
+    assert rose.worse_by == pytest.approx(0.2)
+    fell = change(before, section(0.0, 0.0, 0.0, "scope_miss"), max_drop=0.05)
+    assert fell.verdict == "lower"
+    assert fell.worse_by == pytest.approx(-0.1)
 
 
 def test_max_drop_overrules_the_interval() -> None:
     before, now = section(0.80, 0.5, 1.0), section(0.78, 0.5, 1.0)
-    assert change(before, now).verdict == "worse"
+    assert change(before, now).verdict == "lower"
     assert change(before, now, max_drop=0.01).verdict == "regression"
-    assert change(before, now, max_drop=0.02).verdict == "worse"
-    assert change(now, before, max_drop=0.0).verdict == "better"
+    assert change(before, now, max_drop=0.02).verdict == "lower"
+    assert change(now, before, max_drop=0.0).verdict == "higher"
 
 
 def test_without_a_p_only_max_drop_decides() -> None:
-    assert verdict_of(0.5, None) == "worse"
-    assert verdict_of(0.5, None, 0.4) == "regression"
+    assert verdict_of(-0.5, 0.5, EngineVerdict()) == "lower"
+    assert verdict_of(-0.5, 0.5, EngineVerdict(), 0.4) == "regression"
 
 
 def test_another_definition_is_not_compared() -> None:
@@ -87,7 +109,7 @@ def test_a_number_that_is_gone_is_told() -> None:
 def test_a_number_that_applies_to_no_case_any_more_is_lost_only_when_it_decides() -> None:
     before, now = section(0.9, 0.8, 1), section(None, 0, 0) | {"not_applicable": {"mrr": 50}}
     assert change(before, now).verdict == "not applicable"
-    assert change(before, now, p={"retrieval.mrr": None}).verdict == "no longer measured"
+    assert change(before, now, test=EngineVerdict()).verdict == "no longer measured"
     failed = now | {"failed": {"mrr": 1}}
     assert change(before, failed).verdict == "no longer measured"
 

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from decisions import conversations
+from decisions.case_changes import read_pair
 from decisions.compare_markdown import render
 from decisions.compare_print import print_conversations
-from decisions.conversations import ConversationChange, ConversationChanges, find_changes
+from decisions.conversations import ConversationChange, ConversationChanges
 from views.report.page import _environment
 
 PASS, BREAKS, FAILED, UNLABELLED = 1.0, 0.0, "failed", None
@@ -20,13 +22,16 @@ PASS, BREAKS, FAILED, UNLABELLED = 1.0, 0.0, "failed", None
 
 def written(folder: Path, passes: dict[str, list[Any]], repeat: int = 0) -> None:
     (folder / "scores").mkdir(parents=True, exist_ok=True)
-    with open(folder / "scores" / "pipeline.jsonl", "a") as file:
-        for name, values in passes.items():
-            for number, value in enumerate(values, 1):
-                failed = value == FAILED
-                scores = {"pass": None if failed else value}
-                line = {"case_id": f"{name}{number}", "repeat": repeat, "scores": scores}
-                file.write(json.dumps(line | {"status": "failed" if failed else "scored"}) + "\n")
+    path = folder / "scores" / "pipeline.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    for name, values in passes.items():
+        for number, value in enumerate(values, 1):
+            failed = value == FAILED
+            scores = {"outcome_match": None if failed else value}
+            line = {"case_id": f"{name}{number}", "repeat": repeat, "scores": scores}
+            lines.append(line | {"status": "failed" if failed else "scored"})
+    lines.sort(key=lambda line: str(line["case_id"]))  # the repeats of a case stand together
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 @pytest.fixture
@@ -42,9 +47,11 @@ def eval_set(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_conversation_breaks_at_its_first_turn_that_does_not_pass(
-    tmp_path: Path, eval_set: Path
-) -> None:
+def find_changes(base: Path, new: Path, eval_set: Path) -> ConversationChanges | None:
+    return conversations.find_changes(read_pair(base, new), eval_set)
+
+
+def test_a_conversation_breaks_at_its_first_failing_turn(tmp_path: Path, eval_set: Path) -> None:
     base, new = tmp_path / "base", tmp_path / "new"
     whole = [PASS, PASS, PASS]
     written(
@@ -75,15 +82,19 @@ def test_a_conversation_breaks_at_its_first_turn_that_does_not_pass(
     assert changes is not None
     assert changes.compared == 5
     assert [(c.conversation, c.case_id, c.says()) for c in changes.broke] == [
-        ("b", "b1", "broke at turn 3, now at turn 1"),
-        ("a", "a2", "all 3 turns passed, now it breaks at turn 2"),
+        ("a", "a2", "all 3 turns were ok, now turn 2 fails"),
+    ]
+    assert [(c.conversation, c.case_id, c.says()) for c in changes.earlier] == [
+        ("b", "b1", "first failed at turn 3, now at turn 1"),
     ]
     assert [(c.conversation, c.question, c.says()) for c in changes.fixed] == [
-        ("c", "c 1?", "broke at turn 1, now all 3 turns pass"),
-        ("f", "f 2?", "broke at turn 2, now at turn 3"),
+        ("c", "c 1?", "turn 1 failed, now all 3 turns are ok"),
+    ]
+    assert [(c.conversation, c.question, c.says()) for c in changes.later] == [
+        ("f", "f 2?", "first failed at turn 2, now at turn 3"),
     ]
     assert changes.summary() == (
-        "Of 5 conversations 2 broke (or broke at an earlier turn), 2 were fixed (or broke later)."
+        "Of 5 conversations 1 broke and 1 was fixed; 1 fails earlier, 1 fails later."
     )
 
 
@@ -102,8 +113,8 @@ def test_without_conversations_or_scores_there_is_nothing(tmp_path: Path, eval_s
     base, new = tmp_path / "base", tmp_path / "new"
     assert find_changes(base, new, eval_set) is None
     for folder in (base, new):
-        written(folder, {"a": [UNLABELLED, UNLABELLED, UNLABELLED], "alone": [PASS]})
-    assert find_changes(base, new, eval_set) is None  # no turn has a check
+        written(folder, {"a": [PASS, PASS], "alone": [PASS]})
+    assert find_changes(base, new, eval_set) is None  # no conversation is whole
     assert find_changes(base, new, tmp_path / "absent.jsonl") is None
     eval_set.write_text('{"id": "alone1", "question": "What of \\"conversation\\"?"}\n')
     assert find_changes(base, new, eval_set) is None
@@ -114,11 +125,11 @@ def test_every_form_of_a_comparison_names_them_as_text(capsys: pytest.CaptureFix
     talks = ConversationChanges(14, (change,) * 12, ())
     print_conversations(Console(width=200, markup=False, highlight=False), talks)
     printed = capsys.readouterr().out
-    assert "talk [b] (repeat 1): all 3 turns passed, now it breaks at turn 2" in printed
+    assert "talk [b] (repeat 1): all 3 turns were ok, now turn 2 fails" in printed
     assert "2 more: --json has all of them." in printed
     assert "\x1b[31m" not in printed
     text = render([], talks=talks)
-    assert "- `talk [b]`: all 3 turns passed, now it breaks at turn 2 (`And <b>" in text
+    assert "- `talk [b]`: all 3 turns were ok, now turn 2 fails (`And <b>" in text
     assert "\x1b" not in text
     section = _environment().from_string(
         '{% import "compare.html.j2" as compare with context %}{{ compare.section(found) }}'
@@ -126,10 +137,10 @@ def test_every_form_of_a_comparison_names_them_as_text(capsys: pytest.CaptureFix
     lists = ("controls", "varied", "notes", "primary", "flips", "exploratory", "quiet", "legend")
     found: dict[str, Any] = dict.fromkeys(lists, ()) | {"explored": 0}
     assert "turn 2" not in section.render(found=found, anchors=set())
-    ways = {"broke": [asdict(change) | {"says": change.says()}], "fixed": []}
+    ways = {"broke": [asdict(change) | {"says": change.says()}], "fixed": [], "earlier": []}
     html = section.render(
         found=found | {"conversations": {"says": talks.summary()} | ways}, anchors=set()
     )
-    assert "now it breaks at turn 2</span>" in html
+    assert "now turn 2 fails</span>" in html
     assert "&lt;b&gt;" in html
     assert "Of 14 conversations 12 broke" in html

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decisions.primary import BUILT_IN, primary_names, read_primary, write_primary
+from decisions.case_lines import write_case_lines
+from decisions.primary import BUILT_IN, primary_names, read_primary
 from records.errors import StorageError
-from records.metrics import update_metrics
+from records.metrics import StoredVerdicts, load_metrics, update_metrics, update_primary
 from records.scores import ScoreLine, write_scores
 from records.targets import read_targets
 
@@ -69,7 +70,7 @@ def test_a_failed_and_a_missing_call_are_zero_for_answered_and_pass_alone(run: P
 
 @pytest.mark.usefixtures("declared")
 def test_a_committed_file_gives_the_scores_of_its_folder(run: Path, tmp_path: Path) -> None:
-    write_primary(run, ["b", "a", "z", "c"])
+    write_case_lines(run, ["b", "a", "z", "c"])
     committed = tmp_path / "committed" / "metrics.json"
     committed.parent.mkdir()
     shutil.copyfile(run / "metrics.json", committed)
@@ -84,28 +85,43 @@ def test_a_committed_file_gives_the_scores_of_its_folder(run: Path, tmp_path: Pa
 
 @pytest.mark.usefixtures("declared")
 def test_one_line_a_case_in_the_order_of_the_set(run: Path) -> None:
-    write_primary(run)
+    write_case_lines(run)
     lines = (run / "metrics.json").read_text().splitlines()
     at = lines.index('  "primary": {')
     assert lines[at + 1 : at + 5] == [
-        '    "b": [0.333333, 1, 1],',
-        '    "a": [null, 0, 0],',
-        '    "c": [null, 0, 1]',
+        '    "b": [0.333333, 1, 1, "ok"],',  # gold at rank 3
+        '    "a": [null, 0, 0, "fails", "no_response"],',
+        '    "c": [null, 0, 1, "ok"]',  # no rule reads pass
         "  },",
     ]
     before = (run / "metrics.json").read_bytes()
-    write_primary(run)
+    write_case_lines(run)
     assert (run / "metrics.json").read_bytes() == before
     update_metrics(run, "context", {}, {})  # another section leaves them as they are
-    assert '    "b": [0.333333, 1, 1],' in (run / "metrics.json").read_text()
+    assert '    "b": [0.333333, 1, 1, "ok"],' in (run / "metrics.json").read_text()
+
+
+def test_a_case_s_line_ends_with_its_verdict_and_first_reason(run: Path) -> None:
+    rule = {"sha256": "ab", "depth": 10}
+    verdicts = StoredVerdicts(rule, {"a": ("ok",), "b": ("fails", "no gold")})
+    update_primary(run, NAMES[:2], {"a": [1.0, 0.5], "b": [None, 0.0], "c": [1.0, 1.0]}, verdicts)
+    text = (run / "metrics.json").read_text()
+    assert '    "a": [1, 0.5, "ok"],\n    "b": [null, 0, "fails", "no gold"],' in text
+    assert '  "case_rule": {"depth": 10, "sha256": "ab"},' in text
+    metrics = load_metrics(run / "metrics.json")
+    assert metrics["primary"] == {"a": [1, 0.5], "b": [None, 0], "c": [1, 1]}
+    assert metrics["case_verdicts"] == {"a": ["ok"], "b": ["fails", "no gold"]}
+    assert metrics["case_rule"] == rule
+    update_primary(run, (), {})
+    assert not load_metrics(run / "metrics.json").keys() & {"primary", "case_rule"}
 
 
 @pytest.mark.usefixtures("declared")
 def test_other_results_take_the_old_scores_away(run: Path) -> None:
-    write_primary(run)
+    write_case_lines(run)
     update_metrics(run, "retrieval", {}, {"cases": 3})
     update_metrics(run, "retrieval", {}, {"cases": 2})
-    assert "primary" not in json.loads((run / "metrics.json").read_bytes())
+    assert "primary" not in load_metrics(run / "metrics.json")
 
 
 def test_an_old_file_has_none(run: Path, tmp_path: Path) -> None:

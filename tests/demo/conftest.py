@@ -170,6 +170,6 @@ def post(server: BotServer) -> Callable[..., requests.Response]:
 
     def send(body: Any, query: str = "") -> requests.Response:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return requests.post(f"{server.url}/api/v1/ask{query}", data=data, timeout=30)
+        return requests.post(f"{server.url}/api/v1/ask{query}", data=data, timeout=60)
 
     return send

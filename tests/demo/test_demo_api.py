@@ -82,7 +82,7 @@ def test_serves_a_folder(start_api: Start, quick: tuple[str, ...], tmp_path: Pat
     ready.write_text("http://127.0.0.1:1")  # of an earlier run
     _, url = start_api(*quick, "--ready-file", str(ready), "--k", "1")
     assert ready.read_text() == url + "\n"
-    health = requests.get(url + "/health", timeout=30).json()
+    health = requests.get(url + "/health", timeout=60).json()
     assert (health["status"], health["vaults"], health["chunks"]) == ("ok", ["zoo"], 2)
     body = ask(url, "How many eggs does a cod lay in the sea?", folders=[""])
     assert body["references"][0]["heading_path"] == "Cod > Eggs"
@@ -132,7 +132,7 @@ def test_signals_stop_it_cleanly(
     told = (tmp_path / "stderr0.txt").read_text()
     assert told == "Interrupted. The same command serves it again; the index is kept.\n"
     with pytest.raises(requests.ConnectionError):
-        requests.get(url, timeout=30)
+        requests.get(url, timeout=60)
 
 
 def test_closed_stdin_stops_it(start_api: Start, quick: tuple[str, ...]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -150,6 +152,45 @@ def test_bundled_package_missing(monkeypatch: pytest.MonkeyPatch) -> None:
         Embedder(None, None)
 
 
+def test_the_bundled_model_answers_to_its_own_name(tmp_path: Path) -> None:
+    one, two = Embedder(None, tmp_path), Embedder("all-MiniLM-L6-v2", tmp_path)
+    assert (two.folder, two.public_name, two._cache._path) == (
+        one.folder,
+        one.public_name,
+        one._cache._path,
+    )
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_hub_is_asked_only_if_that_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, allowed: bool
+) -> None:
+    asked: list[tuple[str, dict[str, object]]] = []
+
+    class Model:
+        def __init__(self, name: str, **options: object) -> None:
+            asked.append((name, options | {"offline": os.environ.get("HF_HUB_OFFLINE")}))
+            raise OSError("no such model")
+
+    library = ModuleType("sentence_transformers")
+    library.SentenceTransformer = Model  # type: ignore[attr-defined]
+    torch = ModuleType("torch")
+    torch.set_num_threads = lambda number: None  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
+    monkeypatch.setattr(embedder_module, "hide_progress", lambda: None)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    message = "check the name and the network" if allowed else "fetch it with `score_embedding.py"
+    embedder = pickle.loads(pickle.dumps(Embedder("a/b@1", None, allow_download=allowed)))
+    with pytest.raises(EmbeddingUnavailable, match=message):
+        embedder.encode(["text"])
+    ((name, options),) = asked
+    assert (name, options["revision"]) == ("a/b", "1")
+    assert (options["local_files_only"], options["offline"]) == (
+        (False, None) if allowed else (True, "1")
+    )
+
+
 @pytest.mark.parametrize("library", ["torch", "sentence_transformers"])
 def test_library_missing(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))  # the real one takes seconds
@@ -185,6 +226,8 @@ def test_a_text_that_fits_is_one_window(text: str) -> None:
 
 
 PROGRAM = """
+import os
+import pickle
 import sys
 from pathlib import Path
 from clients.embedder import Embedder

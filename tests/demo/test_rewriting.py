@@ -119,7 +119,7 @@ def test_the_weight_decides_between_the_two_searches(
             history = [{"role": "user", "content": "owl eggs lays"}]
             request = {"question": "And at lunch?", "history": history}
             url = f"{server.url}/api/v1/ask?debug=true"
-            body = requests.post(url, json=request, timeout=30).json()
+            body = requests.post(url, json=request, timeout=60).json()
         best[weight] = body["retrieved"][0]["doc_id"], body["answerer"].get("history_weight")
     # three terms of the owl's note against one of the hen's, as soon as they count fully
     assert best == {0.0: ("hen.md", 0.0), 0.1: ("hen.md", 0.1), 1.0: ("owl.md", 1.0)}

@@ -159,7 +159,7 @@ def test_copying_its_sources_is_what_the_bot_does(
 ) -> None:
     words = " ".join(f"word{number}" for number in range(80))
     with serve(make_bot(make_index({"a.md": f"# A\n\nThe owl {words}."}))) as server:
-        response = requests.post(f"{server.url}/api/v1/ask", json={"question": "owl"}, timeout=30)
+        response = requests.post(f"{server.url}/api/v1/ask", json={"question": "owl"}, timeout=60)
     guardrail = response.json()["guardrail"]
     assert guardrail["output_categories"]["verbatim_context"] >= 0.5
     assert guardrail["output_score"] < 0.4
@@ -181,7 +181,7 @@ def test_filters_and_folder_modes(post: Post) -> None:
 
 
 def test_health(server: BotServer) -> None:
-    body = requests.get(server.url + "/health", timeout=30).json()
+    body = requests.get(server.url + "/health", timeout=60).json()
     assert len(body.pop("index_hash")) == 32
     assert body == {"status": "ok", "vaults": ["v"], "chunks": 3}
 

@@ -24,7 +24,7 @@ QUESTION = {"question": "Which animal lays eggs in the morning?"}
 
 
 def raw(server: BotServer, request: bytes) -> bytes:
-    with socket.create_connection(server.server_address[:2], timeout=30) as connection:  # type: ignore[arg-type]
+    with socket.create_connection(server.server_address[:2], timeout=60) as connection:  # type: ignore[arg-type]
         connection.sendall(request)
         connection.shutdown(socket.SHUT_WR)
         parts = []
@@ -90,7 +90,7 @@ def test_bad_debug_flag(post: Post) -> None:
     ],
 )
 def test_wrong_path_or_method(server: BotServer, method: str, path: str, status: int) -> None:
-    response = requests.request(method, server.url + path, data=b"{}", timeout=30)
+    response = requests.request(method, server.url + path, data=b"{}", timeout=60)
     assert response.status_code == status
     assert response.json()["error"]["message"]
     if status == 405:
@@ -123,23 +123,23 @@ def test_broken_http_gets_json(server: BotServer, request_bytes: bytes, status: 
     assert status in answer.partition(b"\r\n")[0]
     body = answer.rpartition(b"\r\n")[2]
     assert json.loads(body)["error"]["message"]
-    assert requests.get(server.url + "/health", timeout=30).status_code == 200
+    assert requests.get(server.url + "/health", timeout=60).status_code == 200
 
 
 def test_a_client_that_leaves_early_harms_nobody(
     server: BotServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert raw(server, b"POST /api/v1/ask HTTP/1.1\r\nContent-Length: 50\r\n\r\n{") == b""
-    assert requests.get(server.url + "/health", timeout=30).status_code == 200
+    assert requests.get(server.url + "/health", timeout=60).status_code == 200
     assert caplog.records == []
 
 
 def test_head_has_no_body(server: BotServer) -> None:
-    response = requests.head(server.url + "/health", timeout=30)
+    response = requests.head(server.url + "/health", timeout=60)
     assert (response.status_code, response.content) == (200, b"")
-    whole = requests.get(server.url + "/health", timeout=30)
+    whole = requests.get(server.url + "/health", timeout=60)
     assert int(response.headers["Content-Length"]) == len(whole.content)
-    response = requests.head(server.url + "/api/v1/ask", timeout=30)
+    response = requests.head(server.url + "/api/v1/ask", timeout=60)
     assert (response.status_code, response.content) == (405, b"")
 
 
@@ -164,15 +164,15 @@ def test_no_web_page_reads_the_notes(
     port = str(server.server_port)
     headers = {name: value.replace("PORT", port) for name, value in headers.items()}
     body = json.dumps(QUESTION)
-    response = requests.post(f"{server.url}/api/v1/ask", body, headers=headers, timeout=30)
+    response = requests.post(f"{server.url}/api/v1/ask", body, headers=headers, timeout=60)
     assert response.status_code == status
     assert ("error" in response.json()) is (status == 403)
-    health = requests.get(f"{server.url}/health", headers=headers, timeout=30)
+    health = requests.get(f"{server.url}/health", headers=headers, timeout=60)
     assert health.status_code == status
 
 
 def test_connections_are_kept_and_survive_refusals(server: BotServer) -> None:
-    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=30)  # type: ignore[arg-type]
+    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=60)  # type: ignore[arg-type]
     own_ports = set()
     for body, status in ((b"{}", 400), (b"x", 400), (json.dumps(QUESTION).encode(), 200)):
         connection.request("POST", "/api/v1/ask", body)
@@ -203,7 +203,7 @@ def test_a_missing_model_is_503(
 
     monkeypatch.setattr(embedder, "encode", fail)
     with serve(bot) as server:
-        response = requests.post(f"{server.url}/api/v1/ask", json=QUESTION, timeout=30)
+        response = requests.post(f"{server.url}/api/v1/ask", json=QUESTION, timeout=60)
     assert response.status_code == 503
     assert "make setup" in response.json()["error"]["message"]
 
@@ -219,7 +219,7 @@ def test_a_fault_of_ours_is_500_without_a_traceback(
     bot = make_bot(make_index(zoo))
     monkeypatch.setattr(bot, "ask", lambda *_, **__: 1 / 0)
     with serve(bot) as server:
-        response = requests.post(f"{server.url}/api/v1/ask", json=QUESTION, timeout=30)
+        response = requests.post(f"{server.url}/api/v1/ask", json=QUESTION, timeout=60)
     assert response.status_code == 500
     assert "ZeroDivisionError" not in response.text
     assert "ZeroDivisionError" in caplog.text

@@ -93,9 +93,7 @@ def test_a_large_drop_stops_the_run_and_compare_says_the_same(
 
 
 @pytest.mark.usefixtures("base")
-def test_no_difference_asks_everything_and_any_time_finds_sooner(
-    ask: Command, bot: MissingBot, config: Config
-) -> None:
+def test_no_difference_asks_everything(ask: Command, bot: MissingBot, config: Config) -> None:
     done = ask("same", *STOP)
     assert done.exit_code == 0, done.output
     run = config("same")["run"]
@@ -103,11 +101,6 @@ def test_no_difference_asks_everything_and_any_time_finds_sooner(
     assert run["selected"] == CASES
     assert run["decided"]["verdict"] == "no evidence"
     assert run["decided"]["calls"] == 100
-    bot.misses = lambda number: number % 4 < 3
-    bot.asked.clear()
-    assert ask("early", *STOP, "--look-any-time").exit_code == 0
-    assert bot.asked.total() < 40  # planned looks would have asked 40
-    assert config("early")["run"]["decided"]["way"] == "any time"
 
 
 @pytest.mark.usefixtures("base")
@@ -129,9 +122,6 @@ def test_a_stopped_run_that_is_resumed_stays_stopped_and_keeps_its_plan(
     assert (folder / "results.jsonl").read_text().count("\n") == 40
     assert config("new")["run"] == first["run"]
     bot.asked.clear()
-    refused = ask("new", "--resume", *STOP, "--look-any-time")
-    assert refused.exit_code == 2
-    assert "run.pace" in refused.output
     assert ask("new", "--resume", *STOP).exit_code == 0
     assert bot.asked.total() == 0
 
@@ -142,7 +132,6 @@ def test_a_stopped_run_that_is_resumed_stays_stopped_and_keeps_its_plan(
     [
         (("--against", "base"), "go together"),
         (("--stop-when", "decided"), "go together"),
-        (("--look-any-time",), "--stop-when decided"),
         ((*STOP, "--repeat", "auto"), "choose one"),
         (("--width", "0.1"), "--repeat auto"),
         (("--repeat", "auto"), "--max-calls N"),

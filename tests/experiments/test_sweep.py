@@ -361,3 +361,23 @@ def test_a_bot_that_is_restarted_with_each_setting(
     done = CliRunner().invoke(sweep_runs.main, line, env=environment)
     assert done.exit_code == 3
     assert "ended with code 1" in done.output
+
+
+def test_answers_that_a_power_cut_took_from_a_sweep_are_asked_again(
+    tmp_path: Path, eval_set: Path, sweep: Sweep, rerank_bot: MissingBot
+) -> None:
+    assert sweep("race").exit_code == 0
+    before = table(tmp_path, "race")
+    (results,) = (tmp_path / "results").glob("race.*-good/results.jsonl")
+    lines = results.read_bytes().splitlines(keepends=True)
+    results.write_bytes(b"".join([*lines[:2], bytes(len(lines[2]) - 1) + b"\n", *lines[3:]]))
+    lost = json.loads(lines[2])["question"]
+    asked = rerank_bot.asked.copy()
+    done = sweep("race", "--resume")
+    assert done.exit_code == 0, done.output
+    assert "1 line could not be read" in " ".join(done.output.split())
+    again = rerank_bot.asked - asked
+    assert again[lost] >= 1
+    assert again.total() <= 2  # a warm-up is asked, too
+    assert len(results.read_bytes().splitlines()) == len(lines)
+    assert table(tmp_path, "race")["settings"] == before["settings"]

@@ -223,7 +223,7 @@ def test_the_table_for_spreadsheets(desk: Any) -> None:
     assert [row["question"] for row in table] == ["'@cmd", "plain", "unasked"]
     assert [row["answer"] for row in table] == ['\'=HYPERLINK("x")', "'-5", ""]
     assert [row["own.x"] for row in table] == ["-0.5", "1.0", ""]  # numbers stay numbers
-    assert [row["own.y"] for row in table] == ["", "2", ""]
+    assert [row["own.y"] for row in table] == ["", "2.0", ""]
     assert (table[0]["tags"], table[1]["answerable"]) == ("a; b", "true")
     assert list(report["changed"].values()) == [4]
 

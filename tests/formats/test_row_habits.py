@@ -84,3 +84,32 @@ def test_booleans_of_other_tools_and_lists_in_cells(desk: Any) -> None:
     (case,) = desk.cases("table")
     assert (case["answerable"], case["tags"], case["difficulty"]) == (True, ["a", "b"], "3")
     assert desk.labels("pipeline_labels", "table")[case["id"]] == {"min_citations": 2}
+
+
+def test_the_place_of_a_langchain_passage() -> None:
+    """Its file is ``source`` where that has the form of a path, its heading the levels together."""
+    from formats.shared.item import Notes, chunk_of
+
+    metadata = {"source": "shop/a.md", "Header 2": "Late", "Header 1": "Returns"}
+    notes = Notes()
+    chunk = chunk_of({"page_content": "Text.", "metadata": metadata}, 1, notes)
+    assert (chunk.rel_path, chunk.heading_path) == ("shop/a.md", "Returns > Late")
+    assert not +notes.left_out
+    plain = chunk_of({"page_content": "Text.", "metadata": {"source": "wiki"}}, 1, notes)
+    assert (plain.rel_path, plain.doc_id) == (None, "wiki")
+
+
+def test_an_import_says_that_files_are_named_differently(desk: Any) -> None:
+    """The labels have a folder that the answers' passages lack."""
+    rows = [
+        {
+            "id": f"q{n}",
+            "question": f"Why {n}?",
+            "gold_supports": [{"rel_path": f"shop/f{n}.md", "heading_path": "A"}],
+            "answer": "So it is.",
+            "contexts": [{"text": "Of it.", "metadata": {"source": f"f{n}.md"}}],
+        }
+        for n in range(3)
+    ]
+    words = ("import", "json", desk.rows("rows.jsonl", rows), "--output", str(desk.folder / "out"))
+    assert "gold files seen 0 of 3; 3 of 3 by their last part" in desk.convert(*words).stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import string
 import tempfile
 from pathlib import Path
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 import score_retrieval
 from formats.shared.ranked import RankedLine, _order_key, _single
 from records.asked import Asked
+from records.metrics import load_metrics
 from storage import asked_of, read_config
 
 QRELS = "q1 0 d1 2\nq1 0 d2 0\nq2 0 d3 1\n"
@@ -293,5 +293,5 @@ def test_a_run_was_asked_every_topic_with_a_relevant_document(desk: Any) -> None
         assert done.exit_code == 0, done.output
         assert f"Note: {said}" in done.stderr
         assert "make the run again" in done.stderr
-        head = json.loads((results / run / "metrics.json").read_text())
+        head = load_metrics(results / run / "metrics.json")
         assert (head["asked"], head["missing"]) == (3, missing)

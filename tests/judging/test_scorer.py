@@ -14,6 +14,7 @@ from judging.calls import CALLS, Settings
 from ragmetrics.catalogue.judged import ROWS
 from ragmetrics.judged import blame_claims
 from records.cases import GoldFact
+from records.claim_labels import ClaimLabel, PeopleSay
 from records.judgements import Judgement, Verdicts
 from scorers.judged import JudgedScorer, _rows_for
 
@@ -92,7 +93,8 @@ def score(tmp_path: Path, scripted: Any) -> Score:
                     key = (line["metric"], line["judge_repeat"])
                     found.setdefault(key, {})[line["part"]] = line
         verdicts = Verdicts({}, {("tour", 0): found})
-        scorer = JudgedScorer(verdicts, _rows_for(verdicts), **({"embed": Unit()} | more))
+        rows = _rows_for(verdicts, more.get("people", PeopleSay(())))
+        scorer = JudgedScorer(verdicts, rows, **({"embed": Unit()} | more))
         asked = again or one
         row, evidence = scorer.score(asked.case, asked.result)
         names = [metric.name for metric in scorer.metrics]
@@ -142,6 +144,48 @@ def test_every_metric_from_scripted_verdicts(score: Score, subject: Any) -> None
         "quote": QUOTE,
         "in_contexts": "attributed",
     }
+
+
+def label(item: str, word: str | None, who: str = "maria", claim: str = "") -> ClaimLabel:
+    metric = "correctness" if item.startswith("f") else "groundedness"
+    return ClaimLabel(("tour", 0, item), metric, claim, "", word, who)
+
+
+@pytest.mark.parametrize(
+    ("labels", "correctness", "faithfulness"),
+    [
+        # both facts: 5 x 1 / 2; both claims
+        (
+            [
+                label("f1", "present"),
+                label("f2", "missing"),
+                label("1", "supported"),
+                label("2", "supported"),
+            ],
+            2.5,
+            1.0,
+        ),
+        # one of two: a contradicted fact and an unsupported claim settle it, the others do not
+        ([label("f1", "contradicted"), label("2", "not_supported")], 0.0, 0.0),
+        ([label("f1", "present"), label("2", "supported")], None, None),
+        # the last label of an annotator counts; as many say yes as no; nobody could tell
+        ([label("1", "supported"), label("2", "not_supported"), label("2", None)], None, None),
+        ([label("2", "not_supported"), label("2", "supported", "jan")], None, None),
+        ([label("1", "supported"), label("2", "cannot_tell")], None, None),
+        ([label("2", "not_supported", claim="Other words.")], None, None),  # another claim
+    ],
+)
+def test_what_people_say_is_scored_beside_the_judge(
+    score: Score,
+    subject: Any,
+    labels: list[ClaimLabel],
+    correctness: float | None,
+    faithfulness: float | None,
+) -> None:
+    values, _, _ = score(subject(**FACTS), people=PeopleSay(labels))
+    assert values["correctness_by_people"] == correctness
+    assert values["faithfulness_by_people"] == faithfulness
+    assert (values["correctness"], values["faithfulness"]) == (2.5, 0.5)  # as the judge has it
 
 
 def test_failures_are_no_scores(score: Score, subject: Any) -> None:

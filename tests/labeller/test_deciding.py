@@ -135,3 +135,28 @@ def test_progress_has_pace_and_time_left(session: Session) -> None:
     progress = session.progress()
     assert progress.seconds_each is not None
     assert progress.seconds_left == 2 * progress.seconds_each
+
+
+def _unanswerable_twice(session: Session) -> None:
+    session.unanswerable()
+    session.unanswerable()
+
+
+def _answerable_twice(session: Session) -> None:
+    session.answerable()
+    session.answerable()
+
+
+def _marked_twice(session: Session) -> None:
+    session.toggle(KEPT)
+    session.toggle(KEPT)
+
+
+@pytest.mark.parametrize("taken_back", [_unanswerable_twice, _answerable_twice, _marked_twice])
+def test_what_was_taken_back_leaves_no_answer_in_the_set(
+    session: Session, taken_back: Callable[[Session], None]
+) -> None:
+    taken_back(session)
+    assert session.case.get("answerable") is None
+    assert session.brief("q-0001").status == "open"
+    assert "Nothing is decided" in session.confirm().message

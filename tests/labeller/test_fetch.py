@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -244,23 +245,25 @@ def test_what_teaches_most_by_the_scores_of_a_run(run: Callable[..., Path]) -> N
     assert found == pytest.approx({"tie": 1.0, "clear": 1 / 3})
 
 
-def test_what_teaches_most_by_the_failures_of_a_run(run: Callable[..., Path]) -> None:
-    gold = [{"rel_path": "y.md"}]
-    cases: dict[str, dict[str, Any]] = {
-        "error": {"answerable": True},
-        "refused": {"answerable": True, "gold_supports": gold},
-        "missed": {"answerable": True, "gold_supports": gold},
-        "second": {"answerable": True, "gold_supports": gold},
-        "fine": {"answerable": False},
-        "unlabelled": {},
+def test_what_teaches_most_by_the_failures_of_a_run(tmp_path: Path) -> None:
+    """The support \"A > B\" was found in the coarser passage \"A\": it counts as the scorer matched
+    it. ``late`` has its gold at rank 9 of 10, ``warned`` was too slow."""
+    folder = tmp_path / "run"
+    (folder / "scores").mkdir(parents=True)
+    lines = {
+        "retrieval": {"coarse": {"mrr": 1.0}, "missed": {"mrr": 0.0}, "late": {"mrr": 1 / 9}},
+        "abstention": {"refused": {"over_refusal": 1.0}},
+        "pipeline": {"warned": {"latency_ok": 0.0}, "coarse": {"latency_ok": 1.0}},
     }
-    path = run(
-        result("error", status="error", error=storage.ErrorInfo("timeout")),
-        result("refused", abstained=True),
-        result("missed", abstained=False, retrieved=[chunk("x")]),
-        result("second", abstained=False, retrieved=[chunk("x"), chunk("y")]),
-        result("fine", abstained=True),
-        result("unlabelled", retrieved=[chunk("x")]),
-        result("not a case"),
-    )
-    assert failures(path, cases) == {"error": 3.0, "refused": 2.0, "missed": 1.0, "second": 0.5}
+    for section, own in lines.items():
+        rows = [
+            {"case_id": c, "repeat": 0, "status": "scored", "scores": s} for c, s in own.items()
+        ]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / "scores" / f"{section}.jsonl").write_text(text)
+    cases = ["coarse", "missed", "late", "refused", "warned", "not of the run"]
+    found = failures(folder, cases)
+    assert sorted(found, key=lambda case_id: -found[case_id]) == ["refused", "missed", "warned"]
+    assert found["warned"] == 0.5
+    with pytest.raises(storage.StorageError, match=r"is not scored.*eval_suite\.py --run empty"):
+        failures(tmp_path / "empty", cases)

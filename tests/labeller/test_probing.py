@@ -38,7 +38,7 @@ def settle(session: Session, source: Fetcher, case_id: str) -> None:
     """Take what comes until nothing is on its way for the case any more."""
     source.request(case_id, "own")
     for _ in range(10):
-        waited = source.wait(case_id, 5)
+        waited = source.wait(case_id, 60)
         source._done.put(waited[0]) if waited else None
         deliver(session, source)
         if session.has_chunks(case_id) and not session.recalling():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from ragmetrics.matching import (
+    Passage,
     anchor,
     evidence_rank,
     heading_segments,
@@ -17,7 +18,7 @@ from ragmetrics.matching import (
     match_anchors,
     match_ids,
     match_texts,
-    matches_anchor,
+    matches_place,
     normalise_path,
     scope_miss,
     window_similarity,
@@ -59,28 +60,30 @@ def test_heading_segments(written: str, segments: tuple[str, ...]) -> None:
         ("Intro", "Intro > Aims", True),
         ("Intro", "Introduction", False),  # segment-wise, not by characters
         ("Intro > Aims", "Intro", False),  # a chunk above the gold is not enough
-        ("", "Anything > At all", True),  # an empty heading is the whole file
+        ("", "Anything > At all", True),  # no heading and no quote: the whole file
         ("intro", "Intro", False),  # case is kept
         ("## Intro", "Intro", True),
     ],
 )
 def test_anchor_prefix_by_segment(gold: str, found: str, matches: bool) -> None:
-    assert matches_anchor(anchor("a.md", gold), anchor("./a.md", found)) is matches
+    passage = Passage(anchor("./a.md", found))
+    assert matches_place(anchor("a.md", gold), [], passage) is matches
 
 
 def test_anchor_needs_the_same_file() -> None:
-    assert not matches_anchor(anchor("a.md", ""), anchor("b.md", ""))
+    assert matches_place(anchor("a.md", ""), [], Passage(anchor("b.md", ""))) is False
 
 
 def test_match_anchors_keeps_first_rank_of_each_support_and_all_hits() -> None:
     gold = [anchor("a.md", "A"), anchor("a.md", "A > B"), anchor("c.md", "")]
-    places = [anchor("x.md", "A"), anchor("a.md", "A > B"), None, anchor("a.md", "A > Z")]
+    named = [("x.md", "A"), ("a.md", "A > B"), None, ("a.md", "A > Z")]
+    places = [Passage(anchor(*name)) if name else None for name in named]
     # Rank 2 matches supports 0 and 1, rank 4 only support 0; c.md never comes.
-    assert match_anchors(gold, places) == ([2, 2, None], [2, 4])
+    assert match_anchors(gold, places)[:2] == ([2, 2, None], [2, 4])
 
 
 def test_match_ids_pays_a_duplicate_once() -> None:
-    assert match_ids({"a": 0, "b": 1}, ["x", "a", "a", None, "b"], 2) == ([2, 5], [2, 3, 5])
+    assert match_ids({"a": 0, "b": 1}, ["x", "a", "a", None, "b"], 2)[:2] == ([2, 5], [2, 3, 5])
 
 
 def test_match_texts_finds_a_snippet_with_a_typo() -> None:
@@ -88,8 +91,8 @@ def test_match_texts_finds_a_snippet_with_a_typo() -> None:
     texts = ["Before.  The Cache\nis droped after", "other words"]
     # "the cache is dropped" (20 characters) against the window "the cache is droped " differs by
     # one deletion and one insertion: distance 2, similarity 1 - 2/20 = 0.9 >= 0.8.
-    assert match_texts(gold, texts) == ([1, None], [1])
-    assert match_texts(gold, texts, min_similarity=0.95) == ([None, None], [])
+    assert match_texts(gold, texts)[:2] == ([1, None], [1])
+    assert match_texts(gold, texts, min_similarity=0.95)[:2] == ([None, None], [])
 
 
 def test_window_similarity_by_hand() -> None:
@@ -184,17 +187,19 @@ def test_a_coarser_chunk_matches_by_a_snippet(
     heading: str, text: str | None, matches: bool
 ) -> None:
     gold = anchor("a.md", "One > Two")
-    place = anchor("a.md", heading)
-    assert matches_anchor(gold, place, ["ten days"], text) is matches
-    assert matches_anchor(gold, anchor("b.md", heading), ["ten days"], text) is False
+    place = Passage(anchor("a.md", heading), text)
+    assert matches_place(gold, ["ten days"], place) is matches
+    elsewhere = place._replace(anchor=anchor("b.md", heading))
+    assert matches_place(gold, ["ten days"], elsewhere) is False
     # Without snippets the place alone counts.
-    assert matches_anchor(gold, place, [], text) is heading.startswith("One > Two")
-    found = match_anchors([gold], [None, place], [["ten days"]], [None, text])
-    assert found == ([2], [2]) if matches else ([None], [])
+    assert matches_place(gold, [], place) is heading.startswith("One > Two")
+    hits = match_anchors([gold], [None, place], [["ten days"]]).hits
+    assert hits == ([2] if matches else [])
 
 
 def test_the_least_similarity_holds_for_coarser_chunks_too() -> None:
-    gold, place = anchor("a.md", "One > Two"), anchor("a.md", "One")
+    gold, place = anchor("a.md", "One > Two"), Passage(anchor("a.md", "One"), "ten dazs")
     # One of eight characters is wrong: 0.875 alike.
-    assert matches_anchor(gold, place, ["ten days"], "ten dazs", 0.8)
-    assert not matches_anchor(gold, place, ["ten days"], "ten dazs", 0.9)
+    assert matches_place(gold, ["ten days"], place, 0.8)
+    assert not matches_place(gold, ["ten days"], place, 0.9)
+    assert not matches_place(gold, ["ten dazs"], place._replace(cut=True))

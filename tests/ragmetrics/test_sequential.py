@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from math import exp, inf, log, sqrt
+from math import inf, sqrt
 
-import numpy as np
 import pytest
 
 from ragmetrics.stats import sequential
@@ -22,53 +21,28 @@ def test_the_planned_bounds_are_the_published_ones(looks: int, bound: float) -> 
 
 
 def test_the_last_planned_look_asks_for_hardly_more_than_one_look() -> None:
-    first, last = (sequential.look("planned", 0.5, 0.1, MANY, share) for share in (0.2, 1.0))
+    first, last = (sequential.look(0.5, 0.1, MANY, share) for share in (0.2, 1.0))
     assert last.high - 0.5 == pytest.approx(0.1 * 2.040, rel=1e-6)
     assert first.high - 0.5 == pytest.approx(0.1 * 2.040 / sqrt(0.2), rel=1e-6)
     assert (first.side, last.side) == (1, 1)
 
 
-def test_the_any_time_bound_by_hand() -> None:
-    """At the share where it is narrowest the weight is w = -2 ln .05 + ln(-2 ln .05) + 1 = 8.7815,
-    so z² = 2 (1 + 1/w) ln(√(1 + w) / .05)."""
-    weight = -2 * log(0.05) + log(-2 * log(0.05)) + 1
-    assert weight == pytest.approx(8.7816, abs=1e-3)
-    z = sqrt(2 * (1 + 1 / weight) * log(sqrt(1 + weight) / 0.05))
-    seen = sequential.look("any time", 0.0, 1.0, MANY, 0.3)
-    assert seen.high == pytest.approx(z, rel=1e-6)
-    for share in (0.05, 0.15, 0.6, 1.0):
-        assert sequential.look("any time", 0.0, 1.0, MANY, share).high > z
-
-
-@pytest.mark.parametrize("way", ["planned", "any time"])
 @pytest.mark.parametrize("share", [0.2, 0.6, 1.0])
 @pytest.mark.parametrize("freedom", [7.0, MANY])
-def test_p_is_5_percent_where_the_interval_touches_0(
-    way: sequential.Way, share: float, freedom: float
-) -> None:
-    half = sequential.look(way, 0.0, 1.0, freedom, share).high
-    assert sequential.look(way, half, 1.0, freedom, share).p == pytest.approx(0.05, abs=2e-4)
-    assert sequential.look(way, half * 1.01, 1.0, freedom, share).side == 1
-    assert sequential.look(way, -half * 1.01, 1.0, freedom, share).side == -1
-    assert sequential.look(way, half * 0.99, 1.0, freedom, share).side == 0
+def test_p_is_5_percent_where_the_interval_touches_0(share: float, freedom: float) -> None:
+    half = sequential.look(0.0, 1.0, freedom, share).high
+    assert sequential.look(half, 1.0, freedom, share).p == pytest.approx(0.05, abs=2e-4)
+    assert sequential.look(half * 1.01, 1.0, freedom, share).side == 1
+    assert sequential.look(-half * 1.01, 1.0, freedom, share).side == -1
+    assert sequential.look(half * 0.99, 1.0, freedom, share).side == 0
 
 
 def test_few_clusters_ask_for_more_and_no_spread_tells_nothing() -> None:
-    few, many = (sequential.look("planned", 1.0, 0.1, f, 0.2) for f in (5.0, MANY))
+    few, many = (sequential.look(1.0, 0.1, f, 0.2) for f in (5.0, MANY))
     assert few.low < many.low
-    assert sequential.look("planned", 0.0, 0.0, 5.0, 0.2).p == 1.0
+    assert sequential.look(0.0, 0.0, 5.0, 0.2).p == 1.0
     with pytest.raises(ValueError, match="share"):
-        sequential.look("planned", 0.0, 1.0, 5.0, 0.0)
-
-
-def test_looking_all_the_time_calls_no_more_than_5_percent() -> None:
-    """2,000 walks of 200 steps: with z 1.96 at every step about half would be called."""
-    rng = np.random.default_rng(1)
-    shares = np.arange(1, 201) / 200
-    z = np.abs(rng.standard_normal((2000, 200)).cumsum(axis=1)) / np.sqrt(200 * shares)
-    bound = np.array([sequential.look("any time", 0, 1, MANY, share).high for share in shares])
-    assert (z > bound).any(axis=1).mean() <= 0.05
-    assert (z > 1.96).any(axis=1).mean() > 0.4
+        sequential.look(0.0, 1.0, 5.0, 0.0)
 
 
 def test_the_flat_bound_of_a_race() -> None:
@@ -80,5 +54,4 @@ def test_the_flat_bound_of_a_race() -> None:
 
 
 def test_a_difference_beyond_all_numbers() -> None:
-    assert 0 < sequential.look("any time", 1e6, 1e-3, MANY, 1.0).p < exp(-300)
-    assert sequential.look("planned", 1e6, 1e-3, MANY, 1.0).high < inf
+    assert sequential.look(1e6, 1e-3, MANY, 1.0).high < inf

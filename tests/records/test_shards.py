@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import convert_data
-from records import jsonl
+from records import jsonl, shards
 from records.asked import count_results
 from records.cases import ignore, iter_cases
 from records.clusters import read_clusters
@@ -23,7 +23,7 @@ from records.joining import Work, split
 from records.labels import has_turns, read_cases
 from records.results import TestResult, iter_results, read_results, tells_searches
 from records.runs import ResultsWriter, find_run, results_file
-from records.shards import open_lines, parts_of, size_of
+from records.shards import allow_addresses, open_lines, parts_of, size_of
 from views.snapshot import Feed, line_at
 
 CASES = 30
@@ -254,3 +254,90 @@ def test_what_a_part_tells_the_whole_tells(tmp_path: Path) -> None:
     assert tells_searches(one_file)
     one_file.write_text("")
     assert not tells_searches(one_file)
+
+
+def listed(folder: Path, *addresses: str, size: int = 3) -> Path:
+    folder.mkdir(exist_ok=True)
+    parts = [{"address": address, "size": size} for address in addresses]
+    (folder / "shards.json").write_text(json.dumps({"schema": 1, "parts": parts}))
+    return folder
+
+
+class Opened(Exception):
+    """Something was opened that must not be."""
+
+
+@pytest.fixture
+def nothing_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(address: str) -> None:
+        raise Opened(address)
+
+    monkeypatch.setattr(shards, "file_system", refuse)
+    monkeypatch.setattr(shards, "_NAMED", set())
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://127.0.0.1:1/internal?x=1",
+        "http://169.254.169.254/latest/meta-data",
+        "https://user:PASS-WORD@host/x",
+        "file:///etc/passwd",
+        "local:///etc/passwd",
+        "/etc/passwd",
+        "../../secret.jsonl",
+        "s3://other/night/part-00000.jsonl",
+        "s3://bucket/nightly/part-00000.jsonl",
+        "s3://bucket/night/../other/part-00000.jsonl",
+        "s3://bucket/night/%2e%2e/other/part-00000.jsonl",
+        "simplecache::http://host/x",
+        "zip://x::s3://bucket/night/x",
+        "s3://bucket/night/a::http://host/x",
+    ],
+)
+def test_a_list_of_parts_is_not_believed(tmp_path: Path, address: str, nothing_opens: None) -> None:
+    """A folder that somebody hands over must not make a script open a file or call a host."""
+    folder = listed(tmp_path / "run", address)
+    allow_addresses(["s3://bucket/night/", "", " "])
+    for read in (parts_of, size_of, sha256_file, read_cases):
+        with pytest.raises(StorageError, match="that you have not named; if it is yours") as caught:
+            read(folder)
+    assert "PASS-WORD" not in str(caught.value)
+    assert "x=1" not in str(caught.value)
+
+
+def test_parts_below_a_named_address_or_in_the_folder_are_opened(
+    tmp_path: Path, nothing_opens: None
+) -> None:
+    folder = listed(tmp_path / "run", "s3://bucket/night/results/part-00000.jsonl")
+    allow_addresses(["s3://bucket/night"])
+    assert parts_of(folder)[0].address == "s3://bucket/night/results/part-00000.jsonl"
+    with pytest.raises(Opened), open_lines(folder) as file:
+        file.read()
+    (folder / "own.jsonl").write_text("{}\n")
+    with open_lines(listed(folder, "own.jsonl")) as file:
+        assert file.read() == b"{}\n"
+    (folder / "link.jsonl").symlink_to("/etc/hostname")
+    with pytest.raises(StorageError, match="that you have not named"):
+        parts_of(listed(folder, "link.jsonl"))
+    with pytest.raises(StorageError, match="is no list of parts"):
+        parts_of(listed(folder, "own.jsonl", size=-3))
+
+
+@pytest.mark.parametrize("by", ["environment", "config"])
+def test_an_address_is_named_in_the_environment_or_the_config(
+    run: Path, eval_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    words = ("--run", run, "--eval-set", eval_set)
+    convert("split", *words, "--address", "memory://bucket/named")
+    monkeypatch.setattr(shards, "_NAMED", set())
+    with pytest.raises(StorageError, match=r'addresses = \["memory://bucket/named/results"\]'):
+        parts_of(run / "results")
+    if by == "config":
+        config = tmp_path / "config.toml"
+        config.write_text('addresses = ["memory://bucket"]\n')
+        monkeypatch.setenv("RAG_EVAL_CONFIG", str(config))
+    else:
+        monkeypatch.setenv("RAG_EVAL_ADDRESSES", "s3://other memory://bucket/named")
+    assert convert("join", "--run", run).exception is None
+    assert (run / "results.jsonl").exists()

@@ -44,9 +44,9 @@ def test_lines_that_were_read_are_not_read_again(tmp_path: Path, monkeypatch: An
     offsets: list[Any] = []
     read_lines = verdicts.read_lines
 
-    def noted(path: Path, *, at: Any = None) -> Any:
+    def noted(path: Path, *, at: Any = None, **more: Any) -> Any:
         offsets.append(at)
-        return read_lines(path, at=at)
+        return read_lines(path, at=at, **more)
 
     monkeypatch.setattr(verdicts, "read_lines", noted)
     with open(path, "a") as file:

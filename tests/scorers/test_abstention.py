@@ -237,7 +237,7 @@ def test_f1_is_drawn_by_clusters() -> None:
     assert alone["clusters"]["abstention_f1"] == 5
     assert alone["ci95"]["abstention_f1"][0] > 0
     for row in lines[:4]:
-        row.cluster = 7
+        row.cluster_number = 7
     found = AbstentionScorer().aggregate(section(), iter(lines), 0)
     assert found["mean"]["abstention_f1"] == pytest.approx(8 / 9)
     assert found["ci95"]["abstention_f1"] == [0.0, 1.0]

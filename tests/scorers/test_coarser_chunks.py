@@ -13,12 +13,12 @@ from demo.chunker import chunk_notes
 from demo.index import LexicalIndex
 from demo.vault import python_reference
 from ragmetrics import retrieval
-from ragmetrics.matching import anchor, heading_segments, match_anchors
+from ragmetrics.gold import gold_of
+from ragmetrics.matching import Passage, anchor, heading_segments, match_anchors
 from ragmetrics.retrieval import ranking
 from records.cases import TestCase
 from records.labels import read_cases
 from records.runs import EVAL_SET
-from scorers.common import gold_of
 
 SIZES = (400, 1200, 4000)
 
@@ -64,9 +64,11 @@ def evidence_recall(case: TestCase, pieces: list[Piece], texts: bool) -> float:
     """As the scorer has it, without the other metrics."""
     gold = gold_of(case, "anchor")
     assert gold is not None
-    anchors = [anchor(piece.path, " > ".join(piece.heading)) for piece in pieces]
-    whole = [piece.text if texts else None for piece in pieces]
-    matches = match_anchors(gold.keys, anchors, gold.snippets, whole)
+    passages = [
+        Passage(anchor(piece.path, " > ".join(piece.heading)), piece.text if texts else None)
+        for piece in pieces
+    ]
+    matches = match_anchors(gold.keys, passages, gold.quotes)
     found = ranking(matches, gold.grades, gold.groups)
     return retrieval.evidence_recall(found, len(pieces))
 

@@ -74,7 +74,7 @@ def test_one_chunk_repeats_nothing() -> None:
 
 
 def test_no_chunk_does_not_apply() -> None:
-    row, _ = ContextScorer(frequencies()).score(CASE, TestResult("q"))
+    row, _ = ContextScorer(frequencies()).score(CASE, TestResult("q", retrieved=[]))
     assert set(row.values) == {None}
     assert row.reasons == (("*", "no contexts"),)
 

@@ -143,7 +143,7 @@ def line(
     conversation: int, number: int, status: str = "scored", repeat: int = 0, **evidence: Any
 ) -> ScoreLine:
     scored = ScoreLine(f"c{conversation}-{number}", repeat, status, {}, evidence=evidence or None)
-    scored.conversation, scored.turn, scored.cluster = conversation, number, conversation
+    scored.conversation, scored.turn, scored.cluster_number = conversation, number, conversation
     return scored
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from records.runs import METRICS, scores_file
+from records.metrics import load_metrics
+from records.runs import METRICS, SLICES, scores_file
 from scorers.abstention import AbstentionScorer
 from scorers.contract import Scorer
 from scorers.groundedness import GroundednessScorer
@@ -36,14 +37,15 @@ def test_ranges_scored_by_an_executor_give_the_same_bytes(tmp_path: Path) -> Non
     run.mkdir()
     for path, rows in ((tmp_path / "set.jsonl", cases), (run / "results.jsonl", answers)):
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    files = (run / METRICS, scores_file(run, "retrieval"))
+    files = (run / METRICS, run / SLICES, scores_file(run, "retrieval"))
     score_run(run, tmp_path / "set.jsonl", RetrievalScorer(), jobs=1)
     here = [path.read_bytes() for path in files]
     with Recording(2) as executor:
         score_run(run, tmp_path / "set.jsonl", RetrievalScorer(), jobs=2, executor=executor)
     assert executor.calls == 2
     assert [path.read_bytes() for path in files] == here
-    assert json.loads(here[0])["sections"]["retrieval"]["mean"]["mrr"] == 0.5  # rank 2 in each
+    # rank 2 in each
+    assert load_metrics(run / METRICS)["sections"]["retrieval"]["mean"]["mrr"] == 0.5
 
 
 @pytest.mark.parametrize("scorer", [AbstentionScorer(), GroundednessScorer()], ids=type)
@@ -64,11 +66,11 @@ def test_ranges_with_turns_and_without_give_the_numbers_of_the_whole(
     run.mkdir()
     for path, rows in ((tmp_path / "set.jsonl", cases), (run / "results.jsonl", answers)):
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    files = (run / METRICS, scores_file(run, scorer.section))
+    files = (run / METRICS, run / SLICES, scores_file(run, scorer.section))
     found = []
     for executor in (None, ThreadPoolExecutor(2)):
         jobs = 1 if executor is None else 4
         score_run(run, tmp_path / "set.jsonl", scorer, jobs=jobs, executor=executor)
         found.append([path.read_bytes() for path in files])
     assert found[0] == found[1]
-    assert "turn_loss" in json.loads(found[0][0])["sections"][scorer.section]
+    assert "turn_loss" in load_metrics(run / METRICS)["sections"][scorer.section]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from records.files import sha256_file
+from records.metrics import load_metrics
 from scorers.abstention import AbstentionScorer
 from scorers.loop import score_run
 from scorers.pipeline import PipelineScorer
@@ -37,7 +38,8 @@ def folder_of(tmp_path: Path, results: list[dict[str, Any]], **run: Any) -> tupl
 
 
 def ok(name: str, repeat: int = 0) -> dict[str, Any]:
-    return {"test_case_id": name, "question": "?", "answer": "a", "repeat": repeat}
+    line = {"test_case_id": name, "question": "?", "answer": "a", "repeat": repeat}
+    return line | {"retrieved": []}
 
 
 def error(name: str) -> dict[str, Any]:
@@ -63,7 +65,7 @@ def test_failed_and_missing_calls_are_no_pass(tmp_path: Path) -> None:
     assert [line["case_id"] for line in lines] == [f"q{n}" for n in range(6)]
     assert [line["status"] for line in lines[:4]] == ["failed", "failed", "scored", "failed"]
     assert lines[0]["reasons"] == {"*": "asked, but the run has no result"}
-    head = json.loads((folder / "metrics.json").read_text())
+    head = load_metrics(folder / "metrics.json")
     assert (head["asked"], head["missing"], head["cases"], head["errors"]) == (6, 2, 4, 1)
 
 
@@ -146,5 +148,5 @@ def test_turns_behind_a_failed_one_are_no_pass_but_no_failed_call_either(tmp_pat
     assert section["mean"]["answered"] == 3 / 6
     assert section["mean"]["pass"] == 2 / 5
     assert section["errors"] == {"earlier_turn_failed": 2, "timeout": 1}
-    head = json.loads((folder / "metrics.json").read_text())
+    head = load_metrics(folder / "metrics.json")
     assert (head["asked"], head["cases"], head["errors"]) == (6, 6, 1)

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import report_run
 import score_retrieval
 from ragmetrics import catalogue
+from records.metrics import load_metrics
 from records.runs import METRICS, scores_file
 from scorers.loop import score_run
 from scorers.repeats import stability
@@ -61,7 +62,7 @@ def test_metrics_json_says_where_scores_vary(run: Path) -> None:
     }
     assert found["metrics"]["recall_any@1"]["flips"] == 0.5
     assert found["metrics"]["recall_any@1"]["worst"] == 0.5
-    stored = json.loads((run / METRICS).read_text())["sections"]["retrieval"]["stability"]
+    stored = load_metrics(run / METRICS)["sections"]["retrieval"]["stability"]
     assert stored["metrics"]["mrr"]["variance"]["retrieval"] == pytest.approx(0.125)
     assert "pass_at" not in stored
 

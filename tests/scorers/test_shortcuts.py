@@ -152,7 +152,9 @@ def test_an_id_that_comes_again_in_the_range_of_another_process_is_found(
 ) -> None:
     rows = [{"id": f"q{n}", "question": "?" * 50, "relevant_chunks": ["a"]} for n in range(400)]
     set_ = write(tmp_path / "s.jsonl", [*rows, rows[7]])
-    write(tmp_path / "results.jsonl", [{"test_case_id": row["id"]} for row in rows])
+    write(
+        tmp_path / "results.jsonl", [{"test_case_id": row["id"], "retrieved": []} for row in rows]
+    )
     with pytest.raises(
         storage.StorageError, match=r"s\.jsonl:401: id: 'q7' is also the id of line 8"
     ):

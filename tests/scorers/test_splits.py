@@ -12,6 +12,7 @@ import pytest
 
 import storage
 from ragmetrics.catalogue.metric import Metric
+from records.metrics import read_metrics
 from scorers import loop, ranges
 from scorers.contract import ScoreOutcome, ScoreRow
 from scorers.retrieval import RetrievalScorer
@@ -94,7 +95,7 @@ def test_portions_of_clusters_give_the_same_bytes(
         loop.score_run(run, eval_set, RetrievalScorer(), jobs=jobs)
         found.append((run / "metrics.json").read_bytes())
     assert found[0] == found[1] == found[2]
-    section = json.loads(found[0])["sections"]["retrieval"]
+    section = read_metrics(run)["sections"]["retrieval"]
     assert section["clustered_by"] == "doc"
     assert 0 < section["clusters"]["mrr"] < 300
     eval_set.write_text(eval_set.read_text() + json.dumps(cases[7]) + "\n")

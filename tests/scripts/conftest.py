@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 import storage
+from records.metrics import load_metrics
+from records.scores import read_whole_scores
 from storage import ResultsWriter, TestResult
 
 Case = dict[str, Any]
@@ -60,14 +63,14 @@ class FinishedRun:
         done = self.score(command, "--json", *options)
         assert done.exit_code == 0, done.output
         found: dict[str, Any] = json.loads(done.stdout)
-        kept = json.loads((self.run / "metrics.json").read_text("utf-8"))["sections"]
+        kept = load_metrics(self.run / "metrics.json")["sections"]
         assert found in kept.values()
         return found
 
     def rows(self, section: str) -> dict[str, Any]:
-        """The score lines by case."""
-        lines = (self.run / "scores" / f"{section}.jsonl").read_text("utf-8").splitlines()
-        return {row["case_id"]: row for row in map(json.loads, lines)}
+        """The score lines by case, with what they leave out."""
+        lines = map(msgspec.to_builtins, read_whole_scores(self.run, section))
+        return {row["case_id"]: row for row in lines}
 
     def bytes_of(self, section: str) -> tuple[bytes, bytes]:
         """All that a score script writes."""

@@ -16,6 +16,7 @@ import pytest
 import gate_run
 import score_pipeline
 import score_retrieval
+from records.metrics import load_metrics
 from storage import ErrorInfo, RetrievedChunk, TestResult
 
 N, GOOD = 90, 60
@@ -93,9 +94,7 @@ def test_a_run_whose_hardest_calls_failed_fails(runs: Runs) -> None:
     new = runs.make(
         "new", [failed(r.test_case_id) if r.test_case_id in HARDEST else r for r in results]
     )
-    recall = json.loads((new / "metrics.json").read_text())["sections"]["retrieval"]["mean"][
-        "recall@5"
-    ]
+    recall = load_metrics(new / "metrics.json")["sections"]["retrieval"]["mean"]["recall@5"]
     assert recall == pytest.approx(60 / 79, abs=1e-6), "the mean rises from 60 / 90"
     reasons = failures(runs.gate())
     assert set(reasons) == {"failed_calls", "pipeline.answered", "pipeline.pass"}
@@ -144,7 +143,7 @@ def test_without_primary_scores_the_test_is_unpaired_and_says_what_it_would_take
 ) -> None:
     """A fall from 60 to 52 of 90: z = .0889 / sqrt(.667 .333 / 90 + .578 .422 / 90) = 1.23."""
     runs.make("new", [answer(f"q{n}", n < GOOD - 8) for n in range(N)])
-    old = json.loads((runs.folder / "results" / "base" / "metrics.json").read_text())
+    old = load_metrics(runs.folder / "results" / "base" / "metrics.json")
     del old["primary"], old["primary_metrics"]
     committed = runs.folder / "old.json"
     committed.write_text(json.dumps(old))

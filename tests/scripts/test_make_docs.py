@@ -10,18 +10,18 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import make_docs
 import pytest
 from click.testing import CliRunner, Result
 
-import make_docs
 from labeller.actions import ACTIONS
 from ragmetrics.catalogue import METRICS
 from ragmetrics.catalogue.metric import Metric
 from storage import StorageError
 from terminal.actions import Action, keymap_id
 
-ROOT = Path(make_docs.__file__).resolve().parents[2]
-SCRIPT = ROOT / "eval" / "scripts" / "make_docs.py"
+ROOT = Path(make_docs.__file__).resolve().parents[1]
+SCRIPT = ROOT / "bench" / "make_docs.py"
 MARKED = "before\n<!-- generated: metrics -->\nold\n<!-- end -->\nafter\n"
 AGREEMENT = "<!-- generated: agreement -->\nkept\n<!-- end -->\n"
 KEYS = "# Manual\n\n<!-- generated: keys -->\n<!-- end -->\nby hand\n"
@@ -144,7 +144,7 @@ def test_writes_tables_and_a_page_for_each_script(made: Path) -> None:
     assert all(f"`{metric.definition}`" in document for metric in METRICS)
     assert document.endswith("<!-- end -->\nafter\n")
     names = {path.stem for path in make_docs.scripts()}
-    assert {"run_eval", "score_retrieval", "make_docs"} <= names
+    assert {"run_eval", "score_retrieval"} <= names
     assert {path.stem for path in (made / "docs").glob("*.md")} == names | {"README", "labelling"}
     page = (made / "docs" / "score_retrieval.md").read_text("utf-8")
     assert "\nUsage: score_retrieval.py [OPTIONS]\n" in page

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clients import embedder
+from records.metrics import load_metrics
 from score_embedding import main
 from storage import ErrorInfo, RetrievedChunk, TestResult
 
@@ -174,6 +175,14 @@ def test_the_judges_model_in_the_environment_is_not_the_embedding_model(
     done = finished.score(main)
     assert (done.exit_code, "/no/such/folder" in done.stderr) == (2, True)
     assert "gpt-4o" not in done.stderr
+
+
+def test_the_model_has_its_name_and_the_run_its_id(finished: Any, embedded: Counter[str]) -> None:
+    finished.write(CASES, RESULTS)
+    done = finished.score(main, "--run-id", "run", "--model", "all-MiniLM-L6-v2")
+    assert done.exit_code == 0, done.output
+    section = load_metrics(finished.run / "metrics.json")["sections"]["embedding"]
+    assert section["options"]["model"].startswith("all-MiniLM-L6-v2 ")
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ from clients.streams import ACCEPTED, Stream, read_stream
 from clients.transport import open_transport
 from records.cases import ChatMessage
 from records.errors import StorageError
+from records.lines import MAX_DEPTH, nests_deeper, parse_json
 from records.results import ErrorInfo, TestResult
 
 BOM = b"\xef\xbb\xbf"
@@ -275,8 +276,8 @@ def parse_reply(reply: Reply, stream: Stream | None) -> tuple[Any, float | None]
         payload, size = read_stream(reply.body, stream)
     except RecursionError:
         raise CallError("malformed", "the stream is nested too deeply") from None
-    if too_deep(reply.body, payload):
-        raise CallError("malformed", f"the body is nested deeper than {MAX_DEPTH} levels")
+    if nests_deeper(payload):
+        raise CallError("malformed", f"the stream is nested deeper than {MAX_DEPTH} levels")
     arrived = (seconds for total, seconds in reply.arrivals if size and total >= size)
     return payload, next(arrived, None)
 
@@ -287,42 +288,15 @@ def _parse(reply: Reply) -> Any:
     if not body.strip():
         raise CallError("malformed", "the body is empty")
     try:
-        payload = orjson.loads(body)
+        return parse_json(body)
     except orjson.JSONDecodeError as error:
         kind = reply.headers.get("Content-Type", "").partition(";")[0].strip()
         shown = f" (Content-Type: {kind})" if kind and "json" not in kind else ""
         raise CallError("malformed", f"the body is no valid JSON{shown}: {error}") from None
-    if too_deep(body, payload):
-        raise CallError("malformed", f"the body is nested deeper than {MAX_DEPTH} levels")
-    return payload
 
 
 def _query_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-MAX_DEPTH = 100
-"""Levels of lists and objects in an answer. No bot needs them."""
-
-
-def too_deep(text: bytes, value: Any, limit: int = MAX_DEPTH) -> bool:
-    """True when lists and objects of ``value``, parsed from ``text``, nest deeper than ``limit``.
-
-    Counting brackets first costs nothing; walking over every answer would.
-    """
-    return text.count(b"{") + text.count(b"[") > limit and _deeper(value, limit)
-
-
-def _deeper(value: Any, limit: int) -> bool:
-    level = [value]
-    for _ in range(limit + 1):
-        level = [
-            item
-            for box in level
-            if isinstance(box, (dict, list))
-            for item in (box.values() if isinstance(box, dict) else box)
-        ]
-    return bool(level)
 
 
 DEMO = "demo"

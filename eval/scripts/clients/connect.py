@@ -9,7 +9,10 @@ what comes back against the labels.
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
+import sys
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +23,8 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from clients.bot import Question, Timing, check_bot_address, read_answer
 from clients.curl import CurlRequest, parse_curl
-from clients.expressions import compile_path
-from clients.guess import TABLES, Proposal, guess_stream, propose, sample, tree
+from clients.expressions import MOST, compile_path
+from clients.guess import TABLES, Proposal, fitting_units, propose
 from clients.http import CallError, Reply
 from clients.mapping import CHUNK_FIELDS, FACT_FIELDS, REFERENCE_FIELDS, RESULT_FIELDS
 from clients.place_check import (
@@ -31,21 +34,29 @@ from clients.place_check import (
     asked_of,
     check_places,
     measurable,
+    path_verdict,
     suggest,
 )
 from clients.probe import Answered, Heard, K, Prober, Try, questions_of, read_reply
 from clients.profile import METHODS, check_profile
+from clients.proof import Proof, ProvenAnswer, ProvenPlaces, prove
+from clients.reply_form import guess_stream, sample, tree
 from clients.run_plan import header_templates
 from clients.secrets import Redactor, public_url
 from clients.shapes import SecretFinder, Shape, known_shapes, shape_of, template, with_history
+from ragmetrics.paths import PathVerdict
 from records.cases import TestCase
 from records.errors import StorageError
-from records.files import replace_bytes
-from records.results import TestResult
-from records.runs import PROFILES
+from records.files import MAX_SETTINGS, read_whole, replace_bytes
+from records.lines import parse_json
+from records.results import ErrorInfo, TestResult
+from records.runs import HOME, PROFILES, ROOT
 
 QUESTIONS = 3
 """Questions that are asked when the request is known; the first of them once more."""
+
+UNANSWERED = ("no_answer", "bot_error")
+"""Kinds of errors of single questions: the mapping may be right all the same."""
 
 ANY_QUESTIONS = (
     "What is this documentation about?",
@@ -63,7 +74,7 @@ FIELDS = {
 
 SETTINGS = (
     "latency_unit", "stream", "stream_delta", "stream_last",
-    "heading_separator", "heading_root", "path_root",
+    "heading_separator", "heading_root", "path_root", "path_cut", "kind",
 )  # fmt: skip
 """Settings of a profile beside its tables that can be set here."""
 
@@ -152,6 +163,7 @@ class Outcome:
     tries: list[Try]
     verdict: PlaceVerdict | None
     measurable: list[Measurable]
+    proof: Proof
     notes: list[str]
     variables: list[str] = field(default_factory=list)
     usage: dict[str, int] = field(default_factory=dict)
@@ -159,11 +171,27 @@ class Outcome:
     requests: int = 0
     written: bool = False
 
-    def next_command(self) -> str:
-        """The run that the profile is for."""
-        url = public_url(self.base_url) or "URL"
-        name = self.target.stem if self.target.parent == PROFILES else str(self.target)
-        return f"python eval/scripts/run_eval.py --api-url {url} --profile {name} --store-full-text"
+    def next_command(self, eval_set: Path | None) -> str:
+        """The run that the profile is for, as it can be typed in the working folder.
+
+        ``eval_set``: the set that the user named.
+        """
+        url = public_url(self.base_url) or "http://HOST:PORT"
+        own = self.target.parent == PROFILES
+        profile = self.target.stem if own else os.path.abspath(self.target)
+        more = ["--eval-set", os.path.abspath(eval_set)] if eval_set else []
+        if own and (HOME / "Makefile").is_file():
+            folder = os.path.relpath(HOME)
+            words = ["make", *([] if folder == "." else ["-C", folder]), "run", f"API={url}"]
+            if HOME == ROOT:
+                more = ["--profile", profile, *more]
+            else:
+                words.append(f"PROFILE={profile}")
+            words += [f"ARGS={shlex.join(more)}"] if more else []
+            return shlex.join(words)
+        script = ROOT / "eval" / "scripts" / "run_eval.py"
+        words = [os.path.relpath(sys.executable), os.path.relpath(script), "--api-url", url]
+        return shlex.join([*words, "--profile", profile, "--store-full-text", *more])
 
     def to_dict(self) -> dict[str, Any]:
         """For --json."""
@@ -192,6 +220,7 @@ class Outcome:
                 {"name": each.name, "possible": each.possible, "why": each.why}
                 for each in self.measurable
             ],
+            "proof": self.proof.to_dict(),
             "notes": self.notes,
             "variables": self.variables,
             "requests": self.requests,
@@ -227,6 +256,9 @@ def connect(
         shape = given or known_shapes(path)[0]
         answered, heard, repeat = _from_file(options, shape, questions[0])
     else:
+        talk.tell(
+            f"When the request is known, {len(questions)} questions are asked, the first one twice."
+        )
         answered = prober.find(given, path, questions[0])
         heard, repeat = _ask_all(prober, answered, questions, talk)
     shape = with_history(replace(answered.shape, headers={**answered.shape.headers, **headers}))
@@ -234,7 +266,7 @@ def connect(
         [each.payload for each in heard],
         [each.question.text for each in heard],
         seconds=[each.timing.total for each in heard],
-        gold_paths=[place for case in cases for place, _ in _gold(case)],
+        gold_paths=[gold.rel_path for case in cases for gold in case.gold_supports],
         settings=answered.settings,
     )
     _set_paths(proposal, dict(_assignment(text) for text in options.set_paths))
@@ -246,10 +278,19 @@ def connect(
     return job.outcome(base, prober.tries, variables)
 
 
+def prepare(options: ConnectOptions) -> None:
+    """Make the folder of the profile, before the bot is asked. Raises StorageError."""
+    folder = options.target.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"{folder}: cannot be made ({error.strerror}). Nothing was asked."
+        ) from None
+
+
 def write(outcome: Outcome) -> None:
     """Put the profile into its file."""
-    if not outcome.target.parent.is_dir():
-        raise StorageError(f"{outcome.target.parent}: there is no such folder.")
     replace_bytes(outcome.target, outcome.text.encode())
     outcome.written = True
 
@@ -269,23 +310,71 @@ class _ConnectJob:
     ) -> None:
         self._options, self._shape, self._heard, self._repeat = options, shape, heard, repeat
         self._proposal, self._cases = proposal, cases
-        self._gold = {case.id: _gold(case) for case in chosen}
+        self._gold = {case.id: case.gold_supports for case in chosen}
         self._verdict: PlaceVerdict | None = None
+        self._paths = PathVerdict()
+        self._time_doubt = ""
         self._results: list[TestResult] = []
         self._faults: list[str] = []
 
     def settle(self) -> None:
         """Find the settings that make labels match, and read all answers by what is proposed."""
         settings = self._proposal.settings
-        places = ("path_root", "heading_separator", "heading_root")
+        places = ("path_root", "path_cut", "path_files", "heading_separator", "heading_root")
         by_hand = {name: settings.pop(name) for name in places if name in settings}
+        self._drop_doubles()
         raw = self._asked(self._read())
+        self._settle_time()
         before = check_places(raw)
-        known = [path for case in self._cases for path, _ in _gold(case)]
+        known = [gold.rel_path for case in self._cases for gold in case.gold_supports]
         found = by_hand or suggest(raw, known)
         settings.update(found)
-        after = check_places(self._asked(self._read()))
-        self._verdict = PlaceVerdict(after, before, found, self._stable())
+        settled = self._asked(self._read())
+        self._verdict = PlaceVerdict(check_places(settled), before, found, self._stable())
+        self._paths = path_verdict(settled, known)
+
+    def _drop_doubles(self) -> None:
+        """Take out citations that are the list of passages: every answer would cite them all."""
+        response = self._proposal.tables["response"]
+        passages, cited = response.get("retrieved"), response.get("references")
+        if cited is None or passages is None:
+            return
+        lists = [
+            (_list(passages, each.payload), _list(cited, each.payload)) for each in self._heard
+        ]
+        same = any(len(items) > 1 for items, _ in lists) and all(a == b for a, b in lists)
+        if cited == passages or same:
+            response.pop("references")
+            self._proposal.tables["reference"] = {}
+            note = f"references: {cited} was left out: it is the list of passages"
+            self._proposal.notes.append(f"{note}, so it does not say what an answer cites.")
+
+    def _settle_time(self) -> None:
+        """Take the bot's own time only where it fits the measured one in one unit."""
+        response, settings = self._proposal.tables["response"], self._proposal.settings
+        path = response.get("latency_ms")
+        if path is None or self._options.from_response:
+            return
+        get = compile_path(path)
+        times = [get(each.payload) for each in self._heard]
+        totals = [time.get("total") if isinstance(time, dict) else None for time in times]
+        if not any(totals):
+            return
+        units = fitting_units(totals, [each.timing.total for each in self._heard])
+        if len(units) == 1:
+            settings.pop("latency_unit", None)
+            if units[0] != "ms":
+                settings["latency_unit"] = units[0]
+            return
+        response.pop("latency_ms")
+        settings.pop("latency_unit", None)
+        number, timing = next(
+            (n, each.timing) for n, each in zip(totals, self._heard, strict=True) if n
+        )
+        self._time_doubt = (
+            f"The bot's time ({number}) fits {'no unit' if not units else ' and '.join(units)} for "
+            f"a call of {timing.total * 1000:,.1f} ms; the measured one is taken."
+        )
 
     def edited(self, edit: Callable[[Draft], Mapping[str, str] | None]) -> bool:
         """Let the user change fields until nothing is changed any more; False when they stop."""
@@ -315,7 +404,8 @@ class _ConnectJob:
             rows=self._rows(),
             tries=tries,
             verdict=self._verdict,
-            measurable=measurable(self._proposal.tables, self._results, self._stable()),
+            measurable=measurable(self._proposal.tables, self._results),
+            proof=self._proof(),
             notes=[*self._proposal.notes, *self._faults],
             variables=variables,
             usage=dict(usage),
@@ -323,18 +413,43 @@ class _ConnectJob:
             requests=len(tries),
         )
 
+    def _proof(self) -> Proof:
+        assert self._verdict is not None
+        answers = [
+            ProvenAnswer(each.question.text, each.payload, result, each.timing.total)
+            for each, result in zip(self._heard, self._results, strict=False)
+            if result.error is None or result.error.kind in UNANSWERED
+        ]
+        return prove(
+            self._proposal.tables,
+            answers,
+            self._results[-1] if self._repeat else None,
+            ProvenPlaces(self._verdict.places, self._paths),
+            retrieves_only=self._proposal.settings.get("kind") == "retrieval",
+            time_doubt=self._time_doubt,
+        )
+
     def _read(self) -> list[TestResult]:
         """All answers by the profile as it stands; what does not fit is left out of it and told."""
         while True:
             raw = tomllib.loads(_profile_text(self._shape, self._proposal))
-            answer = check_profile("connect_bot", raw, "the profile").answer
+            if "answer" not in self._proposal.tables["response"]:
+                raw["kind"] = "retrieval"  # to read the rest; that it lacks one the proof says
+            # What a profile would refuse is shown and set right here, not taken out of it.
+            answer = replace(check_profile("connect_bot", raw, "the profile").answer, answers=False)
             heard = [*self._heard, *([self._repeat] if self._repeat else [])]
-            try:
-                results = [
-                    read_answer(each.payload, answer, each.question, each.timing) for each in heard
-                ]
-            except CallError as error:
-                self._drop(error.message)
+            results: list[TestResult] = []
+            faults: list[CallError] = []
+            for each in heard:
+                try:
+                    results.append(read_answer(each.payload, answer, each.question, each.timing))
+                except CallError as error:
+                    faults.append(error)
+                    info = ErrorInfo(error.kind, error.message)
+                    question = each.question
+                    results.append(TestResult(question.case_id, question.text, "error", error=info))
+            if misfit := next((each for each in faults if each.kind not in UNANSWERED), None):
+                self._drop(misfit.message)
                 continue
             self._results = results
             return results[: len(self._heard)]
@@ -360,7 +475,7 @@ class _ConnectJob:
         return [
             asked_of(result, self._gold[result.test_case_id])
             for result in results
-            if self._gold.get(result.test_case_id)
+            if result.status == "ok" and self._gold.get(result.test_case_id)
         ]
 
     def _stable(self) -> bool | None:
@@ -423,7 +538,7 @@ def _given_request(options: ConnectOptions) -> CurlRequest | None:
         text = options.body
         text = _read_text(Path(text[1:]), "--body") if text.startswith("@") else text
         try:
-            body = json.loads(text)
+            body = parse_json(text)
         except ValueError as error:
             raise StorageError(f"--body: is no JSON ({error}).") from None
         if not isinstance(body, dict):
@@ -436,7 +551,7 @@ def _given_request(options: ConnectOptions) -> CurlRequest | None:
 
 def _read_text(path: Path, option: str) -> str:
     try:
-        return path.read_text("utf-8")
+        return read_whole(path, MAX_SETTINGS).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "is not UTF-8"
         raise StorageError(f"{option}: {path}: {reason}.") from None
@@ -496,17 +611,18 @@ def _renamed(shape: Shape, names: Mapping[str, str]) -> Shape:
     )
 
 
-def _gold(case: TestCase) -> list[tuple[str, str]]:
-    """Path and heading of the labelled places of a case."""
-    return [(support.rel_path, support.heading_path or "") for support in case.gold_supports]
-
-
 def _chosen(cases: Sequence[TestCase]) -> list[TestCase]:
-    """Cases to ask: labelled ones from the beginning, the middle and the end of the set."""
+    """Cases to ask: two with gold of different files, one more, and one that has no answer."""
     labelled = [case for case in cases if case.gold_supports] or list(cases)
-    if len(labelled) <= QUESTIONS:
-        return labelled
-    return [labelled[0], labelled[len(labelled) // 2], labelled[-1]]
+    first = labelled[:1]
+    files = {support.rel_path for case in first for support in case.gold_supports}
+    rest = sorted(
+        labelled[1:], key=lambda case: {support.rel_path for support in case.gold_supports} <= files
+    )
+    second = rest[:1]
+    third = [case for case in reversed(labelled) if case not in first + second][:1]
+    none = [case for case in cases if case.answerable is False and case not in first + second]
+    return [*first, *second, *third, *none[:1]]
 
 
 def _questions(options: ConnectOptions, chosen: Sequence[TestCase]) -> list[Question]:
@@ -553,7 +669,7 @@ def _from_file(
     path = options.from_response
     assert path is not None
     try:
-        body = path.read_bytes()
+        body = read_whole(path, MOST)
     except OSError as error:
         raise StorageError(f"--from-response {path}: {error.strerror}.") from None
     settings = guess_stream(body, "") or {}
@@ -575,7 +691,8 @@ def _assignment(text: str) -> tuple[str, str]:
     name, equals, path = text.partition("=")
     if not equals:
         raise StorageError(f"--set {text!r}: write FIELD=JMESPATH, such as answer=data.text.")
-    return name.strip(), path.strip()
+    name = name.strip()
+    return name, path if name == "heading_separator" else path.strip()
 
 
 def _set_paths(proposal: Proposal, changes: Mapping[str, str]) -> None:

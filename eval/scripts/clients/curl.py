@@ -6,7 +6,6 @@ for as ``--body @FILE``. Nothing is sent from here.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from base64 import b64encode
@@ -15,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from records.errors import StorageError
+from records.lines import parse_json
 
 _FLAGS = set(
     shlex.split(
@@ -143,7 +143,7 @@ def _built(
     elif data:
         text = "&".join(data)
         try:
-            body = json.loads(text)
+            body = parse_json(text)
         except ValueError:
             raise _fault("its data is no JSON; profiles send JSON") from None
         if not isinstance(body, dict):

@@ -15,7 +15,6 @@ import hashlib
 import importlib.util
 import json
 import os
-import pickle
 import sqlite3
 import threading
 import warnings
@@ -68,9 +67,10 @@ class Embedder:
     """One model with its cache. Safe to use from several threads; the model runs in one at a time.
 
     ``model`` is a folder, a model hub's name (``owner/name`` or ``owner/name@revision``), or None
-    for the bundled weights. The cache knows a folder by the content of its files, but a hub name
-    only by the name: pin a revision when the weights behind it may change. ``cache_dir`` None
-    keeps nothing on disk.
+    or ``BUNDLED_NAME`` for the bundled weights. Of a hub's model the copy on this machine is used;
+    only with ``allow_download`` the hub is asked. The cache knows a folder by the content of its
+    files, but a hub name only by the name: pin a revision when the weights behind it may change.
+    ``cache_dir`` None keeps nothing on disk.
     """
 
     def __init__(
@@ -79,8 +79,11 @@ class Embedder:
         cache_dir: Path | None,
         threads: int = 1,
         batch_size: int = 16,
+        allow_download: bool = False,
     ) -> None:
         """Find the model; load nothing. Raises EmbeddingUnavailable when there is no such model."""
+        if model == BUNDLED_NAME and not Path(model).is_dir():
+            model = None
         folder = _bundled_model() if model is None else Path(model).expanduser()
         self.folder = folder if folder.is_dir() and model != "" else None
         if self.folder is None and not _is_hub_name(model or ""):
@@ -95,6 +98,7 @@ class Embedder:
         self.name = BUNDLED_NAME if model is None else model
         self.threads = threads
         self.batch_size = batch_size
+        self.allow_download = allow_download
         self.identity = folder_hash(self.folder) if self.folder else self.name
         file = f"{_file_name(self.name)}-{_sha256(self.identity).hex()[:16]}.sqlite"
         self._asked, self._cache_dir = model, cache_dir
@@ -115,7 +119,8 @@ class Embedder:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In another process: the same model, which is loaded when it is needed there."""
-        return type(self), (self._asked, self._cache_dir, self.threads, self.batch_size)
+        own = (self._asked, self._cache_dir, self.threads, self.batch_size, self.allow_download)
+        return type(self), own
 
     def apart(self) -> Embedder:
         """The same model, whose new vectors are held in memory and written nowhere: `new_vectors`
@@ -125,13 +130,29 @@ class Embedder:
         return twin
 
     def new_vectors(self) -> bytes:
-        """The vectors that this one held, for `keep`."""
-        held = self._cache
-        return pickle.dumps(held.new if isinstance(held, _HeldVectors) else {})
+        """The vectors that this one held, for `keep`: the length of each, and keys and numbers, one
+        behind the other."""
+        import msgspec
+
+        new = self._cache.new if isinstance(self._cache, _HeldVectors) else {}
+        rows = b"".join(vector.astype("<f4").tobytes() for vector in new.values())
+        return msgspec.msgpack.encode((len(rows) // (len(new) or 1), b"".join(new), rows))
 
     def keep(self, vectors: bytes) -> None:
-        """Put the vectors of an embedder that was apart into the cache."""
-        self._cache.write(pickle.loads(vectors).items())
+        """Put the vectors of an embedder that was apart into the cache. Raises ValueError for bytes
+        that are none."""
+        import msgspec
+        import numpy as np
+
+        length, keys, rows = msgspec.msgpack.decode(vectors, type=tuple[int, bytes, bytes])
+        count, rest = divmod(len(keys), _KEY_BYTES)
+        if rest or length % 4 or (count and length <= 0) or len(rows) != count * length:
+            raise ValueError("keys and vectors have different lengths")
+        table = np.frombuffer(rows, "<f4").reshape(count, length // 4)
+        if not np.isfinite(table).all():
+            raise ValueError("a vector has a number that is not finite")
+        starts = range(0, len(keys), _KEY_BYTES)
+        self._cache.write(zip((keys[at : at + _KEY_BYTES] for at in starts), table, strict=True))
 
     def encode(
         self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
@@ -213,7 +234,7 @@ class Embedder:
         """The model in memory; the caller holds the lock."""
         if self._loaded.model is not None:
             return self._loaded.model
-        if self.folder is not None:
+        if self.folder is not None or not self.allow_download:
             offline()
         os.environ.setdefault("OMP_NUM_THREADS", str(self.threads))
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -233,9 +254,18 @@ class Embedder:
                 self._loaded.model = SentenceTransformer(str(self.folder), device="cpu")
             else:
                 self._loaded.model = SentenceTransformer(
-                    name, revision=revision or None, device="cpu"
+                    name,
+                    revision=revision or None,
+                    device="cpu",
+                    local_files_only=not self.allow_download,
                 )
         except Exception as error:  # the library raises whatever lies beneath: OSError, ValueError…
+            if self.folder is None and not self.allow_download:
+                raise EmbeddingUnavailable(
+                    f"Embedding model {self.name!r} is not on this machine: fetch it with "
+                    f"`score_embedding.py --embedding-model {self.name} --allow-download`, or give "
+                    "a folder."
+                ) from error
             first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise EmbeddingUnavailable(
                 f"Embedding model {self.name!r} cannot be loaded ({first_line}): "
@@ -251,6 +281,9 @@ class _Loaded:
         self.model: Any = None
         self.tokenizer: Any = None
         self.lock = threading.Lock()
+
+
+_KEY_BYTES = 32
 
 
 def _sha256(text: str) -> bytes:

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 Getter = Callable[[Any], Any]
+
+MAX_DEPTH = 100
+"""Levels of an expression, as of an answer: a call in a call is two."""
+_TOO_DEEP = f"is nested deeper than {MAX_DEPTH} levels"
+
+MOST = 64 * 2**20
+"""Characters of a text that an expression makes, as many as an answer may have bytes."""
+_MOST_ITEMS = 1_000_000
 
 _PLAIN_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
@@ -37,12 +45,17 @@ def compile_path(expression: str) -> Getter:
     """
     import jmespath
 
-    parsed = jmespath.compile(expression)
+    try:
+        tree = jmespath.compile(expression).parsed
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
     if not _PLAIN_PATH.fullmatch(expression):
-        if name := _unknown_function(parsed):
-            raise ValueError(f"there is no function {name}()")
-        options = _search_options()
-        return lambda value: parsed.search(value, options)
+        names, depth = _functions_and_depth(tree)
+        if depth > MAX_DEPTH:
+            raise ValueError(_TOO_DEEP)
+        if unknown := next((name for name in names if name not in _interpreter().known), None):
+            raise ValueError(f"there is no function {unknown}()")
+        return partial(_interpreter().visit, tree)
     names = expression.split(".")
     if len(names) == 1:
         return PlainName(expression)
@@ -69,7 +82,11 @@ def _split(text: str | None, separator: str) -> list[str] | None:
 
 
 def _replace(text: str | None, old: str, new: str) -> str | None:
-    return text.replace(old, new) if text is not None and old else text
+    if text is None or not old:
+        return text
+    if len(new) > len(old):
+        _check_size(len(text) + text.count(old) * (len(new) - len(old)), MOST)
+    return text.replace(old, new)
 
 
 def _basename(path: str | None) -> str | None:
@@ -79,7 +96,8 @@ def _basename(path: str | None) -> str | None:
 def _join(glue: str, items: Sequence[Any] | None) -> str | None:
     if items is None:
         return None
-    texts = (item if isinstance(item, str) else _plain(item) for item in items)
+    texts = [item if isinstance(item, str) else _plain(item) for item in items]
+    _check_size(sum(map(len, texts)) + len(texts) * len(glue), MOST)
     return glue.join(text for text in texts if text)
 
 
@@ -142,14 +160,23 @@ HELPERS: dict[str, tuple[Callable[..., Any], tuple[tuple[str, ...], ...], str]] 
 """Each helper with the types of its arguments and one line about it."""
 
 
+def _check_size(size: int, most: int) -> None:
+    """Nested calls could grow a short answer into all memory."""
+    from jmespath.exceptions import JMESPathError
+
+    if size > most:
+        raise JMESPathError(f"it makes a text or list of {size:,} parts, more than {most:,}")
+
+
 @lru_cache
-def _search_options() -> Any:
-    """The options with which an expression finds the helpers.
+def _interpreter() -> Any:
+    """Evaluates expressions with the helpers; its texts and lists are limited.
 
     ``join`` takes the place of JMESPath's own, which refuses a list with a null in it.
     """
     import jmespath
     from jmespath import functions
+    from jmespath.visitor import TreeInterpreter
 
     members: dict[str, Any] = {}
     for name, (function, types, _) in HELPERS.items():
@@ -161,18 +188,31 @@ def _search_options() -> Any:
         arguments: list[Any] = [{"types": list(kinds)} for kinds in types]
         members[method.__name__] = functions.signature(*arguments)(method)
     registry: Any = type("Helpers", (functions.Functions,), members)
-    return jmespath.Options(custom_functions=registry())
+
+    class Limited(TreeInterpreter):
+        known = registry.FUNCTION_TABLE
+
+        def visit_function_expression(self, node: Any, value: Any) -> Any:
+            result = super().visit_function_expression(node, value)
+            if isinstance(result, str):
+                _check_size(len(result), MOST)
+            return result
+
+        def visit_flatten(self, node: Any, value: Any) -> Any:
+            result = super().visit_flatten(node, value)
+            _check_size(len(result or ()), _MOST_ITEMS)
+            return result
+
+    return Limited(jmespath.Options(custom_functions=registry()))
 
 
-def _unknown_function(parsed: Any) -> str | None:
-    """The name of a function in a parsed expression that neither JMESPath nor this module has."""
-    table = _search_options().custom_functions.FUNCTION_TABLE
-
-    def walk(node: Any) -> str | None:
-        if not isinstance(node, dict):
-            return None
-        if node.get("type") == "function_expression" and node["value"] not in table:
-            return str(node["value"])
-        return next((name for child in node.get("children", ()) if (name := walk(child))), None)
-
-    return walk(parsed.parsed)
+def _functions_and_depth(tree: Any) -> tuple[list[str], int]:
+    """The functions that a parsed expression calls, and how deep it is nested."""
+    names: list[str] = []
+    depth, level = 0, [tree]
+    while level:
+        depth += 1
+        names += [node["value"] for node in level if node["type"] == "function_expression"]
+        children = [child for node in level for child in node.get("children", ())]
+        level = [child for child in children if isinstance(child, dict)]
+    return names, depth

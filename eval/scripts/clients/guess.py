@@ -9,26 +9,20 @@ left out: a profile without a path is honest, one with a wrong path is not.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 from clients import field_names
+from clients.mapping import MILLISECONDS
+from clients.reply_form import Node, child, name_rank, name_words, walk
+from ragmetrics.paths import HEADER_LEVEL, looks_like_path
 
 TABLES = ("response", "chunk", "reference", "facts")
 
-MAX_DEPTH = 8
-
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_PATH = re.compile(
-    r"(?:\w+://)?[^\s]*[\w)]\.[A-Za-z][A-Za-z0-9]{0,5}(?:#\S*)?|[^\s/]*(?:/[^\s/]+)+/?"
-)
-_MARKS = re.compile(r"\[\d{1,3}\]")
+_MARKS = re.compile(r"\s*\[\d{1,3}\]")
 _SOURCES = re.compile(
     r"\n[ \t]*((?:#+ |\*\*)?(?:sources?|references?|citations?|quellen)(?:\*\*)?:?(?:\*\*)?)"
     r"[ \t]*\n",
@@ -37,7 +31,6 @@ _SOURCES = re.compile(
 _SOURCE_LINE = re.compile(
     r"(?P<lead>\[\d+\]:? |\d+[.):] |[-*•] )?(?P<path>[^\s#]+\.\w{1,5})(?P<rest>.*)"
 )
-_HEADER_LEVEL = re.compile(r"(?:header|heading|h)[ _-]?([1-6])", re.IGNORECASE)
 
 
 @dataclass
@@ -88,9 +81,9 @@ def propose(
     columns = _columns(payloads, streamed="stream" in proposal.settings)
     passages = _passages(columns)
     inside = passages.path if passages else None
-    outer = [column for column in columns if not _under(column.path, inside)]
+    outer = [column for column in columns if not is_under(column.path, inside)]
     response = proposal.tables["response"]
-    answer = _answer(outer, questions, proposal.settings)
+    answer = _answer(outer, questions, proposal.settings, passages)
     if answer:
         response["answer"] = answer.path
     if passages:
@@ -98,102 +91,20 @@ def propose(
         proposal.tables["chunk"] = _chunk(passages, set(gold_paths))
     elif answer:
         _sources_in_text(answer, proposal)
-    _references(outer, passages, answer, proposal)
+    _references(outer, passages, proposal)
     _rest(outer, proposal, seconds)
     return proposal
 
 
-def guess_stream(body: bytes, content_type: str) -> dict[str, str] | None:
-    """The settings by which a streamed body can be read; None when it is no stream."""
-    head = body.lstrip()[:6]
-    sse = "event-stream" in content_type or head.startswith((b"data:", b"event:"))
-    if not sse and not ("ndjson" in content_type or _is_ndjson(body)):
-        return None
-    from clients.http import CallError
-    from clients.streams import END_MARK, Stream, read_stream
-
-    form = "sse" if sse else "ndjson"
-    try:
-        payload, _ = read_stream(body, Stream(form))
-    except CallError:
-        return None
-    events = payload["events"]
-    settings = {"stream": form}
-    delta = _delta(events)
-    if delta:
-        settings["stream_delta"] = delta
-    if last := _last(events):
-        settings["stream_last"] = last
-    elif END_MARK.encode() in body:
-        settings["stream_last"] = END_MARK
-    return settings
-
-
-def tree(payload: Any, limit: int = 60) -> list[str]:
-    """An answer as lines: each path with its type and the beginning of its value."""
-    lines = []
-    for node in _walk(payload):
-        if isinstance(node.value, dict):
-            continue
-        if isinstance(node.value, list):
-            lines.append(f"{node.path}  list of {len(node.value)}")
-        else:
-            lines.append(f"{node.path}  {sample(node.value)}")
-    return lines[:limit] + ([f"… {len(lines) - limit} more"] if len(lines) > limit else [])
-
-
-def sample(value: Any, most: int = 70) -> str:
-    """The beginning of a value on one line."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def name_words(name: str) -> list[str]:
-    return [word.lower() for word in _CAMEL.findall(name)]
-
-
-def name_rank(name: str, table: Mapping[str, float]) -> float:
-    """How well a name fits: the whole of it, else its last word for a part of that."""
-    words = name_words(name)
-    if (whole := "_".join(words)) in table:
-        return table[whole]
-    return 0.6 * table.get(words[-1], 0.0) if words else 0.0
-
-
-def _child(path: str, key: str) -> str:
-    name = key if _PLAIN.fullmatch(key) else json.dumps(key, ensure_ascii=False)
-    return f"{path}.{name}" if path else name
-
-
-@dataclass(frozen=True)
-class _Node:
-    path: str
-    names: tuple[str, ...]
-    value: Any
-
-
-def _walk(value: Any, path: str = "", names: tuple[str, ...] = ()) -> Iterator[_Node]:
-    """Every node below ``value``; of a list only its first item."""
-    if path:
-        yield _Node(path, names, value)
-    if len(names) > MAX_DEPTH:
-        return
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _walk(item, _child(path, str(key)), (*names, str(key)))
-    elif isinstance(value, list) and value and isinstance(value[0], (dict, list)):
-        yield from _walk(value[0], f"{path}[0]", names)
-
-
-def _nodes(payload: Any, *, streamed: bool) -> Iterator[_Node]:
+def _nodes(payload: Any, *, streamed: bool) -> Iterator[Node]:
     if not streamed or not isinstance(payload, dict):
-        yield from _walk(payload)
+        yield from walk(payload)
         return
     events = [event for event in payload.get("events", ()) if isinstance(event, dict)]
-    yield from _walk({"text": payload.get("text") or None, "last": payload.get("last")})
+    yield from walk({"text": payload.get("text") or None, "last": payload.get("last")})
     for event in events:
         if event != payload.get("last") and (selector := _selector(event, events)):
-            yield from _walk(event, f"{selector} | [0]", ())
+            yield from walk(event, f"{selector} | [0]", ())
 
 
 def _selector(event: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> str | None:
@@ -205,7 +116,7 @@ def _selector(event: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> 
             return f"events[?{key} == '{value}']"
     for key, value in event.items():
         if isinstance(value, (list, dict)) and sum(key in other for other in events) == 1:
-            return f"events[?{_child('', key)}]"
+            return f"events[?{child('', key)}]"
     return None
 
 
@@ -220,7 +131,8 @@ def _columns(payloads: Sequence[Any], *, streamed: bool) -> list[_Column]:
     return [_Column(path, names[path], tuple(values[path])) for path in names]
 
 
-def _under(path: str, parent: str | None) -> bool:
+def is_under(path: str, parent: str | None) -> bool:
+    """Whether a path is another one or begins with it."""
     return parent is not None and (path == parent or path.startswith((f"{parent}.", f"{parent}[")))
 
 
@@ -233,11 +145,24 @@ def _mean_words(texts: Sequence[str]) -> float:
 
 
 def _answer(
-    columns: Sequence[_Column], questions: Sequence[str], settings: Mapping[str, str]
+    columns: Sequence[_Column],
+    questions: Sequence[str],
+    settings: Mapping[str, str],
+    passages: _Column | None,
 ) -> _Column | None:
+    """The column of answers; one that repeats passages only where nothing else can be it."""
     if "stream_delta" in settings:
         return next((column for column in columns if column.path == "text"), None)
-    best, most = None, 5.5
+    ranked = _ranked_answers(columns, questions)
+    own = [pair for pair in ranked if not _repeats(pair[1], passages)]
+    weight, column = max(own or ranked, key=lambda pair: pair[0], default=(0.0, None))
+    return column if weight > 5.5 else None
+
+
+def _ranked_answers(
+    columns: Sequence[_Column], questions: Sequence[str]
+) -> list[tuple[float, _Column]]:
+    ranked = []
     for column in columns:
         texts = _strings(column.present)
         if not texts or set(texts) & set(questions):
@@ -250,10 +175,51 @@ def _answer(
         weight = name_rank(column.name, field_names.ANSWER) or of_parent
         weight += 4 if _mean_words(texts) >= 3 else -4
         weight += 2 if len(set(texts)) > 1 else 0
-        weight -= 0.3 * len(column.names)
-        if weight > most:
-            best, most = column, weight
-    return best
+        ranked.append((weight - 0.3 * len(column.names), column))
+    return ranked
+
+
+def _repeats(column: _Column, passages: _Column | None) -> bool:
+    """Whether the values are strings of the passages, in every answer that has any."""
+    pairs = zip(column.values, passages.values, strict=True) if passages else ()
+    both = [(value, items) for value, items in pairs if isinstance(value, str) and items]
+    return bool(both) and all(bare(value) in texts_within(items) for value, items in both)
+
+
+def bare(text: str) -> str:
+    """A text without [n] marks and without blanks around it."""
+    return _MARKS.sub("", text).strip()
+
+
+def texts_within(value: Any) -> set[str]:
+    """All strings of a value, at any depth, ``bare``."""
+    if isinstance(value, str):
+        return {bare(value)}
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return {text for item in items for text in texts_within(item)}
+
+
+def another_answer(
+    payloads: Sequence[Any], questions: Sequence[str], answer_path: str, passages: Sequence[Any]
+) -> str | None:
+    """The path of a text that is no passage and differs between questions; None without any.
+
+    ``answer_path``: what is taken for the answer; ``passages``: the list of each answer.
+    """
+    streamed = all(isinstance(payload, dict) and "events" in payload for payload in payloads)
+    lists = _Column("", (), tuple(passages))
+    able = [
+        column
+        for column in _columns(payloads, streamed=streamed)
+        if column.path != answer_path
+        and not _repeats(column, lists)
+        and len(set(_strings(column.present))) > 1
+        and _mean_words(_strings(column.present)) > 1
+    ]
+    weight, column = max(
+        _ranked_answers(able, questions), key=lambda pair: pair[0], default=(0.0, None)
+    )
+    return column.path if column and weight > 0 else None
 
 
 def _items(column: _Column) -> list[Any]:
@@ -273,7 +239,7 @@ def _passages(columns: Sequence[_Column]) -> _Column | None:
             continue
         weight = name_rank(column.name, field_names.PASSAGES)
         if all(isinstance(item, str) for item in items):
-            weight += 3 if _mean_words(items) > 5 else 1 if all(map(_PATH.fullmatch, items)) else -3
+            weight += 3 if _mean_words(items) > 5 else 1 if all(map(looks_like_path, items)) else -3
         elif all(isinstance(item, dict) for item in items):
             inner = _item_columns(items)
             texts = any(name_rank(each.name, field_names.TEXT) and _long(each) for each in inner)
@@ -324,7 +290,7 @@ def _chunk(passages: _Column, gold_paths: set[str]) -> dict[str, str]:
         texts = _strings(column.present)
         if not texts or _mean_words(texts) > 8:
             return _NEVER
-        shaped = sum(_PATH.fullmatch(text) is not None for text in texts) / len(texts)
+        shaped = sum(map(looks_like_path, texts)) / len(texts)
         folders = sum("/" in text for text in texts) / len(texts)
         known = any(re.split(r"[/\\]", text.partition("#")[0])[-1] in gold_names for text in texts)
         return 5 * shaped + folders + 4 * known - 2
@@ -356,9 +322,9 @@ def _chunk(passages: _Column, gold_paths: set[str]) -> dict[str, str]:
         sorted(
             (int(match[1]), column)
             for column in columns
-            if (match := _HEADER_LEVEL.fullmatch(column.name)) and _strings(column.present)
+            if (match := HEADER_LEVEL.fullmatch(column.name)) and _strings(column.present)
         )
-        if any(_HEADER_LEVEL.fullmatch(column.name) for column in columns)
+        if any(HEADER_LEVEL.fullmatch(column.name) for column in columns)
         else []
     )
     if levels:
@@ -379,7 +345,7 @@ def _text_items(items: Sequence[str]) -> dict[str, str]:
     """Passages that are plain strings: texts, paths, or ids (which need no path)."""
     if _mean_words(items) > 5:
         return {"text": "@"}
-    return {"rel_path": "@"} if all(map(_PATH.fullmatch, items)) else {}
+    return {"rel_path": "@"} if all(map(looks_like_path, items)) else {}
 
 
 def _numbers(column: _Column) -> bool:
@@ -456,10 +422,8 @@ def _line_paths(lines: Sequence[re.Match[str]]) -> dict[str, str]:
     return paths
 
 
-def _references(
-    columns: Sequence[_Column], passages: _Column | None, answer: _Column | None, proposal: Proposal
-) -> None:
-    response, chunk = proposal.tables["response"], proposal.tables["chunk"]
+def _references(columns: Sequence[_Column], passages: _Column | None, proposal: Proposal) -> None:
+    response = proposal.tables["response"]
     best, most = None, 5.0
     for column in columns:
         if _items(column) and (weight := name_rank(column.name, field_names.CITED)) > most:
@@ -467,13 +431,8 @@ def _references(
     items = _items(best) if best else []
     identifying = ("chunk_id", "doc_id", "rel_path", "heading_path")
     if best is None or not items:
-        marks = any(_MARKS.search(text) for text in _strings(answer.present if answer else ()))
-        if marks and "retrieved" in response:
-            response["references"] = response["retrieved"]
-            proposal.tables["reference"] = {
-                name: chunk[name] for name in identifying if name in chunk
-            }
-    elif all(type(item) is int for item in items):
+        return
+    if all(type(item) is int for item in items):
         if 0 in items:
             proposal.notes.append(f"{best.path} counts from 0: [n] marks count from 1; left out.")
         else:
@@ -523,7 +482,7 @@ def _rest(columns: Sequence[_Column], proposal: Proposal, seconds: Sequence[floa
 
 
 def _times(columns: Sequence[_Column], proposal: Proposal, seconds: Sequence[float]) -> None:
-    by_unit: dict[str, dict[str, str]] = {"ms": {}, "s": {}}
+    by_unit: dict[str, dict[str, str]] = {unit: {} for unit in MILLISECONDS}
     for column in columns:
         words = [word for name in column.names for word in name_words(name)]
         last = name_words(column.name)
@@ -536,7 +495,8 @@ def _times(columns: Sequence[_Column], proposal: Proposal, seconds: Sequence[flo
             (field_names.UNITS[word] for word in reversed(words) if word in field_names.UNITS), None
         )
         if unit is None:
-            unit = _unit_of(column, seconds)
+            units = fitting_units(column.values, seconds)
+            unit = units[0] if len(units) == 1 else None
         if unit not in by_unit:
             continue
         stage = next(
@@ -552,21 +512,25 @@ def _times(columns: Sequence[_Column], proposal: Proposal, seconds: Sequence[flo
     if stages:
         parts = ", ".join(f"{stage}: {path}" for stage, path in stages.items())
         proposal.tables["response"]["latency_ms"] = f"{{{parts}}}"
-        if unit == "s":
-            proposal.settings["latency_unit"] = "s"
+        if unit != "ms":
+            proposal.settings["latency_unit"] = unit
 
 
-def _unit_of(column: _Column, seconds: Sequence[float]) -> str | None:
-    """The unit in which the bot's times are a part of the time that the whole call took."""
+def fitting_units(values: Sequence[Any], seconds: Sequence[float]) -> list[str]:
+    """The units in which all of a bot's times can be those of the whole calls.
+
+    From a fiftieth of what was measured to a little more than it.
+    """
     pairs = [
-        (float(value), total)
-        for value, total in zip(column.values, seconds, strict=False)
-        if isinstance(value, (int, float)) and value > 0
+        (float(value), 1000 * total)
+        for value, total in zip(values, seconds, strict=False)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
     ]
-    for unit, factor in (("s", 1.0), ("ms", 1000.0)):
-        if pairs and all(0.02 * total <= value / factor <= 1.05 * total for value, total in pairs):
-            return unit
-    return None
+    return [
+        unit
+        for unit, factor in MILLISECONDS.items()
+        if pairs and all(ms / 50 <= value * factor <= 1.05 * ms + 5 for value, ms in pairs)
+    ]
 
 
 def _usage(columns: Sequence[_Column], response: dict[str, str]) -> None:
@@ -597,51 +561,3 @@ def _counts_tokens(values: Sequence[Any]) -> bool:
 
 def _counts(column: _Column) -> bool:
     return bool(column.present) and all(type(value) is int for value in column.present)
-
-
-def _is_ndjson(body: bytes) -> bool:
-    lines = [line for line in body.splitlines() if line.strip()]
-    return len(lines) > 1 and all(
-        line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}") for line in lines
-    )
-
-
-def _delta(events: Sequence[Any]) -> str | None:
-    """The path at which most events have a piece of the answer."""
-    pieces: dict[str, list[str]] = {}
-    for event in events:
-        for node in _walk(event):
-            if isinstance(node.value, str) and node.names[-1] not in (
-                "event",
-                "type",
-                "kind",
-                "id",
-            ):
-                pieces.setdefault(node.path, []).append(node.value)
-    table = field_names.DELTA
-    weights = {
-        path: (name_rank(re.split(r"[.\[]", path.replace("[0]", ""))[-1], table), len(texts))
-        for path, texts in pieces.items()
-        if len(set(texts)) > 1 or len(events) <= 3
-    }
-    named = {path: weight for path, weight in weights.items() if weight[0]}
-    if not named:
-        return None
-    path = max(named, key=lambda key: (named[key][1], named[key][0]))
-    texts = pieces[path]
-    grows = len(texts) > 2 and all(b.startswith(a) for a, b in pairwise(texts))
-    return None if grows else path
-
-
-def _last(events: Sequence[Any]) -> str | None:
-    """An expression that only the last event makes true."""
-    last, others = events[-1], events[:-1]
-    for key in ("event", "type", "kind"):
-        value = last.get(key)
-        unique = all(other.get(key) != value for other in others)
-        if isinstance(value, str) and "'" not in value and unique:
-            return f"{key} == '{value}'"
-    for key in ("done", "finished", "is_final", "final", "end"):
-        if last.get(key) is True and not any(other.get(key) for other in others):
-            return key
-    return None

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from clients.limits import CallLimits, Stopped
@@ -33,7 +33,10 @@ KINDS = {
     "malformed": "the body is no JSON: truncated, HTML, empty, NaN, not UTF-8; asked once",
     "too_large": "the body is larger than the limit; reading was stopped",
     "mapping": "JSON that does not fit the profile: a field is missing or has a wrong type",
-    "bot_error": "the bot answered with an error of its own (the profile's `error` field)",
+    "bot_error": "the bot answered with an error of its own (the profile's `error` field, or "
+    "`error`, `detail` or `message` and no answer)",
+    "no_answer": "no text where the profile finds the answer, and no word that the bot abstains; "
+    "asked once",
     "imported": "an answer that was produced elsewhere, and failed there without a known kind",
     "no_text": "a turn of a conversation whose answer has no text: nothing could go on from it",
     EARLIER_TURN_FAILED: "a turn that was not asked, since one before it failed",
@@ -75,6 +78,13 @@ class CallError(Exception):
         self.status = status
         self.body = body
         self.headers: Mapping[str, str] = {}
+
+
+def message_of(error: Any) -> str:
+    """The message of an error as a server tells it, in one line of at most 200 characters."""
+    if isinstance(error, dict):
+        error = error.get("message") or error.get("detail") or error
+    return " ".join(str(error).split())[:200]
 
 
 class NotConnected(CallError):

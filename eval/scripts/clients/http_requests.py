@@ -178,21 +178,22 @@ def _is_loopback(host: str) -> bool:
 
 
 class RequestTemplates:
-    """Requests made once for each URL: making one anew costs a third of a call. Not to be changed;
-    thread-safe."""
+    """Requests made once for each URL and its headers: making one anew costs a third of a call.
+    Not to be changed; thread-safe."""
 
     def __init__(self) -> None:
-        self._templates: dict[tuple[str, str], requests.PreparedRequest] = {}
+        self._templates: dict[tuple[Any, ...], requests.PreparedRequest] = {}
 
     def get(self, method: str, url: str, headers: Mapping[str, str]) -> requests.PreparedRequest:
         """The request without its body. Raises what ``requests`` does for a URL that is none."""
         import requests
 
-        template = self._templates.get((method, url))
+        key = method, url, *headers.items()
+        template = self._templates.get(key)
         if template is None:
             template = requests.Request(method, url, headers=dict(headers)).prepare()
             if len(self._templates) < 64:
-                self._templates[method, url] = template
+                self._templates[key] = template
         return template
 
 

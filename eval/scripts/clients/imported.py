@@ -19,13 +19,12 @@ from typing import Any
 
 import orjson
 
-from clients.bot import MAX_DEPTH, too_deep
 from clients.http import KINDS, CallError
 from clients.mapping import RESULT_FIELDS, build_result
 from clients.run_plan import Job
 from records.cases import TestCase
 from records.errors import Problem, StorageError
-from records.lines import iter_lines
+from records.lines import iter_lines, parse_json
 from records.results import ErrorInfo, TestResult
 from terminal.tables import printable
 
@@ -76,11 +75,9 @@ class _Importer:
         self._first_line = {}
         for number, line in iter_lines(self._path, report, limit=None):
             try:
-                raw = orjson.loads(line)
+                raw = parse_json(line)
                 if not isinstance(raw, dict):
                     raise ValueError("is no JSON object")
-                if too_deep(line, raw):
-                    raise ValueError(f"is nested deeper than {MAX_DEPTH} levels")
                 result = self._result(raw, number)
             except orjson.JSONDecodeError as error:
                 report(self._problem(number, "", f"not JSON ({error.msg})"))

@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from clients.expressions import Getter, PlainName
-from clients.http import CallError
-from ragmetrics.matching import SEPARATOR, heading_segments, normalise_path
+from clients.http import CallError, message_of
+from ragmetrics.abstention import detect
+from ragmetrics.matching import SEPARATOR, heading_segments
+from ragmetrics.paths import PathCut
 from records.results import Reference, RetrievedChunk, Search, TestResult
 
 RESULT_FIELDS = (
@@ -52,7 +55,8 @@ RETRIEVAL_FIELDS = {"retrieved", "folder_selection", "latency_ms", "usage", "cos
 
 _OBJECTS = ("folder_selection", "guardrail", "latency_ms", "usage")
 
-_MS = {"ms": 1.0, "s": 1000.0}
+MILLISECONDS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1000.0}
+"""The units of a profile's times, in milliseconds."""
 
 _TIMES = ("start_ms", "latency_ms")
 """Times of a search."""
@@ -60,6 +64,8 @@ _TIMES = ("start_ms", "latency_ms")
 MOST = 10**12
 """No answer has more tokens or costs more: sums over a run fit into every number format."""
 
+
+Absent = Literal["error", "empty"]
 
 ANY_TITLE = "*"
 """The heading_root that drops the first heading, whatever it is."""
@@ -71,15 +77,19 @@ class PlaceForm:
 
     ``separator``: what parts its headings. ``heading_root``: a title that all of its headings begin
     with and the labels lack; ``path_root``: a folder likewise. Each is dropped where it is there.
+    ``path_cut``: steps of ``ragmetrics.paths``, done before; ``path_files``: files of the labels,
+    which a path becomes that is one of them under steps that lose a part of it.
     """
 
     separator: str = ""
     heading_root: str = ""
     path_root: str = ""
+    path_cut: str = ""
+    path_files: tuple[str, ...] = ()
 
     def applied(self, item: Any) -> Any:
         """A mapped passage or source with its place as the labels write it."""
-        if (self.separator or self.heading_root or self.path_root) and isinstance(item, dict):
+        if isinstance(item, dict) and self != _LABELS_OWN:
             for name, read in (("heading_path", self._heading), ("rel_path", self._path)):
                 if isinstance(text := item.get(name), str) and (own := read(text)) != text:
                     item = item | {name: own}
@@ -99,11 +109,24 @@ class PlaceForm:
         return SEPARATOR.join(parts)
 
     def _path(self, text: str) -> str:
-        if not self.path_root:
+        if not self.path_root and not self.path_cut:
             return text
-        root = normalise_path(self.path_root).rstrip("/")
-        path = normalise_path(text)
-        return path.removeprefix(f"{root}/")
+        own = self._cut.applied(text)
+        return self._files.get(self._cut.key(text), own)
+
+    @cached_property
+    def _cut(self) -> PathCut:
+        return PathCut(tuple(self.path_cut.split()), self.path_root)
+
+    @cached_property
+    def _files(self) -> dict[str, str]:
+        """The files of the labels by what is left of them, where that is one file's alone."""
+        keys = Counter(map(self._cut.gold_key, self.path_files))
+        names = ((self._cut.gold_key(file), file) for file in self.path_files)
+        return {key: file for key, file in names if keys[key] == 1}
+
+
+_LABELS_OWN = PlaceForm()
 
 
 @dataclass(frozen=True)
@@ -122,6 +145,12 @@ class AnswerMap:
     """US dollars for a million of each field of ``usage``."""
     error: Getter | None = None
     places: PlaceForm = PlaceForm()
+    absent: Absent = "error"
+    """What an answer without its list of passages means: a field that failed, or an empty list."""
+    answers: bool = True
+    """Whether an answer must have a text; False for a bot that only retrieves."""
+    paths: Mapping[str, str] = field(default_factory=dict)
+    """The fields of ``response`` as the profile writes them."""
     reads_text: frozenset[str] = frozenset()
     """Which of ``chunk``, ``reference`` and ``search`` have an expression with ``@``: they read
     plain strings, too, which are ids otherwise (of a search: its query)."""
@@ -138,7 +167,7 @@ class AnswerMap:
 
     def _fields(self, payload: Any, retrieval_only: bool) -> dict[str, Any]:
         if self.error is not None and (error := self.error(payload)):
-            raise CallError("bot_error", _message_of(error))
+            raise CallError("bot_error", message_of(error))
         fields = dict(self.constant)
         for name, get in self.response.items():
             if retrieval_only and name not in RETRIEVAL_FIELDS:
@@ -147,6 +176,9 @@ class AnswerMap:
             if value is not None:
                 fields[name] = value
         self._require(fields, retrieval_only)
+        self._check_answer(fields, payload, retrieval_only)
+        if "retrieved" in self.response and "retrieved" not in fields:
+            fields |= self._without_list(fields)
         if "retrieved" in fields:
             fields["retrieved"] = [
                 self._item(item, self.chunk, "chunk" in self.reads_text)
@@ -162,7 +194,7 @@ class AnswerMap:
                 self._search(item, number) for number, item in enumerate(_list(fields, "searches"))
             ]
         if isinstance(latency := fields.get("latency_ms"), dict) and self.latency_unit != "ms":
-            factor = _MS[self.latency_unit]
+            factor = MILLISECONDS[self.latency_unit]
             fields["latency_ms"] = {
                 stage: time * factor if type(time) in (int, float) else time
                 for stage, time in latency.items()
@@ -186,6 +218,31 @@ class AnswerMap:
                 raise CallError(
                     "mapping", f"{name}: the answer has no such field (see the profile's response)"
                 )
+
+    def _check_answer(self, fields: Mapping[str, Any], payload: Any, retrieval_only: bool) -> None:
+        """An answer without a text is no answer, unless the bot abstains or is blocked."""
+        if retrieval_only or not self.answers or fields.get("abstained") is True:
+            return
+        text = fields.get("answer")
+        if not (text is None or (isinstance(text, str) and not text.strip())):
+            return
+        flags = fields.get("policy_flags")
+        if isinstance(flags, list | str) and "guardrail_blocked" in flags:
+            return
+        for name in ("error", "detail", "message"):
+            if isinstance(payload, dict) and (told := payload.get(name)):
+                raise CallError("bot_error", message_of(told))
+        raise CallError("no_answer", f"no text at {self.paths.get('answer', 'answer')}")
+
+    def _without_list(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """What stands for passages that an answer should have and lacks."""
+        text = fields.get("answer")
+        abstains = fields.get("abstained") is True or (
+            fields.get("abstained") is None and isinstance(text, str) and detect(text).abstained
+        )
+        if abstains or self.absent == "empty" or fields.get("searches"):
+            return {} if fields.get("searches") else {"retrieved": []}
+        return {"absent": {"retrieved": f"no list at {self.paths.get('retrieved', 'retrieved')}"}}
 
     def _item(self, item: Any, getters: Mapping[str, Getter], reads_text: bool) -> Any:
         if type(item) is int or (isinstance(item, str) and not (getters and reads_text)):
@@ -235,7 +292,7 @@ class AnswerMap:
                 self._item(chunk, self.chunk, "chunk" in self.reads_text)
                 for chunk in fields["retrieved"]
             ]
-        factor = _MS[self.latency_unit]
+        factor = MILLISECONDS[self.latency_unit]
         return {
             name: value * factor if name in _TIMES and type(value) in (int, float) else value
             for name, value in fields.items()
@@ -321,7 +378,8 @@ def _complete_searches(fields: dict[str, Any]) -> None:
         if search["retrieved"] and not search.get("error"):
             fields["retrieved"] = [dict(chunk) for chunk in search["retrieved"]]
             fields["retrieved_from_search"] = number
-            break
+            return
+    fields["retrieved"] = []
 
 
 def _complete_chunks(chunks: Any, where: str) -> list[Any]:
@@ -354,7 +412,7 @@ def _complete_chunk(chunk: Any, where: str, index: int) -> Any:
 
 def _check(result: TestResult) -> None:
     """What no type can say."""
-    _check_chunks(result.retrieved, "retrieved")
+    _check_chunks(result.retrieved or (), "retrieved")
     for number, search in enumerate(result.searches or ()):
         where = f"searches[{number}]"
         _check_chunks(search.retrieved, f"{where}.retrieved")
@@ -396,12 +454,6 @@ def _list(fields: Mapping[str, Any], name: str) -> Iterable[Any]:
     if not isinstance(value, list):
         raise CallError("mapping", f"{name}: is no list but {type(value).__name__}")
     return value
-
-
-def _message_of(error: Any) -> str:
-    if isinstance(error, dict):
-        error = error.get("message") or error.get("detail") or error
-    return " ".join(str(error).split())[:200]
 
 
 def payload_fields(payload: Any, limit: int = 200) -> list[str]:

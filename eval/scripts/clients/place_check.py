@@ -7,24 +7,33 @@ the bot. ``suggest`` finds the settings of a profile that make them match.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Any
 
 from clients.mapping import ANY_TITLE, PlaceForm
+from ragmetrics.gold import GoldSupport, passage_of, quotes_of
 from ragmetrics.matching import (
     SEPARATOR,
     Anchor,
     anchor,
     heading_segments,
-    matches_anchor,
+    kind_of,
+    matches_place,
     normalise_path,
 )
+from ragmetrics.paths import PathVerdict, examine_paths
 from records.results import RetrievedChunk, TestResult
 from terminal.tables import counted
 
-SEPARATORS = ("/", "»", "›", "→", "::", "|", ">", " - ", " – ", " — ", "\\", ".", ",")
+SEPARATORS = (
+    " / ", " » ", " › ", " → ", " :: ", " | ", "/", "»", "›", "→", "::", "|", ">",
+    " - ", " – ", " — ", "\\", ".", ",",
+)  # fmt: skip
+"""What bots part headings with; with blanks first, since a heading may hold the bare sign."""
+
+NO_LABELS = "No label to check against: label some questions, then connect once more with --force."
 
 MOST_LEVELS = 2
 """Leading headings that a bot may put in front of those of the labels."""
@@ -32,94 +41,117 @@ MOST_LEVELS = 2
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """One answer with the gold places of its case."""
+    """One answer with the gold places of its case, and the quotes of each."""
 
     gold: tuple[Anchor, ...]
     chunks: tuple[RetrievedChunk, ...]
+    quotes: tuple[tuple[str, ...], ...] = ()
+
+    def places(self) -> list[tuple[Anchor, tuple[str, ...]]]:
+        return list(zip(self.gold, self.quotes or [()] * len(self.gold), strict=True))
 
 
 @dataclass(frozen=True)
 class PlaceCheck:
-    """How many gold places the answers hold. ``example``: the labels' heading and the bot's."""
+    """How many gold places the answers hold. ``example``: the labels' heading and the bot's.
+
+    ``headings`` counts those whose heading matches, or whose quote is found where they have none:
+    ``quotes`` of them have a quote, of which ``untold`` could not be looked for in cut or missing
+    texts. ``coarse``: the bot's heading is only a part of the labels': whole sections can match.
+    """
 
     gold: int = 0
     paths: int = 0
     headings: int = 0
     example: tuple[str, str] | None = None
     coarse: bool = False
-    """True when the bot's heading is only a part of the labels': whole sections can match."""
+    quotes: int = 0
+    untold: int = 0
+
+    @property
+    def places(self) -> str:
+        """What was compared besides files."""
+        return "headings" if not self.quotes else "places" if self.quotes < self.gold else "quotes"
 
 
-def asked_of(result: TestResult, gold: Sequence[tuple[str, str]]) -> AskedQuestion:
-    """An answer beside the (rel_path, heading_path) of its gold supports."""
-    places = tuple(dict.fromkeys(anchor(path, heading) for path, heading in gold))
-    return AskedQuestion(places, tuple(result.chunks()))
+def asked_of(result: TestResult, gold: Sequence[GoldSupport]) -> AskedQuestion:
+    """An answer beside the gold supports of its case, each place once."""
+    places = dict.fromkeys(
+        (anchor(support.rel_path, support.heading_path), tuple(quotes_of(support)))
+        for support in gold
+    )
+    anchors, quotes = zip(*places, strict=True) if places else ((), ())
+    return AskedQuestion(anchors, tuple(result.chunks()), quotes)
 
 
 def check_places(asked: Sequence[AskedQuestion]) -> PlaceCheck:
-    """Counts gold places of which the file was retrieved, and of which the heading, too."""
-    gold = paths = headings = 0
+    """Counts gold places of which the file was retrieved, and of which the place, too."""
+    gold = paths = headings = quoted = untold = 0
     example: tuple[str, str] | None = None
     coarse = False
     for each in asked:
-        anchors = [anchor(chunk.rel_path or "", chunk.heading_path) for chunk in each.chunks]
-        for place in each.gold:
+        passages = [passage for chunk in each.chunks if (passage := passage_of(chunk)) is not None]
+        for place, quotes in each.places():
             gold += 1
-            same_file = [chunk for chunk in anchors if chunk.path == place.path]
+            quoted += kind_of(place, quotes) == "quote"
+            same_file = [passage for passage in passages if passage.anchor.path == place.path]
             paths += bool(same_file)
-            if any(matches_anchor(place, chunk) for chunk in same_file):
+            verdicts = [matches_place(place, quotes, passage) for passage in same_file]
+            if any(verdicts):
                 headings += 1
-            elif same_file:
-                shown = max(same_file, key=lambda chunk: _shared(chunk.heading, place.heading))
-                example = example or (" > ".join(place.heading), " > ".join(shown.heading))
-                begins = shown.heading == place.heading[: len(shown.heading)]
-                coarse = coarse or (begins and bool(shown.heading))
-    return PlaceCheck(gold, paths, headings, example, coarse)
+            elif None in verdicts:
+                untold += 1
+            elif same_file and place.heading:
+                places = [passage.anchor.heading for passage in same_file]
+                shown = max(places, key=lambda heading: _shared(heading, place.heading))
+                example = example or (" > ".join(place.heading), " > ".join(shown))
+                begins = shown == place.heading[: len(shown)]
+                coarse = coarse or (begins and bool(shown))
+    return PlaceCheck(gold, paths, headings, example, coarse, quoted, untold)
 
 
 def _shared(heading: Sequence[str], other: Sequence[str]) -> int:
     return len(set(heading) & set(other))
 
 
-def suggest(asked: Sequence[AskedQuestion], known_paths: Sequence[str]) -> dict[str, str]:
-    """The settings with which more gold places match: path_root, heading_separator, heading_root.
+def suggest(asked: Sequence[AskedQuestion], known_paths: Sequence[str]) -> dict[str, Any]:
+    """The settings with which more gold places match, as a profile writes them.
 
     ``known_paths``: the paths of all labels. A setting that changes nothing is left out.
     """
-    settings: dict[str, str] = {}
-    root = _path_root(asked, {normalise_path(path) for path in known_paths})
-    if root:
-        settings["path_root"] = root
+    cut = path_verdict(asked, known_paths).cut
+    settings: dict[str, Any] = {"path_root": cut.root, "path_cut": " ".join(cut.steps)}
+    if cut.by_key:
+        settings["path_files"] = sorted(set(map(normalise_path, known_paths)))
+    settings = {name: value for name, value in settings.items() if value}
+    form = PlaceForm(
+        path_root=cut.root,
+        path_cut=" ".join(cut.steps),
+        path_files=tuple(settings.get("path_files", ())),
+    )
     pairs = [
         (place.heading, chunk.heading_path or "")
         for each in asked
         for place in each.gold
         for chunk in each.chunks
-        if place.heading and _without_root(chunk.rel_path or "", root) == place.path
+        if place.heading and _path_by(form, chunk.rel_path or "") == place.path
     ]
     return settings | _heading_settings(pairs)
 
 
-def _path_root(asked: Sequence[AskedQuestion], known: set[str]) -> str:
-    """The folder that most paths of the bot begin with and those of the labels do not."""
-    roots: Counter[str] = Counter()
-    exact = 0
-    for chunk in (chunk for each in asked for chunk in each.chunks):
-        path = normalise_path(chunk.rel_path or "")
-        if path in known:
-            exact += 1
-            continue
-        tails = [place for place in known if path.endswith(f"/{place}")]
-        if tails:
-            longest = max(tails, key=len)
-            roots[path[: -len(longest) - 1]] += 1
-    (root, count), *_ = roots.most_common(1) or [("", 0)]
-    return root if count > exact else ""
+def path_verdict(asked: Sequence[AskedQuestion], known_paths: Iterable[str]) -> PathVerdict:
+    """Which gold files these answers have, and by which cut of the bot's paths more."""
+    return examine_paths(
+        (
+            ([place.path for place in each.gold], [chunk.rel_path or "" for chunk in each.chunks])
+            for each in asked
+        ),
+        known_paths,
+    )
 
 
-def _without_root(path: str, root: str) -> str:
-    read = PlaceForm(path_root=root).applied({"rel_path": path})
-    return normalise_path(read["rel_path"])
+def _path_by(form: PlaceForm, path: str) -> str:
+    return normalise_path(form.applied({"rel_path": path})["rel_path"])
 
 
 def _heading_settings(pairs: Sequence[tuple[tuple[str, ...], str]]) -> dict[str, str]:
@@ -163,21 +195,13 @@ class Measurable:
 
 
 def measurable(
-    fields: Mapping[str, Mapping[str, str]], results: Sequence[TestResult], stable: bool | None
+    fields: Mapping[str, Mapping[str, str]], results: Sequence[TestResult]
 ) -> list[Measurable]:
-    """What the mapped fields allow, in words. ``stable``: two equal questions bring equal ids."""
+    """What else the mapped fields allow, in words: the proof tells the rest."""
     chunks = [chunk for result in results for chunk in result.chunks()]
     texts = sum(bool(chunk.text) for chunk in chunks)
     return [
-        _retrieval(fields, chunks, stable),
         _texts(texts, len(chunks)),
-        Measurable(
-            "citations",
-            "references" in fields["response"],
-            "the bot names what it cites"
-            if "references" in fields["response"]
-            else "no list of citations: only the [n] marks in the answer's text are read",
-        ),
         Measurable(
             "abstention",
             True,
@@ -185,7 +209,6 @@ def measurable(
             if "abstained" in fields["response"]
             else "the bot does not say so: told from the answer's words",
         ),
-        Measurable("latency", True, _latency(results)),
         Measurable(
             "tokens and cost",
             any(result.usage or result.cost_usd is not None for result in results),
@@ -196,37 +219,11 @@ def measurable(
     ]
 
 
-def _retrieval(
-    fields: Mapping[str, Mapping[str, str]], chunks: Sequence[RetrievedChunk], stable: bool | None
-) -> Measurable:
-    if "retrieved" not in fields["response"]:
-        return Measurable("retrieval", False, "the answer holds no list of passages")
-    if not chunks:
-        return Measurable("retrieval", False, "no passage came back for any of the questions")
-    if "rel_path" not in fields["chunk"]:
-        if stable is False:
-            why = "no rel_path, and ids change from call to call: labels cannot match"
-            if any(chunk.text for chunk in chunks):
-                return Measurable("retrieval", True, f"{why}, but --match text can")
-            return Measurable("retrieval", False, why)
-        return Measurable("retrieval", True, "no rel_path: labels by chunk id only")
-    if "heading_path" not in fields["chunk"]:
-        return Measurable("retrieval", True, "by file; no heading_path: labels by whole files only")
-    return Measurable("retrieval", True, "by file and heading")
-
-
 def _texts(texts: int, chunks: int) -> Measurable:
     name = "context, groundedness, embeddings"
     if texts:
         return Measurable(name, True, f"{texts} of {counted(chunks, 'passage')} came with a text")
     return Measurable(name, False, "the passages have no text")
-
-
-def _latency(results: Sequence[TestResult]) -> str:
-    stages = sorted({stage for result in results for stage in result.latency_ms} - {"total"})
-    names = {"first_token": "the time to the first token"}
-    shown = ", ".join(names.get(stage, stage) for stage in stages)
-    return f"total, {shown}" if shown else "the whole call"
 
 
 @dataclass
@@ -245,20 +242,25 @@ class PlaceVerdict:
     def _place_sentences(self) -> list[str]:
         after, before = self.places, self.before
         if not after.gold:
-            return ["No gold supports to check against: name a labelled set with --eval-set."]
+            return [NO_LABELS]
         if self.settings:
             shown = ", ".join(f'{name} = "{value}"' for name, value in self.settings.items())
             lines = [
                 f"As the bot writes them, {before.paths} of {before.gold} gold files and "
-                f"{before.headings} of {before.gold} gold headings match.",
+                f"{before.headings} of {before.gold} gold {before.places} match.",
                 f"With {shown}: {after.paths} of {after.gold} gold files were retrieved; "
-                f"{after.headings} of these {after.paths} headings match.",
+                f"{after.headings} of these {after.paths} {after.places} match.",
             ]
         else:
             lines = [
                 f"{after.paths} of {after.gold} gold files were retrieved; {after.headings} of "
-                f"these {after.paths} headings match."
+                f"these {after.paths} {after.places} match."
             ]
+        if after.untold:
+            lines.append(
+                f"{counted(after.untold, 'quote')} could not be looked for: the passages' text is "
+                "missing or cut. Map it with --set chunk.text=…, or score with --match doc."
+            )
         if after.example is not None:
             label, bot = after.example
             lines.append(f'A heading that does not match: labels "{label}", bot "{bot}".')

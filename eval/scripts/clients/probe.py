@@ -9,10 +9,11 @@ from typing import Any
 
 from clients.bot import ChatApi, Question, Timing, parse_reply
 from clients.expressions import compile_path
-from clients.guess import guess_stream, propose
+from clients.guess import propose
 from clients.http import CallError, NotConnected, Reply, RetryPolicy
 from clients.mapping import AnswerMap
 from clients.profile import Profile, fill
+from clients.reply_form import guess_stream
 from clients.secrets import SECRET_HEADER, Redactor, url_in_message
 from clients.shapes import Shape, corrected, known_shapes, openapi_shapes
 from clients.streams import END_MARK, Stream

@@ -23,6 +23,7 @@ from clients.expressions import HELPERS, Getter, compile_path
 from clients.mapping import (
     CHUNK_FIELDS,
     FACT_FIELDS,
+    MILLISECONDS,
     REFERENCE_FIELDS,
     RESULT_FIELDS,
     SEARCH_FIELDS,
@@ -31,6 +32,7 @@ from clients.mapping import (
 )
 from clients.secrets import Headers, fill_variables, resolve_headers
 from clients.streams import END_MARK, FORMS, Stream
+from ragmetrics.paths import STEPS
 from records.cases import ChatMessage
 from records.errors import Problem, StorageError
 from records.files import read_toml
@@ -39,10 +41,10 @@ from records.runs import SHIPPED_PROFILES
 
 METHODS = ("GET", "POST", "PUT")
 
-UNITS = ("ms", "s")
+KINDS = ("chat", "retrieval")
+"""What a bot does: it answers, or it only retrieves."""
 
-REQUIRED = ("answer", "retrieved")
-"""Fields that an answer must have if the profile maps them and does not say otherwise."""
+ABSENT_MEANS = ("error", "empty")
 
 TABLES = {
     "schema": int,
@@ -54,6 +56,10 @@ TABLES = {
     "heading_separator": str,
     "heading_root": str,
     "path_root": str,
+    "path_cut": str,
+    "path_files": list,
+    "kind": str,
+    "absent": str,
     "required": list,
     "request": dict,
     "retrieval_only": dict,
@@ -281,6 +287,7 @@ class _Check:
             self._path("stream_delta", delta) if delta is not None else None,
             self._path("stream_last", last) if last not in (None, END_MARK) else None,
             needs_mark=last == END_MARK,
+            maps_error="error" in top.get("response", {}),
         )
 
     def _placeholders(
@@ -317,6 +324,17 @@ class _Check:
         getters = self._paths("response", response, RESULT_FIELDS)
         if not getters:
             self._add("response", 'maps no field; write at least answer = "…" or retrieved = "…"')
+        elif "answer" not in response.keys() | constant.keys() and top.get("kind") != "retrieval":
+            self._add(
+                "response.answer",
+                'is missing; map it, or write kind = "retrieval" for a bot that only retrieves',
+            )
+        for name, allowed in (("kind", KINDS), ("absent", ABSENT_MEANS)):
+            if top.get(name, allowed[0]) not in allowed:
+                self._add(name, f"is {top[name]!r}; use one of {', '.join(allowed)}")
+        required = self._required(top.get("required"), response.keys() | constant.keys())
+        # A profile of before this setting that does not require passages takes none for empty.
+        lenient = "required" in top and "retrieved" not in required
         chunk = top.get("chunk", {})
         return AnswerMap(
             response=getters,
@@ -325,7 +343,10 @@ class _Check:
             search=self._paths("search", top.get("search", {}), SEARCH_FIELDS),
             facts=self._paths("facts", top.get("facts", {}), FACT_FIELDS),
             constant=constant,
-            required=self._required(top.get("required"), response.keys() | constant.keys()),
+            required=required,
+            absent=top.get("absent", "empty" if lenient else "error"),
+            answers="answer" in response.keys() | constant.keys(),
+            paths={name: path for name, path in response.items() if isinstance(path, str)},
             latency_unit=self._unit(top.get("latency_unit", "ms")),
             prices=self._prices(top.get("prices", {})),
             error=self._path("response.error", error) if error is not None else None,
@@ -339,7 +360,7 @@ class _Check:
 
     def _required(self, required: list[Any] | None, mapped: set[str]) -> frozenset[str]:
         if required is None:
-            return frozenset(REQUIRED) & mapped
+            return frozenset()
         names = [name for name in required if isinstance(name, str)]
         if len(names) < len(required):
             self._add("required", "must be a list of field names, as strings")
@@ -353,11 +374,19 @@ class _Check:
         for name in names:
             if name in top and not top[name].strip():
                 self._add(name, "is empty; write what the bot's places have, or leave it out")
-        return PlaceForm(*(top.get(name, "") for name in names))
+        steps = top.get("path_cut", "").split()
+        if unknown := [name for name in steps if name not in STEPS]:
+            self._add("path_cut", f"has {unknown[0]!r}; steps are: {', '.join(STEPS)}")
+        files = top.get("path_files", [])
+        if not all(isinstance(file, str) for file in files):
+            self._add("path_files", "must be a list of file names, as strings")
+            files = []
+        separator, heading, root = (top.get(name, "") for name in names)
+        return PlaceForm(separator, heading, root, " ".join(steps), tuple(files))
 
     def _unit(self, unit: str) -> str:
-        if unit not in UNITS:
-            self._add("latency_unit", f"is {unit!r}; use one of {', '.join(UNITS)}")
+        if unit not in MILLISECONDS:
+            self._add("latency_unit", f"is {unit!r}; use one of {', '.join(MILLISECONDS)}")
         return unit
 
     def _prices(self, prices: Mapping[str, Any]) -> dict[str, float]:

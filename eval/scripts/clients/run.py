@@ -5,40 +5,49 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from clients.bot import BotAnswer, ChatApi, Question
 from clients.demo_server import demo_server
-from clients.http import RetryPolicy, ask_all, ask_each
+from clients.http import RetryPolicy, ask_each
 from clients.imported import read_answers
 from clients.limits import CallLimits
 from clients.profile import Profile, fill, load_profile
+from clients.proof import RUN_CASES, prove_run
 from clients.run_counts import RunTally, Step, progress
 from clients.run_plan import (
     SHARD_COUNT,
     Ending,
     Job,
+    Jobs,
     Pace,
     RunOptions,
     add_facts,
     check_uses,
     differences,
-    expand,
     header_templates,
     now,
     refuse,
     select,
 )
+from clients.safety_prompts import SafetyPrompt, ask_labelled
 from clients.secrets import Headers, literal_warnings
 from clients.turns import RESUMED, Talks, TurnPlan, plan_of, units_of
 from records.asked import ASKED
+from records.case_file import CaseFile
 from records.cases import TestCase, ignore
 from records.errors import StorageError, Unreachable
-from records.files import JsonlWriter, cut_torn_tail, locked
-from records.labels import read_cases
+from records.files import (
+    clear_leftovers,
+    cut_torn_tail,
+    damage_of,
+    drop_damaged_lines,
+    locked,
+)
+from records.labels import has_turns, read_cases
 from records.results import RunConfig, TestResult, is_root_failure, iter_results, read_results
 from records.runs import (
     CONFIG,
@@ -72,7 +81,20 @@ def run(
     not answer at all or fails too often (what came in is kept), KeyboardInterrupt as it comes.
     """
     options.check()
-    cases = read_cases(options.eval_set, options.labels_dir)
+    with CaseFile(options.eval_set, options.labels_dir) as cases:
+        return _run(options, console, cases, prompts, pace)
+
+
+def _run(
+    options: RunOptions,
+    console: Console,
+    case_file: CaseFile,
+    prompts: Sequence[SafetyPrompt],
+    pace: Pace | None,
+) -> tuple[Path, RunTally]:
+    """The same; the set is sound. Cases are held one at a time, but for an import or a pace, which
+    need them in other orders, and for turns that are asked with those before them."""
+    cases: Sequence[TestCase] = list(case_file) if options.from_jsonl or pace else case_file
     selected = select(cases, options.filters, options.limit)
     if options.limit and len(selected) > options.limit:
         console.print(
@@ -80,17 +102,24 @@ def run(
             f"{len(selected):,} cases.",
             soft_wrap=True,
         )
-    jobs = list(expand(selected, options.repeat))
-    order = [case.id for case in selected]
+    jobs = Jobs(selected, options.repeat)
+    order = selected.ids if isinstance(selected, CaseFile) else [case.id for case in selected]
     if options.from_jsonl:
-        answers = read_answers(options.from_jsonl, cases, jobs)
+        answers = read_answers(options.from_jsonl, cases, list(jobs))
         config = options.config(None, len(cases), order)
         session = _Session(options, config, console, len(jobs), order)
         with session.opened(resume=False):
             return session.take(answers)
     profile = load_profile(options.profile, PROFILES).with_sweep(options.sweep)
     check_uses(options, profile)
-    plan = plan_of(selected, profile, options.history, retrieval_only=options.retrieval_only)
+    later = selected if has_turns(options.eval_set) else ()
+    plan = plan_of(
+        later,
+        profile,
+        options.history,
+        retrieval_only=options.retrieval_only,
+        chosen="history" in options.set_by_user,
+    )
     if "history" in options.set_by_user and (plan is None or plan.history is None):
         console.print("--history changes nothing: no case is a turn of a conversation.")
     for remark in plan.remarks if plan else ():
@@ -111,10 +140,11 @@ def run(
     )
     session = _Session(options, config, console, len(jobs), order)
     session.check_folder()
+    session.proves = options.proof
     session.takes_turns(plan, selected, one_at_a_time=profile.one_memory)
     with _connected(options, filled, headers) as api:
         try:
-            portions = pace.portions(selected) if pace else [jobs]
+            portions: Iterable[_Portion] = pace.portions(selected) if pace else [jobs]
             done = session.ask(api, portions, pace)
             session.ask_prompts(api, prompts)
             return done
@@ -133,9 +163,15 @@ def end(options: RunOptions, console: Console, ending: Ending, asked: Iterable[s
     session = _Session(options, read_config(folder), console, len(order), order)
     with session.opened(resume=True) as writer:
         writer.reopen(lambda result: True)
+        session.tell_damage(session.folder, writer.damaged_lines)
         session.finish(ending, asked)
     return folder
 
+
+MOST_LOOKED_AT = 1000
+"""Cases among which those of the proof are looked for."""
+
+_Portion = Sequence[Job] | Jobs
 
 _Answers = Iterator[Sequence[BotAnswer]]
 """Of a unit of work; what is written together in one list."""
@@ -165,6 +201,10 @@ class _Session:
         self._sound: set[tuple[str, int]] = set()
         """Results of turns that a resumed run can go on from."""
         self._one_at_a_time = False
+        self.proves = False
+        """Whether the first answers are looked at before the others are asked."""
+        self._first_cases: dict[str, TestCase] = {}
+        self._first_results: dict[str, TestResult] = {}
 
     def takes_turns(
         self, plan: TurnPlan | None, selected: Sequence[TestCase], *, one_at_a_time: bool
@@ -180,7 +220,7 @@ class _Session:
         return self._options.results_dir / self._config.run_id
 
     def ask(
-        self, api: ChatApi, portions: Iterable[Sequence[Job]], pace: Pace | None = None
+        self, api: ChatApi, portions: Iterable[_Portion], pace: Pace | None = None
     ) -> tuple[Path, RunTally]:
         """Ask what is missing. The first question goes out alone: it shows whether there is a bot,
         and what the bot tells of itself completes the configuration, before anything is written."""
@@ -190,18 +230,24 @@ class _Session:
                 writer = stack.enter_context(self.opened(resume=True))
                 self._find_sound()
                 done = writer.reopen(self._keep)
+                self.tell_damage(self.folder, writer.damaged_lines)
                 self._check_errors()
             step: Step | None = None
             asked: dict[str, None] = {}
             reached = 0
             ending = None
             for portion in portions:
-                asked |= dict.fromkeys(job.case.id for job in portion)
+                self._choose_first(portion, done)
+                if pace:
+                    asked |= dict.fromkeys(job.case.id for job in portion)
                 reached += len(portion)
                 self._total = max(self._total, reached)
                 units = self._units(portion, done)
-                calls: Iterator[_Answers] = (self._answers(api, unit) for unit in units)
-                if units and step is None:
+                first_units = list(islice(units, self._options.concurrency))
+                calls: Iterator[_Answers] = (
+                    self._answers(api, unit) for unit in chain(first_units, units)
+                )
+                if first_units and step is None:
                     self._warm_up(api, pace)
                     unit = next(calls)
                     first = self._first(unit)
@@ -217,21 +263,28 @@ class _Session:
                         )
                     )
                     self._write(self._results([first]), step)
-                if units and step is not None:
-                    most = 1 if self._one_at_a_time else self._options.concurrency
-                    answers = ask_each(calls, iter, min(most, len(units)), api.stop)
+                if first_units and step is not None:
+                    most = 1 if self._one_at_a_time else len(first_units)
+                    answers = ask_each(calls, iter, most, api.stop)
                     with contextlib.closing(answers):
                         self._write(self._results(answers), step)
-                if pace and (ending := pace.after(self.folder, portion)):
+                if pace and (ending := pace.after(self.folder, list(portion))):
                     break
             return self.finish(ending, asked)
 
-    def _units(self, jobs: Sequence[Job], done: Collection[tuple[str, int]]) -> list[Sequence[Job]]:
+    def tell_damage(self, path: Path, lines: int) -> None:
+        """Say how many lines of a file were no JSON."""
+        if lines:
+            self._console.print(printable(damage_of(path, lines)), soft_wrap=True)
+
+    def _units(
+        self, jobs: Iterable[Job], done: Collection[tuple[str, int]]
+    ) -> Iterator[Sequence[Job]]:
         """What is asked one after the other, of all that lacks a result."""
         if self._plan is None:
-            return [(job,) for job in jobs if job.key not in done]
+            return ((job,) for job in jobs if job.key not in done)
         units = units_of(jobs, self._plan)
-        return [unit for unit in units if any(job.key not in done for job in unit)]
+        return (unit for unit in units if any(job.key not in done for job in unit))
 
     def _answers(self, api: ChatApi, unit: Sequence[Job]) -> _Answers:
         """The answers of a unit; what is written together in one list."""
@@ -278,8 +331,11 @@ class _Session:
         """Ask the labelled prompts, and say how many failed."""
         if not prompts:
             return
+        for name in (SAFETY_PARTIAL, SAFETY_RESULTS):
+            path = self.folder / name
+            self.tell_damage(path, drop_damaged_lines(path))
         with progress(self._console, len(prompts), 0, verbose=self._options.verbose) as step:
-            errors = _ask_prompts(
+            errors = ask_labelled(
                 api,
                 prompts,
                 self.folder,
@@ -310,6 +366,9 @@ class _Session:
                         self._remove_lock()
                         raise
                     self._writer.write_config(self._config)
+                elif any(self.folder.glob(f".{CONFIG}.*")):  # left by a kill, or a judge's
+                    with locked(self.folder / CONFIG):
+                        clear_leftovers(self.folder / CONFIG)
                 yield self._writer
                 self._remove_lock()
         except OSError as error:
@@ -345,6 +404,9 @@ class _Session:
             for result in together:
                 self._errors += self._note(result)
                 step(result)
+                if result.test_case_id in self._first_cases:
+                    self._first_results.setdefault(result.test_case_id, result)
+            self._check_proof()
             self._check_errors()
 
     def _results(self, answers: Iterable[Sequence[BotAnswer]]) -> Iterator[Sequence[TestResult]]:
@@ -473,6 +535,35 @@ class _Session:
             f"What came in is kept in {self.folder}{more}."
         )
 
+    def _choose_first(self, jobs: Iterable[Job], done: Collection[tuple[str, int]]) -> None:
+        """Choose the answerable cases, of those to ask, that the proof looks at."""
+        if not self.proves or self._first_cases:
+            return
+        able = (
+            job.case
+            for job in islice(jobs, MOST_LOOKED_AT)
+            if job.case.answerable is not False and job.key not in done
+        )
+        self._first_cases = {case.id: case for case in islice(able, RUN_CASES)}
+
+    def _check_proof(self) -> None:
+        """Raises Unreachable when by the first answers no number of this run can be right."""
+        if not self.proves or len(self._first_results) < max(1, len(self._first_cases)):
+            return
+        self.proves = False
+        known = (gold.rel_path for case in self._selected for gold in case.gold_supports)
+        why = prove_run(
+            list(self._first_results.values()),
+            self._first_cases,
+            known,
+            with_answers=not self._options.retrieval_only,
+        )
+        if why:
+            raise Unreachable(
+                f"{printable(why)}. Stopped; what came in is kept in {self.folder}. To go on all "
+                f"the same: {self._how_to_resume()} --no-proof."
+            )
+
     def _how_to_resume(self) -> str:
         return f"--resume --run-id {self._config.run_id}"
 
@@ -481,66 +572,6 @@ class _Session:
         if self._writer is None:
             return "Stopped before the first answer; nothing was written."
         return f"Stopped; what came in is kept. Go on with {self._how_to_resume()}."
-
-
-class SafetyPrompt(NamedTuple):
-    """A labelled prompt: its id and its text."""
-
-    id: str
-    text: str
-
-
-def _ask_prompts(
-    api: ChatApi,
-    prompts: Sequence[SafetyPrompt],
-    folder: Path,
-    *,
-    concurrency: int,
-    seed: int = 0,
-    step: Callable[[TestResult], None] = lambda result: None,
-) -> int:
-    """Ask what has no answer yet; write safety_results.jsonl. Returns the number of errors.
-
-    What an earlier, broken-off call got is kept (its errors are asked again), so a kill loses the
-    calls in flight. Passages are kept as 200 characters: guardrail scores are what is wanted.
-    """
-    partial, target = folder / SAFETY_PARTIAL, folder / SAFETY_RESULTS
-    cut_torn_tail(partial)
-    texts = {prompt.id: prompt.text for prompt in prompts}
-    results: dict[str, TestResult] = {}
-    for path in (target, partial):
-        for result in iter_results(path) if path.exists() else ():
-            same = texts.get(result.test_case_id) == result.question
-            if same and result.status == "ok":
-                results[result.test_case_id] = result
-    missing = [prompt for prompt in prompts if prompt.id not in results]
-    answers = ask_all(
-        missing,
-        lambda prompt: (
-            api.ask(Question(prompt.id, prompt.text, seed=seed, run_id=folder.name)).result
-        ),
-        min(concurrency, max(1, len(missing))),
-        api.stop,
-    )
-    with JsonlWriter(partial) as writer, contextlib.closing(answers):
-        for result in answers:
-            writer.write(result.to_dict())
-            results[result.test_case_id] = result
-            step(result)
-    _write_ordered([results[prompt.id] for prompt in prompts], partial, target)
-    return sum(result.status == "error" for result in results.values())
-
-
-def _write_ordered(results: Sequence[TestResult], partial: Path, target: Path) -> None:
-    """Put the results at ``target`` in one step; the partial file goes after it."""
-    ordered = target.with_suffix(".ordered")
-    ordered.unlink(missing_ok=True)
-    with JsonlWriter(ordered) as writer:
-        for result in results:
-            writer.write(result.to_dict())
-        writer.sync()
-    os.replace(ordered, target)
-    partial.unlink()
 
 
 @contextlib.contextmanager

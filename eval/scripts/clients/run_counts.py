@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ragmetrics.pipeline import percentile
 from records.results import RetrievedChunk, TestResult
-from terminal.tables import printable
+from terminal.tables import counted, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,6 +29,8 @@ class RunTally:
         self.tokens: Counter[str] = Counter()
         self.cost: float | None = None
         self.cut_texts = False
+        self.absent = 0
+        """Answers without the list of passages that the profile maps."""
         self._latency: dict[str, array[float]] = {}
         for result in results:
             self.add(result)
@@ -36,6 +39,7 @@ class RunTally:
         if result.status == "error":
             self.errors[result.error.kind if result.error else "unknown"] += 1
             return
+        self.absent += "retrieved" in (result.absent or {})
         if result.abstained:
             self.abstained += 1
         else:
@@ -49,8 +53,17 @@ class RunTally:
             self.cost = (self.cost or 0.0) + result.cost_usd
         if not self.cut_texts:
             self.cut_texts = any(
-                isinstance(chunk, RetrievedChunk) and chunk.truncated for chunk in result.retrieved
+                isinstance(chunk, RetrievedChunk) and chunk.truncated
+                for chunk in result.retrieved or ()
             )
+
+    def absent_words(self) -> str:
+        """How many answers lacked their passages, and what that means."""
+        calls = self.answered + self.abstained
+        return (
+            f"passages absent in {self.absent} of {counted(calls, 'answer')}: failed in what needs "
+            'them. If the bot leaves them out where it finds nothing, write absent = "empty".'
+        )
 
     @property
     def failed(self) -> int:
@@ -65,7 +78,7 @@ class RunTally:
         order = {stage: position for position, stage in enumerate(STAGES)}
         stages = sorted(self._latency, key=lambda stage: (order.get(stage, len(order)), stage))
         return {
-            stage: {"p50": _percentile(times, 50), "p95": _percentile(times, 95)}
+            stage: {"p50": percentile(times, 50), "p95": percentile(times, 95)}
             for stage in stages
             if (times := sorted(self._latency[stage]))
         }
@@ -81,11 +94,6 @@ class RunTally:
             "usage": dict(sorted(self.tokens.items())),
             "cost_usd": self.cost,
         }
-
-
-def _percentile(ordered: list[float], percent: int) -> float:
-    """The smallest value that at least ``percent`` % of all do not exceed."""
-    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
 def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:

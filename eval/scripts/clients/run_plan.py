@@ -14,6 +14,7 @@ from clients.bot import check_bot_address
 from clients.profile import Profile
 from clients.secrets import public_url
 from records.asked import asked_list, filter_values, patterns_of, selected_of
+from records.case_file import CaseFile
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import git_commit, sha256_file
@@ -74,6 +75,8 @@ class RunOptions:
     """Where an embedded API with these options runs already; None: one is started for the run."""
     history: str = "live"
     """What the turns of a conversation are asked with."""
+    proof: bool = True
+    """Whether the first answers are looked at before the others are asked."""
 
     @property
     def demo(self) -> bool:
@@ -184,6 +187,7 @@ class RunOptions:
             "url": url,
             "profile": profile.name,
             "profile_sha256": profile.turns_sha256 if with_turns else profile.sha256,
+            "mapped": sorted({*profile.answer.response, *profile.answer.constant}),
             "fields_seen": [],
         }
 
@@ -270,7 +274,9 @@ class Job:
         return self.case.id, self.repeat
 
 
-def select(cases: Sequence[TestCase], filters: Sequence[str], limit: int | None) -> list[TestCase]:
+def select(
+    cases: Sequence[TestCase], filters: Sequence[str], limit: int | None
+) -> Sequence[TestCase]:
     """The first ``limit`` cases that pass all filters, in their order in the set; a conversation is
     whole, or not among them.
 
@@ -278,7 +284,13 @@ def select(cases: Sequence[TestCase], filters: Sequence[str], limit: int | None)
     several names are an "and". Raises StorageError for unknown names and when nothing is left.
     """
     patterns = patterns_of(filters)
-    selected = list(selected_of(cases, patterns, limit))
+    selected: Sequence[TestCase]
+    if not isinstance(cases, CaseFile):
+        selected = list(selected_of(cases, patterns, limit))
+    elif patterns or limit is not None:
+        selected = cases.only({case.id for case in selected_of(cases, patterns, limit)})
+    else:
+        selected = cases
     if not selected:
         hint = printable(_hint(cases, patterns))  # the set's own words
         raise StorageError(f"no case passes --filter {' '.join(filters)}.{hint}")
@@ -322,12 +334,20 @@ class Pace(Protocol):
         """What came of it, as a sentence."""
 
 
-def expand(cases: Iterable[TestCase], repeats: int) -> Iterator[Job]:
+@dataclass(frozen=True)
+class Jobs:
     """Each case ``repeats`` times; all cases once before any is asked again."""
-    selected = list(cases)
-    for repeat in range(repeats):
-        for case in selected:
-            yield Job(case, repeat)
+
+    cases: Sequence[TestCase]
+    repeats: int
+
+    def __len__(self) -> int:
+        return len(self.cases) * self.repeats
+
+    def __iter__(self) -> Iterator[Job]:
+        for repeat in range(self.repeats):
+            for case in self.cases:
+                yield Job(case, repeat)
 
 
 def _hint(cases: Sequence[TestCase], names: Iterable[str]) -> str:

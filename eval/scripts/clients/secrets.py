@@ -162,6 +162,13 @@ SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|auth|sig|code|cred|session|
 RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z]).{8,}|.{12,}", re.DOTALL)
 """What may be a key under any other name; ``json`` or ``2024-05-01`` may stand in any answer."""
 
+DRAWN = re.compile(
+    r"(?<![^\W_])(?:(?=(?:[^\W\d_]*\d){2})(?=(?:\d*[^\W\d_]){2})[^\W_]{8,}|[^\W_]{20,})"
+    r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+)
+"""A run of letters and digits that looks drawn at random: a header's value with one is secret under
+any name. ``2024-05-01`` and ``XMLHttpRequest`` have none."""
+
 _ENDING = re.compile(r"[\s.…\"'}\])>\ufffd]+\Z")
 """What may follow a text that was shortened by whoever sent it."""
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from clients import field_names
 from clients.curl import CurlRequest
-from clients.guess import name_rank, name_words
 from clients.profile import PLACEHOLDERS
-from clients.secrets import MIN_LENGTH, RANDOM, SECRET_HEADER, SECRET_NAME, VARIABLE
+from clients.reply_form import name_rank, name_words
+from clients.secrets import DRAWN, MIN_LENGTH, RANDOM, SECRET_HEADER, SECRET_NAME, VARIABLE
 from records.errors import StorageError
 
 QUESTION = "{question}"
@@ -176,7 +176,9 @@ class SecretFinder:
         return replace(shape, headers=headers, query=query, body=self._data(shape.body))
 
     def _header(self, name: str, value: str) -> str:
-        if VARIABLE.search(value) or not SECRET_HEADER.search(name) or len(value) < MIN_LENGTH:
+        """The value without a secret: by the header's name, and by the look of the value."""
+        secret_name = SECRET_HEADER.search(name) and len(value) >= MIN_LENGTH
+        if VARIABLE.search(value) or not (secret_name or DRAWN.search(value)):
             return value
         scheme, space, secret = value.partition(" ")
         if space and secret and scheme.lower() in ("bearer", "token", "basic", "apikey"):

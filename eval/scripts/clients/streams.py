@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from clients.expressions import Getter
-from clients.http import CallError
+from clients.http import CallError, message_of
 
 FORMS = ("sse", "ndjson")
 
@@ -37,6 +37,8 @@ class Stream:
     last: Getter | None = None
     needs_mark: bool = False
     """True when the stream is complete only with its ``[DONE]``."""
+    maps_error: bool = False
+    """True when the profile says itself where an error is; else an ``error`` of any event is."""
 
 
 @dataclass(frozen=True)
@@ -49,19 +51,26 @@ class _Event:
 def read_stream(body: bytes, stream: Stream) -> tuple[dict[str, Any], int | None]:
     """The stream as one value, and the bytes up to its first piece of text (None: there is none).
 
-    Raises CallError of kind ``malformed`` for what is no such stream, and for one that broke off.
+    Raises CallError of kind ``malformed`` for what is no such stream, and for one that broke off or
+    goes on after its end mark; ``bot_error`` for one with an event that has an ``error``.
     """
     events: list[Any] = []
     pieces: list[str] = []
     first: int | None = None
     last: Any = None
     complete = stream.last is None and not stream.needs_mark
+    ended = False
     for event in _sse(body) if stream.form == "sse" else _ndjson(body):
         if event.value == END_MARK:
-            complete = complete or stream.needs_mark
+            complete, ended = complete or stream.needs_mark, True
             continue
+        if not stream.maps_error and (error := _error_of(event.value)):
+            raise CallError("bot_error", f"event {len(events) + 1} of the stream: {error}")
         events.append(event.value)
-        if stream.delta is not None and isinstance(text := stream.delta(event.value), str):
+        text = stream.delta(event.value) if stream.delta is not None else None
+        if ended and (stream.needs_mark or (text and isinstance(text, str))):
+            raise CallError("malformed", f"the stream goes on after its end mark {END_MARK}")
+        if isinstance(text, str):
             pieces.append(text)
             first = event.end if first is None and text else first
         if stream.last is None:
@@ -75,6 +84,12 @@ def read_stream(body: bytes, stream: Stream) -> tuple[dict[str, Any], int | None
     return {"text": "".join(pieces), "events": events, "last": last}, first
 
 
+def _error_of(event: Any) -> str:
+    """The message of an event that is an error, as vLLM and LiteLLM send one; "" for others."""
+    error = event.get("error") if isinstance(event, dict) else None
+    return message_of(error) if error and isinstance(error, (dict, str)) else ""
+
+
 def _lines(body: bytes) -> Iterator[tuple[bytes, int]]:
     for match in _LINE.finditer(body):
         if match.start() < len(body):
@@ -86,7 +101,10 @@ def _sse(body: bytes) -> Iterator[_Event]:
     name, data, end = "", list[str](), 0
     for line, end in _lines(body.removeprefix(b"\xef\xbb\xbf")):
         field, colon, raw = line.partition(b":")
-        value = raw.removeprefix(b" ").decode("utf-8", "replace")
+        try:
+            value = raw.removeprefix(b" ").decode("utf-8")
+        except UnicodeDecodeError:
+            raise CallError("malformed", "the stream holds bytes that are not UTF-8") from None
         if not line:
             if data:
                 yield _Event(_named(name, "\n".join(data)), end)

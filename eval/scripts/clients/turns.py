@@ -107,10 +107,15 @@ class TurnPlan:
 
 
 def plan_of(
-    cases: Sequence[TestCase], profile: Profile, history: str, *, retrieval_only: bool
+    cases: Sequence[TestCase],
+    profile: Profile,
+    history: str,
+    *,
+    retrieval_only: bool,
+    chosen: bool = True,
 ) -> TurnPlan | None:
-    """How the selected cases are asked; None when none has a history. Raises StorageError for what
-    cannot be asked in that way."""
+    """How the selected cases are asked; None when none has a history. ``chosen``: the user named
+    the history. Raises StorageError for what cannot be asked in that way."""
     sends = "history" in profile.uses
     plan = TurnPlan(
         None, sends, profile.remembers, "session" in profile.answer.response, profile.one_memory
@@ -133,9 +138,15 @@ def plan_of(
         mode = "none"
     earlier = earlier_by_id(cases)
     if mode == "live" and retrieval_only and earlier:
-        raise StorageError(
-            "--retrieval-only asks for no answers, and --history live needs them: choose --history "
-            "replay, alone or none."
+        if chosen:
+            raise StorageError(
+                "--retrieval-only asks for no answers, and --history live needs them: choose "
+                "--history replay, alone or none."
+            )
+        mode = "replay"
+        remarks.append(
+            "--retrieval-only asks for no answers, so later turns are asked with the reference "
+            "answers of the set (--history replay)."
         )
     if mode == "replay":
         if not sends:

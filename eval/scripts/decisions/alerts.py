@@ -8,6 +8,7 @@ comparison of the two, case by case, has its say.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -16,14 +17,12 @@ from pathlib import Path
 from statistics import median
 
 from decisions.engine import Decision, decide
-from decisions.history import HistoryPoint, Key, MetricValue
+from decisions.history import HistoryPoint, Key, MetricHistory, MetricValue
 from decisions.primary import PrimaryScores, paired_table
-from ragmetrics.catalogue import METRICS
+from ragmetrics import catalogue
 from ragmetrics.stats.control import (
     ALPHA,
     EPSILON,
-    FAMILY_ALPHA,
-    FAMILY_THRESHOLD,
     THRESHOLD,
     ControlledPoint,
     LevelShift,
@@ -31,25 +30,29 @@ from ragmetrics.stats.control import (
     controlled,
     relative_drop,
 )
+from records.asked import asked_set
 from records.clusters import LabelsById, read_clusters
+from records.errors import StorageError
 from records.files import sha256_file
+from records.metrics import read_metrics
+from records.run_table import RunTable
+from records.runs import EVAL_SET
 
 ALERTS = ("shift", "fall", "pair", "drop", "gone")
 
 PairOf = Callable[[int, int, Key], PairVerdict | None]
 """What a paired comparison of two points, by their places, says of a metric."""
 
-_BY_DEFINITION = {metric.definition: metric for metric in METRICS}
+_BY_DEFINITION = {metric.definition: metric for metric in catalogue.METRICS}
 
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """``primary``: the metrics, as section.metric, that alert. ``family``: 5 % false alerts in all
-    of them together, not in each. ``max_drop``: the plain rule, relative to the median of all
-    earlier points (0.1 is 10 %), for all metrics; None: without it."""
+    """``primary``: the metrics, as section.metric, that alert. ``max_drop``: the plain rule,
+    relative to the median of all earlier points (0.1 is 10 %), for all metrics; None: no such rule.
+    """
 
     primary: Collection[str] = ()
-    family: bool = False
     max_drop: float | None = None
 
 
@@ -181,8 +184,8 @@ def _judged(line: MetricLine, rule: AlertRule, pair_of: PairOf, newest: int) -> 
         higher_is_better=line.higher_is_better,
         spreads=[_least_spread(value) for value in values],
         pairs=pair if line.primary else None,
-        threshold=FAMILY_THRESHOLD if rule.family else THRESHOLD,
-        alpha=FAMILY_ALPHA if rule.family else ALPHA,
+        threshold=THRESHOLD,
+        alpha=ALPHA,
     )
     shifts = shifts if line.primary else []
     line.shifts = [
@@ -338,11 +341,25 @@ def _scores(point: HistoryPoint, names: Sequence[str]) -> PrimaryScores:
     )
 
 
-def clusters_of_points(eval_set: Path, points: Sequence[HistoryPoint]) -> dict[str, LabelsById]:
-    """The clusters of the set on disk, by its SHA-256, where it is the set of some point."""
-    if not eval_set.exists() or not any(point.case_scores for point in points):
-        return {}
-    sha = sha256_file(eval_set)
-    if sha not in {point.eval_set for point in points}:
-        return {}
-    return {sha: read_clusters(eval_set).labels}
+def clusters_of_points(history: MetricHistory, eval_set: Path | None) -> dict[str, LabelsById]:
+    """The clusters of each eval set that some point was scored with, by its SHA-256, as far as the
+    score lines of a run on disk name them, or the set itself is there.
+
+    ``eval_set``: the set to look into; None: those that the runs on disk were asked with.
+    """
+    points = [point for point in history.points if point.case_scores]
+    needed = {point.eval_set for point in points if point.eval_set}
+    sets = {eval_set} if eval_set else {EVAL_SET}
+    clusters: dict[str, LabelsById] = {}
+    for folder in {history.folder_of(point) for point in points}:
+        with suppress(StorageError):  # the reader of the history has reported what is damaged
+            sha = read_metrics(folder).get("eval_set_sha256")
+            if sha in needed - {*clusters} and (clustering := RunTable(folder).clustering()):
+                clusters[sha] = clustering.labels
+            if eval_set is None:
+                sets.add(asked_set(folder))
+    for path in sets if needed - {*clusters} else ():
+        sha = sha256_file(path) if path.exists() else ""
+        if sha in needed - {*clusters}:
+            clusters[sha] = read_clusters(path).labels
+    return clusters

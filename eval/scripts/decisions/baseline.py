@@ -1,8 +1,9 @@
 """The numbers of a run beside those of a baseline: a report of the suite or a metrics.json.
 
 Each metric that both hold under the same definition is set against the other in its own direction.
-Whether a primary metric is a *regression* the engine says (decisions/regressions.py); ``max_drop``,
-where one is given, makes any metric one that is worse by more. The others are shown, not tested.
+Of a primary metric the engine says what its change amounts to (decisions/regressions.py). Others
+are not tested: they are lower or higher than before, which is no verdict. ``max_drop``, where one
+is given, makes any metric a regression that is worse by more.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from decisions.effects import ALPHA
 from decisions.measures import Measure
@@ -21,19 +22,34 @@ from records.runs import METRICS
 ChangeVerdict = Literal[
     "regression",
     "worse",
-    "same",
     "better",
+    "mixed",
+    "equal",
+    "no evidence",
+    "too few",
+    "lower",
+    "higher",
+    "same",
     "not comparable",
     "not applicable",
     "no longer measured",
 ]
-"""``not applicable``: in no case any more, and no primary metric."""
+"""``worse`` to ``too few``: the engine's verdicts on primary metrics. ``lower``, ``higher``: not
+tested. ``not applicable``: in no case any more, and no primary metric."""
 
 FAILING: tuple[ChangeVerdict, ...] = ("regression", "no longer measured")
 
 EPSILON = 1e-6
 
 REMEDY = "give a report of eval_suite.py or a metrics.json, unchanged"
+
+
+class EngineVerdict(NamedTuple):
+    """What the engine says of a primary metric. ``p``: that it is no worse, None where that could
+    not be tested. ``verdict``: "" where the baseline's scores are of no case of the run."""
+
+    p: float | None = None
+    verdict: ChangeVerdict | Literal[""] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +95,14 @@ def compare(
     baseline: Baseline,
     measures: Mapping[tuple[str, str], Measure],
     sections: Iterable[str],
-    p: Mapping[str, float | None],
+    tests: Mapping[str, EngineVerdict],
     max_drop: float | None = None,
     gone: Mapping[str, str] | None = None,
 ) -> list[BaselineChange]:
     """The change of each metric that the baseline measured, in the given sections.
 
-    ``p``: of each primary metric, ``section.metric``, that it is no worse; None where that could
-    not be tested. ``gone``: why a section
-    has no numbers now.
+    ``tests``: of each primary metric, by ``section.metric``. ``gone``: why a section has no numbers
+    now.
     """
     changes = []
     for section in sections:
@@ -96,7 +111,7 @@ def compare(
             if mean is not None:
                 definition = before["definitions"].get(metric) if before else None
                 now = measures.get((section, metric))
-                change = _change(section, metric, mean, definition, now, p, max_drop)
+                change = _change(section, metric, mean, definition, now, tests, max_drop)
                 if change.verdict == "no longer measured":
                     change = replace(change, reason=(gone or {}).get(section, ""))
                 changes.append(change)
@@ -109,33 +124,36 @@ def _change(
     before: float,
     definition: str | None,
     now: Measure | None,
-    p: Mapping[str, float | None],
+    tests: Mapping[str, EngineVerdict],
     max_drop: float | None,
 ) -> BaselineChange:
     name = f"{section}.{metric}"
     if now is None or now.mean is None:
         nowhere = now is not None and now.not_applicable and not now.failed
         lost: ChangeVerdict = (
-            "not applicable" if nowhere and name not in p else "no longer measured"
+            "not applicable" if nowhere and name not in tests else "no longer measured"
         )
         return BaselineChange(section, metric, before, None, None, None, lost)
     if now.definition != definition:
         return BaselineChange(section, metric, before, now.mean, None, None, "not comparable")
-    worse_by = (before - now.mean) * (1 if now.higher_is_better else -1)
-    chance = p.get(name)
-    verdict = verdict_of(worse_by, chance, max_drop)
-    return BaselineChange(section, metric, before, now.mean, worse_by, chance, verdict)
+    test = tests.get(name, EngineVerdict())
+    delta = now.mean - before
+    worse_by = -delta if now.higher_is_better else delta
+    verdict = verdict_of(delta, worse_by, test, max_drop)
+    return BaselineChange(section, metric, before, now.mean, worse_by, test.p, verdict)
 
 
-def verdict_of(worse_by: float, p: float | None, max_drop: float | None = None) -> ChangeVerdict:
+def verdict_of(
+    delta: float, worse_by: float, test: EngineVerdict, max_drop: float | None = None
+) -> ChangeVerdict:
     """What a change amounts to."""
     if max_drop is not None and worse_by > max_drop + EPSILON:
         return "regression"
-    if p is not None and p <= ALPHA:
+    if test.p is not None and test.p <= ALPHA:
         return "regression"
-    if abs(worse_by) <= EPSILON:
+    if abs(delta) <= EPSILON:
         return "same"
-    return "worse" if worse_by > 0 else "better"
+    return test.verdict or ("higher" if delta > 0 else "lower")
 
 
 def caveats(baseline: Baseline, suite: str, cases: int) -> list[str]:

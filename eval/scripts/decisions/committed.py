@@ -6,7 +6,7 @@ from pathlib import Path
 
 from decisions.compare import CompareOptions, decided, with_effect
 from decisions.engine import FEWEST_CLUSTERS, decide, direction
-from decisions.invariants import IncomparableError, controls, read_run, remarks, varied
+from decisions.invariants import comparable_sections, controls, read_run, remarks, varied
 from decisions.primary import paired_table, primary_names, read_primary, usable_names
 from decisions.rows import Comparison, MetricRow
 from records.clusters import Clustering
@@ -30,12 +30,14 @@ def compare_committed(
     """
     old, now = read_run(base), read_run(new)
     shared = set(old.metrics.get("sections", {})) & set(now.metrics.get("sections", {}))
-    problems = controls(old, now, sorted(shared))
-    if problems and not options.ignore_invariants:
-        raise IncomparableError(old.id, now.id, problems, options.override)
     names = primary_names(options.targets)
     for run in (old, now):
         names = usable_names(run.folder, run.metrics, names)
+    problems, left_out = controls(old, now, sorted(shared)), dict[str, str]()
+    if problems and not options.ignore_invariants:
+        left_out = comparable_sections(old, now, sorted(shared), names, override=options.override)
+        problems = []
+    names = tuple(name for name in names if name.partition(".")[0] not in left_out)
     a, b = read_primary(base, names), read_primary(new, names)
     if a is None or b is None:
         bare = base if a is None else new
@@ -78,7 +80,9 @@ def compare_committed(
         critical=decision.critical,
         varied=tuple(changes),
         controls=tuple(problems),
+        left_out=tuple(left_out.values()),
         notes=(
+            *left_out.values(),
             *few,
             f"Of {old.id} there is metrics.json alone: the primary metrics are compared, case by "
             "case, and no answer of it can be shown.",

@@ -11,18 +11,9 @@ from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decisions.columns import (
-    ClusterCodes,
-    SectionColumns,
-    SideBySide,
-    places_of,
-    read_section,
-    side_by_side,
-)
 from decisions.effects import Effect, compact, measure, plain_p
 from decisions.engine import (
     FEWEST_CLUSTERS,
-    MEASURED,
     Decision,
     Evidence,
     Headline,
@@ -34,7 +25,16 @@ from decisions.engine import (
     range_of,
     settle,
 )
-from decisions.invariants import IncomparableError, Run, controls, read_run, remarks, varied
+from decisions.invariants import (
+    IncomparableError,
+    Run,
+    comparable_sections,
+    controls,
+    read_run,
+    remarks,
+    varied,
+)
+from decisions.pairing import ClusterCodes, SideBySide, places_of, side_by_side
 from decisions.primary import as_stored, clusters_of_run, primary_names, usable_names
 from decisions.rows import SCORED, Comparison, Difference, MetricRow, explored
 from decisions.stopping import Decided, decided_of, stopped_note, with_looks
@@ -44,14 +44,17 @@ from records.asked import asked_ids, asked_of
 from records.cases import iter_cases
 from records.clusters import Clustering
 from records.errors import Problem, StorageError
-from records.files import read_json, sha256_file
+from records.files import sha256_file
 from records.labels import read_labels
+from records.metrics import load_metrics
+from records.run_table import MEASURED, RunTables, SectionTable
 from records.runs import METRICS, scored_sections
+from records.scores import OWN_TEXTS
 from records.targets import TARGETS
 from terminal.tables import counted
 
 if TYPE_CHECKING:
-    from decisions.columns import Floats, Ints
+    from records.run_table import Floats, Ints
 
 
 Parts = Mapping[str, Slices]
@@ -93,6 +96,8 @@ class _Draft:
     slices: list[MetricRow] = field(default_factory=list)
     evidence: list[tuple[Evidence, Ints]] = field(default_factory=list)
     problems: list[Difference] = field(default_factory=list)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Sections that were scored differently, each with a sentence."""
     notes: list[str] = field(default_factory=list)
     cases: int = 0
     only_base: int = 0
@@ -301,10 +306,6 @@ def with_effect(row: MetricRow, effect: Effect) -> MetricRow:
     )
 
 
-OWN_TEXTS = "safety"
-"""The section whose lines are labelled texts instead of the run's cases."""
-
-
 def compare(
     base: Path,
     new: Path,
@@ -312,15 +313,17 @@ def compare(
     *,
     clusters: Clustering | None = None,
     parts: Parts | None = None,
+    tables: RunTables | None = None,
 ) -> Comparison:
     """Compare two scored run folders, metric by metric.
 
     ``clusters``: cases that are flipped together. ``parts``: the slices of each case; the primary
-    metrics are then tested in each slice of ``options.by`` too. Raises IncomparableError (exit code
+    metrics are then tested in each slice of ``options.by`` too. ``tables``: where the runs' scores
+    are, or stay to be looked at again. Raises IncomparableError (exit code
     2) when they differ in what must be the same, and StorageError when one of them is not scored or
     a file is damaged. Memory: some columns of scores; the rest of a large section lies on disk.
     """
-    return compare_many(base, [new], options, clusters=clusters, parts=parts)[0]
+    return compare_many(base, [new], options, clusters=clusters, parts=parts, tables=tables)[0]
 
 
 def compare_many(
@@ -330,38 +333,44 @@ def compare_many(
     *,
     clusters: Clustering | None = None,
     parts: Parts | None = None,
+    tables: RunTables | None = None,
 ) -> list[Comparison]:
     """Compare several runs with one base; all are corrected together, in one joint test."""
+    keep, tables = tables is not None and len(others) == 1, tables or RunTables()
     options = options or CompareOptions()
     old = read_run(base)
     drafts = [_Draft(old, read_run(new)) for new in others]
     codes = ClusterCodes(clusters)
     members = _members(parts, options.by)
     primary = _primary_of(options, drafts)
-    shared = [_prepared(draft, options) for draft in drafts]
+    shared = [_prepared(draft, options, primary) for draft in drafts]
     asked = {id(run): _asked(run, options.eval_set) for run in (old, *(d.new for d in drafts))}
     for section in dict.fromkeys(name for sections in shared for name in sections):
-        scores = read_section(old.folder, section)
+        scores = tables[old.folder].section(section)
         for draft, sections in zip(drafts, shared, strict=True):
             if section in sections:
-                own = read_section(draft.new.folder, section)
+                own = tables[draft.new.folder].section(section)
                 pairs = _matched(scores, own, asked[id(old)], asked[id(draft.new)])
                 _take_section(draft, pairs, primary, options, codes, members)
+                if not keep:
+                    tables[draft.new.folder].forget(section)
                 del own, pairs
+        if not keep:
+            tables[old.folder].forget(section)
     return _settled(drafts, primary, options, codes)
 
 
 def read_pairs(
-    base: Path, new: Path, section: str, metric: str, eval_set: Path | None
+    base: Path, new: Path, section: str, eval_set: Path | None, tables: RunTables
 ) -> SideBySide:
-    """One metric of two runs side by side."""
+    """One section of two runs side by side."""
     old, now = read_run(base), read_run(new)
-    scores = read_section(base, section, metric), read_section(new, section, metric)
+    scores = tables[base].section(section), tables[new].section(section)
     return _matched(*scores, _asked(old, eval_set), _asked(now, eval_set))
 
 
 def _matched(
-    base: SectionColumns, new: SectionColumns, asked_base: Ints | None, asked_new: Ints | None
+    base: SectionTable, new: SectionTable, asked_base: Ints | None, asked_new: Ints | None
 ) -> SideBySide:
     """The lines of a section that has texts of its own were asked nobody."""
     import numpy as np
@@ -371,13 +380,18 @@ def _matched(
     return side_by_side(base, new, asked_base, asked_new)
 
 
-def _prepared(draft: _Draft, options: CompareOptions) -> list[str]:
+def _prepared(draft: _Draft, options: CompareOptions, primary: Sequence[str]) -> list[str]:
     """The sections to compare. Raises IncomparableError for runs that were not measured alike."""
     sections, draft.notes = _shared_sections(draft.base, draft.new, options.sections)
-    draft.problems = controls(draft.base, draft.new, sections)
-    if draft.problems and not options.ignore_invariants:
-        raise IncomparableError(draft.base.id, draft.new.id, draft.problems, options.override)
-    return sections
+    if options.ignore_invariants:
+        draft.problems = controls(draft.base, draft.new, sections)
+        return sections
+    needed = {*options.sections, *(n.partition(".")[0] for n in primary if options.metrics)}
+    draft.left_out = comparable_sections(
+        draft.base, draft.new, sections, primary, needed, options.override
+    )
+    draft.notes += draft.left_out.values()
+    return [section for section in sections if section not in draft.left_out]
 
 
 def _take_section(
@@ -478,6 +492,7 @@ def _comparison(
         name
         for name in primary
         if not options.sections or name.partition(".")[0] in options.sections
+        if name.partition(".")[0] not in draft.left_out
     ]
     if absent := [name for name in looked_for if decision.row(name) is None]:
         notes.append(f"Primary, but not scored in both runs: {', '.join(absent)}.")
@@ -491,6 +506,7 @@ def _comparison(
         tested=decision.tested,
         critical=decision.critical,
         controls=tuple(draft.problems),
+        left_out=tuple(draft.left_out.values()),
         varied=tuple(changes),
         notes=(*_cluster_notes(draft, codes), *notes),
         cases=draft.cases,
@@ -519,7 +535,7 @@ def decided(row: MetricRow, found: PrimaryRow) -> MetricRow:
 def _looked_at(draft: _Draft) -> Decided | None:
     """What the new run's looks came to, where they were looks against the base run."""
     decided = decided_of(draft.new.config)
-    return decided if decided is not None and decided.against == draft.base.id else None
+    return decided if decided is not None and decided.decides(draft.base.id) else None
 
 
 def _headline_of_looks(decision: Decision, rows: Sequence[MetricRow]) -> Headline:
@@ -679,20 +695,24 @@ def slices_of_cases(eval_set: Path, labels_dir: Path | None) -> dict[str, Slices
     return slices
 
 
-def clusters_of(run: Path, eval_set: Path, by: str) -> tuple[Clustering | None, list[str]]:
-    """The clusters of a scored run's cases, and remarks; see ``primary.clusters_of_run``."""
-    scored = read_run(run)
-    return clusters_of_run(eval_set, scored.metrics.get("eval_set_sha256"), scored.id, by)
+def clusters_of(
+    folders: Sequence[Path], eval_set: Path, by: str, tables: RunTables | None = None
+) -> tuple[Clustering | None, list[str]]:
+    """The clusters of the cases of runs, the base first, and remarks; see
+    ``primary.clusters_of_run``."""
+    base = read_run(folders[0])
+    scored_with = base.metrics.get("eval_set_sha256")
+    return clusters_of_run(eval_set, scored_with, base.id, by, folders, tables)
 
 
 def changed_set(eval_set: Path, run: Path) -> str | None:
     """A remark when the set is not the one that a run was scored with, else None."""
-    scored = read_json(run / METRICS).get("eval_set_sha256")
+    scored = load_metrics(run / METRICS).get("eval_set_sha256")
     if scored in (None, sha256_file(eval_set)):
         return None
     return (
-        f"{eval_set} is not the set that {run.resolve().name} was scored with: slices and clusters "
-        "are those of the set as it is now."
+        f"{eval_set} is not the set that {run.resolve().name} was scored with: slices are those of "
+        "the set as it is now."
     )
 
 
@@ -703,14 +723,16 @@ def failures(comparisons: Sequence[Comparison], rules: Sequence[str]) -> list[st
     """Why the comparison fails, a sentence each; empty when it passes.
 
     ``worse``: a primary metric got worse or is no longer measured; ``look``: also when the headline
-    asks to look; ``any-worse``: any metric got worse; a metric's name: that one. Raises
-    StorageError for a name that no row has.
+    asks to look; ``any-worse``: any metric got worse; a metric's name: that one. A section that was
+    left out fails, too. Raises StorageError for a name that no row has.
     """
     reasons: dict[str, None] = {}
     for comparison in comparisons:
         for rule in rules:
             rows = _rows(comparison, rule)
-            if not rows and rule not in (WORSE, LOOK, ANY_WORSE):
+            if rule in (WORSE, LOOK, ANY_WORSE) or not rows:
+                reasons |= dict.fromkeys(comparison.left_out)
+            if not rows and not comparison.left_out and rule not in (WORSE, LOOK, ANY_WORSE):
                 raise StorageError(
                     f"--fail-on {rule}: neither run has that metric; write worse, look, any-worse "
                     "or the names of metrics."

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from decisions.case_changes import CaseChanges
 from decisions.compare_words import (
     HEAD,
     PRIMARY_TITLE,
     answers,
     cases_line,
+    changed_words,
     explored_title,
     flip_title,
     flips_summary,
@@ -35,6 +37,7 @@ def render(
     flips: Flips | None = None,
     failures: Sequence[str] = (),
     talks: ConversationChanges | None = None,
+    cases: CaseChanges | None = None,
 ) -> str:
     """The whole document."""
     lines: list[str] = []
@@ -48,6 +51,8 @@ def render(
             "",
             *_comparison_lines(comparison),
         ]
+    if cases is not None:
+        lines += _cases(cases)
     if flips is not None:
         lines += _flips(flips)
     if talks is not None:
@@ -55,10 +60,20 @@ def render(
     return "\n".join(lines).rstrip() + "\n"
 
 
+def _cases(cases: CaseChanges) -> Iterator[str]:
+    yield "## Cases that broke or were fixed"
+    yield ""
+    yield cases.says()
+    yield ""
+    for case in cases.changed:
+        yield f"- {case.way}: {code(case.case_id)} ({code(changed_words(case))})"
+    yield ""
+
+
 def _conversations(talks: ConversationChanges) -> Iterator[str]:
     yield f"## {talks.summary()}"
     yield ""
-    for talk in (*talks.broke[:SHOWN], *talks.fixed[:SHOWN]):
+    for talk in (*talks.broke[:SHOWN], *talks.earlier[:SHOWN], *talks.fixed[:SHOWN]):
         yield f"- {code(talk.conversation)}: {talk.says()} ({code(talk.question)})"
     yield ""
 

@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from decisions.case_changes import CaseChanges
 from decisions.compare_words import (
     HEAD,
     PRIMARY_TITLE,
     answers,
     cases_line,
+    changed_words,
     explored_title,
     flip_title,
     flips_summary,
@@ -38,10 +40,10 @@ _STYLES = {"better": "green", "worse": "red", "mixed": "red", "differs": "yellow
 _ANSWER = 600
 """Characters of an answer that are shown."""
 
-_LEAST_NEEDED = ("scored ", "scored", "p", "95 % interval")
+_LEAST_NEEDED = ("compared", "p", "95 % interval")
 """Columns that a narrow terminal does without, in this order."""
 
-_LEAST_NEEDED_BESIDE_PICTURES = ("scored ", "scored", "95 % interval", "p")
+_LEAST_NEEDED_BESIDE_PICTURES = ("compared", "95 % interval", "p")
 """The same where intervals are drawn: their numbers go before p does, and the drawing last."""
 
 _POWER_NS = (60, 200, 1000)
@@ -156,6 +158,18 @@ def print_matrix(console: Console, comparisons: Sequence[Comparison]) -> None:
     _say(console, f"{legend}   against {plain(base.base_id)}")
 
 
+def print_cases(console: Console, cases: CaseChanges) -> None:
+    """How many cases broke and were fixed, and some of them with their reasons."""
+    _say(console, f"\n{cases.says()}")
+    for way, title, style in (("broke", "Broke", "red"), ("fixed", "Fixed", "green")):
+        listed = [case for case in cases.changed if case.way == way]
+        for case in listed:
+            _say(console, f"  {title}: {plain(case.case_id)}  {plain(changed_words(case))}", style)
+        more = cases.counts["broke" if way == "broke" else "fixed"] - len(listed)
+        if more and listed:
+            _say(console, f"  {more:,} more: --flips {more + len(listed)} lists all of them.")
+
+
 def print_flips(console: Console, flips: Flips) -> None:
     """The cases that changed most, with their answers."""
     _say(console, f"\n{plain(flips_summary(flips))}")
@@ -168,9 +182,10 @@ def print_flips(console: Console, flips: Flips) -> None:
 
 
 def print_conversations(console: Console, talks: ConversationChanges) -> None:
-    """The conversations that broke or were fixed, each with the turn."""
+    """The conversations that broke, were fixed, or fail at another turn."""
     _say(console, f"\n{plain(talks.summary())}")
-    for style, changed in (("red", talks.broke), ("green", talks.fixed)):
+    groups = (("red", talks.broke), ("red", talks.earlier), ("green", talks.fixed))
+    for style, changed in groups:
         for talk in changed[:SHOWN]:
             repeat = f" (repeat {talk.repeat})" if talk.repeat else ""
             _say(console, f"  {plain(talk.conversation, 80)}{repeat}: {talk.says()}", style)

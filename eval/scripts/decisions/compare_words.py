@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from decisions.case_changes import ChangedCase
 from decisions.compare import TOO_FEW
 from decisions.flips import Flip, Flips, FlipSide, Ranks
 from decisions.rows import SCORED, SIGNS, Comparison, MetricRow, RowVerdict
@@ -14,9 +15,8 @@ from terminal.tables import counted, number, plain
 HEAD = (
     "metric",
     "base",
-    "scored",
     "new",
-    "scored ",
+    "compared",
     "difference",
     "95 % interval",
     "p",
@@ -88,15 +88,21 @@ def _explored_lines(comparison: Comparison) -> list[str]:
     telling = [row for row in rows if row.verdict in _FIRST]
     if not telling:
         return [f"Exploratory: none of {counted(len(rows), 'metric')} shows a difference."]
-    bad = [row for row in telling if row.bad]
+    bad = [row for row in telling if row.verdict in ("worse", "mixed")]
     good = [row for row in telling if row.verdict == "better"]
+    fewer = [row for row in telling if row.bad and row not in bad]
     text = f"Exploratory: of {counted(len(rows), 'metric')} {len(bad)} worse, {len(good)} better"
     if other := len(telling) - len(bad) - len(good):
         text += f", {other} differ"
-    names = [f"{row.metric} {_change(row)}" for row in bad[:_NAMED]]
-    if len(bad) > _NAMED:
-        names.append(f"and {len(bad) - _NAMED} more")
-    return [f"{text}." + (f" Worse: {', '.join(names)}." if names else "")]
+    listed = [("Worse", bad), ("Scored for fewer cases", fewer)]
+    return [f"{text}." + "".join(f" {title}: {_list(own)}." for title, own in listed if own)]
+
+
+def _list(rows: Sequence[MetricRow]) -> str:
+    names = [f"{row.metric.removesuffix(SCORED)} {_change(row)}" for row in rows[:_NAMED]]
+    if len(rows) > _NAMED:
+        names.append(f"and {len(rows) - _NAMED} more")
+    return ", ".join(names)
 
 
 def legend(comparison: Comparison) -> list[str]:
@@ -104,7 +110,8 @@ def legend(comparison: Comparison) -> list[str]:
     rows = [*comparison.rows, *comparison.slices]
     lines = [
         "A verdict needs a p of at most 0.05, corrected for the number of metrics, and a 95 % "
-        "interval without 0. scored: cases with a score, of all cases."
+        "interval without 0. compared: cases with a score in both runs, of all cases; base and new "
+        "are means over these."
     ]
     if any(row.mde for row in rows if row.verdict == "no evidence"):
         lines.append(
@@ -119,19 +126,20 @@ def legend(comparison: Comparison) -> list[str]:
 
 
 def row_cells(row: MetricRow) -> tuple[str, ...]:
-    """Metric, both means with their coverage, difference, interval, corrected p, verdict."""
+    """Metric, both means over the cases that are compared, how many those are, difference,
+    interval, corrected p, verdict."""
     interval = "–"
     if row.ratio_interval is not None:
         interval = " to ".join(map(_times, row.ratio_interval))
     elif row.interval is not None:
         mark = "*" if row.n < UNRELIABLE_BELOW else ""
         interval = f"{_signed(row.interval[0])} to {_signed(row.interval[1])}{mark}"
+    base, new, compared = _compared(row)
     return (
         row.metric if row.slice is None else row.slice.partition("=")[2],
-        number(row.base if row.base is not None else row.base_mean),
-        _coverage(row.base_n, row.base_cases),
-        number(row.new if row.new is not None else row.new_mean),
-        _coverage(row.new_n, row.new_cases),
+        number(base),
+        number(new),
+        compared,
         _change(row),
         interval,
         _p_value(row.p_adjusted),
@@ -139,8 +147,14 @@ def row_cells(row: MetricRow) -> tuple[str, ...]:
     )
 
 
-def _coverage(scored: int, cases: int) -> str:
-    return f"{scored:,}/{cases:,}" if cases else "–"
+def _compared(row: MetricRow) -> tuple[float | None, float | None, str]:
+    """Both means and the cases that they are over: those of both runs; of a metric that one run
+    alone has, that run's."""
+    cases, scored = max(row.base_cases, row.new_cases), row.n
+    base, new = row.base, row.new
+    if not cases or not (row.base_n and row.new_n):
+        base, new, scored = row.base_mean, row.new_mean, row.base_n or row.new_n
+    return base, new, f"{scored:,}/{cases:,}" if cases else "–"
 
 
 def _change(row: MetricRow) -> str:
@@ -243,19 +257,25 @@ def _ranks(gold_ranks: Ranks | None) -> str:
 
 def flip_title(flip: Flip) -> str:
     """What happened to the score and to the ranks of the gold."""
-    kind = f" ({flip.kind})" if flip.kind else ""
-    title = f"{number(flip.base.score)} → {number(flip.new.score)}{kind}"
+    title = f"{number(flip.base.score)} → {number(flip.new.score)}"
     if flip.base.ranks is None and flip.new.ranks is None:
         return title
     return f"{title}; gold at rank {_ranks(flip.base.ranks)} → {_ranks(flip.new.ranks)}"
 
 
 def flips_summary(flips: Flips) -> str:
-    """How many cases changed, and how many of them flipped."""
-    text = f"{flips.metric}: {counted(flips.gained, 'case')} better, {flips.fell_behind} worse"
-    if flips.success is None:
-        return f"{text}."
-    return f"{text}; success (score {flips.success}) → failure {flips.broke}, back {flips.fixed}."
+    """In how many cases a metric rose and fell."""
+    return f"{flips.metric}: {counted(flips.gained, 'case')} better, {flips.fell_behind} worse."
+
+
+REASONS = 2
+"""Reasons that are named of a case; the most harmful ones."""
+
+
+def changed_words(case: ChangedCase) -> str:
+    """Why a case fails, or why it did."""
+    why = "; ".join(case.reasons[:REASONS]) or "not by this run's own rules"
+    return f"was: {why}" if case.way == "fixed" else why
 
 
 def matrix_lines(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:

@@ -14,6 +14,7 @@ from typing import Any
 from decisions.measures import Measure
 from ragmetrics.catalogue import SECTIONS
 from ragmetrics.matching import SEPARATOR, heading_segments
+from ragmetrics.paths import PathCut, PathVerdict
 
 Measures = Mapping[tuple[str, str], Measure]
 
@@ -48,9 +49,12 @@ def diagnose(
 
     ``sections``: those of metrics.json, for what stands in them besides means.
     """
-    mismatch = place_mismatch(sections.get("retrieval", {}))
+    retrieval = sections.get("retrieval", {})
     findings = [finding for _, rule in _RULES for finding in rule(measures)]
-    findings = [mismatch, *findings] if mismatch else findings
+    if paths := path_mismatch(retrieval):  # what retrieval brought cannot be told from its numbers
+        findings = [finding for finding in findings if finding.rule not in _ABOUT_RETRIEVAL]
+    mismatches = [each for each in (paths, place_mismatch(retrieval)) if each]
+    findings = [*mismatches, *findings]
     if findings:
         return findings
     known_sections = [name for name in DIAGNOSED if health(measures, name) is not None]
@@ -68,6 +72,24 @@ def diagnose(
             (),
         )
     ]
+
+
+def path_mismatch(section: Mapping[str, Any]) -> DiagnosisFinding | None:
+    """The finding that the bot names files as the labels never do; None when it is not so."""
+    noted = section.get("path_mismatch")
+    if not noted:
+        return None
+    gold, seen, seen_cut = noted["gold"], noted["seen"], noted["seen_cut"]
+    cut = PathCut(tuple(noted["steps"].split()), noted["root"])
+    sentence = PathVerdict(gold, seen, seen_cut, cut, (noted["label"], noted["bot"])).sentence()
+    return DiagnosisFinding(
+        "paths_never_match",
+        f"The bot and the labels name files differently: {sentence}",
+        "the profile: connect_bot.py --force finds the cut and writes it."
+        if seen_cut > seen
+        else "the profile's [chunk] rel_path; or label with this bot's own paths.",
+        (),
+    )
 
 
 def place_mismatch(section: Mapping[str, Any]) -> DiagnosisFinding | None:
@@ -202,7 +224,9 @@ def _groundedness(measures: Measures) -> Iterator[DiagnosisFinding]:
         yield DiagnosisFinding(
             "groundedness_bad",
             "The answers say what their passages do not hold.",
-            "retrieval first if it is bad, too; else the prompt.",
+            "the prompt; whether the passages are the right ones was not measured."
+            if health(measures, "retrieval") is None
+            else "retrieval first if it is bad, too; else the prompt.",
             because,
         )
 
@@ -325,6 +349,15 @@ def _pipeline(measures: Measures) -> Iterator[DiagnosisFinding]:
         _failing(measures, "pipeline") + _because(checks[:2]),
     )
 
+
+_ABOUT_RETRIEVAL = frozenset(
+    (
+        "retrieval_bad_context_good",
+        "retrieval_bad",
+        "high_precision_low_recall",
+        "low_precision_high_recall",
+    )
+)
 
 _RULES = (
     ("retrieval", _retrieval),

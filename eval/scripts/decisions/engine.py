@@ -24,6 +24,7 @@ from decisions.effects import (
     minimum_detectable_effect,
 )
 from ragmetrics import catalogue
+from records.run_table import MEASURED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
 
 FEWEST_CLUSTERS = 6
 """Clusters below which nothing is decided: of 5, all may point one way by chance in 2 of 32."""
-
-MEASURED = ("latency_ms", "cost_usd", "total_tokens")
-"""What section ``pipeline`` measured of a case beside its scores: total time, cost, tokens. Less is
-better, and they are compared by ratios, since few cases may hold most of the sum."""
 
 Side = Literal["both", "worse"]
 

@@ -12,6 +12,7 @@ from decisions.effects import Effect
 from decisions.gate_checks import (
     GateEvidence,
     RunNumbers,
+    left_out_of,
     missing_cases,
     run_number,
     unlabelled,
@@ -55,10 +56,13 @@ def against(
         for glob, rule in [match]
     ]
     primary = primary_tested(rules, evidence, sections)
+    looked_at = {section for section, *_ in named} | {name.partition(".")[0] for name in primary}
+    differing = left_out_of(evidence, looked_at & compared.keys())
+    named = [row for row in named if row[0] not in differing]
     intervals = any(rule.kind in ("margin", "regression") for *_, rule in named)
     sections_used = {section for section, *_ in named}
     result = regressions(evidence, primary, sections_used if intervals else ())
-    sections_used |= {row.name.partition(".")[0] for row in result.rows}
+    sections_used |= {row.name.partition(".")[0] for row in result.rows} | differing.keys()
     decided = {f"{section}.{metric}" for section, metric, *_ in named} | {*primary}
     checks = [
         _cases(rules, evidence),
@@ -200,14 +204,17 @@ def _measured(
 
 def comparable(evidence: GateEvidence, sections: set[str]) -> Check:
     """What measures the two runs must be the same: set, labels, judge, options of the scorers."""
-    differences = unlike(evidence, sections)
-    reason = ""
+    differing = left_out_of(evidence, sections)
+    differences = unlike(evidence, sections - differing.keys())
+    reasons = [sentence.removesuffix(".") for sentence in differing.values()]
     if differences:
-        reason = (
+        reasons.insert(
+            0,
             f"the runs are not measured alike (baseline → run): {'; '.join(differences)}; "
-            "measure one of them again"
+            "measure one of them again",
         )
-    status: Any = "failed" if differences else "passed"
+    reason = ". ".join(reasons)
+    status: Any = "failed" if reason else "passed"
     return Check("comparable", "run", "comparable", status, "measured alike", reason=reason)
 
 

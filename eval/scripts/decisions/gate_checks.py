@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import compress
@@ -10,22 +10,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from decisions.baseline import read_baseline
+from decisions.case_changes import failing_answer, lines_of, reasons_in_words
+from decisions.case_rules import read_case_rules
+from decisions.case_verdict import read_verdicts
 from decisions.effects import ALPHA
 from decisions.gate_rules import GateRules, MustPass
-from decisions.invariants import Run, config_of, controls, judge_of
+from decisions.invariants import (
+    Run,
+    config_of,
+    judge_of,
+    left_out,
+    run_controls,
+    scored_otherwise,
+)
 from decisions.measures import Measure, known_metrics, measures
 from decisions.primary import read_primary
 from ragmetrics.catalogue import SECTIONS
 from ragmetrics.catalogue.metric import Metric
 from records.asked import asked_ids, asked_of, missing_remark, stopped
 from records.errors import StorageError
-from records.files import read_json, sha256_file
+from records.files import sha256_file
 from records.gate_verdict import Check
 from records.labels import has_labelled_texts, read_cases
-from records.metrics import MeasuredSection
+from records.metrics import MeasuredSection, load_metrics
 from records.results import RunConfig
+from records.run_table import RunTables
 from records.runs import METRICS, SCORES, find_run, scored_sections
-from records.scores import ALL_BUT_EVIDENCE, read_scores
+from records.scores import ALL_BUT_EVIDENCE
 from records.targets import GATES, TARGETS, Target
 from terminal.tables import number
 
@@ -100,6 +111,8 @@ class GateEvidence:
     seed: int = 0
     targets: Path = TARGETS
     """Where the primary metrics are declared."""
+    tables: RunTables = field(default_factory=RunTables, compare=False, repr=False)
+    """What was read of the runs."""
 
 
 def side_of(folder: Path) -> RunNumbers:
@@ -128,19 +141,29 @@ def baseline_of(results_dir: Path, baseline: str) -> RunNumbers:
 
 
 def _header(path: Path) -> dict[str, Any]:
-    raw = read_json(path)
+    raw = load_metrics(path)
     return {name: raw[name] for name in HEAD if name in raw}
 
 
 def unlike(evidence: GateEvidence, sections: set[str]) -> list[str]:
-    """What makes the two runs incomparable in these sections, a phrase each."""
+    """What makes the two runs incomparable in all of these sections, a phrase each."""
     assert evidence.base is not None
-    differences = controls(_run(evidence.base), _run(evidence.new), sorted(sections))
+    differences = run_controls(_run(evidence.base), _run(evidence.new), sorted(sections))
     return [
         str(difference)
         for difference in differences
         if not set(difference.name.split(".")) & set(FREE)
     ]
+
+
+def left_out_of(evidence: GateEvidence, sections: Collection[str]) -> dict[str, str]:
+    """Those of some sections that both sides scored, but differently; each with a sentence."""
+    assert evidence.base is not None
+    both = [
+        n for n in sorted(sections) if n in evidence.base.sections and n in evidence.new.sections
+    ]
+    differing = scored_otherwise(_run(evidence.base), _run(evidence.new), both)
+    return {name: left_out(name, found) for name, found in differing.items()}
 
 
 def judged_by(side: RunNumbers) -> Section:
@@ -158,12 +181,12 @@ def _run(side: RunNumbers) -> Run:
 def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[str] | None:
     """The baseline's cases that the run lacks, section by section; None when ids are unknown.
 
-    ``not_asked``: those that the run was never asked may be lacking. Memory: 8 bytes a case of the
-    two runs, one section after the other.
+    ``not_asked``: those that the run was never asked may be lacking. Memory: see
+    ``records.run_table``.
     """
     import numpy as np
 
-    base, new = evidence.base, evidence.new
+    base, new, tables = evidence.base, evidence.new, evidence.tables
     if base is None or new.folder is None:
         return None
     sections = scored_sections(new.folder)
@@ -172,7 +195,7 @@ def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[st
         then = _primary_ids(base.source)
         if then is None or not sections:
             return None
-        scored = np.concatenate([_hashes(new.folder, name) for name in sections])
+        scored = np.concatenate([tables[new.folder].section(name).ids for name in sections])
         absent = ~np.isin(np.fromiter(map(hash, then), np.int64, len(then)), scored)
         gone = dict.fromkeys(compress(then, absent.tolist()))
     else:
@@ -180,32 +203,18 @@ def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[st
         if not shared:
             return None
         for name in shared:
-            before, now = _hashes(base.folder, name), _hashes(new.folder, name)
-            if np.array_equal(before, now):
-                continue
-            absent = ~np.isin(before, now)
-            if absent.any():
-                gone |= dict.fromkeys(compress(_scored_ids(base.folder, name), absent.tolist()))
+            before, now = (tables[folder].section(name) for folder in (base.folder, new.folder))
+            if not np.array_equal(before.ids, now.ids):
+                lost = np.flatnonzero(~np.isin(before.ids, now.ids))
+                gone |= dict.fromkeys(before.case_ids(lost.tolist()).values())
     asked = asked_ids(config_of(new.folder), evidence.eval_set) if not_asked else None
     return [case_id for case_id in gone if asked is None or case_id in asked]
-
-
-def _hashes(folder: Path, section: str) -> Ints:
-    """A hash of the id of each score line, in the order of the lines."""
-    import numpy as np
-
-    return np.fromiter(map(hash, _scored_ids(folder, section)), np.int64)
 
 
 def _primary_ids(source: Path | None) -> list[str] | None:
     """The ids of the cases whose primary scores a metrics.json holds; None without any."""
     scores = None if source is None else read_primary(source)
     return None if scores is None else list(scores.case_ids)
-
-
-def _scored_ids(folder: Path, section: str) -> Iterator[str]:
-    for _, _, line in read_scores(folder, section, ("case_id",)):
-        yield line.case_id
 
 
 def _tagged(evidence: GateEvidence, tags: Sequence[str]) -> dict[str, list[str]]:
@@ -494,6 +503,9 @@ def _rule(rule: MustPass, evidence: GateEvidence) -> Iterator[Check]:
         if not cases:
             reason = f"no case of the eval set has the tag {tag!r}, so nothing could be checked"
             yield Check("must_pass", "case", f"tag:{tag}", "failed", "a case", reason=reason)
+    if not rule.metric:
+        yield from _verdict_checks(evidence, ids)
+        return
     target = rule.target or _good_end(evidence, section, metric)
     answers = _answers(evidence, section, metric, ids)
     for case_id in ids:
@@ -507,6 +519,26 @@ def _rule(rule: MustPass, evidence: GateEvidence) -> Iterator[Check]:
         reason = _why(scores, rule, target)
         status: Any = "failed" if reason else "passed"
         yield replace(check, status=status, value=value, reason=reason, n=len(scores))
+
+
+def _verdict_checks(evidence: GateEvidence, ids: Iterable[str]) -> Iterator[Check]:
+    """A check for each case that it does not fail, as every screen says it."""
+    folder = evidence.new.folder
+    run, table = None, evidence.tables[folder or Path()]
+    if folder is not None:
+        run = read_verdicts(folder, read_case_rules(evidence.targets), table=table)
+    for case_id in ids:
+        verdict = run.verdict(case_id) if run else None
+        check = Check("must_pass", "case", case_id, "failed", "does not fail")
+        if verdict is None or run is None:
+            yield replace(check, reason="the run has no score of this case")
+            continue
+        reasons: tuple[str, ...] = ()
+        if verdict.fails:
+            key = failing_answer(run, case_id, verdict)
+            reasons = reasons_in_words(run.ruling, verdict, lines_of(table, run.ruling, key))
+        status: Any = "failed" if reasons else "passed"
+        yield replace(check, status=status, reason="; ".join(reasons), n=verdict.answers)
 
 
 def _good_end(evidence: GateEvidence, section: str, metric: str) -> Target | None:
@@ -526,12 +558,11 @@ def _answers(
     folder = evidence.new.folder
     if folder is None or section not in scored_sections(folder):
         return {}
-    answers: dict[str, list[tuple[float | None, str]]] = {}
-    for _, _, line in read_scores(folder, section, ALL_BUT_EVIDENCE):
-        if line.case_id in ids:
-            reason = line.reasons.get(metric, line.status)
-            answers.setdefault(line.case_id, []).append((line.scores.get(metric), reason))
-    return answers
+    lines = evidence.tables[folder].section(section).lines_of(ids, ALL_BUT_EVIDENCE)
+    return {
+        case_id: [(line.scores.get(metric), line.reasons.get(metric, line.status)) for line in own]
+        for case_id, own in lines.items()
+    }
 
 
 def _worst(numbers: list[float], target: Target | None) -> float | None:

@@ -9,13 +9,12 @@ A table a section holds floors, as in targets.toml. The table [gates] holds the 
     [gates.failed]               "*" = "<= 0.02"
     [gates.calibration]          "judged.groundedness" = "kappa >= 0.4", files = ["a.json"]
     [gates.baseline]             "retrieval.recall@5" = "margin 0.05", "*" = "drop 10 %"
-    [[gates.must_pass]]          metric = "pipeline.pass", cases = ["a"], tags = ["critical"]
+    [[gates.must_pass]]          cases = ["a"], tags = ["critical"], metric = "pipeline.pass"
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -23,8 +22,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from records.errors import Problem, StorageError
-from records.files import read_toml
-from records.targets import BANDS, GATES, TARGET_FORM, Target, parse_target, parse_targets
+from records.files import MAX_SETTINGS, read_toml, read_whole
+from records.targets import (
+    BANDS,
+    GATES,
+    TARGET_FORM,
+    KeyPath,
+    Target,
+    key_lines,
+    parse_target,
+    parse_targets,
+)
 
 PARTS = (
     "run",
@@ -128,7 +136,7 @@ class GateRules:
             failed={glob: target for glob, target in self.failed.items() if fits(glob)},
             calibration={glob: rule for glob, rule in self.calibration.items() if fits(glob)},
             baseline={glob: rule for glob, rule in self.baseline.items() if fits(glob)},
-            must_pass=[rule for rule in self.must_pass if fits(rule.metric)],
+            must_pass=[r for r in self.must_pass if not r.metric or fits(r.metric)],
         )
 
     def named(self) -> Iterator[str]:
@@ -138,7 +146,7 @@ class GateRules:
             section = glob.partition(".")[0]
             if not set(section) & WILD:
                 yield section
-        yield from (rule.metric.partition(".")[0] for rule in self.must_pass)
+        yield from (rule.metric.partition(".")[0] for rule in self.must_pass if rule.metric)
 
 
 def read_rules(path: Path) -> GateRules:
@@ -147,7 +155,7 @@ def read_rules(path: Path) -> GateRules:
         raw = read_toml(path)
     except FileNotFoundError:
         raise StorageError(f"{path}: no such file; eval/gates.toml is an example.") from None
-    lines = _key_lines(path.read_text(encoding="utf-8"))
+    lines = key_lines(read_whole(path, MAX_SETTINGS).decode())
     floors, problems = parse_targets(raw, path)
     floors.pop(BANDS, None)
     table = raw.get(GATES, {})
@@ -267,8 +275,9 @@ class _RulesReader:
             if unknown := sorted(item.keys() - {"metric", "cases", "tags", "score"}):
                 message = f"{', '.join(unknown)}: unknown; write metric, cases, tags and score"
                 self.wrong(key_path, where + message)
-            metric = item.get("metric", "pipeline.pass")
-            if not isinstance(metric, str) or not all(metric.partition(".")):
+            metric = item.get("metric", "")
+            named = "metric" in item
+            if not isinstance(metric, str) or (named and not all(metric.partition("."))):
                 self.wrong(key_path, f'{where}metric: {metric!r}: write "section.metric"')
                 continue
             lists = [item.get(name, []) for name in ("cases", "tags")]
@@ -283,6 +292,9 @@ class _RulesReader:
             target = parse_target(item.get("score"))
             if "score" in item and target is None:
                 self.wrong(key_path, f"{where}score: {item['score']!r} is no bound; {TARGET_FORM}")
+                continue
+            if target is not None and not named:
+                self.wrong(key_path, f'{where}score: write metric = "section.metric" with it')
                 continue
             yield MustPass(metric, tuple(lists[0]), tuple(lists[1]), target)
 
@@ -353,7 +365,8 @@ class AgainstBase:
 
 @dataclass(frozen=True, slots=True)
 class MustPass:
-    """Cases, by id or tag, whose every answer must keep ``target``, else the metric's good end."""
+    """Cases, by id or tag, whose every answer must keep ``target``, else the metric's good end.
+    Without a metric ("") they must not fail, see ``decisions/case_verdict.py``."""
 
     metric: str
     cases: tuple[str, ...]
@@ -407,46 +420,3 @@ def _parse_calibrated(text: object) -> Calibrated | None:
             return None
         bounds.append((match[1], target))
     return Calibrated(tuple(bounds))
-
-
-KeyPath = tuple[str, ...]
-
-
-def _key_lines(text: str) -> dict[KeyPath, int]:
-    """The line of each table and each ``key = value``, by its path of names.
-
-    Items of an array of tables share the path; the first counts. What a parser of lines cannot see
-    (a key inside an inline table) is left out.
-    """
-    lines: dict[KeyPath, int] = {}
-    table: KeyPath = ()
-    for number, line in enumerate(text.splitlines(), 1):
-        stripped = line.strip()
-        if stripped.startswith("["):
-            path = _path(stripped.partition("#")[0] + "\n")
-            if path:
-                table = path
-                lines.setdefault(table, number)
-        elif "=" in stripped and not stripped.startswith("#"):
-            for position, char in enumerate(stripped):
-                path = _path(f"{stripped[:position]} = 0\n") if char == "=" else None
-                if path:
-                    lines.setdefault(table + path, number)
-                    break
-    return lines
-
-
-def _path(text: str) -> KeyPath | None:
-    """The only path of names that a piece of TOML makes; None when it is no TOML."""
-    try:
-        node: Any = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return None
-    path: list[str] = []
-    while True:
-        if isinstance(node, list):
-            node = node[0] if node else None
-        if not isinstance(node, dict) or not node:
-            return tuple(path) or None
-        name, node = next(iter(node.items()))
-        path.append(name)

@@ -19,8 +19,10 @@ import orjson
 
 from records.asked import stopped
 from records.errors import StorageError
-from records.metrics import PRIMARY, PRIMARY_METRICS
-from records.results import SCHEMA, RunConfig
+from records.files import read_whole
+from records.metric_lines import PRIMARY
+from records.metrics import PRIMARY_METRICS, SCHEMAS, parse_metrics
+from records.results import RunConfig
 from records.runs import METRICS, read_config, results_file
 
 Source = Literal["both", "git", "runs"]
@@ -33,6 +35,11 @@ class MetricHistory:
     points: list[HistoryPoint] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     repository: _Repository | None = None
+
+    def folder_of(self, point: HistoryPoint) -> Path:
+        """Where the run of a point is, or was, on disk."""
+        top = self.repository.top if self.repository and point.sha else Path()
+        return (top / point.path).parent
 
     def place_of(self, name: str) -> int:
         """Which point a commit (hash, tag, HEAD~3), a run id or a date names: its last one.
@@ -51,9 +58,7 @@ class MetricHistory:
         )
 
 
-def read_history(
-    paths: Sequence[Path], source: Source = "both", *, first_parent: bool = False
-) -> MetricHistory:
+def read_history(paths: Sequence[Path], source: Source = "both") -> MetricHistory:
     """Read the history of metrics.json files, run folders, or folders of runs.
 
     Raises StorageError when a place holds none, when git is asked for outside a repository, or
@@ -74,9 +79,9 @@ def read_history(
                 raise StorageError(f"{path}: lies in another repository than {paths[0]}.")
             file = _is_file(path)
             path = path / METRICS if file and path.name != METRICS else path
-            versions += repository.versions(path, follow=file, first_parent=first_parent)
+            versions += repository.versions(path, follow=file)
         if len(paths) > 1:
-            versions = _in_order(versions, repository.order(first_parent=first_parent))
+            versions = _in_order(versions, repository.order())
         history.points += _committed(repository, versions, history.notes)
         history.notes += repository.notes
     if source != "git":
@@ -163,7 +168,7 @@ def _on_disk(
             unfinished.append(path.parent.name)
             continue
         try:
-            data = path.read_bytes()
+            data = read_whole(path)
             started = _started(path.parent)
             shown = os.fsencode(path).decode("utf-8", "replace")
             date = started.isoformat(timespec="seconds") if started else ""
@@ -318,13 +323,16 @@ def _read_point(
     Raises NotMetrics for what is damaged, of another schema, or of a run that was stopped.
     """
     try:
-        raw = orjson.loads(data)
+        raw = parse_metrics(data)
     except orjson.JSONDecodeError as error:
         raise NotMetrics(f"not JSON ({error.msg})") from None
+    except ValueError as error:
+        raise NotMetrics(f"{error}") from None
     if not isinstance(raw, dict) or not isinstance(raw.get("sections"), dict):
         raise NotMetrics("no metrics.json: it has no sections")
-    if raw.get("schema") != SCHEMA:
-        raise NotMetrics(f"schema {raw.get('schema')!r}; this version reads {SCHEMA}")
+    if raw.get("schema") not in SCHEMAS:
+        readable = " and ".join(map(str, SCHEMAS))
+        raise NotMetrics(f"schema {raw.get('schema')!r}; this version reads {readable}")
     if raw.get("stopped"):
         raise NotMetrics("of a run that was stopped, so no point")
     values: dict[Key, MetricValue] = {}
@@ -460,7 +468,7 @@ class _Repository:
         done = _git(self.top, "rev-parse", "--verify", "--quiet", f"{text}^{{commit}}")
         return done.stdout.decode().strip() or None if done.returncode == 0 else None
 
-    def versions(self, path: Path, *, follow: bool, first_parent: bool = False) -> list[Version]:
+    def versions(self, path: Path, *, follow: bool) -> list[Version]:
         """Every version of a file that HEAD's history holds, oldest first.
 
         ``follow``: ``path`` is one file, traced through its renames; else it is a folder, and all
@@ -475,10 +483,7 @@ class _Repository:
             spec = f":(top,glob){'' if pathspec == '.' else folder + '/'}*/{METRICS}"
         words = ["log", "-z", "--raw", "--no-abbrev", "--date-order", "-M", FORMAT]
         words += ["--encoding=UTF-8", "--no-show-signature", "--no-ext-diff", "--no-textconv"]
-        if first_parent:
-            words += ["--first-parent", "--diff-merges=first-parent"]
-        else:
-            words.append("--diff-merges=combined")
+        words.append("--diff-merges=combined")
         words += ["--follow"] if follow else []
         newest_first = _versions(self.run(*words, "--", spec))
         # Turned round here: git's --reverse loses most of the history with --follow.
@@ -487,10 +492,9 @@ class _Repository:
         ]
         return [version for commit in reversed(commits) for version in commit]
 
-    def order(self, *, first_parent: bool = False) -> dict[str, int]:
+    def order(self) -> dict[str, int]:
         """The place of each commit of HEAD's history, oldest first, parents before children."""
-        words = ["rev-list", "--date-order", *["--first-parent"] * first_parent, "HEAD"]
-        newest_first = self.run(*words).decode().split()
+        newest_first = self.run("rev-list", "--date-order", "HEAD").decode().split()
         return {sha: position for position, sha in enumerate(reversed(newest_first))}
 
     def read(self, blobs: Sequence[str]) -> Iterator[bytes | None]:

@@ -7,7 +7,7 @@ the comparison is about.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -119,6 +119,58 @@ def config_of(folder: Path) -> RunConfig:
 def controls(base: Run, new: Run, sections: Iterable[str]) -> list[Difference]:
     """Differences in what must be the same for the sections that are compared."""
     sections = list(sections)
+    options = scored_otherwise(base, new, sections).values()
+    return [*run_controls(base, new, sections), *(one for found in options for one in found)]
+
+
+def scored_otherwise(base: Run, new: Run, sections: Iterable[str]) -> dict[str, list[Difference]]:
+    """The sections whose options or judge differ, each with the differences. The other sections
+    of the two runs can be compared all the same."""
+    differing: dict[str, list[Difference]] = {}
+    for name in sections:
+        found = list(_option_differences(name, base.section(name), new.section(name)))
+        if name == "judged":
+            found = _judge_differences(judge_of(base), judge_of(new)) + found
+        if found:
+            differing[name] = found
+    return differing
+
+
+def left_out(section: str, differences: Sequence[Difference], override: str = "") -> str:
+    """Why a section is not compared, and the remedy, in a sentence."""
+    script = "judge_answers.py" if section == "judged" else f"score_{section}.py"
+    more = f"; {override} compares all the same" if override else ""
+    return (
+        f"{section} is left out, because it was scored differently (base → new): "
+        f"{'; '.join(map(str, differences))}; score one of the runs again like the other "
+        f"({script}){more}."
+    )
+
+
+def comparable_sections(
+    base: Run,
+    new: Run,
+    sections: Sequence[str],
+    primary: Sequence[str],
+    needed: Collection[str] = (),
+    override: str = "",
+) -> dict[str, str]:
+    """The sections that are left out, each with a sentence that says why.
+
+    Raises IncomparableError when that leaves none, or none with a metric of ``primary``, or leaves
+    out one that is ``needed``, and for runs that differ in what measures all of their sections.
+    """
+    differing = scored_otherwise(base, new, sections)
+    alike = [name for name in sections if name not in differing]
+    deciding = {name.partition(".")[0] for name in primary}
+    bare = not alike or (bool(deciding) and deciding <= differing.keys())
+    if bare or differing.keys() & {*needed} or run_controls(base, new, alike):
+        raise IncomparableError(base.id, new.id, controls(base, new, sections), override)
+    return {name: left_out(name, found, override) for name, found in differing.items()}
+
+
+def run_controls(base: Run, new: Run, sections: Iterable[str]) -> list[Difference]:
+    """Differences in what must be the same for all sections, and in definitions of metrics."""
     pairs = {
         "eval set (asked)": (base.config.dataset.get("sha256"), new.config.dataset.get("sha256")),
         "eval set (scored)": (
@@ -132,10 +184,8 @@ def controls(base: Run, new: Run, sections: Iterable[str]) -> list[Difference]:
         if old and now != old and now
     ]
     differences_found += _label_differences(base.metrics, new.metrics)
-    if "judged" in sections:
-        differences_found += _judge_differences(judge_of(base), judge_of(new))
     for name in sections:
-        differences_found += _section_differences(name, base.section(name), new.section(name))
+        differences_found += _definition_differences(name, base.section(name), new.section(name))
     return differences_found + list(_payload_differences(base.config, new.config))
 
 
@@ -170,13 +220,18 @@ def _judge_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[
     return changed
 
 
-def _section_differences(
+def _definition_differences(
     name: str, base: Mapping[str, Any], new: Mapping[str, Any]
 ) -> Iterator[Difference]:
     old, now = base.get("definitions", {}), new.get("definitions", {})
     for metric in old.keys() & now.keys():
         if old[metric] != now[metric]:
             yield Difference(f"{name}.definitions.{metric}", old[metric], now[metric])
+
+
+def _option_differences(
+    name: str, base: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[Difference]:
     for difference in _differences(
         base.get("options", {}), new.get("options", {}), f"{name}.options"
     ):
@@ -211,7 +266,8 @@ def varied(base: RunConfig, new: RunConfig) -> list[Difference]:
     for part in PARTS:
         old, now = dict(getattr(base, part)), dict(getattr(new, part))
         for part_of_run in (old, now):
-            part_of_run.pop("fields_seen", None)
+            for name in ("fields_seen", "mapped"):
+                part_of_run.pop(name, None)
         changed += _differences(old, now, part)
     changed += _differences({"seed": base.seed}, {"seed": new.seed}, "")
     old, now = ({k: v for k, v in config.run.items() if k != ASKED} for config in (base, new))

@@ -7,31 +7,27 @@ is enough for a paired test. An older file without them can still be read; it ha
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from math import nan
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decisions.columns import FAILED_IS_ZERO, fields_of, scores_of
 from decisions.engine import PrimaryTable
 from decisions.judge_calibration import fitting, stored_calibrations, too_few
 from ragmetrics.catalogue.judged import CALLS_BY_METRIC
-from records.clusters import AUTO, NONE, Clustering, LabelsById, read_clusters
+from records.clusters import (
+    AUTO,
+    NONE,
+    Clustering,
+    LabelsById,
+    read_clusters,
+)
 from records.errors import StorageError
 from records.files import sha256_file
-from records.metrics import (
-    PRIMARY,
-    PRIMARY_METRICS,
-    ROUND,
-    read_sections,
-    update_primary,
-)
+from records.metric_lines import PRIMARY
+from records.metrics import PRIMARY_METRICS, ROUND, read_sections
+from records.run_table import FAILED_IS_ZERO, RunTable, RunTables
 from records.runs import METRICS, scored_sections
-from records.scores import read_scores
 from records.targets import TARGETS, declared_primary
 
 if TYPE_CHECKING:
@@ -39,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
 BUILT_IN = (
     "retrieval.evidence_recall@5",
@@ -100,22 +97,6 @@ def read_primary(
             names = usable_names(folder, metrics, names)
             return _of_lines(folder, names, metrics, sections, ids)
     return _of_member(path, names, metrics)
-
-
-def write_primary(folder: Path, asked: Sequence[str] | None = None, *, large: bool = False) -> None:
-    """Put the primary scores of a scored run into its metrics.json; a ``large`` set has none there.
-
-    ``asked``: the ids of the cases that were asked; those without a result get a line, too.
-    """
-    scores = None if large else read_primary(folder, asked=asked or ())
-    if scores is None or len(scores.case_ids) > MOST_CASES:
-        update_primary(folder, (), {})
-        return
-    rows = {
-        case_id: [None if value != value else value for value in row]
-        for case_id, row in zip(scores.case_ids, scores.values.tolist(), strict=True)
-    }
-    update_primary(folder, scores.names, rows)
 
 
 def usable_names(folder: Path, metrics: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
@@ -180,66 +161,30 @@ def _of_lines(
     """The scores as the run's score lines hold them, with a row for each asked case."""
     import numpy as np
 
-    row_by_id = {case_id: row for row, case_id in enumerate(asked)}
-    columns: dict[str, array[float]] = {}
+    table, row_by_id = RunTable(folder), {case_id: row for row, case_id in enumerate(asked)}
+    columns: dict[str, tuple[Ints, Floats]] = {}
     for section in dict.fromkeys(name.partition(".")[0] for name in names):
-        if section in sections:
-            own = [name for name in names if name.startswith(f"{section}.")]
-            columns |= _columns(folder, section, own, row_by_id)
+        if section not in sections:
+            continue
+        scores = table.section(section)
+        ids = scores.case_ids().values()
+        rows = [row_by_id.setdefault(case_id, len(row_by_id)) for case_id in ids]
+        own = [name for name in names if name.startswith(f"{section}.")]
+        for name, metric in zip(own, (name.partition(".")[2] for name in own), strict=True):
+            if metric in scores.names:
+                columns[name] = np.array(rows, np.int64), scores.column(metric)
     chosen = [name for name in names if name in columns]
     values = np.full((len(row_by_id), len(chosen)), np.nan)
     for at, name in enumerate(chosen):
-        column = np.frombuffer(columns[name])
-        values[: len(column), at] = column
         section, _, metric = name.partition(".")
         if section == "pipeline" and metric in FAILED_IS_ZERO:
-            values[~_with_result(columns[RESULTS], len(row_by_id)), at] = 0.0
+            values[:, at] = 0.0  # a case without a line
+        values[columns[name][0], at] = columns[name][1]
     values = as_stored(values)
     label = folder.resolve().name
     return PrimaryScores(
         label, tuple(chosen), tuple(row_by_id), values, _definitions(metrics, chosen)
     )
-
-
-RESULTS = ""
-"""Key of a column that says which cases have a line at all; no metric has this name."""
-
-
-def _columns(
-    folder: Path, section: str, names: Sequence[str], row_by_id: dict[str, int]
-) -> dict[str, array[float]]:
-    """A column for each of the metrics that the section's lines have; unknown cases get a row."""
-    columns = {RESULTS: array("d"), **{name: array("d") for name in names}}
-    scored: set[str] = set()
-    lines = (line for _, _, line in read_scores(folder, section, fields_of(section)))
-    for case_id, group in groupby(lines, key=attrgetter("case_id")):
-        row = row_by_id.setdefault(case_id, len(row_by_id))
-        repeats = [scores_of(section, line) for line in group]
-        _put(columns[RESULTS], row, 1.0)
-        for name in names:
-            metric = name.partition(".")[2]
-            if any(metric in scores for scores in repeats):
-                scored.add(name)
-            values = [s for scores in repeats if (s := scores.get(metric)) is not None]
-            if values:
-                _put(columns[name], row, sum(values) / len(values))
-    return {name: column for name, column in columns.items() if name in {RESULTS, *scored}}
-
-
-def _put(column: array[float], row: int, value: float) -> None:
-    """Write one entry; what lies between the column's end and it is not a number."""
-    if row >= len(column):
-        column.extend([nan] * (row + 1 - len(column)))
-    column[row] = value
-
-
-def _with_result(rows: array[float], size: int) -> NDArray[np.bool_]:
-    """A mask of the cases that have a score line."""
-    import numpy as np
-
-    mask = np.zeros(size, dtype=bool)
-    mask[: len(rows)] = ~np.isnan(np.frombuffer(rows))
-    return mask
 
 
 def _definitions(metrics: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
@@ -288,21 +233,36 @@ def _same_definition(base: PrimaryScores, new: PrimaryScores, name: str) -> bool
 
 
 def clusters_of_run(
-    eval_set: Path | None, scored_with: str | None, run: str, by: str = AUTO
+    eval_set: Path | None,
+    scored_with: str | None,
+    run: str,
+    by: str = AUTO,
+    folders: Iterable[Path] = (),
+    tables: RunTables | None = None,
 ) -> tuple[Clustering | None, list[str]]:
-    """Which cases of a run are counted together, as its eval set says; None without the file.
+    """Which cases of a run are counted together, as its score lines say, else its eval set; None
+    where neither does, with a remark.
 
-    ``scored_with``: the SHA-256 of the set that the run was scored with. Raises StorageError for a
-    key that no case has.
+    ``scored_with``: the SHA-256 of the set that the run was scored with; another set clusters
+    nothing. ``folders``: of the runs that are compared. Raises StorageError for a key that the set
+    cannot give.
     """
     if by == NONE:
         return None, []
+    if by == AUTO:
+        tables = tables or RunTables()
+        for folder in folders:
+            if (clustering := tables[folder].clustering()) is not None:
+                return clustering, []
+    problem = ""
     if eval_set is None or not eval_set.exists():
-        return None, [f"{eval_set} is not there, so every case is counted by itself."]
-    clustering = read_clusters(eval_set, by)
-    if clustering.by == NONE or scored_with in (None, sha256_file(eval_set)):
-        return clustering, []
-    return clustering, [
-        f"{eval_set.name} is not the set that {run} was scored with: cases are counted together by "
-        "the documents of the set as it is now."
-    ]
+        problem = f"{eval_set or 'The eval set'} is not there"
+    elif scored_with not in (None, sha256_file(eval_set)):
+        problem = f"{eval_set} is not the set that {run} was scored with"
+    if not problem:
+        assert eval_set is not None
+        return read_clusters(eval_set, by), []
+    remedy = "Give that set with --eval-set, or score the run again."
+    if by != AUTO:
+        raise StorageError(f"--cluster {by}: {problem}. {remedy}")
+    return None, [f"{problem}, so every case is counted by itself. {remedy}"]

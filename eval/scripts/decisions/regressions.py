@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+from decisions.baseline import ChangeVerdict
 from decisions.compare import CompareOptions, compare
 from decisions.effects import ALPHA, POWER, Effect
 from decisions.engine import decide, direction, range_of
-from decisions.gate_checks import GateEvidence, RunNumbers
+from decisions.gate_checks import GateEvidence, RunNumbers, left_out_of
 from decisions.primary import (
     PrimaryScores,
     clusters_of_run,
@@ -40,7 +41,8 @@ WIDTH = 1.959963984540054
 class Regression:
     """A primary metric then and now. ``p``: that the run is no worse, corrected for all primary
     metrics; None where nothing can be decided, for the ``reason``. ``needed``: of an unpaired test,
-    the cases that each run would need to show a fall of ``FALL`` 4 times in 5."""
+    the cases that each run would need to show a fall of ``FALL`` 4 times in 5. ``verdict``: the
+    engine's, two-sided, as compare_runs.py prints it."""
 
     name: str
     before: float | None
@@ -52,6 +54,7 @@ class Regression:
     p: float | None = None
     reason: str = ""
     needed: int | None = None
+    verdict: ChangeVerdict = "no evidence"
 
     @property
     def worse(self) -> bool:
@@ -82,8 +85,8 @@ def regressions(
 ) -> Regressions:
     """Test all primary metrics, and tell of those in ``names``.
 
-    ``sections``: others whose effects are wanted, where both runs have score lines. Raises
-    StorageError for damaged files.
+    ``sections``: others whose effects are wanted, where both runs have score lines. A section that
+    was scored differently is left out. Raises StorageError for damaged files.
     """
     base, new = evidence.base, evidence.new
     assert base is not None
@@ -92,8 +95,11 @@ def regressions(
     clustering, notes = _clusters(evidence)
     labels = clustering.labels if clustering else None
     declared = primary_names(evidence.targets)
+    differing = left_out_of(evidence, base.sections)
+    names = [name for name in names if name.partition(".")[0] not in differing]
+    declared = tuple(name for name in declared if name.partition(".")[0] not in differing)
     of_interest = {name.partition(".")[0] for name in declared} | {*sections}
-    shared = _shared_sections(base, new, of_interest)
+    shared = _shared_sections(base, new, of_interest) - differing.keys()
     effects: dict[str, Effect] = {}
     if base.folder is not None and new.folder is not None and shared:
         options = CompareOptions(
@@ -103,10 +109,12 @@ def regressions(
             targets=evidence.targets,
             eval_set=evidence.eval_set,
         )
-        comparison = compare(base.folder, new.folder, options, clusters=clustering)
+        comparison = compare(
+            base.folder, new.folder, options, clusters=clustering, tables=evidence.tables
+        )
         effects = {row.name: row.effect for row in comparison.rows if row.effect is not None}
         tests = [
-            _Test(row.name, row.effect, row.p_worse, row.verdict == "too few")
+            _Test(row.name, row.effect, row.p_worse, cast(ChangeVerdict, row.verdict))
             for row in comparison.rows
             if row.primary and row.effect is not None
         ]
@@ -120,7 +128,7 @@ def regressions(
             return _unpaired(base, new, [name for name in declared if name in names])
         decision = decide(paired_table(old, now, labels), seed=evidence.seed)
         tests = [
-            _Test(row.name, row.effect, row.p_worse, row.verdict == "too few")
+            _Test(row.name, row.effect, row.p_worse, cast(ChangeVerdict, row.verdict))
             for row in decision.rows
         ]
         effects = {test.name: test.effect for test in tests}
@@ -148,13 +156,13 @@ class _Test(NamedTuple):
     name: str
     effect: Effect
     p_worse: float | None
-    too_few: bool
+    verdict: ChangeVerdict
 
 
 def _regression(test: _Test) -> Regression:
     effect = test.effect
     reason = ""
-    if test.too_few:
+    if test.verdict == "too few":
         reason = f"too few documents or cases ({effect.clusters}) to tell"
     return Regression(
         test.name,
@@ -166,6 +174,7 @@ def _regression(test: _Test) -> Regression:
         PAIRED,
         test.p_worse,
         reason,
+        verdict=test.verdict,
     )
 
 
@@ -205,9 +214,13 @@ def _scored(scores: PrimaryScores) -> set[str]:
 
 
 def _clusters(evidence: GateEvidence) -> tuple[Clustering | None, list[str]]:
-    """Which cases are counted together, as the eval set says; None without the set's file."""
+    """Which cases are counted together, see ``primary.clusters_of_run``."""
     header, label = evidence.new.header, evidence.new.label
-    return clusters_of_run(evidence.eval_set, header.get("eval_set_sha256"), label)
+    folders = [side.folder for side in (evidence.new, evidence.base) if side and side.folder]
+    scored_with = header.get("eval_set_sha256")
+    return clusters_of_run(
+        evidence.eval_set, scored_with, label, folders=folders, tables=evidence.tables
+    )
 
 
 def independent_interval(

@@ -144,7 +144,8 @@ class Comparison:
     differ in, remarks.
 
     ``clusters``: which cases were counted together, in words. ``controls``: differences in what
-    must be the same (empty unless they were ignored). ``varied``: the differences of configuration
+    must be the same (empty unless they were ignored). ``left_out``: a sentence on each section that
+    could not be compared. ``varied``: the differences of configuration
     that are compared. ``cases``: in both runs; ``only_base``, ``only_new``: cases that one of them
     lacks.
     """
@@ -160,6 +161,7 @@ class Comparison:
     critical: float = 0.0
     """The statistic that the joint test asks for."""
     controls: tuple[Difference, ...] = ()
+    left_out: tuple[str, ...] = ()
     varied: tuple[Difference, ...] = ()
     notes: tuple[str, ...] = ()
     cases: int = 0

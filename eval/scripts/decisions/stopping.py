@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import sqrt
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
 from decisions.effects import Effect
 from decisions.engine import FEWEST_CLUSTERS, Verdict, higher_is_better
 from decisions.rows import MetricRow
-from ragmetrics.stats.sequential import InterimLook, Way, look
+from ragmetrics.stats.sequential import InterimLook, look
 from records.errors import StorageError
 from records.results import RunConfig
 
 DECIDED = "decided"
 """Key of config.json's ``run``: what the looks came to."""
+
+PLANNED = "planned"
+"""How every run is looked at now; runs of before may say "any time"."""
 
 
 class Decided(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -34,10 +37,9 @@ class Decided(msgspec.Struct, kw_only=True, omit_defaults=True):
     difference: float | None = None
     interval: tuple[float, float] | None = None
 
-    @property
-    def looks(self) -> Way:
-        """How it was looked at."""
-        return "any time" if self.way == "any time" else "planned"
+    def decides(self, base: str) -> bool:
+        """True when the looks were planned ones, against this run: their interval decides."""
+        return self.against == base and self.way == PLANNED
 
 
 def decided_of(config: RunConfig) -> Decided | None:
@@ -47,7 +49,7 @@ def decided_of(config: RunConfig) -> Decided | None:
         return None
     try:
         decided = msgspec.convert(raw, Decided)
-        if decided.way not in get_args(Way) or not 0 < decided.share <= 1:
+        if decided.way not in (PLANNED, "any time") or not 0 < decided.share <= 1:
             raise msgspec.ValidationError("way or share is none of this version")
     except msgspec.ValidationError as error:
         raise StorageError(
@@ -56,14 +58,14 @@ def decided_of(config: RunConfig) -> Decided | None:
     return decided
 
 
-def look_at(effect: Effect, way: Way, share: float) -> InterimLook | None:
+def look_at(effect: Effect, share: float) -> InterimLook | None:
     """What a look may say of the difference; None for fewer clusters than any verdict needs, and
     where nothing tells how much the differences vary."""
     spread = effect.spread
     if effect.difference is None or spread is None or effect.clusters < FEWEST_CLUSTERS:
         return None
     error = sqrt(spread.widened() / spread.n)
-    return look(way, effect.difference, error, spread.freedom(), share) if error else None
+    return look(effect.difference, error, spread.freedom(), share) if error else None
 
 
 def verdict_at(seen: InterimLook | None, name: str) -> Verdict:
@@ -78,7 +80,7 @@ def with_looks(row: MetricRow, decided: Decided) -> MetricRow:
     """The row with the interval, p and verdict that hold at all looks of the run at once."""
     if row.effect is None:
         return row
-    seen = look_at(row.effect, decided.looks, decided.share)
+    seen = look_at(row.effect, decided.share)
     verdict: Any = verdict_at(seen, row.name)
     interval = (seen.low, seen.high) if seen else None
     p = seen.p if seen else None
@@ -93,7 +95,7 @@ def stopped_note(config: RunConfig, base: str) -> str:
     if decided is None:
         return ""
     run, asked = config.run_id, f"{decided.calls:,} of {decided.of:,} calls"
-    if decided.against == base:
+    if decided.decides(base):
         return (
             f"{run} was looked at against {base} while it was asked ({asked}): the interval of "
             f"{decided.metric} allows for every look, and decides alone."

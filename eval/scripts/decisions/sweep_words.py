@@ -11,7 +11,7 @@ _STATES = {"best": "★ best", "left": "left", "worse": "worse", "broken": "limi
 
 COLUMNS = (
     *("setting", "state", "quality", "against best", "interval"),
-    *("cases", "failed", "p50 ms", "p95 ms", "USD a call"),
+    *("cases", "failing", "no answer", "p50 ms", "p95 ms", "USD a call"),
 )
 """Of a sweep's table; ``interval`` is that of the difference, for all pairs and looks."""
 
@@ -76,6 +76,7 @@ def cells(outcome: SettingOutcome) -> tuple[str, ...]:
         difference,
         interval,
         f"{outcome.cases:,}",
+        "–" if outcome.failing is None else f"{outcome.failing:,}",
         f"{outcome.failed:,}",
         _number(outcome.latency_p50_ms, ",.0f"),
         _number(outcome.latency_p95_ms, ",.0f"),

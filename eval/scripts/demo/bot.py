@@ -490,7 +490,7 @@ def _parse(body: bytes) -> _AskRequest:
         if field == "question" and "regex" in message:
             message = "must hold more than white space"
         raise _Refusal(HTTPStatus.BAD_REQUEST, _FIELD.sub("", message), field) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _Refusal(HTTPStatus.BAD_REQUEST, f"not JSON: {error}", "body") from None
 
 

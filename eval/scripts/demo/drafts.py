@@ -1,4 +1,4 @@
-"""Drafts of questions from a vault: by rules or by a judge, checked, and written as cases."""
+"""Drafts of questions from a vault: its headings or a judge's, checked, and written as cases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,19 @@ from typing import Any
 import orjson
 
 from clients.http import ask_all
-from demo import draft_templates, follow_ups
 from demo.chunker import HEADING_SEPARATOR
-from demo.draft_templates import Casing, DraftQuestion, NoteSection, flat, holders, sections
-from demo.follow_ups import Turn
+from demo.draft_sections import (
+    RULES,
+    DraftQuestion,
+    NoteSection,
+    flat,
+    holders,
+    questions,
+    sections,
+)
 from demo.vault import Note, python_reference, read_folder
 from judging import prompt_files
-from judging.connect import LOCAL, JudgeOptions, connect
+from judging.connect import JudgeOptions, connect
 from judging.prompt_files import fenced, one_line
 from judging.types import Check, Judge, JudgeTask
 from ragmetrics.stats.means import generator
@@ -36,7 +42,8 @@ DEMO = "demo"
 
 @dataclass(frozen=True, slots=True)
 class DraftOptions:
-    """What is drafted from which vault, and where to; a ``judge`` named ``local`` means rules."""
+    """What is drafted from which vault, and where to; a ``judge`` named ``local`` means
+    that headings are the questions."""
 
     vault: str
     vault_name: str | None
@@ -45,8 +52,6 @@ class DraftOptions:
     append_to: Path | None
     seed: int
     judge: JudgeOptions
-    conversations: bool = False
-    """Draft conversations instead of single questions; ``count`` counts them then."""
 
     @property
     def target(self) -> Path:
@@ -109,16 +114,10 @@ def _old_set(options: DraftOptions) -> tuple[bytes, list[TestCase]]:
 
 
 def _drafted(options: DraftOptions, every: list[NoteSection], cases: list[TestCase]) -> Drafts:
-    old = {"questions": [case.question for case in cases], "ids": [case.id for case in cases]}
+    old = {"asked_questions": [case.question for case in cases], "ids": [case.id for case in cases]}
     order = _in_turn(every, options.seed)
-    if options.conversations:
-        if options.judge.judge != LOCAL:
-            raise StorageError("--conversations are drafted by rules; leave --judge out.")
-        return _talks(every, list(order), cases, options.count)
-    if options.judge.judge == LOCAL:
-        by = f"template@{draft_templates.RULES}"
-        by_rules = draft_templates.questions(order, Casing(every))
-        return _drafts(every, by_rules, options.count, **old, by=by)
+    if options.judge.by_rules:
+        return _drafts(every, questions(order), options.count, **old, by=f"template@{RULES}")
     failures: Counter[str] = Counter()
     with connect(options.judge) as link:
         written = _questions(order, link.judge, link.salt, options.judge.concurrency, failures)
@@ -181,16 +180,16 @@ def _drafts(
     with_questions: Iterable[tuple[NoteSection, DraftQuestion | None]],
     count: int,
     *,
-    questions: Sequence[str] = (),
+    asked_questions: Sequence[str] = (),
     ids: Sequence[str] = (),
     by: str = "template",
 ) -> Drafts:
     """Up to ``count`` cases from sections with their questions, which are taken as needed.
 
-    ``questions`` and ``ids``: those of the set that they are added to.
+    ``asked_questions`` and ``ids``: those of the set that they are added to.
     """
     outcome = Drafts()
-    asked, taken = AskedQuestions(questions), set(ids)
+    asked, taken = AskedQuestions(asked_questions), set(ids)
     for section, question in with_questions:
         if question is None:
             outcome.nothing_to_ask += 1
@@ -202,72 +201,6 @@ def _drafts(
             if len(outcome.cases) == count:
                 break
     return outcome
-
-
-def _talks(
-    every: Sequence[NoteSection],
-    order: Sequence[NoteSection],
-    cases: Sequence[TestCase],
-    count: int,
-) -> Drafts:
-    """Up to ``count`` conversations as cases, the turns of each beside each other."""
-    outcome = Drafts()
-    asked, taken = AskedQuestions(case.question for case in cases), {case.id for case in cases}
-    names = {case.conversation for case in cases if case.conversation is not None}
-    drafted: list[tuple[NoteSection, DraftQuestion]] = []
-    for section, question in draft_templates.questions(order, Casing(every)):
-        if question is None:
-            outcome.nothing_to_ask += 1
-        else:
-            drafted.append((section, question))
-    written = 0
-    for turns in follow_ups.conversations(drafted, every):
-        if not asked.add(turns[0].question.text):
-            outcome.asked_already += 1
-            continue
-        name = _new_id(turns[0].question.text, names)
-        outcome.cases += [
-            _make_turn(turn, name, number, every, taken) for number, turn in enumerate(turns, 1)
-        ]
-        written += 1
-        if written == count:
-            break
-    return outcome
-
-
-def _make_turn(
-    turn: Turn, name: str, number: int, every: Sequence[NoteSection], taken: set[str]
-) -> Case:
-    """A line of the set for a turn; one that no section answers is drafted as unanswerable."""
-    by = f"template@{draft_templates.RULES}: {turn.question.rule}"
-    whole = turn.alone or turn.question.text
-    if turn.home is not None:
-        named = replace(turn.question, text=whole)
-        case = _make_case(named, turn.home, every, taken, by)
-    else:
-        case = {
-            "id": _new_id(whole, taken),
-            "question": whole,
-            "answerable": False,
-            "category": turn.question.category,
-            "difficulty": "medium",
-            "expected_key_facts": [],
-            "reference_answer": None,
-            "gold_supports": [],
-            "required_support_groups": None,
-            "recency_conflict_rule": None,
-            "tags": [TAG],
-            "vaults": sorted({section.vault for section in every}),
-            "folders": [],
-            "drafted_by": by,
-        }
-    place = {"conversation": name, "turn": number}
-    if turn.alone:
-        place |= {"standalone": False, "question_alone": _UNSHOWN.sub("", turn.alone)}
-    question = _UNSHOWN.sub("", turn.question.text)
-    return {"id": case["id"], "question": question, **place} | {
-        key: value for key, value in case.items() if key not in ("id", "question")
-    }
 
 
 TAG = "draft"

@@ -78,7 +78,7 @@ class Grid:
     def command_of(self, setting: Setting) -> list[str]:
         """The words of the command that starts the bot with a setting; a value is one word, or part
         of one, whatever is in it."""
-        filled = {name: str(value) for name, value in setting.own.items()}
+        filled = {name: _written(value) for name, value in setting.own.items()}
         words = shlex.split(self.command)
         return [_PLACE.sub(lambda match: filled[match[1]], word) for word in words]
 
@@ -97,12 +97,9 @@ def read_grid(path: Path) -> Grid:
     try:
         settings = tuple(_settings(raw))
         names = [setting.name for setting in settings]
-        baseline = raw.get("baseline", names[0])
-        if baseline not in names:
-            raise StorageError(f"baseline: no setting is named {baseline!r}: {', '.join(names)}.")
         grid = Grid(
             settings,
-            baseline,
+            _baseline(raw.get("baseline", names[0]), names),
             _quality(raw.get("quality", "evidence_recall@5")),
             tuple(_limit(text) for text in raw.get("constraints", [])),
             max(0, raw.get("warm_up", 1)),
@@ -113,6 +110,21 @@ def read_grid(path: Path) -> Grid:
     except StorageError as error:
         raise StorageError(f"{path}: {error.message}") from None
     return grid
+
+
+def _baseline(text: str, names: Sequence[str]) -> str:
+    """The setting of that name, or the only one whose name has all of its words."""
+    fitting = [name for name in names if {*text.split()} <= {*name.split()}]
+    if text in names:
+        return text
+    if len(fitting) > 1:
+        raise StorageError(
+            f"baseline: {text!r} fits {len(fitting)} settings ({', '.join(fitting)}); write more "
+            "of the name."
+        )
+    if not fitting:
+        raise StorageError(f"baseline: no setting is named {text!r}: {', '.join(names)}.")
+    return fitting[0]
 
 
 def check_fields(grid: Grid, profile: Profile, options: RunOptions) -> None:
@@ -189,7 +201,7 @@ def _check_values(values: Mapping[str, Any]) -> None:
 
 
 def _name_of(values: Mapping[str, Any], grid: Mapping[str, Any]) -> str:
-    """What tells a setting from the others of the grid, such as ``k=5 chunk-size 500``."""
+    """What tells a setting from the others of the grid, such as ``k=5 rerank=true``."""
     parts = []
     for name, value in values.items():
         if name in grid and len(grid[name]) < 2:
@@ -197,8 +209,13 @@ def _name_of(values: Mapping[str, Any], grid: Mapping[str, Any]) -> str:
         if name in ("demo_args", "headers"):
             parts.append(" ".join(_words(value)).replace("--", "") or f"no {name}")
         else:
-            parts.append(f"{name}={value}")
+            parts.append(f"{name}={_written(value)}")
     return " ".join(parts) or "only"
+
+
+def _written(value: Any) -> str:
+    """A value as the grid file has it: true, not Python's True."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def slug(name: str) -> str:

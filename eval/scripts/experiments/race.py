@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from decisions.effects import compact, measure, spread_of
 from decisions.engine import FEWEST_CLUSTERS
+from ragmetrics.pipeline import percentile
 from ragmetrics.stats import sequential, student
 from records.errors import StorageError
 
@@ -61,7 +62,7 @@ class Limit:
             return None
         if self.percent is None:
             return float(own.mean())
-        return float(np.sort(own)[max(0, -(-len(own) * self.percent // 100) - 1)])
+        return percentile(np.sort(own).tolist(), self.percent)
 
 
 def limit_of(text: str) -> Limit:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from clients.run_plan import Ending, Job
-from decisions.columns import fields_of, scores_of
 from experiments.scoring import PartScorer, part_of_run, results_so_far
 from ragmetrics.stats import student
 from records.cases import TestCase
 from records.errors import StorageError
-from records.scores import read_scores
+from records.run_table import RunTable
 from scorers.contract import ScoringJob
 from terminal.tables import counted
 
@@ -116,9 +115,11 @@ class RepeatUntilSure:
         scores: dict[str, list[float]] = {case_id: [] for case_id in ids}
         with part_of_run(folder, ids, self._job.eval_set) as part:
             self._scorer.score_whole(part)
-            fields = ("case_id", "repeat", *fields_of(self._section))
-            for _, _, line in read_scores(part, self._section, fields):
-                value = scores_of(self._section, line).get(self._metric)
-                if value is not None and line.repeat < self._rounds:
-                    scores[line.case_id].append(value)
+            table = RunTable(part).section(self._section)
+            if self._metric not in table.names:
+                return []
+            case_ids, values = table.case_ids(), table.values(self._metric)
+            for case, repeat, value in zip(table.line_cases, table.repeats, values, strict=True):
+                if value == value and repeat < self._rounds:
+                    scores[case_ids[int(case)]].append(float(value))
         return list(scores.values())

@@ -7,15 +7,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decisions.columns import ANSWERED, SectionColumns, places_of, read_section
-from decisions.engine import MEASURED
+from decisions.pairing import places_of
 from decisions.primary import as_stored
 from ragmetrics import catalogue
 from records.asked import ASKED
 from records.cases import ignore, iter_cases
 from records.errors import StorageError
 from records.files import scratch_folder
+from records.lines import Report
 from records.results import TestResult, iter_results
+from records.run_table import ANSWERED, MEASURED, RunTable, SectionTable
 from records.runs import PARTIAL, ResultsWriter, read_config, results_file
 from scorers import SECTIONS
 from scorers.contract import CannotRun, Scorer, ScoringJob
@@ -62,11 +63,11 @@ def full_name(metric: str) -> str:
     raise StorageError(f"metric {metric!r}: the catalogue has none of that name; see EVAL.md.")
 
 
-def results_so_far(folder: Path) -> Iterator[TestResult]:
-    """The results that a run has by now, finished or not."""
+def results_so_far(folder: Path, report: Report | None = None) -> Iterator[TestResult]:
+    """The results that a run has by now, finished or not; see ``iter_results``."""
     for path in (folder / PARTIAL, results_file(folder)):
         if path.exists():
-            yield from iter_results(path)
+            yield from iter_results(path, report)
             return
 
 
@@ -89,10 +90,10 @@ def part_of_run(folder: Path, ids: Collection[str], eval_set: Path) -> Iterator[
 def scores_by_case(folder: Path, section: str, metric: str, ids: Ints) -> Floats:
     """A metric's scores of the cases with these hashes, as metrics.json rounds them; not a number
     where a case has none."""
-    return _column(read_section(folder, section), metric, ids)
+    return _column(RunTable(folder).section(section), metric, ids)
 
 
-def _column(columns: SectionColumns, metric: str, ids: Ints) -> Floats:
+def _column(columns: SectionTable, metric: str, ids: Ints) -> Floats:
     import numpy as np
 
     values = np.full(len(ids), np.nan)
@@ -131,7 +132,7 @@ class PartScorer:
         with part_of_run(folder, frozenset(asked), self._job.eval_set) as part:
             self.score_whole(part)
             for section, names in self._names.items():
-                columns = read_section(part, section)
+                columns = RunTable(part).section(section)
                 values |= {f"{section}.{name}": _column(columns, name, hashes) for name in names}
         return values
 

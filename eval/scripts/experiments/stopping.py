@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from clients.run_plan import Ending, Job, expand
-from decisions.columns import ClusterCodes
+from clients.run_plan import Ending, Job, Jobs
 from decisions.effects import compact, measure
 from decisions.engine import is_skewed, range_of
 from decisions.invariants import read_run
-from decisions.stopping import DECIDED, Decided, look_at, verdict_at
+from decisions.pairing import ClusterCodes
+from decisions.stopping import DECIDED, PLANNED, Decided, look_at, verdict_at
 from experiments.order import portions, random_order
 from experiments.scoring import PartScorer, scores_by_case
-from ragmetrics.stats.sequential import PLANNED_LOOKS, Way
+from ragmetrics.stats.sequential import PLANNED_LOOKS
 from records.cases import TestCase
 from records.clusters import read_clusters
 from records.errors import StorageError
@@ -28,20 +28,17 @@ from terminal.tables import counted
 if TYPE_CHECKING:
     from decisions.effects import Floats, Ints
 
-_ANY_TIME_LOOKS = 50
-"""Portions of a run that may be looked at any time: a look after every 2 % of the cases."""
-
 
 class StopWhenDecided:
     """Looks at a new run against a finished one, and stops it when one metric is decided."""
 
     open_ended = False
 
-    def __init__(self, against: Path, metric: str, way: Way, repeat: int, job: ScoringJob) -> None:
+    def __init__(self, against: Path, metric: str, repeat: int, job: ScoringJob) -> None:
         """``job``: the set and labels; its folder is not looked at. Raises StorageError when the
         finished run cannot be compared with."""
         self._base = read_run(against)
-        self._way, self._repeat, self._job = way, repeat, job
+        self._repeat, self._job = repeat, job
         self._section, self._metric = self._find(metric)
         self._scorer = PartScorer((self.name,), job)
         self._check()
@@ -56,7 +53,7 @@ class StopWhenDecided:
 
     @property
     def plan(self) -> Mapping[str, Any]:
-        return {"against": self._base.id, "metric": self.name, "way": self._way}
+        return {"against": self._base.id, "metric": self.name, "way": PLANNED}
 
     @property
     def warm_up(self) -> Sequence[Job]:
@@ -64,9 +61,8 @@ class StopWhenDecided:
 
     def portions(self, cases: Sequence[TestCase]) -> Iterator[Sequence[Job]]:
         self._selected = [case.id for case in cases]
-        count = PLANNED_LOOKS if self._way == "planned" else _ANY_TIME_LOOKS
-        for part in portions(random_order(cases, self._job.seed), count):
-            yield list(expand(part, self._repeat))
+        for part in portions(random_order(cases, self._job.seed), PLANNED_LOOKS):
+            yield list(Jobs(part, self._repeat))
 
     def after(self, folder: Path, portion: Sequence[Job]) -> Ending | None:
         new = list(dict.fromkeys(job.case.id for job in portion))
@@ -103,12 +99,12 @@ class StopWhenDecided:
         effect, _ = measure(a, b, codes, largest=range_of(self.name))
         total = np.isfinite(self._base_scores(self._all_ids)).sum()
         share = float(np.isfinite(a).sum() / total) if total else 1.0
-        seen = look_at(effect, self._way, share) if share else None
+        seen = look_at(effect, share) if share else None
         calls, of = (len(ids) * self._repeat for ids in (self._asked, self._selected))
         return Decided(
             against=self._base.id,
             metric=self.name,
-            way=self._way,
+            way=PLANNED,
             share=share or 1 / len(self._selected),
             verdict=verdict_at(seen, self.name),
             calls=calls,

@@ -10,16 +10,18 @@ import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clients.profile import load_profile
 from clients.run import end, run
-from clients.run_plan import Ending, Job, RunOptions, expand, select
-from decisions.columns import ClusterCodes
+from clients.run_plan import Ending, Job, Jobs, RunOptions, select
+from decisions.case_rules import Basis, basis_of, read_case_rules
+from decisions.case_verdict import read_verdicts
 from decisions.effects import compact, measure
 from decisions.engine import higher_is_better, range_of
+from decisions.pairing import ClusterCodes
 from experiments import race
 from experiments.bots import DemoServers, started
 from experiments.grid import Grid, Setting, check_fields, slug
@@ -28,7 +30,7 @@ from experiments.scoring import PartScorer, results_so_far
 from ragmetrics.stats.means import generator
 from records.cases import TestCase
 from records.clusters import read_clusters
-from records.errors import StorageError, Unreachable
+from records.errors import Problem, StorageError, Unreachable
 from records.files import sha256_file
 from records.labels import read_cases
 from records.results import TestResult
@@ -162,10 +164,11 @@ class _Runner:
 
     def _missing(self) -> bool:
         keys = {job.key for block in self.blocks for job in block}
-        for result in results_so_far(self.folder):
+        damaged: list[Problem] = []  # taken out, or told, when the run is resumed
+        for result in results_so_far(self.folder, damaged.append):
             if result.status == "ok" or not self._retries:
                 keys.discard((result.test_case_id, result.repeat))
-        return bool(keys)
+        return bool(keys or damaged)
 
     def take(self, scorer: PartScorer) -> None:
         """Score the last block."""
@@ -285,10 +288,18 @@ class SweepRun:
             if runner.blocks:
                 self._scorer.score_whole(runner.folder)
         sweep = self._sweep(ended, reason)
+        self._count_failing(sweep)
         sweep.compare = self._commands(sweep)
         sweep.confirmed = self._confirm(sweep)
         write_sweep(self._file, sweep)
         return sweep
+
+    def _count_failing(self, sweep: Sweep) -> None:
+        failing = failing_cases(
+            {runner.setting.name: runner.folder for runner in self.runners if runner.blocks}
+        )
+        for outcome in sweep.settings:
+            outcome.failing = failing.get(outcome.name)
 
     # who is in
 
@@ -398,9 +409,9 @@ class SweepRun:
         if 2 * count <= len(cases):
             order = order[:number]
         blocks = [
-            list(expand(part, self._options.run.repeat)) for part in portions(order, race.LOOKS)
+            list(Jobs(part, self._options.run.repeat)) for part in portions(order, race.LOOKS)
         ]
-        return blocks, list(expand(last, 1))
+        return blocks, list(Jobs(last, 1))
 
     def _over_budget(self, calls: int) -> str:
         """Why the next block is not asked; "" when there is enough left."""
@@ -598,3 +609,14 @@ class _Scored:
     """Scores alone, as ``_Runner`` holds them."""
 
     values: Mapping[str, Floats]
+
+
+def failing_cases(folders: Mapping[str, Path]) -> dict[str, int]:
+    """How many cases of each run fail, by what all of them were measured for and within the
+    smallest depth; a run without scores is left out."""
+    if not folders:
+        return {}
+    basis = reduce(Basis.shared, map(basis_of, folders.values()))
+    rules = read_case_rules()
+    runs = {name: read_verdicts(folder, rules, basis) for name, folder in folders.items()}
+    return {name: run.counts().failing for name, run in runs.items() if run.cases}

@@ -24,6 +24,7 @@ from formats.shared.spans import structured
 from formats.shared.stored import Stored, StoredCase, carried, exported_id, give_back, taken
 from records.cases import TestCase
 from records.errors import StorageError
+from records.lines import parse_json
 from records.results import RetrievedChunk, TestResult
 
 NAME = "deepeval"
@@ -185,7 +186,7 @@ def _unpack(row: SourceRow, fields: Fields, name: str) -> None:
     value = row.fields.get(name)
     if isinstance(value, str):
         try:
-            fields.replace(name, orjson.loads(value))
+            fields.replace(name, parse_json(value))
         except orjson.JSONDecodeError:
             return
 

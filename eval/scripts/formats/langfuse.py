@@ -17,6 +17,8 @@ from formats.shared.other_spans import nanoseconds
 from formats.shared.rows import Fields, SourceRow, case_id, iter_rows, unpacked, with_rest
 from formats.shared.spans import COST, KINDS, Span, structured
 from formats.shared.traces import case_of_trace, messages_in, passages_kept, rest_of, words_in
+from records.files import read_whole
+from records.lines import parse_json
 
 NAME = "langfuse"
 
@@ -88,7 +90,7 @@ def _rows(path: Path, notes: Notes) -> Iterator[SourceRow]:
     """The rows of a file; one trace alone, or ``{trace, observations}``, is a row, too."""
     if path.suffix.lower() == ".json":
         try:
-            document = orjson.loads(path.read_bytes())
+            document = parse_json(read_whole(path))
         except orjson.JSONDecodeError:
             document = None
         if isinstance(document, dict) and isinstance(document.get("trace"), dict):

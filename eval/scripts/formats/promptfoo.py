@@ -24,6 +24,8 @@ from formats.shared.rows import Fields, SourceRow, finite, iter_rows, read_yaml,
 from formats.shared.stored import Stored, StoredCase, carried, exported_id, give_back, taken
 from records.cases import TestCase
 from records.errors import StorageError
+from records.files import read_whole
+from records.lines import parse_json
 from records.results import TestResult
 
 NAME = "promptfoo"
@@ -111,7 +113,7 @@ def _defaults(path: Path) -> dict[str, Any]:
         value = read_yaml(path)
     elif path.suffix.lower() == ".json":
         try:
-            value = orjson.loads(path.read_bytes())
+            value = parse_json(read_whole(path))
         except (OSError, orjson.JSONDecodeError):
             return {}
     else:

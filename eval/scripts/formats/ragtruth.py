@@ -15,6 +15,7 @@ from formats.shared.item import ImportedCase, ImportOptions, Notes, SystemAnswer
 from formats.shared.ranked import Groups
 from formats.shared.rows import Fields, SourceRow, lines_of, unpacked, with_rest
 from records.errors import StorageError
+from records.lines import parse_json
 from records.results import TestResult
 
 NAME = "ragtruth"
@@ -78,7 +79,7 @@ def _is_info(path: Path) -> bool:
 
 def _keyed(path: Path, notes: Notes, number: int, line: bytes) -> tuple[str, dict[str, Any]] | None:
     try:
-        fields = orjson.loads(line)
+        fields = parse_json(line)
     except orjson.JSONDecodeError as error:
         notes.problem(path, number, "", f"column {error.colno}: not JSON ({error.msg})")
         return None

@@ -227,6 +227,8 @@ class FactStore:
         cut_torn_tail(self.path)
         with open(self.path, "rb") as file:
             for number, line in enumerate(file, start=1):
+                if b"\0" in line:
+                    continue  # a power cut's hole, no one's typing error: the list is asked again
                 try:
                     raw = orjson.loads(line)
                     facts = [str(fact) for fact in raw["facts"] if str(fact).strip()]

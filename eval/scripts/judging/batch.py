@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -35,7 +35,7 @@ from judging.replies import (
 )
 from judging.types import JudgeTask, JudgeVerdict, PromptId
 from records.errors import StorageError
-from records.files import read_json, replace_json
+from records.files import locked, read_json, replace_json
 from records.runs import BATCH, BATCH_FAILURES
 from records.verdicts import JudgeIdentity
 
@@ -71,6 +71,8 @@ BUFFER = 2**20
 """Bytes that are written at once."""
 
 KEY = re.compile(rb'"custom_id":"([0-9a-f]{64})"')
+
+FILE_NAME = re.compile(r"round[a-z0-9_-]+\.jsonl?")
 
 
 class _BatchFile(msgspec.Struct, omit_defaults=True):
@@ -121,7 +123,22 @@ def read_folder(folder: Path) -> BatchFolder:
         raise StorageError(f"{path}: {error}; write the batch anew into an empty folder.") from None
     if state.provider not in PROVIDERS:
         raise StorageError(f"{path}: written by another version; write the batch anew.")
+    for name in state.files:
+        if FILE_NAME.fullmatch(name) is None:  # what it names is read, and sent to a provider
+            raise StorageError(
+                f"{path}: files: {name!r} is no name of a request file; write the batch anew into "
+                "an empty folder."
+            )
     return state
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[BatchFolder]:
+    """The folder's batch.json, while no other process changes the folder: two that send the same
+    files would pay twice. Raises StorageError as ``read_folder``, and when it stays in use."""
+    read_folder(folder)  # a folder without batch.json gets no lock either
+    with locked(folder / BATCH):
+        yield read_folder(folder)
 
 
 def write_folder(folder: Path, state: BatchFolder) -> None:
@@ -130,7 +147,7 @@ def write_folder(folder: Path, state: BatchFolder) -> None:
 
 
 def declared(
-    provider: str, url: str | None, model: str | None, pin: JudgePin, mode: str | None
+    provider: str, url: str, model: str | None, pin: JudgePin, mode: str | None
 ) -> tuple[JudgeIdentity, ServerCapabilities]:
     """Who will judge and how it is asked, from options alone: no server is asked.
 
@@ -206,9 +223,19 @@ def write_requests(
 
     ``tasks``: pairs of key and task; a key is written once. ``stored``: the cache's entry of a key,
     whose reply was found wanting by now. A request whose result has not been read is not written
-    again. Raises StorageError for a folder of another judge.
+    again. Raises StorageError for a folder of another judge, and for one that stays in use.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / BATCH):
+        return _write_requests(folder, state, tasks, stored)
+
+
+def _write_requests(
+    folder: Path,
+    state: BatchFolder,
+    tasks: Iterable[tuple[str, JudgeTask]],
+    stored: Callable[[str], Mapping[str, Any] | None],
+) -> BatchCounts:
     if (folder / BATCH).exists():
         before = read_folder(folder)
         if msgspec.structs.replace(before, files={}) != msgspec.structs.replace(state, files={}):
@@ -367,7 +394,7 @@ def _read_failures(folder: Path) -> dict[str, RequestFailure]:
             for number, line in enumerate(file, start=1):
                 try:
                     failure = msgspec.json.decode(line, type=RequestFailure)
-                except (msgspec.DecodeError, UnicodeDecodeError):
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                     if line.endswith(b"\n"):
                         raise StorageError(f"{path}:{number}: damaged; drop the line.") from None
                     break  # torn by a kill: the import is run again
@@ -380,7 +407,7 @@ def _asked(folder: Path, state: BatchFolder) -> dict[int, int]:
     times: dict[int, int] = {}
     for name in state.files:
         path = folder / name
-        if not path.exists():
+        if not path.is_file():
             continue
         with open(path, "rb") as file:
             for line in file:

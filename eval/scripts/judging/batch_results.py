@@ -14,7 +14,7 @@ import msgspec
 import orjson
 
 from clients.http import CallError
-from judging.batch import KEY, BatchFolder, RequestFailure, read_folder, short_key
+from judging.batch import KEY, BatchFolder, RequestFailure, locked_folder, short_key
 from judging.cache import VerdictCache, cache_entry, key_parameters
 from judging.identity import decide, file_name
 from judging.replies import (
@@ -27,6 +27,8 @@ from judging.replies import (
 )
 from judging.types import FAILURES, JudgeTask, JudgeVerdict
 from records.errors import StorageError
+from records.files import cut_torn_tail
+from records.lines import parse_json
 from records.runs import BATCH_FAILURES
 from records.verdicts import new_judging_run
 
@@ -43,6 +45,7 @@ class ImportCounts:
 
 DAMAGE = {
     "damaged": "lines that are no result",
+    "request": "results whose request is damaged in its file",
     "unknown": "results of requests that the folder has not",
     "doubled": "further results of one request",
     "expired": "requests that expired or were cancelled",
@@ -63,13 +66,15 @@ def import_results(
     """Take results into the cache; what cannot be used is counted, noted, and becomes no verdict.
 
     ``folder``: where batch.json and the request files lie; None: beside the results. A verdict that
-    the cache has already stays. Raises StorageError for a file that cannot be read and for a
-    folder without batch.json.
+    the cache has already stays. Raises StorageError for a file that cannot be read, for a folder
+    without batch.json, and for one that another process uses.
     """
     counts = ImportCounts()
     for path in paths:
         own = folder or path.parent
-        _Import(own, read_folder(own), cache, counts).read(path)
+        with locked_folder(own) as state:
+            cut_torn_tail(own / BATCH_FAILURES)
+            _Import(own, state, cache, counts).read(path)
     return counts
 
 
@@ -101,13 +106,16 @@ class _Import:
     def _take(self, line: bytes) -> RequestFailure | None:
         """Store the verdict of one line; else why there is none."""
         try:
-            result = orjson.loads(line)
+            result = parse_json(line)
         except orjson.JSONDecodeError:
             return RequestFailure("", "damaged")
         key = result.get("custom_id") if isinstance(result, dict) else None
         if not isinstance(key, str) or re.fullmatch(r"[0-9a-f]{64}", key) is None:
             return RequestFailure("", "damaged")
-        request = self._requests.find(key)
+        try:
+            request = self._requests.find(key)
+        except _DamagedRequest as damaged:
+            return RequestFailure(key, "request", damaged.attempt)
         if request is None:
             return RequestFailure("", "unknown")
         if short_key(key) in self._seen:
@@ -179,7 +187,7 @@ class _RequestIndex:
         self._files = [(folder / name, file) for name, file in state.files.items()]
         self._spots: dict[int, tuple[int, int]] = {}
         for number, (path, _) in enumerate(self._files):
-            if not path.exists():
+            if not path.is_file():
                 continue
             offset = 0
             with open(path, "rb") as lines:
@@ -189,7 +197,10 @@ class _RequestIndex:
                     offset += len(line)
 
     def find(self, key: str) -> _Asked | None:
-        """The request of this key, None when no file of the folder holds it."""
+        """The request of this key, None when no file of the folder holds it.
+
+        Raises _DamagedRequest for one that is not as it was written.
+        """
         spot = self._spots.get(short_key(key))
         if spot is None:
             return None
@@ -197,11 +208,17 @@ class _RequestIndex:
         path, own = self._files[number]
         with open(path, "rb") as file:
             file.seek(offset)
-            request = orjson.loads(file.readline().rstrip(b",\n"))
-        if request["custom_id"] != key:
-            return None
-        body = request.get("body") or request["params"]
-        messages = list(body["messages"])
+            line = file.readline()
+        try:
+            request = orjson.loads(line.rstrip(b",\n"))
+            if request["custom_id"] != key:
+                return None
+            body = request.get("body") or request["params"]
+            sent = msgspec.convert(body["messages"], list[dict[str, str]])
+            messages = [{name: message[name] for name in ("role", "content")} for message in sent]
+            schema = _schema_of(body, self._state.mode)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise _DamagedRequest(own.attempt) from None
         if body.get("system"):
             messages.insert(0, {"role": "system", "content": body["system"]})
         task = JudgeTask(
@@ -209,7 +226,7 @@ class _RequestIndex:
             own.prompt,
             tuple(messages),
             (),
-            _schema_of(body, self._state.mode),
+            schema,
             lambda reply: (),
             {},
             own.repeat,
@@ -229,6 +246,14 @@ def _schema_of(body: Mapping[str, Any], mode: str) -> Mapping[str, Any]:
         tool = body["tools"][0]
         schema = tool.get("input_schema") or tool["function"]["parameters"]
     return dict(schema)
+
+
+class _DamagedRequest(Exception):
+    """A request that cannot be read. ``attempt``: which one of its key it was."""
+
+    def __init__(self, attempt: int) -> None:
+        super().__init__()
+        self.attempt = attempt
 
 
 class _NoResult(Exception):

@@ -13,13 +13,14 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 
 from clients.http import CallFailed, RetryPolicy, call_with_retries
 from clients.http_requests import HttpTransport
 from clients.secrets import without_login
-from judging.batch import PROVIDERS, BatchFolder, read_folder, write_folder
+from judging.batch import PROVIDERS, BatchFolder, locked_folder, write_folder
 from judging.identity import JudgeError, JudgeUnreachable, addresses
 from judging.server import key_headers
 from records.files import replace_bytes
@@ -31,7 +32,7 @@ ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 """Statuses of a batch that change no more."""
 
 LISTED = 100
-"""Batches that are looked through for one that was begun before a kill."""
+"""Batches on a page of the server's list; no server gives more."""
 
 
 class BatchServer:
@@ -63,10 +64,21 @@ class BatchServer:
         return str(self._json("POST", "/files", body, kind)["id"])
 
     def begun(self, file_id: str) -> dict[str, Any] | None:
-        """The newest batch of an uploaded file, None when none was begun."""
-        listed = self._json("GET", f"/batches?limit={LISTED}").get("data")
-        rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
-        return next((row for row in rows if row.get("input_file_id") == file_id), None)
+        """The newest batch of an uploaded file, None when none was begun. Reads the whole list."""
+        after, seen = "", set[str]()
+        while after not in seen:  # a server that knows no pages gives the same one again
+            seen.add(after)
+            page = self._json("GET", f"/batches?limit={LISTED}{after}")
+            listed = page.get("data")
+            if not isinstance(listed, list):  # to begin another batch then could pay twice
+                raise JudgeUnreachable("the server's answer to GET /batches is no list of batches.")
+            rows = [row for row in listed if isinstance(row, dict)]
+            for row in rows:
+                if row.get("input_file_id") == file_id:
+                    return row
+            if rows and page.get("has_more", len(rows) >= LISTED):
+                after = f"&after={quote(str(rows[-1].get('id')))}"
+        return None
 
     def begin(self, file_id: str) -> dict[str, Any]:
         """Begin the batch of an uploaded file. Tried once: a second try could pay twice."""
@@ -133,9 +145,16 @@ class BatchServer:
 def submit(folder: Path, server: BatchServer, say: Callable[[str], None]) -> int:
     """Upload and begin every request file that is not begun yet; how many are under way now.
 
-    Goes on where it was stopped. Raises StorageError for a folder without batch.json.
+    Goes on where it was stopped. Raises StorageError for a folder without batch.json, and for one
+    that another process uses.
     """
-    state = read_folder(folder)
+    with locked_folder(folder) as state:
+        return _submit(folder, state, server, say)
+
+
+def _submit(
+    folder: Path, state: BatchFolder, server: BatchServer, say: Callable[[str], None]
+) -> int:
     _check_format(state)
     under_way = 0
     for name, file in sorted(state.files.items()):
@@ -156,7 +175,13 @@ def submit(folder: Path, server: BatchServer, say: Callable[[str], None]) -> int
 
 def fetch(folder: Path, server: BatchServer, say: Callable[[str], None]) -> tuple[list[Path], int]:
     """Fetch the results of batches that have ended: the new files, and how many still run."""
-    state = read_folder(folder)
+    with locked_folder(folder) as state:
+        return _fetch(folder, state, server, say)
+
+
+def _fetch(
+    folder: Path, state: BatchFolder, server: BatchServer, say: Callable[[str], None]
+) -> tuple[list[Path], int]:
     _check_format(state)
     results: list[Path] = []
     running = 0

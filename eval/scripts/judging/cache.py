@@ -29,6 +29,7 @@ from judging.replies import Sampling, SchemaChecker, ServerCapabilities, sent_pa
 from judging.types import Judge, JudgeTask, JudgeVerdict, PromptId, Usage
 from records.errors import StorageError
 from records.files import cut_torn_tail, locked, replace_bytes
+from records.syncing import DelayedSync, make_folder, sync_folder
 from records.verdicts import (
     JudgeIdentity,
     identity_of,
@@ -89,12 +90,13 @@ class VerdictCache:
         self._outdated = False
         self._end = 0
         self._file: int | None = None
+        self._sync: DelayedSync | None = None
         self._reading = threading.Lock()
         self._writing = threading.Lock()
         self._waiting: list[bytes] = []
         if not read_only:
             with self._writable():
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(path.parent)
                 with locked(path):
                     cut_torn_tail(path)
                     _close_to_others(path)
@@ -114,7 +116,12 @@ class VerdictCache:
             if position is None or self._file is None:
                 return None
             line = os.pread(self._file, position[1], position[0])
-            entry: dict[str, Any] = orjson.loads(line)
+            try:
+                entry: dict[str, Any] = orjson.loads(line)
+            except orjson.JSONDecodeError:  # damaged where the index does not look
+                del self._positions[key]
+                self.unreadable += 1
+                return None
             if isinstance(judging_run := entry.get("judging_run"), str):
                 self._taken.add(judging_run)
         return entry
@@ -142,7 +149,7 @@ class VerdictCache:
             self._read_on()
 
     def put(self, entry: Mapping[str, Any]) -> None:
-        """Append an entry; it is in the file when this returns.
+        """Append an entry; it is in the file when this returns, and soon on the disk.
 
         Threads that wait for the lock are served together, by whoever gets it first.
         """
@@ -164,11 +171,14 @@ class VerdictCache:
         self._read_on()
         if self._file is None:
             self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, PRIVATE)
+            sync_folder(self.path.parent)
+        self._sync = self._sync or DelayedSync(self._file)
         if os.fstat(self._file).st_size > self._end:
             os.ftruncate(self._file, self._end)
         rest = memoryview(b"".join(lines))
         while rest:
             rest = rest[os.write(self._file, rest) :]
+        self._sync.written()
         for line in lines:
             self._take_in(line)
             self._end += len(line)
@@ -198,9 +208,12 @@ class VerdictCache:
         return tokens / replies if replies else None
 
     def close(self) -> None:
-        """Close the file; the next use opens it again."""
-        with self._reading:
+        """Force what was put onto the disk and close the file; the next use opens it again."""
+        with self._writable(), self._reading:
+            sync = self._sync
             self._forget()
+            if sync is not None:
+                sync.now()
 
     @contextlib.contextmanager
     def _writable(self) -> Iterator[None]:
@@ -258,7 +271,7 @@ class VerdictCache:
     def _take_in(self, line: bytes) -> None:
         try:
             head = _decode_head(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             if (record := read_withdrawal(line)) is None:
                 self.unreadable += bool(line.strip())
             elif record.withdrawn not in self._withdrawn:
@@ -284,7 +297,7 @@ class VerdictCache:
     def _forget(self) -> None:
         if self._file is not None:
             os.close(self._file)
-        self._file = None
+        self._file = self._sync = None
         self._withdrawn.clear()
         self._start_again()
 
@@ -603,7 +616,7 @@ def _is_newer(line: bytes) -> bool:
     """A whole line that a later version of this toolkit wrote, which it will need again."""
     try:
         return line.endswith(b"\n") and _format_of(line).format > FORMAT
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
 
 
@@ -625,7 +638,7 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes, _CacheEntry | None]]:
     for line in file:
         try:
             entry = _decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             yield line, None
             continue
         whole = line.endswith(b"\n") and entry.format == FORMAT

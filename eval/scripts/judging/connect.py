@@ -38,10 +38,11 @@ SALT_BYTES = 32
 class JudgeOptions:
     """Which judge is asked, how it is reached, and what it may cost.
 
-    ``api_key``: the name of an environment variable, no key.
+    ``judge``: an address, or ``local``; "": nothing was named. ``api_key``: the name of an
+    environment variable, no key.
     """
 
-    judge: str = LOCAL
+    judge: str = ""
     model: str | None = None
     api_key: str | None = None
     judge_revision: str | None = None
@@ -71,6 +72,26 @@ class JudgeOptions:
     @property
     def sampling(self) -> Sampling:
         return Sampling(self.temperature, self.seed)
+
+    @property
+    def server(self) -> str:
+        """The server's address; "" when none is named."""
+        return "" if self.judge == LOCAL else self.judge
+
+    @property
+    def by_rules(self) -> bool:
+        """Do the embedded rules judge? ``offline`` means the cache, and a model is never the rules.
+
+        Raises JudgeError for a model without a server.
+        """
+        if self.server or (self.offline and (self.model or not self.judge)):
+            return False
+        if self.model and not self.judge:
+            raise JudgeError(
+                f"--model {self.model}: name the server that has it with --judge; --offline counts "
+                "its verdicts in the cache."
+            )
+        return True
 
 
 class _CountingJudge:
@@ -164,7 +185,7 @@ def connect(options: JudgeOptions, *, ask_nothing: bool = False) -> Iterator[Con
     Raises StorageError for what is missing or not pinned, JudgeUnreachable (exit code 3).
     """
     salt = _read_salt(options.cache_dir)
-    if options.judge == LOCAL:
+    if options.by_rules:
         local = LocalJudge()
         identity = local.identity.to_dict()
         description = {
@@ -189,9 +210,8 @@ def collecting(options: JudgeOptions, provider: str) -> Iterator[BatchConnection
     Raises StorageError when the options do not say who judges.
     """
     salt = _read_salt(options.cache_dir)
-    url = None if options.judge == LOCAL else options.judge
     pin = JudgePin(options.judge_revision, options.judge_file, options.allow_unpinned)
-    identity, capabilities = declared(provider, url, options.model, pin, options.mode)
+    identity, capabilities = declared(provider, options.server, options.model, pin, options.mode)
     sampling = options.sampling
     cache = VerdictCache(options.cache_dir / JUDGE_CACHE)
     try:

@@ -31,12 +31,13 @@ from ragmetrics.text.quotes import QUOTE_RULES
 from ragmetrics.text.words import TEXT_RULES
 from records import verdicts
 from records.errors import StorageError
-from records.files import JsonlWriter, cut_torn_tail, locked, read_json, replace_json
+from records.files import clear_leftovers, cut_torn_tail, locked, read_json, replace_json
 from records.histories import earlier_by_id, messages_of_result
 from records.labels import read_cases
 from records.results import SCHEMA, RunConfig, iter_results
 from records.runs import CONFIG, VERDICTS, config_hash, results_file
 from records.shards import open_lines
+from records.verdict_lines import VerdictWriter
 from records.verdicts import (
     KINDS,
     QUOTE_UNVERIFIED,
@@ -177,7 +178,7 @@ def judge_run(
 
     of_turns: dict[str, Any] = {}
     judged = ask_all(answers, work, plan.concurrency, threading.Event())
-    with _stopping(connection), JsonlWriter(path) as writer, closing(judged):
+    with _stopping(connection), VerdictWriter(path) as writer, closing(judged):
         for new, old in judged:
             outcome.answers += 1
             for head in old:
@@ -268,6 +269,7 @@ def _write_config(
         prompts[name] = {"version": prompt.version, "sha256": prompt.sha256}
     prompts |= of_turns or {}
     with locked(path):
+        clear_leftovers(path)
         raw: dict[str, Any] = {"schema": SCHEMA, "run_id": plan.folder.resolve().name}
         before: dict[str, Any] = {}
         if path.exists():
@@ -312,6 +314,31 @@ def would_ask(plan: JudgingPlan, connection: Connection, facts: FactStore) -> It
         tasks: Sequence[JudgeTask] = recorder.tasks
         recorder.tasks = []
         yield from tasks
+
+
+def prompts_of(
+    plan: JudgingPlan, connection: Connection, facts: FactStore, case_id: str
+) -> Iterator[tuple[int, str, JudgeTask]]:
+    """What a judge is sent about a case, made anew: repeat of the answer, metric and task of each
+    call, follow-ups apart. Nothing is asked, kept or written.
+
+    Facts and atomic claims that are not known are guessed by the local rules. Raises StorageError
+    when the run has no answer to the case.
+    """
+    recorder = _TaskRecorder(connection)
+    settings = Settings(recorder, connection.salt, facts.guessing(), plan.atomic, rehearsed=True)
+    answers = [answer for answer in _answers(plan) if answer.case.id == case_id]
+    if not answers:
+        raise StorageError(
+            f"{results_file(plan.folder)}: holds no answer to case {case_id!r} that can be judged; "
+            "name a case of the run that was answered."
+        )
+    for answer in answers:
+        for name in plan.calls:
+            CALLS[name](answer, settings, 0)
+            tasks: Sequence[JudgeTask] = recorder.tasks
+            recorder.tasks = []
+            yield from ((answer.result.repeat, name, task) for task in tasks)
 
 
 def batch_tasks(

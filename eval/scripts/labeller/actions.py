@@ -217,6 +217,35 @@ ACTIONS: tuple[Action, ...] = (
     ),
 )
 
+_OF_PASSAGES = ("Mark", "Decide", "Read and move", "Find")
+"""Parts whose actions are about passages, but for those below."""
+
+_WITHOUT_PASSAGES = frozenset(
+    (
+        *("flag", "undo", "redo", "next-question", "previous-question", "back"),
+        *("next-pane", "previous-pane", "filter", "clear", "probe", "refetch"),
+    )
+)
+
+
+_MOVES = frozenset(
+    ("down", "up", "first", "top", "last", "page-down", "page-up", "next-hit", "previous-hit")
+)
+"""Actions that move in the pane that has the focus, whatever it is."""
+
+
+def needs_passages(action: Action, pane: str) -> bool:
+    """Is the action of the main screen, with the focus on `pane`, about passages?
+
+    Such an action waits until they are there.
+    """
+    if pane == "questions" and action.id == "confirm":  # opens the question of the row
+        return False
+    if pane not in ("chunks", "text") and action.id in _MOVES:
+        return False
+    return action.part in _OF_PASSAGES and action.id not in _WITHOUT_PASSAGES
+
+
 HINTS = {
     "main": (
         "mark mark-row confirm unanswerable read-on need skip undo probe flag edit new filter "

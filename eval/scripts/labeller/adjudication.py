@@ -55,14 +55,14 @@ def disagreements(
     ours_state, their_state = _state_name(first), _state_name(theirs)
     if ours_state != their_state:
         differences.append(("state", "answerable?", "", "", ours_state, their_state, None))
-    a = {support.anchor: support for support in _supports(first)}
-    b = {support.anchor: support for support in _supports(theirs)}
-    for anchor in dict.fromkeys([*a, *b]):
-        shown = _mark(a.get(anchor)), _mark(b.get(anchor))
+    a = {support.identity: support for support in _supports(first)}
+    b = {support.identity: support for support in _supports(theirs)}
+    for identity in dict.fromkeys([*a, *b]):
+        shown = _mark(a.get(identity)), _mark(b.get(identity))
         if shown[0] != shown[1]:
-            support = a.get(anchor) or b[anchor]
+            support = a.get(identity) or b[identity]
             row = _row_of(support, rows)
-            differences.append(("support", short_name(support), *anchor, *shown, row))
+            differences.append(("support", _name_of(support), *support.anchor, *shown, row))
     return [
         Disagreement(i, *difference, choice=choices.get(_key(difference[0], difference[1]), ""))
         for i, difference in enumerate(differences)
@@ -77,7 +77,7 @@ def settled(
     if item.kind == "state":
         case = _with_state(state.case, first, theirs, choice)
     else:
-        case = _with_support(state.case, (item.rel_path, item.heading_path), first, theirs, choice)
+        case = _with_support(state.case, item.text, first, theirs, choice)
     adjudication = {
         "with": name,
         "a": {k: first[k] for k in LABEL_FIELDS if k in first},
@@ -99,6 +99,12 @@ def _first_side(state: CaseState, name: str) -> tuple[Record, dict[str, str]]:
     if adjudication.get("with") != name:
         return state.case, {}
     return adjudication["a"], adjudication["choices"]
+
+
+def _name_of(support: Support) -> str:
+    """A name that no other support of the case has: with all of its quote, where it has that."""
+    quote = support.identity[2]
+    return f'{support.anchor[0]} "{quote}"' if quote else short_name(support)
 
 
 def _row_of(support: Support, rows: Sequence[ChunkRow]) -> ChunkRow | None:
@@ -143,15 +149,13 @@ def _with_state(case: Record, first: Record, second: Record, choice: str) -> Rec
     return write_supports(out, [], NOTHING) if answerable is False else out
 
 
-def _with_support(
-    case: Record, anchor: tuple[str, str], first: Record, second: Record, choice: str
-) -> Record:
-    a = next((s for s in _supports(first) if s.anchor == anchor), None)
-    b = next((s for s in _supports(second) if s.anchor == anchor), None)
+def _with_support(case: Record, name: str, first: Record, second: Record, choice: str) -> Record:
+    a = next((s for s in _supports(first) if _name_of(s) == name), None)
+    b = next((s for s in _supports(second) if _name_of(s) == name), None)
     union = next(iter(merged(support for support in (a, b) if support is not None)), None)
     final = {"a": a, "b": b, "union": union}.get(choice)
     supports = _supports(case)
-    index = next((i for i, s in enumerate(supports) if s.anchor == anchor), len(supports))
+    index = next((i for i, s in enumerate(supports) if _name_of(s) == name), len(supports))
     supports[index : index + 1] = [] if final is None else [final]
     out = write_supports(case, supports, _needs(case))
     if supports and out.get("answerable") is not True:

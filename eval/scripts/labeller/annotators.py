@@ -89,7 +89,12 @@ def labels_of(
 
 def _label(status: str, case: Record, judgement: Record) -> AnnotatorLabel:
     supports = read_supports(case)
-    marks = {s.anchor: float(s.data.get("grade") or USUAL_GRADE) for s in supports}
+    # A place without a heading is its quote, which the rows of another annotator do not hold.
+    marks = {
+        (path, headings or quote): float(s.data.get("grade") or USUAL_GRADE)
+        for s in supports
+        for path, headings, quote in [s.identity]
+    }
     rows = {
         str(row["key"]): (
             (norm_path(str(row["rel_path"])), heading(row["heading_path"])),

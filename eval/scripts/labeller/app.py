@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -19,7 +20,7 @@ from textual.message import Message
 
 from labeller import commands
 from labeller.actions import actions_of, keymap_problems
-from labeller.modes import ModeScreen
+from labeller.modes import AdjudicationScreen, ModeScreen
 from labeller.ports import deliver, prefetch
 from labeller.screen import MainScreen
 from labeller.window_commands import show_conflicts
@@ -144,7 +145,7 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         )
 
     def on_mount(self) -> None:
-        self.end_on_signals()
+        self.end_with_terminal()
         self.source.listen(self._tell_arrival)
         self.push_screen(self.main)
         prefetch(self.session, self.source)
@@ -157,10 +158,38 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         """Called in the fetching thread."""
         self.post_message(self.Arrived())
 
+    def holds(self, key: str, character: str) -> bool:
+        """Keys wait for a window to open, a save to end, and the passages that they are about."""
+        if super().holds(key, character) or self._saving:
+            return True
+        screen = self._deciding
+        if screen is None or not screen.needs_passages(key, character):
+            return False
+        return self.session.fetching or (screen.held > 0 and not self.session.has_chunks())
+
     @property
-    def holding(self) -> bool:
-        """Keys wait for a window to open, and for a save to end."""
-        return super().holding or self._saving
+    def _deciding(self) -> MainScreen | AdjudicationScreen | None:
+        """The screen on top, if cases are decided on it."""
+        screen = self.screen_stack[-1] if self.screen_stack else None
+        return screen if isinstance(screen, (MainScreen, AdjudicationScreen)) else None
+
+    def show_held(self, count: int) -> None:
+        """Keys wait for passages: the status line says so, until these come or Esc is pressed."""
+        screen = self._deciding
+        if screen is not None and not self._saving and count != screen.held:
+            screen.held = count
+            screen.show_end()
+
+    async def on_event(self, event: events.Event) -> None:
+        screen = self._deciding
+        if isinstance(event, events.Key) and screen is not None and screen.held:
+            if event.key == "escape":
+                screen.say(f"{counted(self.drop_held(), 'key')} dropped")
+                return
+            if screen is self.main and screen.acts_at_once(event.key):
+                screen.take_key(event.key, event.character or "")
+                return
+        await super().on_event(event)
 
     # -- chunks ---------------------------------------------------------------------------------
 
@@ -195,8 +224,9 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         if not modes:  # they cover the main screen: no row of it is read meanwhile
             self.main.sync()
 
-    def on_label_app_arrived(self, event: Arrived) -> None:
+    async def on_label_app_arrived(self, event: Arrived) -> None:
         self.take_arrivals()
+        await self.release()
 
     # -- saving ---------------------------------------------------------------------------------
 
@@ -230,8 +260,8 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         self.main.say(event.text, "warn" if self.store.problem else "row")
         self.main.list_questions()
         self.main.redraw()
-        if self.store.conflicts and self.screen is self.main:
-            show_conflicts(self.main)
+        if self.store.conflicts and self.screen is self.main and not self.main.held:
+            show_conflicts(self.main)  # keys that wait are no answers to it
         await self.release()
 
 

@@ -31,6 +31,11 @@ UNRECORDED_STEPS = frozenset({"blind", "saved", "opened", "merged", "probed"})
 """Actions that are journalled but are no step to undo."""
 
 
+def undecided(case: Record) -> Record:
+    """The record with no word on whether it can be answered: who decided nothing wrote none."""
+    return {name: value for name, value in case.items() if name != "answerable"}
+
+
 @dataclass(frozen=True)
 class CaseState:
     """All that can be undone of a case: its record, its judgement, the need that marks join.

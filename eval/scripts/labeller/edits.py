@@ -14,7 +14,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from labeller.case_state import LABEL_FIELDS, CaseState, Record
+from labeller.case_state import LABEL_FIELDS, CaseState, Record, undecided
 from labeller.needs import NOTHING, always_met, empty_parts
 from labeller.passages import content_words
 from labeller.supports import write_supports
@@ -73,7 +73,7 @@ def unanswerable(state: CaseState) -> tuple[CaseState, str]:
     if judgement.get("decision") == UNANSWERABLE or (
         case.get("answerable") is False and "decision" not in judgement
     ):
-        return _decided(state, None, {**case, "answerable": True}), "unanswerable is taken back"
+        return _decided(state, None, undecided(case)), "unanswerable is taken back"
     bare = write_supports(case, [], NOTHING)
     bare["answerable"] = False
     decided = _decided(replace(state, needs=None), UNANSWERABLE, bare)
@@ -84,7 +84,7 @@ def answerable(state: CaseState) -> tuple[CaseState, str]:
     """Call the case answerable, or leave that open again."""
     case = state.case
     if state.judgement.get("decision") == ANSWERABLE and not case.get("gold_supports"):
-        return _decided(state, None, case), "answerable is taken back"
+        return _decided(state, None, undecided(case)), "answerable is taken back"
     return _decided(state, ANSWERABLE, {**case, "answerable": True}), "answerable"
 
 

@@ -421,7 +421,9 @@ def _priority(options: LabelOptions, store: LabelStore, order: str) -> Mapping[s
         return by_disagreement(_labels_by_annotator(options, store.cases))
     if order in ("failing", "uncertain"):
         results = _results(options, options.run)
-        return uncertainty(results) if order == "uncertain" else failures(results, store.cases)
+        if order == "uncertain":
+            return uncertainty(results)
+        return failures(results.parent, store.cases)
     return {}
 
 

@@ -110,6 +110,12 @@ class CaseLedger:
         """The needs of the current case, and the one that marks join."""
         return self.entry(self.current).layout if self.current else NOTHING
 
+    @property
+    def fetching(self) -> bool:
+        """Are the chunks of the current case on their way, with nothing said against it yet?"""
+        case_id = self.current
+        return bool(case_id) and case_id not in self.pool and case_id not in self.pool.problems
+
     def case_of(self, case_id: str) -> Record:
         """The record of any case."""
         return self.entry(case_id).case

@@ -332,6 +332,13 @@ def why_no_chunks(session: Session, words: str, source: str) -> str:
     return f"Fetching passages from {source} …"
 
 
+def held_keys(count: int, problem: str) -> str:
+    """That keys wait for passages, and what a person can do about it."""
+    keys = "1 key waits" if count == 1 else f"{count} keys wait"
+    how = "F5 tries again" if problem else "for the passages"
+    return f"{keys}{':' if problem else ''} {how}, Esc drops {'it' if count == 1 else 'them'}"
+
+
 def holds(row: ChunkRow, words: list[str]) -> bool:
     """Does a row's path, heading or text hold all of these casefolded words?"""
     chunk = row.chunk

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from labeller.case_state import CaseState
+from labeller.case_state import CaseState, undecided
 from labeller.needs import Needs, new_part, opened, tidied, turned, with_groups
-from labeller.passages import Chunk, Span, joined, without
+from labeller.passages import Span, joined, without
 from labeller.rows import ChunkRow, SupportView
 from labeller.supports import (
     USUAL_GRADE,
@@ -39,7 +39,9 @@ def _with_supports(
     if supports or "gold_supports" in case:
         case["gold_supports"] = [support.data for support in supports]
     case = with_groups(case, layout)
-    if supports and case.get("answerable") is not True:
+    if not supports:
+        case = undecided(case)
+    elif case.get("answerable") is not True:
         case["answerable"] = True
     judgement = state.judged(decision="answerable" if supports else None, confirmed=False)
     judgement.setdefault("decision", None)
@@ -56,7 +58,7 @@ def toggle(state: CaseState, row: ChunkRow) -> CaseState:
     supports = supports_of(state)
     if row.marked:
         return _with_supports(state, _unmarked(state, row, supports))
-    marked = _marked(state, row.chunk, supports)
+    marked = _marked(state, row, supports)
     if marked == supports:
         raise ActionRefused(f"Row {row.label} has no text of its own; its heading is a support.")
     return _with_supports(state, marked)
@@ -70,7 +72,7 @@ def toggle_range(state: CaseState, rows: Sequence[ChunkRow]) -> CaseState:
         if all_marked:
             supports = _unmarked(state, row, supports)
         elif not row.marked:
-            supports = _marked(state, row.chunk, supports)
+            supports = _marked(state, row, supports)
     return _with_supports(state, supports)
 
 
@@ -180,7 +182,7 @@ def add_support(state: CaseState, rel_path: str, heading_path: str) -> tuple[Cas
     anchor = {"rel_path": norm_path(rel_path), "heading_path": heading(heading_path)}
     new = Support(anchor, _open(state))
     supports = supports_of(state)
-    if any(support.anchor == new.anchor for support in supports):
+    if any(support.identity == new.identity for support in supports):
         raise ActionRefused(f"{short_name(new)} is a support already.")
     return _with_supports(state, [*supports, new]), short_name(new)
 
@@ -210,10 +212,10 @@ def unmarked_with(state: CaseState, row: ChunkRow, views: Sequence[SupportView])
     """Labels of the other rows that lose their mark when `row` does."""
     supports = supports_of(state)
     marking = [supports[index] for index in row.supports]
-    gone = {s.anchor for s in marking if without_chunk(s, row.chunk) is None}
+    gone = {s.identity for s in marking if without_chunk(s, row.chunk) is None}
     labels: list[str] = []
     for view, support in zip(views, supports, strict=True):
-        if support.anchor in gone:
+        if support.identity in gone:
             labels += [label for label in view.rows if label != row.label]
     return labels
 
@@ -225,21 +227,21 @@ def need_mark(row: ChunkRow) -> None:
 
 
 def _marking(state: CaseState, row: ChunkRow) -> tuple[list[Support], Sequence[int]]:
-    """The supports with the row marked, and which of them mark it; a fresh mark by its heading."""
+    """The supports with the row marked, and which of them mark it; a fresh mark by its place."""
     supports = supports_of(state)
     if row.marked:
         return supports, row.supports
-    supports = _marked(state, row.chunk, supports)
-    anchor = from_chunk(row.chunk, {}, _open(state)).anchor
-    return supports, [i for i, support in enumerate(supports) if support.anchor == anchor]
+    supports = _marked(state, row, supports)
+    own = from_chunk(row.chunk, state.case, _open(state), row.pool).identity
+    return supports, [i for i, support in enumerate(supports) if support.identity == own]
 
 
-def _marked(state: CaseState, chunk: Chunk, supports: Sequence[Support]) -> list[Support]:
-    """The supports with a passage added: to the support of its heading, or as a new one."""
-    new = from_chunk(chunk, state.case, _open(state))
+def _marked(state: CaseState, row: ChunkRow, supports: Sequence[Support]) -> list[Support]:
+    """The supports with a passage added: to the support of its place, or as a new one."""
+    new = from_chunk(row.chunk, state.case, _open(state), row.pool)
     for index, support in enumerate(supports):
-        if support.anchor == new.anchor:
-            added = with_auto(support, chunk, state.case)
+        if support.identity == new.identity:
+            added = with_auto(support, row.chunk, state.case, row.pool)
             added = replace(added, parts=support.parts | new.parts)
             return [*supports[:index], added, *supports[index + 1 :]]
     return [*supports, new]
@@ -248,10 +250,10 @@ def _marked(state: CaseState, chunk: Chunk, supports: Sequence[Support]) -> list
 def _unmarked(state: CaseState, row: ChunkRow, supports: Sequence[Support]) -> list[Support]:
     """The supports without what a row gives them; one that rests on nothing else goes."""
     before = supports_of(state)
-    marking = {before[index].anchor for index in row.supports}
+    marking = {before[index].identity for index in row.supports}
     left = []
     for support in supports:
-        rest = without_chunk(support, row.chunk) if support.anchor in marking else support
+        rest = without_chunk(support, row.chunk) if support.identity in marking else support
         if rest is not None:
             left.append(rest)
     return left

@@ -236,6 +236,7 @@ class AdjudicationScreen(ModeScreen):
     ) -> None:
         super().__init__("adjudicate", look, keymap)
         self._prefetch = prefetch
+        self.held = 0  # keys that wait for the passages
         self._session = session
         self._names = names
         self._items: list[tuple[str, Disagreement]] = []
@@ -345,6 +346,16 @@ class AdjudicationScreen(ModeScreen):
             "help": self.show_help,
             "close": lambda: self.dismiss(""),
         }
+
+    def needs_passages(self, key: str, character: str) -> bool:
+        """Does a key press choose or settle something?"""
+        name = self._keys[key][0].id if key in self._keys else ""
+        return name.startswith("take-") or name == "next"
+
+    def waits_for(self) -> str:
+        if self.held:
+            return lines.held_keys(self.held, self._session.chunks_problem())
+        return super().waits_for()
 
     def _step(self, by: int) -> None:
         self.list.move_to(self.list.cursor + by)

@@ -11,24 +11,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from records.judged import norm_path, passage_key, segments
+from ragmetrics import matching
+from ragmetrics.text.gold_quotes import fold_quote
+from records.judged import heading, norm_path, passage_key, segments
 
 QUOTE_CONTEXT: Final = 32
 """Characters kept before and after a quote."""
-
-FUZZY: Final = 0.9
-"""Least share of words in order that still counts as the same text."""
-
-FUZZY_REACH: Final = 20_000
-
-FUZZY_TRIES: Final = 50
-
-_SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
@@ -61,46 +55,15 @@ def under(heading_path: str | Sequence[Any] | None, prefix: str | Sequence[Any] 
     return segments(heading_path)[: len(want)] == want
 
 
-@lru_cache(maxsize=512)
-def _folded(text: str) -> str:
-    """`text` casefolded, with every run of white space as one space."""
-    return _SPACE.sub(" ", unicodedata.normalize("NFC", text)).strip().casefold()
+_folded = lru_cache(maxsize=512)(matching.fold)
+_nearly_holds = lru_cache(maxsize=1024)(matching.holds)
+_matches_place = lru_cache(maxsize=1024)(matching.matches_place)
 
 
 def holds(text: str, quote: str) -> bool:
     """Is `quote` in `text`, apart from case and white space? An empty quote is in nothing."""
     folded_quote = _folded(quote)
     return bool(folded_quote) and folded_quote in _folded(text)
-
-
-@lru_cache(maxsize=1024)
-def _nearly_holds(text: str, quote: str) -> bool:
-    """Is there a window of as many words in `text` that is `FUZZY` the same as `quote`?
-
-    Looks at the first `FUZZY_REACH` characters, and at `FUZZY_TRIES` likely windows of them.
-    """
-    quote_words, words = _folded(quote).split(), _folded(text[:FUZZY_REACH]).split()
-    size = len(quote_words)
-    if size < 4 or len(words) < size * FUZZY:
-        return False
-    bag = set(quote_words)
-    in_quote = [word in bag for word in words]
-    from difflib import SequenceMatcher
-
-    hits, tries = sum(in_quote[:size]), FUZZY_TRIES
-    matcher = SequenceMatcher(None, autojunk=False)
-    matcher.set_seq2(quote_words)
-    for start in range(max(1, len(words) - size + 1)):
-        if start:
-            hits += (in_quote[start + size - 1] if start + size <= len(words) else 0) - in_quote[
-                start - 1
-            ]
-        if hits >= size * FUZZY and tries:
-            tries -= 1
-            matcher.set_seq1(words[start : start + size])
-            if matcher.ratio() >= FUZZY:
-                return True
-    return False
 
 
 def evidence(support: dict[str, Any]) -> list[str]:
@@ -117,8 +80,12 @@ def exact_of(support: dict[str, Any]) -> str:
 
 
 def anchored(support: dict[str, Any], chunk: Chunk) -> bool:
-    """Same file, and under the support's heading?"""
-    return _same_file(support, chunk) and under(chunk.heading_path, support.get("heading_path"))
+    """Is the chunk what the support points at: by heading, by quoted text, or by file?"""
+    path, heading_path = str(support.get("rel_path") or ""), heading(support.get("heading_path"))
+    place = matching.anchor(chunk.rel_path, chunk.heading_path)
+    passage = matching.Passage(place, chunk.text, chunk.cut)
+    gold = matching.anchor(path, heading_path)
+    return bool(_matches_place(gold, tuple(evidence(support)), passage))
 
 
 def _same_file(support: dict[str, Any], chunk: Chunk) -> bool:
@@ -129,10 +96,10 @@ def _same_file(support: dict[str, Any], chunk: Chunk) -> bool:
 def locate(support: dict[str, Any], chunks: Sequence[Chunk]) -> tuple[list[int], str]:
     """Which of `chunks` the support points at, as indices, and how that was found.
 
-    ``shown``: quoted text under its heading. ``moved``: quoted text under another heading of the
-    file. ``fuzzy``: nearly that text. ``heading``: by heading alone, because the support quotes
-    nothing or the chunks are cut. ``absent``: no chunk here, which may also mean that the
-    retriever missed it.
+    ``shown``: quoted text under its heading, or in a coarser chunk around it. ``moved``: quoted
+    text under another heading of the file. ``fuzzy``: nearly that text. ``heading``: by heading
+    alone, because the support quotes nothing or the chunks are cut. ``absent``: no chunk here,
+    which may also mean that the retriever missed it.
     """
     quotes = evidence(support)
     near = [i for i, chunk in enumerate(chunks) if anchored(support, chunk)]
@@ -267,6 +234,55 @@ def answer_spans(text: str, case: dict[str, Any]) -> list[Span]:
     if not picked and not _facts_of(case):
         picked = _carriers(words, [str(case.get("question") or "")], ENOUGH_OF_QUESTION)
     return joined(text, [spans[index] for index in sorted(picked)])
+
+
+RECURS: Final = 3
+"""Passages in which a line must stand to be a running header, a footer or a menu."""
+
+
+def quoted_spans(chunk: Chunk, case: dict[str, Any], pool: Sequence[Chunk]) -> list[Span]:
+    """The words by which a passage without a heading is known: the sentences that carry the
+    answer, else the longest one that no other passage of the pool has; may be empty.
+
+    Never a line that recurs in `RECURS` passages: it says nothing about where the text stands.
+    """
+    others = {other.key: other for other in pool if other.key != chunk.key}.values()
+    lines = Counter(
+        line for other in (chunk, *others) for line in {*map(fold_quote, other.text.splitlines())}
+    )
+    # Line breaks part sentences and keep every place: spans of this text are the chunk's, too.
+    bare = "".join(
+        "\n" * len(line) if lines[fold_quote(line)] >= RECURS else line
+        for line in chunk.text.splitlines(keepends=True)
+    )
+    spans = [
+        span
+        for whole in answer_spans(bare, case)
+        for piece in _pieces(bare, whole)
+        if (span := trimmed(chunk.text, piece)) is not None
+    ]
+    if spans:
+        return spans
+    texts = [fold_quote(other.text) for other in others]
+    sentences = [span for span in sentence_spans(bare) if span[1] - span[0] <= AUTO_LIMIT]
+    own = [(a, b) for a, b in sentences if not _stands_in(bare[a:b], texts)]
+    return [max(own, key=lambda span: span[1] - span[0])] if own else []
+
+
+_GAP = re.compile(r"\n\s*\n")
+
+
+def _pieces(text: str, span: Span) -> list[Span]:
+    """A span without the blank lines in it, which may stand for lines that were left out."""
+    spans = [span]
+    for gap in _GAP.finditer(text, *span):
+        spans = without(spans, gap.span())
+    return spans
+
+
+def _stands_in(sentence: str, texts: Sequence[str]) -> bool:
+    words = fold_quote(sentence)
+    return any(words in text for text in texts)
 
 
 def opening(text: str) -> Span | None:

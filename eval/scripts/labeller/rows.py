@@ -7,7 +7,7 @@ supports beside them come out.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from labeller.case_state import Probe, Record
@@ -31,7 +31,7 @@ class ChunkRow:
     `parts` are the numbers of the needs (or ways) that it meets; `state` says how its support was
     found: ``shown``, ``moved``, ``fuzzy`` or ``heading`` (see `passages.locate`), ``""`` for an
     unmarked row.
-    `supports` are the indices of the supports that mark it.
+    `supports` are the indices of the supports that mark it; `pool` holds the passages of all rows.
     """
 
     number: int
@@ -48,6 +48,7 @@ class ChunkRow:
     score_lexical: float | None
     score_final: float | None
     supports: tuple[int, ...] = ()
+    pool: Sequence[Chunk] = field(default=(), repr=False, compare=False)
 
     @property
     def marked(self) -> bool:
@@ -155,6 +156,7 @@ def view_of(
                 score_lexical=None if blind else chunk.score_lexical,
                 score_final=None if blind else chunk.score_final,
                 supports=tuple(marks),
+                pool=chunks,
             )
         )
     views = [

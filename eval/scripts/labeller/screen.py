@@ -16,7 +16,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from labeller import lines
-from labeller.actions import HINTS, actions_of, hint_parts
+from labeller.actions import HINTS, actions_of, hint_parts, needs_passages
 from labeller.conversation import conversation_text, messages_before
 from labeller.lines import Terms, holds, marks_in, why_no_chunks
 from labeller.ports import prefetch
@@ -112,6 +112,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self._previews: dict[str, DisplayText] = {}
         self._view: object = None
         self._heights: tuple[tuple[Widget, int | str], ...] | None = None
+        self.held = 0  # keys that wait for the passages
         self.resumed_row = session.resumed_row  # until it is there, or a key was pressed
         self.rating = False
         self.last_action = ""
@@ -352,10 +353,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             return
         session = self.session
         saved = lines.saved_span(self.store.problem, self.store.saved_at, session.dirty)
-        waiting = not session.has_chunks() and not session.chunks_problem()
-        self.bars["top"].show(
-            [lines.header(session, self._progress, width, saved, waiting=waiting)]
-        )
+        header = lines.header(session, self._progress, width, saved, waiting=session.fetching)
+        self.bars["top"].show([header])
 
     # -- room for each pane
 
@@ -498,6 +497,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             self._note_read()  # of a layout that has settled since the last key
         command = self._commands[name]
         try:
+            if self.session.fetching and needs_passages(action, self.pane):
+                raise ActionRefused("the passages are not here yet")
             command(self, key) if key else command(self)
         except ActionRefused as refusal:
             self.say(str(refusal), "warn")
@@ -531,6 +532,17 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self.perform(action.id, str(index + 1) if action.id == "mark-row" else "")
         return True
 
+    def needs_passages(self, key: str, character: str) -> bool:
+        """Does a key press stand for an action about passages?"""
+        if self.rating and character and character in "0123":
+            return True
+        known = self.pending is None and key in self._keys
+        return known and needs_passages(self._keys[key][0], self.pane)
+
+    def acts_at_once(self, key: str) -> bool:
+        """May a key overtake those that wait: to leave, or to fetch the passages again?"""
+        return key in self._keys and self._keys[key][0].id in ("interrupt", "refetch")
+
     def _is_tiny(self) -> bool:
         return self.has_class("-tiny-x") or self.has_class("-tiny-y")
 
@@ -558,7 +570,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             self.sync()
 
     def on_line_list_clicked(self, event: LineList.Clicked) -> None:
-        if self.frozen:
+        if self.frozen or self.held:  # the keys that wait are for the question that is open
             return
         if event.list is self.questions:
             self.open_question(event.index)
@@ -569,6 +581,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
     # -- status line and hints
 
     def waits_for(self) -> str:
+        if self.held:
+            return lines.held_keys(self.held, self.session.chunks_problem())
         if self.pending is not None:
             return f"{self.key_name(self.pending)}_ ({_choices(self.pending.then)}, Esc)"
         if self.rating:

@@ -17,6 +17,18 @@ from clients.own_pages import bracketed, is_own, own_hosts
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
+TEMPLATES = Path(__file__).with_name("templates")
+"""A page of our own: that of textual_serve loads a font from another host, and waits for a click
+before it takes keys."""
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self' ws:; frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+}
+"""Nothing is loaded from elsewhere, and no other page shows this one in a frame: a click there
+could label."""
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -26,11 +38,19 @@ class _OwnPagesServer(Server):  # type: ignore[misc]  # textual_serve is not typ
     def __init__(self, command: str, host: str, port: int, title: str) -> None:
         self.own = own_hosts(host, port)
         address = f"http://{bracketed(host)}:{port}"
-        super().__init__(command, host=host, port=port, title=title, public_url=address)
+        super().__init__(
+            command,
+            host=host,
+            port=port,
+            title=title,
+            public_url=address,
+            templates_path=TEMPLATES,
+        )
 
     async def _make_app(self) -> web.Application:
         app: web.Application = await super()._make_app()
         app.middlewares.append(self._refuse_strangers)
+        app.on_response_prepare.append(_guard)
         return app
 
     @web.middleware
@@ -38,6 +58,10 @@ class _OwnPagesServer(Server):  # type: ignore[misc]  # textual_serve is not typ
         if not is_own(self.own, request.host, request.headers.get("Origin")):
             raise web.HTTPForbidden(text="Open the address that label_eval.py printed.")
         return await handler(request)
+
+
+async def _guard(request: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(HEADERS)
 
 
 def serve(

@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, PriorityQueue, SimpleQueue
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from decisions.case_verdict import read_verdicts
 from labeller.conversation import AskedQuery, asked_query
-from labeller.passages import Chunk, anchored
+from labeller.passages import Chunk
 from labeller.ports import Arrival
 from records.errors import Problem, StorageError
 from records.files import replace_bytes
@@ -72,7 +73,7 @@ class RunChunks:
             with open_lines(self._path) as file:
                 file.seek(offset)
                 result = msgspec.json.decode(file.readline(), type=TestResult)
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise FetchError(f"{self._path.name}: {error}") from None
         if query != result.question and result.question:
             raise FetchError("a run cannot be asked anything else; name an API with --api-url.")
@@ -132,7 +133,7 @@ class ApiChunks:
         try:
             data = self._path(case_id, query, k).read_bytes()
             return msgspec.json.decode(data, type=TestResult)
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
 
     def _path(self, case_id: str, query: str, k: int | None) -> Path:
@@ -156,29 +157,26 @@ def uncertainty(results: Path) -> Mapping[str, float]:
     return doubts
 
 
-def failures(results: Path, cases: Mapping[str, dict[str, Any]]) -> Mapping[str, float]:
-    """How badly each case of a run failed, seen from its results alone.
+def failures(folder: Path, case_ids: Iterable[str]) -> Mapping[str, float]:
+    """How badly each case of a scored run fails: near 2 the most harmful reason, above 1 any other
+    one, 0.5 a warning. Cases that are fine, or that the run lacks, are not named.
 
-    3 an error; 2 an abstention where there is an answer, or an answer where there is none; 1 no
-    gold support retrieved; below 1 the later the first support came.
+    Raises StorageError for a run without scores.
     """
+    run = read_verdicts(folder)
+    if not run.cases:
+        raise StorageError(
+            f"{folder}: is not scored, so nothing tells which cases fail; run "
+            f"eval_suite.py --run {folder.name} first."
+        )
+    rules = run.ruling.rules
     scores: dict[str, float] = {}
-    for result in _results(results):
-        case = cases.get(result.test_case_id)
-        if case is None or result.test_case_id in scores:
-            continue
-        if result.status == "error":
-            scores[result.test_case_id] = 3.0
-            continue
-        answerable = case.get("answerable")
-        if answerable is not None and result.abstained is answerable:
-            scores[result.test_case_id] = 2.0
-            continue
-        supports = case.get("gold_supports") or ()
-        chunks = [_chunk(chunk, rank) for rank, chunk in enumerate(result.chunks(), start=1)]
-        ranks = [i for i, c in enumerate(chunks, 1) if any(anchored(s, c) for s in supports)]
-        if supports:
-            scores[result.test_case_id] = 1 - 1 / ranks[0] if ranks else 1.0
+    for case_id in case_ids:
+        verdict = run.verdict(case_id)
+        if verdict is not None and verdict.fails:
+            scores[case_id] = 2 - rules.index(verdict.reasons[0]) / len(rules)
+        elif verdict is not None and verdict.warnings:
+            scores[case_id] = 0.5
     return scores
 
 

@@ -500,7 +500,7 @@ class ViewFile:
             return None, ""
         except OSError as error:
             why = error.strerror or type(error).__name__
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             why = "damaged"
         return None, f"{self.path.name}: cannot be read ({why}); starting with the usual view."
 

@@ -21,11 +21,14 @@ from labeller.passages import (
     joined,
     make_quote,
     opening,
+    quoted_spans,
     trimmed,
 )
+from ragmetrics.text.gold_quotes import fold_quote
 from records.judged import heading, norm_path
 
 Record = dict[str, Any]
+Identity = tuple[str, str, str]
 USUAL_GRADE: Final = 2
 """What a mark without a grade counts as when a grade is stepped up or down."""
 
@@ -40,8 +43,15 @@ class Support:
 
     @property
     def anchor(self) -> tuple[str, str]:
-        """Normalised path and heading: supports with the same anchor are the same."""
+        """Normalised path and heading: where the passage stands."""
         return norm_path(str(self.data["rel_path"])), heading(self.data.get("heading_path"))
+
+    @property
+    def identity(self) -> Identity:
+        """Supports of one identity are the same: its anchor and, without a heading, its quote."""
+        path, headings = self.anchor
+        quotes = [] if headings else evidence(self.data)
+        return path, headings, fold_quote(quotes[0]) if quotes else ""
 
     @property
     def auto(self) -> bool:
@@ -86,37 +96,48 @@ def write_supports(case: Record, supports: Sequence[Support], needs: Needs) -> R
 
 
 def merged(supports: Iterable[Support]) -> list[Support]:
-    """`supports` with those of the same anchor made one: snippets and needs joined, in place."""
-    out: dict[tuple[str, str], Support] = {}
+    """`supports` with those of one identity made one: snippets and needs joined, in place."""
+    out: dict[Identity, Support] = {}
     for support in supports:
-        first = out.get(support.anchor)
+        first = out.get(support.identity)
         if first is None:
-            out[support.anchor] = support
+            out[support.identity] = support
             continue
         snippets = list(first.data.get("snippets") or ())
         snippets += [s for s in support.data.get("snippets") or () if s not in snippets]
         grades = [g for s in (first, support) if (g := s.data.get("grade")) is not None]
         joint = first.having(snippets=snippets) if snippets else first
         joint = joint.having(grade=max(grades)) if grades else joint
-        out[support.anchor] = replace(joint, parts=first.parts | support.parts)
+        out[support.identity] = replace(joint, parts=first.parts | support.parts)
     return list(out.values())
 
 
-def from_chunk(chunk: Chunk, case: Record, parts: frozenset[int]) -> Support:
-    """A new support for a passage, with the sentences that carry the answer as its snippets."""
+def from_chunk(
+    chunk: Chunk, case: Record, parts: frozenset[int], pool: Sequence[Chunk] = ()
+) -> Support:
+    """A new support for a passage, with the sentences that carry the answer as its snippets.
+
+    Without a heading its words alone say where it stands: when no sentence carries the answer, the
+    longest one that no other passage of the ``pool`` has is its snippet.
+    """
     data: Record = {"rel_path": chunk.rel_path, "heading_path": heading(chunk.heading_path)}
-    return with_auto(Support(data, parts), chunk, case)
+    return with_auto(Support(data, parts), chunk, case, pool)
 
 
-def with_auto(support: Support, chunk: Chunk, case: Record) -> Support:
+def with_auto(support: Support, chunk: Chunk, case: Record, pool: Sequence[Chunk] = ()) -> Support:
     """`support` with the sentences of `chunk` that carry the answer added as snippets.
 
     When none does, the passage's first sentence stands for it: as the quote of a new support, as
     one more snippet of a support that quotes another passage.
     """
     text, had = chunk.text, list(support.data.get("snippets") or ())
-    spans = answer_spans(text, case)
-    first = spans[0] if spans else opening(text)
+    if support.anchor[1]:
+        spans = answer_spans(text, case)
+        first = spans[0] if spans else opening(text)
+    else:
+        spans = quoted_spans(chunk, case, pool)
+        first = spans[0] if spans else opening(text)
+        spans = spans or ([first] if first else [])
     if first is None:
         return support
     fields: Record = {}
@@ -175,4 +196,16 @@ def without_chunk(support: Support, chunk: Chunk) -> Support | None:
 def short_name(support: Support) -> str:
     """Path and heading on one line, for a support that no chunk on screen shows."""
     path, headings = support.anchor
-    return f"{path} > {headings}" if headings else path
+    if headings:
+        return f"{path} > {headings}"
+    quotes = evidence(support.data)
+    return f'{path} "{_shortened(quotes[0])}"' if quotes else path
+
+
+_SHOWN: Final = 40
+
+
+def _shortened(text: str) -> str:
+    """The beginning of a text on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1].rstrip()}…"

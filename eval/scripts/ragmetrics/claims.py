@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Literal
 
 from ragmetrics.support_model import THRESHOLDS as LANGUAGE_THRESHOLDS
@@ -400,7 +401,10 @@ _MARK_STARTS = frozenset("[【(")
 _DIGIT = re.compile(r"\d")
 
 # A list marker that a claim was cut with, at the start of a line or left over after a last colon.
-_MARKER = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.)])\s+|(?<=:)\s+\d{1,2}\s*\.?\s*\Z", re.MULTILINE)
+# Only blanks of its own line stand before it: line breaks there cost the square of their number.
+_MARKER = re.compile(
+    r"^[^\S\n]*(?:[-*•]|\(?\d{1,2}[.)])\s+|(?<=:)\s+\d{1,2}\s*(?:\.\s*)?\Z", re.MULTILINE
+)
 
 _QUOTED = re.compile(r"\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”")
 
@@ -512,18 +516,29 @@ def _skip_reason(text: str, unit: Unit, lead: str) -> SkipReason | None:
 
 def _clauses(text: str) -> list[tuple[int, int]]:
     """Spans of clauses with a finite verb and at least three content words each."""
+    cuts = [match.span() for match in _CLAUSE.finditer(text)]
+    starts = [0, *(end for _, end in cuts)]
+    ends = [*(start for start, _ in cuts), len(text)]
+    # No word crosses a cut, so what stands on a side of it is the sum over the pieces there.
+    pieces = [_verb_and_words(text[a:b]) for a, b in zip(starts, ends, strict=True)]
+    verbs, content = (list(accumulate(column, initial=0)) for column in zip(*pieces, strict=True))
+
+    def stands_alone(first: int, behind: int) -> bool:
+        enough = content[behind] - content[first] >= _MIN_CLAUSE
+        return bool(enough and verbs[behind] > verbs[first])
+
     spans: list[tuple[int, int]] = []
-    start = 0
-    for cut in _CLAUSE.finditer(text):
-        left, right = text[start : cut.start()], text[cut.end() :]
-        if _stands_alone(left) and _stands_alone(right):
-            spans.append((start, cut.start()))
-            start = cut.end()
-    return [*spans, (start, len(text))]
+    first = 0
+    for cut in range(1, len(pieces)):
+        if stands_alone(first, cut) and stands_alone(cut, len(pieces)):
+            spans.append((starts[first], ends[cut - 1]))
+            first = cut
+    return [*spans, (starts[first], len(text))]
 
 
-def _stands_alone(clause: str) -> bool:
-    return bool(_VERB.search(clause)) and len(content_words(fold(clause))) >= _MIN_CLAUSE
+def _verb_and_words(text: str) -> tuple[bool, int]:
+    """Whether there is a finite verb, and the number of content words."""
+    return _VERB.search(text) is not None, len(content_words(fold(text)))
 
 
 def extract(answer: str, *, clauses: bool = False) -> Extraction:

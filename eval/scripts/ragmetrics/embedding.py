@@ -57,7 +57,7 @@ SUFFICIENT = 0.5
 HALLUCINATED = 0.4
 HALLUCINATED_WINDOWS = 0.65
 _CLAIMING = ("prose", "item", "table")
-_MARK = re.compile(rf"\s*{MARK}")
+_MARK = re.compile(rf"(?<!\s)\s*{MARK}")  # begun once in a run of blanks
 
 VectorsByText = Mapping[str, "Vectors"]
 Steps = Generator[list[str], VectorsByText, CaseScores]

@@ -351,6 +351,8 @@ _CITATION_METRICS = (
     "citation_precision",
 )
 
+NO_SOURCES = "the bot names no sources"
+
 _CONTENT_METRICS = ("citation_validity_content", "citation_joint", "citation_precision")
 """Those of them that read the cited chunks."""
 
@@ -364,6 +366,16 @@ _TEXT_METRICS = (
     "verbatim_coverage",
     "longest_copied_span",
 )
+
+OF_PASSAGES = (
+    *_CLAIM_METRICS,
+    *_CITATION_METRICS,
+    "expected_citation_recall",
+    "verbatim_coverage",
+    "longest_copied_span",
+    "contexts_exist",
+)
+"""What needs the passages of an answer; without any that is known of it there is no score."""
 
 METRICS = (
     *_CLAIM_METRICS,
@@ -401,6 +413,8 @@ def score_case(
     first_index: int = 1,
     usual_language: str | None = None,
     support_model: SupportModel | None = None,
+    names_sources: bool = True,
+    passages_known: bool = True,
 ) -> CaseScores:
     """All groundedness metrics of one answer.
 
@@ -423,6 +437,8 @@ def score_case(
             and contexts, does not tell its own.
         support_model: decides in the place of the word features whether a claim is supported; a
             number found nowhere still vetoes.
+        names_sources: whether the bot has a way to cite at all; without one, no citation is asked
+            of it. ``passages_known``: whether an empty list says that nothing was retrieved.
     """
     labels = labels or Labels()
     text = clean(answer or "")
@@ -441,6 +457,10 @@ def score_case(
         best_score=best_score,
         min_score=min_score,
     )
+    if not names_sources:
+        outcomes["has_citations"] = None
+    if not passages_known:
+        outcomes["contexts_exist"] = None
     for name, passed in outcomes.items():
         foreign = not covered or (
             name == "list_question_gets_list" and language not in (None, "en")
@@ -462,6 +482,8 @@ def score_case(
         _citations(scores, parts, chunks)
         _labels(scores, parts, chunks, labels, language)
         _texts(scores, parts, chunks, labels)
+        if not names_sources:
+            scores.nothing(_CITATION_METRICS, NO_SOURCES)
     return scores.result()
 
 

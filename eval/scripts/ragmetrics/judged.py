@@ -25,7 +25,7 @@ CORRECTNESS_WEIGHT = 0.75
 RELIABLE_AGREEMENT = 0.95
 """Self-agreement under which a report warns."""
 
-SUPPORTED, _CONTRADICTED, NOT_FOUND = "supported", "contradicted", "not_found"
+SUPPORTED, CONTRADICTED, NOT_FOUND = "supported", "contradicted", "not_found"
 PRESENT, MISSING = "present", "missing"
 USEFUL, ATTRIBUTED = "useful", "attributed"
 _CREDITS = {"support": 1.0, "partial": 0.5}
@@ -57,7 +57,7 @@ def correctness(verdicts: Sequence[str], addresses_question: bool) -> float | No
     if part is None:
         return None
     caps = [SCALE]
-    caps += [_CONTRADICTED_CAP] if _CONTRADICTED in verdicts else []
+    caps += [_CONTRADICTED_CAP] if CONTRADICTED in verdicts else []
     caps += [] if addresses_question else [_OFF_TOPIC_CAP]
     return min(SCALE * part, *caps)
 

@@ -14,8 +14,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-Mode = Literal["chunk", "anchor", "doc", "text"]
-MODES: tuple[Mode, ...] = ("chunk", "anchor", "doc", "text")
+from ragmetrics.text.gold_quotes import holds_quote
+
+Mode = Literal["chunk", "anchor", "document", "doc", "text"]
 DEFAULT_GRADE = 3.0
 MIN_SIMILARITY = 0.8
 _SLACK = 1e-9
@@ -36,10 +37,16 @@ class Anchor(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """``first[i]``: rank of the first chunk that matches support i; ``hits``: ranks of all."""
+    """``first[i]``: rank of the first chunk that matches support i; ``hits``: ranks of all.
+
+    ``undecided``: ranks of chunks that match nothing as far as their text is there. ``open``: a
+    support that nothing matches may stand in the missing part of such a text.
+    """
 
     first: list[int | None]
     hits: list[int]
+    undecided: Sequence[int] = ()
+    open: bool = False
 
 
 def same_form(name: str) -> str:
@@ -82,63 +89,84 @@ def match_ids(gold: Mapping[Any, int], ids: Sequence[Hashable], supports: int) -
     return Matches(first, hits)
 
 
-def matches_anchor(
-    gold: Anchor,
-    chunk_anchor: Anchor,
-    snippets: Sequence[str] = (),
-    text: str | None = None,
-    min_similarity: float = MIN_SIMILARITY,
-) -> bool:
-    """True when a chunk lies under the gold support, or is a coarser one that holds its text.
+Kind = Literal["heading", "quote", "document"]
 
-    Under: same file, and gold's heading is a segment prefix of the chunk's. An empty gold heading
-    stands for the whole file; ``Intro`` is no prefix of ``Introduction``. Coarser: same file, and
-    the chunk's heading is a proper prefix of gold's (an empty heading is one). It matches when
-    ``text``, its whole text, has one of the support's snippets; a support without snippets and a
-    text that is not there whole (None) never match so.
+
+def kind_of(gold: Anchor, quotes: Sequence[str]) -> Kind:
+    """How a gold support says where it stands: under a heading, by its words, or as a file."""
+    return "heading" if gold.heading else "quote" if quotes else "document"
+
+
+class Passage(NamedTuple):
+    """Where a chunk stands, and its text: None when it is not there; ``cut``: its beginning."""
+
+    anchor: Anchor
+    text: str | None = None
+    cut: bool = False
+
+
+def matches_place(
+    gold: Anchor,
+    quotes: Sequence[str],
+    passage: Passage,
+    min_similarity: float = MIN_SIMILARITY,
+) -> bool | None:
+    """Whether a passage is what a gold support points at; None when its text would have to tell
+    and is cut or missing. The one answer for scores, screens and checks.
+
+    Always in the same file. A *heading*: gold's heading is a segment prefix of the passage's
+    (``Intro`` is no prefix of ``Introduction``), or the passage's is a proper prefix of gold's (an
+    empty one is) and its whole text has one of the quotes: a coarser chunk. No heading and
+    *quotes*: the passage holds one of them (``holds_quote``). Neither: any passage of the
+    *document*.
     """
-    if gold.path != chunk_anchor.path:
+    if gold.path != passage.anchor.path:
         return False
-    depth = len(gold.heading)
-    if chunk_anchor.heading[:depth] == gold.heading:
+    kind, heading = kind_of(gold, quotes), passage.anchor.heading
+    if kind == "document":
         return True
-    if not text or gold.heading[: len(chunk_anchor.heading)] != chunk_anchor.heading:
+    if kind == "quote":
+        if passage.text and any(holds_quote(passage.text, quote) for quote in quotes):
+            return True
+        return None if passage.cut or not (passage.text or "").strip() else False
+    if heading[: len(gold.heading)] == gold.heading:
+        return True
+    if not passage.text or passage.cut or gold.heading[: len(heading)] != heading:
         return False
-    folded = fold(text)
-    return any(_holds(folded, fold(snippet), min_similarity) for snippet in snippets)
+    folded = fold(passage.text)
+    return any(_holds(folded, fold(quote), min_similarity) for quote in quotes)
 
 
 def match_anchors(
     gold: Sequence[Anchor],
-    anchors: Sequence[Anchor | None],
-    snippets: Sequence[Sequence[str]] = (),
-    texts: Sequence[str | None] = (),
+    passages: Sequence[Passage | None],
+    quotes: Sequence[Sequence[str]] = (),
     min_similarity: float = MIN_SIMILARITY,
 ) -> Matches:
-    """Mode ``anchor``: a chunk matches each support that ``matches_anchor`` says it does.
-
-    ``snippets[i]`` are those of support i, ``texts[j]`` the whole text of chunk j or None; without
-    them places alone count.
+    """Modes ``anchor`` and ``document``: a chunk matches each support that ``matches_place`` says
+    it does. ``quotes[i]`` are those of support i; a chunk without a place is None.
     """
     paths = {support.path for support in gold}
     first: list[int | None] = [None] * len(gold)
-    hits = []
-    words = snippets or [()] * len(gold)
-    for rank, chunk_anchor in enumerate(anchors, 1):
-        if chunk_anchor is None or chunk_anchor.path not in paths:
+    hits, undecided = [], []
+    waiting: set[int] = set()
+    words = quotes or [()] * len(gold)
+    for rank, passage in enumerate(passages, 1):
+        if passage is None or passage.anchor.path not in paths:
             continue
-        text = texts[rank - 1] if texts else None
-        matched = [
-            index
+        verdicts = [
+            matches_place(support, words[index], passage, min_similarity)
             for index, support in enumerate(gold)
-            if matches_anchor(support, chunk_anchor, words[index], text, min_similarity)
         ]
-        if matched:
+        waiting.update(index for index, verdict in enumerate(verdicts) if verdict is None)
+        if True in verdicts:
             hits.append(rank)
-        for index in matched:
-            if first[index] is None:
+        elif None in verdicts:
+            undecided.append(rank)
+        for index, verdict in enumerate(verdicts):
+            if verdict and first[index] is None:
                 first[index] = rank
-    return Matches(first, hits)
+    return Matches(first, hits, undecided, any(first[index] is None for index in waiting))
 
 
 def match_texts(
@@ -190,20 +218,33 @@ def window_similarity(snippet: str, chunk: str, cutoff: float = 0.0) -> float:
     max(length), by rapidfuzz; 0.0 when the best is below ``cutoff`` by more than rounding, or
     either text is empty.
     """
-    from rapidfuzz import process
     from rapidfuzz.distance import Levenshtein
 
     if not snippet or not chunk:
         return 0.0
     width = len(snippet)
-    windows = (chunk[start : start + width] for start in range(max(1, len(chunk) - width + 1)))
-    best = process.extractOne(
-        snippet,
-        windows,
-        scorer=Levenshtein.normalized_similarity,
-        score_cutoff=max(0.0, cutoff - 1e-6),  # a hint: rapidfuzz refuses what it exactly is
-    )
-    return float(best[1]) if best and best[1] >= cutoff - _SLACK else 0.0
+    if len(chunk) < width:
+        best = Levenshtein.normalized_similarity(snippet, chunk)
+    else:
+        best = 1 - _least_distance(snippet, chunk, int(width * (1 - cutoff + 1e-6))) / width
+    return best if best >= cutoff - _SLACK else 0.0
+
+
+def _least_distance(snippet: str, chunk: str, most: int) -> int:
+    """The Levenshtein distance of a text to the nearest window of another, exact up to ``most``.
+
+    The next window has one character less and one more, so its distance differs by two at most:
+    windows that cannot come nearer are passed over.
+    """
+    from rapidfuzz.distance import Levenshtein
+
+    width, start = len(snippet), 0
+    least = width + 1
+    while start <= len(chunk) - width and least:
+        distance = Levenshtein.distance(snippet, chunk[start : start + width])
+        least = min(least, distance)
+        start += (distance - min(most, least - 1) + 1) // 2
+    return least
 
 
 def evidence_rank(

@@ -33,10 +33,13 @@ METRICS = ("answered", *CHECKS, "pass")
 
 @dataclass(frozen=True)
 class ScoredResponse:
-    """What a bot sent back. ``answered`` is False when no answer was asked for; ``asks_back`` is
-    True when it asks what the user means (see ``asks_back``)."""
+    """What a bot sent back. ``retrieved``: how many passages, None where nobody knows.
 
-    retrieved: int = 0
+    ``answered`` is False when no answer was asked for; ``asks_back`` is True when it asks what the
+    user means (see ``asks_back``).
+    """
+
+    retrieved: int | None = None
     citations: int = 0
     answered: bool = True
     flags: Sequence[str] = ()
@@ -98,7 +101,7 @@ def outcome(
         return "clarify", "asks back"
     if "no_context" in response.flags:
         return "no_results", "flag no_context"
-    if not response.retrieved:
+    if response.retrieved == 0:
         return "no_results", "nothing retrieved"
     if "uncertain" in response.flags:
         shown = "" if sure is None else f", confidence {sure:.2f}"

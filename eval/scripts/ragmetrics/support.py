@@ -1,8 +1,9 @@
 """Claim support for a verdict: the word share of ``claims``, weighed with eight other features.
 
-English claims are judged by a frozen logistic regression whose coefficients stand in
-``support_model.py`` (``train_support.py`` writes it). Claims in another language are judged by
-the word share alone, against the threshold of the language. A number found nowhere vetoes either.
+English claims are judged by a frozen logistic regression whose coefficients are in
+``support_model.py`` (bench/research/train_support.py writes it). Claims in another language are
+judged by the word share alone, against the threshold of the language. A number that no passage
+has vetoes either.
 """
 
 from __future__ import annotations

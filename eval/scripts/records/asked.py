@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import groupby, islice
+from os.path import isfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from records.conversations import conversations_of
 from records.errors import StorageError
 from records.files import sha256_file
 from records.results import ErrorInfo, RunConfig, TestResult
-from records.runs import PARTIAL
+from records.runs import CONFIG, EVAL_SET, HOME, PARTIAL, ROOT, read_config
 from records.shards import open_lines
 
 ASKED = "asked"
@@ -97,6 +98,25 @@ def asked_ids(config: RunConfig, eval_set: Path | None = None) -> list[str] | No
     return list(islice(ids, asked.cases))
 
 
+def asked_set(folder: Path) -> Path:
+    """The set that a run was asked with, which its config.json names; the usual one where it names
+    none.
+
+    The path is relative to the repository; of a set elsewhere it is the name alone, which is looked
+    for in the current folder and in those above the run. Of several such files the one with the
+    hash of the config.json is taken. The file may have changed, or be gone.
+    """
+    dataset = read_config(folder).dataset if (folder / CONFIG).exists() else {}
+    named = dataset.get("path")
+    if not isinstance(named, str) or not named:
+        return EVAL_SET
+    folders = (HOME, ROOT, Path.cwd(), *folder.resolve().parents)
+    # os.path: a name that no file system takes is no file, instead of an error.
+    paths = [path for path in dict.fromkeys(base / named for base in folders) if isfile(path)]
+    same = (path for path in paths if sha256_file(path) == dataset.get("sha256"))
+    return paths[0] if len(paths) == 1 else next(same, (*paths, Path(named))[0])
+
+
 def stopped(folder: Path, config: RunConfig) -> str:
     """Why a run was not asked all of its cases, in words; "" for one that was finished."""
     if (folder / PARTIAL).exists():
@@ -141,7 +161,7 @@ def count_results(path: Path) -> Counter[int]:
             for line in lines:
                 try:
                     hashes.append(hash(decode(line).test_case_id))
-                except (msgspec.MsgspecError, UnicodeDecodeError):
+                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                     continue
     return Counter(sum(1 for _ in group) for _, group in groupby(sorted(hashes)))
 

@@ -18,6 +18,7 @@ probability with which each of its claims was drawn. Lines without these fields 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from records.errors import Problem, StorageError
-from records.files import SetLock
+from records.files import SetLock, read_whole
 from records.journal import Journal
 from records.jsonl import read_rows
 
@@ -34,9 +35,11 @@ FOLDER = "verdicts"
 METRIC = "groundedness"
 """Of a line that names none."""
 
+CANNOT_TELL = "cannot_tell"
+
 LABELS = {
-    "groundedness": ("supported", "not_supported", "cannot_tell"),
-    "correctness": ("present", "missing", "contradicted", "cannot_tell"),
+    "groundedness": ("supported", "not_supported", CANNOT_TELL),
+    "correctness": ("present", "missing", "contradicted", CANNOT_TELL),
 }
 """What people may say, by metric: of claims, and of facts of the reference."""
 
@@ -104,6 +107,51 @@ def read_labels(paths: Iterable[Path]) -> list[ClaimLabel]:
     return labels
 
 
+class PeopleSay:
+    """What people say of claims and facts, whatever the judge says of them."""
+
+    def __init__(self, labels: Iterable[ClaimLabel]) -> None:
+        self._labels: dict[tuple[str, int, str], list[ClaimLabel]] = {}
+        for label in labels:
+            case_id, repeat, _ = label.key
+            self._labels.setdefault((case_id, repeat, label.metric), []).append(label)
+
+    def __bool__(self) -> bool:
+        return bool(self._labels)
+
+    def of(
+        self, metric: str, case_id: str, repeat: int, answer: str, items: Mapping[str, str]
+    ) -> dict[str, str]:
+        """By id, what most annotators say of each of ``items`` (texts by id) of an answer.
+
+        Left out: what nobody decided, on which as many say one thing as another, and labels of
+        another answer or other words. Of an annotator's labels the last one counts.
+        """
+        last: dict[tuple[str, str], str | None] = {}
+        digest = ""
+        for label in self._labels.get((case_id, repeat, metric), ()):
+            digest = digest or answer_sha256(answer)
+            item = label.key[2]
+            same_claim = item in items and label.claim in ("", items[item])
+            if same_claim and label.answer_sha256 in ("", digest):
+                last[item, label.annotator] = label.label
+        votes: dict[str, Counter[str]] = {}
+        for (item, _), word in last.items():
+            if word is not None and word != CANNOT_TELL:
+                votes.setdefault(item, Counter())[word] += 1
+        most = {item: counts.most_common(2) for item, counts in votes.items()}
+        return {
+            item: words[0][0]
+            for item, words in most.items()
+            if len(words) == 1 or words[0][1] > words[1][1]
+        }
+
+
+def answer_sha256(answer: str) -> str:
+    """The hash by which a label names the answer, of its text as the judge saw it."""
+    return hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def is_labelled_rows(path: Path) -> bool:
     """Does the file hold claims with contexts of their own (``supported``), and no run's claims?"""
     for _, row in read_rows(path):
@@ -169,7 +217,7 @@ def labels_sha256(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in sorted(paths, key=lambda file: file.name):
         try:
-            digest.update(path.read_bytes())
+            digest.update(read_whole(path))
         except OSError as error:
             raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
     return digest.hexdigest()

@@ -26,6 +26,10 @@ _DOCUMENTED, _TALKED, _GROUPED = 1, 2, 3
 _KINDS = {"group": _GROUPED, "conversation": _TALKED}
 """By the first word of a label; any other is a document's or a chunk's."""
 
+_KIND_OF_START = {kind[:5]: number for kind, number in _KINDS.items()}
+
+_HASH_BITS = (1 << 56) - 1
+
 _NOUNS = ("group", "conversation", "document", "chunk", "cluster")
 
 
@@ -94,6 +98,8 @@ def label_of(case: TestCase, by: str = AUTO) -> str | None:
     of the first gold support, else the first relevant document, else the first relevant chunk. Any
     other: that field of a case (of a list, the first item counts).
     """
+    if by == AUTO and case.group is None and case.conversation is None:
+        return _document(case)  # most cases
     if by in (AUTO, GROUP) and case.group not in (None, ""):
         return f"group: {case.group}"
     if by in (AUTO, CONVERSATION) and case.conversation is not None:
@@ -105,15 +111,10 @@ def label_of(case: TestCase, by: str = AUTO) -> str | None:
     return _labelled(by, getattr(case, by, None))
 
 
-def cluster_number(case: TestCase) -> int:
-    """A number for the cluster of a case, the same in every process; 0: a cluster by itself."""
-    label = label_of(case)
-    return 0 if label is None else _number(label)
-
-
 def conversation_number(case: TestCase) -> int:
     """A number for the conversation of a case, the same in every process; 0: it is no turn."""
-    return 0 if case.conversation is None else _number(f"conversation: {case.conversation}")
+    name = case.conversation
+    return cluster_number(None if name is None else f"conversation: {name}")
 
 
 MOST_CLUSTERS = 1 << 58
@@ -121,9 +122,19 @@ MOST_CLUSTERS = 1 << 58
 
 
 @lru_cache(maxsize=1 << 12)
-def _number(label: str) -> int:
+def cluster_number(label: str | None) -> int:
+    """A number for a cluster, the same in every process; 0 for a case by itself."""
+    if label is None:
+        return 0
     digest = blake2b(label.encode("utf-8", "surrogatepass"), digest_size=7).digest()
     return int.from_bytes(digest) << 2 | _KINDS.get(label.partition(": ")[0], _DOCUMENTED)
+
+
+def passing_number(label: str | None) -> int:
+    """The same kind of number, in this process alone: quicker to make."""
+    if label is None:
+        return 0
+    return (hash(label) & _HASH_BITS) << 2 | _KIND_OF_START.get(label[:5], _DOCUMENTED)
 
 
 def clustered_by(numbers: Iterable[int]) -> str:
@@ -144,7 +155,8 @@ def _document(case: TestCase) -> str | None:
         document := _first(case.relevant_docs) or _best(case.relevance_grades)
     ):
         return f"document: {document}"
-    chunk = _first(case.relevant_chunks) or _best(case.chunk_relevance_grades)
+    chunk = _first(case.relevant_chunks) if case.relevant_chunks else None
+    chunk = chunk or _best(case.chunk_relevance_grades)
     return f"chunk: {chunk}" if chunk else None
 
 
@@ -169,12 +181,15 @@ def clusters_of(cases: Iterable[TestCase], by: str = AUTO) -> Clustering:
     """The clusters of the cases, see ``label_of``. Where no label recurs every case is a cluster by
     itself and ``by`` says ``none``.
     """
-    clustering = _clustering(((case.id, label_of(case, by)) for case in cases), by)
+    clustering = clustering_of(((case.id, label_of(case, by)) for case in cases), by)
     return clustering or Clustering(NONE, ClusterLabels(), "each case by itself")
 
 
-def _clustering(labelled: Iterable[tuple[str, str | None]], by: str) -> Clustering | None:
-    """None when a way was asked for that puts no case anywhere. Memory: some bytes a case."""
+def clustering_of(
+    labelled: Iterable[tuple[str, str | None]], by: str, *, required: bool = False
+) -> Clustering | None:
+    """None when no case has a label, and one is required or a way was asked for. Memory: some bytes
+    a case."""
     import numpy as np
 
     cases, ids, hashes, ends = 0, array("q"), array("q"), array("q", [0])
@@ -187,7 +202,7 @@ def _clustering(labelled: Iterable[tuple[str, str | None]], by: str) -> Clusteri
             text += label.encode(errors="surrogatepass")
             ends.append(len(text))
             kinds.add(label.partition(": ")[0])
-    if not ids and by not in (AUTO, NONE):
+    if not ids and (required or by not in (AUTO, NONE)):
         return None
     keys = np.frombuffer(hashes, np.int64) if ids else np.zeros(0, np.int64)
     _, first, group, sizes = np.unique(
@@ -231,9 +246,9 @@ def read_clusters(eval_set: Path, by: str = AUTO) -> Clustering:
     problems: list[Problem] = []
     if by in (AUTO, DOCUMENT, GROUP, CONVERSATION, NONE):
         cases = iter_cases(eval_set, problems.append)
-        clustering = _clustering(((case.id, label_of(case, by)) for case in cases), by)
+        clustering = clustering_of(((case.id, label_of(case, by)) for case in cases), by)
     else:
-        clustering = _clustering(_by_key(eval_set, by, problems.append), by)
+        clustering = clustering_of(_by_key(eval_set, by, problems.append), by)
     if problems:
         raise StorageError.from_problems(problems)
     if clustering is None:

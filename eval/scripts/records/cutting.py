@@ -23,6 +23,7 @@ from records.shards import (
     open_address,
     parts_of,
 )
+from records.syncing import make_folder, move_into_place, sync_folder
 
 Lines = Iterable[tuple[bytes, str]]
 """Lines with their newline, each with the id of its case."""
@@ -49,7 +50,7 @@ def write_parts(
     Raises StorageError when something cannot be written.
     """
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         with scratch_folder(target.parent, f".{target.name}.") as scratch:
             folder = scratch / target.name
             folder.mkdir()
@@ -59,7 +60,8 @@ def write_parts(
             if address:
                 replace_json(folder / SHARDS, msgspec.to_builtins(ShardList(writer.listed)))
             shutil.rmtree(target, ignore_errors=True)
-            os.replace(folder, target)
+            sync_folder(folder)
+            move_into_place(folder, target)
     except OSError as error:
         why = error.strerror or error
         raise StorageError(f"{address or target}: cannot be written ({why}).") from None
@@ -143,7 +145,7 @@ def join_parts(source: Path, target: Path) -> None:
                     file.write(block)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(target)
+        move_into_place(temporary, target)
     except OSError as error:
         why = error.strerror or error
         raise StorageError(f"{source}: cannot be put together as {target} ({why}).") from None

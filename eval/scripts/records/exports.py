@@ -17,6 +17,8 @@ import orjson
 
 from records.cases import canonical
 from records.errors import StorageError
+from records.lines import parse_json
+from records.syncing import move_into_place
 
 _FORMULA = tuple("=+-@＝＋－＠")
 """A cell that begins with one of these is a formula to some spreadsheet."""
@@ -66,7 +68,7 @@ def set_line(case_line: bytes, labels: Mapping[str, Any]) -> bytes:
 
     Raises ValueError when the line holds no case.
     """
-    case = orjson.loads(case_line)
+    case = parse_json(case_line)
     if not isinstance(case, dict):
         raise ValueError("is no JSON object")
     return orjson.dumps(canonical(case) | dict(labels)) + b"\n"
@@ -92,8 +94,10 @@ def write_new(path: Path, pieces: Iterable[bytes]) -> int:
             for piece in pieces:
                 file.write(piece)
                 count += 1
+            file.flush()
+            os.fsync(file.fileno())
         os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
-        os.replace(temporary, path)
+        move_into_place(temporary, path)
     except BaseException as error:
         for left in (temporary, str(path)):
             with contextlib.suppress(OSError):

@@ -14,16 +14,20 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import orjson
 
 from records.errors import StorageError
+from records.lines import MAX_DEPTH, nests_deeper, parse_json
 from records.shards import open_address, parts_of
+from records.syncing import DelayedSync, make_folder, move_into_place, sync_folder
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -48,9 +52,8 @@ def replace_bytes(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644)
-        os.replace(temporary, path)
+        move_into_place(temporary, path)
         temporary = None
-        _sync_folder(path.parent)
     except OSError as error:
         raise StorageError(f"{path}: cannot be written ({error.strerror}).") from error
     finally:
@@ -72,16 +75,6 @@ def clear_leftovers(path: Path, between: str = "") -> None:
                     left.unlink()
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make a rename durable. Where folders cannot be opened the rename is atomic all the same."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 def json_bytes(value: Any) -> bytes:
     """Canonical JSON of a file that is committed: sorted keys, two-space indent, final newline."""
     options = orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
@@ -93,13 +86,29 @@ def replace_json(path: Path, value: Any) -> None:
     replace_bytes(path, json_bytes(value))
 
 
-def read_json(path: Path, schema: int = 1) -> dict[str, Any]:
-    """A JSON object whose ``schema`` is known.
+MAX_WHOLE = 2**30
+"""Bytes of a file that is read whole; a device or a mistake has more than any memory holds."""
+
+MAX_SETTINGS = 4 * 2**20
+"""Bytes of a file of settings, a profile or a request."""
+
+
+def read_whole(path: Path, most: int = MAX_WHOLE) -> bytes:
+    """The bytes of a file. Raises OSError, and StorageError for one with more than ``most``."""
+    with open(path, "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise StorageError(f"{path}: has more than {most // 2**20} MB; name the right file.")
+    return data
+
+
+def read_json(path: Path, *schemas: int) -> dict[str, Any]:
+    """A JSON object whose ``schema`` is among these, by default 1.
 
     Raises StorageError when the file is absent, is no JSON object, or has another schema number.
     """
     try:
-        value = orjson.loads(path.read_bytes())
+        value = parse_json(read_whole(path))
     except FileNotFoundError:
         raise StorageError(f"{path}: no such file.") from None
     except OSError as error:
@@ -108,16 +117,18 @@ def read_json(path: Path, schema: int = 1) -> dict[str, Any]:
         raise StorageError(f"{path}:{error.lineno}: not JSON ({error.msg}).") from error
     if not isinstance(value, dict):
         raise StorageError(f"{path}: holds no JSON object.")
-    check_schema(path, value.get("schema"), schema)
+    check_schema(path, value.get("schema"), *schemas)
     return value
 
 
-def check_schema(path: Path, schema: object, supported: int = 1, line: int | None = None) -> None:
-    """Refuse a file that another version of the toolkit wrote."""
-    if schema != supported:
+def check_schema(path: Path, schema: object, *supported: int, line: int | None = None) -> None:
+    """Refuse a file that another version of the toolkit wrote; by default schema 1 is read."""
+    supported = supported or (1,)
+    if schema not in supported:
         where = f"{path}:{line}" if line else f"{path}"
+        readable = " and ".join(map(str, supported))
         raise StorageError(
-            f"{where}: schema: this version reads schema {supported}, the file says {schema!r}; "
+            f"{where}: schema: this version reads schema {readable}, the file says {schema!r}; "
             "use the version of the toolkit that wrote it, or make the run again."
         )
 
@@ -169,6 +180,49 @@ def cut_torn_tail(path: Path) -> int:
         return size - end
 
 
+def parses(line: bytes) -> bool:
+    """Whether a line is JSON of any kind. A power cut can leave lines that are not."""
+    try:
+        msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    except RecursionError:
+        return True  # JSON that nobody here wrote
+    return True
+
+
+def drop_damaged_lines(path: Path, sound: Callable[[bytes], bool] = parses) -> int:
+    """Take out of a JSONL file the lines that are no JSON, or not ``sound``; returns how many there
+    were.
+
+    A torn last line is cut off and not counted. Raises StorageError when the file cannot be
+    written; it is then unchanged.
+    """
+    try:
+        cut_torn_tail(path)
+        if not path.exists():
+            return 0
+        with open(path, "rb") as lines:
+            damaged = sum(not sound(line) for line in lines)
+        if damaged:
+            temporary = path.with_name(f".{path.name}.tmp")
+            with open(path, "rb") as lines, open(temporary, "wb") as file:
+                file.writelines(line for line in lines if sound(line))
+                file.flush()
+                os.fsync(file.fileno())
+            move_into_place(temporary, path)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be written ({error.strerror}).") from error
+    return damaged
+
+
+def damage_of(path: Path, lines: int) -> str:
+    """One sentence on lines that are no JSON and were taken out."""
+    counted = "1 line" if lines == 1 else f"{lines:,} lines"
+    why = "could not be read, as after a power cut"
+    return f"{path}: {counted} {why}; what is lost is asked again."
+
+
 class JsonlWriter:
     """Appends records to a JSONL file, a line each, flushed at once; resumes after a torn line.
 
@@ -178,24 +232,29 @@ class JsonlWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
+            new = not path.exists()
             cut_torn_tail(path)
             self._file = open(path, "ab")  # noqa: SIM115 - closed by close()
+            if new:
+                sync_folder(path.parent)
         except OSError as error:
             raise StorageError(f"{path}: cannot be written ({error.strerror}).") from error
+        self._sync = DelayedSync(self._file.fileno())
 
     def write(self, record: Any) -> None:
-        """Append one record; a kill after this returns does not lose it (a power cut may)."""
+        """Append one record; a kill does not lose it, nor a power cut five seconds later."""
         self.write_together((record,))
 
     def write_together(self, records: Iterable[Any]) -> None:
         """Append records in one step."""
         self._file.write(b"".join(orjson.dumps(record) + b"\n" for record in records))
         self._file.flush()
+        self._sync.written()
 
     def sync(self) -> None:
-        """Force what was written onto the disk."""
-        os.fsync(self._file.fileno())
+        """Force what was written onto the disk now."""
+        self._sync.now()
 
     def close(self) -> None:
         self._file.close()
@@ -318,7 +377,13 @@ def read_toml(path: Path) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        value = tomllib.loads(read_whole(path, MAX_SETTINGS).decode("utf-8"))
+        if nests_deeper(value):
+            raise RecursionError
+        return value
+    except RecursionError:
+        fault = f"it is nested deeper than {MAX_DEPTH} levels; write it flatter"
+        raise StorageError(f"{path}: cannot be used ({fault}).") from None
     except FileNotFoundError:
         raise
     except UnicodeDecodeError:
@@ -332,6 +397,8 @@ OWNER = "owner.lock"
 end with those who hold them."""
 
 _TRIES = 10
+_MAKING_S = 60.0
+"""A folder without a lock that is older than this is not being made: a power cut left it."""
 
 
 @contextlib.contextmanager
@@ -358,6 +425,7 @@ def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
 def kept_folder(parent: Path, prefix: str, key: str) -> Iterator[Path]:
     """A folder that another call with the same key finds again when this one was broken off.
 
+    Links in it are removed: what is written there must not go elsewhere, whoever made the folder.
     It goes when the block ends in order or with a StorageError, which would only come again, and
     with it those of other keys whose owner is dead. Raises StorageError when another process works
     on the same, or the folder cannot be made.
@@ -367,6 +435,8 @@ def kept_folder(parent: Path, prefix: str, key: str) -> Iterator[Path]:
     folder = parent / f"{prefix}{key}"
     _clear(parent, prefix, but=folder)
     try:
+        if folder.is_symlink():
+            folder.unlink()
         folder.mkdir(exist_ok=True)
         lock = FileLock(folder / OWNER).acquire(timeout=0)
     except Timeout:
@@ -374,6 +444,9 @@ def kept_folder(parent: Path, prefix: str, key: str) -> Iterator[Path]:
     except OSError as error:
         raise StorageError(f"{parent}: cannot be written ({error.strerror}).") from None
     with lock:
+        for path in folder.iterdir():
+            if path.is_symlink():
+                path.unlink()
         try:
             yield folder
         except StorageError:
@@ -403,9 +476,14 @@ def _clear(parent: Path, prefix: str, but: Path | None = None) -> None:
     from filelock import FileLock, Timeout
 
     for folder in parent.glob(f"{prefix}*"):
-        if folder != but and (folder / OWNER).is_file():  # else it is being made this moment
-            with (
-                contextlib.suppress(Timeout, OSError),
-                FileLock(folder / OWNER).acquire(timeout=0),
-            ):
-                shutil.rmtree(folder, ignore_errors=True)
+        if folder == but or (not (folder / OWNER).is_file() and _is_being_made(folder)):
+            continue
+        with contextlib.suppress(Timeout, OSError), FileLock(folder / OWNER).acquire(timeout=0):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_being_made(folder: Path) -> bool:
+    try:
+        return time.time() - folder.stat().st_mtime < _MAKING_S
+    except OSError:
+        return True

@@ -18,6 +18,7 @@ import orjson
 
 from records.editing import decode
 from records.files import cut_torn_tail
+from records.syncing import make_folder, sync_folder
 
 Event = dict[str, Any]
 
@@ -39,9 +40,12 @@ class Journal:
 
         Raises OSError when the file cannot be written.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path.parent)
+        new = not self.path.exists()
         cut = cut_torn_tail(self.path)
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        if new:
+            sync_folder(self.path.parent)
         return cut
 
     def append(self, event: Event) -> None:

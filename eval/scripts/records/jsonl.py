@@ -14,6 +14,7 @@ import msgspec
 import orjson
 
 from records.errors import Problem, StorageError
+from records.lines import parse_json
 from records.shards import Address, open_address, open_lines, parts_of
 
 Record = TypeVar("Record", bound=msgspec.Struct)
@@ -163,21 +164,37 @@ def read(
     remedy: str = "score the run again",
     report: Callable[[Problem], None] | None = None,
     at: Iterable[int] | None = None,
+    damaged: str = "",
 ) -> Iterator[tuple[int, int, T]]:
     """Number (from 1), byte offset and record of each line; with ``at`` of the lines that begin at
     these offsets, whose number is 0 since nobody has counted those before them.
 
     Only what ``kind`` names is decoded and checked; a reader that asks for all that it uses can
     trust it. A line that is no ``what`` is passed to ``report``, with ``remedy``; without it, the
-    first one raises StorageError. So does a file that cannot be read.
+    first one raises StorageError. So does a file that cannot be read. ``damaged``: the remedy where
+    a line is no JSON at all, if that is another one.
     """
-    decode = msgspec.json.Decoder(kind).decode
+    return read_with(path, msgspec.json.Decoder(kind).decode, noun, remedy, report, at, damaged)
+
+
+def read_with(
+    path: Path,
+    decode: Callable[[bytes], T],
+    noun: str = "score line",
+    remedy: str = "score the run again",
+    report: Callable[[Problem], None] | None = None,
+    at: Iterable[int] | None = None,
+    damaged: str = "",
+) -> Iterator[tuple[int, int, T]]:
+    """The same with a decoder of one's own, which raises what msgspec's raises."""
     try:
         for address, number, offset, line in _numbered(path) if at is None else _picked(path, at):
             try:
                 record = decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                message = f"is no {noun} ({error}); {remedy}"
+                parsed = isinstance(error, msgspec.ValidationError | RecursionError)
+                helps = remedy if parsed else damaged or remedy
+                message = f"is no {noun} ({error}); {helps}"
                 problem = Problem(str(address), number or None, "", message)
                 if report is None:
                     raise StorageError.from_problems([problem]) from None
@@ -221,7 +238,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
-        row = orjson.loads(line)
+        row = parse_json(line)
     except orjson.JSONDecodeError as error:
         message = f"is not JSON ({error}); write one object a line"
         raise StorageError.from_problems([Problem(str(path), number, "", message)]) from error

@@ -75,7 +75,7 @@ def identify_case(raw: bytes) -> tuple[str | None, str]:
     """The id of a case's line, or what is wrong with the line."""
     try:
         case = _decode_case(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _slowly(raw)
     findings = list(check_case(case))
     return (None, _joined_findings(findings)) if findings else (case.id, "")
@@ -197,7 +197,7 @@ def _take(
 ) -> None:
     try:
         judged = _decode_line(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         message = f"{error}; mend the line, or take the file from a backup"
         problems.append(Problem(str(path), number, "", message))
         return

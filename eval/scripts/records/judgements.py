@@ -162,20 +162,16 @@ def read_verdicts(
     *,
     keep: Callable[[VerdictLine], bool] = lambda line: True,
     at: Iterable[int] | None = None,
-    texts: bool = False,
 ) -> Verdicts:
     """The lines of the judge that config.json names; those of others are counted and left out.
 
     ``keep``: only the lines that it takes. ``at``: only those that begin at these byte offsets, in
-    the order of the file. ``texts``: with the texts of the chunks, which no score needs.
+    the order of the file.
     """
-    lines = read_lines(folder / VERDICTS, keep, at)
-    return gather(lines, judge, texts=texts)
+    return gather(read_lines(folder / VERDICTS, keep, at), judge)
 
 
-def gather(
-    lines: Iterable[VerdictLine], judge: Mapping[str, Any], *, texts: bool = False
-) -> Verdicts:
+def gather(lines: Iterable[VerdictLine], judge: Mapping[str, Any]) -> Verdicts:
     """Those of the lines that the judge wrote; see ``read_verdicts``."""
     verdicts = Verdicts(judge)
     belongs = of_judge(judge)
@@ -184,9 +180,6 @@ def gather(
         if not belongs(line):
             verdicts.others += 1
             continue
-        if not texts:
-            for context in line["input"].get("contexts", ()):
-                context.pop("text", None)
         of_answer = verdicts.by_answer.setdefault((case_id, repeat), {})
         of_answer.setdefault((metric, opinion), {})[part] = line
     return verdicts

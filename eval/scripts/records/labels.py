@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -88,21 +88,37 @@ def _check_labels(
         of_case.update(raw)
 
 
+Kept = TypeVar("Kept")
+
+
 def read_cases(path: Path, labels_dir: Path | None = None) -> list[TestCase]:
     """The whole set with its labels joined.
 
     Raises StorageError naming every problem in all files as ``file:line: field: …``.
     """
+    return check_set(path, labels_dir, lambda case: case)[0]
+
+
+def check_set(
+    path: Path, labels_dir: Path | None, keep: Callable[[TestCase], Kept]
+) -> tuple[list[Kept], Labels]:
+    """What is kept of each case, and the labels that are joined to them. Raises as ``read_cases``
+    does."""
     problems: list[Problem] = []
     labels, locations = read_labels(labels_dir, problems.append)
     before = len(problems)
-    cases = list(iter_cases(path, problems.append, labels))
+    labelled: set[str] = set()
+    kept: list[Kept] = []
+    for case in iter_cases(path, problems.append, labels):
+        if case.id in labels:
+            labelled.add(case.id)
+        kept.append(keep(case))
     problems[before:] = sorted(problems[before:], key=lambda problem: problem.line or 0)
     if len(problems) == before:  # an unsound set would make its own labels look unknown
-        problems.extend(unknown_labels(labels, locations, path, {case.id for case in cases}))
+        problems.extend(unknown_labels(labels, locations, path, labelled))
     if problems:
         raise StorageError.from_problems(problems)
-    return cases
+    return kept, labels
 
 
 def unknown_labels(
@@ -151,7 +167,7 @@ def has_turns(eval_set: Path) -> bool:
     with open_lines(eval_set) as lines:
         for line in lines:
             if b'"conversation"' in line or b'"history"' in line:
-                with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                     case = decode(line)
                     if case.conversation is not None or case.history is not None:
                         return True

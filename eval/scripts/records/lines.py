@@ -16,6 +16,10 @@ MAX_LINE = 4 * 1024 * 1024
 
 _BLOCK = 1 << 14
 
+MAX_DEPTH = 100
+"""Levels of lists and objects in a JSON value. No bot and no set needs them, and what can be read
+deeper than 254 levels cannot be written again."""
+
 BOM = b"\xef\xbb\xbf"
 
 Report = Callable[[Problem], None]
@@ -112,10 +116,46 @@ def _has_crlf(address: Address, end: int) -> bool:
     return any(b"\r\n" in block.data for block in _blocks_at(address, 0, end))
 
 
+def _too_deep() -> orjson.JSONDecodeError:
+    return orjson.JSONDecodeError(f"it is nested deeper than {MAX_DEPTH} levels", "", 0)
+
+
+def parse_json(data: bytes | str) -> Any:
+    """The value of a JSON text. Raises orjson.JSONDecodeError, also for one nested too deeply."""
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        if error.msg.startswith("depth limit"):  # of its own, beyond a thousand levels
+            raise _too_deep() from None
+        raise
+    # Counting brackets first costs nothing; walking over every value would.
+    brackets = data.count("{") + data.count("[") if isinstance(data, str) else _brackets(data)
+    if brackets > MAX_DEPTH and nests_deeper(value):
+        raise _too_deep()
+    return value
+
+
+def _brackets(data: bytes) -> int:
+    return data.count(b"{") + data.count(b"[")
+
+
+def nests_deeper(value: Any, limit: int = MAX_DEPTH) -> bool:
+    """True when lists and objects of a value nest deeper than ``limit`` levels."""
+    level = [value]
+    for _ in range(limit):
+        level = [
+            item
+            for box in level
+            if isinstance(box, (dict, list))
+            for item in (box.values() if isinstance(box, dict) else box)
+        ]
+    return any(isinstance(box, (dict, list)) for box in level)
+
+
 def parse_object(path: Address, number: int, line: bytes, report: Report) -> dict[str, Any] | None:
     """The line's JSON object, or None after reporting what is wrong with it."""
     try:
-        raw = orjson.loads(line)
+        raw = parse_json(line)
     except orjson.JSONDecodeError as error:
         problem = "holds NUL bytes" if b"\x00" in line else f"not JSON ({error.msg})"
         message = f"column {error.colno}: {problem}; a line is one JSON object"

@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import orjson
 
+from records import metric_lines
 from records.errors import Problem, StorageError
-from records.files import clear_leftovers, json_bytes, locked, read_json, replace_bytes
-from records.results import SCHEMA
-from records.runs import METRICS
+from records.files import clear_leftovers, locked, read_json, replace_bytes, sha256_file
+from records.lines import parse_json
+from records.metric_lines import PRIMARY, MetricLine, metrics_bytes
+from records.runs import METRICS, SLICES
 
 ROUND = 6
 
-PRIMARY = "primary"
-"""The primary scores of every case, in eval-set order; see ``update_primary``."""
+SCHEMAS = (1, metric_lines.SCHEMA)
+"""Schemas that are read; the last one is written."""
 
 PRIMARY_METRICS = "primary_metrics"
 """The metric of each score in ``PRIMARY``, as ``section.metric``."""
+
+REMEDY = "score the run again, or take the file from git"
+
+CASE_RULE = "case_rule"
+"""What the verdicts of cases rest on: the rule's hash, the depth."""
+
+CASE_VERDICTS = "case_verdicts"
+"""In what is read, the verdict and the first reason of each case that has them on its line."""
+
+OF_CASES = (PRIMARY_METRICS, PRIMARY, CASE_RULE)
+"""Members that hold what is said of single cases."""
 
 OF_RESULTS = frozenset({"cases", "errors", "asked", "missing"})
 """Counts in the head that all sections share: where one changes, results.jsonl has changed."""
@@ -34,67 +49,233 @@ def update_metrics(
 
     Other sections stay as they are, unless the head's counts of results change: they were made of
     other results, which the new head does not describe, and go. Floats are rounded to 6 places,
-    keys sorted, no clock time: the same results give the same bytes. Raises StorageError for NaN
-    and infinities, which no metric may be.
+    keys sorted, no clock time: the same results give the same bytes. Its means by slice go to
+    slices.json. Raises StorageError for NaN and infinities, which no metric may be.
     """
     path = folder / METRICS
     with locked(path):
         clear_leftovers(path)
-        metrics: dict[str, Any] = {"schema": SCHEMA}
-        if path.exists():
-            metrics = read_json(path, SCHEMA)
+        metrics, slices = _written(path) if path.exists() else ({}, {})
         if any(
             name in metrics and metrics[name] != header[name] for name in OF_RESULTS & header.keys()
         ):
-            metrics = {"schema": SCHEMA}
-        sections = metrics.get("sections", {}) | {section: rounded(values)}
-        replace_bytes(path, metrics_bytes(metrics | rounded(header) | {"sections": sections}))
+            metrics, slices = {}, {}
+        values = rounded(values)
+        written = metric_lines.written_section(values)
+        slices[section] = _marked(written, values)
+        sections = metrics.get("sections", {}) | {section: written}
+        _replace(path, metrics | rounded(header) | {"sections": sections}, slices)
     return path
 
 
 Row = Sequence[float | None]
 
 
-def update_primary(folder: Path, names: Sequence[str], rows: Mapping[str, Row]) -> None:
-    """Put the primary scores of every case into metrics.json, under its lock; no names: none.
+@dataclass(frozen=True)
+class StoredVerdicts:
+    """Which cases of a run fail, as decisions/case_verdict.py says it and a line of a case ends.
 
-    ``rows``: by case id in eval-set order, a score for each name, None where a case has none.
+    ``rule``: hash of the rule, the depth to which passages counted, and the like. ``by_case``: by
+    case id ``("ok",)`` or ``("fails", reason)``, the first reason alone.
+    """
+
+    rule: Mapping[str, Any]
+    by_case: Mapping[str, tuple[str, ...]]
+
+
+def update_primary(
+    folder: Path,
+    names: Sequence[str],
+    rows: Mapping[str, Row],
+    verdicts: StoredVerdicts | None = None,
+) -> None:
+    """Put the primary scores and verdicts of every case into metrics.json, under its lock.
+
+    ``rows``: by case id in eval-set order, a score for each name, None where a case has none; of
+    neither: what is there goes.
     """
     path = folder / METRICS
     with locked(path):
-        metrics = read_json(path, SCHEMA)
-        before = metrics.pop(PRIMARY_METRICS, None), metrics.pop(PRIMARY, None)
-        if names:
-            metrics |= {PRIMARY_METRICS: list(names), PRIMARY: rounded(dict(rows))}
-        elif before == (None, None):
+        metrics, slices = _written(path)
+        before = {name: metrics.pop(name) for name in OF_CASES if name in metrics}
+        if rows and (names or verdicts):
+            ends = verdicts.by_case if verdicts else {}
+            metrics |= {
+                PRIMARY_METRICS: list(names),
+                PRIMARY: {
+                    case_id: [*map(_whole, rounded(row)), *ends.get(case_id, ())]
+                    for case_id, row in rows.items()
+                },
+            }
+            metrics |= {CASE_RULE: dict(verdicts.rule)} if verdicts else {}
+        elif not before:
             return
-        replace_bytes(path, metrics_bytes(metrics))
+        _replace(path, metrics, slices)
 
 
-def metrics_bytes(metrics: Mapping[str, Any]) -> bytes:
-    """metrics.json as it is committed: canonical, but its primary scores are one line a case in
-    their own order, so that a diff shows which cases changed."""
-    rows = metrics.get(PRIMARY)
-    if not rows:
-        return json_bytes(metrics)
-    lines = [b"    %s: %s" % (_compact(case_id), _compact(row)) for case_id, row in rows.items()]
-    text = b'\n  "%s": {\n%s\n  }' % (PRIMARY.encode(), b",\n".join(lines))
-    empty = b'\n  "%s": {}' % PRIMARY.encode()  # at this depth, and no text holds a line break
-    return json_bytes(dict(metrics) | {PRIMARY: {}}).replace(empty, text, 1)
+def _whole(score: float | None) -> float | None:
+    """A whole number as such, so that a line is short."""
+    return int(score) if isinstance(score, float) and score.is_integer() else score
 
 
-def _compact(value: Any) -> bytes:
-    """JSON on one line, with whole numbers as such: ``[1, 0.5, null]``."""
-    if isinstance(value, list):
-        return b"[%s]" % b", ".join(map(_compact, value))
-    whole = isinstance(value, float) and value.is_integer()
-    return orjson.dumps(int(value) if whole else value)
+def _written(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """metrics.json as it is written now, whatever schema it has, and what slices.json holds."""
+    metrics = read_json(path, *SCHEMAS)
+    if metrics["schema"] == metric_lines.SCHEMA:
+        return metrics, _slices(path)
+    sections = metrics.get("sections", {})
+    written = {name: metric_lines.written_section(values) for name, values in sections.items()}
+    slices = {name: _marked(written[name], values) for name, values in sections.items()}
+    return metrics | {"sections": written}, slices
+
+
+def _replace(path: Path, metrics: dict[str, Any], slices: dict[str, Any]) -> None:
+    """Write both files; the slices first, since they say which section they belong to."""
+    kept = {name: slices[name] for name in metrics.get("sections", {}) if name in slices}
+    text = orjson.dumps({"schema": 1, "sections": kept}, option=orjson.OPT_SORT_KEYS)
+    replace_bytes(path.with_name(SLICES), text + b"\n")
+    replace_bytes(path, metrics_bytes(metrics | {"schema": metric_lines.SCHEMA}))
+
+
+def _marked(written: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {_OF: metric_lines.mark_of(written), **metric_lines.slices_of_section(values)}
+
+
+_OF = "of"
+"""In slices.json, the mark of the section that the slices belong to."""
+
+
+def _slices(path: Path) -> dict[str, Any]:
+    """By section what slices.json beside a metrics.json holds; {} where it is not there, or not
+    sound: it can be made anew."""
+    with contextlib.suppress(StorageError):
+        sections = read_json(path.with_name(SLICES)).get("sections")
+        if isinstance(sections, dict):
+            return {name: part for name, part in sections.items() if isinstance(part, dict)}
+    return {}
+
+
+NUMBERS = frozenset({"sections", *OF_CASES, CASE_VERDICTS})
+"""What a report of the suite names a metrics.json for instead of holding it."""
+
+
+def reference_to(metrics: Path, folder: Path) -> dict[str, Any]:
+    """What a report in ``folder`` says of the metrics.json that holds its numbers."""
+    if not metrics.exists():
+        return {"schema": metric_lines.SCHEMA, _NAMED: None}
+    place = os.path.relpath(metrics.resolve(), folder.resolve())
+    named = {"path": Path(place).as_posix(), "sha256": sha256_file(metrics)}
+    return {"schema": metric_lines.SCHEMA, _NAMED: named}
+
+
+_NAMED = "metrics"
+"""The member of a report that names a metrics.json."""
+
+
+def load_metrics(path: Path, remedy: str = REMEDY) -> dict[str, Any]:
+    """metrics.json as all readers see it, whatever schema it has; slices where they are there. A
+    report of the suite is read with the numbers of the metrics.json that it names.
+
+    Raises StorageError, which names each member of a section that cannot be read, and for a
+    metrics.json that is gone or another one than the report was written of.
+    """
+    metrics = read_json(path, *SCHEMAS)
+    named = metrics.get(_NAMED)
+    if metrics["schema"] != metric_lines.SCHEMA or _NAMED not in metrics:
+        return _read_whole(path, metrics, remedy)
+    if not isinstance(named, dict) or not isinstance(named.get("path"), str):
+        raise StorageError(f"{path}: names no metrics.json, so it holds no numbers; {_AGAIN}.")
+    place = path.parent / named["path"]
+    if not place.is_file():
+        raise StorageError(f"{path}: its numbers are in {place}, which is not there; {_AGAIN}.")
+    if sha256_file(place) != named.get("sha256"):
+        raise StorageError(
+            f"{path}: its numbers are in {place}, which has changed since the report was written; "
+            f"{_AGAIN}."
+        )
+    whole = _read_whole(place, read_json(place, *SCHEMAS), remedy)
+    looked_at = metrics.get("perspectives", {})
+    sections = {
+        name: section
+        for name, section in whole.get("sections", {}).items()
+        if looked_at.get(name, {}).get("status", "cannot run") != "cannot run"
+    }
+    return whole | metrics | {"sections": sections}
+
+
+_AGAIN = "run eval_suite.py again, or give a metrics.json instead"
+
+
+def _read_whole(path: Path, metrics: dict[str, Any], remedy: str) -> dict[str, Any]:
+    """What was read of a metrics.json, its sections as all readers see them."""
+    if metrics["schema"] != metric_lines.SCHEMA:
+        return metrics
+    if faults := list(_line_faults(metrics)):
+        raise _faulty(path, faults, remedy)
+    return _unfolded(metrics, _slices(path))
+
+
+def parse_metrics(data: bytes) -> Any:
+    """The same of bytes, such as git holds, without slices; what is no object comes back as it is.
+
+    Raises ValueError for what is not JSON, or damaged.
+    """
+    metrics = parse_json(data)
+    if not isinstance(metrics, dict) or metrics.get("schema") != metric_lines.SCHEMA:
+        return metrics
+    for field, message in _line_faults(metrics):
+        raise ValueError(f"{field}: {message}")
+    return _unfolded(metrics, {})
+
+
+def _unfolded(metrics: dict[str, Any], slices: Mapping[str, Any]) -> dict[str, Any]:
+    """The sections with a table for each number."""
+    sections = {}
+    for name, written in metrics.get("sections", {}).items():
+        part = dict(slices.get(name, {}))
+        fits = part.pop(_OF, None) == metric_lines.mark_of(written) if part else False
+        sections[name] = metric_lines.read_section(written, part if fits else {})
+    return metrics | ({"sections": sections} if "sections" in metrics else {}) | _cases(metrics)
+
+
+def _cases(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The scores of each case apart from the verdict and the reason that its line ends with."""
+    if CASE_RULE not in metrics:
+        return {}
+    width, rows = len(metrics.get(PRIMARY_METRICS, ())), metrics.get(PRIMARY, {})
+    return {
+        PRIMARY: {case_id: row[:width] for case_id, row in rows.items()},
+        CASE_VERDICTS: {case_id: row[width:] for case_id, row in rows.items() if row[width:]},
+    }
+
+
+def _line_faults(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Field and fault of each metric's line that is not of its type."""
+    sections = metrics.get("sections", {})
+    if not isinstance(sections, dict):
+        yield "sections", "Expected `object`"
+        return
+    for name, section in sections.items():
+        if not metric_lines.is_written(section):
+            yield f"sections.{name}", "Expected `object`, and one for each metric"
+            continue
+        for metric, line in section.get(metric_lines.METRICS, {}).items():
+            yield from _faults(f"sections.{name}.{metric_lines.METRICS}.{metric}", line, MetricLine)
+    yield from _faults("", metrics, _CaseLines)
+
+
+class _CaseLines(msgspec.Struct):
+    """What is said of single cases, as it is written."""
+
+    primary_metrics: list[str] = []
+    primary: dict[str, list[float | str | None]] = {}
+    case_rule: dict[str, Any] = {}
 
 
 def section_names(folder: Path) -> frozenset[str]:
     """The sections that a run's metrics.json holds; none without the file."""
-    path = folder / "metrics.json"
-    return frozenset(read_json(path, SCHEMA).get("sections", {}) if path.exists() else ())
+    path = folder / METRICS
+    return frozenset(read_json(path, *SCHEMAS).get("sections", {}) if path.exists() else ())
 
 
 def rounded(value: Any) -> Any:
@@ -109,8 +290,6 @@ def rounded(value: Any) -> Any:
         return [rounded(item) for item in value]
     return value
 
-
-REMEDY = "score the run again, or take the file from git"
 
 Numbers = dict[str, float | None]
 
@@ -139,6 +318,22 @@ class SectionOptions(msgspec.Struct):
     """How a section was scored, as far as its shape matters to a reader."""
 
     judge: SectionJudge | None = None
+
+
+class PathMismatch(msgspec.Struct):
+    """Files that a bot names as the labels never do.
+
+    Of ``gold`` files, a case's once, ``seen`` were retrieved under their own paths, and
+    ``seen_cut`` after ``steps`` and without ``root``. ``label``, ``bot``: one path of each.
+    """
+
+    gold: int
+    seen: int
+    seen_cut: int
+    steps: str
+    root: str
+    label: str
+    bot: str
 
 
 class PlaceMismatch(msgspec.Struct):
@@ -176,6 +371,7 @@ class MetricsSection(msgspec.Struct, kw_only=True):
     by: dict[str, dict[str, SectionSlice]] = {}
     options: SectionOptions = msgspec.field(default_factory=SectionOptions)
     place_mismatch: PlaceMismatch | None = None
+    path_mismatch: PathMismatch | None = None
 
 
 class _MetricsHead(msgspec.Struct):
@@ -191,16 +387,44 @@ class _MetricsHead(msgspec.Struct):
     errors: int | None = None
     primary_metrics: list[str] | None = None
     primary: dict[str, list[float | None]] | None = None
+    case_rule: dict[str, Any] | None = None
+    case_verdicts: dict[str, list[str]] | None = None
 
 
 class _AnySections(_MetricsHead):
     sections: dict[str, dict[str, Any]] = {}
 
 
-class MetricsFile(_MetricsHead):
-    """metrics.json, its sections as far as all readers know them."""
+class SectionMeans(msgspec.Struct):
+    """Of a section, by metric, mean, cases and definition, of whatever schema."""
 
-    sections: dict[str, MetricsSection] = {}
+    mean: Numbers = {}
+    n: Counts = {}
+    definitions: dict[str, str] = {}
+    metrics: dict[str, MetricLine] = {}
+
+
+class MetricsSummary(msgspec.Struct):
+    """The counts of metrics.json, and the means of its sections."""
+
+    asked: int | None = None
+    cases: int | None = None
+    missing: int | None = None
+    errors: int | None = None
+    sections: dict[str, SectionMeans] = {}
+
+
+def read_summary(path: Path) -> MetricsSummary:
+    """The head and the means of a metrics.json, quicker than the whole.
+
+    Raises OSError, UnicodeDecodeError and msgspec.MsgspecError.
+    """
+    summary = msgspec.json.decode(path.read_bytes(), type=MetricsSummary)
+    for section in summary.sections.values():
+        for name, line in section.metrics.items():
+            section.mean[name], section.n[name] = line.mean, line.n
+            section.definitions[name] = line.definition or ""
+    return summary
 
 
 def read_metrics(folder: Path, whole: type[MetricsSection] = MetricsSection) -> dict[str, Any]:
@@ -224,32 +448,36 @@ def read_sections(
     ``whole``: what a section with means must hold; other scripts may keep other sections. Raises
     StorageError, with ``remedy``, that names each part that is not of its type.
     """
-    metrics = read_json(path, SCHEMA)
+    metrics = load_metrics(path, remedy)
     faults = list(_faults("", metrics, _AnySections))
     for name, section in metrics.get("sections", {}).items() if not faults else ():
         faults += _faults(
             f"sections.{name}", section, whole if "mean" in section else MetricsSection
         )
     if faults:
-        raise StorageError.from_problems(
-            Problem(str(path), None, field, f"{message}; {remedy}") for field, message in faults
-        )
+        raise _faulty(path, faults, remedy)
     return metrics
+
+
+def _faulty(path: Path, faults: Iterable[tuple[str, str]], remedy: str) -> StorageError:
+    return StorageError.from_problems(
+        Problem(str(path), None, field, f"{message}; {remedy}") for field, message in faults
+    )
 
 
 def _faults(where: str, value: Any, kind: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
     """Field and fault of each part that is not of its type; of a table, of each of its entries."""
     for field in msgspec.structs.fields(kind):
-        path_of_part = f"{where}.{field.name}".removeprefix(".")
-        if field.name not in value:
+        path_of_part = f"{where}.{field.encode_name}".removeprefix(".")
+        if field.encode_name not in value:
             if field.required:
                 yield path_of_part, "is not there"
             continue
-        part = value[field.name]
+        part = value[field.encode_name]
         with contextlib.suppress(msgspec.ValidationError):
             msgspec.convert(part, field.type)
             continue
-        table = isinstance(part, dict)
+        table = isinstance(part, dict) and bool(part)
         for key, entry in ((k, {k: v}) for k, v in part.items()) if table else [("", part)]:
             try:
                 msgspec.convert(entry, field.type)

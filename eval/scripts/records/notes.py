@@ -81,7 +81,7 @@ def read_notes(
                 continue
             try:
                 line = _decode(raw)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 if report is not None:
                     report(f"{path}:{number}: the note cannot be read ({error})")
                 continue

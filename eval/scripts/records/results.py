@@ -112,7 +112,9 @@ class ErrorInfo(msgspec.Struct, gc=False):
 class TestResult(msgspec.Struct):
     """What the bot answered to one case, or the error that it ended with. Times in milliseconds.
 
-    ``retrieved`` is what the answer saw. ``searches``: how it was come by, where the bot tells;
+    ``retrieved`` is what the answer saw: an empty list says that nothing was found, null that
+    nobody knows (not mapped, or ``absent`` says why). ``absent``: fields that the profile maps and
+    this answer lacks, each with what was looked for. ``searches``: how it was come by, where told;
     ``retrieved_from_search``: the number (from 1) of the search whose passages stand in
     ``retrieved`` because nothing else says what the answer saw. ``rewritten_query``: the question
     as the bot made it whole before it searched. Lines of bots without searches have none of them.
@@ -132,7 +134,7 @@ class TestResult(msgspec.Struct):
     error: ErrorInfo | None = None
     answer: str | None = None
     references: list[Reference] = msgspec.field(default_factory=list)
-    retrieved: list[RetrievedChunk | str] = msgspec.field(default_factory=list)
+    retrieved: list[RetrievedChunk | str] | None = None
     folder_selection: FolderSelection | None = None
     abstained: bool | None = None
     abstain_reason: str | None = None
@@ -149,10 +151,11 @@ class TestResult(msgspec.Struct):
     searches: list[Search] | msgspec.UnsetType = msgspec.UNSET
     rewritten_query: str | msgspec.UnsetType = msgspec.UNSET
     retrieved_from_search: int | msgspec.UnsetType = msgspec.UNSET
+    absent: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
     def chunks(self) -> list[RetrievedChunk]:
         """The retrieved passages in rank order; plain ids become chunks ranked by their place."""
-        return _ranked(self.retrieved)
+        return _ranked(self.retrieved or ())
 
     def searched(self) -> list[tuple[Search, list[RetrievedChunk]]]:
         """Each search with its passages in rank order, the texts that are stored once filled in."""
@@ -172,7 +175,7 @@ class TestResult(msgspec.Struct):
         """As a plain dict; chunk texts are cut to ``TEXT_LIMIT`` unless ``store_full_text``, and a
         text that several searches brought stands there once."""
         retrieved = self.retrieved
-        if not store_full_text:
+        if retrieved and not store_full_text:
             retrieved = [item if isinstance(item, str) else item.cut() for item in retrieved]
         stored = msgspec.structs.replace(self, retrieved=retrieved)
         if self.searches:
@@ -319,11 +322,11 @@ def tells_searches(path: Path) -> bool:
 
 def tells_retrieved(line: bytes) -> bool:
     """Whether a line says what was retrieved, if only that it was nothing."""
-    return _decode_retrieved(line).retrieved is not msgspec.UNSET
+    return _decode_retrieved(line).retrieved is not None
 
 
 class _Retrieved(msgspec.Struct):
-    retrieved: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    retrieved: list[msgspec.Raw] | None = None
 
 
 _decode_retrieved = msgspec.json.Decoder(_Retrieved).decode
@@ -352,7 +355,7 @@ def iter_result_blocks(
     for block in iter_blocks(path, start, end):
         try:
             results = decode(block.lines)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             results = list(_sound_results(refuse, block))
         else:
             if list(map(_SCHEMA, results)).count(SCHEMA) < len(results):
@@ -376,7 +379,7 @@ def result_of(path: Address, number: int, line: bytes, remedy: str) -> TestResul
     """The result of one line, or what is wrong with it and what helps."""
     try:
         result = _DECODER.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         return Problem(str(path), number, "", f"not a result line ({error}); {remedy}")
     if result.schema == SCHEMA:
         return result

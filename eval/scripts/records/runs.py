@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import shutil
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from records.errors import Problem, StorageError, did_you_mean
 from records.files import (
     JsonlWriter,
     cut_torn_tail,
+    parses,
     read_json,
     replace_bytes,
     replace_json,
@@ -28,13 +31,31 @@ from records.results import (
     result_of,
 )
 from records.shards import open_lines
+from records.syncing import make_folder, move_into_place
 
 VERSION = "0.1.0"
 ROOT = Path(__file__).resolve().parents[3]
 """The toolkit's own folder."""
-HOME = Path(os.environ.get("RAG_EVAL_HOME") or ROOT).expanduser().resolve()
+INIT_FOLDER = "rag-eval"
+"""The folder that init_repo.py makes in a bot's repository."""
+
+
+def _home() -> Path:
+    if named := os.environ.get("RAG_EVAL_HOME"):
+        return Path(named).expanduser().resolve()
+    with contextlib.suppress(OSError):  # the working folder may be gone, or closed to us
+        for folder in (Path.cwd(), Path.cwd() / INIT_FOLDER):
+            made = (folder / "eval" / name for name in ("gates.toml", "profiles"))
+            own = (folder / "eval_set.jsonl").is_file() and all(path.exists() for path in made)
+            if own and not (folder / "eval" / "scripts").exists():
+                return folder.resolve()
+    return ROOT
+
+
+HOME = _home()
 """The folder of the team's files, with the layout of the toolkit's own: set, labels, results,
-profiles, gates, targets. RAG_EVAL_HOME names it; else it is the toolkit's folder."""
+profiles, gates, targets. RAG_EVAL_HOME names it; else it is the working folder or its ``rag-eval``
+where init_repo.py made one, else the toolkit's folder."""
 EVAL_SET = HOME / "eval_set.jsonl"
 LABELS_DIR = HOME / "eval" / "labels"
 RESULTS_DIR = HOME / "eval" / "results"
@@ -48,6 +69,8 @@ SAFETY_RESULTS, SAFETY_PARTIAL = "safety_results.jsonl", "safety_results.partial
 """Answers to the labelled prompts of safety_labels.jsonl, which are no cases of the set."""
 CONFIG = "config.json"
 METRICS = "metrics.json"
+SLICES = "slices.json"
+"""What metrics.json leaves out, for people who look at one run: means by slice and the like."""
 SCORES = "scores"
 """The folder of score lines, a file for each section: see ``scores_file``."""
 VERDICTS = "verdicts.jsonl"
@@ -148,7 +171,8 @@ class ResultsWriter:
     """Writes one run: config.json at once, results as they come, results.jsonl when complete.
 
     While the run goes on its lines stand in results.partial.jsonl, flushed one by one, so that a
-    kill loses the calls in flight and nothing else. ``finish`` puts them in order and renames.
+    kill loses the calls in flight and nothing else, and a power cut the last five seconds.
+    ``finish`` puts them in order and renames. ``damaged_lines``: those that ``reopen`` took out.
     """
 
     def __init__(
@@ -170,9 +194,10 @@ class ResultsWriter:
         if not resume and (self.folder / CONFIG).exists():
             raise StorageError(f"{self.folder}: this run exists; choose another id or --resume it.")
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
         except OSError as error:
             raise StorageError(f"{self.folder}: cannot be made ({error.strerror}).") from error
+        self.damaged_lines = 0
         self._shards = shards
         self._partial = self.folder / PARTIAL
         self._lines: JsonlWriter | None = None
@@ -194,8 +219,8 @@ class ResultsWriter:
 
         A finished run whose results are all kept stays finished until another result is written
         (it may have lost lines); otherwise its kept lines become the partial file, and what
-        ``keep`` refuses will be asked again. Raises StorageError, with nothing changed, at a line
-        that is no result of this version.
+        ``keep`` refuses will be asked again, as will what stood in lines that are no JSON. Raises
+        StorageError, with nothing changed, at other lines that are no result of this version.
         """
         cut_torn_tail(self._partial)
         source = self._partial if self._partial.exists() else results_file(self.folder)
@@ -208,7 +233,11 @@ class ResultsWriter:
             for number, line in enumerate(lines, 1):
                 result = result_of(source, number, line, "delete the line: its case is asked again")
                 if isinstance(result, Problem):
-                    raise StorageError.from_problems([result])
+                    if parses(line):
+                        raise StorageError.from_problems([result])
+                    self.damaged_lines += 1
+                    offset += len(line)
+                    continue
                 key = (result.test_case_id, result.repeat)
                 if keep(result):
                     offsets[key] = offset
@@ -217,7 +246,7 @@ class ResultsWriter:
                     offsets.pop(key, None)
                 offset += len(line)
         self._finished = [*offsets.values()]
-        if source == self._partial or dropped:
+        if source == self._partial or dropped or self.damaged_lines:
             _copy_lines(source, offsets.values(), self._partial)
             self._remove_finished()
         return set(offsets)
@@ -255,16 +284,22 @@ class ResultsWriter:
             if not target.exists():
                 replace_bytes(target, b"")
             return target
-        offsets_of: dict[str, dict[int, int]] = {}
+        places: dict[str, int] = {}
+        for case_id in order:
+            places.setdefault(case_id, len(places))
+        offsets: dict[int, array[int]] = {}  # by repeat; -1: none
         with open(self._partial, "rb") as source:
             offset = 0
             for line in source:
                 key = _decode_key(line)
-                offsets_of.setdefault(key.test_case_id, {})[key.repeat] = offset
+                place = places.get(key.test_case_id)
+                if place is not None:
+                    if key.repeat not in offsets:
+                        offsets[key.repeat] = array("q", [-1]) * len(places)
+                    offsets[key.repeat][place] = offset
                 offset += len(line)
-        in_order = (
-            offset for case_id in order for _, offset in sorted(offsets_of.pop(case_id, {}).items())
-        )
+        columns = [column for _, column in sorted(offsets.items())]
+        in_order = (offset for row in zip(*columns, strict=True) for offset in row if offset >= 0)
         if self._shards is None:
             target = self.folder / RESULTS
             _copy_lines(self._partial, in_order, target)
@@ -312,4 +347,4 @@ def _copy_lines(source: Path, offsets: Iterable[int], target: Path) -> None:
         file.writelines(_lines_at(source, offsets))
         file.flush()
         os.fsync(file.fileno())
-    temporary.replace(target)
+    move_into_place(temporary, target)

@@ -3,14 +3,18 @@
 A line for each result of a run, in the order of results.jsonl: case, repeat, status (scored,
 not_applicable, failed), the score of each metric, the reasons of those that are missing, and the
 evidence that they rest on. Readers name the fields that they use: others are not decoded.
+
+Schema 2: the first line also has a ``head``, which names the section's metrics in order, and those
+that a line may leave out, each with the reason why it then has no score, such as "no judgements".
+Readers here give null and that reason for what a line leaves out. A line all of whose scores are
+null for one reason (``*``) holds none of them. 0 and 1 are written as such. A file without a head
+is of schema 1: its lines are complete.
 """
 
 from __future__ import annotations
 
-import mmap
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,12 +23,21 @@ import msgspec
 import orjson
 
 from records import jsonl
+from records.errors import StorageError
 from records.files import replace_bytes
 from records.runs import scores_file
 
+OWN_TEXTS = "safety"
+"""The section whose lines are labelled texts instead of the run's cases."""
+
 Rank = Annotated[int, msgspec.Meta(ge=1)]
 
-Scores = dict[str, int | float | None]
+Scores = dict[str, float | None]
+
+SCHEMA = 2
+
+Reasons = tuple[tuple[str, str], ...]
+"""Metrics without a score, and why; ``name@*``: at every cut-off, ``*``: all."""
 
 
 class RetrievalEvidence(msgspec.Struct):
@@ -102,11 +115,52 @@ class _PromptEvidence(msgspec.Struct):
     text: str | None = None
 
 
+class ScoreHead(msgspec.Struct, dict=True):
+    """What the first line of a file says of all of them, see the module."""
+
+    schema: int
+    metrics: list[str]
+    left_out: dict[str, str] = {}
+
+    def complete(self, line: ScoreLine) -> None:
+        """Put what a line leaves out into its scores and, where it has any, its reasons."""
+        scores = line.scores
+        if len(scores) == len(self.metrics):
+            return
+        line.scores = self._nothing | scores
+        reasons = getattr(line, "reasons", None)
+        if reasons is not None and "*" not in reasons:
+            usual = {name: why for metric, name, why in self._probes if metric not in scores}
+            line.reasons = usual | reasons
+
+    @cached_property
+    def _nothing(self) -> Scores:
+        return dict.fromkeys(self.metrics)
+
+    @cached_property
+    def _probes(self) -> list[tuple[str, str, str]]:
+        """One of the metrics that each entry of ``left_out`` stands for, and the entry."""
+        return [
+            (
+                next((metric for metric in self.metrics if _stands_for(name, metric)), name),
+                name,
+                why,
+            )
+            for name, why in self.left_out.items()
+        ]
+
+
+def _stands_for(name: str, metric: str) -> bool:
+    return metric.startswith(name[:-1]) if name.endswith("@*") else metric == name
+
+
 class ScoreLine(msgspec.Struct, omit_defaults=True):
     """A line of scores/<section>.jsonl; ``evidence`` is of its section's type, None without any.
 
-    ``cluster``: the number of the cluster of its case; ``conversation``: that of its conversation,
-    with the ``turn`` in it. The file holds none of the three (0: none).
+    ``cluster``: the label of the cluster that its case belongs to, see ``records.clusters``; None
+    for a case by itself, and in files of older versions. ``cluster_number``: a number for it;
+    ``conversation``: that of its conversation, with the ``turn`` in it. The file holds none of
+    these three (0: none).
     """
 
     case_id: str
@@ -115,7 +169,8 @@ class ScoreLine(msgspec.Struct, omit_defaults=True):
     scores: Scores
     reasons: dict[str, str] = {}
     evidence: Any = None
-    cluster: int = 0
+    cluster: str | None = None
+    cluster_number: int = 0
     conversation: int = 0
     turn: int = 0
 
@@ -160,7 +215,7 @@ def read_scores(
 
     Raises StorageError for a line that is no score line, as far as ``fields`` ask.
     """
-    return jsonl.read(scores_file(folder, section), line_type(section, fields))
+    return _complete_lines(scores_file(folder, section), line_type(section, fields), fields)
 
 
 def read_whole_scores(
@@ -168,25 +223,64 @@ def read_whole_scores(
 ) -> Iterator[ScoreLine]:
     """The score lines of a section with their evidence as it is, of any form, as plain data."""
     kind = jsonl.project(ScoreLine, tuple(fields)) if fields else ScoreLine
-    for _, _, line in jsonl.read(scores_file(folder, section), kind):
+    for _, _, line in _complete_lines(scores_file(folder, section), kind, fields):
         yield line
+
+
+def _complete_lines(
+    path: Path, kind: type[ScoreLine], fields: Sequence[str]
+) -> Iterator[tuple[int, int, ScoreLine]]:
+    lines = jsonl.read(path, kind)
+    head = read_head(path) if not fields or "scores" in fields else None
+    if head is None:
+        yield from lines
+        return
+    complete = head.complete
+    for numbered in lines:
+        complete(numbered[2])
+        yield numbered
+
+
+class _HeadLine(msgspec.Struct):
+    head: ScoreHead | None = None
+
+
+def read_head(path: Path) -> ScoreHead | None:
+    """The head of a file of score lines; None without one (schema 1), or where it cannot be read.
+
+    Raises StorageError for a schema that this version does not know.
+    """
+    try:
+        with open(path, "rb") as file:
+            head = msgspec.json.decode(file.readline(), type=_HeadLine).head
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    if head is not None and head.schema != SCHEMA:
+        raise StorageError(
+            f"{path}: has schema {head.schema}, this version reads {SCHEMA}; score the run again, "
+            "or update the toolkit."
+        )
+    return head
 
 
 _decode_plain = msgspec.json.Decoder(ScoreLine).decode
 
 
 def read_own_scores(path: Path) -> Iterator[ScoreLine]:
-    """Score lines that this process or a worker of it has just written, evidence as plain data."""
+    """Score lines that this process or a worker of it has just written, evidence as plain data,
+    without the scores that they leave out."""
     with open(path, "rb") as file:
         yield from map(_decode_plain, file)
 
 
 def metric_names(path: Path) -> list[str]:
     """The metrics of a file of score lines, by its first line; [] when that cannot be read."""
+    if head := read_head(path):
+        return head.metrics
     try:
         with open(path, "rb") as file:
             line = msgspec.json.decode(file.readline(), type=line_type("", ("scores",)))
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return []
     return list(line.scores)
 
@@ -199,36 +293,61 @@ def find_score_line(path: Path, case_id: str, repeat: int) -> ScoreLine | None:
 
     The id is looked for in the bytes, so that a large file costs no decoding. Raises OSError.
     """
-    needle = orjson.dumps(case_id)
+    needle, decode = orjson.dumps(case_id), _decode_scores
+    rest = b""
     with open(path, "rb") as file:
-        if not os.fstat(file.fileno()).st_size:
-            return None
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            at = data.find(needle)
-            while at >= 0:
-                start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
-                end = end if end >= 0 else len(data)
-                try:
-                    line = _decode_scores(data[start:end])
-                except (msgspec.MsgspecError, UnicodeDecodeError):
-                    pass  # damaged, or the words stand inside a text
-                else:
-                    if (line.case_id, line.repeat) == (case_id, repeat):
-                        return line
-                at = data.find(needle, end)
+        while block := file.read(_BLOCK):
+            data = rest + block
+            end = data.rfind(b"\n") + 1
+            if (line := _line_in(data[:end], needle, decode, (case_id, repeat))) is not None:
+                break
+            rest = data[end:]
+        else:
+            line = _line_in(rest, needle, decode, (case_id, repeat))
+    if line is not None and (head := read_head(path)):
+        head.complete(line)
+    return line
+
+
+_BLOCK = 1 << 22
+"""Bytes in which an id is looked for at once."""
+
+
+def _line_in(
+    data: bytes, needle: bytes, decode: Callable[[bytes], ScoreLine], key: tuple[str, int]
+) -> ScoreLine | None:
+    """The score line of a result among some whole lines."""
+    at = data.find(needle)
+    while at >= 0:
+        start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+        end = end if end >= 0 else len(data)
+        try:
+            line = decode(data[start:end])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            pass  # damaged, or the words stand inside a text
+        else:
+            if (line.case_id, line.repeat) == key:
+                return line
+        at = data.find(needle, end)
     return None
 
 
-class MetricColumns:
-    """Decodes of a score line no more than case, repeat and some of its scores."""
+class _OutcomeEvidence(msgspec.Struct, gc=False):
+    outcome: str | None = None
 
-    def __init__(self, metrics: Sequence[str]) -> None:
+
+class MetricColumns:
+    """Decodes of a score line no more than case, repeat and some of its scores; with ``outcome``
+    also the outcome of the response."""
+
+    def __init__(self, metrics: Sequence[str], *, outcome: bool = False) -> None:
         fields = [(f"m{number}", float | None, None) for number in range(len(metrics))]
         names = {f"m{number}": name for number, name in enumerate(metrics)}
         scores = msgspec.defstruct("ColumnScores", fields, rename=names)
-        line = msgspec.defstruct(
-            "ColumnLine", [("case_id", str), ("repeat", int, 0), ("scores", scores | None, None)]
-        )
+        parts: list[Any] = [("case_id", str), ("repeat", int, 0), ("scores", scores | None, None)]
+        if outcome:
+            parts.append(("evidence", _OutcomeEvidence | None, None))
+        line = msgspec.defstruct("ColumnLine", parts)
         self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(line).decode
         """Its ``scores`` have a field for each metric, see ``fields``; None without any."""
         self.fields = tuple(names)
@@ -245,21 +364,25 @@ def write_scores(folder: Path, section: str, lines: Iterable[ScoreLine]) -> None
 def encode_lines(
     case_ids: Iterable[str],
     repeats: Iterable[int],
+    clusters: Iterable[str | None],
     middles: Iterable[bytes],
     evidence: Iterable[Mapping[str, Any] | bytes],
+    head: bytes = b"",
 ) -> bytes:
     """The score lines of a block of results, one after the other; ``middles``: `encode_scores`.
 
-    Evidence that is bytes is encoded already.
+    Evidence that is bytes is encoded already. ``head``: `encode_head` for the first block of all.
     """
     pieces = zip(
         repeat(b'{"case_id":'),
         map(orjson.dumps, case_ids),
         map(_encode_repeat, repeats),
+        map(_encode_cluster, clusters),
         middles,
         map(_encode_evidence, evidence),
     )
-    return b"".join(chain.from_iterable(pieces))
+    text = b"".join(chain.from_iterable(pieces))
+    return b"{" + head + text[1:] if head else text
 
 
 @lru_cache(maxsize=1024)
@@ -267,14 +390,52 @@ def _encode_repeat(repeat: int) -> bytes:
     return b',"repeat":%d,' % repeat
 
 
+def _encode_cluster(label: str | None) -> bytes:
+    return b"" if label is None else b'"cluster":%b,' % orjson.dumps(label)
+
+
+def encode_head(metrics: Sequence[str], left_out: Reasons) -> bytes:
+    """What stands before the rest of a file's first line, behind its opening bracket."""
+    head = {"schema": SCHEMA, "metrics": metrics, "left_out": dict(left_out)}
+    return b'"head":' + orjson.dumps(head) + b","
+
+
 def encode_scores(
-    status: str, scores: Mapping[str, float | None], reasons: Iterable[tuple[str, str]]
+    status: str,
+    names: tuple[str, ...],
+    scores: Sequence[float | None],
+    reasons: Reasons,
+    left_out: Reasons = (),
 ) -> bytes:
-    """Status, scores and reasons as the middle of a score line: many lines have the same ones."""
-    middle: dict[str, Any] = {"status": status, "scores": scores}
-    if reasons:
-        middle["reasons"] = dict(reasons)
-    return orjson.dumps(middle)[1:-1]
+    """Status, scores and reasons as the middle of a score line: many lines have the same ones.
+
+    ``left_out``: reasons that need not be given, as the head gives them.
+    """
+    written, reasons = _written(names, reasons, left_out)
+    if reasons and reasons[0][0] == "*" and scores.count(None) == len(scores):
+        written = {}
+    if len(written) < len(names):
+        scores = [scores[at] for at in written.values()]
+    text = orjson.dumps(dict(zip(written, scores, strict=True)))
+    # 0 and 1, which most scores are, without ".0"; no name of a metric holds these characters
+    text = b"%b,}" % text[:-1]
+    text = text.replace(b":0.0,", b":0,").replace(b":1.0,", b":1,").replace(b",}", b"}")
+    more = b',"reasons":' + orjson.dumps(dict(reasons)) if reasons else b""
+    return b'"status":"%b","scores":%b%b' % (status.encode(), text, more)
+
+
+@lru_cache(maxsize=256)
+def _written(
+    names: tuple[str, ...], reasons: Reasons, left_out: Reasons
+) -> tuple[dict[str, int], Reasons]:
+    """The place of each metric that is not left out, and the reasons that are still to be given."""
+    usual = [name for name, why in reasons if (name, why) in left_out]
+    written = {
+        metric: place
+        for place, metric in enumerate(names)
+        if not any(_stands_for(name, metric) for name in usual)
+    }
+    return written, tuple(pair for pair in reasons if pair not in left_out)
 
 
 def _encode_evidence(evidence: Mapping[str, Any] | bytes) -> bytes:

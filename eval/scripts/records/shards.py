@@ -3,16 +3,18 @@
 Where a file of lines may stand, there may also be a folder of parts, ``part-00000.jsonl`` and so
 on. Offsets and hashes are those of the parts joined, so that a file and its parts are the same
 data. The parts may lie elsewhere, in an object store for instance: ``shards.json`` in the folder
-then lists their addresses, and fsspec opens them.
+then lists their addresses, and fsspec opens those that are below an address that the user named.
 """
 
 from __future__ import annotations
 
 import io
+import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple, cast
+from urllib.parse import unquote
 
 import msgspec
 
@@ -46,7 +48,7 @@ class ListedPart(msgspec.Struct):
     """A part that lies elsewhere, as shards.json names it."""
 
     address: str
-    size: int
+    size: Annotated[int, msgspec.Meta(ge=0)]
 
 
 class ShardList(msgspec.Struct):
@@ -54,6 +56,20 @@ class ShardList(msgspec.Struct):
 
     parts: list[ListedPart]
     schema: int = _SCHEMA
+
+
+_NAMED: set[str] = set()
+
+
+def allow_addresses(addresses: Iterable[str]) -> None:
+    """Name addresses below which this process may open parts. A list of parts is not believed by
+    itself: a folder that somebody hands over could make every script call any host."""
+    _NAMED.update(address.rstrip("/") for address in addresses if address.strip("/ "))
+
+
+def allowed_addresses() -> frozenset[str]:
+    """The addresses that were named, for the workers of a run."""
+    return frozenset(_NAMED)
 
 
 def is_sharded(path: Path) -> bool:
@@ -69,7 +85,8 @@ def parts_of(path: Path) -> list[Part]:
     if not path.is_dir():
         return [Part(path, 0, path.stat().st_size)]
     if (path / SHARDS).exists():
-        sizes: list[tuple[Address, int]] = [(p.address, p.size) for p in _listed(path / SHARDS)]
+        listed = _listed(path / SHARDS)
+        sizes: list[tuple[Address, int]] = [(_opened_at(p.address, path), p.size) for p in listed]
     else:
         sizes = [(part, part.stat().st_size) for part in sorted(path.glob("part-*.jsonl"))]
         for number, (part, _) in enumerate(sizes):
@@ -99,6 +116,24 @@ def _listed(path: Path) -> list[ListedPart]:
             "use the version of the toolkit that wrote it."
         )
     return listed.parts
+
+
+def _opened_at(listed: str, folder: Path) -> Address:
+    """Where a listed part is opened. Raises StorageError unless it is in the folder of the list, or
+    below an address that the user named."""
+    steps = unquote(listed).replace("\\", "/").split("/")
+    if "::" not in listed and not {".", ".."} & set(steps):
+        if any(listed.startswith(f"{address}/") for address in _NAMED):
+            return listed
+        if "://" not in listed and (folder / listed).resolve().is_relative_to(folder.resolve()):
+            return folder / listed
+    scheme, mark, rest = re.split(r"[?#]", listed)[0].rpartition("://")
+    host, slash, path = rest.partition("/")
+    place = f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path.rpartition('/')[0]}".rstrip("/")
+    raise StorageError(
+        f"{folder / SHARDS}: names parts at {place}, an address that you have not named; if it is "
+        f'yours, write addresses = ["{place}"] into eval/config.toml, or set RAG_EVAL_ADDRESSES.'
+    )
 
 
 def open_address(address: Address) -> BinaryIO:

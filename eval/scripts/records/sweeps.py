@@ -18,8 +18,9 @@ _SUFFIX = ".sweep.json"
 class SettingOutcome(msgspec.Struct, kw_only=True):
     """One setting. ``run``: the id of its run. ``state``: racing, best, left (not proven worse),
     worse, or broken (a limit); ``reason`` says why in words. ``difference``, ``interval``: quality
-    less that of the best, and an interval that holds at all looks and for all pairs. Less of
-    ``latency_ms`` (total, median and 95th percentile) and ``cost_usd`` (mean) is better."""
+    less that of the best, and an interval that holds at all looks and for all pairs. ``failing``:
+    cases that fail, by what all settings were measured for. Less of ``latency_ms`` (total, median
+    and 95th percentile) and ``cost_usd`` (mean) is better."""
 
     name: str
     run: str
@@ -30,6 +31,7 @@ class SettingOutcome(msgspec.Struct, kw_only=True):
     cases: int = 0
     calls: int = 0
     failed: int = 0
+    failing: int | None = None
     quality: float | None = None
     difference: float | None = None
     interval: tuple[float, float] | None = None

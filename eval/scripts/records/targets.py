@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,9 @@ GATES = "gates"
 
 DECIDE = "decide"
 """Table that declares which metrics decide: ``declared_primary`` reads it."""
+
+CASES = "cases"
+"""Table that says when one case fails: decisions/case_rules.py reads it."""
 
 MOST_PRIMARY = 6
 
@@ -62,8 +66,8 @@ Targets = dict[str, dict[str, Target]]
 def read_targets(path: Path = TARGETS) -> Targets:
     """Targets by section and metric, those that decide; {} when there is no file.
 
-    Tables whose name the caller does not know are kept, but for [gates] and [decide], which hold
-    rules of other kinds. Raises StorageError naming every bad entry.
+    Tables whose name the caller does not know are kept, but for [gates], [decide] and [cases],
+    which hold rules of other kinds. Raises StorageError naming every bad entry.
     """
     return _read_both(path)[0]
 
@@ -111,7 +115,7 @@ def parse_targets(
     targets: dict[str, dict[str, Target]] = {}
     problems = []
     for section, table in raw.items():
-        if section in (GATES, DECIDE) and isinstance(table, dict):
+        if section in (GATES, DECIDE, CASES) and isinstance(table, dict):
             continue
         if not isinstance(table, dict):
             message = "stands in no table; put it under a section such as [retrieval]"
@@ -174,3 +178,46 @@ def declared_primary(path: Path = TARGETS) -> tuple[str, ...]:
             Problem(str(path), None, f"[{DECIDE}] {name}", message) for name in unknown
         )
     return tuple(names)
+
+
+KeyPath = tuple[str, ...]
+
+
+def key_lines(text: str) -> dict[KeyPath, int]:
+    """The line of each table and each ``key = value``, by its path of names.
+
+    Items of an array of tables share the path; the first counts. What a parser of lines cannot see
+    (a key inside an inline table) is left out.
+    """
+    lines: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if stripped.startswith("["):
+            path = _path(stripped.partition("#")[0] + "\n")
+            if path:
+                table = path
+                lines.setdefault(table, number)
+        elif "=" in stripped and not stripped.startswith("#"):
+            for position, char in enumerate(stripped):
+                path = _path(f"{stripped[:position]} = 0\n") if char == "=" else None
+                if path:
+                    lines.setdefault(table + path, number)
+                    break
+    return lines
+
+
+def _path(text: str) -> KeyPath | None:
+    """The only path of names that a piece of TOML makes; None when it is no TOML."""
+    try:
+        node: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
+    path: list[str] = []
+    while True:
+        if isinstance(node, list):
+            node = node[0] if node else None
+        if not isinstance(node, dict) or not node:
+            return tuple(path) or None
+        name, node = next(iter(node.items()))
+        path.append(name)

@@ -3,13 +3,14 @@
 A line for each case, repeat of the answer, metric, opinion of the judge and part (blocks of twenty
 items; single chunks). The file is only appended to; the last line of a key wins. A line
 ``{"withdrawn": ID, "reason": …}`` takes back what one run of judging has brought: ``read_lines``,
-which all readers use, passes over every line that rests on it. Whoever shows or counts a verdict
-asks ``records.judgements``, which leaves out what another judge said, and of another answer.
+which all readers use, passes over every line that rests on it, and gives each line who judged it
+(``verdict_lines``). No line gives the text of a passage: it is in results.jsonl. Whoever shows or
+counts a verdict asks ``records.judgements``, which leaves out what another judge said, and of
+another answer.
 """
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +18,14 @@ from typing import Annotated, Any, BinaryIO, Literal, NotRequired, TypedDict, ca
 
 import msgspec
 
-from records import jsonl
+from records import jsonl, verdict_lines
 from records.errors import Problem, StorageError
 from records.files import JsonlWriter, check_schema
 from records.runs import CONFIG, read_config
+from records.verdict_lines import VerdictSetting, read_setting
 
 REMEDY = "delete the line and judge again"
+_DAMAGED_REMEDY = "judge again, which asks for what is lost"
 
 QUOTE_UNVERIFIED = "quote_unverified"
 """In place of a verdict that needs a quote when the quote stands nowhere: counts as not so."""
@@ -171,12 +174,13 @@ class _Item(TypedDict):
 class _Context(TypedDict):
     id: str
     chunk_id: NotRequired[str]
-    text: NotRequired[str]
+    sha256: NotRequired[str]
 
 
 class _Input(TypedDict, total=False):
-    question: str
     answer: str
+    """Of schema 1; newer lines have its hash."""
+    answer_sha256: str
     contexts: list[_Context]
     claims: list[_Item]
     facts: list[_Item]
@@ -208,20 +212,22 @@ class _Prompt(TypedDict):
 
 
 class _Line(TypedDict):
-    """A line as far as scores and people read it: no messages and no raw reply."""
+    """A line as far as scores and people read it; see ``verdict_lines`` for what it may leave out,
+    and a line of schema 1 may not."""
 
     schema: NotRequired[Any]
     case_id: str
-    repeat: Count
     metric: str
-    judge_repeat: Count
+    setting: NotRequired[str]
+    repeat: NotRequired[Count]
+    judge_repeat: NotRequired[Count]
     part: NotRequired[Count]
-    parts: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
-    status: Status
-    reason: str | None
-    failure: str | None
-    prompt: _Prompt
-    judge: dict[str, Any]
+    parts: NotRequired[Annotated[int, msgspec.Meta(ge=1, lt=2**31)]]
+    status: NotRequired[Status]
+    reason: NotRequired[str | None]
+    failure: NotRequired[str | None]
+    prompt: NotRequired[_Prompt]
+    judge: NotRequired[dict[str, Any]]
     parameters: NotRequired[dict[str, Any]]
     key: NotRequired[str]
     made_of: NotRequired[str | None]
@@ -229,9 +235,16 @@ class _Line(TypedDict):
     mode: NotRequired[str]
     answered_as: NotRequired[list[str]]
     judging_runs: NotRequired[list[str]]
-    input: _Input
-    verdicts: list[_Entry]
-    extra: _Extra
+    input: NotRequired[_Input]
+    verdicts: NotRequired[list[_Entry]]
+    extra: NotRequired[_Extra]
+
+
+_ALWAYS = _Line.__annotations__.keys() - {
+    *("schema", "setting", "part", "parameters", "key", "made_of", "subject", "mode"),
+    *("answered_as", "judging_runs"),
+}
+"""What every line of schema 1 holds."""
 
 
 def key_of(line: Mapping[str, Any]) -> VerdictKey:
@@ -287,24 +300,32 @@ def read_lines(
     path: Path,
     keep: Callable[[VerdictLine], bool] = lambda line: True,
     at: Iterable[int] | None = None,
+    settings: dict[str, VerdictSetting] | None = None,
 ) -> Iterator[VerdictLine]:
     """All lines in order, of each what ``_Line`` names; [] when there is no file.
 
     Lines that were withdrawn are left out. ``at``: only the lines that begin at these byte offsets,
-    those that withdraw among them. A torn last line is passed over. Raises StorageError naming any
-    other line that is damaged: not of its types, or with verdicts that are not those of its items.
+    those that withdraw and those that say who judged among them. ``settings``: who judged, as read
+    before; those that are read now are put there. A torn last line is passed over. Raises
+    StorageError naming any other line that is damaged: not of its types, or with verdicts that are
+    not those of its items.
     """
     offsets = None if at is None else list(at)
-    withdrawals = _withdrawals(path, offsets)
-    taken_back = {entry.withdrawn for entry in withdrawals.values()}
+    notes = _notes(path, offsets)
+    taken_back = {note.withdrawn for note in notes.values() if isinstance(note, Withdrawal)}
+    settings = {} if settings is None else settings
+    settings |= {n.setting: n for n in notes.values() if isinstance(n, VerdictSetting)}
     if offsets is not None:
-        offsets = [offset for offset in offsets if offset not in withdrawals]
+        offsets = [offset for offset in offsets if offset not in notes]
     for number, typed in _decoded(path, offsets):
         line = cast(VerdictLine, typed)
         if not taken_back.isdisjoint(line.get("judging_runs", ())):
             continue
-        check_schema(path, line.get("schema"), line=number)
-        if fault := _fault(line):
+        check_schema(path, line.get("schema"), *verdict_lines.SCHEMAS, line=number)
+        setting = settings.get(line.get("setting", ""))
+        if setting is not None:
+            line = verdict_lines.full_line(line, setting)
+        if fault := _missing(line) or _fault(line):
             message = f"{fault[1]}; {REMEDY}"
             problem = Problem(str(path), number or None, fault[0], message)
             raise StorageError.from_problems([problem])
@@ -312,8 +333,20 @@ def read_lines(
             yield line
 
 
+def _missing(line: VerdictLine) -> tuple[str, str] | None:
+    """Field and fault of a line that lacks what every line has."""
+    if "setting" in line and "judge" not in line:
+        gone = f"no line of the file says who judged as {line['setting']!r}"
+        return (
+            "setting",
+            f"{gone}; the same holds for all lines that name it, and the cache has them",
+        )
+    lacking = sorted(_ALWAYS - line.keys())
+    return (lacking[0], "is not there") if lacking else None
+
+
 class VerdictReader:
-    """Reads a verdicts.jsonl that grows: each line once, without the texts of the passages.
+    """Reads a verdicts.jsonl that grows: each line once.
 
     Whoever judges reads all lines before anything is paid, and afterwards only what has come.
     """
@@ -321,6 +354,7 @@ class VerdictReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lines: list[VerdictLine] = []
+        self._settings: dict[str, VerdictSetting] = {}
         self._end = 0
 
     def read(self) -> Sequence[VerdictLine]:
@@ -334,10 +368,8 @@ class VerdictReader:
                         offsets.append(self._end)
                         self._end += len(line)
         # Without offsets a damaged line is told with its number.
-        for record in read_lines(self.path, at=offsets if start else None):
-            for context in record["input"].get("contexts", ()):
-                context.pop("text", None)
-            self._lines.append(record)
+        at = offsets if start else None
+        self._lines.extend(read_lines(self.path, at=at, settings=self._settings))
         if start and offsets and (taken_back := _withdrawn(self.path).keys()):
             self._lines = [
                 line for line in self._lines if taken_back.isdisjoint(line.get("judging_runs", ()))
@@ -351,13 +383,13 @@ def _decoded(path: Path, at: Iterable[int] | None) -> Iterator[tuple[int, _Line]
         return
     faults: list[Problem] = []
     last = 0
-    lines = jsonl.read(path, _Line, "verdict line", REMEDY, faults.append, at)
+    lines = jsonl.read(path, _Line, "verdict line", REMEDY, faults.append, at, _DAMAGED_REMEDY)
     for number, _, record in lines:
         last = number
         yield number, record
     if faults:
-        withdrawals = _withdrawals(path)
-        faults = [fault for fault in faults if fault.line not in withdrawals]
+        notes = _notes(path)
+        faults = [fault for fault in faults if fault.line not in notes]
     if faults and (faults[-1].line or 0) > last and _is_torn(path):
         faults.pop()
     if faults:
@@ -404,6 +436,8 @@ _decode = msgspec.json.Decoder(Withdrawal).decode
 
 def new_judging_run() -> str:
     """An id for one run of judging: 16 hex digits, drawn at random."""
+    import secrets
+
     return secrets.token_hex(8)
 
 
@@ -418,28 +452,34 @@ def read_withdrawal(line: bytes) -> Withdrawal | None:
         return None
     try:
         return _decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
 def _withdrawn(path: Path) -> dict[str, str]:
     """The runs of judging that a verdicts.jsonl takes back, each with the reason."""
-    return {entry.withdrawn: entry.reason for entry in _withdrawals(path).values()}
+    notes = _notes(path).values()
+    return {note.withdrawn: note.reason for note in notes if isinstance(note, Withdrawal)}
 
 
-def _withdrawals(path: Path, at: Sequence[int] | None = None) -> dict[int, Withdrawal]:
-    """The lines that take something back, by their number; with ``at`` by their byte offset."""
-    withdrawals: dict[int, Withdrawal] = {}
+Note = Withdrawal | VerdictSetting
+"""What a line holds that is no verdict."""
+
+
+def _notes(path: Path, at: Sequence[int] | None = None) -> dict[int, Note]:
+    """The lines that take something back or say who judged, by their number; with ``at`` by their
+    byte offset."""
+    notes: dict[int, Note] = {}
     if not path.exists():
-        return withdrawals
+        return notes
     try:
         with open(path, "rb") as file:
             for key, line in enumerate(file, 1) if at is None else _lines_at(file, at):
-                if (entry := read_withdrawal(line)) is not None:
-                    withdrawals[key] = entry
+                if (note := read_withdrawal(line) or read_setting(line)) is not None:
+                    notes[key] = note
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
-    return withdrawals
+    return notes
 
 
 def _lines_at(file: BinaryIO, at: Sequence[int]) -> Iterator[tuple[int, bytes]]:

@@ -26,6 +26,7 @@ from records.judgements import (
 from records.results import TestResult, iter_results
 from records.runs import VERDICTS
 from records.scores import ScoreLine
+from records.verdict_lines import text_sha256
 from scorers.common import in_rank_order
 from scorers.contract import (
     NOTHING,
@@ -66,7 +67,7 @@ class _JudgedReply(NamedTuple):
 
     verdict: str
     by: str
-    answer: str
+    answer_sha256: str
 
 
 Replies = Mapping[tuple[str, int], _JudgedReply]
@@ -105,7 +106,7 @@ def decide(
     if result.answer is None:
         return AbstentionDecision(None, "phrases", NO_ANSWER)
     reply = replies.get((result.test_case_id, result.repeat)) if by == "judge" else None
-    if reply is not None and reply.answer == clean(result.answer):
+    if reply is not None and reply.answer_sha256 == text_sha256(clean(result.answer)):
         return _by_judge(reply)
     detection = _detect(result)
     if detection.state == "empty":
@@ -209,7 +210,7 @@ class AbstentionScorer:
             case_cells: list[str] = []
             state, cluster = "", ALONE
             for line in repeats:
-                state, cluster = line.status, line.cluster
+                state, cluster = line.status, line.cluster_number
                 evidence = line.evidence or NOTHING
                 by.update([evidence["decided_by"]] if "cell" in evidence else [])
                 disagree += "phrases" in evidence
@@ -289,8 +290,9 @@ def _replies(folder: Path) -> dict[tuple[str, int], _JudgedReply]:
         line = calls.get(("abstained_judged", 0), {}).get(0)
         if line is not None and line["status"] == "ok":
             by = "phrases" if "by_code" in line["extra"] else "judge"
-            answer = line["input"].get("answer", "")
-            by_answer[key] = _JudgedReply(line["verdicts"][0]["verdict"], by, answer)
+            asked = line["input"]
+            sha256 = asked.get("answer_sha256") or text_sha256(asked.get("answer", ""))
+            by_answer[key] = _JudgedReply(line["verdicts"][0]["verdict"], by, sha256)
     if not by_answer:
         raise StorageError(
             f"{path}: no verdicts on abstention; run judge_answers.py --metrics abstained_judged."

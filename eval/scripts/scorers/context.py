@@ -14,7 +14,7 @@ from ragmetrics.text.tfidf import Frequencies
 from records.cases import TestCase
 from records.results import TestResult, iter_results
 from records.targets import BANDS, read_bands
-from scorers.common import in_rank_order, row_of
+from scorers.common import in_rank_order, row_of, without_passages
 from scorers.contract import Evidence, ScoreRow, ScoringJob, SectionScorer, WorstCase
 from scorers.loop import results_of
 
@@ -47,6 +47,9 @@ class ContextScorer:
 
     def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Scores of one result. No chunk, cut texts or none sent: not applicable."""
+        value, why = without_passages(result)
+        if why:
+            return ScoreRow((value,) * len(self.metrics), (("*", why),)), {}
         scores = context.score_case(
             in_rank_order(result)[: self.top],
             frequencies=self.frequencies,

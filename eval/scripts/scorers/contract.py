@@ -16,7 +16,7 @@ from ragmetrics.stats.tally import (
 from records.cases import TestCase
 from records.errors import StorageError
 from records.results import TestResult
-from records.scores import ScoreLine
+from records.scores import Reasons, ScoreLine
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -26,6 +26,17 @@ if TYPE_CHECKING:
 
 class CannotRun(StorageError):
     """A section lacks what it needs (labels, a model); the message holds the remedy."""
+
+
+class NothingToScore(CannotRun):
+    """A run has nothing of what a section is about, as most runs: neither a fault nor a score."""
+
+
+class DamagedRange(StorageError):
+    """A file that the scoring of a range left is not what it should be."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path}: is damaged; start the same command again.")
 
 
 class Workers(Protocol):
@@ -188,6 +199,16 @@ class FailureScorer(Protocol):
         """The row of such a call."""
 
 
+@runtime_checkable
+class SparseScorer(Protocol):
+    """A scorer some of whose metrics need what most runs or sets lack, such as judgements: its
+    score lines leave out what has no score for the usual reason."""
+
+    @property
+    def usual_reasons(self) -> Reasons:
+        """These metrics, and why they usually have no score."""
+
+
 class ScoreRow(NamedTuple):
     """What a scorer says of one result: a score for each of its metrics, in their order.
 
@@ -202,8 +223,6 @@ class ScoreRow(NamedTuple):
     slices: Slices = ()
     failed: bool = False
 
-
-Reasons = tuple[tuple[str, str], ...]
 
 Evidence = Mapping[str, Any] | bytes
 """What the scores of one result rest on, as JSON; bytes are JSON that is encoded already."""

@@ -14,6 +14,7 @@ from ragmetrics import searches as ragmetrics_searches
 from ragmetrics.case_scores import Collector
 from ragmetrics.catalogue.conversations import ROWS, RUN_ROWS
 from ragmetrics.catalogue.metric import Metric
+from ragmetrics.gold import CUT, CaseGold, Match, gold_names, gold_of, match_chunks, unusable
 from ragmetrics.pipeline import spread
 from ragmetrics.stats.tally import FAILED, Value
 from records.cases import TestCase
@@ -21,20 +22,11 @@ from records.labels import has_turns
 from records.results import RetrievedChunk, TestResult
 from records.scores import ScoreLine
 from scorers.abstention import usual_language
-from scorers.common import (
-    KEYS,
-    CaseGold,
-    Match,
-    gold_names,
-    gold_of,
-    in_rank_order,
-    match_chunks,
-    row_of,
-)
+from scorers.common import in_rank_order, row_of, without_passages
 from scorers.contract import (
-    CannotRun,
     Earlier,
     Evidence,
+    NothingToScore,
     ScoreRow,
     ScoringJob,
     SectionScorer,
@@ -122,9 +114,12 @@ class ConversationsScorer:
             return
         lists = [chunks, *(in_rank_order(answer) for _, answer in reversed(earlier))]
         if gold.mode == "text" and any(chunk.truncated for own in lists for chunk in own):
-            scores.nothing(_OF_HISTORY, "text was truncated")
+            scores.nothing(_OF_HISTORY, CUT)
             return
         matches = [match_chunks(gold, own, self.min_similarity) for own in lists]
+        if any(found.open for found in matches):
+            scores.nothing(_OF_HISTORY, CUT)
+            return
         own = ragmetrics_searches.evidence_recall(matches[0], gold.grades, gold.groups, len(chunks))
         if own >= 1.0:
             scores.nothing(_OF_HISTORY, "this turn's passages have all the needed evidence")
@@ -225,7 +220,7 @@ class _Totals:
         checked = [value for value in checks.values() if value is not None]
         if checked:
             self.passes.append(float(all(checked)))
-            self.clusters.append(lines[0].cluster or lines[0].conversation)
+            self.clusters.append(lines[0].cluster_number or lines[0].conversation)
         broken = [line for line in lines if checks[line.turn] == 0.0]
         if broken:
             first = min(broken, key=lambda line: line.turn)
@@ -289,9 +284,9 @@ def _not_asked(
         return "unanswerable"
     if gold is None:
         return "no gold"
-    if chunks and not any(KEYS[gold.mode].of(chunk) for chunk in chunks):
-        return KEYS[gold.mode].missing
-    return ""
+    if why := without_passages(result)[1]:
+        return why
+    return unusable(gold, chunks)
 
 
 def _show_more(console: Console, section: Mapping[str, Any]) -> None:
@@ -348,7 +343,7 @@ def _show_worst(console: Console, item: WorstCase) -> None:
 
 def _make(job: ScoringJob, options: ConversationsScorer) -> ConversationsScorer:
     if not has_turns(job.eval_set):
-        raise CannotRun(
+        raise NothingToScore(
             f"{job.eval_set} holds no conversation: no case has conversation and turn, or history."
         )
     groundedness = GroundednessScorer(usual_language=usual_language(job.folder))

@@ -23,7 +23,9 @@ from ragmetrics.catalogue.embedding import ROWS
 from ragmetrics.catalogue.metric import Metric
 from records.cases import TestCase, iter_cases
 from records.errors import Problem, StorageError
+from records.files import read_whole
 from records.labels import read_labels
+from records.lines import parse_json
 from records.results import RetrievedChunk, TestResult, iter_results
 from records.runs import (
     CACHE_DIR,
@@ -32,8 +34,16 @@ from records.runs import (
     results_file,
 )
 from scorers.abstention import decide
-from scorers.common import in_rank_order, row_of
-from scorers.contract import CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer, WorstCase
+from scorers.common import in_rank_order, row_of, with_known_passages
+from scorers.contract import (
+    CannotRun,
+    DamagedRange,
+    Evidence,
+    ScoreRow,
+    ScoringJob,
+    SectionScorer,
+    WorstCase,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,6 +114,7 @@ class EmbeddingScorer:
                 texts = steps.send(vectors_of(self.embed, texts))
             except StopIteration as end:
                 scores: CaseScores = end.value
+                scores = with_known_passages(scores, result)
                 return row_of(scores, self.metrics), scores.evidence
 
     def warm(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> int:
@@ -142,7 +153,10 @@ class EmbeddingScorer:
         """At home: keep the vectors of all ranges; of those of one text the first counts."""
         assert isinstance(self.embed, Embedder)
         for path in files:
-            self.embed.keep(path.read_bytes())
+            try:
+                self.embed.keep(path.read_bytes())
+            except (OSError, ValueError) as error:
+                raise DamagedRange(path) from error
 
     def _steps(self, case: TestCase, result: TestResult) -> Steps:
         return embedding.score_case(
@@ -187,8 +201,8 @@ def vectors_of(embed: Embed, texts: Iterable[str]) -> dict[str, Vectors]:
 
 @dataclass(frozen=True)
 class EmbeddingOptions:
-    """The model, where its vectors are kept, from where a cosine counts as near, and whether only
-    vectors that are kept already may be used."""
+    """The model, where its vectors are kept, from where a cosine counts as near, whether only
+    vectors that are kept already may be used, and whether a hub may be asked for the model."""
 
     embedding_model: str | None = None
     cache_dir: Path = CACHE_DIR
@@ -196,6 +210,7 @@ class EmbeddingOptions:
     hallucination_threshold: float = embedding.HALLUCINATED
     window_threshold: float = embedding.HALLUCINATED_WINDOWS
     cached_only: bool = False
+    allow_download: bool = False
 
 
 class _CachedEmbedder(Embedder):
@@ -216,7 +231,9 @@ def _make_scorer(job: ScoringJob, options: EmbeddingOptions) -> EmbeddingScorer:
     """
     kind = _CachedEmbedder if options.cached_only else Embedder
     try:
-        embedder = kind(options.embedding_model, options.cache_dir)
+        embedder = kind(
+            options.embedding_model, options.cache_dir, allow_download=options.allow_download
+        )
         scorer = EmbeddingScorer(
             embedder,
             embedder.public_name,
@@ -279,7 +296,7 @@ def _result(case_id: str, item: dict[str, Any]) -> TestResult:
 
 def _read(path: Path) -> list[Any]:
     try:
-        raw = orjson.loads(path.read_bytes())
+        raw = parse_json(read_whole(path))
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
     except orjson.JSONDecodeError as error:

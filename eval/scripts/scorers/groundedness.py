@@ -11,9 +11,11 @@ from ragmetrics.catalogue.groundedness import ROWS
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.groundedness import Labels
 from records.cases import TestCase
-from records.results import RetrievedChunk, TestResult
+from records.errors import Problem
+from records.results import RetrievedChunk, RunConfig, TestResult, iter_results
+from records.runs import CONFIG, read_config
 from scorers.abstention import decide, usual_language
-from scorers.common import in_rank_order, row_of
+from scorers.common import citation_count, in_rank_order, row_of, with_known_passages
 from scorers.contract import (
     NOTHING,
     CannotRun,
@@ -23,6 +25,7 @@ from scorers.contract import (
     SectionScorer,
     WorstCase,
 )
+from scorers.loop import results_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,12 +44,14 @@ class GroundednessScorer:
     ``first_index``: the number of the first chunk in citation marks. ``min_score``: what the best
     retrieval score must exceed. ``usual_language``: the most frequent one of the run.
     ``support_model``: what decides about claims in the place of the word features.
+    ``names_sources``: whether any answer of the run cites, or the profile maps what is cited.
     """
 
     first_index: int = 1
     min_score: float = 0.0
     usual_language: str | None = None
     support_model: CrossEncoderSupport | None = None
+    names_sources: bool = True
 
     section = "groundedness"
     metrics: tuple[Metric, ...] = ROWS
@@ -85,7 +90,10 @@ class GroundednessScorer:
             first_index=self.first_index,
             usual_language=self.usual_language,
             support_model=self.support_model,
+            names_sources=self.names_sources,
+            passages_known=result.retrieved is not None,
         )
+        scores = with_known_passages(scores, result, groundedness.OF_PASSAGES)
         return row_of(scores, self.metrics), scores.evidence
 
 
@@ -112,7 +120,17 @@ def _make_scorer(job: ScoringJob, options: GroundednessOptions) -> GroundednessS
         except SupportModelUnavailable as error:
             raise CannotRun(str(error)) from error
     language = usual_language(job.folder)
-    return GroundednessScorer(options.first_index, options.min_score, language, model)
+    cites = names_sources(job.folder)
+    return GroundednessScorer(options.first_index, options.min_score, language, model, cites)
+
+
+def names_sources(folder: Path) -> bool:
+    """Whether the bot has a way to cite: a mapped field, or a mark or source in any answer."""
+    config = read_config(folder) if (folder / CONFIG).exists() else RunConfig()
+    if "references" in config.api.get("mapped", ()):
+        return True
+    problems: list[Problem] = []  # the scoring that follows reports them
+    return any(map(citation_count, iter_results(results_of(folder), problems.append)))
 
 
 SHOWN = 6

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from math import fsum
 from pathlib import Path
@@ -21,6 +22,7 @@ from ragmetrics.stats.tally import Value, average
 from ragmetrics.text.words import clean, fold, words
 from records import verdicts as records_verdicts
 from records.cases import TestCase
+from records.claim_labels import PeopleSay, label_files, read_labels
 from records.errors import StorageError
 from records.judgements import (
     OTHERS,
@@ -32,11 +34,13 @@ from records.judgements import (
     evidence_of,
     gather,
 )
+from records.metrics import read_metrics
 from records.results import TestResult
-from records.runs import CACHE_DIR, VERDICTS
+from records.runs import CACHE_DIR, METRICS, VERDICTS
 from records.scores import ScoreLine
 from records.verdicts import VerdictReader
 from scorers.abstention import NO_ANSWER
+from scorers.common import without_passages
 from scorers.contract import (
     NOTHING,
     CannotRun,
@@ -52,15 +56,23 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+BY_PEOPLE = {"correctness_by_people": "correctness", "faithfulness_by_people": "groundedness"}
+"""Metrics that count what people say instead of a judge, and the call whose items they decide."""
+
 AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
 
 
-def _rows_for(verdicts: Verdicts) -> tuple[Metric, ...]:
-    """The catalogue rows that the verdicts can fill."""
+OF_PASSAGES = frozenset({"groundedness", "context_precision", "context_recall"})
+"""The kinds of judgement that read the passages."""
+
+
+def _rows_for(verdicts: Verdicts, people: PeopleSay) -> tuple[Metric, ...]:
+    """The catalogue rows that the verdicts can fill, and what people say of their items."""
     calls, names = verdicts.calls, set[str]()
     for name, needed in CALLS_BY_METRIC.items():
         names |= {name} if set(needed) <= calls else set()
     names |= {MANIPULATION} | ({AGREEMENT} if verdicts.repeats > 1 else set())
+    names |= {name for name, call in BY_PEOPLE.items() if people and call in calls}
     return tuple(row for row in ROWS if row.name in names)
 
 
@@ -74,6 +86,7 @@ class JudgedScorer:
     embedding_model: str = ""
     no_model: str = "no embedding model"
     weight: float = judged.CORRECTNESS_WEIGHT
+    people: PeopleSay = field(default_factory=lambda: PeopleSay(()))
 
     section = "judged"
 
@@ -105,6 +118,9 @@ class JudgedScorer:
                 if len(scored) > 1:
                     spread[name] = max(scored) - min(scored)
                     own_variance[name] = variance(scored) / len(scored)  # of their mean
+        for name in BY_PEOPLE.keys() & set(names):
+            values[name] = self._by_people(name, case.id, result.repeat, texts.answer, first)
+            reasons[name] = "people have not decided it"
         values[AGREEMENT], flips = _agreement(opinions)
         reasons[AGREEMENT] = "one opinion"
         rules = _suspected(texts.answer)
@@ -114,6 +130,10 @@ class JudgedScorer:
         reasons[MANIPULATION] = NO_ANSWER
         if stale:
             reasons |= {name: STALE for name, why in reasons.items() if why == "not judged"}
+        unknown, why = without_passages(result)
+        for name in names if why else ():
+            if not OF_PASSAGES.isdisjoint(CALLS_BY_METRIC.get(name, ())):
+                values[name], reasons[name] = unknown, why
         evidence = evidence_of(first, judged.blame_claims(first))
         if rules or by_judge:
             evidence["manipulation"] = {"rules": rules, "judge": by_judge}
@@ -125,6 +145,24 @@ class JudgedScorer:
             if not isinstance(values[name], float) and reasons.get(name)
         }
         return ScoreRow(tuple(values[name] for name in names), tuple(unscored.items())), evidence
+
+    def _by_people(
+        self, name: str, case_id: str, repeat: int, answer: str, calls: Calls
+    ) -> float | None:
+        """The score by people's labels on all claims or facts of an answer; on some of them, where
+        these settle that it is wrong or unsupported."""
+        call = BY_PEOPLE[name]
+        judgement = calls.get(call)
+        items = judgement.items("facts" if call == "correctness" else "claims") if judgement else {}
+        words = self.people.of(call, case_id, repeat, answer, items)
+        verdicts = [words[item] for item in items if item in words]
+        if call == "correctness":
+            settled = judged.CONTRADICTED in verdicts
+            score = judged.correctness(verdicts, True)
+        else:
+            settled = any(word != judged.SUPPORTED for word in verdicts)
+            score = judged.share(verdicts, judged.SUPPORTED)
+        return score if settled or len(verdicts) == len(items) else None
 
     def _texts(self, case: TestCase, result: TestResult) -> Texts:
         cosine = None if self.embed is None else self._cosine
@@ -245,15 +283,18 @@ def make_scorer(
     folder: Path,
     reader: VerdictReader | None = None,
     *,
-    weight: float = CORRECTNESS_WEIGHT,
+    weight: float | None = None,
     model: str | None = None,
     cache_dir: Path = CACHE_DIR,
+    labels_dir: Path | None = None,
 ) -> JudgedScorer:
     """A scorer of the verdicts that the run has; ``reader``: of them, if they were read before.
+    ``labels_dir``: where people's labels on claims and facts are.
 
     Raises StorageError when there are none of the judge in config.json. Without an embedding model
     the two metrics that need one do not apply.
     """
+    weight = CORRECTNESS_WEIGHT if weight is None else weight
     if not (folder / VERDICTS).exists():
         raise StorageError(f"{folder / VERDICTS}: no such file; run judge_answers.py first.")
     judge = records_verdicts.judge_of(folder)
@@ -263,7 +304,8 @@ def make_scorer(
         raise StorageError(
             f"{folder / VERDICTS}: no verdicts of the judge in config.json; run judge_answers.py."
         )
-    scorer = JudgedScorer(verdicts, _rows_for(verdicts), weight=weight)
+    people = PeopleSay(read_labels(label_files(labels_dir, ())) if labels_dir else ())
+    scorer = JudgedScorer(verdicts, _rows_for(verdicts, people), weight=weight, people=people)
     if any(metric.name in NEEDS_MODEL for metric in scorer.metrics):
         try:
             embedder = Embedder(model, cache_dir)
@@ -282,6 +324,62 @@ def warm(scorer: JudgedScorer, folder: Path, eval_set: Path, labels_dir: Path | 
         scorer.warm(answered(folder, eval_set, labels_dir))
     except EmbeddingUnavailable as error:
         scorer.embed, scorer.no_model = None, f"no embedding model: {error}"
+
+
+def scorer_as_before(
+    job: ScoringJob,
+    reader: VerdictReader | None = None,
+    *,
+    weight: float | None = None,
+    model: str | None = None,
+    cache_dir: Path = CACHE_DIR,
+) -> JudgedScorer:
+    """A warm scorer with the options of the run's section, where it has one already.
+
+    ``weight``: another one. ``model``: where the section's embedding model is. Raises
+    StorageError as ``make_scorer``, and for a model that cannot be used: without it, or with
+    another one, the numbers would change.
+    """
+    before = options_before(job.folder)
+    name = before.get("embedding_model") or ""
+    if name:
+        model = _model_named(name, model, cache_dir)
+    if weight is None:
+        weight = before.get("correctness_weight")
+    scorer = make_scorer(
+        job.folder,
+        reader,
+        weight=weight,
+        model=model,
+        cache_dir=cache_dir,
+        labels_dir=job.labels_dir,
+    )
+    warm(scorer, job.folder, job.eval_set, job.labels_dir)
+    if name and scorer.embedding_model and scorer.embed is None:
+        raise StorageError(f"{job.folder}: was judged with cosines; {scorer.no_model}.")
+    return scorer
+
+
+def options_before(folder: Path) -> dict[str, Any]:
+    """The options that a run's section was scored with; {} before it was."""
+    if not (folder / METRICS).exists():
+        return {}
+    section = read_metrics(folder).get("sections", {}).get("judged", {})
+    options: dict[str, Any] = section.get("options", {})
+    return options
+
+
+def _model_named(name: str, at: str | None, cache_dir: Path) -> str | None:
+    """The model that a section calls ``name``: ``at``, the bundled one, or one of a hub, where
+    names have no space: a folder's name has its hash behind one."""
+    for model in (at, None, *([] if " " in name else [name])):
+        with contextlib.suppress(EmbeddingUnavailable):
+            if Embedder(model, cache_dir).public_name == name:
+                return model
+    raise StorageError(
+        f"the run was judged with the embedding model {name!r}, which is not found; name its "
+        "folder with --embedding-model, or choose another by judge_answers.py --rescore."
+    )
 
 
 _JUDGE = (
@@ -383,9 +481,8 @@ _FAMILY = re.compile(
 
 @dataclass(frozen=True)
 class JudgedOptions:
-    """The weight of facts in answer_correctness_judged, and the model of the cosines."""
+    """Where the model of the cosines and its vectors are; the rest is as the run was judged."""
 
-    correctness_weight: float = CORRECTNESS_WEIGHT
     embedding_model: str | None = None
     cache_dir: Path = CACHE_DIR
 
@@ -393,16 +490,9 @@ class JudgedOptions:
 def _scorer_of(job: ScoringJob, options: JudgedOptions) -> JudgedScorer:
     """The scorer of a run's verdicts, its texts embedded. Raises CannotRun when it has none."""
     try:
-        scorer = make_scorer(
-            job.folder,
-            weight=options.correctness_weight,
-            model=options.embedding_model,
-            cache_dir=options.cache_dir,
-        )
+        return scorer_as_before(job, model=options.embedding_model, cache_dir=options.cache_dir)
     except StorageError as error:
         raise CannotRun(error.message) from None
-    warm(scorer, job.folder, job.eval_set, job.labels_dir)
-    return scorer
 
 
 SHOWN = 8

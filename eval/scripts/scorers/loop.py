@@ -4,35 +4,41 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
+import platform
 import shutil
 from array import array
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from concurrent.futures import BrokenExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from decisions.primary import MOST_CASES, write_primary
-from ragmetrics.stats.tally import CountedValues, Tally
-from records.asked import asked_cases, asked_counts, asked_ids
+import msgspec
+
+from decisions.case_lines import update_case_lines
+from ragmetrics.stats.counted import CountedValues
+from ragmetrics.stats.tally import Slices, Tally
+from records.asked import asked_cases, asked_counts
 from records.cases import Labels, ignore, iter_cases
-from records.clusters import MOST_CLUSTERS, clustered_by
-from records.errors import Problem, StorageError
+from records.clusters import MOST_CLUSTERS, cluster_number, clustered_by
+from records.errors import Problem, StorageError, Unreachable
 from records.files import kept_folder, scratch_folder, sha256_file
 from records.joining import Absent, OutOfOrderError, Work, join_stream, split
 from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
 from records.results import RunConfig
-from records.runs import CONFIG, SCORES, VERDICTS, read_config, results_file
+from records.runs import CONFIG, PROFILES, SCORES, VERDICTS, read_config, results_file
 from records.scores import ScoreLine, read_own_scores
-from records.shards import changed_at, size_of
+from records.shards import allow_addresses, allowed_addresses, changed_at, size_of
 from scorers.contract import (
     Aggregator,
+    DamagedRange,
     FailureScorer,
     RangeScorer,
     Scorer,
@@ -40,14 +46,16 @@ from scorers.contract import (
 from scorers.ranges import ScoredRange, score_range
 from scorers.repeats import stability
 from scorers.turn_loss import turn_loss
-from scorers.workers import code_versions, share, shared, worker_pool
+from scorers.workers import code_versions, how_it_ended, opened, sealed, sent, worker_pool
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from numpy.typing import NDArray
 
-POOL_FROM = 16 * 1024 * 1024
-"""Bytes of results from which a second process pays for its own start."""
+
+POOL_FROM = 200 * 1024 * 1024
+"""Bytes of results from which a second process pays for its own start and for the joining."""
 
 MOST_JOBS = 4
 
@@ -108,7 +116,14 @@ def score_run(
             _key(folder, works, scorer, set_sha256, labels_hash),
         )
     ) as temporary:
-        task = _RangeTask(scorer, labels, absent, executor is not None)
+        task = _RangeTask(
+            scorer,
+            labels,
+            absent,
+            executor is not None,
+            allowed_addresses(),
+            _is_unmapped(config),
+        )
         parts = _score_parts(works, whole, task, temporary, processes, executor)
         for part in parts:
             problems.extend(part.problems)
@@ -126,21 +141,26 @@ def score_run(
     if max(sum((part.results for part in parts), Counter()), default=1) > 1:
         section["stability"] = stability(folder, scorer.section, scorer.metrics)
     update_metrics(folder, scorer.section, section, header)
-    _update_primary(folder, eval_set, header)
+    update_case_lines(folder, eval_set)
     return section
 
 
-def _update_primary(folder: Path, eval_set: Path, header: dict[str, Any]) -> None:
-    """The primary scores of every case, of all that is scored by now, into metrics.json."""
-    asked = None
-    if header["missing"] and header["asked"] <= MOST_CASES:
-        asked = asked_ids(read_config(folder), eval_set)
-    write_primary(folder, asked, large=header["cases"] > MOST_CASES)
+def _is_unmapped(config: RunConfig) -> bool:
+    """True for a run whose profile maps no passages; its older results hold empty lists."""
+    mapped = config.api.get("mapped")
+    if mapped is None and config.api.get("source") == "http":
+        from clients.profile import load_profile
+
+        with suppress(StorageError):  # the profile is no more, or is another by now
+            profile = load_profile(str(config.api.get("profile")), PROFILES)
+            if config.api.get("profile_sha256") in (profile.sha256, profile.turns_sha256):
+                mapped = [*profile.answer.response, *profile.answer.constant]
+    return mapped is not None and not {"retrieved", "searches"} & set(mapped)
 
 
 def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[str, Any]:
     if parts[0].stored:
-        portions = _counted_portions([part.rows.with_suffix(_COUNTED) for part in parts])
+        portions = _counted_portions(parts)
         tally = Tally.merged([part.tally for part in parts], portions)
     else:
         tally = parts[0].tally
@@ -159,10 +179,9 @@ def _score_lines(parts: Sequence[ScoredRange]) -> Iterator[ScoreLine]:
     """The score lines in order, each with the numbers of its case's cluster and conversation."""
     for part in parts:
         numbers = zip_longest(*_numbers_of(part), range(part.lines), fillvalue=0)
-        for line, (cluster, conversation, turn, _) in zip(
-            read_own_scores(part.rows), numbers, strict=True
-        ):
-            line.cluster, line.conversation, line.turn = cluster, conversation, turn
+        for line, (conversation, turn, _) in zip(read_own_scores(part.rows), numbers, strict=True):
+            line.cluster_number = cluster_number(line.cluster)
+            line.conversation, line.turn = conversation, turn
             yield line
 
 
@@ -280,26 +299,72 @@ def _score_parts(
     if len(works) > 1 or executor is not None:
         import numpy  # noqa: F401 - every process needs it; those that are forked have it then
 
-        share(folder, task)
+        width, sealed_task = len(task.scorer.metrics), sealed(task)
         numbers = range(len(works))
-        waiting = [n for n in numbers if not _file_of(folder, n, _DONE).exists()]
-        pool = nullcontext(executor) if executor else worker_pool(min(len(works), processes))
+        waiting = [n for n in numbers if _left_in(folder, n, width) is None]
         try:
-            with pool as scores:
-                score_one = partial(_score_task, folder)
-                deque(scores.map(score_one, waiting, [works[n] for n in waiting]), maxlen=0)
-            parts = [pickle.loads(_file_of(folder, n, _DONE).read_bytes()) for n in numbers]
-            if not any(part.problems for part in parts) and not _share_ids(parts):
+            if executor is None:
+                _score_in_pool(folder, works, sealed_task, processes, width)
+            else:
+                shared = [sent(executor, sealed_task)] * len(waiting)
+                tasks = waiting, [works[n] for n in waiting], shared
+                deque(executor.map(partial(_score_task, folder), *tasks), maxlen=0)
+            parts = [_scored_range(folder, n, width) for n in numbers]
+            if not any(part.faulty for part in parts) and not _share_ids(parts):
                 return parts
         except OutOfOrderError:
             pass
     score = partial(
-        score_range, scorer=task.scorer, labels=task.labels, folder=folder, absent=task.absent
+        score_range,
+        scorer=task.scorer,
+        labels=task.labels,
+        folder=folder,
+        absent=task.absent,
+        unmapped=task.unmapped,
     )
     try:
         return [score(whole)]
     except OutOfOrderError:
         return [score(whole, ordered=False)]
+
+
+def _score_in_pool(
+    folder: Path, works: Sequence[Work], task: bytes, processes: int, width: int
+) -> None:
+    """Score ranges in processes of this machine.
+
+    When one is killed, usually since memory ran out, the ranges without a result are scored once
+    more, one at a time, by one fresh process. This process does not: it would be killed, too.
+    Raises Unreachable when that one dies as well.
+    """
+    score = partial(_score_task, folder)
+    with (
+        suppress(BrokenExecutor, MemoryError),
+        worker_pool(min(len(works), processes), task) as pool,
+    ):
+        deque(pool.map(score, range(len(works)), works), maxlen=0)
+        return
+    from multiprocessing import active_children
+
+    number, others, worker = 0, active_children(), None
+    try:
+        with worker_pool(1, task) as pool:
+            for number, work in enumerate(works):
+                if _left_in(folder, number, width) is None:
+                    scored = pool.submit(score, number, work)
+                    mine = [child for child in active_children() if child not in others]
+                    worker = mine[0] if mine else worker
+                    scored.result()
+    except (BrokenExecutor, MemoryError) as error:
+        why = "ran out of memory"
+        if isinstance(error, BrokenExecutor):
+            why = how_it_ended(worker.exitcode if worker else None)
+        work = works[number]
+        raise Unreachable(
+            f"{work.results}: range {number + 1} of {len(works)} (bytes {work.start} to "
+            f"{work.end}) was tried twice in a worker process, which {why}. Nothing was written: "
+            "free memory, or score with --jobs 1."
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -310,23 +375,87 @@ class _RangeTask:
     labels: Labels
     absent: Absent | None
     resident: bool
+    addresses: frozenset[str]
+    """Below which parts may be opened."""
+    unmapped: bool
 
 
 _ROWS, _DONE, _IDS = ".jsonl", ".part", ".ids"
-_NUMBERS = (".clusters", ".conversations", ".turns")
+_NUMBERS = (".conversations", ".turns")
 _COUNTED, _MORE = ".counted", ".more"
 """Files of a range: its score lines, the rest of what it gave, the hashes of the ids of its cases,
-the clusters and turns of its lines, what was counted, and what its scorer leaves for the run."""
+the turns of its lines, what was counted, and what its scorer leaves for the run."""
 
 
 def _file_of(folder: Path, number: int, kind: str) -> Path:
     return folder / f"{number}{kind}"
 
 
-def _score_task(folder: Path, number: int, work: Work) -> None:
+class _RangeSums(msgspec.Struct):
+    """The file that says that a range is done: what it gave besides its other files, and the bytes
+    of these. It is read as data of these types, from a folder that anybody may have made."""
+
+    table: bytes
+    slices: list[Slices]
+    results: dict[int, int]
+    errors: int
+    ids: set[str]
+    has_turns: bool
+    lines: int
+    faulty: bool
+    """There are problems; one process tells them all."""
+    sizes: dict[str, int]
+
+
+def _left_in(folder: Path, number: int, width: int) -> _RangeSums | None:
+    """What a range of ``width`` metrics left; None when it is not done, or a file is damaged."""
+    try:
+        content = _file_of(folder, number, _DONE).read_bytes()
+        sums = msgspec.msgpack.decode(content, type=_RangeSums)
+        sizes = {kind: _file_of(folder, number, kind).lstat() for kind in sums.sizes}
+    except (OSError, ValueError):
+        return None
+    sound = (
+        sums.sizes.keys() >= {_ROWS, *_WIDTH_OF}
+        and all(S_ISREG(stat.st_mode) for stat in sizes.values())
+        and all(sums.sizes[kind] == stat.st_size for kind, stat in sizes.items())
+        and not any(sums.sizes[kind] % entry for kind, entry in _WIDTH_OF.items())
+        and all(sums.sizes[kind] in (0, 8 * sums.lines) for kind in _NUMBERS)
+        and len(sums.table) % (8 * width) == 0
+    )
+    return sums if sound else None
+
+
+def _scored_range(folder: Path, number: int, width: int) -> ScoredRange:
+    import numpy as np
+
+    sums = _left_in(folder, number, width)
+    if sums is None:
+        raise DamagedRange(_file_of(folder, number, _DONE))
+    table = np.frombuffer(sums.table, "<f8").reshape(-1, width)
+    return ScoredRange(
+        Tally.restored(table, sums.slices),
+        _file_of(folder, number, _ROWS),
+        Counter(sums.results),
+        sums.errors,
+        sums.ids,
+        has_turns=sums.has_turns,
+        stored=True,
+        faulty=sums.faulty,
+        lines=sums.lines,
+    )
+
+
+def _score_task(folder: Path, number: int, work: Work, shared: bytes | None = None) -> None:
     """In a worker: score one range. Its files appear whole, the one that says it is done last; who
     does it a second time, since a worker seemed to be lost, writes the same."""
-    task: _RangeTask = shared(folder)
+    task: _RangeTask = opened(shared)
+    allow_addresses(task.addresses)
+    if not folder.is_dir():
+        raise StorageError(
+            f"{folder.parent}: cannot be read on worker {platform.node()}; let all machines see "
+            "the run under the same path."
+        )
     own = folder / f"{number}-{uuid4().hex}"
     scorer, joined = task.scorer, partial(join_stream, work, task.labels, ignore)
     if isinstance(scorer, RangeScorer):
@@ -338,28 +467,41 @@ def _score_task(folder: Path, number: int, work: Work) -> None:
         labels=task.labels,
         folder=folder,
         absent=task.absent,
+        unmapped=task.unmapped,
         rows=own.with_suffix(_ROWS),
         resident=task.resident,
     )
     import numpy as np
 
     np.sort(np.frombuffer(part.hashes, np.int64)).tofile(own.with_suffix(_IDS))
-    for column, kind in zip((part.clusters, part.conversations, part.turns), _NUMBERS, strict=True):
+    for column, kind in zip((part.conversations, part.turns), _NUMBERS, strict=True):
         own.with_suffix(kind).write_bytes(column)
     _write_counted(own.with_suffix(_COUNTED), part.tally.release())
     if isinstance(scorer, RangeScorer):
         own.with_suffix(_MORE).write_bytes(scorer.left())
-    part.put_away()
-    part.rows = _file_of(folder, number, _ROWS)
-    own.with_suffix(_DONE).write_bytes(pickle.dumps(part))
-    for kind in (_ROWS, _IDS, *_NUMBERS, _COUNTED, _MORE, _DONE):
-        if own.with_suffix(kind).exists():
-            os.replace(own.with_suffix(kind), _file_of(folder, number, kind))
+    written = [path for path in map(own.with_suffix, (_ROWS, *_WIDTH_OF, _MORE)) if path.exists()]
+    table, slices = part.tally.rows_and_slices()
+    sums = _RangeSums(
+        table.astype("<f8").tobytes(),
+        slices,
+        part.results,
+        part.errors,
+        part.ids,
+        part.has_turns,
+        part.lines,
+        bool(part.problems),
+        {path.suffix: path.stat().st_size for path in written},
+    )
+    own.with_suffix(_DONE).write_bytes(msgspec.msgpack.encode(sums))
+    for path in (*written, own.with_suffix(_DONE)):
+        os.replace(path, _file_of(folder, number, path.suffix))
 
 
 _WIDTHS = (("clusters", 8), ("slices", 4), ("rows", 4), ("times", 4))
 """The columns of a file of what was counted, one behind the other, and the bytes of an entry."""
 _WIDTH = sum(width for _, width in _WIDTHS)
+_WIDTH_OF = {_IDS: 8, **dict.fromkeys(_NUMBERS, 8), _COUNTED: _WIDTH}
+"""Bytes of an entry in the files that are always there."""
 
 
 def _write_counted(path: Path, counted: CountedValues) -> None:
@@ -368,10 +510,12 @@ def _write_counted(path: Path, counted: CountedValues) -> None:
             file.write(getattr(counted, name).astype(f"<i{width}").tobytes())
 
 
-def _counted_portions(paths: Sequence[Path]) -> Iterator[list[CountedValues]]:
+def _counted_portions(parts: Sequence[ScoredRange]) -> Iterator[list[CountedValues]]:
     """What each range counted, for one portion of all clusters after the other."""
     import numpy as np
 
+    paths = [part.rows.with_suffix(_COUNTED) for part in parts]
+    bounds = [[len(column) for column in part.tally.rows_and_slices()] for part in parts]
     sizes = [path.stat().st_size // _WIDTH for path in paths]
     portions = 1 + sum(sizes) // _PORTION
     edges = np.linspace(0, MOST_CLUSTERS, portions + 1)[1:-1].astype(np.int64)
@@ -381,10 +525,18 @@ def _counted_portions(paths: Sequence[Path]) -> Iterator[list[CountedValues]]:
         places.append([0, *np.searchsorted(clusters, edges).tolist(), size])
         del clusters
     for portion in range(portions):
-        yield [
+        counted = [
             _read_counted(path, size, of[portion], of[portion + 1])
             for path, size, of in zip(paths, sizes, places, strict=True)
         ]
+        for path, entries, (rows, slices) in zip(paths, counted, bounds, strict=True):
+            if not (_below(entries.rows, rows) and _below(entries.slices, slices)):
+                raise DamagedRange(path)
+        yield counted
+
+
+def _below(numbers: NDArray[Any], end: int) -> bool:
+    return not len(numbers) or bool(numbers.min() >= 0 and numbers.max() < end)
 
 
 def _read_counted(path: Path, size: int, start: int, end: int) -> CountedValues:
@@ -399,7 +551,7 @@ def _read_counted(path: Path, size: int, start: int, end: int) -> CountedValues:
 
 
 def _numbers_of(part: ScoredRange) -> list[array[int]]:
-    """The numbers of each line's cluster, conversation and turn."""
+    """The numbers of each line's conversation and turn."""
     if not part.stored:
-        return [part.clusters, part.conversations, part.turns]
+        return [part.conversations, part.turns]
     return [array("q", part.rows.with_suffix(kind).read_bytes()) for kind in _NUMBERS]

@@ -135,7 +135,7 @@ def asks_back(case: TestCase, result: TestResult) -> bool:
 def _response_of(case: TestCase, result: TestResult) -> ScoredResponse:
     """The parts of a result that the checks look at."""
     return ScoredResponse(
-        retrieved=len(result.retrieved),
+        retrieved=None if result.retrieved is None else len(result.retrieved),
         citations=citation_count(result),
         answered=result.answer is not None,
         flags=result.policy_flags,

@@ -26,20 +26,20 @@ from ragmetrics.stats.tally import (
 )
 from records.asked import is_missing
 from records.cases import Labels, TestCase, lasting_hash
-from records.clusters import cluster_number, conversation_number
+from records.clusters import cluster_number, conversation_number, label_of, passing_number
 from records.errors import Problem, StorageError
 from records.joining import Absent, Joined, Work, join_indexed, join_stream
 from records.results import TestResult, is_root_failure
-from records.scores import encode_lines, encode_scores
+from records.scores import Reasons, encode_head, encode_lines, encode_scores
 from scorers.contract import (
     NOTHING,
-    Aggregator,
     BlockScorer,
     Earlier,
     FailureScorer,
     ScoreOutcome,
     Scorer,
     ScoreRow,
+    SparseScorer,
     TurnScorer,
 )
 
@@ -57,8 +57,15 @@ _CONVERSATION = attrgetter("conversation")
 class _ScoreLineEncoder:
     """Takes the outcomes of blocks of results, in order."""
 
-    def __init__(self, names: Sequence[str], tally: Tally) -> None:
-        self._names = names
+    def __init__(
+        self, scorer: Scorer, tally: Tally, number_of: Callable[[str | None], int], *, first: bool
+    ) -> None:
+        """``number_of``: the number of a cluster, by its label; ``first``: the lines are those that
+        the file begins with."""
+        self._names = tuple(metric.name for metric in scorer.metrics)
+        self._usual = scorer.usual_reasons if isinstance(scorer, SparseScorer) else ()
+        self._head = encode_head(self._names, self._usual) if first else b""
+        self._cluster_number = number_of
         self._tally = tally
         self._rows: list[ScoreRow] = []
         self._texts: list[bytes] = []
@@ -74,7 +81,7 @@ class _ScoreLineEncoder:
         cases: Sequence[TestCase],
         results: Sequence[TestResult],
         outcomes: Sequence[ScoreOutcome],
-        clusters: Sequence[int],
+        clusters: Sequence[str | None],
     ) -> bytes:
         """Count a block, each result with the cluster of its case, and return its score lines.
 
@@ -86,20 +93,23 @@ class _ScoreLineEncoder:
         keys = [id(row) for row, _ in outcomes]
         for key, (row, _) in zip(keys, outcomes, strict=True):
             if key not in number_of:
-                self._take(row, _encode(row, self._names))
+                self._take(row, _encode(row, self._names, self._usual))
         numbers = [number_of[key] for key in keys]
         texts = self._texts
         text = encode_lines(
             map(_CASE_ID, cases),
             map(_REPEAT, results),
+            clusters,
             [texts[number] for number in numbers],
             [evidence for _, evidence in outcomes],
+            self._head,
         )
+        self._head = b""
         if len(set(map(id, cases))) < len(cases):
             cases, numbers = self._averages(cases, [outcome[0] for outcome in outcomes])
-            clusters = list(map(cluster_number, cases))
+            clusters = list(map(label_of, cases))
         self._row_of_case.extend(numbers)
-        self._clusters.extend(clusters)
+        self._clusters.extend(map(self._cluster_number, clusters))
         known = self._facets
         self._facets_of_case.extend(
             [known.setdefault(f, len(known)) for f in map(facets_of, cases)]
@@ -176,7 +186,7 @@ class _Failures:
         return self._rows.setdefault(row, row), NOTHING
 
 
-def _encode(row: ScoreRow, names: Sequence[str]) -> bytes:
+def _encode(row: ScoreRow, names: tuple[str, ...], usual: Reasons) -> bytes:
     """Status, scores and reasons as the middle of a JSON object."""
     scores: Any = row.values
     failed = FAILED in scores
@@ -185,7 +195,7 @@ def _encode(row: ScoreRow, names: Sequence[str]) -> bytes:
     status = "failed" if row.failed else "scored"
     if not row.failed and scores.count(None) == len(scores):
         status = "failed" if failed else "not_applicable"
-    return encode_scores(status, dict(zip(names, scores, strict=True)), row.reasons)
+    return encode_scores(status, names, scores, row.reasons, usual)
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -207,36 +217,26 @@ class ScoredRange:
     """Ids of the cases that have labels."""
     hashes: array[int] = field(default_factory=partial(array, "q"))
     """A hash of each case id."""
-    clusters: array[int] = field(default_factory=partial(array, "q"))
-    """The number of the cluster of each line's case, for a scorer that adds numbers of the run, and
-    for turns of conversations."""
     conversations: array[int] = field(default_factory=partial(array, "q"))
     turns: array[int] = field(default_factory=partial(array, "q"))
     """The number of each line's conversation, and of the turn in it; empty where there is none."""
     has_turns: bool = False
     stored: bool = False
-    """These numbers and the hashes stand in files instead."""
+    """These numbers and the hashes are in files instead."""
+    faulty: bool = False
+    """The worker had problems, which are found again and listed by one process."""
     problems: list[Problem] = field(default_factory=list)
     lines: int = 0
 
-    def take(self, cases: Sequence[TestCase], clusters: Sequence[int], *, adds: bool) -> None:
-        """Note the clusters of a block's lines, and which turns they are, where it is needed."""
+    def take(self, cases: Sequence[TestCase]) -> None:
+        """Note which turns the lines of a block are, where any are turns."""
         self.has_turns = self.has_turns or any(map(_CONVERSATION, cases))
         if self.has_turns:
             self.conversations.extend([0] * (self.lines - len(self.conversations)))
             self.turns.extend([0] * (self.lines - len(self.turns)))
             self.conversations.extend(map(conversation_number, cases))
             self.turns.extend(case.turn or 0 for case in cases)
-        if adds or self.has_turns:
-            self.clusters.extend([0] * (self.lines - len(self.clusters)))
-            self.clusters.extend(clusters)
         self.lines += len(cases)
-
-    def put_away(self) -> None:
-        """The numbers and hashes are in files now."""
-        for column in (self.hashes, self.clusters, self.conversations, self.turns):
-            del column[:]
-        self.stored = True
 
 
 def score_range(
@@ -249,18 +249,20 @@ def score_range(
     ordered: bool = True,
     rows: Path | None = None,
     resident: bool = False,
+    unmapped: bool = False,
 ) -> ScoredRange:
     """Score one range: rows to a temporary file, sums to a tally. Problems are collected.
 
     ``rows``: that file, where others work in the folder, too; ids are then hashed as they do.
-    ``resident``: this process goes on for long.
+    ``resident``: this process goes on for long. ``unmapped``: no passages were ever read from an
+    answer, so that an empty list says nothing.
 
     The garbage collector rests meanwhile: records form no cycles, and looking for some among
     millions of them takes longer than the scoring. What is kept afterwards it need not look at.
     """
     gc.disable()
     try:
-        return _score_joined(work, scorer, labels, folder, ordered, absent, rows)
+        return _score_joined(work, scorer, labels, folder, ordered, absent, rows, unmapped)
     except OSError as error:
         if error.errno not in _FULL:
             raise  # a scorer's own, such as that of a model's file
@@ -284,6 +286,15 @@ def _one_by_one(
     scorer: Scorer, cases: Sequence[TestCase], results: Sequence[TestResult]
 ) -> list[ScoreOutcome]:
     return list(map(scorer.score, cases, results))
+
+
+def _without_lists(
+    score_all: _ScoreAll, cases: Sequence[TestCase], results: Sequence[TestResult]
+) -> list[ScoreOutcome]:
+    """The outcomes where nobody knows what was retrieved, also where a list was written."""
+    for result in results:
+        result.retrieved = result.retrieved or None
+    return score_all(cases, results)
 
 
 class _TurnByTurn:
@@ -332,15 +343,19 @@ def _score_joined(
     ordered: bool,
     absent: Absent | None,
     rows: Path | None,
+    unmapped: bool,
 ) -> ScoredRange:
     tally = Tally(len(scorer.metrics))
     part = ScoredRange(tally, rows or folder / f"{work.start}.jsonl")
-    book = _ScoreLineEncoder([metric.name for metric in scorer.metrics], tally)
+    number_of = cluster_number if rows else passing_number
+    book = _ScoreLineEncoder(scorer, tally, number_of, first=work.start == 0)
     quick: _ScoreAll = partial(_one_by_one, scorer)
     if isinstance(scorer, BlockScorer):
         quick = scorer.score_all
     elif isinstance(scorer, TurnScorer):
         quick = _TurnByTurn(scorer)
+    if unmapped:
+        quick = partial(_without_lists, quick)
     joined: Iterator[Joined]
     if ordered:
         hash_of = lasting_hash if rows else hash
@@ -348,7 +363,6 @@ def _score_joined(
     else:
         joined = join_indexed(work, labels, part.problems.append, absent)
     failures = _Failures(scorer)
-    adds_numbers = isinstance(scorer, Aggregator)
     with open(part.rows, "wb") as file:
         for cases, results in joined:
             distinct = len(set(map(id, cases)))
@@ -358,12 +372,15 @@ def _score_joined(
                 there = [not is_missing(result) for result in results]
                 part.problems.extend(_twice(work.results, results))
                 part.results.update(Counter(map(id, compress(cases, there))).values())
-            clusters = list(map(cluster_number, cases))
-            part.take(cases, clusters, adds=adds_numbers)
+            clusters = list(map(label_of, cases))
+            part.take(cases)
             outcomes = _outcomes(quick, failures, cases, results)
             file.write(book.enter(cases, results, outcomes, clusters))
-            part.errors += sum(is_root_failure(r) and not is_missing(r) for r in results)
+            failed = [result for result in results if result.status != "ok"]
+            part.errors += sum(is_root_failure(r) and not is_missing(r) for r in failed)
             if labels:
                 part.ids.update(case.id for case in cases if case.id in labels)
     book.close()
+    if not rows:
+        del part.hashes[:]  # other ranges alone would look at them
     return part

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -14,28 +15,26 @@ from ragmetrics import retrieval as ragmetrics_retrieval
 from ragmetrics.catalogue import metric as catalogue_metric
 from ragmetrics.catalogue import retrieval
 from ragmetrics.catalogue.metric import Metric
+from ragmetrics.gold import (
+    CUT,
+    CaseGold,
+    Match,
+    gold_names,
+    gold_of,
+    match_chunks,
+    passage_of,
+    quotes_of,
+    unusable,
+)
 from ragmetrics.matching import Matches, Mode
 from ragmetrics.retrieval import Gain, Ranking
 from ragmetrics.stats.tally import Value, Values
-from records.cases import TestCase
+from records.cases import TestCase, iter_cases, tells_places
 from records.judged import JudgedRows, read_judged
 from records.results import RetrievedChunk, TestResult
-from records.scores import ScoreLine
-from scorers.common import (
-    KEYS,
-    CaseGold,
-    Match,
-    are_in_order,
-    gold_names,
-    gold_of,
-    in_rank_order,
-    match_chunks,
-    place_of,
-    resolve,
-    whole_text,
-)
+from records.scores import Reasons, ScoreLine
+from scorers.common import are_in_order, in_rank_order, resolve, without_passages
 from scorers.contract import (
-    Reasons,
     ScoreOutcome,
     ScoreRow,
     ScoringJob,
@@ -43,7 +42,6 @@ from scorers.contract import (
     WorstCase,
 )
 from scorers.retrieval_pool import (
-    CUT,
     NO_JUDGEMENTS,
     NO_NEGATIVES,
     NO_TEXTS,
@@ -54,6 +52,7 @@ from scorers.retrieval_pool import (
     ends_of,
     places_found,
     pool_of,
+    unseen_files,
 )
 
 if TYPE_CHECKING:
@@ -65,7 +64,16 @@ recency_rule_ok lack a score, else ""."""
 
 NO_SELECTION, NO_REFERENCES = "no folder_selection", "no references"
 
+UNRESOLVED = "a cited source is no retrieved passage with a text"
+
+BY_DOCUMENT = "the gold is a whole file: by document"
+
+NOT_BY_DOCUMENT = "no gold is a whole file"
+
 NO_SNIPPETS, NO_RULE = "no snippets", "no recency_conflict_rule"
+
+FEW_FOUND = 0.8
+"""Recall below which it is asked whether the bot names files as the labels do."""
 
 MOST_KNOWN = 1 << 15
 """Distinct outcomes by ids that are kept to be looked up."""
@@ -82,12 +90,23 @@ class RetrievalScorer:
     judged: JudgedRows = field(default_factory=dict, repr=False)
     judgements: str = ""
     """SHA-256 over the files that ``judged`` was read from; "" without any."""
+    run_files: tuple[Path, Path] | None = field(default=None, repr=False)
+    """The set and the folder of the run, where paths of passages can be compared with labels."""
+    documents: bool = False
+    """Whether a case of the set has a whole file as gold: such cases have metrics of their own."""
 
     section = "retrieval"
 
+    @property
+    def usual_reasons(self) -> Reasons:
+        """What has no score where the bot tells no more than a list, and nothing was judged."""
+        nothing_judged = (NO_JUDGEMENTS, NO_JUDGEMENTS)
+        return _reasons((NO_SELECTION, NO_REFERENCES, NO_SNIPPETS, *nothing_judged, NO_RULE))
+
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
-        return catalogue_metric.at_cutoffs(retrieval.ROWS, self.ks)
+        rows = catalogue_metric.at_cutoffs(retrieval.ROWS, self.ks)
+        return (*rows, *_by_document(self.ks)) if self.documents else rows
 
     @property
     def options(self) -> dict[str, Any]:
@@ -107,19 +126,25 @@ class RetrievalScorer:
         if gold is None:
             kind = "" if self.match == "auto" else f"{self.match} "
             return self._nothing(f"no {kind}gold"), {}
+        value, why = without_passages(result)
+        if why:
+            return self._nothing(why, value), {}
         chunks = in_rank_order(result)
-        if gold.mode == "text" and any(chunk.truncated for chunk in chunks):
-            return self._nothing(CUT), {}
-        if chunks and not any(KEYS[gold.mode].of(chunk) for chunk in chunks):
-            return self._nothing(KEYS[gold.mode].missing), {}
+        if why := unusable(gold, chunks):
+            return self._nothing(why), {}
         matches = match_chunks(gold, chunks, self.min_similarity)
+        if matches.open:
+            return self._nothing(CUT), {}
         ranking = ragmetrics_retrieval.ranking(matches, gold.grades, gold.groups, self.ks[-1])
         pool = pool_of(case, gold, matches, chunks, self.judged)
         extra, missing = self._extra(case, result, gold, chunks, matches, pool)
-        row = _row(ranking, extra, missing, gold.mode, self.ks, self.gain)
+        undecided = min(matches.undecided, default=0)
+        row = _row(
+            ranking, extra, missing, gold.mode, self.ks, self.gain, undecided, self.documents
+        )
         evidence: dict[str, Any] = {"match": gold.mode, "found": matches.first}
         evidence["hits"] = matches.hits
-        if gold.mode == "anchor":
+        if gold.mode in ("anchor", "document"):
             evidence |= places_found(gold.keys, matches, chunks)
         if isinstance(pool, JudgedPool):
             evidence["unjudged"] = pool.unjudged
@@ -129,8 +154,8 @@ class RetrievalScorer:
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
-        """The section, with the remark on headings that never match where it is due, and with
-        ``ranges`` where passages were judged."""
+        """The section, with remarks on headings and paths that never match where they are due, and
+        with ``ranges`` where passages were judged."""
         seen = MisplacedCases() if "anchor" in section["by"].get("match", {}) else None
         judged = any(section["n"][f"unjudged@{k}"] for k in self.ks)
         ranges = UnjudgedRanges(self.ks) if judged else None
@@ -146,6 +171,11 @@ class RetrievalScorer:
             more["place_mismatch"] = noted
         if ranges is not None:
             more["ranges"] = ranges.means()
+        recall = section["mean"].get(f"evidence_recall@{self.ks[-1]}")
+        places = {"anchor", "document"} & section["by"].get("match", {}).keys()
+        low = places and recall is not None and recall < FEW_FOUND
+        if low and self.run_files and (unseen := unseen_files(*self.run_files)):
+            more["path_mismatch"] = unseen
         return section | more
 
     def score_all(
@@ -172,11 +202,11 @@ class RetrievalScorer:
             return self.score(case, result)
         if len(self._outcomes) >= MOST_KNOWN:
             self._outcomes.clear()
-        outcome = self._outcomes[listed] = _score_listed(listed, self.ks, self.gain)
+        outcome = self._outcomes[listed] = _score_listed(listed, self.ks, self.gain, self.documents)
         return outcome
 
-    def _nothing(self, reason: str) -> ScoreRow:
-        return _empty_row(len(self.metrics), reason)
+    def _nothing(self, reason: str, value: Value = None) -> ScoreRow:
+        return _empty_row(len(self.metrics), reason, value)
 
     def _judged_scores(
         self, gold: CaseGold, matches: Matches, pool: JudgedPool | str
@@ -219,7 +249,10 @@ class RetrievalScorer:
         if not result.references:
             return None, NO_REFERENCES
         cited = [resolve(reference, chunks) for reference in result.references]
-        return float(bool(match_chunks(gold, cited, self.min_similarity).hits)), ""
+        matches = match_chunks(gold, cited, self.min_similarity)
+        if not matches.hits and matches.undecided:
+            return None, UNRESOLVED
+        return float(bool(matches.hits)), ""
 
     def _snippets(
         self, case: TestCase, chunks: Sequence[RetrievedChunk]
@@ -238,7 +271,7 @@ class RetrievalScorer:
         return tuple(ragmetrics_retrieval.snippet_recall(ranks, k) for k in self.ks), ""
 
 
-def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> ScoreOutcome:
+def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain, documents: bool) -> ScoreOutcome:
     """What ``RetrievalScorer.score`` gives for a result by ids; see ``Listed``."""
     supports = len(listed) // 2
     ranks, grades, cited = listed[:supports], listed[supports:-1], listed[-1]
@@ -249,7 +282,7 @@ def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> ScoreOutco
     no_attribution = NO_REFERENCES if cited is None else ""
     judged = (NO_JUDGEMENTS, NO_JUDGEMENTS)
     missing = (NO_SELECTION, no_attribution, NO_SNIPPETS, *judged, NO_RULE)
-    row = _row(ranking, extra, missing, "chunk", ks, gain)
+    row = _row(ranking, extra, missing, "chunk", ks, gain, 0, documents)
     evidence = {"match": "chunk", "found": matches.first, "hits": matches.hits}
     # A copy: the bytes that orjson returns lie in a large buffer, which keeping them would pin.
     return row, bytes(memoryview(orjson.dumps(evidence)))
@@ -263,8 +296,13 @@ def _row(
     mode: Mode,
     ks: tuple[int, ...],
     gain: Gain,
+    undecided: int,
+    documents: bool,
 ) -> ScoreRow:
-    """The row of an outcome; outcomes recur, so the same one gives the same object."""
+    """The row of an outcome; outcomes recur, so the same one gives the same object.
+
+    ``undecided``: the rank of the first chunk whose text would have to tell (0: none).
+    """
     scores: list[Value] = []
     for metric in retrieval.ROWS:
         function = metric.function
@@ -275,8 +313,63 @@ def _row(
             continue
         if function is ragmetrics_retrieval.reciprocal_rank:
             scores.append(ragmetrics_retrieval.reciprocal_rank(ranking))
-        scores += [function(ranking, k) for k in ks]
-    return ScoreRow((*map(_shared, scores), *extra), _reasons(missing), (("match", mode),))
+        of_hits = function in _OF_HITS
+        scores += [None if of_hits and 0 < undecided <= k else function(ranking, k) for k in ks]
+    cut = _undecided(ks, undecided) if undecided else ()
+    if mode == "document":
+        return _document_row(scores, extra, missing, cut, ks, documents)
+    row = ScoreRow((*map(_shared, scores), *extra), _reasons(missing) + cut, (("match", mode),))
+    if not documents:
+        return row
+    own = _by_document(ks)
+    none = tuple((metric.name, NOT_BY_DOCUMENT) for metric in own)
+    return row._replace(values=(*row.values, *[None] * len(own)), reasons=(*row.reasons, *none))
+
+
+_OF_HITS = (
+    ragmetrics_retrieval.precision,
+    ragmetrics_retrieval.f1,
+    ragmetrics_retrieval.average_precision,
+)
+"""What counts every matching chunk of the top k, and not only the first of a support."""
+
+
+def _undecided(ks: Sequence[int], rank: int) -> Reasons:
+    names = [metric.name for metric in retrieval.ROWS if metric.function in _OF_HITS]
+    return tuple((f"{name}@{k}", CUT) for name in names for k in ks if k >= rank)
+
+
+@lru_cache(maxsize=64)
+def _by_document(ks: tuple[int, ...]) -> tuple[Metric, ...]:
+    """The metrics of cases whose gold is a whole file, which stand apart from those of passages."""
+    rows = [row for row in retrieval.ROWS if row.function or row.name == "attribution_hit"]
+    named = catalogue_metric.at_cutoffs(rows, ks)
+    return tuple(replace(row, name=row.name + catalogue_metric.BY_DOCUMENT) for row in named)
+
+
+def _document_row(
+    scores: Sequence[Value],
+    extra: Values,
+    missing: Missing,
+    cut: Reasons,
+    ks: tuple[int, ...],
+    documents: bool,
+) -> ScoreRow:
+    """The row of a case whose gold is a whole file: what rests on matching stands apart."""
+    count = len(ks)
+    scope, attribution, *rest = extra
+    judged = (*rest[: 2 * count], *[None] * (count + 1), *rest[3 * count + 1 :])
+    values: Values = (*[None] * len(scores), scope, None, *judged)
+    no_scope, no_attribution, no_snippets, no_pool, _, no_rule = missing
+    reasons = _reasons((no_scope, BY_DOCUMENT, no_snippets, no_pool, BY_DOCUMENT, no_rule))
+    names = [f"{metric.name}@*" for metric in retrieval.ROWS if metric.function is not None]
+    names += ["mrr", *([] if no_pool else ["condensed_ndcg@*"])]
+    reasons += tuple((name, BY_DOCUMENT) for name in names)
+    if documents:
+        values = (*values, *scores, attribution)
+        own = (*cut, *([("attribution_hit", no_attribution)] if no_attribution else ()))
+        reasons += tuple((name + catalogue_metric.BY_DOCUMENT, why) for name, why in own)
+    return ScoreRow(values, reasons, (("match", "document"),))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -296,8 +389,8 @@ def _reasons(missing: Missing) -> Reasons:
 
 
 @lru_cache(maxsize=64)
-def _empty_row(width: int, reason: str) -> ScoreRow:
-    return ScoreRow((None,) * width, (("*", reason),))
+def _empty_row(width: int, reason: str, value: Value) -> ScoreRow:
+    return ScoreRow((value,) * width, (("*", reason),))
 
 
 def _scope_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
@@ -325,18 +418,18 @@ def _recency_of(case: TestCase, result: TestResult, min_similarity: float) -> tu
     gold = [
         matching.anchor(support.rel_path, support.heading_path) for support in case.gold_supports
     ]
-    sources = [resolve(reference, chunks) for reference in result.references]
-    cited = [
+    quotes = [quotes_of(support) for support in case.gold_supports]
+    sources = [passage_of(resolve(reference, chunks)) for reference in result.references]
+    verdicts = [
         [
-            index
-            for index, (support, place) in enumerate(zip(case.gold_supports, gold, strict=True))
-            if (anchor := place_of(source))
-            and matching.matches_anchor(
-                place, anchor, support.snippets, whole_text(source), min_similarity
-            )
+            source is not None and matching.matches_place(place, words, source, min_similarity)
+            for place, words in zip(gold, quotes, strict=True)
         ]
         for source in sources
     ]
+    if any(verdict is None for own in verdicts for verdict in own):
+        return None, UNRESOLVED
+    cited = [[index for index, cites in enumerate(own) if cites] for own in verdicts]
     answer = matching.fold(result.answer)
     facts = [matching.fold(fact) for fact in case.expected_key_facts]
     states_all = bool(facts) and all(fact in answer for fact in facts)
@@ -363,6 +456,8 @@ def _as_listed(case: TestCase, result: TestResult) -> Listed | None:
         or result.folder_selection
         or not 0 < len(grades) <= MOST_GOLD
     ):
+        return None
+    if result.retrieved is None:
         return None
     ids: Sequence[Any] = result.retrieved
     if ids and type(ids[0]) is not str:
@@ -454,7 +549,25 @@ MOSTLY = 0.5
 
 def _make(job: ScoringJob, options: RetrievalScorer) -> RetrievalScorer:
     judged, sha256 = read_judged(job.eval_set, job.labels_dir)
-    return replace(options, judged=judged, judgements=sha256)
+    documents = options.match in ("auto", "anchor") and any(
+        gold is not None and gold.mode == "document"
+        for case in _with_places(job.eval_set)
+        if case.answerable is not False
+        for gold in [gold_of(case, options.match)]
+    )
+    return replace(
+        options,
+        judged=judged,
+        judgements=sha256,
+        documents=documents,
+        run_files=(job.eval_set, job.folder),
+    )
+
+
+def _with_places(eval_set: Path) -> Iterator[TestCase]:
+    """The cases of a set whose gold may be places; a set by ids alone is not read at all."""
+    if tells_places(eval_set):
+        yield from iter_cases(eval_set, lambda problem: None)
 
 
 SECTION = SectionScorer(

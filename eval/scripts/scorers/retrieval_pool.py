@@ -5,21 +5,24 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from math import fsum
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragmetrics import matching
 from ragmetrics import retrieval as ragmetrics_retrieval
-from ragmetrics.matching import Anchor, Matches
+from ragmetrics.gold import CUT, CaseGold, doc_of, place_of, whole_text
+from ragmetrics.matching import Anchor, Matches, Passage
+from ragmetrics.paths import MOST_PASSAGES, examine_paths
 from ragmetrics.retrieval import Ranking
-from records.cases import TestCase
+from records.cases import TestCase, ignore, iter_cases
 from records.judged import JudgedRow, JudgedRows, key_of_passage
-from records.results import RetrievedChunk
+from records.results import RetrievedChunk, read_results
+from records.runs import results_file
 from records.scores import ScoreLine
-from scorers.common import CaseGold, doc_of, place_of, whole_text
 
 NO_JUDGEMENTS, NO_NEGATIVES = "no judgements", "nothing judged irrelevant"
 
-CUT, NO_TEXTS = "text was truncated", "no chunk texts"
+NO_TEXTS = "no chunk texts"
 
 LEAST_MISPLACED, MISPLACED_SHARE = 5, 0.2
 """Cases, and their share, from which headings that never match are remarked on."""
@@ -73,6 +76,43 @@ class MisplacedCases:
         path, wanted, got = next(iter(self._instead.values()))
         counts = {"cases": len(self._cases), "path_found": len(self._instead)}
         return counts | {"path": path, "wanted": wanted, "got": got}
+
+
+def unseen_files(eval_set: Path, folder: Path) -> dict[str, Any] | None:
+    """The remark that the bot names files as the labels never do; None when it is not so."""
+    lists: dict[str, list[str]] = {}
+    passages = 0
+    for _, result in read_results(results_file(folder), ("test_case_id", "status", "retrieved")):
+        if result.status == "ok" and result.test_case_id not in lists:
+            lists[result.test_case_id] = [
+                chunk.rel_path or ""
+                for chunk in result.retrieved or ()
+                if isinstance(chunk, RetrievedChunk)
+            ]
+            passages += len(lists[result.test_case_id])
+        if passages > MOST_PASSAGES:
+            break
+    known: set[str] = set()
+    asked = []
+    for case in iter_cases(eval_set, ignore):
+        gold = [support.rel_path for support in case.gold_supports]
+        known.update(gold)
+        if gold and case.answerable is not False and case.id in lists:
+            asked.append((gold, lists[case.id]))
+    verdict = examine_paths(asked, known)
+    gained = verdict.seen_cut - verdict.seen
+    if not verdict.two_name_spaces and gained < max(1, MISPLACED_SHARE * verdict.gold):
+        return None
+    label, bot = verdict.example or ("", "")
+    return {
+        "gold": verdict.gold,
+        "seen": verdict.seen,
+        "seen_cut": verdict.seen_cut,
+        "steps": " ".join(verdict.cut.steps),
+        "root": verdict.cut.root,
+        "label": label[:MOST_HEADING],
+        "bot": bot[:MOST_HEADING],
+    }
 
 
 RANGED = ("precision", "evidence_recall")
@@ -152,7 +192,12 @@ def pool_of(
         return NO_JUDGEMENTS
     hits = set(matches.hits)
     known = {row.key for row in rows}
-    negative = {row.key for row in rows if row.grade == 0 and not _is_gold(row, gold)}
+    hit_keys = {key_of_passage(chunks[rank - 1]) for rank in hits} if rows else set()
+    negative = {
+        row.key
+        for row in rows
+        if row.grade == 0 and row.key not in hit_keys and not _is_gold(row, gold)
+    }
     unjudged, wrong, seen = [], [], set()
     for rank, chunk in enumerate(chunks, 1):
         if rank in hits:
@@ -198,8 +243,14 @@ def _graded_pool(
 
 
 def _is_gold(row: JudgedRow, gold: CaseGold) -> bool:
-    """True when a judged passage stands under a gold support: its mark came later than its row."""
-    if gold.mode != "anchor":
+    """True when a judged passage is a gold support by its place: its mark came later than its row.
+
+    By its words it is told only where it was retrieved: a row keeps no text.
+    """
+    if gold.mode not in ("anchor", "document"):
         return False
-    place = matching.anchor(row.rel_path, row.heading_path)
-    return any(matching.matches_anchor(support, place) for support in gold.keys)
+    passage = Passage(matching.anchor(row.rel_path, row.heading_path))
+    return any(
+        matching.matches_place(support, quotes, passage)
+        for support, quotes in zip(gold.keys, gold.quotes, strict=True)
+    )

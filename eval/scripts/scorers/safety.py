@@ -12,6 +12,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from decisions.case_lines import update_case_lines
 from guardrails import injection, leakage, patterns
 from ragmetrics import catalogue, safety
 from ragmetrics.catalogue.metric import Metric
@@ -365,6 +366,7 @@ def _score_safety(
     section = scorer.section_of(judged, guardrails, seed)
     write_scores(folder, NAME, (scorer.line(item) for item in judged))
     update_metrics(folder, NAME, section, _header(folder, eval_set))
+    update_case_lines(folder, eval_set)
     return section, judged
 
 

@@ -12,24 +12,17 @@ from ragmetrics import searches as ragmetrics_searches
 from ragmetrics.case_scores import Collector
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.catalogue.searches import ROWS
+from ragmetrics.gold import CUT, CaseGold, Match, gold_names, gold_of, match_chunks, unusable
 from ragmetrics.matching import Matches
 from records.cases import TestCase
 from records.judged import identity_of
 from records.results import RetrievedChunk, Search, TestResult, tells_searches
 from records.runs import RESULTS
 from records.scores import ScoreLine
-from scorers.common import (
-    KEYS,
-    CaseGold,
-    Match,
-    gold_names,
-    gold_of,
-    match_chunks,
-    row_of,
-)
+from scorers.common import row_of
 from scorers.contract import (
-    CannotRun,
     Evidence,
+    NothingToScore,
     ScoreRow,
     ScoringJob,
     SectionScorer,
@@ -45,7 +38,6 @@ _GOLD_METRICS = ("union_evidence_recall", "search_evidence_recall", "never_compl
 
 _OF_GOLD = (*_GOLD_METRICS, "complete_at_search", "lost_supports")
 
-_CUT = "text was truncated"
 
 Searched = Sequence[tuple[Search, Sequence[RetrievedChunk]]]
 
@@ -101,6 +93,9 @@ class SearchesScorer:
     ) -> None:
         """What each search and all together have of the gold."""
         matches = [match_chunks(gold, chunks, self.min_similarity) for _, chunks in searched]
+        if any(found.open for found in matches):
+            scores.nothing(_OF_GOLD, CUT)
+            return
         lengths = [len(chunks) for _, chunks in searched]
         recalls = []
         for row, found, length in zip(rows, matches, lengths, strict=True):
@@ -124,9 +119,12 @@ class SearchesScorer:
         if result.retrieved_from_search:
             scores.nothing(["lost_supports"], "retrieved was derived from a search")
         elif gold.mode == "text" and any(chunk.truncated for chunk in seen):
-            scores.nothing(["lost_supports"], _CUT)
+            scores.nothing(["lost_supports"], CUT)
         else:
             retrieved = match_chunks(gold, seen, self.min_similarity)
+            if retrieved.open:
+                scores.nothing(["lost_supports"], CUT)
+                return
             lost = ragmetrics_searches.lost_supports(union, retrieved)
             scores.set("lost_supports", len(lost), "")
             scores.evidence["lost"] = lost
@@ -209,11 +207,7 @@ def _unusable(gold: CaseGold, searched: Searched) -> str:
     chunks = [chunk for _, chunks in searched for chunk in chunks]
     if all(search.error is not None for search, _ in searched):
         return "every search failed"
-    if gold.mode == "text" and any(chunk.truncated for chunk in chunks):
-        return _CUT
-    if chunks and not any(KEYS[gold.mode].of(chunk) for chunk in chunks):
-        return KEYS[gold.mode].missing
-    return ""
+    return unusable(gold, chunks)
 
 
 def _show_tables(console: Console, section: Mapping[str, Any]) -> None:
@@ -304,7 +298,7 @@ def _show_worst(console: Console, item: WorstCase) -> None:
 def _make(job: ScoringJob, options: SearchesScorer) -> SearchesScorer:
     results = job.folder / RESULTS
     if results.exists() and not tells_searches(results):
-        raise CannotRun(
+        raise NothingToScore(
             f"No result of {job.folder.name} tells its searches; map `searches` in the profile of "
             "a bot that does (eval/profiles/default.toml explains it) and ask again."
         )

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from decisions.repeat_rows import STABILITY_HEAD, pass_lines, stability_rows
 from ragmetrics import catalogue
-from ragmetrics.catalogue.metric import Metric, MetricSection
+from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric, MetricSection
 from records.asked import asked_of, missing_remark
 from records.cases import iter_cases
 from records.errors import StorageError, did_you_mean
-from records.files import read_json, sha256_file
+from records.files import sha256_file
 from records.labels import read_labels
-from records.metrics import section_names
+from records.metrics import load_metrics, section_names
 from records.results import RunConfig, iter_results
-from records.runs import CONFIG, METRICS, find_run, read_config, results_file
+from records.runs import CONFIG, METRICS, find_run, read_config, results_file, scores_file
 from records.scores import SCORES_OF_RESULT, ScoreLine, read_whole_scores
 from scorers import SECTIONS
-from scorers.contract import ScoringJob, WorstCase
+from scorers.contract import NothingToScore, ScoringJob, WorstCase
 from terminal.tables import counted
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ def score_and_show(
 ) -> dict[str, Any]:
     """Score a section of a run and print it: as JSON, or as tables with slices and worst cases.
 
-    ``given``: the script's options by name, shared ones and those of the section. ``scorer``: one
-    that is ready already.
+    ``values``: the script's options by name, shared ones and those of the section. ``scorer``: one
+    that is ready already. A run without what the section is about is said to be one; {} then.
     """
     from scorers.loop import score_run
     from scorers.workers import cluster
@@ -103,7 +103,11 @@ def score_and_show(
         ).on(workers, code)
         if scorer is None:
             assert code.scorer is not None, f"{row.name} is not scored case by case"
-            scorer = code.scorer(job, code.options_from(values))
+            try:
+                scorer = code.scorer(job, code.options_from(values))
+            except NothingToScore as nothing:
+                output.nothing(nothing.message)
+                return {}
         cutoffs = scorer.options.get("k", ())
         metric = find_metric(scorer.metrics, request.worst_by or _worst_by(row, scorer, cutoffs))
         before = section_names(folder)
@@ -121,7 +125,9 @@ def score_and_show(
     else:
         console = output.console()
         names = [metric.name for metric in scorer.metrics]
-        headline = [shown for shown in row.headline(cutoffs) if shown in names]
+        first = row.headline(cutoffs)
+        first = (*first, *(name + BY_DOCUMENT for name in first))
+        headline = [shown for shown in first if shown in names]
         show(console, folder, row, section, request.by, headline or names[:3], request.verbose)
         if code.show_more is not None:
             code.show_more(console, section)
@@ -168,7 +174,7 @@ def show(
 
     Without ``every`` a long table shrinks to the headline and to what has a target.
     """
-    from decisions.diagnosis import place_mismatch
+    from decisions.diagnosis import path_mismatch, place_mismatch
     from records.targets import read_advisory, read_targets
     from terminal import tables
 
@@ -177,7 +183,7 @@ def show(
     console.print(
         f"{row.title} of run {folder.name}" + (f", matched by {matched}" if matched else "")
     )
-    if mismatch := place_mismatch(section):
+    for mismatch in filter(None, (path_mismatch(section), place_mismatch(section))):
         text = f"{mismatch.says} Look at {mismatch.look_at}"
         console.print(tables.plain(text, 1000), style="yellow", markup=False, highlight=False)
     targets = {**read_targets().get(row.name, {}), **read_advisory().get(row.name, {})}
@@ -232,6 +238,20 @@ def _shared_cutoff(names: Sequence[str]) -> str:
     _, at, cutoff = names[0].partition("@") if names else ("", "", "")
     suffix = at + cutoff
     return suffix if at and sum(name.endswith(suffix) for name in names) > 1 else ""
+
+
+def print_worst_of(
+    console: Console, folder: Path, name: str, eval_set: Path, labels_dir: Path | None
+) -> None:
+    """The worst case of a section that is scored, by the metric that its bad cases are sorted by;
+    nothing where it has none."""
+    row, show_case = catalogue.SECTIONS[name], SECTIONS[name].show_worst
+    if not row.worst_by or show_case is None or not scores_file(folder, name).exists():
+        return
+    metric = find_metric(catalogue.at_cutoffs(row.metrics, catalogue.KS), row.worst_by)
+    if bad := _worst_cases(folder, row, metric, 1, eval_set, labels_dir):
+        console.print()
+        _print_worst(console, bad, metric, show_case, scored=1)
 
 
 def _print_worst(
@@ -298,7 +318,7 @@ def _counting(cases: int, row: MetricSection | None) -> str:
 def missing_results(folder: Path, config: RunConfig, row: MetricSection | None = None) -> str:
     """How many asked cases a run that was just scored has no result of; "" when none."""
     asked = asked_of(config)
-    header = read_json(folder / METRICS)
+    header = load_metrics(folder / METRICS)
     remark = missing_remark(header, asked.repeats if asked else 1)
     if not remark:
         return ""

@@ -20,18 +20,22 @@ import orjson
 from decisions.baseline import (
     Baseline,
     BaselineChange,
+    EngineVerdict,
     caveats,
     compare,
     read_baseline,
     verdict_of,
 )
+from decisions.case_changes import changes_of, read_pair
+from decisions.case_rules import basis_from, read_case_rules
+from decisions.case_verdict import Ruling, read_verdicts
 from decisions.diagnosis import diagnose
 from decisions.engine import direction
 from decisions.gate import check_names, evaluate
 from decisions.gate_baseline import WORSE, comparable
-from decisions.gate_checks import HEAD, GateEvidence, RunNumbers, baseline_of
+from decisions.gate_checks import HEAD, GateEvidence, RunNumbers, baseline_of, left_out_of
 from decisions.gate_rules import GateRules, read_rules
-from decisions.measures import known_metrics, measures
+from decisions.measures import measures
 from decisions.primary import primary_names
 from decisions.regressions import Regression, regressions
 from ragmetrics import catalogue
@@ -42,8 +46,10 @@ from records.errors import Problem, StorageError
 from records.files import replace_bytes, replace_json
 from records.gate_verdict import Check
 from records.labels import has_labelled_texts, read_cases, read_labels
-from records.metrics import PRIMARY, PRIMARY_METRICS, MeasuredSection, read_sections
+from records.metric_lines import PRIMARY
+from records.metrics import PRIMARY_METRICS, MeasuredSection, read_sections
 from records.results import SCHEMA, RunConfig, iter_results
+from records.run_table import RunTables
 from records.runs import (
     CONFIG,
     METRICS,
@@ -55,8 +61,8 @@ from records.runs import (
     read_config,
     results_file,
 )
-from records.scores import read_whole_scores
-from records.targets import TARGETS, Target, read_advisory, read_targets
+from records.scores import ScoreLine, read_whole_scores
+from records.targets import TARGETS, read_advisory, read_targets
 from scorers.contract import ScoringJob
 from scorers.custom import read_plugins
 from scorers.sections import SectionOutcome, chosen, has_part, try_section
@@ -69,23 +75,24 @@ if TYPE_CHECKING:
 
 Key = tuple[str, int]
 
+MOST_CHANGED = 20
+"""Cases that broke, and cases that were fixed, that are named with their reasons."""
+
 
 def _write_traces(
     name: str,
-    section: Mapping[str, Any],
-    targets: Mapping[str, Target],
+    ruling: Ruling,
     job: ScoringJob,
-    custom: Sequence[Metric],
     folder: Path,
     label: str,
 ) -> tuple[Path, int]:
     """Write traces/<section>-<label>.jsonl in ``folder``; returns its path and its lines.
 
-    A case fails when one of its scores misses the metric's target, when a metric that must hold
-    (catalogue) has its bad end, or when the bot's call failed. Raises StorageError when
+    A line for each answer that breaks a rule on this section by which cases fail, and for each
+    failed call; of labelled prompts, for those that were judged wrongly. Raises StorageError when
     the folder cannot be written. Memory: the traces.
     """
-    failed = dict(_failed_lines(name, section, targets, job.folder, custom))
+    failed = dict(_failed_lines(name, job.folder, ruling))
     path = folder / "traces" / f"{name}-{label}.jsonl"
     config = job.folder / CONFIG
     run_config = read_config(job.folder) if config.exists() else None
@@ -105,43 +112,31 @@ def _write_traces(
     return path, len(failed)
 
 
-def _failed_lines(
-    name: str,
-    section: Mapping[str, Any],
-    targets: Mapping[str, Target],
-    folder: Path,
-    custom: Sequence[Metric],
-) -> Iterator[tuple[Key, dict[str, Any]]]:
-    rows = known_metrics(custom)
-    metrics = {
-        metric: row
-        for metric, definition in section["definitions"].items()
-        if (row := rows.get(definition))
+def _failed_lines(name: str, folder: Path, ruling: Ruling) -> Iterator[tuple[Key, dict[str, Any]]]:
+    must = {
+        row.name: 1.0 if row.higher_is_better else 0.0
+        for row in catalogue.SECTIONS[name].metrics
+        if row.must
     }
-    must = catalogue.SECTIONS[name].must
     for line in read_whole_scores(folder, name):
-        misses = list(_misses(line.scores, targets, metrics, must))
+        misses = [
+            {"metric": metric, "score": score, "target": f"{must[metric]:g}"}
+            for metric, score in line.scores.items()
+            if score is not None and must.get(metric, score) != score
+        ]
+        misses += _broken(name, line, ruling)
         if misses or line.status == "failed":
             yield (line.case_id, line.repeat), msgspec.to_builtins(line) | {"failed": misses}
 
 
-def _misses(
-    scores: Mapping[str, float | None],
-    targets: Mapping[str, Target],
-    rows: Mapping[str, Metric],
-    must: Sequence[str],
-) -> Iterator[dict[str, Any]]:
-    for name, score in scores.items():
-        if score is None:
-            continue
-        target = targets.get(name)
-        row = rows.get(name)
-        if name in must and row is not None:
-            good_end = 1.0 if row.higher_is_better else 0.0
-            if score != good_end:
-                yield {"metric": name, "score": score, "target": f"{good_end:g}"}
-        elif target is not None and not target.passed(score):
-            yield {"metric": name, "score": score, "target": str(target)}
+def _broken(section: str, line: ScoreLine, ruling: Ruling) -> Iterator[dict[str, Any]]:
+    """The rules on a section by which an answer fails."""
+    scores = {f"{section}.{name}": value for name, value in line.scores.items()}
+    for rule in ruling.rules_of(ruling.settle(ruling.broken(scores))[0]):
+        score = line.scores.get(rule.metric.partition(".")[2])
+        says = ruling.sentence(rule, scores, line.evidence)
+        target = f"{rule.sign} {rule.bound:g}"
+        yield {"metric": rule.metric, "score": score, "target": target, "says": says}
 
 
 def _cases(job: ScoringJob, ids: set[str]) -> dict[str, Any]:
@@ -297,12 +292,21 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         if rules is not None:
             asked = {*sections} if plan.sections else None
             report.gates = _gates(rules, evidence, asked)
+        case_rules = read_case_rules(plan.targets_file or TARGETS)
+        tables = RunTables()
+        verdicts = read_verdicts(folder, case_rules, table=tables[folder]).counts()
+        report.verdicts = verdicts if verdicts.cases else None
+        if base is not None and (source := base.folder or base.source) is not None:
+            pair = read_pair(source, folder, case_rules, tables)
+            report.cases = changes_of(pair, MOST_CHANGED)
         if baseline is not None:
             _compare(plan, report, baseline, evidence)
         name = SUITE if plan.suite == "full" else f"{SUITE}-{plan.suite}"
-        written = write_report(report, plan.output or real / name)
-        traces = _traces(plan, sections, report, job, custom, targets, real)
-    return report, [*written, *traces]
+        stem = plan.output or real / name
+        path = stem.with_name(f"{stem.name}.json")
+        written = write_report(report, path, folder / METRICS, copied=folder != real)
+        traces = _traces(plan, sections, report, job, real)
+    return report, [written, *traces]
 
 
 def _rules(plan: SuiteOptions) -> GateRules | None:
@@ -337,14 +341,17 @@ def _compare(
     plan: SuiteOptions, report: SuiteReport, baseline: Baseline, evidence: GateEvidence
 ) -> None:
     """Into the report: what became of the baseline's numbers, and why not to compare them."""
-    compared = _compared(plan, report.outcomes, baseline)
+    scored = _compared(plan, report.outcomes, baseline)
+    differing = left_out_of(evidence, scored)
+    compared = [name for name in scored if name not in differing]
     gone = dict.fromkeys(compared, GONE)
     gone |= {o.name: "" if o.status == "scored" else o.reason for o in report.outcomes}
     names = [n for n in primary_names(evidence.targets) if n.partition(".")[0] in compared]
     result = regressions(evidence, names)
-    chances = {row.name: row.p for row in result.rows} | dict.fromkeys(result.lost)
+    tests = {row.name: EngineVerdict(row.p, row.verdict) for row in result.rows}
+    tests |= dict.fromkeys(result.lost, EngineVerdict())
     report.baseline = str(plan.baseline)
-    changes = compare(baseline, report.measures, compared, chances, plan.max_drop, gone)
+    changes = compare(baseline, report.measures, compared, tests, plan.max_drop, gone)
     told = {f"{change.section}.{change.metric}" for change in changes}
     changes += [_of_row(row, plan.max_drop) for row in result.rows if row.name not in told]
     report.changes = changes
@@ -352,15 +359,16 @@ def _compare(
         *caveats(baseline, plan.suite, report.header.get("cases", 0)),
         *result.notes,
     ]
-    both = set(compared) & set(baseline.sections) & set(report.sections())
+    both = set(scored) & set(baseline.sections) & set(report.sections())
     report.unlike = comparable(evidence, both).reason
 
 
 def _of_row(row: Regression, max_drop: float | None) -> BaselineChange:
     """A primary metric of which the baseline has scores and no mean, such as an older one's."""
     section, _, metric = row.name.partition(".")
-    worse_by = (row.delta or 0.0) * (1 if direction(row.name) is False else -1)
-    verdict = verdict_of(worse_by, row.p, max_drop)
+    delta = row.delta or 0.0
+    worse_by = delta if direction(row.name) is False else -delta
+    verdict = verdict_of(delta, worse_by, EngineVerdict(row.p, row.verdict), max_drop)
     return BaselineChange(section, metric, row.before, row.now, worse_by, row.p, verdict)
 
 
@@ -433,18 +441,16 @@ def _traces(
     names: Sequence[str],
     report: SuiteReport,
     job: ScoringJob,
-    custom: Sequence[Metric],
-    targets: Mapping[str, Mapping[str, Target]],
     folder: Path,
 ) -> list[Path]:
     if not plan.save_trace:
         return []
     label = report.run_id + ("" if plan.suite == "full" else f"-{plan.suite}")
     sections = report.sections()
+    rules = read_case_rules(plan.targets_file or TARGETS)
+    ruling = Ruling(rules, basis_from(job.folder, sections))
     return [
-        _write_traces(name, sections[name], targets.get(name, {}), job, custom, folder, label)[0]
-        for name in names
-        if name in sections
+        _write_traces(name, ruling, job, folder, label)[0] for name in names if name in sections
     ]
 
 

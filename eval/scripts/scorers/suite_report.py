@@ -1,23 +1,27 @@
-"""The report of a suite, as JSON and as Markdown, from the same rows that the screen shows."""
+"""The report of a suite: what the screen shows, and the same as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decisions.baseline import FAILING, BaselineChange
+from decisions.baseline import FAILING, BaselineChange, ChangeVerdict
+from decisions.case_changes import CaseChanges
+from decisions.case_verdict import VerdictCounts
 from decisions.diagnosis import DiagnosisFinding
 from decisions.measures import UNCLEAR_BAND, Measure, targets_text
 from decisions.primary import primary_names
 from ragmetrics import catalogue
 from records.asked import missing_remark
 from records.errors import StorageError
-from records.files import replace_bytes
+from records.files import replace_bytes, replace_json
 from records.gate_verdict import Check
-from records.metrics import metrics_bytes, rounded
+from records.metrics import NUMBERS, reference_to, rounded
 from records.results import SCHEMA
+from records.runs import METRICS
 from scorers.sections import SectionOutcome
 from terminal.tables import (
     SCALE,
@@ -36,8 +40,6 @@ if TYPE_CHECKING:
 
 
 MARKS = {True: "✓", False: "✗", None: ""}
-
-ESCAPED = str.maketrans({char: f"\\{char}" for char in "\\`*[]|<"} | dict.fromkeys("\r\n\t", " "))
 
 HEAD = ("metric", "mean", "95 % interval", "n", "target", "", "band")
 
@@ -62,6 +64,9 @@ class SuiteReport:
     unlike: str = ""
     baseline: str = ""
     gates: Sequence[Check] = field(default=())
+    verdicts: VerdictCounts | None = None
+    cases: CaseChanges | None = None
+    """What became of the cases since the baseline, where that is a run."""
     primary: Mapping[str, Any] = field(default_factory=dict)
     """The primary scores of every case, as metrics.json holds them."""
 
@@ -118,6 +123,8 @@ class SuiteReport:
             },
             "sections": self.sections(),
             "targets": targets,
+            "verdicts": self.verdicts.to_dict() if self.verdicts else None,
+            "cases_changed": self.cases.to_dict() if self.cases else None,
             "diagnosis": [finding.to_dict() for finding in self.findings],
             "baseline": self.baseline or None,
             "caveats": list(self.caveats),
@@ -176,9 +183,22 @@ def _change_text(change: BaselineChange) -> str:
     if change.verdict == "not comparable":
         return "was measured by another definition"
     chance = "" if change.p is None else f", p {change.p:.3f}"
-    moved = abs(change.worse_by or 0.0)
-    way = "worse" if (change.worse_by or 0.0) > 0 else "better"
-    return f"{number(change.before)} → {number(change.now)} ({way} by {moved:.3f}{chance})"
+    delta = (change.now or 0.0) - (change.before or 0.0)
+    way = "higher" if delta > 0 else "lower"
+    if change.verdict in ("regression", "worse", "better"):
+        way = change.verdict.replace("regression", "worse")
+    return f"{number(change.before)} → {number(change.now)} ({way} by {abs(delta):.3f}{chance})"
+
+
+def _fell(change: BaselineChange) -> bool:
+    """Whether the number is worse than the baseline's, by evidence or not."""
+    return change.verdict != "same" and (change.worse_by or 0.0) > 0
+
+
+def _case_sentences(report: SuiteReport) -> list[str]:
+    """How many cases fail, and how many broke since the baseline."""
+    parts = (report.verdicts, report.cases)
+    return [part.says() for part in parts if part is not None]
 
 
 def _verdict_text(report: SuiteReport) -> str:
@@ -197,69 +217,38 @@ def _verdict_text(report: SuiteReport) -> str:
     return text + "."
 
 
-def _markdown(report: SuiteReport, every: bool = True) -> str:
-    """The whole report as Markdown. Foreign text is escaped."""
-    lines = [f"# Evaluation of run {_safe(report.run_id)}, {report.suite} suite", ""]
-    cases, errors = report.header.get("cases"), report.header.get("errors")
-    if cases is not None:
-        lines += [f"{cases} cases, {errors} failed calls. {_verdict_text(report)}", ""]
-    for note in filter(None, (report.incomplete, report.left_out)):
-        lines += [_safe(note), ""]
-    lines += ["## Diagnosis", ""]
-    for finding in report.findings:
-        because = f" ({_safe('; '.join(finding.because))})" if finding.because else ""
-        lines.append(f"- {_safe(finding.says)}{because} Look at {finding.look_at}")
-    lines.append("")
-    lines += _changes(report)
-    for outcome in report.outcomes:
-        lines += [f"## {outcome.name.capitalize()}", ""]
-        if outcome.status != "scored":
-            lines += [f"**{outcome.status}**: {_safe(outcome.reason)}", ""]
-        else:
-            lines += [*_table(HEAD, map(_cells, _rows_of(report, outcome, every))), ""]
-            lines += [_safe(outcome.reason), ""] if outcome.reason else []
-    return "\n".join(lines)
+def write_report(report: SuiteReport, path: Path, metrics: Path, *, copied: bool = False) -> Path:
+    """Write the report as JSON, in one step; returns its path.
 
-
-def _changes(report: SuiteReport) -> list[str]:
-    if report.changes is None:
-        return []
-    lines = [f"## Against {_safe(Path(report.baseline).name)}", ""]
-    lines += [f"**Not comparable**: {_safe(report.unlike)}.", ""] if report.unlike else []
-    lines += [f"*{_safe(note)}*\n" for note in report.caveats]
-    moved = [change for change in report.changes if change.verdict not in ("same", "better")]
-    if not moved:
-        return [*lines, "Nothing got worse.", ""]
-    rows = (
-        (change.section, change.metric, change.verdict, _change_text(change)) for change in moved
-    )
-    return [*lines, *_table(("section", "metric", "verdict", "change"), rows), ""]
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return lines + ["| " + " | ".join(_safe(cell) for cell in row) + " |" for row in rows]
-
-
-def _safe(text: str) -> str:
-    return text.translate(ESCAPED)
-
-
-def write_report(report: SuiteReport, stem: Path, every: bool = True) -> tuple[Path, Path]:
-    """Write STEM.json and STEM.md, each in one step."""
-    targets = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.md")
+    ``metrics``: the metrics.json that holds the numbers, which the report names; ``copied``: it
+    will not stay, so it is put beside the report.
+    """
     try:
-        stem.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StorageError(f"{stem.parent}: cannot be made ({error.strerror}).") from None
-    replace_bytes(targets[0], metrics_bytes(rounded(report.to_dict())))
-    replace_bytes(targets[1], (_markdown(report, every) + "\n").encode("utf-8", "replace"))
-    return targets
+        raise StorageError(f"{path.parent}: cannot be made ({error.strerror}).") from None
+    if copied and metrics.exists():
+        beside = path.with_name(f"{path.stem}.{METRICS}")
+        replace_bytes(beside, metrics.read_bytes())
+        metrics = beside
+    told = {name: value for name, value in report.to_dict().items() if name not in NUMBERS}
+    replace_json(path, rounded(told) | reference_to(metrics, path.parent))
+    return path
 
 
 STYLES = {True: "green", False: "red", None: None}
 
 INDENT = "  "
+
+_TESTED: Mapping[ChangeVerdict, str] = {
+    "worse": "worse",
+    "better": "better",
+    "mixed": "mixed",
+    "equal": "equal",
+    "no evidence": "without evidence",
+    "too few": "with too few cases",
+}
+"""The verdicts on primary metrics, as they are counted."""
 
 
 def print_report(console: Console, report: SuiteReport, every: bool) -> None:
@@ -273,6 +262,8 @@ def print_report(console: Console, report: SuiteReport, every: bool) -> None:
     if report.incomplete:
         console.print(Text(report.incomplete, style="yellow"))
     _print_table(console, report, every)
+    for sentence in _case_sentences(report):
+        console.print(sentence, soft_wrap=True)
     for outcome in report.outcomes:
         scored = outcome.status == "scored"
         if outcome.reason:
@@ -302,8 +293,10 @@ def print_brief(console: Console, report: SuiteReport) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    cases, errors = report.header.get("cases", 0), report.header.get("errors", 0)
-    asked = f"{counted(cases, 'question')}, {counted(errors, 'failed call')}: " if cases else ""
+    errors = report.header.get("errors", 0)
+    asked = (
+        f"{questions}, {counted(errors, 'failed call')}: " if (questions := _asked(report)) else ""
+    )
     console.print(f"\nRun {report.run_id}: {asked}{_verdict_text(report)}", soft_wrap=True)
     rows = []
     for name in primary_names():
@@ -314,6 +307,8 @@ def print_brief(console: Console, report: SuiteReport) -> None:
             _, mean, interval, *_ = _cells(measure)
             rows.append((words or name, mean, interval, name))
     print_columns(console, _BRIEF_HEAD, rows, left=(_BRIEF_HEAD[-1],))
+    for sentence in _case_sentences(report):
+        console.print(f"\n{sentence}", soft_wrap=True)
     console.print("\nWhat stands out:")
     for number_of, finding in enumerate(report.findings[:_FINDINGS], 1):
         look = f"\nLook at {finding.look_at}" if finding.look_at else ""
@@ -322,6 +317,18 @@ def print_brief(console: Console, report: SuiteReport) -> None:
     if len(report.findings) > _FINDINGS:
         more = counted(len(report.findings) - _FINDINGS, "more finding")
         console.print(f"   {more}: eval_suite.py without --brief.")
+
+
+def _asked(report: SuiteReport) -> str:
+    """How many questions have a result, and how to get the others; "" where nothing was asked."""
+    cases, asked, missing = map(report.header.get, ("cases", "asked", "missing"))
+    if not (asked and missing):
+        return counted(cases, "question") if cases else ""
+    verb = "has" if missing == 1 else "have"
+    return (
+        f"{asked - missing:,} of {counted(asked, 'question')} ({missing:,} {verb} no result; "
+        "run_eval.py --resume asks them)"
+    )
 
 
 def _print_table(console: Console, report: SuiteReport, every: bool) -> None:
@@ -351,7 +358,7 @@ def _print_table(console: Console, report: SuiteReport, every: bool) -> None:
 
 
 def _print_changes(console: Console, report: SuiteReport, every: bool) -> None:
-    """Regressions, and with ``every`` also what is worse by no more than chance explains."""
+    """Regressions, and with ``every`` every number that is worse than before."""
     from rich.text import Text
 
     if report.changes is None:
@@ -361,15 +368,16 @@ def _print_changes(console: Console, report: SuiteReport, every: bool) -> None:
         console.print(Text(plain(f"not comparable: {report.unlike}", 2000), style="red"))
     for note in report.caveats:
         console.print(Text(note, style="yellow"))
-    worse = [change for change in report.changes if change.verdict == "worse"]
     for change in report.changes:
         failing = change in report.regressions
-        if failing or change.verdict == "not comparable" or (every and change in worse):
+        if failing or change.verdict == "not comparable" or (every and _fell(change)):
             text = f"{change.verdict}: {change.section} {change.metric} {_change_text(change)}"
             console.print(Text(text, style="red" if failing else ""))
-    better = sum(change.verdict == "better" for change in report.changes)
+    counts = Counter(change.verdict for change in report.changes)
+    tested = [f"{counts[name]} {words}" for name, words in _TESTED.items() if counts[name]]
     console.print(
         f"{counted(len(report.changes), 'metric')} compared: "
-        f"{counted(len(report.regressions), 'regression')}; without evidence {len(worse)} worse"
-        f"{'' if every else ' (-v lists them)'} and {better} better."
+        f"{', '.join([counted(len(report.regressions), 'regression'), *tested])}; not tested: "
+        f"{counts['lower']} lower, {counts['higher']} higher"
+        f"{'' if every else ' (-v lists what got worse)'}."
     )

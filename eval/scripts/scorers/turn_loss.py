@@ -45,7 +45,7 @@ def turn_loss(lines: Iterable[ScoreLine], metrics: Sequence[Metric]) -> dict[str
         if line.conversation != conversation:
             _close(turns, cluster, losses)
             turns = {}
-            conversation, cluster = line.conversation, line.cluster or line.conversation
+            conversation, cluster = line.conversation, line.cluster_number or line.conversation
         if line.conversation:
             turns.setdefault(line.turn, []).append(line)
     _close(turns, cluster, losses)

@@ -1,7 +1,8 @@
 """Who scores the ranges of a run: processes of this machine, or the workers of a Dask scheduler.
 
-What all ranges need is written into a folder once, and each worker reads it there; a task itself is
-a number and some offsets. So a task may be lost with its worker and be done again elsewhere.
+What all ranges need goes to each worker once, by the way that tasks go, too: never by a file of the
+run, since unpickling runs what it reads. A task itself is a number and some offsets, so it may be
+lost with its worker and be done again elsewhere.
 """
 
 from __future__ import annotations
@@ -13,26 +14,25 @@ import pickle
 import platform
 import signal
 import threading
-from collections.abc import Iterator
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Executor
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 from records.errors import StorageError, Unreachable
-from records.files import replace_bytes
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor, ProcessPoolExecutor
+    from concurrent.futures import ProcessPoolExecutor
     from multiprocessing.connection import Connection
 
 
 @contextlib.contextmanager
-def worker_pool(size: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of ``size`` processes. When the block is left by an exception they end at once.
+def worker_pool(size: int, sealed: bytes) -> Iterator[ProcessPoolExecutor]:
+    """A pool of ``size`` processes, which `opened` gives what is ``sealed``. When the block is left
+    by an exception they end at once.
 
     Each watches a pipe that nobody writes to and that only this process holds open at the other
     end: a kill closes it as well as an end in order, on every platform.
@@ -41,7 +41,7 @@ def worker_pool(size: int) -> Iterator[ProcessPoolExecutor]:
     from concurrent.futures import ProcessPoolExecutor
 
     reader, writer = multiprocessing.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(size, initializer=_watch, initargs=(reader, writer))
+    pool = ProcessPoolExecutor(size, initializer=_watch, initargs=(reader, writer, sealed))
     try:
         yield pool
     except BaseException:
@@ -53,11 +53,13 @@ def worker_pool(size: int) -> Iterator[ProcessPoolExecutor]:
         reader.close()
 
 
-def _watch(reader: Connection, writer: Connection) -> None:
+def _watch(reader: Connection, writer: Connection, sealed: bytes) -> None:
     """Begin a worker: its own copy of the writing end would keep the pipe open for ever.
 
     Ctrl+C and a closed terminal reach all processes; the one that started them says what happens.
     """
+    global _of_process
+    _of_process = sealed
     writer.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "SIGHUP"):
@@ -70,6 +72,15 @@ def _end_with(reader: Connection) -> None:
     with contextlib.suppress(EOFError, OSError):
         reader.recv_bytes()
     os._exit(1)
+
+
+def how_it_ended(exit_code: int | None) -> str:
+    """What a dead process's exit code says, where it is known."""
+    if exit_code is None:
+        return "was killed"
+    with contextlib.suppress(ValueError):
+        return f"was ended by {signal.Signals(-exit_code).name}"
+    return f"ended with exit code {exit_code}"
 
 
 ATTEMPTS = 3
@@ -108,13 +119,14 @@ def cluster(address: str | None) -> Iterator[Cluster | None]:
     except ImportError:
         raise StorageError(_NEEDED) from None
     # A scheduler that is gone has forgotten the tasks: to wait for its return helps nobody.
-    quick = {
+    settings = {
         "distributed.comm.timeouts.connect": f"{_ANSWER_WITHIN}s",
         "distributed.client.scheduler-info-interval": "2s",
+        "distributed.admin.large-graph-warning-threshold": "10GB",  # labels: they are needed
     }
     lost = (CancelledError, CommClosedError, TimeoutError, OSError)
     _quiet()
-    with dask.config.set(quick), contextlib.ExitStack() as stack:
+    with dask.config.set(settings), contextlib.ExitStack() as stack:
         try:
             client = Client(address, timeout=_ANSWER_WITHIN, set_as_default=False)
             stack.callback(_close, client)
@@ -129,7 +141,7 @@ def cluster(address: str | None) -> Iterator[Cluster | None]:
         if not threads:
             raise Unreachable(f"{address}: has no workers; start some with make worker.")
         try:
-            yield Cluster(client.get_executor(pure=False, retries=ATTEMPTS), threads)
+            yield Cluster(_DaskExecutor(client), threads)
         except KilledWorker as error:
             raise Unreachable(
                 f"{address}: {error.allowed_failures + 1} workers were killed at one range, or ran "
@@ -143,6 +155,35 @@ def cluster(address: str | None) -> Iterator[Cluster | None]:
                 f"{address}: the scheduler was lost. What was scored is kept: start it and its "
                 "workers, and then the same command again."
             ) from None
+
+
+class _DaskExecutor(Executor):
+    """The workers of a scheduler."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._executor = client.get_executor(pure=False, retries=ATTEMPTS)
+
+    def map(
+        self,
+        fn: Callable[..., Any],
+        *iterables: Any,
+        timeout: float | None = None,
+        chunksize: int = 1,
+    ) -> Iterator[Any]:
+        results: Iterator[Any] = self._executor.map(fn, *iterables, timeout=timeout)
+        return results
+
+    def sent(self, sealed: bytes) -> Any:
+        """In place of it among the arguments of tasks: workers hand it on to each other. It is the
+        result of a task, since the scheduler can have that made again; what is scattered is lost
+        with the workers that have it."""
+        return self._client.submit(bytes, sealed, pure=False, retries=ATTEMPTS)
+
+
+def sent(executor: Executor, sealed: bytes) -> Any:
+    """What an executor's tasks take for what is ``sealed``."""
+    return executor.sent(sealed) if isinstance(executor, _DaskExecutor) else sealed
 
 
 def _close(client: Any) -> None:
@@ -160,8 +201,6 @@ def _quiet() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-_SHARED = "task.pickle"
-
 _LIBRARIES = (
     "numpy",
     "msgspec",
@@ -175,13 +214,18 @@ _LIBRARIES = (
 )
 """What else the numbers depend on, besides the toolkit's own code."""
 
+_of_process = b""
+"""In a process of a pool: what it was started with."""
+
 _of_thread = threading.local()
-"""What a thread read last: the tasks of a run come one after the other, and share their caches."""
+"""What a thread opened last: the tasks of a run follow each other, and share their caches."""
 
 
 @cache
 def code_versions() -> dict[str, str]:
     """A hash of the toolkit's code, the version of Python and of each library in use."""
+    from importlib import metadata
+
     digest = hashlib.sha256()
     root = Path(__file__).parents[1]
     for path in sorted(root.glob("*/**/*.py")):
@@ -193,25 +237,19 @@ def code_versions() -> dict[str, str]:
     return versions
 
 
-def share(folder: Path, value: Any) -> None:
-    """Put what all tasks need into their folder."""
-    replace_bytes(folder / _SHARED, orjson.dumps(code_versions()) + b"\n" + pickle.dumps(value))
+def sealed(value: Any) -> bytes:
+    """What all tasks need, with the versions that it was made by."""
+    return orjson.dumps(code_versions()) + b"\n" + pickle.dumps(value)
 
 
-def shared(folder: Path) -> Any:
-    """In a worker: what was put there, read once a thread.
+def opened(sealed: bytes | None = None) -> Any:
+    """In a worker: what all tasks need, made once a thread; None: what its process began with.
 
-    Raises StorageError when the worker does not see the folder, or runs other code than the
-    process that put it there.
+    Raises StorageError when the worker runs other code than the process that sealed it.
     """
-    if getattr(_of_thread, "folder", None) != folder:
-        try:
-            versions, _, pickled = (folder / _SHARED).read_bytes().partition(b"\n")
-        except OSError as error:
-            raise StorageError(
-                f"{folder.parent}: cannot be read on worker {platform.node()} ({error.strerror}); "
-                "let all machines see the run under the same path."
-            ) from None
+    sealed = _of_process if sealed is None else sealed
+    if getattr(_of_thread, "sealed", None) != sealed:
+        versions, _, pickled = sealed.partition(b"\n")
         theirs, own = orjson.loads(versions), code_versions()
         others = [name for name in theirs | own if theirs.get(name) != own.get(name)]
         if others:
@@ -220,5 +258,5 @@ def shared(folder: Path) -> Any:
                 "the same code and packages, and start it anew."
             )
         _of_thread.value = pickle.loads(pickled)
-        _of_thread.folder = folder
+        _of_thread.sealed = sealed
     return _of_thread.value

@@ -3,24 +3,78 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import select
 import signal
+import sys
 import tempfile
 import traceback
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path, PurePath
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from threading import Thread
+from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.app import App
+from textual.color import BLACK, WHITE, Color
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 
 from terminal.actions import ActionRefused
-from terminal.colours import line_colours
 from terminal.safe_text import display
+
+# A theme's own pairs may fall short: white on the blue of Textual's dark cursor has a contrast of
+# 3.8, the amber of its light theme 3.3 on its ground. Formula and limit: WCAG 2.2, criterion 1.4.3.
+_READABLE: Final = 5
+"""The least contrast of text with its ground: over the 4.5 of the guideline, since the same letters
+also stand on the ground of windows, and colours are rounded when they are drawn."""
+
+_STEPS: Final = 20
+
+_TEXT: Final = ("accent", "warning", "error", "success", "primary")
+
+
+def line_colours(variables: Mapping[str, str]) -> dict[str, str]:
+    """The CSS variables `line-…` of terminal.tcss, from the variables of any theme."""
+    ground = Color.parse(variables["background"])
+    colours = {
+        f"line-{name}": _readable(Color.parse(variables[f"text-{name}"]), ground) for name in _TEXT
+    }
+    cursor = Color.parse(variables["primary"])
+    text = WHITE if _luminance(cursor) < 0.4 else BLACK
+    colours["line-cursor-text"] = text
+    colours["line-cursor"] = _readable(cursor, text)
+    return {name: colour.hex for name, colour in colours.items()}
+
+
+def _readable(colour: Color, against: Color) -> Color:
+    """`colour`, moved away from `against` until the two can be told apart."""
+    end = BLACK if _luminance(against) > 0.18 else WHITE  # which of them lies farther away
+    for step in range(_STEPS + 1):
+        moved = colour.blend(end, step / _STEPS)
+        if _contrast(moved, against) >= _READABLE:
+            return moved
+    return end
+
+
+def _contrast(first: Color, second: Color) -> float:
+    """The ratio of two colours' luminances, 1 to 21."""
+    low, high = sorted((_luminance(first), _luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: Color) -> float:
+    """Relative luminance, 0 to 1."""
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in colour.normalized
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
 
 STYLE_SHEET = Path(__file__).with_name("terminal.tcss")
 """Colours of lines, and the windows of the kit; an app adds a sheet of its own behind it."""
@@ -96,26 +150,26 @@ class TerminalApp(App[None], inherit_bindings=False):
 
     # -- keys -----------------------------------------------------------------------------------
 
-    @property
-    def holding(self) -> bool:
-        """Must keys wait now?"""
+    def holds(self, key: str, character: str) -> bool:
+        """Must this key wait now, and with it all that come after it?"""
         return self._opening
 
-    def pressed(self, key: str) -> None:
-        """A key that does not wait was pressed."""
+    def show_held(self, count: int) -> None:
+        """So many keys wait now."""
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Paste):
             event.text = display(event.text, PASTE_LIMIT)
         elif isinstance(event, events.Key) and not event.is_forwarded:
-            if self.holding:
-                self._held.append(event)
-                return
-            self.pressed(event.key)
-            screen = self.screen
-            if isinstance(screen, _Keyed) and screen.take_key(event.key, event.character or ""):
-                return
+            self._held.append(event)
+            await self.release()
+            return
         await super().on_event(event)
+
+    async def _take(self, event: events.Key) -> None:
+        screen = self.screen
+        if not isinstance(screen, _Keyed) or not screen.take_key(event.key, event.character or ""):
+            await super().on_event(event)
 
     def push_screen(self, screen: Any, *args: Any, **options: Any) -> Any:
         """Keys that come while a screen opens do not fall on the one below."""
@@ -138,9 +192,17 @@ class TerminalApp(App[None], inherit_bindings=False):
         await self.release()
 
     async def release(self) -> None:
-        """Do the keys that waited, in their order, until keys must wait again."""
-        while self._held and not self.holding:
-            await self.on_event(self._held.pop(0))
+        """Do the keys that waited, in their order, until one of them must wait again."""
+        while self._held and not self.holds(self._held[0].key, self._held[0].character or ""):
+            await self._take(self._held.pop(0))
+        self.show_held(len(self._held))
+
+    def drop_held(self) -> int:
+        """Forget the keys that wait. Returns how many they were."""
+        count = len(self._held)
+        self._held.clear()
+        self.show_held(0)
+        return count
 
     # -- the shell and the clipboard ------------------------------------------------------------
 
@@ -170,8 +232,11 @@ class TerminalApp(App[None], inherit_bindings=False):
 
     # -- ends -----------------------------------------------------------------------------------
 
-    def end_on_signals(self) -> None:
-        """Leave in order, with exit code 130, when the terminal or the user's system says so."""
+    def end_with_terminal(self) -> None:
+        """Leave in order, with exit code 130, when the terminal goes or the user's system says so.
+
+        A terminal that is not the controlling one goes without a signal.
+        """
         loop = asyncio.get_running_loop()
         for name in ("SIGTERM", "SIGHUP"):
             # Not in the main thread (a test), or no such signals (Windows): then without.
@@ -179,6 +244,14 @@ class TerminalApp(App[None], inherit_bindings=False):
                 loop.add_signal_handler(getattr(signal, name), self.exit, None, 130)
             except (AttributeError, NotImplementedError, RuntimeError, ValueError):
                 break
+        driver = self._driver
+        stdin = sys.__stdin__
+        if driver is None or driver.is_headless or driver.is_web or stdin is None:
+            return
+        if hasattr(select, "poll") and stdin.isatty():
+            leave = partial(loop.call_soon_threadsafe, self.exit, None, 130)
+            watch = Thread(target=_wait_for_hangup, args=(stdin.fileno(), leave), daemon=True)
+            watch.start()
 
     def _fatal_error(self) -> None:
         """In place of Textual's traceback, which shows local values: a file without any text."""
@@ -188,6 +261,15 @@ class TerminalApp(App[None], inherit_bindings=False):
             return  # a second error on the way out: the first is told
         self.crash_file = _write_crash_file(error)
         self._exit_renderables.append(Text(display(self.FAILURE.format(file=self.crash_file))))
+
+
+def _wait_for_hangup(fileno: int, leave: Callable[[], object]) -> None:
+    """Call `leave` once a terminal has gone. Textual reads nothing from it then, for ever."""
+    poll = select.poll()
+    poll.register(fileno, 0)  # an end and an error are told unasked
+    if any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll()):
+        with contextlib.suppress(RuntimeError):  # the program has left already
+            leave()
 
 
 def _has_clipboard() -> bool:

@@ -92,9 +92,7 @@ def print_columns(
     finally:
         console.width = before
     if left_out:
-        # "scored" may be the head of two columns.
-        names = ", ".join(dict.fromkeys(left_out))
-        console.print(f"Left out on this narrow terminal: {names}.", style="dim")
+        console.print(f"Left out on this narrow terminal: {', '.join(left_out)}.", style="dim")
 
 
 def _width(widths: Sequence[int], shown: Sequence[int]) -> int:

@@ -52,7 +52,7 @@ class ClaimApp(TerminalApp, inherit_bindings=False):
         self.main = _ClaimScreen(session, look or Look())
 
     def on_mount(self) -> None:
-        self.end_on_signals()
+        self.end_with_terminal()
         self.push_screen(self.main)
         self.call_after_refresh(self.main.open_goal)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,16 +10,19 @@ from typing import Any
 
 import orjson
 
+from judging.answers import JudgedAnswer
 from ragmetrics import claims as ragmetrics_claims
 from ragmetrics.claims import prepare
 from ragmetrics.support import judge
 from ragmetrics.text import numbers
+from records import claim_labels
 from records import verdicts as records_verdicts
 from records.cases import TestCase
 from records.errors import StorageError
 from records.judgements import Judgement, Verdicts, read_verdicts
 from records.results import TestResult, iter_results
 from records.runs import VERDICTS, results_file
+from records.verdict_lines import text_sha256
 
 GOOD = {"groundedness": "supported", "correctness": "present"}
 """The verdict that counts for each metric; anything else is against."""
@@ -90,7 +92,7 @@ class JudgedClaim:
 
     @property
     def answer_sha256(self) -> str:
-        return _sha256(self.answer)
+        return claim_labels.answer_sha256(self.answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +112,6 @@ class JudgedRun:
     """What the judge was asked with (temperature, seed), None when the run does not say."""
 
 
-def _sha256(text: str) -> str:
-    """Of a text's UTF-8 bytes, lone surrogates kept."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> JudgedRun:
     """The claims of a run that its present judge decided, in the order of the file.
 
@@ -125,26 +122,27 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
     """
     path = run / VERDICTS
     judge = records_verdicts.judge_of(run)
-    verdicts = read_verdicts(
-        run, judge, keep=lambda line: bool(line["metric"] == metric), texts=True
-    )
+    verdicts = read_verdicts(run, judge, keep=lambda line: bool(line["metric"] == metric))
     if not verdicts.by_answer:
         raise StorageError(
             f"{path}: holds no verdicts of {metric} by the judge in config.json; judge the run "
             "with judge_answers.py."
         )
-    answers = _answers(run, verdicts, metric, cases)
+    answers = _answers(run, verdicts, metric, cases, judge.get("k"))
     claims: list[JudgedClaim] = []
     decided: list[Mapping[str, Any]] = []
     counts: Counter[str] = Counter()
     for key in verdicts.by_answer:
-        answer = answers.get(key, _AnswerJudgements(stale=True))
+        answer = answers.get(key)
+        if answer is None or not answer.comparable:
+            counts["changed"] += 1
+            continue
         sound = [judgement.lines for judgement in answer.opinions if judgement.status == "ok"]
         first = sound[0] if sound else []
         if any(part.get("mode") == "code" for part in first):
             counts["by_code"] += sum(len(part["verdicts"]) for part in first)
         elif sound:
-            claims += _claims(key, sound, answer.titles, cases.get(key[0]), metric)
+            claims += _claims(key, sound, answer, metric)
             decided += first
         elif answer.stale:
             counts["changed"] += 1
@@ -198,15 +196,31 @@ def together(judged: JudgedRun, others: Mapping[str, JudgedRun]) -> JudgedRun:
 
 @dataclass(frozen=True, slots=True)
 class _AnswerJudgements:
-    """What the judge said of one answer: its whole opinions in order, and the chunks' titles."""
+    """What the judge said of one answer, its whole opinions in order, and what it was shown."""
 
-    opinions: Sequence[Judgement] = ()
-    titles: Mapping[str, str] = field(default_factory=dict)
-    stale: bool = False
+    opinions: Sequence[Judgement]
+    shown: JudgedAnswer
+    stale: bool
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the judge saw the passages and the answer that are made of results.jsonl now;
+        verdicts of schema 1 do not say."""
+        texts = {context["id"]: context for context in self.shown.contexts}
+        for asked in (line["input"] for opinion in self.opinions for line in opinion.lines):
+            if asked.get("answer_sha256") not in (None, text_sha256(self.shown.text)):
+                return False
+            for context in asked.get("contexts", ()):
+                now = texts.get(context["id"])
+                if now is None or now["chunk_id"] != context.get("chunk_id", now["chunk_id"]):
+                    return False
+                if context.get("sha256") not in (None, text_sha256(now["text"])):
+                    return False
+        return True
 
 
 def _answers(
-    run: Path, verdicts: Verdicts, metric: str, cases: Mapping[str, TestCase]
+    run: Path, verdicts: Verdicts, metric: str, cases: Mapping[str, TestCase], k: int | None
 ) -> dict[tuple[str, int], _AnswerJudgements]:
     """The answers of a run that are still there, as far as there are verdicts on them."""
     answers = {}
@@ -215,7 +229,7 @@ def _answers(
         if key in verdicts.by_answer and case is not None:
             opinions, stale = verdicts.opinions(case, result)
             judgements = [opinions[n][metric] for n in sorted(opinions) if metric in opinions[n]]
-            answers[key] = _AnswerJudgements(judgements, _titles(result), stale)
+            answers[key] = _AnswerJudgements(judgements, JudgedAnswer(case, result, k), stale)
     return answers
 
 
@@ -229,8 +243,7 @@ def _distinct(values: Any) -> list[dict[str, Any]]:
 def _claims(
     answer: tuple[str, int],
     opinions: Sequence[Sequence[Mapping[str, Any]]],
-    titles: Mapping[str, str],
-    case: TestCase | None,
+    judged: _AnswerJudgements,
     metric: str,
 ) -> Iterator[JudgedClaim]:
     """The items of one answer: the first opinion's verdicts, all opinions' share as the score."""
@@ -238,6 +251,8 @@ def _claims(
         {str(item["id"]): item for part in parts for item in part.get("verdicts") or ()}
         for parts in opinions
     ]
+    case, shown, titles = judged.shown.case, judged.shown, _titles(judged.shown.result)
+    texts = {context["id"]: context["text"] for context in shown.contexts}
     for part in opinions[0]:
         inputs = part.get("input") or {}
         is_local = (part.get("judge") or {}).get("provider") == "local"
@@ -245,7 +260,7 @@ def _claims(
             JudgedContext(
                 str(context.get("id", "")),
                 titles.get(str(context.get("chunk_id", "")), str(context.get("chunk_id", ""))),
-                str(context.get("text", "")),
+                texts.get(str(context.get("id", "")), ""),
             )
             for context in inputs.get("contexts") or ()
         )
@@ -257,9 +272,9 @@ def _claims(
             span = claim.get("span")
             score = _score(str(claim["id"]), item, verdicts, GOOD[metric])
             if score is None and is_local:
-                texts = [passage.text for passage in passages] or [str(inputs.get("answer", ""))]
-                lead, question = str(claim.get("lead", "")), str(inputs.get("question", ""))
-                score = support_score(text, texts, question, lead)
+                sources = [passage.text for passage in passages] or [shown.text]
+                lead = str(claim.get("lead", ""))
+                score = support_score(text, sources, shown.question, lead)
             yield JudgedClaim(
                 *answer,
                 str(claim["id"]),
@@ -267,9 +282,9 @@ def _claims(
                 str(item.get("verdict", "")),
                 score,
                 (int(span[0]), int(span[1])) if span else None,
-                str(inputs.get("question", "")),
-                str(inputs.get("answer", "")),
-                (case.reference_answer or "") if case else "",
+                shown.question,
+                shown.text,
+                case.reference_answer or "",
                 passages,
                 str(item.get("quote") or ""),
                 str(item.get("context") or ""),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from decisions import judge_calibration
-from judging.connect import LOCAL, Connection, JudgeOptions, connect
+from judging.connect import Connection, JudgeOptions, connect
 from records import calibration as records_calibration
 from records import claim_labels
 from records.calibration import SCHEMA
@@ -116,7 +116,7 @@ class CalibrateOptions:
     @property
     def workers(self) -> int:
         """Threads wait for a server; the local judge only gets slower by them."""
-        return 1 if self.judge.judge == LOCAL else self.judge.concurrency
+        return 1 if self.judge.by_rules else self.judge.concurrency
 
 
 def _user() -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,6 +24,7 @@ from records.scores import (
     GroundednessEvidence,
     PipelineEvidence,
     RetrievalEvidence,
+    ScoreHead,
     ScoreLine,
     line_type,
 )
@@ -52,15 +54,20 @@ def build(
     score_lines: Mapping[str, bytes],
     verdicts: Callable[[], Verdicts],
     key: tuple[str, int],
+    heads: Mapping[str, ScoreHead | None] = MappingProxyType({}),
 ) -> Detail:
     """The detail of one result. What cannot be read is left out and named in ``problems``.
 
-    ``verdicts`` reads what the run's judge said of it; it may raise StorageError.
+    ``verdicts`` reads what the run's judge said of it; it may raise StorageError. ``heads``: of the
+    files that the score lines come from.
     """
     case_id, repeat = key
     problems: list[str] = []
     result = _result(result_line, case_id, problems)
     lines = _scores(score_lines, case_id, problems)
+    for section, line in lines.items():
+        if head := heads.get(section):
+            head.complete(line)
     retrieval = _evidence(lines, "retrieval", RetrievalEvidence)
     rules = _rule_claims(_evidence(lines, "groundedness", GroundednessEvidence))
     case = _case(case_line, labels, case_id, problems)
@@ -105,7 +112,7 @@ def _plain(lines: Mapping[str, ScoreLine], section: str) -> Mapping[str, Any]:
 def _result(line: bytes, case_id: str, problems: list[str]) -> TestResult:
     try:
         result = msgspec.json.decode(line, type=TestResult)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         problems.append(f"the result cannot be read ({error})" if line else NOT_FOUND)
         return TestResult(case_id)
     if result.test_case_id != case_id:
@@ -119,7 +126,7 @@ def _scores(lines: Mapping[str, bytes], case_id: str, problems: list[str]) -> di
     for section, line in lines.items():
         try:
             score = msgspec.json.decode(line, type=line_type(section))
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             problems.append(f"{SCORES}/{section}.jsonl: the line cannot be read ({error})")
             continue
         if score.case_id == case_id:
@@ -159,7 +166,7 @@ def _judged(
     opinions, stale = verdicts_read.opinions(case, result)
     if stale:
         problems.append(f"verdicts of the judge are not shown: {STALE}")
-    return _judged_metrics(opinions)
+    return _judged_metrics(opinions, result)
 
 
 def _case(line: bytes, labels: Labels, case_id: str, problems: list[str]) -> TestCase | None:
@@ -360,21 +367,29 @@ def _note(claim: ClaimEvidence) -> str:
     return "; ".join(parts)
 
 
-def _judged_metrics(opinions: Opinions) -> tuple[JudgedMetric, ...]:
+def _judged_metrics(opinions: Opinions, result: TestResult) -> tuple[JudgedMetric, ...]:
     """What the judge said of an answer: metric by metric, of each one opinion after the other."""
+    texts = {chunk.chunk_id: chunk.text or "" for chunk in result.chunks()}
     calls = [
         (metric, number, judgement)
         for number, of_opinion in opinions.items()
         for metric, judgement in of_opinion.items()
     ]
-    return tuple(_evidence_judged(*call) for call in sorted(calls, key=lambda call: call[:2]))
+    ordered = sorted(calls, key=lambda call: call[:2])
+    return tuple(_evidence_judged(*call, texts) for call in ordered)
 
 
-def _evidence_judged(metric: str, number: int, judgement: Judgement) -> JudgedMetric:
+def _evidence_judged(
+    metric: str, number: int, judgement: Judgement, texts: Mapping[str, str]
+) -> JudgedMetric:
+    """``texts``: of the answer's passages, by chunk id."""
     items: list[Claim] = []
     for line in judgement.lines:
         inputs = line["input"]
-        chunks = {chunk["id"]: chunk for chunk in inputs.get("contexts", ())}
+        chunks = {
+            chunk["id"]: chunk | {"text": texts.get(chunk.get("chunk_id", ""), "")}
+            for chunk in inputs.get("contexts", ())
+        }
         numbered = (
             item for name in ("facts", "claims", "nuggets") for item in inputs.get(name, ())
         )

@@ -12,11 +12,13 @@ from typing import Any
 
 import msgspec
 
+from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from records.cases import Labels
 from records.errors import StorageError
 from records.judgements import Verdicts, read_verdicts
 from records.labels import read_labels
 from records.runs import CONFIG, PARTIAL, RESULTS, VERDICTS, results_file, scores_file
+from records.scores import read_head
 from records.verdicts import judge_of
 from views.browser.model import Detail, Key, RunInfo, Trend
 from views.browser.table import UNSCORED, Table
@@ -47,7 +49,9 @@ class RunLibrary:
         metrics: Sequence[str] = (),
         extra: Sequence[Path] = (),
         labeller: Sequence[str] = (),
+        rules: CaseRules | None = None,
     ) -> None:
+        self._rules = read_case_rules() if rules is None else rules
         self._labeller = labeller
         self._results_dir, self._eval_set, self._labels_dir = results_dir, eval_set, labels_dir
         self._first_metrics = metrics
@@ -84,7 +88,14 @@ class RunLibrary:
         folder = self.path_of(run_id)
         if not folder.is_dir():
             raise ValueError(f"{folder}: no such folder any more")
-        return Opened(folder, self._eval_set, lambda: self._labels, self._first_metrics, self.notes)
+        return Opened(
+            folder,
+            self._eval_set,
+            lambda: self._labels,
+            self._first_metrics,
+            self.notes,
+            self._rules,
+        )
 
     def trend(self, key: Key) -> Trend:
         """One case over all runs, read from the files now."""
@@ -111,6 +122,14 @@ class RunLibrary:
         if self._labels_dir is not None:
             command += ["--labels-dir", str(self._labels_dir)]
         return [*command, "--from-run", str(folder), "--no-blind", f"--case={case_id}"]
+
+
+def _basis(folder: Path) -> Basis:
+    """What a run's verdicts rest on; of files that cannot be read, that nothing is known."""
+    try:
+        return basis_of(folder)
+    except StorageError:
+        return Basis()
 
 
 def _is_run(path: Path) -> bool:
@@ -140,7 +159,9 @@ class Opened:
         labels: Callable[[], Labels],
         metrics: Sequence[str],
         notes: CaseNotes,
+        rules: CaseRules,
     ) -> None:
+        self.rules = rules
         self.run_id = folder.name
         self._notes = notes
         self._folder, self._eval_set, self._labels = folder, eval_set, labels
@@ -156,6 +177,7 @@ class Opened:
         # To count the results takes as long as the first frame: the reading thread does it.
         self._signature: Signature = ()
         self.info: RunInfo = run_info(folder, count=False)
+        self.basis = _basis(folder)
 
     def _new_snapshot(self) -> Snapshot:
         snapshot = Snapshot(self._folder, self._eval_set, self._labels)
@@ -234,6 +256,7 @@ class Opened:
         changed = snapshot.table.version != version or was_reading or judged
         if (now := signature(self._folder)) != self._signature:
             self._signature, self.info, changed = now, run_info(self._folder), True
+            self.basis = _basis(self._folder)
         if shown and changed:
             self._tell()
 
@@ -271,6 +294,7 @@ class Opened:
             score_lines,
             lambda: self._verdicts(snapshot.verdicts.of(*key)),
             key,
+            {section: read_head(scores_file(folder, section)) for section in score_lines},
         )
 
     def turns(self, key: Key) -> Sequence[Key]:
@@ -303,7 +327,7 @@ class Opened:
         line = line_at(self._eval_set, table.case_offsets[row])
         try:
             return msgspec.json.decode(line, type=_Turn).conversation
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
 
     # -- taking cases out -----------------------------------------------------------------------
@@ -360,4 +384,4 @@ class Opened:
         """The verdicts of the run's judge among some lines; none when the file is gone."""
         if not offsets or not (self._folder / VERDICTS).exists():
             return Verdicts({})
-        return read_verdicts(self._folder, judge_of(self._folder), at=offsets, texts=True)
+        return read_verdicts(self._folder, judge_of(self._folder), at=offsets)

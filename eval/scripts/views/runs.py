@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ import msgspec
 from records import jsonl
 from records.asked import asked_counts, asked_of, count_results, missing_remark
 from records.errors import StorageError
-from records.metrics import MetricsFile
+from records.metrics import MetricsSummary, read_summary
 from records.results import RunConfig
 from records.runs import CONFIG, METRICS, PARTIAL, results_file
 from records.shards import changed_at, open_lines
@@ -24,7 +24,7 @@ STILL_SECONDS = 120.0
 
 _SHOWN = ("dataset", "index", "retriever", "answerer", "judge", "api")
 
-_LEFT_OUT = {"sha256", "labels_sha256", "fields_seen", "profile_sha256", "requested"}
+_LEFT_OUT = {"sha256", "labels_sha256", "fields_seen", "mapped", "profile_sha256", "requested"}
 """Of the configuration, what tells a reader little."""
 
 T = TypeVar("T")
@@ -33,10 +33,6 @@ Signature = tuple[tuple[int, int] | None, ...]
 
 
 _OF_CONFIG = jsonl.project(RunConfig, (*_SHOWN, "run", "started"))
-
-_OF_METRICS = jsonl.project(
-    MetricsFile, ("asked", "cases", "missing", "errors", "sections.mean", "sections.n")
-)
 
 
 def results_path(folder: Path) -> Path:
@@ -58,7 +54,7 @@ def signature(folder: Path) -> Signature:
 
 def dataset_hash(folder: Path) -> str:
     """sha256 of the set that the run was asked with; empty when config.json does not say."""
-    config, _ = _read(folder / CONFIG, _OF_CONFIG)
+    config, _ = _read(folder / CONFIG, _config)
     sha256 = config.dataset.get("sha256") if config is not None else None
     return sha256 if isinstance(sha256, str) else ""
 
@@ -68,11 +64,11 @@ def run_info(folder: Path, *, count: bool = True) -> RunInfo:
 
     ``count``: read all results where nothing else tells how many there are; else ``done`` is None.
     """
-    config, bad_config = _read(folder / CONFIG, _OF_CONFIG)
-    metrics, bad_metrics = _read(folder / METRICS, _OF_METRICS)
+    config, bad_config = _read(folder / CONFIG, _config)
+    metrics, bad_metrics = _read(folder / METRICS, read_summary)
     state = _state(folder)
     config = config or _OF_CONFIG()
-    metrics = metrics or _OF_METRICS()
+    metrics = metrics or MetricsSummary()
     snapshot = RunConfig(folder.name, dataset=config.dataset, run=config.run)
     asked = asked_of(snapshot)
     planned = asked.cases * asked.repeats if asked else None
@@ -105,13 +101,17 @@ def run_info(folder: Path, *, count: bool = True) -> RunInfo:
     )
 
 
-def _read(path: Path, kind: type[T]) -> tuple[T | None, str]:
+def _read(path: Path, reader: Callable[[Path], T]) -> tuple[T | None, str]:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind), ""
+        return reader(path), ""
     except FileNotFoundError:
         return None, ""
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         return None, f"{path.name} cannot be read ({error})"
+
+
+def _config(path: Path) -> Any:
+    return msgspec.json.decode(path.read_bytes(), type=_OF_CONFIG)
 
 
 def _state(folder: Path) -> State:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ragmetrics.catalogue.cases import UNCERTAIN
 from records.cases import Labels, canonical
 from records.files import sha256_file
 from records.results import TestResult, result_type
@@ -176,7 +177,7 @@ class _Faults:
         for offset, line in lines:
             try:
                 record = decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 if not line.isspace():
                     self.add(path, offset, str(error))
             else:
@@ -319,7 +320,8 @@ class ScoreReader:
         self._table = table
         self._faults = faults
         self._next = 0
-        self._columns = MetricColumns(self.metrics)
+        self._with_outcome = section == "pipeline" and bool(self.metrics)
+        self._columns = MetricColumns(self.metrics, outcome=self._with_outcome)
         self.begun = False
         table.score_offsets.setdefault(section, table.new_places())
         for name in self.metrics:
@@ -345,6 +347,8 @@ class ScoreReader:
                 self.feed.offset, self.feed.ended = offset, False
                 break
             offsets[row] = offset
+            if self._with_outcome and line.evidence and line.evidence.outcome == UNCERTAIN:
+                table.uncertain.add(row)
             if line.scores is not None:
                 for column, field in columns:
                     value = getattr(line.scores, field)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from records.metrics import MetricsFile
+from records.metrics import read_summary
 from records.runs import METRICS, scored_sections, scores_file
 from records.scores import find_score_line
 from views.browser.model import Key, MetricTrend, RunInfo, Trend
@@ -62,8 +62,8 @@ def _point(folder: Path, info: RunInfo, key: Key, problems: list[str]) -> _Point
 def _definitions(folder: Path) -> Mapping[str, Mapping[str, str]]:
     """What each metric of a run was, by section; empty where metrics.json does not say it."""
     try:
-        metrics = msgspec.json.decode((folder / METRICS).read_bytes(), type=MetricsFile)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        metrics = read_summary(folder / METRICS)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return {}
     return {name: section.definitions for name, section in metrics.sections.items()}
 

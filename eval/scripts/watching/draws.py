@@ -16,9 +16,12 @@ from typing import Any
 
 import msgspec
 
+from decisions.case_rules import Basis, read_case_rules
+from decisions.case_verdict import Ruling, judge_case
 from formats.shared.convert import import_data
 from formats.shared.item import ImportedCase, ImportOptions, Notes
 from guardrails.blot import blot
+from ragmetrics.groundedness import score_case
 from ragmetrics.text.asked_questions import NEAR, AskedQuestions
 from records.errors import StorageError
 from records.results import TestResult
@@ -243,18 +246,32 @@ def _write(
 def _blotted_case(item: Drawn, run: str, counts: Counter[str]) -> ImportedCase:
     """A trace as a case with its answer, nothing of it written as it was but numbers."""
     source = item.text.item
+    fails = _why_it_fails(item.text.result)
     case: dict[str, Any] = {"id": source.case["id"], "question": item.text.question}
     if item.text.history:
         case["history"] = item.text.history
     if item.band:
-        case["tags"] = [*_TAGS, *item.signals]
+        case["tags"] = [*_TAGS, *item.signals, *(["fails"] if fails else [])]
         case["drafted_by"] = f"traces: {', '.join(item.signals)}; {item.band} from the set"
+        if fails:
+            case["drafted_by"] += f"; fails: {fails}"
     answer = source.answers[0]
     raw = msgspec.to_builtins(answer.result)
     raw["question"] = item.text.question
     result = msgspec.convert(_blotted(raw, "", counts), TestResult)
     answer = type(answer)(run, result, None, answer.has_retrieved)
     return ImportedCase(_blotted(case, "", counts), source.path, None, [answer], asked=False)
+
+
+def _why_it_fails(result: TestResult) -> str:
+    """The reasons by which an answer fails, in words, as far as a trace tells; "" without one."""
+    failed = result.status == "error"
+    scores: dict[str, float | None] = {}
+    if result.answer and result.chunks():
+        found = score_case(result.answer, result.chunks(), question=result.question).values
+        scores = {f"groundedness.{name}": value for name, value in found.items()}
+    verdict = judge_case([scores], Ruling(read_case_rules(), Basis()), failed=[0] if failed else [])
+    return ", ".join(rule.word for rule in verdict.reasons)
 
 
 _IDS = frozenset({"chunk_id", "doc_id", "rel_path"})

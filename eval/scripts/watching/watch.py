@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -9,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from decisions.watch import WatchedFigure, as_dict
+from guardrails.leakage import BLOCK, score_leakage
+from ragmetrics.groundedness import score_case
 from records.errors import StorageError
 from records.files import locked
 from records.labels import read_cases
-from records.trace_index import DayCounts, TraceIndex, index_path
-from watching.counting import count_due, mark_shown
+from records.results import TestResult
+from records.trace_index import SHARE, DayCounts, TraceIndex, TraceRow, index_path
 from watching.draws import Draw, draw_cases, draw_sample
 from watching.figures import (
     FIGURES,
@@ -25,6 +28,82 @@ from watching.figures import (
     watched,
 )
 from watching.reading import Look, read_new
+from watching.summary import CLAIMS, LEAKS, REFUSALS, trace_numbers
+from watching.texts import texts_of
+
+DAY_SHOWN = "last day shown"
+"""The fact under which the index keeps up to which day somebody has seen figures."""
+
+_TRACES_A_STEP = 1000
+_SECOND = 1_000_000
+_MOST_CHECKED = 20_000
+"""Characters of an answer whose claims are looked at."""
+
+
+def count_due(
+    index: TraceIndex, now: int, *, quiet: float, check_share: float, counts: Counter[str]
+) -> int:
+    """Count every trace whose last span is ``quiet`` seconds old; returns how many.
+
+    ``now``: microseconds. Traces with a key below ``check_share`` of all keys are checked for
+    unsupported claims and leaks. A step is one transaction; ``counts`` gets what it counted.
+    """
+    until = now - int(quiet * _SECOND)
+    earliest_day = index.fact(DAY_SHOWN) or 0
+    total = 0
+    while batch := index.due(until, _TRACES_A_STEP):
+        own: Counter[str] = Counter()
+        rows = [(key, trace_numbers(key, spans, now, earliest_day, own)) for key, spans in batch]
+        traces = [row for _, row in rows if row is not None]
+        ignored = [key for key, row in rows if row is None]
+        own["traces"] += len(traces)
+        own["traces that are no answers of a bot"] += len(ignored)
+        index.count(_checked(index, traces, check_share, own), ignored, own)
+        counts.update(own)
+        total += len(traces)
+    return total
+
+
+def mark_shown(index: TraceIndex) -> None:
+    """Remember that figures up to today's data were seen: what comes late counts on later days."""
+    days = index.days()
+    if days is not None and days[1] != index.fact(DAY_SHOWN):
+        index.set_fact(DAY_SHOWN, days[1])
+
+
+def _checked(
+    index: TraceIndex, traces: list[TraceRow], share: float, counts: Counter[str]
+) -> list[TraceRow]:
+    """The traces, those of the share with the figures that need their texts."""
+    limit = int(share * SHARE)
+    answered = [row.key for row in traces if row.key < limit and row.applies & REFUSALS]
+    bits: dict[int, tuple[int, int]] = {}
+    for text in texts_of(index, answered, counts, with_history=False):
+        bits[text.key] = _check(text.result)
+        counts["traces checked for claims and leaks"] += 1
+    return [
+        row._replace(
+            applies=row.applies | bits.get(row.key, (0, 0))[0],
+            bad=row.bad | bits.get(row.key, (0, 0))[1],
+        )
+        for row in traces
+    ]
+
+
+def _check(result: TestResult) -> tuple[int, int]:
+    """Which of the two figures apply to an answer, and which of them are bad."""
+    if result.answer is None:
+        return 0, 0
+    answer, chunks = result.answer[:_MOST_CHECKED], result.chunks()
+    leaks = score_leakage(answer, [chunk.text or "" for chunk in chunks]).categories
+    applies, bad = LEAKS, 0
+    if any(score >= BLOCK for name, score in leaks.items() if name != "verbatim_context"):
+        bad |= LEAKS
+    unsupported = score_case(answer, chunks, question=result.question).values["unsupported_claims"]
+    if chunks and unsupported is not None:
+        applies |= CLAIMS
+        bad |= CLAIMS if unsupported else 0
+    return applies, bad
 
 
 @dataclass(frozen=True, slots=True)

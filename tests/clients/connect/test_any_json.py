@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.bots.query_engine import OPENAPI, query
 
 from clients.expressions import compile_path
-from clients.guess import guess_stream, propose, tree
+from clients.guess import propose
+from clients.reply_form import guess_stream, tree
 from clients.shapes import corrected, known_shapes, openapi_shapes, template
 
 KEYS = st.sampled_from(

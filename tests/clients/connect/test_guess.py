@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from clients.expressions import compile_path
-from clients.guess import guess_stream, propose, tree
+from clients.guess import propose
+from clients.reply_form import guess_stream, tree
 
 QUESTION = "How long is the warranty?"
 PROSE = "The warranty is two years from the day you bought the product."
@@ -195,7 +196,9 @@ def test_times_without_a_unit_are_told_by_the_length_of_the_call() -> None:
 
     assert proposed(0.4) == ("{total: latency}", "s")
     assert proposed(400.0) == ("{total: latency}", None)
-    assert proposed(4e8) == (None, None)  # nanoseconds: no unit of ours
+    assert proposed(4e8) == ("{total: latency}", "ns")
+    assert proposed(40.0) == ("{total: latency}", None)  # a twelfth of the call, in ms alone
+    assert proposed(4.0) == (None, None)  # 4 ms are under a fiftieth of it, 4 s more than all of it
 
 
 def test_the_labels_tell_which_name_is_the_path() -> None:

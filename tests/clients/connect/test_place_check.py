@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from clients.place_check import (
     AskedQuestion,
     PlaceCheck,
     PlaceVerdict,
+    asked_of,
     check_places,
     measurable,
     suggest,
 )
 from ragmetrics.matching import anchor
+from records.cases import GoldSupport
 from records.results import RetrievedChunk, TestResult
 
 
@@ -40,7 +40,7 @@ GOLD = [("rental/a.md", "Returns > Late"), ("rental/b.md", "Prices")]
         ),
         (
             [("kb/rental/a.md", "Book » Returns » Late"), ("kb/rental/b.md", "Book » Prices")],
-            {"path_root": "kb", "heading_separator": "»", "heading_root": "Book"},
+            {"path_root": "kb", "heading_separator": " » ", "heading_root": "Book"},
         ),
         (
             [("rental/a.md", "Book A > Returns > Late"), ("rental/b.md", "Book B > Prices")],
@@ -72,38 +72,30 @@ def test_the_check_in_words() -> None:
     assert "0 of 3 gold files and 0 of 3 gold headings match" in text
     assert 'With path_root = "/srv": 2 of 3 gold files were retrieved' in text
     assert "label by file and heading" in text
-    assert "No gold supports" in PlaceVerdict(PlaceCheck(), PlaceCheck()).sentences()[0]
+    assert "No label to check" in PlaceVerdict(PlaceCheck(), PlaceCheck()).sentences()[0]
 
 
-def fields(**tables: dict[str, str]) -> dict[str, dict[str, str]]:
-    return {"response": {}, "chunk": {}, "reference": {}, "facts": {}} | tables
+def test_places_without_headings_are_compared_by_their_quotes() -> None:
+    """Of two quotes one is in a passage, and of the other's file the text is missing."""
+    gold = [
+        GoldSupport("a.pdf", snippets=["Keys are handed out at the gate."]),
+        GoldSupport("b.pdf", snippets=["Visitors wear a badge at all times."]),
+    ]
+    chunks: list[RetrievedChunk | str] = [
+        RetrievedChunk("1", rel_path="a.pdf", text="Keys are handed out at the gate. Ring twice."),
+        RetrievedChunk("2", rel_path="b.pdf"),
+    ]
+    check = check_places([asked_of(TestResult("q", retrieved=chunks), gold)])
+    assert (check.gold, check.paths, check.headings, check.quotes, check.untold) == (2, 2, 1, 2, 1)
+    text = " ".join(PlaceVerdict(check, check).sentences())
+    assert "2 of 2 gold files were retrieved; 1 of these 2 quotes match" in text
+    assert "1 quote could not be looked for: the passages' text is missing or cut" in text
+    chunks[0] = RetrievedChunk("1", rel_path="a.pdf", text="Dogs may come in.")
+    assert check_places([asked_of(TestResult("q", retrieved=chunks), gold)]).headings == 0
 
 
-@pytest.mark.parametrize(
-    ("chunk", "mapped", "stable", "possible", "why"),
-    [
-        (
-            RetrievedChunk("1", rel_path="a"),
-            "rel_path heading_path",
-            True,
-            True,
-            "by file and head",
-        ),
-        (RetrievedChunk("1", rel_path="a.md"), "rel_path", True, True, "by file; no heading_path"),
-        (RetrievedChunk("1"), "chunk_id", True, True, "no rel_path: labels by chunk id only"),
-        (RetrievedChunk("1"), "chunk_id", False, False, "ids change from call to call"),
-        (RetrievedChunk("1", text="some"), "chunk_id text", False, True, "--match text can"),
-        (None, "chunk_id", None, False, "no passage came back"),
-    ],
-)
-def test_what_can_be_measured_and_why(
-    chunk: Any, mapped: str, stable: bool | None, possible: bool, why: str
-) -> None:
-    result = TestResult("q", retrieved=[chunk] if chunk else [])
-    chunk_paths = dict.fromkeys(mapped.split(), "x")
-    retrieval = measurable(
-        fields(response={"retrieved": "x"}, chunk=chunk_paths), [result], stable
-    )[0]
-    assert retrieval.possible == possible
-    assert why in retrieval.why
-    assert not measurable(fields(), [result], stable)[0].possible
+def test_what_reads_texts_is_measured_where_there_are_texts() -> None:
+    tables: dict[str, dict[str, str]] = {"response": {}}
+    whole = TestResult("q", retrieved=[RetrievedChunk("1", text="some")])
+    assert measurable(tables, [whole])[0].possible
+    assert not measurable(tables, [TestResult("q")])[0].possible

@@ -240,3 +240,23 @@ def test_a_place_for_what_was_said_before_is_proposed(
     assert proposed.body == expected
     values = Question("q", "Why?").values()  # a question by itself is asked as before
     assert render(proposed.body, values) == render(body, values)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_secret"),
+    [
+        ("zz9CANARYqwertyuiop1234567890", True),
+        ("550e8400-e29b-41d4-a716-446655440000", True),
+        ("a1b2c3d4", True),
+        ("qwertyuiopasdfghjklzxcvb", True),
+        ("2024-05-01", False),
+        ("XMLHttpRequest", False),
+        ("text/plain; charset=utf-8", False),
+        ("acme-corp-eu", False),
+        ("${MY_VALUE}", False),
+    ],
+)
+def test_a_header_whose_value_looks_random_becomes_a_variable(value: str, is_secret: bool) -> None:
+    finder = SecretFinder()
+    headers = finder.shape(Shape("POST", "/", "--curl", {}, {"X-Custom": value}, {})).headers
+    assert headers == {"X-Custom": "${BOT_X_CUSTOM}" if is_secret else value}

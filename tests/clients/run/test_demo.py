@@ -46,7 +46,7 @@ def test_the_embedded_api_is_started_asked_and_stopped(two_cases: Path) -> None:
     first, second = storage.iter_results(folder / "results.jsonl")
     assert first.status == second.status == "ok"
     assert "lambda" in (first.answer or "").lower()
-    assert len(first.retrieved) == 10
+    assert len(first.chunks()) == 10
     assert {"retrieve", "generate", "total"} <= first.latency_ms.keys()
     config = storage.read_config(folder)
     assert config.api["url"] == "demo"

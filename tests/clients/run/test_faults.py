@@ -60,10 +60,10 @@ def test_every_failure_has_its_kind_and_none_is_an_answer(
         assert line["error"]["kind"] == kind
         assert kind in KINDS
         assert line["answer"] is None
-        assert line["retrieved"] == []
+        assert line["retrieved"] is None
         assert f"{line['test_case_id']}: {kind}: " in done.stderr
     assert [line["status"] for line in results[recovers:]] == ["ok", "ok"]
-    assert stream_left.wait(30)
+    assert stream_left.wait(60)
     assert streamed[0] < 40 * 2**20
 
 

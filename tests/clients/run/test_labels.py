@@ -102,6 +102,21 @@ def test_what_a_broken_off_call_left_is_kept(
     assert (fake_bot.asked["attack!"], fake_bot.asked["harmless"]) == (1, 2)
 
 
+def test_a_hole_that_a_power_cut_left_is_asked_again(
+    fake_bot: Any, tmp_path: Path, labels: Path, invoke: Run, read: Read
+) -> None:
+    words = ("--run-id", "r", "--labels", "--labels-dir", labels)
+    assert invoke(*words).returncode == 0
+    path = tmp_path / "results" / "r" / SAFETY
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(bytes(len(first) - 1) + b"\n" + second)
+    done = invoke(*words, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert f"{SAFETY}: 1 line could not be read" in " ".join(done.stderr.split())
+    assert [line["test_case_id"] for line in read(path.parent, SAFETY)] == ["atk", "ben"]
+    assert (fake_bot.asked["attack!"], fake_bot.asked["harmless"]) == (2, 1)
+
+
 def test_answers_from_a_file_ask_nobody(tmp_path: Path, labels: Path, invoke: Run) -> None:
     answers = tmp_path / "answers.jsonl"
     answers.write_text("")

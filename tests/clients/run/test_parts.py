@@ -12,7 +12,7 @@ from rich.console import Console
 import storage
 from clients.http import Interrupted, ask_all
 from clients.run_counts import RunTally, _rows, table
-from clients.run_plan import Job, expand, select
+from clients.run_plan import Job, Jobs, select
 from terminal.tables import printable
 
 
@@ -46,7 +46,7 @@ def test_words_of_the_set_cannot_steer_the_terminal() -> None:
 
 def test_all_cases_come_once_before_any_comes_twice() -> None:
     cases = [case("a"), case("b")]
-    keys = [job.key for job in expand(cases, 2)]
+    keys = [job.key for job in Jobs(cases, 2)]
     assert keys == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
     assert Job(cases[0]).key == ("a", 0)
 

@@ -183,7 +183,7 @@ def test_a_failed_turn_fails_the_later_ones_and_counts_once(
         "a2": "earlier_turn_failed",
         "a3": "earlier_turn_failed",
         "b1": None,
-        "b2": "no_text",
+        "b2": "no_answer",
         "b3": "earlier_turn_failed",
         "c1": None,
         "c2": None,
@@ -298,7 +298,11 @@ def test_what_cannot_be_asked_is_refused_before_the_first_call(
     for words, message in [
         (("--history", "replay", "--profile", both), "a1, a2, b1, b2, c1"),
         (("--history", "replay", "--profile", session), "knows only {session}"),
-        (("--retrieval-only", "--profile", both), "choose --history replay, alone or none"),
+        (
+            ("--retrieval-only", "--history", "live", "--profile", both),
+            "choose --history replay, alone or none",
+        ),
+        (("--retrieval-only", "--profile", both), "a1, a2, b1, b2, c1"),
     ]:
         done = invoke("--run-id", "r", *words)
         assert done.returncode == 2
@@ -311,6 +315,22 @@ def test_what_cannot_be_asked_is_refused_before_the_first_call(
     assert "neither {history} nor {session}" in done.stderr
     config = json.loads((tmp_path / "results" / "r" / "config.json").read_text())
     assert config["retriever"]["requested"]["history"] == "none"
+
+
+def test_retrieval_alone_asks_with_the_reference_answers(
+    tmp_path: Path, fake_bot: Any, invoke: Any, read: Any
+) -> None:
+    write_talks(tmp_path)
+    fake_bot.default = echo
+    words = ("--run-id", "r", "--retrieval-only", "--profile", write_profile(tmp_path, "history"))
+    done = invoke(*words)
+    assert done.returncode == 0, done.stderr
+    assert "reference answers of the set (--history replay)" in " ".join(done.stderr.split())
+    (second,) = bodies(fake_bot)["a: and 2?"]
+    assert [message["content"] for message in second["history"]] == ["a: what?", "reference a1"]
+    assert stored(read, tmp_path / "results" / "r")["a2", 0]["asked_with"] == "replay"
+    config = json.loads((tmp_path / "results" / "r" / "config.json").read_text())
+    assert config["retriever"]["requested"]["history"] == "replay"
 
 
 def test_a_selection_takes_conversations_whole(tmp_path: Path, invoke: Any, read: Any) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from decisions.columns import read_section
 from decisions.compare import CompareOptions, compare, compare_many
 from decisions.rows import MetricRow
 from ragmetrics.stats.significance import mcnemar
 from records.cases import TestCase
 from records.clusters import Clustering, clusters_of
 from records.errors import StorageError
+from records.run_table import RunTable
 
 Targets = Callable[[str], Path]
 Runs = Any
@@ -366,7 +366,7 @@ def test_memory_is_a_number_a_case_and_metric(runs: Runs) -> None:
     base = runs.make("base", scores)
     new = runs.make("new", scores)
     tracemalloc.start()
-    pairs = read_section(base, "retrieval"), read_section(new, "retrieval")
+    pairs = [RunTable(run).section("retrieval") for run in (base, new)]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert pairs[0].cases == pairs[1].cases == 20_000

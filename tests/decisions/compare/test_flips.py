@@ -1,68 +1,55 @@
-"""The cases that changed most, what counts as a flip, and which verdicts fail."""
+"""The cases that changed most, and which verdicts fail."""
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import options
-from decisions.compare import CompareOptions, compare, compare_many, failures
-from decisions.flips import Flips, _success_rule, find_flips
+from decisions import invariants
+from decisions.case_changes import changes_of, read_pair
+from decisions.compare import CompareOptions, clusters_of, compare, compare_many, failures
+from decisions.flips import Flips, find_flips
 from records.errors import StorageError
-from records.targets import Target
+from records.run_table import RunTables
+from records.shards import open_address
 
 Runs = Any
 
 
 def flips(runs: Runs, metric: str, base: Any, new: Any, count: int = 9, **more: Any) -> Flips:
-    section, target = more.pop("section", "retrieval"), more.pop("target", None)
+    section = more.pop("section", "retrieval")
     one = runs.make("base", {metric: base}, section, **more)
     other = runs.make("new", {metric: new}, section, **(more | {"answers": {"q0": "No."}}))
     row = compare(one, other).row(metric)
     assert row is not None
-    return find_flips(one, other, row, count, target)
+    return find_flips(one, other, row, count)
 
 
 def ids(found: Any) -> list[str]:
     return [flip.case_id for flip in found]
 
 
-def test_flips_of_success_come_before_larger_changes(runs: Runs) -> None:
-    """Bound .5: q0 .6 → .4 flips; q1 1 → .5 and q2 .4 → .1 fell further but did not."""
+def test_larger_changes_come_first(runs: Runs) -> None:
+    """q0 fell by .2, q1 by .5, q2 by .3; q3 rose; q4 has no score now."""
     found = flips(runs, "ndcg@5", [0.6, 1.0, 0.4, 0.2, 0.3], [0.4, 0.5, 0.1, 0.9, None])
-    assert found.success == ">= 0.5"
-    assert (found.broke, found.fixed, found.fell_behind, found.gained) == (1, 1, 3, 1)
-    assert ids(found.worse) == ["q0", "q1", "q2"]
-    assert [flip.kind for flip in found.worse] == ["broke", "", ""]
+    assert (found.fell_behind, found.gained) == (3, 1)
+    assert ids(found.worse) == ["q1", "q2", "q0"]
     assert ids(found.better) == ["q3"]
-
-
-def test_a_target_is_the_bound(runs: Runs) -> None:
-    found = flips(runs, "ndcg@5", [0.8, 0.6], [0.6, 0.8], target=Target(">", 0.7))
-    assert (found.success, found.broke, found.fixed) == ("> 0.7", 1, 1)
-
-
-def test_a_case_without_a_score_in_one_run_neither_broke_nor_was_fixed(runs: Runs) -> None:
-    """Bound .5: q0 and q1 are at its good side in the one run and unmeasured in the other."""
-    found = flips(runs, "ndcg@5", [0.9, None, 0.6], [None, 0.9, 0.4])
-    assert (found.broke, found.fixed, found.fell_behind, found.gained) == (1, 0, 1, 0)
-    assert (ids(found.worse), ids(found.better)) == (["q2"], [])
 
 
 def test_less_is_better_where_the_catalogue_says_so(runs: Runs) -> None:
     found = flips(runs, "over_refusal", [0.0, 1.0], [1.0, 0.0], section="abstention")
-    assert found.success == "= 0"
     assert ids(found.worse) == ["q0"]
     assert ids(found.better) == ["q1"]
 
 
-def test_numbers_without_bounds_only_rise_and_fall(runs: Runs) -> None:
+def test_numbers_without_bounds_rise_and_fall(runs: Runs) -> None:
     found = flips(runs, "fact_dispersion", [2.0, 9.0], [7.0, 3.0], section="context")
-    assert (found.success, found.broke, found.fixed) == (None, 0, 0)
     assert ids(found.worse) == ["q0"]
-    assert _success_rule("custom.unknown_metric", None) == (None, None)
-    assert _success_rule("judged.groundedness", None)[0] == ">= 2.5", "of 0 to 5"
 
 
 def test_ranks_answers_and_questions_stand_side_by_side(runs: Runs) -> None:
@@ -127,3 +114,31 @@ class TestFailing:
         assert (
             failures([compare(base, new, CompareOptions(metrics=("mrr",)))], ["worse", "mrr"]) == []
         )
+
+
+def test_a_comparison_reads_each_file_of_scores_once(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clusters, tests, changed cases, flips: all of them look at the same columns."""
+    scores = {"base": [1.0, 0.5, 0.25, 1.0] * 5, "new": [1.0, 0.25, 0.5, 0.5] * 5}
+    for name, values in scores.items():
+        runs.make(name, {"decision_right": [float(v > 0.3) for v in values]}, "abstention")
+    base, new = (runs.make(name, {"mrr": values}) for name, values in scores.items())
+    files_read: Counter[str] = Counter()
+
+    def counting(address: Any) -> Any:
+        files_read["/".join(Path(address).parts[-3:])] += 1
+        return open_address(address)
+
+    monkeypatch.setattr(invariants, "read_whole_scores", lambda *_: iter(()))  # reads their heads
+    monkeypatch.setattr("records.jsonl.open_address", counting)
+    tables = RunTables()
+    clusters, _ = clusters_of((base, new), tmp_path / "none.jsonl", "auto", tables)
+    comparison = compare(base, new, clusters=clusters, tables=tables)
+    row = next(row for row in comparison.rows if row.metric == "mrr")
+    assert find_flips(base, new, row, 3, tables=tables).worse
+    changes_of(read_pair(base, new, tables=tables), 3)
+    sections = ("retrieval", "abstention")
+    assert files_read == {
+        f"{run}/scores/{name}.jsonl": 1 for run in ("base", "new") for name in sections
+    }

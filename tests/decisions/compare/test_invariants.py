@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from decisions.compare import CompareOptions, compare
+from decisions.compare import CompareOptions, compare, failures
 from decisions.invariants import IncomparableError
 from decisions.rows import Comparison
 
@@ -84,6 +84,69 @@ def test_what_measures_must_be_the_same(
     error = refused(base, new)
     assert len(error.differences) == 1
     assert named in error.message
+
+
+def both(runs: Runs, name: str, **judged: Any) -> Any:
+    """A run with scores of two sections: retrieval, and what a judge found."""
+    runs.make(name, {"recall@5": [1.0, 0.5]})
+    return runs.make(name, JUDGED, "judged", **judged)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "named"),
+    [
+        (
+            {"options": {"correctness_weight": 1.0}},
+            {"options": {"correctness_weight": 0.75}},
+            "judged.options.correctness_weight: 1.0 → 0.75",
+        ),
+        (
+            {"options": judge()},
+            {"options": judge(identity={"model": "n"})},
+            "judge.identity.model: m → n",
+        ),
+    ],
+)
+def test_a_section_that_was_scored_differently_is_left_out(
+    runs: Runs, one: dict[str, Any], other: dict[str, Any], named: str
+) -> None:
+    """The other one is compared; without a section that decides nothing is."""
+    base, new = both(runs, "base", **one), both(runs, "new", **other)
+    found = compare(base, new, CompareOptions(override="--anyway"))
+    assert {row.section for row in found.rows} == {"retrieval"}
+    assert found.controls == ()
+    said = (
+        f"judged is left out, because it was scored differently (base → new): {named}; score one "
+        "of the runs again like the other (judge_answers.py); --anyway compares all the same."
+    )
+    assert found.left_out == (said,)
+    assert said in found.notes
+    assert failures([found], ["worse"]) == [said]
+    assert failures([found], ["groundedness"]) == [said]
+    assert failures([found], ["recall@5"]) == []
+    assert any(row.section == "judged" for row in ignoring(base, new).rows)
+    for asked in (
+        CompareOptions(sections=("judged",)),
+        CompareOptions(sections=("judged", "retrieval")),
+        CompareOptions(metrics=("groundedness",)),
+    ):
+        with pytest.raises(IncomparableError, match=named.partition(" ")[0]):
+            compare(base, new, asked)
+
+
+def ignoring(base: Any, new: Any) -> Comparison:
+    return compare(base, new, CompareOptions(ignore_invariants=True))
+
+
+def test_nothing_is_compared_when_no_metric_is_left_that_decides(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("decisions.primary.BUILT_IN", ("retrieval.recall@5",))
+    base, new = both(runs, "base"), both(runs, "new")
+    runs.make("new", {"recall@5": [1.0, 0.5]}, options={"gain": "exp"})
+    with pytest.raises(IncomparableError, match="gain: – → exp"):
+        compare(base, new)
+    assert {row.section for row in ignoring(base, new).rows} == {"retrieval", "judged"}
 
 
 def test_a_judge_that_judged_nothing_here_does_not_matter(runs: Runs) -> None:

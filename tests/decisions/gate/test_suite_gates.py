@@ -21,7 +21,7 @@ def suite(tmp_path: Path) -> Any:
             "id": f"c{n}",
             "question": "Why?",
             "answerable": True,
-            "gold_supports": [{"rel_path": "a"}],
+            "gold_supports": [{"rel_path": "a", "heading_path": "A"}],
         }
         for n in range(4)
     ]
@@ -32,7 +32,7 @@ def suite(tmp_path: Path) -> Any:
         writer.write_config(RunConfig(run))
         for n in range(4):
             path = "b" if n < bad else "a"
-            chunk = RetrievedChunk("k", path, path, text="words", rank=1)
+            chunk = RetrievedChunk("k", path, path, "A", text="words", rank=1)
             writer.write_result(TestResult(f"c{n}", "Why?", answer="So.", retrieved=[chunk]))
         writer.finish(f"c{n}" for n in range(4))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.draft_templates import Casing, DraftQuestion, flat, holders, questions, sections
+from demo.draft_sections import DraftQuestion, flat, holders, questions, sections
 from demo.drafts import _append, _drafts, _in_turn, _make_case, _new_id, _write_new
 from demo.vault import Note, python_reference
 from ragmetrics.text.asked_questions import AskedQuestions
@@ -97,7 +97,7 @@ def test_drafts_of_the_demo_are_sound_and_stand_in_the_vault() -> None:
     notes = python_reference()
     every = sections(notes)
     found = _drafts(
-        every, questions(_in_turn(every, 3), Casing(every)), 100, questions=[], ids=["draft-class"]
+        every, questions(_in_turn(every, 3)), 100, asked_questions=[], ids=["draft-class"]
     )
     assert len(found.cases) == 100
     text_of = {note.rel_path: flat(note.text) for note in notes}

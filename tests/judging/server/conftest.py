@@ -15,7 +15,7 @@ from judging.server import HttpJudge
 from judging.types import JudgeTask, PromptId
 from records.runs import JUDGE_CACHE
 
-QUICK = RetryPolicy(timeout=20, retries=2, backoff=0.001)
+QUICK = RetryPolicy(timeout=60, retries=2, backoff=0.001)
 SCHEMA = {
     "type": "object",
     "properties": {

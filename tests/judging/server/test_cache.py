@@ -294,3 +294,33 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
     path.symlink_to("/dev/full")
     with pytest.raises(StorageError, match=r"cannot be written \(No space left on device\)"):
         cache.put(entry("a"))
+
+
+@pytest.mark.parametrize("damage", [b"\0", b"\xff"])
+def test_an_entry_that_a_power_cut_damaged_is_not_there(tmp_path: Path, damage: bytes) -> None:
+    path = tmp_path / JUDGE_CACHE
+    VerdictCache(path).put(entry("a", raw="12345678"))
+    path.write_bytes(path.read_bytes().replace(b"5678", damage * 4))
+    cache = VerdictCache(path)
+    assert cache.get("a") is None
+    assert "a" not in cache
+    assert cache.unreadable == 1
+    cache.put(entry("a"))
+    assert (cache.get("a") or {})["data"] == {"n": 1}
+
+
+def test_entries_are_on_the_disk_when_the_cache_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, synced, fsync = tmp_path / JUDGE_CACHE, [], os.fsync
+
+    def watched(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    cache = VerdictCache(path)
+    cache.put(entry("a"))
+    assert synced == [str(tmp_path)]  # the new name; the entry's turn comes within five seconds
+    cache.close()
+    assert synced == [str(tmp_path), str(path)]

@@ -80,7 +80,8 @@ def test_the_bot_gets_the_messages_or_the_question_made_whole(tmp_path: Path, ta
     body = '{question = "{question}", history = "{history}"}' if takes else '{q = "{question}"}'
     profile = tmp_path / "p.toml"
     profile.write_text(
-        f'schema = 1\n[request]\npath = "/ask"\nbody = {body}\n[response]\nretrieved = "r"\n'
+        f'schema = 1\n[request]\npath = "/ask"\nbody = {body}\n'
+        '[response]\nanswer = "a"\nretrieved = "r"\n'
     )
     cases = talk()
     cases["t2"]["question_alone"] = "Who can extend how long logs are kept?"

@@ -33,7 +33,7 @@ async def test_keys_wait_for_a_save_and_are_not_lost(bench: Any) -> None:
     def save() -> str:
         # As the real store: it reads and refreshes the session, in another thread.
         looked.append(b.session.state())
-        assert go_on.wait(20)
+        assert go_on.wait(60)
         looked.append(b.session.state())
         b.session.refresh()
         return "saved"

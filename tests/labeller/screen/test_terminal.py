@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fake_bot import Exchange, FakeBot
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "eval" / "scripts" / "label_eval.py"
@@ -128,7 +129,7 @@ def api(tmp_path: Path) -> Iterator[str]:
         yield ready.read_text().strip()
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def test_with_the_embedded_api(
@@ -164,6 +165,32 @@ def test_with_the_embedded_api(
     assert labelled[2]["gold_supports"][0]["rel_path"].startswith("log")
     after = (tmp_path / "eval_set.jsonl").read_bytes().splitlines()
     assert after[3:] == data.splitlines()[3:]
+
+
+def test_thirty_keys_in_one_write_wait_for_slow_passages(
+    tmp_path: Path, fake_bot: FakeBot, pseudo_terminal: Callable[..., Any]
+) -> None:
+    write_data(tmp_path, simple_cases(10), TEXTS)
+
+    def passages(exchange: Exchange) -> None:
+        question = exchange.json()["question"]
+        chunk = fake_bot.answer(question)["retrieved"][0]
+        found = [chunk | {"rel_path": f"n{n}.md", "text": f"{question} {n}"} for n in range(5)]
+        exchange.reply(fake_bot.answer(question, retrieved=found))
+
+    fake_bot.delay, fake_bot.default = 1.0, passages
+    argv = [sys.executable, str(SCRIPT), "--eval-set", str(tmp_path / "eval_set.jsonl")]
+    argv += ["--labels-dir", str(tmp_path), "--api-url", fake_bot.url]
+    with pseudo_terminal(argv, columns=80, rows=24, cwd=tmp_path) as terminal:
+        terminal.wait_for(b"Fetching passages")
+        terminal.write(b"23\r" * 10)
+        terminal.wait_for(b"keys wait for the passages, Esc drops them")
+        terminal.wait_for(b"open 0")
+        terminal.write(b"q")
+        assert terminal.wait() == 0
+    cases = read_set(tmp_path)
+    assert [case.get("answerable") for case in cases] == [True] * 10
+    assert [len(case["gold_supports"]) for case in cases] == [2] * 10
 
 
 def test_kill_and_resume(tmp_path: Path, start: Start) -> None:

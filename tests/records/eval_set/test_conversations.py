@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from records.cases import TestCase, iter_cases
-from records.clusters import cluster_number, clustered_by, clusters_of
+from records.clusters import cluster_number, clustered_by, clusters_of, label_of
 from records.conversations import conversations_of, earlier_turns
 from records.editing import Document
 from records.errors import Problem, StorageError
@@ -143,7 +143,7 @@ def test_turns_are_counted_together_before_documents_and_after_groups() -> None:
     clustering = clusters_of(cases[:3])
     assert (clustering.by, clustering.labels["a1"]) == ("conversation", clustering.labels["a2"])
     assert clustering.labels["b"] != clustering.labels["a1"]
-    numbers = list(map(cluster_number, cases))
+    numbers = [cluster_number(label_of(case)) for case in cases]
     assert numbers[0] == numbers[1]
     assert clustered_by(numbers[:2]) == clustered_by(numbers[:3]) == "conversation"
     assert clustered_by(numbers) == "group"

@@ -148,15 +148,16 @@ class Desk:
                 said += detail.problems
         return [text for text in (*said, *run.notices) if text]
 
-    def change(self, name: str, how: Callable[[Any], object]) -> None:
-        """Change the first JSON object of a file in place (or take what ``how`` returns)."""
+    def change(self, name: str, how: Callable[[Any], object], at: int = 0) -> None:
+        """Change the first JSON object of a file (or that on line ``at``) in place, or take what
+        ``how`` returns."""
         path = self.path(name)
         if path.suffix == ".json":
             value = json.loads(path.read_text("utf-8"))
             path.write_text(json.dumps(_changed(value, how)))
         else:
-            first, *rest = path.read_text("utf-8").splitlines()
-            lines = [json.dumps(_changed(json.loads(first), how)), *rest]
+            lines = path.read_text("utf-8").splitlines()
+            lines[at] = json.dumps(_changed(json.loads(lines[at]), how))
             path.write_text("\n".join(lines) + "\n")
 
 

@@ -104,7 +104,7 @@ def test_a_gate_passes_fails_or_says_what_is_damaged(
             assert path.name in done.stderr, done.stderr
 
 
-COUNTS = [("n", "4"), ("not_applicable", [1]), ("failed", {}), ("mean", "high")]
+COUNTS = [("n", "4"), ("na", [1]), ("failed", {}), ("mean", "high")]
 
 
 @pytest.mark.parametrize("reader", GATES)
@@ -112,11 +112,11 @@ COUNTS = [("n", "4"), ("not_applicable", [1]), ("failed", {}), ("mean", "high")]
 def test_a_count_of_another_type_is_named_by_gates(
     desk: Any, reader: str, part: str, value: Any
 ) -> None:
-    desk.change("metrics.json", set_in("sections", "retrieval", part, "mrr", value))
+    desk.change("metrics.json", set_in("sections", "retrieval", "metrics", "mrr", part, value))
     before = desk.path("metrics.json").read_bytes()
     done = getattr(desk, reader)()
     assert done.exit_code == 2
-    assert f"metrics.json: sections.retrieval.{part}.mrr: Expected `" in done.stderr
+    assert f"metrics.json: sections.retrieval.metrics.mrr.{part}: Expected `" in done.stderr
     assert desk.path("metrics.json").read_bytes() == before
     assert not desk.path("gate.json").exists()
 
@@ -193,17 +193,19 @@ def test_evidence_of_another_shape_is_named_by_the_report(
 
 def test_a_damaged_verdict_is_named_by_the_report(desk: Any) -> None:
     """What the judge said is drawn from verdicts.jsonl, not from the copy in the score lines."""
-    desk.change("verdicts.jsonl", set_in("verdicts", 0, "reason", 2**70))
+    desk.change("verdicts.jsonl", set_in("verdicts", 0, "reason", 2**70), at=1)
     done = desk.report()
     assert done.exit_code == 2
-    assert "verdicts.jsonl:1: is no verdict line (" in done.stderr
+    assert "verdicts.jsonl:2: is no verdict line (" in done.stderr
 
 
 METRICS = [
     (set_in("sections", ["a"]), "sections"),
     (set_in("sections", "retrieval", 3), "sections"),
-    (set_in("sections", "retrieval", "definitions", 3), "definitions"),
-    (set_in("sections", "retrieval", "mean", {"mrr": "high"}), "mean"),
+    (set_in("sections", "retrieval", "metrics", "mrr", "def", 3), "metrics.mrr.def"),
+    (set_in("sections", "retrieval", "metrics", {"mrr": {"mean": "high"}}), "metrics.mrr.mean"),
+    (set_in("sections", "retrieval", "metrics", {"mrr": "high"}), "sections.retrieval"),
+    (set_in("sections", "retrieval", "usual", ["wilson"]), "sections.retrieval"),
     (set_in("sections", "judged", "options", "judge", "x"), "judge"),
 ]
 

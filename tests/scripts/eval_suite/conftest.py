@@ -33,14 +33,14 @@ def _case(name: str, **fields: Any) -> dict[str, Any]:
         "category": "factual",
         "reference_answer": "Cats sleep for most of the day.",
         "group": name,  # one document, and yet cases of their own
-        "gold_supports": [{"rel_path": "cats.md"}],
+        "gold_supports": [{"rel_path": "cats.md", "heading_path": "Cats"}],
     } | fields
 
 
 def _result(name: str, path: str = "cats.md", **fields: Any) -> TestResult:
     chunks: list[RetrievedChunk | str] = [
-        RetrievedChunk("c1", path, path, text=TEXT, rank=1),
-        RetrievedChunk("c2", "dogs.md", "dogs.md", text="Dogs bark at strangers.", rank=2),
+        RetrievedChunk("c1", path, path, "Cats", text=TEXT, rank=1),
+        RetrievedChunk("c2", "dogs.md", "dogs.md", "Dogs", text="Dogs bark at strangers.", rank=2),
     ]
     return TestResult(name, f"About {name}?", **({"answer": ANSWER, "retrieved": chunks} | fields))
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import gate_run
 from eval_suite import main
+from records.metrics import load_metrics
 
 
 def test_a_regression_against_a_baseline_fails(
@@ -19,7 +20,7 @@ def test_a_regression_against_a_baseline_fails(
     """12 of 30 lose their passage, case by case: p = 2^-12. Only primary metrics can regress; the
     report, its metrics.json and the run folder are the same baseline, and a gate says the same."""
     monkeypatch.setattr("decisions.primary.BUILT_IN", ("retrieval.recall@5", "pipeline.answered"))
-    cases = [case(f"q{n}", gold_supports=[{"rel_path": f"q{n}.md"}]) for n in range(30)]
+    cases = [case(f"q{n}", gold_supports=[], relevant_docs=[f"q{n}.md"]) for n in range(30)]
     runs = finished.folder / "results"
 
     def ask(found: int, name: str) -> None:
@@ -39,7 +40,7 @@ def test_a_regression_against_a_baseline_fails(
         assert verdicts["recall@5"]["verdict"] == "regression"
         assert verdicts["recall@5"]["p"] == pytest.approx(2**-12, abs=2e-4)
         assert verdicts["recall@5"]["worse_by"] == pytest.approx(0.4, abs=1e-6)
-        assert verdicts["ndcg@5"]["verdict"] == "worse", "explored, so it cannot fail"
+        assert verdicts["ndcg@5"]["verdict"] == "lower", "explored, so it cannot fail"
         assert found["caveats"] == []
     line = ["--run", "run", "--baseline", "before", "--results-dir", str(runs), "--json"]
     (finished.folder / "g.toml").write_text("[gates]\n")
@@ -54,7 +55,29 @@ def test_a_regression_against_a_baseline_fails(
     shutil.rmtree(runs / "run")
     shutil.copytree(runs / "before", runs / "run")
     better = suite(*against, str(runs / "after"))
-    assert {one["metric"]: one["verdict"] for one in better["changes"]}["recall@5"] == "better"
+    verdicts = {one["metric"]: one["verdict"] for one in better["changes"]}
+    assert (verdicts["recall@5"], verdicts["ndcg@5"]) == ("better", "higher")
+
+
+def test_a_primary_metric_without_evidence_is_neither_worse_nor_better(
+    finished: Any, suite: Any, case: Any, result: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2 of 30 lose their passage: p = 2^-2, two-sided 2^-1. compare says "no evidence", too."""
+    monkeypatch.setattr("decisions.primary.BUILT_IN", ("retrieval.recall@5", "pipeline.answered"))
+    cases = [case(f"q{n}", gold_supports=[], relevant_docs=[f"q{n}.md"]) for n in range(30)]
+    runs = finished.folder / "results"
+    for found, name in ((30, "before"), (28, "after")):
+        paths = [f"q{n}.md" if n < found else "owls.md" for n in range(30)]
+        finished.write(cases, [result(f"q{n}", path) for n, path in enumerate(paths)])
+        suite("--sections", "retrieval")
+        shutil.move(finished.run, runs / name)
+    for run, base in (("after", "before"), ("before", "after")):
+        words = ("--run", run, "--baseline", str(runs / base), "--sections", "retrieval")
+        changes = {one["metric"]: one for one in suite(*words)["changes"]}
+        assert changes["recall@5"]["verdict"] == "no evidence"
+        assert changes["ndcg@5"]["verdict"] == ("lower" if run == "after" else "higher")
+    done = finished.score(main, *words)
+    assert " 0 regressions, 1 without evidence; not tested: " in " ".join(done.stdout.split())
 
 
 def test_metrics_json_is_a_baseline_and_a_lost_number_fails(
@@ -167,30 +190,76 @@ def test_a_baseline_of_another_judge_is_not_comparable(
     found = suite("--baseline", str(base), code=1)
     assert found["passed"] is False
     assert {one["verdict"] for one in found["changes"]} == {"same"}
+    assert "judged" not in {one["section"] for one in found["changes"]}, "left out"
     said = (
-        "the runs are not measured alike (baseline → run): judge.identity.model: large → small; "
-        "measure one of them again"
+        "judged is left out, because it was scored differently (base → new): "
+        "judge.identity.model: large → small; score one of the runs again like the other "
+        "(judge_answers.py)"
     )
     assert found["not_comparable"] == said
     done = finished.score(main, "--baseline", str(base))
     assert f"not comparable: {said}" in " ".join(done.stdout.split())
     last = " ".join(done.stdout.split())
     assert last.endswith("0 regressions; the baseline is not comparable.")
-    assert f"**Not comparable**: {said}." in (finished.run / "suite.md").read_text()
     # who asks for other sections compares nothing that the judge decided
     assert suite("--baseline", str(base), "--sections", "retrieval")["passed"] is True
 
 
-@pytest.mark.parametrize("base", ["report.json", "metrics.json", "run"])
+def test_a_report_whose_numbers_changed_or_are_gone_is_no_baseline(
+    finished: Any, suite: Any, write: Any
+) -> None:
+    """The report names its metrics.json and the hash; one of an older version holds the numbers."""
+    write()
+    suite("--output", str(finished.folder / "out" / "report"))
+    base = finished.folder / "out" / "report.json"
+    named = json.loads(base.read_text())["metrics"]
+    assert named["path"] == "../results/run/metrics.json"
+    assert suite("--baseline", str(base))["passed"] is True
+    older = json.dumps(load_metrics(base) | {"schema": 1})
+
+    path = finished.run / "metrics.json"
+    path.write_text(path.read_text() + "\n")
+    done = finished.score(main, "--baseline", str(base))
+    assert done.exit_code == 2
+    assert "metrics.json, which has changed since the report was written" in done.stderr
+    path.unlink()
+    done = finished.score(main, "--baseline", str(base))
+    assert done.exit_code == 2
+    assert "report.json: its numbers are in" in done.stderr
+    assert "run eval_suite.py again, or give a metrics.json instead" in done.stderr
+
+    base.write_text(older)
+    assert suite("--baseline", str(base))["passed"] is True
+
+
+def test_the_smoke_suite_keeps_its_numbers_beside_its_report(
+    finished: Any, suite: Any, write: Any
+) -> None:
+    """They are of some cases only, so they are not in the run's metrics.json."""
+    write()
+    found = suite("--suite", "smoke", "--sections", "retrieval")
+    written = json.loads((finished.run / "suite-smoke.json").read_text())
+    assert written["metrics"]["path"] == "suite-smoke.metrics.json"
+    assert not (finished.run / "metrics.json").exists()
+    base = finished.run / "suite-smoke.json"
+    assert (
+        load_metrics(base)["sections"]["retrieval"]["mean"]
+        == (found["sections"]["retrieval"]["mean"])
+    )
+    again = suite("--suite", "smoke", "--sections", "retrieval", "--baseline", str(base))
+    assert {one["verdict"] for one in again["changes"]} == {"same"}
+
+
+@pytest.mark.parametrize("base", ["suite.json", "metrics.json", "run"])
 def test_a_baseline_with_other_labels_or_another_set_is_not_comparable(
     finished: Any, suite: Any, write: Any, targets: Any, base: str
 ) -> None:
     """Of all three forms of a baseline; gate_run.py refuses it in the same words."""
     write()
-    suite("--output", str(finished.folder / "report"), "--sections", "retrieval")
+    suite("--sections", "retrieval")
     old = finished.folder / "results" / "old"
     shutil.copytree(finished.run, old)
-    places = {"report.json": finished.folder / base, "metrics.json": old / base, "run": old}
+    places = {"suite.json": old / base, "metrics.json": old / base, "run": old}
     words = ("--baseline", str(places[base]), "--sections", "retrieval")
     assert suite(*words)["not_comparable"] is None
 

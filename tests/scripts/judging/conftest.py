@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from judge_answers import main
+from records.verdict_lines import full_line, read_settings
 from storage import ErrorInfo, RetrievedChunk, TestResult
 
 FEE = "The fee is 15 euros. It is paid at the north desk."
@@ -65,9 +66,17 @@ class JudgedRun:
         return self.finished.score(main, "--cache-dir", cache, *words)
 
     def lines(self) -> list[dict[str, Any]]:
-        """verdicts.jsonl."""
-        text = (self.finished.run / "verdicts.jsonl").read_text("utf-8")
-        return [json.loads(line) for line in text.splitlines()]
+        """verdicts.jsonl, each line with all that it leaves out or names; without the settings."""
+        path = self.finished.run / "verdicts.jsonl"
+        settings = read_settings(path)
+        raw = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        return [
+            {"cached": False, "mode": ""} | full_line(line, settings[line["setting"]])
+            if "case_id" in line
+            else line
+            for line in raw
+            if "case_id" in line or "setting" not in line
+        ]
 
 
 @pytest.fixture

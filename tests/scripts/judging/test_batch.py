@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.scripts.judging.conftest import Handler, JudgedRun, Server, schema_of
+from tests.scripts.judging.conftest import JudgedRun, Server
+from tests.scripts.judging.provider import KEY, Provider, answer, reply_to
 
 import judge_cache
+from clients.http import RetryPolicy
 from judging import batch as batches
+from judging.batch_server import BatchServer, submit
+from records.files import locked
 
 METRICS = ("--metrics", "groundedness,correctness")
 
@@ -30,38 +38,14 @@ def requests_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def reply_to(body: dict[str, Any]) -> dict[str, Any]:
-    """A form filled by its schema: facts, or the last of the possible verdicts, without a quote."""
-    fields = schema_of(body)
-    if "facts" in fields:
-        return {"notes": "", "facts": ["The tour begins at noon."], "manipulation": False}
-    if "verdicts" not in fields:
-        return {"wet": "yes", "code": "zq-17-umber"}
-    entry = fields["verdicts"]["items"]["properties"]
-    verdicts = []
-    for name in entry["id"]["enum"]:
-        line = {"id": name, "context": "", "quote": "", "reason": "Nothing says so."}
-        line["verdict"] = entry["verdict"]["enum"][-1]
-        verdicts.append({key: line[key] for key in entry})
-    extra = {key: True for key in fields if fields[key] == {"type": "boolean"}}
-    return {"notes": ""} | extra | {"verdicts": verdicts, "manipulation": False}
-
-
-def answer(server: Server, request: dict[str, Any]) -> dict[str, Any]:
-    """A line of results, with the reply that the server would have given online."""
-    completion = server.completion(reply_to(request["body"]))
-    response = {"status_code": 200, "request_id": "r", "body": completion}
-    return {"id": "b", "custom_id": request["custom_id"], "response": response, "error": None}
-
-
-def run_batch(server: Server, folder: Path, round_number: int) -> list[Path]:
+def run_batch(folder: Path, round_number: int) -> list[Path]:
     """What a provider does: a file of results for each file of requests of a round."""
     results = []
     for path in sorted(folder.glob(f"round{round_number}-*.jsonl")):
         if "results" in path.name:
             continue
         target = folder / f"{path.stem}.results.jsonl"
-        lines = [json.dumps(answer(server, request)) for request in requests_of(path)]
+        lines = [json.dumps(answer(request)) for request in requests_of(path)]
         target.write_text("".join(line + "\n" for line in lines), "utf-8")
         results.append(target)
     return results
@@ -93,10 +77,10 @@ def test_by_files_gives_the_verdicts_of_the_online_way(
     # groundedness of good and bad, correctness of good, the facts of bad
     assert (first["round"], first["requests"], first["preliminary"]) == (1, 4, {"facts": 1})
     assert server.calls == []
-    assert take_in(run, *run_batch(server, folder, 1))["verdicts"] == 4
+    assert take_in(run, *run_batch(folder, 1))["verdicts"] == 4
     second = out(run, server, folder)
     assert (second["round"], second["requests"], second["preliminary"]) == (2, 1, {})
-    assert take_in(run, *run_batch(server, folder, 2))["verdicts"] == 1
+    assert take_in(run, *run_batch(folder, 2))["verdicts"] == 1
     assert out(run, server, folder)["requests"] == 0
     words = (*server.words()[:-2], *METRICS)
     run.judge(*words, "--offline")
@@ -120,7 +104,7 @@ def test_by_files_gives_the_verdicts_of_the_online_way(
 
 def comparable(lines: bytes) -> list[dict[str, Any]]:
     """Verdict lines without what tells when and by which run of judging they were asked."""
-    rows = [json.loads(line) for line in lines.splitlines()]
+    rows = [row for row in map(json.loads, lines.splitlines()) if "case_id" in row]
     for row in rows:
         for name in (
             "judging_runs",
@@ -230,7 +214,7 @@ def test_no_damaged_result_becomes_a_verdict(run: JudgedRun, server: Server, fol
     """Each kind of damage to one result: counted by its kind, and nothing is in the cache."""
     run.write()
     out(run, server, folder)
-    results = run_batch(server, folder, 1)
+    results = run_batch(folder, 1)
     whole = next(path for path in results if "groundedness" in path.name)
     line = whole.read_text("utf-8").splitlines()[0]
     cache = run.finished.folder / "cache" / "judge_cache.jsonl"
@@ -248,7 +232,7 @@ def test_what_failed_is_asked_again_with_its_faults(
     """A malformed reply and an expired request come back in the next round, a good one does not."""
     run.write()
     out(run, server, folder)
-    results = run_batch(server, folder, 1)
+    results = run_batch(folder, 1)
     whole = next(path for path in results if "groundedness" in path.name)
     good, bad = whole.read_text("utf-8").splitlines()
     bad = damaged(json.loads(bad), "prose")
@@ -263,7 +247,7 @@ def test_what_failed_is_asked_again_with_its_faults(
     plain = requests_of(folder / "round2-correctness-attempt2-001.jsonl")[0]["body"]
     assert len(plain["messages"]) == 2
     assert out(run, server, folder)["under_way"] == 3
-    assert take_in(run, *run_batch(server, folder, 2))["verdicts"] == 3
+    assert take_in(run, *run_batch(folder, 2))["verdicts"] == 3
     assert out(run, server, folder)["requests"] == 0
 
 
@@ -324,73 +308,135 @@ def test_a_model_must_be_named_and_pinned(run: JudgedRun, folder: Path) -> None:
     assert not folder.exists()
 
 
-class BatchHandler(Handler):
-    """Files and batches as OpenAI has them; a batch ends as soon as it is looked at twice."""
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        server: Any = self.server
-        if self.path == "/v1/files":
-            name = f"file-{len(server.files)}"
-            server.files[name] = body.split(b"\r\n\r\n", 2)[2].rpartition(b"\r\n--")[0]
-            return self._send(200, {"id": name})
-        task = json.loads(body)
-        name = f"batch-{len(server.batches)}"
-        server.batches[name] = {
-            "id": name,
-            "status": "validating",
-            "input_file_id": task["input_file_id"],
-        }
-        self._send(200, server.batches[name])
-
-    def do_GET(self) -> None:
-        server: Any = self.server
-        parts = self.path.partition("?")[0].strip("/").split("/")
-        if parts[1] == "batches" and len(parts) == 2:
-            return self._send(200, {"data": list(server.batches.values())})
-        if parts[1] == "batches":
-            own = server.batches[parts[2]]
-            if own["status"] == "validating":
-                own["status"] = "in_progress"
-            else:
-                requests = [
-                    json.loads(line) for line in server.files[own["input_file_id"]].splitlines()
-                ]
-                lines = [json.dumps(answer(server, request)) for request in requests]
-                server.files[f"{parts[2]}-out"] = ("\n".join(lines) + "\n").encode()
-                own |= {"status": "completed", "output_file_id": f"{parts[2]}-out"}
-            return self._send(200, own)
-        self._write(200, server.files[parts[2]])
-
-
 @pytest.fixture
-def batch_server(server: Server) -> Server:
-    running: Any = server
-    running.RequestHandlerClass = BatchHandler
-    running.files, running.batches = {}, {}
-    return server
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
+    monkeypatch.setenv("BATCH_KEY", KEY)
+    running = Provider()
+    yield running
+    running.shutdown()
+    running.server_close()
 
 
-def test_submit_and_fetch_over_http(run: JudgedRun, batch_server: Any, folder: Path) -> None:
+def where(provider: Provider) -> tuple[str, ...]:
+    """Options that name the provider and its key."""
+    return "--judge", provider.url, "--api-key", "BATCH_KEY", "--retries", "0"
+
+
+def test_submit_and_fetch_over_http(run: JudgedRun, provider: Provider, folder: Path) -> None:
+    """Every file is uploaded with the boundary of its own form, in one go."""
     run.write()
-    out(run, batch_server, folder)
-    where = ("--judge", batch_server.url, "--retries", "0")
-    sent = run.call(*where, "--batch-submit", str(folder))
-    assert sent.exit_code == 0, sent.output
+    out(run, provider, folder)
+    sent = run.call(*where(provider), "--batch-submit", str(folder))
+    assert sent.exit_code == 0, (sent.output, provider.refused)
     assert "3 batches are under way" in sent.stdout, sent.output
-    # killed after the server began a batch and before that was noted: it is found, not begun anew
+    forget_batches(folder)
+    run.call(*where(provider), "--batch-submit", str(folder))
+    assert len(provider.batches) == len(provider.files) == 3
+    early = run.call(*where(provider), "--batch-fetch", str(folder))
+    assert "3 batches still run" in early.stdout, early.output
+    late = run.call(*where(provider), "--batch-fetch", str(folder))
+    assert "judge_cache.py import" in late.stdout, late.output
+    results = sorted(folder.glob("*.results.jsonl"))
+    assert take_in(run, *results)["verdicts"] == 4
+    assert provider.refused == []
+    assert set(provider.paid.values()) == {1}
+
+
+def forget_batches(folder: Path) -> None:
+    """As after a kill between the moment when the server began a batch and its note."""
     state = json.loads((folder / "batch.json").read_text())
     for file in state["files"].values():
         del file["batch_id"], file["status"]
     (folder / "batch.json").write_text(json.dumps(state))
-    run.call(*where, "--batch-submit", str(folder))
-    assert len(batch_server.batches) == len(batch_server.files) == 3
-    early = run.call(*where, "--batch-fetch", str(folder))
-    assert "3 batches still run" in early.stdout, early.output
-    late = run.call(*where, "--batch-fetch", str(folder))
-    assert "judge_cache.py import" in late.stdout, late.output
-    results = sorted(folder.glob("*.results.jsonl"))
-    assert take_in(run, *results)["verdicts"] == 4
+
+
+def test_a_batch_is_found_behind_250_newer_ones(
+    run: JudgedRun, provider: Provider, folder: Path
+) -> None:
+    run.write()
+    out(run, provider, folder)
+    run.call(*where(provider), "--batch-submit", str(folder))
+    forget_batches(folder)
+    for number in range(250):  # of colleagues with the same account
+        name = f"other-{number}"
+        provider.batches[name] = {"id": name, "status": "completed", "input_file_id": "theirs"}
+    again = run.call(*where(provider), "--batch-submit", str(folder))
+    assert again.exit_code == 0, (again.output, provider.refused)
+    assert set(provider.paid.values()) == {1}
+
+
+def test_a_list_that_has_no_end_is_left(
+    run: JudgedRun, provider: Provider, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that does not know ``after`` gives its first page for ever."""
+    run.write()
+    out(run, provider, folder, "--metrics", "groundedness")
+    run.call(*where(provider), "--batch-submit", str(folder))
+    provider.batches.clear()
+    forget_batches(folder)
+    other = {"id": "other", "status": "completed", "input_file_id": "theirs"}
+    monkeypatch.setattr(Provider, "page", lambda *words: {"data": [other], "has_more": True})
+    again = run.call(*where(provider), "--batch-submit", str(folder))
+    assert again.exit_code == 0, (again.output, provider.refused)
+
+
+def test_two_at_once_begin_every_batch_once(
+    run: JudgedRun, provider: Provider, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second waits for the first, and then has nothing to do."""
+    run.write()
+    out(run, provider, folder)
+    both = threading.Barrier(2)
+    at_once = BatchServer.upload
+
+    def upload(server: BatchServer, path: Path) -> str:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(1)  # each would be uploading now, if both could
+        return at_once(server, path)
+
+    monkeypatch.setattr(BatchServer, "upload", upload)
+    with closing_servers(provider, 2) as servers, ThreadPoolExecutor(2) as threads:
+        jobs = [threads.submit(submit, folder, server, lambda line: None) for server in servers]
+        assert [job.result() for job in jobs] == [3, 3]
+    assert len(provider.files) == len(provider.batches) == 3
+    assert set(provider.paid.values()) == {1}
+
+
+@contextlib.contextmanager
+def closing_servers(provider: Provider, number: int) -> Iterator[list[BatchServer]]:
+    with contextlib.ExitStack() as stack:
+        policy = RetryPolicy(20, 0)
+        servers = [BatchServer(provider.url, "BATCH_KEY", policy) for _ in range(number)]
+        yield [stack.enter_context(contextlib.closing(server)) for server in servers]
+
+
+def test_whoever_finds_the_folder_in_use_is_told(
+    run: JudgedRun, provider: Provider, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.write()
+    out(run, provider, folder)
+    monkeypatch.setattr("records.files.LOCK_TIMEOUT", 0.01)
+    results = run_batch(folder, 1)
+    in_use, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with locked(folder / "batch.json"):
+            in_use.set()
+            done.wait(60)
+
+    threading.Thread(target=hold, daemon=True).start()
+    assert in_use.wait(60)
+    calls = [
+        run.call(*where(provider), "--batch-submit", str(folder)),
+        run.call(*where(provider), "--batch-fetch", str(folder)),
+        run.call(*provider.words()[:-2], *METRICS, "--batch-out", str(folder)),
+        CliRunner().invoke(judge_cache.main, ["import", *map(str, results)]),
+    ]
+    done.set()
+    for call in calls:
+        assert call.exit_code == 2, call.output
+        assert "batch.json: another process holds" in " ".join(call.output.split()), call.output
+    assert provider.files == {}
 
 
 def test_a_server_that_is_gone_ends_with_3(run: JudgedRun, server: Server, folder: Path) -> None:
@@ -400,3 +446,85 @@ def test_a_server_that_is_gone_ends_with_3(run: JudgedRun, server: Server, folde
     call = run.call(*nobody, "--batch-submit", str(folder))
     assert call.exit_code == 3, call.output
     assert "cannot be used" in call.output, call.output
+
+
+@pytest.mark.parametrize("name", ["", ".", "../eval_set.jsonl", "/etc/hosts", "a/b.jsonl"])
+def test_a_name_that_is_no_file_of_the_folder_is_refused(
+    run: JudgedRun, server: Server, folder: Path, name: str
+) -> None:
+    """No file outside a folder of batches is sent to a provider or read."""
+    run.write()
+    out(run, server, folder)
+    results = run_batch(folder, 1)
+    state = json.loads((folder / "batch.json").read_text())
+    state["files"][name] = next(iter(state["files"].values()))
+    (folder / "batch.json").write_text(json.dumps(state))
+    calls = [
+        CliRunner().invoke(judge_cache.main, ["import", *map(str, results)]),
+        run.call("--judge", server.url, "--batch-submit", str(folder)),
+    ]
+    for call in calls:
+        assert call.exit_code == 2, call.output
+        assert f"batch.json: files: {name!r} is no name" in call.output, call.output
+
+
+def cut_in_the_middle(line: bytes) -> bytes:
+    return line[: len(line) // 2]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        cut_in_the_middle,
+        lambda line: cut_in_the_middle(line) + b"\n",
+        lambda line: line.replace(b'"messages"', b'"massages"'),
+        lambda line: line.replace(b'"content"', b'"contents"'),
+        lambda line: line.replace(b'"content":"', b'"content":7,"was":"'),
+        lambda line: line.replace(b'"schema"', b'"scheme"'),
+    ],
+)
+def test_a_damaged_request_is_asked_again(
+    run: JudgedRun, server: Server, folder: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    """Its result cannot be checked and gives no verdict; the other results are taken in."""
+    run.write()
+    out(run, server, folder)
+    results = run_batch(folder, 1)
+    path = folder / "round1-groundedness-attempt1-001.jsonl"
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + damage(second))
+    report = take_in(run, *results)
+    assert (report["verdicts"], report["failures"]) == (3, {"request": 1})
+    again = out(run, server, folder)
+    assert (again["again"], again["under_way"]) == (1, 0)
+
+
+def test_a_folder_in_place_of_a_request_file_is_no_traceback(
+    run: JudgedRun, server: Server, folder: Path
+) -> None:
+    run.write()
+    out(run, server, folder)
+    results = run_batch(folder, 1)
+    path = folder / "round1-groundedness-attempt1-001.jsonl"
+    path.unlink()
+    path.mkdir()
+    assert take_in(run, *results)["failures"] == {"unknown": 2}
+    out(run, server, folder)
+
+
+def test_results_go_on_behind_a_torn_line_of_failures(
+    run: JudgedRun, server: Server, folder: Path
+) -> None:
+    """A killed import leaves half a line; the next one does not write behind it."""
+    run.write()
+    out(run, server, folder)
+    results = run_batch(folder, 1)
+    for path in results:
+        lines = path.read_text("utf-8").splitlines()
+        failed = [damaged(json.loads(line), "expired") for line in lines]
+        path.write_text("".join(line + "\n" for line in failed), "utf-8")
+    take_in(run, results[0])
+    failures = folder / "failures.jsonl"
+    failures.write_bytes(failures.read_bytes()[:-9])
+    take_in(run, *results)
+    assert out(run, server, folder)["again"] == 4

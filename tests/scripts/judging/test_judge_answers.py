@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import compare_runs
+import eval_suite
+import gate_run
+import report_run
+import score_pipeline
 import storage
+from clients.embedder import Embedder
 from judge_answers import main
+from records.metrics import load_metrics
 
 
 def test_the_local_judge_end_to_end(run: Any) -> None:
@@ -49,6 +58,109 @@ def test_a_second_time_changes_no_byte_and_rescoring_neither(run: Any) -> None:
     )
     run.judge("--rescore")
     assert kept[0] == run.finished.bytes_of("judged")
+
+
+@pytest.mark.parametrize("weight", ["1", "0.5"])
+def test_scoring_again_keeps_the_options_that_the_run_was_judged_with(
+    run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, weight: str
+) -> None:
+    """By the suite and by --rescore; an option that is named is meant."""
+    monkeypatch.setattr(Embedder, "encode", same_vectors)
+    run.write()
+    run.judge("--metrics", "correctness,answer_correctness_judged", "--correctness-weight", weight)
+    judged = metrics_of(run)
+    assert judged["options"]["correctness_weight"] == float(weight)
+    assert suite(run)["perspectives"]["judged"]["status"] == "scored"
+    assert metrics_of(run) == judged
+    run.judge("--rescore")
+    assert metrics_of(run) == judged
+    run.judge("--rescore", "--correctness-weight", "0.25")
+    assert metrics_of(run)["options"]["correctness_weight"] == 0.25
+    run.judge("--rescore", "--correctness-weight", weight)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text("{}")
+    run.judge("--rescore", "--embedding-model", str(tmp_path / "mine"))
+    assert metrics_of(run)["mean"] == judged["mean"], "all vectors are the same here"
+
+
+def test_cosines_of_a_model_that_is_gone_are_not_counted_with_another(
+    run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(Embedder, "encode", same_vectors)
+    run.write()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text("{}")
+    metrics = ("--metrics", "answer_correctness_judged")
+    run.judge(*metrics, "--embedding-model", str(tmp_path / "mine"))
+    judged = metrics_of(run)
+    told = suite(run)["perspectives"]["judged"]
+    assert told["status"] == "cannot run"
+    assert "judged with the embedding model 'mine " in told["reason"]
+    done = run.call("--rescore")
+    assert done.exit_code == 2, done.output
+    assert metrics_of(run) == judged
+    run.judge("--rescore", "--embedding-model", str(tmp_path / "mine"))
+    assert metrics_of(run) == judged
+    found = suite(run, "--embedding-model", str(tmp_path / "mine"))
+    assert found["perspectives"]["judged"]["status"] == "scored"
+    assert metrics_of(run) == judged
+
+
+def test_runs_judged_with_other_weights_are_compared_without_the_judged_section(run: Any) -> None:
+    """By compare_runs, report_run, eval_suite and gate_run, in one sentence."""
+    run.write()
+    words = ("--metrics", "correctness", "--correctness-weight")
+    run.judge(*words, "1")
+    run.finished.section(score_pipeline.main)
+    shutil.copytree(run.finished.run, run.finished.folder / "results" / "old")
+    run.judge(*words, "0.5")
+    said = (
+        "judged is left out, because it was scored differently (base → new): "
+        "judged.options.correctness_weight: 1.0 → 0.5; score one of the runs again like the other "
+        "(judge_answers.py)"
+    )
+    old = str(run.finished.folder / "results" / "old")
+    compared = shown(run, compare_runs.main, old, str(run.finished.run))
+    assert f"{said}; --ignore-invariants compares all the same." in compared
+    base = ("--baseline", old)
+    assert said in shown(run, eval_suite.main, "--sections", "judged,pipeline", *base, code=1)
+    assert said in shown(run, gate_run.main, *base, code=1)
+    shown(run, report_run.main, *base)
+    page = json.loads((run.finished.run / "report.json").read_text())["comparison"]
+    assert any(said in note for note in page["notes"])
+    assert sections_of(page) == {"pipeline"}
+    shown(run, report_run.main, *base, "--ignore-invariants")
+    page = json.loads((run.finished.run / "report.json").read_text())["comparison"]
+    assert sections_of(page) == {"pipeline", "judged"}
+    assert page["controls"] == ["judged.options.correctness_weight: 1.0 → 0.5"]
+
+
+def sections_of(page: Any) -> set[str]:
+    rows = page["primary"] + page["exploratory"] + page["quiet"]
+    return {row["section"] for row in rows}
+
+
+def shown(run: Any, command: Any, *words: str, code: int = 0) -> str:
+    done = run.finished.score(command, *words, columns=500)
+    assert done.exit_code == code, done.output
+    return " ".join(done.output.split())
+
+
+def suite(run: Any, *words: str) -> dict[str, Any]:
+    cache = str(run.finished.folder / "cache")
+    words = ("--sections", "judged", "--json", "--cache-dir", cache, *words)
+    done = run.finished.score(eval_suite.main, *words)
+    assert done.exit_code == 0, done.output
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def same_vectors(self: Any, texts: list[str], progress: Any = None) -> Any:
+    return np.ones((len(texts), 1), dtype=np.float32)
+
+
+def metrics_of(run: Any) -> Any:
+    return load_metrics(run.finished.run / "metrics.json")["sections"]["judged"]
 
 
 def test_metrics_judged_one_after_the_other_stand_side_by_side(run: Any) -> None:
@@ -117,6 +229,11 @@ def test_the_worst_case_shows_claims_and_quotes_and_runs_no_markup(run: Any) -> 
         (["--judge", "http://127.0.0.1:9", "--max-cost", "1"], "--max-cost: needs --prices"),
         (["--judge", "http://127.0.0.1:9", "--api-key", "NO_SUCH_KEY"], "NO_SUCH_KEY is not set"),
         (["--judge", "http://127.0.0.1:9", "--offline"], "no verdicts of any judge"),
+        (["--offline"], "no verdicts of any judge"),
+        (["--offline", "--model", "m-2025-01-01"], "no verdicts of m-2025-01-01"),
+        (["--model", "m-2025-01-01"], "--model m-2025-01-01: name the server that has it"),
+        (["--model", "m-2025-01-01", "--self-test"], "name the server that has it with --judge"),
+        (["--model", "m-2025-01-01", "--dry-run"], "name the server that has it with --judge"),
         (["--judge", "nonsense"], "is no URL"),
     ],
 )
@@ -126,6 +243,13 @@ def test_faulty_requests_are_one_sentence(run: Any, words: list[str], message: s
     assert done.exit_code == 2, done.output
     assert message in done.output.replace("\n", " ")
     assert "Traceback" not in done.output
+    assert not (run.finished.run / "metrics.json").exists()
+
+
+def test_offline_counts_the_rules_only_where_they_are_named(run: Any) -> None:
+    run.write()
+    run.judge("--judge", "local", "--offline", "--metrics", "groundedness")
+    assert {line["judge"]["provider"] for line in run.lines()} == {"local"}
 
 
 def test_results_of_another_set_are_refused_before_anything_is_paid(run: Any) -> None:
@@ -157,5 +281,20 @@ def test_the_suite_counts_the_verdicts_of_a_run(run: Any) -> None:
     found = run.judge("--metrics", "groundedness")
     counted = json.loads(run.finished.score(suite, *words).stdout)["perspectives"]["judged"]
     assert counted["status"] == "scored"
-    kept = json.loads((run.finished.run / "metrics.json").read_text("utf-8"))["sections"]["judged"]
+    kept = load_metrics(run.finished.run / "metrics.json")["sections"]["judged"]
     assert kept["mean"] == found["mean"]
+
+
+def test_what_is_sent_about_a_case_is_shown_and_nothing_is_asked(run: Any) -> None:
+    run.write()
+    words = ("--metrics", "groundedness,correctness", "--show-prompt")
+    found = json.loads(run.call(*words, "good", "--json").stdout)
+    assert [(one["repeat"], one["metric"]) for one in found] == [
+        (0, "groundedness"),
+        (0, "correctness"),
+    ]
+    assert [message["role"] for message in found[0]["messages"]] == ["system", "user"]
+    assert not (run.finished.run / "verdicts.jsonl").exists()
+    done = run.call(*words, "nobody")
+    assert done.exit_code == 2
+    assert "holds no answer to case 'nobody' that can be judged" in " ".join(done.stderr.split())

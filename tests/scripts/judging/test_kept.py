@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,3 +98,61 @@ def test_facts_that_were_corrected_by_hand_are_asked_about(run: Any) -> None:
         file.write(json.dumps(line) + "\n")
     assert run.judge("--metrics", "correctness")["mean"]["correctness"] == 2.5
     assert len(run.lines()) == count + 1
+
+
+def lose(path: Path, key: str) -> None:
+    """What a power cut can leave of the line with this key: its length."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    (number,) = [number for number, line in enumerate(lines) if key.encode() in line]
+    lines[number] = bytes(len(lines[number]) - 1) + b"\n"
+    path.write_bytes(b"".join(lines))
+
+
+@pytest.mark.parametrize(("files", "asked"), [(("verdicts",), 0), (("verdicts", "cache"), 1)])
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_verdicts_that_a_power_cut_took_are_judged_again(
+    run: Any, server: Any, files: tuple[str, ...], asked: int, dry_run: bool
+) -> None:
+    run.write(CASES, answers(run))
+    run.judge(*server.words())
+    paths = {
+        "verdicts": run.finished.run / "verdicts.jsonl",
+        "cache": run.finished.folder / "cache" / "judge_cache.jsonl",
+    }
+    key, before = run.lines()[0]["key"], server.judgements
+    for name in files:
+        lose(paths[name], key)
+    refused = run.call("--rescore")
+    assert refused.exit_code == 2
+    assert "judge again, which asks for what is lost" in " ".join(refused.stderr.split())
+    done = run.call(*server.words(*(["--dry-run", "--json"] if dry_run else [])))
+    assert done.exit_code == 0, done.stderr
+    assert "verdicts.jsonl: 1 line could not be read" in " ".join(done.stderr.split())
+    if dry_run:
+        assert json.loads(done.stdout)["calls"] == asked
+        done = run.call(*server.words())
+        assert "could not be read" not in done.stderr
+    assert server.judgements - before == asked
+    assert sorted(line["case_id"] for line in run.lines()) == ["one", "two"]
+
+
+def test_a_line_that_is_json_and_no_verdict_stops_judging(run: Any, server: Any) -> None:
+    run.write(CASES, answers(run))
+    run.judge(*server.words())
+    path = run.finished.run / "verdicts.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"case_id": 3}\n')
+    before = path.read_bytes(), server.judgements
+    done = run.call(*server.words())
+    assert done.exit_code == 2
+    assert "delete the line and judge again" in " ".join(done.stderr.split())
+    assert (path.read_bytes(), server.judgements) == before
+
+
+def test_a_hole_in_the_lists_of_facts_is_passed_over(run: Any) -> None:
+    run.write(CASES, answers(run))
+    run.judge("--metrics", "correctness")
+    path = run.finished.folder / "cache" / "reference_facts.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(bytes(len(whole) - 1) + b"\n")
+    assert run.judge("--metrics", "correctness")["mean"]["correctness"] == 5.0
+    assert path.read_bytes().endswith(b"\n" + whole)

@@ -31,6 +31,19 @@ def test_a_server_that_refuses_parts_of_a_schema_gets_it_without(
     assert run.judge(*server.words("--offline"))["mean"]["faithfulness"] == 1.0
 
 
+@pytest.mark.parametrize("named", [(), ("--model", "judge-2025-01-01"), ("--judge", "local")])
+def test_offline_counts_the_models_verdicts(run: Any, server: Any, named: tuple[str, ...]) -> None:
+    """The rules find 2 of 3 claims supported; the model found all, and is meant."""
+    run.write()
+    run.judge(*server.words())
+    (run.finished.run / "verdicts.jsonl").unlink()
+    words = (*named, "--judge-revision", "r1", "--offline", "--metrics", "groundedness")
+    if named == ("--judge", "local"):
+        words = (*words, "--model", "judge-2025-01-01")
+    assert run.judge(*words)["mean"]["faithfulness"] == 1.0
+    assert {line["judge"]["model"] for line in run.lines()} == {"judge-2025-01-01"}
+
+
 def test_a_thinking_model_gets_room_and_a_cut_reply_says_how(run: Any, server: Any) -> None:
     run.write()
     server.reply = lambda server, body: (200, server.completion('{"notes": "', "length"))

@@ -22,8 +22,12 @@ def turn(number: int, **more: Any) -> dict[str, Any]:
     return line | {"reference_answer": f"Reference {number}."} | more
 
 
-def messages(line: dict[str, Any]) -> str:
-    return "\n".join(message["content"] for message in line["messages"])
+def messages(run: Any, case_id: str) -> str:
+    """What the judge is sent about a case; no verdict line holds it."""
+    done = run.call("--metrics", "groundedness", "--show-prompt", case_id)
+    assert done.exit_code == 0, done.output
+    assert "=== groundedness, answer 0: user ===" in done.stdout
+    return str(done.stdout)
 
 
 def test_a_turn_is_judged_after_the_answers_of_its_own_run(run: Any) -> None:
@@ -43,26 +47,23 @@ def test_a_turn_is_judged_after_the_answers_of_its_own_run(run: Any) -> None:
     lines = {line["case_id"]: line for line in run.lines() if line["metric"] == "groundedness"}
     assert lines["t1"]["prompt"]["name"] == "groundedness"  # nothing was said before it
     assert lines["good"]["prompt"]["sha256"] == load("groundedness").id.sha256
-    assert "earlier turns" not in messages(lines["good"])
+    assert "earlier turns" not in messages(run, "good")
     assert lines["t2"]["prompt"]["name"] == "groundedness_turn"
     # people check both as one judge: the turns' prompt is the same with a place for the history
     by_id = {case.id: case for case in read_cases(run.finished.folder / "set.jsonl")}
     judged = read_judged(run.finished.run, "groundedness", by_id)
     assert judged.prompts == [asdict(load("groundedness").id)]
-    assert "user: And 1?\nassistant: Reference 1." in messages(lines["t2"])
-    assert "What is the whole third?" in messages(lines["t3"])
-    assert "earlier turns" not in messages(lines["t3"])
+    assert "user: And 1?\nassistant: Reference 1." in messages(run, "t2")
+    assert "What is the whole third?" in messages(run, "t3")
+    assert "earlier turns" not in messages(run, "t3")
     # the answers of the run, and no foreign text can end its block
     results[2].asked_with = "live"
     lines_of_run = [json.dumps(result.to_dict(store_full_text=True)) for result in results]
     (run.finished.run / "results.jsonl").write_text("\n".join(lines_of_run) + "\n")
     run.judge("--metrics", "groundedness")
-    (new,) = [
-        line
-        for line in run.lines()
-        if line["case_id"] == "t3" and line["prompt"]["name"] == "groundedness_turn"
-    ]
-    assert f"assistant: {fee}\nuser: And 2?\nassistant: {fee} ‹‹‹END 0" in messages(new)
+    judged_again = [line["prompt"]["name"] for line in run.lines() if line["case_id"] == "t3"]
+    assert judged_again == ["groundedness", "groundedness_turn"]
+    assert f"assistant: {fee}\nuser: And 2?\nassistant: {fee} ‹‹‹END 0" in messages(run, "t3")
     config = json.loads((run.finished.run / "config.json").read_text())
     assert set(config["judge"]["prompts"]) == {"groundedness", "facts", "groundedness_turn"}
     before = len(run.lines())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -81,10 +82,17 @@ def test_a_browser_on_this_machine_gets_the_same_app(tool: Tool) -> None:
             assert child.poll() is None, child.communicate()[0]
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as reply:
-                    page = reply.read()
+                    page, headers = reply.read(), reply.headers
             except OSError:
                 time.sleep(0.05)
         assert b"<html" in page.lower()
+        assert not re.findall(rb"(?:src|href)=.?(?:https?:)?//", page), "nothing from elsewhere"
+        assert b"focusTerminal" in page, "keys need no click"
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+        assert headers["X-Frame-Options"] == "DENY"
+        for path in re.findall(rb"(?:src|href)=.(/static/[^\"]+)", page):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path.decode()}") as reply:
+                assert reply.read(1)
         asyncio.run(knock(port))
         asyncio.run(browse(port))
     finally:

@@ -39,12 +39,15 @@ def test_an_unscored_run_is_told_what_to_do(finished: Any) -> None:
 @pytest.mark.parametrize(
     ("section", "told"),
     [
-        ({"n": None}, "sections.retrieval.n: Expected `object`, got `null`"),
+        ({"metrics": None}, "sections.retrieval: Expected `object`, and one for each metric"),
         (
-            {"mean": {"recall@5": "0.5"}},
-            "sections.retrieval.mean.recall@5: Expected `float | null`",
+            {"metrics": {"recall@5": {"mean": "0.5"}}},
+            "sections.retrieval.metrics.recall@5.mean: Expected `float | null`",
         ),
-        ({"by": {"tag": [1]}}, "sections.retrieval.by.tag: Expected `object`, got `array`"),
+        (
+            {"metrics": {"recall@5": {"n": None}}},
+            "sections.retrieval.metrics.recall@5.n: Expected `int`, got `null`",
+        ),
         (
             {"latency_ms": {"total": {"p50": 1}}},
             "sections.retrieval.latency_ms.total: Object missing",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from decisions.diagnosis import place_mismatch
+from records.metrics import load_metrics
 from storage import ErrorInfo, TestResult
 
 
@@ -39,9 +39,7 @@ def test_headings_of_another_form_are_told_first(asked: Any) -> None:
     assert 'set heading_separator = "/".' in text
     assert text.index("heading_separator") < text.index("evidence_recall@5")
     assert run.rows()["q0"]["evidence"]["instead"] == ["a.md", "A > B", "/A/B/"]
-    assert json.loads((run.path / "metrics.json").read_text())["sections"]["retrieval"][
-        "place_mismatch"
-    ]
+    assert load_metrics(run.path / "metrics.json")["sections"]["retrieval"]["place_mismatch"]
 
 
 @pytest.mark.parametrize(

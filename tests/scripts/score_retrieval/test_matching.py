@@ -112,7 +112,9 @@ def test_exactly_the_sufficient_evidence_is_whole_on_the_set_of_the_toolkit() ->
             group = size([group for group in groups if len(group) <= 5], key=len, default=[])
             places = [case.gold_supports[index] for index in group]
             listed: Chunks = [
-                RetrievedChunk(str(n), None, gold.rel_path, gold.heading_path)
+                RetrievedChunk(
+                    str(n), None, gold.rel_path, gold.heading_path, text=" ".join(gold.snippets)
+                )
                 for n, gold in enumerate(places)
             ]
             row, _ = scorer.score(case, TestResult(case.id, retrieved=listed))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from records.metrics import load_metrics
 from storage import TestResult
 
 
@@ -79,7 +80,7 @@ def test_twice_gives_the_same_bytes_as_a_process(evaluated: Any, many: Any) -> N
         assert done.returncode == 0, done.stderr
         kept.append((done.stdout, (run.path / "metrics.json").read_bytes()))
     assert kept[0] == kept[1]
-    stored = json.loads(kept[0][1])["sections"]["retrieval"]
+    stored = load_metrics(run.path / "metrics.json")["sections"]["retrieval"]
     assert stored == json.loads(kept[0][0])
 
 
@@ -107,7 +108,7 @@ def test_a_closed_stream_is_no_error(evaluated: Any, words: list[str], closed: s
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
     assert "Traceback" not in done.stderr
     assert done.returncode == 0
-    assert json.loads((run.path / "metrics.json").read_bytes())["sections"]["retrieval"]
+    assert load_metrics(run.path / "metrics.json")["sections"]["retrieval"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 from tests.definitions import definition_of
 
+from records.metrics import load_metrics
 from storage import ErrorInfo, RetrievedChunk, TestResult
 
 Chunks = list[RetrievedChunk | str]
@@ -52,12 +52,14 @@ def test_three_states_of_a_case(evaluated: Any, chunk: Any, gold: Any) -> None:
     assert by_case["broken"]["scores"]["mrr"] is None
     found_at = {"match": "anchor", "found": [2], "hits": [2], "heading_found": True}
     assert by_case["found"]["evidence"] == found_at
-    header = json.loads((run.path / "metrics.json").read_text())
+    header = load_metrics(run.path / "metrics.json")
     assert (header["cases"], header["errors"], header["run_id"]) == (5, 1, "run")
 
 
 def test_an_empty_list_is_a_miss(evaluated: Any, gold: Any) -> None:
-    run = evaluated([{"id": "q", "gold_supports": gold("a.md > A")}], [TestResult("q")])
+    run = evaluated(
+        [{"id": "q", "gold_supports": gold("a.md > A")}], [TestResult("q", retrieved=[])]
+    )
     assert run.section()["mean"]["mrr"] == 0.0
 
 

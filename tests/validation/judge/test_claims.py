@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import storage
+from records.verdict_lines import text_sha256
 from storage import StorageError
 from validation.claims import read_judged, support_score
 
@@ -119,6 +120,27 @@ def test_a_verdict_of_another_judge_than_the_configured_does_not_count(judged_ru
     path.write_text(json.dumps(config))
     with pytest.raises(StorageError, match="no verdicts of groundedness"):
         read(judged_run)
+
+
+@pytest.mark.parametrize("part", ["passage", "answer"])
+def test_a_verdict_on_another_text_is_not_comparable(judged_run: Any, part: str) -> None:
+    """Lines name the texts that the judge saw by a hash; their words come from results.jsonl."""
+    judged_run.write({"q1": [("One thing is so.", "supported")]})
+    asked = judged_run.verdicts[0]["input"]
+    seen = text_sha256(asked["contexts"][0].pop("text"))
+    asked["answer_sha256"] = text_sha256(asked.pop("answer"))
+    asked["contexts"][0]["sha256"] = seen
+    judged_run.save()
+    (claim,) = read(judged_run).claims
+    assert text_sha256(claim.contexts[0].text) == seen
+    assert claim.answer == "One thing is so."
+    if part == "passage":
+        asked["contexts"][0]["sha256"] = text_sha256("Another passage.")
+    else:
+        asked["answer_sha256"] = text_sha256("Another answer.")
+    judged_run.save()
+    judged = read(judged_run)
+    assert (judged.claims, judged.changed) == ([], 1)
 
 
 def test_a_torn_last_line_is_passed_over_and_another_is_named(judged_run: Any) -> None:

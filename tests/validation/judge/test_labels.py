@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from records.claim_labels import label_files, labels_sha256, read_labels
+from records.claim_labels import answer_sha256, label_files, labels_sha256, read_labels
 from storage import StorageError
-from validation.claims import JudgedClaim, _sha256
+from validation.claims import JudgedClaim
 from validation.labels import join
 
 ANSWER = "It is so. It costs 5."
@@ -69,9 +69,9 @@ def test_the_last_line_counts_and_null_takes_back(tmp_path: Path) -> None:
 def test_labels_of_other_words_are_stale(tmp_path: Path) -> None:
     path = write(
         tmp_path / "maria.jsonl",
-        row("1", "supported", claim="It is so.", answer_sha256=_sha256(ANSWER)),
+        row("1", "supported", claim="It is so.", answer_sha256=answer_sha256(ANSWER)),
         row("2", "supported", claim="It costs 6."),
-        row("3", "supported", answer_sha256=_sha256("another answer")),
+        row("3", "supported", answer_sha256=answer_sha256("another answer")),
         row("9", "supported"),
         row("4", "present", metric="correctness"),
     )
@@ -82,7 +82,7 @@ def test_labels_of_other_words_are_stale(tmp_path: Path) -> None:
 
 def test_labels_of_another_run_take_nothing_from_those_of_this_one(tmp_path: Path) -> None:
     """One file serves all runs: the same case and claim id, other answers."""
-    this, other = _sha256(ANSWER), _sha256("another answer")
+    this, other = answer_sha256(ANSWER), answer_sha256("another answer")
     path = write(
         tmp_path / "maria.jsonl",
         row("1", "supported", answer_sha256=this),

@@ -92,7 +92,7 @@ def wait_until() -> Callable[..., None]:
 def table() -> Table:
     """Five cases; a-e. recall@5: 1, 0.5, 0, none, none (d failed); latency 10 to 50."""
     made = Table()
-    made.metrics = {"recall@5": "retrieval", "mrr": "retrieval", "pass": "pipeline"}
+    made.metrics = {"recall@5": "retrieval", "mrr": "retrieval", "outcome_match": "pipeline"}
     rows = (
         ("a", "How long are logs kept?", "ok", 10.0),
         ("b", "Who owns the tenant?", "ok", 20.0),
@@ -109,7 +109,7 @@ def table() -> Table:
     for name, values in {
         "recall@5": (1.0, 0.5, 0.0),
         "mrr": (1.0, 0.25, 0.0),
-        "pass": (1.0, 0.0, 1.0),
+        "outcome_match": (1.0, 0.0, 1.0),
     }.items():
         made.numbers[name] = made.new_numbers()
         for row, value in enumerate(values):

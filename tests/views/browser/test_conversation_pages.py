@@ -20,7 +20,7 @@ from views.browser.pages import CaseScreen
 from views.library import RunLibrary
 from views.report import words
 from views.report.conversations import conversations
-from views.report.described import describe
+from views.report.described import Said, describe
 from views.report.page import _environment
 from views.searches import longest_ms, search_steps
 
@@ -80,14 +80,14 @@ def talks(runs: Runs) -> RunLibrary:
     order = ["q1", "p1", "p2", "q2", "alone", "p3"]
     results: list[dict[str, Any]] = [{"id": case_id, "answer": "So."} for case_id in order]
     results[2] |= {"searches": SEARCHES, "rewritten_query": "and [that] <plan>?"}
-    lines = [{"case_id": name, "scores": {"pass": float(name != "p2")}} for name in order]
+    lines = [{"case_id": name, "scores": {"outcome_match": float(name != "p2")}} for name in order]
     runs.run(
         "talk",
         results,
         pipeline=lines,
         searches=[{"case_id": "p2", "scores": {}, "evidence": EVIDENCE}],
     )
-    return RunLibrary(runs.results_dir, runs.eval_set, None, metrics=["pass"])
+    return RunLibrary(runs.results_dir, runs.eval_set, None, metrics=["outcome_match"])
 
 
 def read_whole(library: RunLibrary) -> Any:
@@ -146,26 +146,28 @@ async def test_a_key_shows_the_conversation_and_back(talks: RunLibrary) -> None:
             page.turn_conversation()
 
 
-def described(case: dict[str, Any], passed: float | None, **more: Any) -> dict[str, Any]:
+def described(case: dict[str, Any], said: Said, **more: Any) -> dict[str, Any]:
     test_case, _ = case_from_dict(case)
     result = msgspec.convert(answer(case["id"], **more), TestResult)
-    scores: dict[str, float | None] = {} if passed is None else {"pass": passed}
-    lines = {"pipeline": ScoreLine(case["id"], 0, "scored", scores, {})}
+    lines: dict[str, ScoreLine] = {}
     if "searches" in more:
         lines["searches"] = ScoreLine(case["id"], 0, "scored", {}, {}, EVIDENCE)
-    return describe(test_case, result, lines, (), {})
+    return describe(test_case, result, lines, said, {})
 
 
-def test_the_report_lists_those_that_broke_first_at_the_earliest_turn() -> None:
+FAILS, FINE = Said("fails", ["no gold passage"]), Said("ok")
+
+
+def test_the_report_lists_those_that_fail_first_at_the_earliest_turn() -> None:
     hostile = {"tool": "find\x1b[2J\u202e<b>"}
     searches = [SEARCHES[0], SEARCHES[1] | hostile, SEARCHES[2]]
     answers = [
-        described(turn("late", 3), 0.0),
-        described(turn("late", 1), 1.0),
-        described(turn("fine", 1), 1.0),
-        described({"id": "alone", "question": "?"}, 0.0),
-        described(turn("early", 2), 0.0, searches=searches, rewritten_query="and [that] <plan>?"),
-        described(turn("early", 1), 1.0),
+        described(turn("late", 3), FAILS),
+        described(turn("late", 1), FINE),
+        described(turn("fine", 1), FINE),
+        described({"id": "alone", "question": "?"}, FAILS),
+        described(turn("early", 2), FAILS, searches=searches, rewritten_query="and [that] <plan>?"),
+        described(turn("early", 1), FINE),
     ]
     talks = conversations(answers)
     assert [(talk["name"], talk["first_failing"], talk["turns"]) for talk in talks] == [
@@ -174,8 +176,8 @@ def test_the_report_lists_those_that_broke_first_at_the_earliest_turn() -> None:
         ("fine", None, [2]),
     ]
     assert talks[1]["absent"] == [2]
-    assert words.turns_text(talks[1]) == "2 turns, 1 of them broke; not shown: turn 2"
-    assert words.conversations_text(talks).startswith("In 2 of 3 conversations a turn does not")
+    assert words.turns_text(talks[1]) == "2 turns, 1 of them fail; not shown: turn 2"
+    assert words.conversations_text(talks).startswith("In 2 of 3 conversations a turn fails")
     assert "conversation" not in answers[3]
     assert "searches" not in answers[3]
     template = _environment().from_string(
@@ -184,7 +186,7 @@ def test_the_report_lists_those_that_broke_first_at_the_earliest_turn() -> None:
         "{{ part.conversation(talk, answers) }}"
     )
     html = template.render(talk=talks[0], answers=answers, anchors=set(), report={})
-    assert "broke at turn 2" in html
+    assert "fails from turn 2" in html
     assert "and [that] &lt;plan&gt;?" in html
     assert '<rect class="bar" x="25" width="75"' in html
     assert html.count("find⟨U+001B⟩[2J⟨U+202E⟩&lt;b&gt;, at 100 ms, took 300 ms") == 2

@@ -58,6 +58,7 @@ def test_nuggets_have_their_text_and_their_colour() -> None:
 
 
 def test_parts_of_one_opinion_are_shown_together() -> None:
+    """The texts are those of the result: a verdict names its passage by id."""
     parts = [
         {
             **VERDICT,
@@ -73,8 +74,8 @@ def test_parts_of_one_opinion_are_shown_together() -> None:
     ]
     (one,) = detail_of(verdicts=verdicts_on(parts[1], parts[0])).judged
     assert [(claim.text, claim.verdict, claim.word, claim.chunk_id) for claim in one.items] == [
-        ("T", "supported", "useful", "c1"),
-        ("T", "unsupported", "not useful", "c2"),
+        ("Kept for\n  30 days.", "supported", "useful", "c1"),
+        ("Nothing", "unsupported", "not useful", "c2"),
     ]
     failed = {**parts[1], "status": "failed", "failure": "malformed", "verdicts": []}
     (one,) = detail_of(verdicts=verdicts_on(parts[0], failed)).judged

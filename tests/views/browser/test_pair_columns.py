@@ -40,7 +40,7 @@ def detail(value: float) -> Detail:
 
 def test_values_stand_under_each_other_whatever_the_length_of_the_names() -> None:
     doc = Doc()
-    _changes_part(doc, CaseInRun("a", detail(0.25), ""), CaseInRun("b", detail(0.75), ""))
+    _changes_part(doc, CaseInRun("a", detail(0.25), "ok"), CaseInRun("b", detail(0.75), "ok"))
     rows = [line for line in doc.text.splitlines() if "→" in line]
     assert rows == [
         "mrr                    0.25 → 0.75",

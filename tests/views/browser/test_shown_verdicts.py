@@ -52,7 +52,9 @@ class Judged:
         return self._call(judge_answers.main, *words, str(self.folder / "cache"), *options)
 
     def verdict_lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self._path.read_text().splitlines()]
+        """All but those that say who judged."""
+        lines = map(json.loads, self._path.read_text().splitlines())
+        return [line for line in lines if "case_id" in line]
 
     def append(self, line: dict[str, Any]) -> None:
         with open(self._path, "a") as file:
@@ -140,7 +142,7 @@ def test_parts_of_another_judge_are_not_shown_under_this_ones_name(
 ) -> None:
     """The same three parts by another model, the last of them newer than all others."""
     other = judged.verdict_lines()[1]
-    other["judge"] = other["judge"] | {"model": "another"}
+    other["judge"] = {"provider": "local", "model": "another", "strength": "code"}
     for entry in other["verdicts"]:
         entry["verdict"] = "contradicted"
     judged.append(other)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from views.browser.listing import _flips
+from decisions.case_rules import Basis, CaseRules
+from decisions.case_verdict import Ruling
+from views.browser.failing import Failing
+from views.browser.model import Detail, SectionScores
 from views.browser.query import parse
-from views.browser.rules import CUSTOM, RULES, word_of
-from views.browser.success import Success
 from views.browser.table import Table
 
 NUMBERS = {"latency": 1.0, "confidence": None, "cost": None}
@@ -70,38 +71,71 @@ def test_a_number_that_is_not_there_is_none(table: Table) -> None:
     assert table.number("no such column", 0) is None
 
 
+def words(failing: Failing, table: Table) -> list[str]:
+    return [failing.word(code) for code in failing.codes(table)]
+
+
 def test_the_first_broken_rule_is_named(table: Table) -> None:
-    success = Success()
-    codes = success.codes(table)
-    # b: pass=0; c: mrr=0 (no gold); d: the call failed
-    assert [word_of(code) for code in codes] == ["", "pass=0", "no gold", "error", ""]
-    assert success.says(codes[3]) == RULES[0].says
+    # b: outcome_match=0; c: mrr=0 (no gold); d: the call failed
+    assert words(Failing(), table) == ["", "outcome", "no gold", "error", ""]
+    assert Failing().counts(table) == (5, 3, 0)
 
 
 def test_rules_on_metrics_that_do_not_count_say_nothing(table: Table) -> None:
-    success = Success(metrics={"mrr"})
-    assert [word_of(code) for code in success.codes(table)] == ["", "", "no gold", "error", ""]
-    assert success.needs == ("mrr",)
-    assert success.describe() == "none of: error, no gold"
+    basis = Basis(4, definitions={"retrieval.mrr": ""})
+    failing = Failing(Ruling(CaseRules(), basis))
+    assert words(failing, table) == ["", "", "no gold", "error", ""]
+    assert "mrr" in failing.needs
+    assert failing.describe() == "a case fails by: error, no gold (first 4 passages)"
 
 
 def test_a_condition_takes_the_place_of_the_rules(table: Table) -> None:
-    success = Success(parse("recall@5>0.5", table.metrics))
-    # a holds; b and c do not; d is an error; e was not scored, so nobody knows
-    assert list(success.codes(table)) == [0, CUSTOM, CUSTOM, 1, 0]
-    assert word_of(CUSTOM) == "fails"
-    assert success.says(CUSTOM) == "does not hold: recall@5>0.5"
+    failing = Failing(condition=parse("recall@5>0.5", table.metrics))
+    # a meets it; b and c do not; d is an error; e was not scored, so nobody knows
+    assert list(failing.codes(table)) == [0, failing.custom, failing.custom, 1, 0]
+    assert failing.word(failing.custom) == "fails"
+    detail = Detail("b", 0, "", "ok")
+    assert failing.state(table, ("b", 0), detail) == (True, "FAILS: does not meet: recall@5>0.5")
+
+
+def test_the_state_of_a_case_names_all_its_reasons_and_warnings(table: Table) -> None:
+    scores = (
+        SectionScores("retrieval", "scored", {"mrr": 0.0}, {}),
+        SectionScores("groundedness", "scored", {"numeric_fabrications": 2.0}, {}),
+        SectionScores("pipeline", "scored", {"latency_ok": 0.0}, {}),
+    )
+    detail = Detail("c", 0, "", "ok", scores=scores)
+    for section in scores:
+        for name, value in section.scores.items():
+            table.metrics[name] = section.section
+            table.numbers[name] = table.new_numbers()
+            table.numbers[name][2] = value or 0.0
+    assert Failing().state(table, ("c", 0), detail) == (
+        True,
+        "FAILS: no gold passage was retrieved; 2 numbers in no passage (warning: slower than its "
+        "time budget)",
+    )
 
 
 def test_codes_follow_the_table(table: Table) -> None:
-    success = Success()
-    assert success.codes(table)[0] == 0
-    table.numbers["pass"][0] = 0.0
+    failing = Failing()
+    assert failing.codes(table)[0] == 0
+    table.numbers["outcome_match"][0] = 0.0
     table.version += 1
-    assert word_of(success.codes(table)[0]) == "pass=0"
+    assert words(failing, table)[0] == "outcome"
 
 
-def test_flips_are_changes_of_success_only() -> None:
-    # (0, 0) fails in both, (1, 1) broke, (2, 3) fixed, (3, 2) succeeds in both
-    before, after = bytearray([1, 0, 2, 0]), bytearray([5, 3, 0, 0])
-    assert _flips([(0, 0), (1, 1), (2, 3), (3, 2)], before, after) == {1: "broke", 3: "fixed"}
+def test_repeats_of_a_case_count_as_one_case() -> None:
+    made = Table()
+    made.metrics = {"mrr": "retrieval"}
+    for repeat in range(3):
+        put(made, "a", repeat)
+    put(made, "b", 0)
+    made.numbers["mrr"] = made.new_numbers()
+    for row, value in enumerate((1.0, 0.0, 0.0, 1.0)):
+        made.numbers["mrr"][row] = value
+    failing = Failing()
+    assert failing.counts(made) == (2, 1, 0)  # two of the three answers to a have no gold
+    made.numbers["mrr"][1] = 1.0
+    made.version += 1
+    assert failing.counts(made) == (2, 0, 0)

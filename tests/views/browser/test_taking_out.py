@@ -15,22 +15,22 @@ from records.errors import StorageError
 from records.labels import read_cases
 from records.notes import CaseNote
 from views.browser.case_markdown import case_markdown
+from views.browser.failing import Failing
 from views.browser.model import MetricTrend
 from views.browser.query import QueryError, equals, parse
-from views.browser.success import Success
 from views.browser.summary import group_rows, mean_of, reasons_text
 from views.browser.table import Table
 from views.library import RunLibrary
 
 
 def test_failing_cases_are_counted_by_reason(table: Table) -> None:
-    """b: pass=0; c: mrr=0; d: the call failed; a and e break no rule."""
-    codes = Success().codes(table)
-    assert reasons_text(codes, range(5)) == (
-        "3 failing: 1 with an error, 1 no gold retrieved, 1 pass=0"
+    """b: outcome_match=0; c: mrr=0; d: the call failed; a and e break no rule."""
+    codes = Failing().codes(table)
+    assert reasons_text(codes, range(5), Failing()) == (
+        "3 failing: 1 without a response, 1 without a gold passage, 1 with another outcome"
     )
-    assert reasons_text(codes, [0, 1]) == "1 failing: 1 pass=0"
-    assert reasons_text(codes, [0, 4]) == ""
+    assert reasons_text(codes, [0, 1], Failing()) == "1 failing: 1 with another outcome"
+    assert reasons_text(codes, [0, 4], Failing()) == ""
 
 
 def test_the_mean_is_over_the_rows_that_have_a_value(table: Table) -> None:
@@ -41,20 +41,23 @@ def test_the_mean_is_over_the_rows_that_have_a_value(table: Table) -> None:
 
 
 def test_cases_are_grouped_by_any_field_those_that_fail_most_first(table: Table) -> None:
-    codes = Success().codes(table)
-    groups = group_rows(table, "category", range(5), codes)
+    codes = Failing().codes(table)
+    groups = group_rows(table, "category", range(5), codes, Failing())
     assert [(group.value, list(group.rows), group.failing) for group in groups] == [
         ("factual", [0, 1], 1),
         ("", [3], 1),
         ("recency/conflict", [2], 1),
         ("general", [4], 0),
     ]
-    by_tag = {group.value: list(group.rows) for group in group_rows(table, "tag", range(5), codes)}
+    by_tag = {
+        group.value: list(group.rows)
+        for group in group_rows(table, "tag", range(5), codes, Failing())
+    }
     assert by_tag == {"logs": [0, 2], "time": [0], "tenants": [1], "": [3, 4]}
-    reasons = {g.value: g.share for g in group_rows(table, "reason", range(5), codes)}
-    assert reasons == {"pass=0": 1.0, "no gold": 1.0, "error": 1.0, "": 0.0}
+    reasons = {g.value: g.share for g in group_rows(table, "reason", range(5), codes, Failing())}
+    assert reasons == {"outcome": 1.0, "no gold": 1.0, "error": 1.0, "": 0.0}
     with pytest.raises(KeyError):
-        group_rows(table, "colour", range(5), codes)
+        group_rows(table, "colour", range(5), codes, Failing())
 
 
 @pytest.mark.parametrize(
@@ -72,7 +75,7 @@ def test_a_group_is_a_filter_that_can_be_typed(
     table: Table, field: str, value: str, rows: list[int]
 ) -> None:
     query = parse(equals(field, value), table.metrics)
-    assert list(query.select(table, range(5), Success().codes)) == rows
+    assert list(query.select(table, range(5), Failing())) == rows
 
 
 def test_what_a_reason_filter_cannot_mean(table: Table) -> None:

@@ -295,7 +295,7 @@ class Pair:
                 "question": f"What is thing {n}?",
                 "answerable": True,
                 "category": "factual" if n % 2 else "reasoning",
-                "gold_supports": [{"rel_path": f"{n}.md", "heading_path": "", "snippets": []}],
+                "gold_supports": [{"rel_path": f"{n}.md", "heading_path": "Part", "snippets": []}],
                 "expected_outcome": "success",
             }
             for n in range(self.COUNT)
@@ -324,6 +324,7 @@ class Pair:
         chunk = storage.RetrievedChunk(
             chunk_id=f"{run}-{n}",
             rel_path=f"{n}.md" if hit else "other.md",
+            heading_path="Part",
             text=f"Passage of {run} for {n}.",
             rank=1,
         )

@@ -7,13 +7,17 @@ from typing import Any
 
 import pytest
 
+from decisions.case_rules import Basis, CaseRules
+from decisions.case_verdict import Ruling, RunVerdicts, Ways
 from ragmetrics.catalogue import METRICS
-from records.targets import Target
+from ragmetrics.catalogue.cases import CaseRule
+from records.columns import ScoreColumn
+from records.scores import ScoreLine
 from views.report import words
 from views.report.case_list import CaseListing, link_metrics, link_ranks, order_of
 from views.report.case_rows import case_rows
 from views.report.compared import CaseChange, sentence, value_in_words
-from views.report.scan import CaseCheck, Scan
+from views.report.scan import Scan
 from views.report.text import anchor
 
 IDS = [
@@ -61,12 +65,13 @@ def test_anchors_are_plain_and_no_two_are_the_same() -> None:
 
 
 def scanned(count: int) -> Scan:
-    """Answers of which the first three miss the one check; the last call failed."""
-    scan = Scan({}, [CaseCheck("r", "a", Target(">=", 1.0))])
+    """Answers of which the first three break the one rule; the last call failed."""
+    rule = CaseRule("low", "low", "low", "a is {value}", "retrieval.a", ">=", 1.0)
+    scan = Scan({}, RunVerdicts(Ruling(CaseRules((rule,)), Basis())))
+    scan.verdicts.begin()
     for n in range(count):
-        scan.row((f"c{n}", 0))
-        scan.looked_at[n] = 1
-        scan.missed[n] = int(n < 3)
+        line = ScoreLine(f"c{n}", 0, "scored", {"a": 0.0 if n < 3 else 1.0})
+        scan.verdicts.take_line("retrieval", scan.row((f"c{n}", 0)), line)
     scan.failed[count - 1] = 1
     scan.first_ranks = array("i", [1] * count)
     return scan
@@ -74,13 +79,16 @@ def scanned(count: int) -> Scan:
 
 def test_flips_then_failed_calls_then_the_worst_then_the_others() -> None:
     scan = scanned(8)
-    moved = CaseChange("a", 1.0, 0.5, "")
-    changes = {"c5": [CaseChange("a", 1.0, 0.0, "broke")], "c6": [moved], "gone": [moved]}
-    assert order_of(scan, changes, None) == [5, 7, 0, 1, 2, 3, 4, 6]
+    ways: dict[str, Ways] = {"c5": "broke", "gone": "fixed"}
+    assert order_of(scan, ways, None) == [5, 7, 0, 1, 2, 3, 4, 6]
+    moved = {"c6": [CaseChange("a", 1.0, 0.5)]}
+    cases = CaseListing(scan, [5, 0, 6], {n: (f"c{n}", 0) for n in range(8)}, moved, ways)
+    states = [row[2] for row in cases.part([], {})["rows"]]
+    assert states == ["broke", "fails: low", "ok"]
 
 
 def test_a_large_run_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The list holds 4 of 30 answers: the failed one, and the three that miss the check."""
+    """The list holds 4 of 30 answers: the failed one, and the three that fail."""
     monkeypatch.setattr("views.report.case_list.MOST_LISTED", 29)
     monkeypatch.setattr("views.report.case_list.FEWER_LISTED", 4)
     scan = scanned(30)
@@ -105,10 +113,10 @@ def test_a_large_run_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_figure_links_to_twenty_cases_and_counts_the_others() -> None:
     scan = scanned(30)
-    scan.missed = array("Q", [1] * 30)
+    scan.values["r", "a"] = ScoreColumn(value / 30 for value in range(30))
     order = order_of(scan, {}, None)
     cases = CaseListing(scan, order, {row: (f"c{row}", 0) for row in order})
-    metric: dict[str, Any] = {"metric": "a"}
+    metric: dict[str, Any] = {"metric": "a", "higher_is_better": True, "high": 1.0, "low": 0.0}
     link_metrics(cases, [{"name": "r", "metrics": [metric]}])
     assert metric["cases"]["count"] == 30
     assert len(metric["cases"]["listed"]) == 20

@@ -12,6 +12,7 @@ import pytest
 import compare_runs
 import report_run
 import track_metrics
+from records.metrics import load_metrics
 from views.report.text import anchor
 
 
@@ -64,9 +65,9 @@ def test_the_headline_tells_the_values_in_words(report: dict[str, Any], page: st
 
 def test_what_broke_comes_first_and_every_case_is_listed(report: dict[str, Any]) -> None:
     recall = next(f for f in report["comparison"]["flips"] if f["metric"].endswith("recall@5"))
-    assert (recall["broke"], recall["fixed"]) == (10, 2)
+    assert (recall["fell_behind"], recall["gained"]) == (10, 2)
     assert {row[0] for row in recall["worse"]} == {f"case-{n}" for n in range(10)}
-    assert recall["better"] == [[f"case-{n}", 0.0, 1.0, "fixed"] for n in (20, 21)]
+    assert recall["better"] == [[f"case-{n}", 0.0, 1.0] for n in (20, 21)]
     names = report["case_list"]["columns"]
     rows = [dict(zip(names, row, strict=True)) for row in report["case_list"]["rows"]]
     assert len(rows) == 24
@@ -75,9 +76,9 @@ def test_what_broke_comes_first_and_every_case_is_listed(report: dict[str, Any])
     assert states["case-3"] == "broke"
     assert states["case-20"] == "fixed"
     assert states["case-15"] == "ok"
-    assert states["case-23"] == "broke"  # its call failed: answered and pass fell from 1 to 0
+    assert states["case-23"] == "fails: error"  # before, its gold was not retrieved
     order = [row["state"].split(",")[0] for row in rows]
-    assert order[:13] == ["broke"] * 11 + ["fixed"] * 2
+    assert order[:13] == ["broke"] * 10 + ["fixed"] * 2 + ["fails: error"]
     in_full = [answer["case_id"] for answer in report["worst"]["listed"]]
     assert in_full == [row["case_id"] for row in rows]
 
@@ -87,7 +88,8 @@ def test_both_answers_and_passages_stand_side_by_side(report: dict[str, Any], pa
     assert answer["before"]["answer"]["text"].startswith("Thing 3 as base has it.")
     assert answer["before"]["retrieved"][0]["gold"] is True
     assert answer["retrieved"][0]["gold"] is False
-    assert [c["kind"] for c in answer["changes"]] == ["broke"]
+    assert answer["way"] == "broke"
+    assert answer["changes"]
     unchanged = next(a for a in report["worst"]["listed"] if a["case_id"] == "case-15")
     assert unchanged["before"] is None
     part = page[page.index('id="case-case-3"') :]
@@ -119,7 +121,7 @@ def test_figures_lead_to_their_cases(report: dict[str, Any]) -> None:
     (part,) = [p for p in report["perspectives"] if p["name"] == "retrieval"]
     metric = next(m for m in part["metrics"] if m["metric"] == "evidence_recall@5")
     # 10 lost, 22 and 23 never found; the failed call of 23 has no score
-    assert (metric["cases"]["count"], metric["cases"]["label"]) == (11, "missed")
+    assert (metric["cases"]["count"], metric["cases"]["label"]) == (11, "not 1")
     assert {name for name, _ in metric["cases"]["listed"]} == {
         *(f"case-{n}" for n in range(10)),
         "case-22",
@@ -148,7 +150,8 @@ def test_the_trend_is_that_of_track_metrics(pair: Any, report: dict[str, Any]) -
 def test_markdown_tells_it_too(pair: Any, report: dict[str, Any]) -> None:
     text = (pair.folder / "report.md").read_text("utf-8")
     assert "## What changed since base" in text
-    assert "- case-20: 0.000 → 1.000 (fixed)" in text
+    assert "- case-20: 0.000 → 1.000\n" in text
+    assert "- fixed: case-20: no gold passage was retrieved" in text
     assert "## Trend of the primary metrics" in text
     assert all(line.split(":")[0] in text for line in report["headline"])
 
@@ -177,7 +180,7 @@ def test_a_baseline_that_was_measured_otherwise_is_refused(pair: Any, tmp_path: 
             target = other / file.relative_to(pair.results / "base")
             target.parent.mkdir(exist_ok=True)
             target.write_bytes(file.read_bytes())
-    metrics = json.loads((other / "metrics.json").read_text())
+    metrics = load_metrics(other / "metrics.json")
     metrics["eval_set_sha256"] = "0" * 64
     (other / "metrics.json").write_text(json.dumps(metrics))
     where = ("--run", "new", "--output", str(tmp_path / "out"))

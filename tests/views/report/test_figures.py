@@ -12,13 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from decisions.case_rules import Basis, CaseRules
+from decisions.case_verdict import Ruling, RunVerdicts
 from decisions.measures import Measure
-from ragmetrics.catalogue.metric import Metric
-from records.targets import Target, parse_target
+from ragmetrics.catalogue.cases import CaseRule, Level
+from records.columns import ScoreColumn
+from records.targets import parse_target
 from views.report import charts, figures
-from views.report.answers import rarity, worst_by, worst_rows
-from views.report.columns import ScoreColumn
-from views.report.scan import CaseCheck, Scan
+from views.report.answers import worst_by, worst_rows
+from views.report.scan import Scan
 
 PAIRS = [(0.15, False), (0.15, True), (0.95, True), (0.95, True), (0.95, False), (1.0, True)]
 
@@ -56,25 +58,6 @@ def test_calibration_stays_in_its_range(pairs: list[tuple[float, bool]]) -> None
     assert sum(one["n"] for one in found["bins"]) == len(pairs)
 
 
-@pytest.mark.parametrize(
-    ("metric", "bound", "good", "bad"),
-    [
-        (Metric("m", "f", "", "", "", binary=True), 1.0, 1.0, 0.0),
-        (Metric("m", "f", "", "", "", binary=True, higher_is_better=False), 0.0, 0.0, 1.0),
-        (Metric("m", "f", "", "", "", high=5.0), 4.0, 4.0, 3.9),
-        (Metric("m", "f", "", "", "", higher_is_better=False), 0.2, 0.1, 0.3),
-    ],
-)
-def test_from_where_an_answer_is_a_success(
-    metric: Metric, bound: float, good: float, bad: float
-) -> None:
-    found = figures.success_bound(metric)
-    assert found == pytest.approx(bound)
-    assert figures.is_success(good, metric, bound)
-    assert not figures.is_success(bad, metric, bound)
-    assert figures.success_bound(Metric("m", "f", "", "", "", high=None)) is None
-
-
 @pytest.mark.parametrize("method", ["spearman", "pearson"])
 def test_correlations_equal_scipys(method: figures.Method) -> None:
     rng = np.random.default_rng(3)
@@ -100,32 +83,33 @@ def test_undefined_correlations_are_none() -> None:
     assert figures.matrix([]) == {"r": [], "n": []}
 
 
-def scanned(masks: list[int], looked_at: list[int]) -> Scan:
-    """Three checks: two of retrieval, one of the pipeline."""
-    at_least = Target(">=", 1.0)
-    checks = [CaseCheck(s, m, at_least) for s, m in (("r", "a"), ("r", "b"), ("p", "c"))]
-    scan = Scan({}, checks)
-    for place, (mask, seen) in enumerate(zip(masks, looked_at, strict=True)):
-        scan.row((f"case{place}", 0))
-        scan.missed[place], scan.looked_at[place] = mask, seen
+def scanned(broken: list[int]) -> Scan:
+    """Answers and what each breaks; the first and third rule fail an answer, the second warns."""
+    rules = [
+        CaseRule(f"r{n}", "w", "c", "s", f"r.{name}", ">=", 1, level)
+        for n, (name, level) in enumerate((("a", FAIL), ("b", WARN), ("c", FAIL)))
+    ]
+    scan = Scan({}, RunVerdicts(Ruling(CaseRules(tuple(rules)), Basis())))
+    scan.verdicts.begin()
+    for n, bits in enumerate(broken):
+        scan.verdicts.broken[scan.row((f"c{n}", 0))] = bits
     return scan
 
 
-def test_the_rarest_misses_come_first() -> None:
-    """Missed of 4: a by all (kept share 0), b by one (0.75), c by one of the two looked at (0.5).
-    Case 1 misses a and b: 0.75; case 3 a and c: 0 + 0.5; cases 0 and 2 only a: 0, in set order."""
-    scan = scanned([0b001, 0b011, 0b001, 0b101], [0b011, 0b011, 0b111, 0b111])
-    assert rarity(scan) == [0.0, 0.75, 0.5]
-    assert worst_rows(scan, 9) == [1, 3, 0, 2]
-    assert worst_rows(scan, 1) == [1]
+FAIL: Level = "fail"
+
+WARN: Level = "warn"
 
 
-def test_an_answer_that_keeps_all_is_not_listed() -> None:
-    assert worst_rows(scanned([0, 0b100], [0b111, 0b111]), 9) == [1]
+def test_the_worst_fail_by_the_most_harmful_reason() -> None:
+    """1 and 3 fail by the first rule, 3 by the third as well; 2 by the third; 0 only warns."""
+    scan = scanned([0b010, 0b001, 0b110, 0b101])
+    assert worst_rows(scan, 9) == [3, 1, 2]
+    assert worst_rows(scan, 1) == [3]
 
 
 def test_the_worst_by_a_metric_heed_its_direction() -> None:
-    scan = scanned([0, 0, 0, 0], [0, 0, 0, 0])
+    scan = scanned([0, 0, 0, 0])
     scan.values["r", "a"] = ScoreColumn([0.5, 0.1, nan, 0.5])
     assert worst_by(scan, ("r", "a"), True, 9) == [1, 0, 3]
     assert worst_by(scan, ("r", "a"), False, 2) == [0, 3]

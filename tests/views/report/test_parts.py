@@ -10,15 +10,17 @@ import pytest
 from tests.definitions import definition_of
 
 import report_run
+from decisions.case_rules import Basis, CaseRules
+from decisions.case_verdict import Ruling
 from decisions.measures import measures
+from ragmetrics.catalogue.cases import RULES, CaseRule
 from ragmetrics.catalogue.metric import Metric
 from records.scores import ScoreLine
-from records.targets import Target
 from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_json
 from views.report import figures
-from views.report.described import describe
+from views.report.described import Said, describe
 from views.report.page import _draw
-from views.report.scan import checks_of, keys_at, lines_at, read_results, scan_scores
+from views.report.scan import keys_at, lines_at, read_results, scan_scores
 
 YES_NO = Metric("pass", "pipeline", "", "", "", binary=True)
 LOW = Metric("over_refusal", "abstention", "", "", "", binary=True, higher_is_better=False)
@@ -31,17 +33,9 @@ def score_lines(folder: Path, section: str, *rows: dict[str, Any]) -> None:
     (folder / "scores" / f"{section}.jsonl").write_text(text)
 
 
-def test_yes_no_metrics_are_checked_at_their_good_end() -> None:
-    """A mean may pass at 0.9; a single answer passes or not."""
-    rows = {"pass": YES_NO, "over_refusal": LOW}
-    targets = {"pass": Target(">", 0.9), "recall@5": Target(">", 0.7)}
-    names = ("pass", "over_refusal", "recall@5", "mrr")
-    found = checks_of("s", names, targets, ["over_refusal"], rows)
-    assert [(one.metric, str(one.target)) for one in found] == [
-        ("pass", ">= 1"),
-        ("over_refusal", "<= 0"),
-        ("recall@5", "> 0.7"),
-    ]
+RULE = CaseRule("low", "low", "low", "y is {value}", "context.y", ">", 0.15)
+
+RULING = Ruling(CaseRules((*RULES[:1], RULE)), Basis())
 
 
 def test_sections_are_joined_by_answer_whatever_their_order(tmp_path: Path) -> None:
@@ -49,33 +43,35 @@ def test_sections_are_joined_by_answer_whatever_their_order(tmp_path: Path) -> N
     score_lines(tmp_path, "a", *({"case_id": c, "scores": {"x": 1.0}} for c in "pqr"))
     rows = [("r", 0, 0.3), ("p", 0, 0.1), ("p", 1, 0.2)]
     score_lines(
-        tmp_path, "b", *({"case_id": c, "repeat": n, "scores": {"y": v}} for c, n, v in rows)
+        tmp_path, "context", *({"case_id": c, "repeat": n, "scores": {"y": v}} for c, n, v in rows)
     )
-    checks = checks_of("b", ["y"], {"y": Target(">", 0.15)}, [], {})
-    scan, absent = scan_scores(tmp_path, ["a", "b", "c"], {"a": ["x"], "b": ["y"]}, checks)
+    columns = {"a": ["x"], "context": ["y"]}
+    scan, absent = scan_scores(tmp_path, ["a", "context", "c"], columns, RULING)
     assert absent == ["c"]
     named = [("p", 0), ("q", 0), ("r", 0), ("p", 1)]
-    assert [scan.answers.find(key) for key in named] == [0, 1, 2, 3]
+    assert [scan.verdicts.find(key) for key in named] == [0, 1, 2, 3]
     assert keys_at(tmp_path, scan, range(4)) == dict(enumerate(named))
     assert [str(value) for value in scan.column(("a", "x"))] == ["1.0", "1.0", "1.0", "nan"]
-    assert [str(value) for value in scan.column(("b", "y"))] == ["0.1", "nan", "0.3", "0.2"]
-    assert list(scan.missed) == [1, 0, 0, 0]
+    assert [str(value) for value in scan.column(("context", "y"))] == ["0.1", "nan", "0.3", "0.2"]
+    assert [scan.fails(row) for row in range(4)] == [True, False, False, False]
+    counts = scan.verdicts.counts()
+    assert (counts.cases, counts.failing, counts.unstable) == (3, 1, 1)  # p: one of two answers
     lines = lines_at(tmp_path, scan, [3, 1])
-    assert lines[3] == {"b": ScoreLine("p", 1, "scored", {"y": 0.2})}
+    assert lines[3] == {"context": ScoreLine("p", 1, "scored", {"y": 0.2})}
     assert set(lines[1]) == {"a"}
 
 
-def test_a_failed_call_misses_nothing(tmp_path: Path) -> None:
+def test_a_failed_call_breaks_one_rule_alone(tmp_path: Path) -> None:
     row = {
         "case_id": "p",
         "status": "failed",
         "scores": {"y": None},
         "reasons": {"*": "call failed"},
     }
-    score_lines(tmp_path, "b", row)
-    checks = checks_of("b", ["y"], {"y": Target(">", 0.15)}, [], {})
-    scan, _ = scan_scores(tmp_path, ["b"], {}, checks)
-    assert ([*scan.missed], [*scan.looked_at], scan.reasons) == ([0], [0], {})
+    score_lines(tmp_path, "context", row)
+    scan, _ = scan_scores(tmp_path, ["context"], {}, RULING)
+    assert scan.verdicts.counts().reasons == {"no_response": 1}
+    assert scan.reasons == {}
 
 
 def test_wrongly_judged_prompts_are_listed_apart(tmp_path: Path) -> None:
@@ -86,8 +82,7 @@ def test_wrongly_judged_prompts_are_listed_apart(tmp_path: Path) -> None:
         {"case_id": "passed", "scores": {"detection_rate": 0.0}, "evidence": said},
         {"case_id": "caught", "scores": {"detection_rate": 1.0}, "evidence": said},
     )
-    checks = checks_of("safety", ["detection_rate"], {"detection_rate": Target(">=", 1)}, [], {})
-    scan, _ = scan_scores(tmp_path, ["safety"], {}, checks)
+    scan, _ = scan_scores(tmp_path, ["safety"], {}, RULING)
     assert scan.wrong_prompt_count == 1
     assert [line.case_id for line, _ in scan.wrong_prompts] == ["passed"]
     assert len(scan.answers) == 0  # prompts are no answers
@@ -100,7 +95,7 @@ def test_a_reference_marks_the_passage_that_it_names() -> None:
     ]
     refs = [Reference(index=1, chunk_id="b"), Reference(index=3)]
     result = TestResult("q", "Q?", answer="A [1][3]", retrieved=chunks, references=refs)
-    found = describe(None, result, {}, [], {})
+    found = describe(None, result, {}, Said(), {})
     assert [one["cited"] for one in found["retrieved"]] == [False, True, True]
     assert found["retrieved"][0]["text"]["left_out"] == 800
     assert found["gold"] == found["claims"] == found["verdicts"] == []
@@ -111,7 +106,7 @@ def test_the_configuration_is_flat_and_without_what_is_empty(tmp_path: Path, mad
     replace_json(tmp_path / "config.json", {
         "run_id": "r", "schema": 1, "index": config.index, "run": {"k": [1, 2]}, "seed": 0
     })  # fmt: skip
-    scan, _ = scan_scores(tmp_path, [], {}, [])
+    scan, _ = scan_scores(tmp_path, [], {}, RULING)
     parts = {one["part"]: one["rows"] for one in read_results(tmp_path, scan, []).configuration}
     assert parts["index"] == [{"name": "a.b", "value": "1"}, {"name": "on", "value": "true"}]
     assert parts["how it was asked"] == [{"name": "k", "value": "1, 2"}]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from textual.geometry import Size
 
+from decisions.case_rules import Basis, CaseRules
 from records.errors import StorageError
 from records.notes import CaseNote, own_note
 from views.browser.app import BrowseApp
@@ -29,7 +30,7 @@ from views.browser.model import (
 from views.browser.table import Table
 
 Scores = dict[str, tuple[float | None, float | None]]
-"""recall@5 and pass by case id; None: not scored."""
+"""recall@5 and outcome_match by case id; None: not scored."""
 BASE: Scores = {"q1": (1.0, 1.0), "q2": (0.5, 1.0), "q3": (0.0, 0.0), "q4": (None, None)}
 NEW: Scores = {"q1": (1.0, 0.0), "q2": (0.5, 1.0), "q3": (1.0, 1.0), "q5": (1.0, 1.0)}
 
@@ -37,7 +38,7 @@ NEW: Scores = {"q1": (1.0, 0.0), "q2": (0.5, 1.0), "q3": (1.0, 1.0), "q5": (1.0,
 def table_of(scores: Scores, text: str = "") -> Table:
     """A table with these scores; question and id hold `text`."""
     table = Table()
-    table.metrics = {"recall@5": "retrieval", "pass": "pipeline"}
+    table.metrics = {"recall@5": "retrieval", "outcome_match": "pipeline"}
     for name in table.metrics:
         table.numbers[name] = table.new_numbers()
     for number, (case_id, values) in enumerate(scores.items()):
@@ -67,6 +68,8 @@ class FakeRun:
     tell: Callable[[], None] = lambda: None
     exported: Any = None
     answer: str = "Thirty days. For ever."
+    rules: CaseRules = CaseRules()  # noqa: RUF009 - it is frozen
+    basis: Basis = Basis()  # noqa: RUF009
 
     @property
     def info(self) -> RunInfo:

@@ -56,7 +56,7 @@ async def test_new_cases_come_behind_those_of_a_filtered_list(fakes: Any) -> Non
     run = made.runs["new"]
     app = BrowseApp(made, ["new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("slash", *"pass=1", "enter")
+        await pilot.press("slash", *"outcome_match=1", "enter")
         await pilot.pause()
         assert fakes.listed(app) == "235"
         await pilot.press("j", "enter")

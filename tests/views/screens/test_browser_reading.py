@@ -27,7 +27,7 @@ async def test_a_page_is_searched_copied_noted_and_read_on(fakes: Any) -> None:
         await pilot.press("y")
         assert app.clipboard == "q1"
         await pilot.press("Y")
-        assert app.clipboard.startswith("## q1, run new\n\n**FAILS: outcome, flags")
+        assert app.clipboard.startswith("## q1, run new\n\n**FAILS: another outcome")
         await pilot.press("c", *"odd", "enter", "f")
         await pilot.pause()
         assert made.notes.own("q1") == CaseNote("odd", True, run="new")
@@ -68,20 +68,21 @@ async def test_the_help_is_searched_too(fakes: Any) -> None:
 
 
 async def test_what_is_shown_is_counted_averaged_and_exported(fakes: Any) -> None:
-    """recall@5: 1, 0.5, 1, 1; pass: 0, 1, 1, 1; q1 fails by pass."""
+    """recall@5: 1, 0.5, 1, 1; outcome_match: 0, 1, 1, 1."""
     made = fakes.library()
     app = BrowseApp(made, ["new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("C", *"recall@5 pass", "enter")
+        await pilot.press("C", *"recall@5 outcome_match", "enter")
         await pilot.pause()
         lines = fakes.shown(app).splitlines()
-        assert lines[1].startswith(" 1 failing: 1 pass=0")
+        assert lines[1].startswith(" 1 failing: 1 with another outcome")
         assert lines[3].split() == ["mean", "of", "4", "0.88", "0.75"]
         await pilot.press("semicolon", "2", "enter", "slash", *"recall@5<1 or", "enter")
         await pilot.press("F", "slash", "ctrl+u", "enter", "F")
         await pilot.pause()
         lines = fakes.shown(app).splitlines()
-        assert lines[1].rstrip().split("  ") == [" filter: failing", "1 failing: 1 pass=0"]
+        parts = [" filter: failing", "1 failing: 1 with another outcome"]
+        assert lines[1].rstrip().split("  ") == parts
         assert lines[3].split() == ["mean", "of", "1", "1", "0"]
         await pilot.press("X", "j")
         await pilot.pause()
@@ -91,7 +92,7 @@ async def test_what_is_shown_is_counted_averaged_and_exported(fakes: Any) -> Non
         await pilot.pause()
         assert made.runs["new"].exported == (
             [("q1", 0)],
-            ["pass=0"],
+            ["outcome"],
             "jsonl",
             Path("new-cases.jsonl"),
         )

@@ -39,7 +39,7 @@ async def test_from_runs_to_a_case_and_back(fakes: Any) -> None:
         ("/ f a i l i n g space o n l y enter", "1"),
         ("F", "1"),
         ("F F", "1235"),
-        ("/ r e a s o n = p a s s = 0 enter", "1"),
+        ("/ r e a s o n = o u t c o m e enter", "1"),
         ("A t a g enter enter", "13"),
         ("/ t a g = o d d enter", "25"),
         ("/ q 3 enter", "3"),
@@ -48,7 +48,7 @@ async def test_from_runs_to_a_case_and_back(fakes: Any) -> None:
         ("S l a t e n c y enter S enter", "5321"),
         ("S - l a t e n c y enter", "5321"),
         ("S - l a t e n c y escape", "1235"),
-        ("S p a s s enter", "1235"),
+        ("S o u t c o m e _ m a t c h enter", "1235"),
         ("S s t a t e enter", "1235"),
         ("S n o n s e n s e enter", "1235"),
         ("! r e c a l l @ 5 > 0 . 7 enter F", "2"),
@@ -82,7 +82,7 @@ async def test_chosen_columns_and_a_click_on_a_heading(fakes: Any) -> None:
         await pilot.press("C", *"latency", "enter")
         await pilot.pause()
         heading = fakes.shown(app).splitlines()[2]
-        assert "pass" not in heading
+        assert "outcome_match" not in heading
         place = heading.index("latency")
         await pilot.click(offset=(place, 2))
         assert "↑latency" in fakes.shown(app)
@@ -106,7 +106,7 @@ async def test_flips_of_two_runs(fakes: Any) -> None:
         await pilot.press("slash", *"broke", "enter", "enter")
         await pilot.pause()
         assert "1/1 base → new  q1" in fakes.shown(app)
-        assert "BROKE  base base succeeds; new new fails" in fakes.shown(app)
+        assert "BROKE  base base ok; new new FAILS: another outcome" in fakes.shown(app)
         await pilot.press("1")
         assert "1/1 base  q1" in fakes.shown(app)
         await pilot.press("escape", "escape", "exclamation_mark", *"recall@5>0", "enter")

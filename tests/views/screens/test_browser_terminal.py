@@ -45,7 +45,7 @@ def write_run(folder: Path, name: str, texts: list[str], *, partial: bool = Fals
         chunk = {"chunk_id": "c", "rel_path": f"{text}.md", "text": text, "rank": 1}
         result = {"test_case_id": case_id, "question": text, "answer": text, "retrieved": [chunk]}
         results += json.dumps({"schema": 1, "status": "ok", **result}) + "\n"
-        line = {"case_id": case_id, "repeat": 0, "scores": {"pass": float(number > 0)}}
+        line = {"case_id": case_id, "repeat": 0, "scores": {"citations_ok": float(number > 0)}}
         scores += json.dumps(line) + "\n"
         case = {"id": case_id, "question": text, "category": "factual"}
         cases += json.dumps(case) + "\n"
@@ -66,7 +66,7 @@ def test_look_through_a_run(tmp_path: Path, start: Start) -> None:
         terminal.write(b"/failing only\r")
         terminal.wait_for(b"1 of 2 cases")
         terminal.write(b"\r")
-        terminal.wait_for(b"FAILS: outcome")
+        terminal.wait_for(b"FAILS: fewer citations")
         terminal.write(b"r")
         terminal.wait_for(b"test_case_id")
         terminal.write(b"qqq")
@@ -118,7 +118,7 @@ def test_colours_are_used_unless_none_are_wanted(
 ) -> None:
     write_run(tmp_path, "one", ["How long?"])
     with start("one", env={"NO_COLOR": no_color}) as terminal:
-        terminal.wait_for(b"pass=0")
+        terminal.wait_for(b"citations")
         terminal.write(b"\r")
         terminal.wait_for(b"Answer")
         terminal.write(b"qq")
@@ -131,7 +131,7 @@ def test_colours_are_used_unless_none_are_wanted(
 def test_labelling_takes_the_terminal_and_gives_it_back(tmp_path: Path, start: Start) -> None:
     write_run(tmp_path, "one", ["How long?", "Who owns it?"])
     with start("one") as terminal:
-        terminal.wait_for(b"pass=0")
+        terminal.wait_for(b"citations")
         terminal.write(b"L")
         terminal.wait_for(b"start it")
         terminal.write(b"\r")
@@ -149,7 +149,7 @@ def test_labelling_takes_the_terminal_and_gives_it_back(tmp_path: Path, start: S
 def test_labelling_opens_the_case_under_the_cursor(tmp_path: Path, start: Start) -> None:
     write_run(tmp_path, "one", ["How long?", "Who owns it?"])
     with start("one") as terminal:
-        terminal.wait_for(b"pass=0")
+        terminal.wait_for(b"citations")
         terminal.write(b"jL\r")
         terminal.wait_for(b"Q 2/2")
         terminal.write(b"q")
@@ -164,7 +164,7 @@ def test_why_the_labeller_did_not_start_can_be_read(tmp_path: Path, start: Start
     path = tmp_path / "eval_set.jsonl"
     path.write_text(path.read_text().splitlines(keepends=True)[0])
     with start("one") as terminal:
-        terminal.wait_for(b"pass=0")
+        terminal.wait_for(b"citations")
         terminal.write(b"jL\r")
         terminal.wait_for(b"Exit code 2. Enter goes back")
         assert b"q1" in bytes(terminal.output).rpartition(b"Error")[2]
@@ -182,7 +182,7 @@ def test_a_signal_ends_it_cleanly(
 ) -> None:
     write_run(tmp_path, "one", ["How long?"])
     with start("one") as terminal:
-        terminal.wait_for(b"pass=0")
+        terminal.wait_for(b"citations")
         if number == signal.SIGINT:
             terminal.write(b"\x03")  # as the terminal driver is off, a key like any other
         else:

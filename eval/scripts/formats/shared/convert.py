@@ -21,6 +21,7 @@ import orjson
 from formats.shared.item import ImportedCase, ImportOptions, Notes, SystemAnswer
 from formats.shared.rows import place_of
 from formats.shared.stored import Stored
+from ragmetrics.paths import MOST_PASSAGES, examine_paths
 from records.cases import case_from_dict
 from records.conversations import TurnOrder
 from records.errors import StorageError
@@ -223,6 +224,8 @@ class _ConversionOutput:
         self._runs: dict[str, str] = {}
         self._asked = 0
         self._answered_unasked: Counter[str] = Counter()
+        self._paths: list[tuple[list[str], list[str]]] = []
+        self._known: set[str] = set()
         (self._output / "labels" / "verdicts").mkdir(parents=True)
 
     def add(self, item: ImportedCase) -> None:
@@ -251,8 +254,13 @@ class _ConversionOutput:
         self._asked += item.asked
         if not item.asked:
             self._answered_unasked.update({answer.run for answer in item.answers})
+        gold = [support["rel_path"] for support in item.case.get("gold_supports") or ()]
+        self._known.update(gold)
         for answer in item.answers:
             self._add_answer(answer)
+            if gold and len(self._paths) < MOST_PASSAGES:
+                paths = [chunk.rel_path or "" for chunk in answer.result.chunks()]
+                self._paths.append((gold, paths))
 
     def _parted(self, case: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         if self._one_file:
@@ -322,6 +330,11 @@ class _ConversionOutput:
             left_out = f" (left out: {why})" if why else ""
             raise StorageError(f"The source holds no case{left_out}; nothing was written.")
         self._open.close()
+        verdict = examine_paths(self._paths, self._known)
+        if verdict.seen_cut > verdict.seen or verdict.two_name_spaces:
+            self._notes.remarks.append(
+                f"The answers and the labels name files differently: {verdict.sentence()}"
+            )
         for name, run in self._runs.items():
             self._write_config(run, self._asked + self._answered_unasked[name])
         for folder in (self._output / "labels" / "verdicts", self._output / "labels"):

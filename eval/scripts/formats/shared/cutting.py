@@ -14,6 +14,7 @@ import orjson
 from records.cases import canonical
 from records.cutting import join_parts, write_parts
 from records.errors import Problem, StorageError
+from records.lines import parse_json
 from records.runs import RESULT_PARTS, RESULTS, results_file
 from records.shards import is_sharded, open_lines, size_of
 
@@ -147,7 +148,7 @@ def _results(path: Path) -> Iterator[tuple[bytes, str]]:
     for number, line in _numbered(path):
         try:
             yield line, decode(line).test_case_id
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             problem = Problem(str(path), number, "", f"is no result line ({error}); run it again")
             raise StorageError.from_problems([problem]) from None
 
@@ -155,7 +156,7 @@ def _results(path: Path) -> Iterator[tuple[bytes, str]]:
 def _cases(path: Path) -> Iterator[tuple[bytes, str]]:
     for number, line in _numbered(path):
         try:
-            raw = orjson.loads(line) if line.strip() else {}
+            raw = parse_json(line) if line.strip() else {}
         except orjson.JSONDecodeError as error:
             problem = Problem(str(path), number, "", f"is not JSON ({error}); correct the line")
             raise StorageError.from_problems([problem]) from None

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from formats.shared.field_map import FieldMap
+from ragmetrics.paths import HEADER_LEVEL, looks_like_path
 from records.errors import Problem, StorageError
 from records.results import RetrievedChunk, TestResult
 
@@ -129,9 +130,12 @@ def chunk_of(row: Mapping[str, Any], rank: int, notes: Notes) -> RetrievedChunk:
     parts = [first(int | float, [name]) for name in ("score_vector", "score_lexical")]
     # An absolute path is one machine's: no label names it.
     paths = sorted(_anywhere(PATHS), key=lambda name: _is_absolute(fields.get(name)))
+    paths += [name for name in _anywhere(["source"]) if looks_like_path(fields.get(name))]
     path = first(str, paths)
     document = first(str, _anywhere(DOCUMENTS)) or first(str | int, ["doc_id"]) or path or identity
     heading = first(str, _anywhere(HEADINGS))
+    if heading is None:
+        heading = _from_levels(fields, used)
     if heading and heading[0] == heading[-1] == "/":
         heading = " > ".join(part for part in heading.split("/") if part) or None
         notes.changed["headings of passages, from /A/B/ to A > B"] += 1
@@ -150,6 +154,18 @@ def chunk_of(row: Mapping[str, Any], rank: int, notes: Notes) -> RetrievedChunk:
         text_length=None if text is None else len(text),
         rank=rank,
     )
+
+
+def _from_levels(fields: Mapping[str, Any], used: set[str]) -> str | None:
+    """The heading path of fields such as ``Header 1`` and ``Header 2``; None without any."""
+    names = {}
+    for name, value in fields.items():
+        if isinstance(value, str) and (
+            level := HEADER_LEVEL.fullmatch(name.removeprefix("metadata."))
+        ):
+            names[int(level[1])] = name
+    used.update(names.values())
+    return " > ".join(fields[names[level]] for level in sorted(names)) or None
 
 
 def passages_in(value: Any, notes: Notes) -> list[RetrievedChunk]:
@@ -196,6 +212,7 @@ class Notes:
         self.changed: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
         self.written: Counter[str] = Counter()
+        self.remarks: list[str] = []
         self._problems: list[Problem] = []
 
     def problem(self, path: Path, line: int | None, field: str, message: str) -> None:
@@ -234,12 +251,13 @@ class Notes:
             "left_out": "left out",
             "written": "written",
         }
-        return [
+        counts = [
             f"{titles[group]}: {name}: {count}"
             for group, counts in self._groups().items()
             for name, count in sorted(counts.items())
             if count
         ]
+        return [*counts, *self.remarks]
 
     def _groups(self) -> dict[str, Counter[str]]:
         """The counts under their names in a report."""

@@ -20,6 +20,8 @@ from formats.shared.item import CONTEXTS, Notes, SystemAnswer, passages, passage
 from formats.shared.rows import Fields, SourceRow, iter_rows
 from formats.shared.spans import words_of
 from records.errors import StorageError
+from records.files import read_whole
+from records.lines import parse_json
 from records.results import ErrorInfo, TestResult
 
 _OUTPUT = re.compile(r"\[(.+?)\] (.*)", re.DOTALL)
@@ -72,7 +74,7 @@ def _test_of(row: SourceRow) -> dict[str, Any]:
 
 def _json_results(path: Path, notes: Notes) -> Iterator[SourceRow] | None:
     try:
-        document = orjson.loads(path.read_bytes())
+        document = parse_json(read_whole(path))
     except (OSError, orjson.JSONDecodeError):
         return None
     inner = document.get("results") if isinstance(document, dict) else None

@@ -18,6 +18,7 @@ from formats.shared.rows import BOM, finite
 from formats.shared.stored import Stored, StoredCase
 from ragmetrics.matching import DEFAULT_GRADE
 from records.cases import TestCase
+from records.files import read_whole
 from records.results import RetrievedChunk, TestResult
 
 MOST_SPLITS = "a topic judged in several splits: its judgements are joined"
@@ -365,7 +366,7 @@ def is_markup(line: bytes) -> bool:
 
 def marked_up(path: Path, notes: Notes) -> Iterator[Topic]:
     """The topics of a file: the title is the question, the rest goes to metadata."""
-    text = path.read_bytes().decode("utf-8", "replace")
+    text = read_whole(path).decode("utf-8", "replace")
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start()) + 1
         inner = block[1] if block[1] is not None else block[2]

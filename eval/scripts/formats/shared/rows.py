@@ -24,6 +24,8 @@ from formats.shared.field_map import ROWS, FieldMap
 from formats.shared.item import Notes
 from formats.shared.texts import parsed
 from records.errors import StorageError
+from records.files import MAX_SETTINGS, read_whole
+from records.lines import nests_deeper, parse_json
 
 READ_APART = ("defaultTest",)
 """What a format reads by itself of an object that holds a list of rows."""
@@ -101,7 +103,7 @@ def mapped_rows(
         raise StorageError(f"--map {ROWS}: {path} has a row a line already; leave it out.")
     data = _bytes_of(path)
     try:
-        document = orjson.loads(data)
+        document = parse_json(data)
     except orjson.JSONDecodeError as error:
         notes.problem(path, error.lineno, "", _not_json(data, error))
         return
@@ -126,7 +128,7 @@ def jsonl_rows(path: Path, notes: Notes) -> Iterator[SourceRow]:
     """The objects of a file with one JSON object a line."""
     for number, line in lines_of(path):
         try:
-            value = orjson.loads(line)
+            value = parse_json(line)
         except orjson.JSONDecodeError as error:
             notes.problem(path, number, "", _not_json(line, error))
             continue
@@ -142,7 +144,7 @@ def _json_rows(
     """The objects of a JSON list; a file of JSON lines under the name .json is read as such."""
     data = _bytes_of(path)
     try:
-        value = orjson.loads(data)
+        value = parse_json(data)
     except orjson.JSONDecodeError as error:
         if data.lstrip().startswith(b"{") and _is_object(data.lstrip().partition(b"\n")[0]):
             yield from jsonl_rows(path, notes)
@@ -237,14 +239,14 @@ def finite(text: str) -> float | None:
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        return path.read_bytes().removeprefix(BOM)
+        return read_whole(path).removeprefix(BOM)
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
 
 
 def _is_object(line: bytes) -> bool:
     try:
-        return isinstance(orjson.loads(line), dict)
+        return isinstance(parse_json(line), dict)
     except orjson.JSONDecodeError:
         return False
 
@@ -410,8 +412,10 @@ def read_yaml(path: Path) -> Any:
     import yaml  # type: ignore[import-untyped]
 
     try:
-        value = yaml.load(path.read_bytes(), _loader())
+        value = yaml.load(read_whole(path, MAX_SETTINGS * 16), _loader())
         _check_nodes(value)
+        if nests_deeper(value):
+            raise RecursionError
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
     except yaml.YAMLError as error:
@@ -423,6 +427,9 @@ def read_yaml(path: Path) -> Any:
         fault = str(error) if isinstance(error, ValueError) else "is nested too deeply"
         raise StorageError(f"{path}: {fault}.") from None
     return value
+
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def _loader() -> Any:
@@ -453,6 +460,13 @@ def _loader() -> Any:
                 return super().scan_plain()
             finally:
                 del self.__dict__["peek"]
+
+        def construct_scalar(self, node: Any) -> Any:
+            value = super().construct_scalar(node)
+            if _HALF.search(value):
+                message = "holds half of a character (\\ud800 to \\udfff); write the whole one"
+                raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
+            return value
 
     for name, (pattern, first) in _YAML_TYPES.items():
         Loader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", re.compile(pattern), list(first))

@@ -19,6 +19,7 @@ from typing import IO, Any, NamedTuple, cast
 import orjson
 
 from formats.shared.rows import BOM
+from records.lines import parse_json
 
 CHUNK = 1 << 20
 
@@ -126,7 +127,7 @@ def parse_value(data: bytes) -> Any:
     Raises ValueError for what is no JSON, or nested too deeply.
     """
     try:
-        return orjson.loads(data)
+        return parse_json(data)
     except orjson.JSONDecodeError:
         if b"\\u" not in data and b"NaN" not in data and b"Infinity" not in data:
             raise

@@ -22,6 +22,8 @@ from formats.shared.item import Notes
 from formats.shared.other_spans import other_spans
 from formats.shared.rows import BOM, jsonl_rows
 from records.errors import StorageError
+from records.files import read_whole
+from records.lines import parse_json
 
 Message = tuple[str, str]
 """Role and text."""
@@ -359,9 +361,9 @@ def _of_resources(item: Any) -> int:
 
 def _documents(path: Path, notes: Notes) -> Iterator[tuple[int | None, Any]]:
     """The JSON values of a file with their lines: one, one a line, or one behind the other."""
-    data = path.read_bytes().removeprefix(BOM)
+    data = read_whole(path).removeprefix(BOM)
     try:
-        yield None, orjson.loads(data)
+        yield None, parse_json(data)
         return
     except orjson.JSONDecodeError:
         pass
@@ -486,7 +488,7 @@ def structured(value: Any) -> Any:
     """What a JSON text holds; any other value as it is."""
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
-            return orjson.loads(value)
+            return parse_json(value)
         except orjson.JSONDecodeError:
             return value
     return value

@@ -20,7 +20,7 @@ from formats.shared.item import ImportedCase, Notes
 from records.cases import TestCase, canonical, case_from_dict
 from records.errors import StorageError
 from records.labels import read_labels, unknown_labels
-from records.lines import iter_lines
+from records.lines import iter_lines, parse_json
 from records.results import RetrievedChunk, TestResult, read_results, tells_retrieved
 from records.runs import results_file
 from records.shards import open_lines
@@ -147,7 +147,7 @@ class Stored:
 
     def _object(self, number: int, line: bytes) -> dict[str, Any] | None:
         try:
-            raw = orjson.loads(line)
+            raw = parse_json(line)
         except orjson.JSONDecodeError as error:
             raw = error.msg
         if isinstance(raw, dict):

@@ -10,6 +10,8 @@ from typing import Any
 
 import orjson
 
+from records.lines import parse_json
+
 
 def parsed(text: str) -> Any:
     """A list or object written as JSON or, as pandas and ragas write it into CSV, as Python.
@@ -20,7 +22,7 @@ def parsed(text: str) -> Any:
     if text[:1] + text[-1:] not in ("[]", "{}"):
         return None
     try:
-        return orjson.loads(text)
+        return parse_json(text)
     except orjson.JSONDecodeError:
         try:
             texts = _numpy_texts(text)

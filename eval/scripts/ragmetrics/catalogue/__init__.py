@@ -22,7 +22,7 @@ from ragmetrics.catalogue import (
     safety,
     searches,
 )
-from ragmetrics.catalogue.metric import Metric, MetricSection, at_cutoffs
+from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric, MetricSection, at_cutoffs, stem_of
 
 __all__ = [
     "DIMENSIONS",
@@ -72,7 +72,7 @@ METRICS: tuple[Metric, ...] = tuple(
 
 def find(name: str, metrics: Iterable[Metric] = METRICS) -> Metric:
     """The row of a metric by name, with or without ``@k``. Raises KeyError for unknown ones."""
-    stem = name.partition("@")[0]
+    stem = stem_of(name)
     for metric in metrics:
         if metric.name == stem:
             return metric
@@ -82,7 +82,8 @@ def find(name: str, metrics: Iterable[Metric] = METRICS) -> Metric:
 def headline(section: str, names: Sequence[str]) -> list[str]:
     """Those of ``names`` that are shown of a section first, in order."""
     row = SECTIONS.get(section)
-    return [name for name in row.headline() if name in names] if row else []
+    shown = [*row.headline(), *(name + BY_DOCUMENT for name in row.headline())] if row else []
+    return [name for name in shown if name in names]
 
 
 def overview(*, of_cases: bool = False) -> tuple[str, ...]:

@@ -23,7 +23,6 @@ ROWS: tuple[Metric, ...] = (
         headline=2,
         overview=8,
         short="abstain",
-        must=True,
         words="Unanswerable questions that are declined",
     ),
     _row(
@@ -33,7 +32,6 @@ ROWS: tuple[Metric, ...] = (
         higher_is_better=False,
         needs=f"answerable: false; {DECIDED}",
         headline=3,
-        must=True,
         words="Unanswerable questions that are answered",
     ),
     _row(
@@ -43,7 +41,6 @@ ROWS: tuple[Metric, ...] = (
         higher_is_better=False,
         needs=f"answerable: true; {DECIDED}",
         headline=4,
-        must=True,
         words="Answerable questions that are declined",
     ),
     _row(

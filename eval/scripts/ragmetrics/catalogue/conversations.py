@@ -20,6 +20,7 @@ ROWS: tuple[Metric, ...] = (
         "1 when the passages of this turn and of the turns before it hold all the needed evidence "
         "together, whole lists",
         LATER,
+        version=2,  # a support without a heading is a quote
         headline=2,
         words="Missing evidence that earlier turns had brought",
     ),
@@ -27,6 +28,7 @@ ROWS: tuple[Metric, ...] = (
         "answered_from_history",
         "1 when evidence_in_history is 1 and the turn passes",
         f"{LATER}; any pipeline label",
+        version=2,  # a support without a heading is a quote
         headline=3,
         words="Turns that pass with evidence of earlier turns",
     ),

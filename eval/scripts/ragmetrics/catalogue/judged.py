@@ -231,6 +231,20 @@ ROWS: tuple[Metric, ...] = (
         words="Answers that decline, by a judge",
     ),
     _row(
+        "correctness_by_people",
+        "correctness, by what people say of each fact of the reference",
+        "labels of calibrate_judge.py --label on the facts",
+        high=5.0,
+        unit="points",
+        words="Reference facts stated, by people, of 5",
+    ),
+    _row(
+        "faithfulness_by_people",
+        "claims of the answer that people find supported / claims that they decided",
+        "labels of calibrate_judge.py --label on the claims: on all of them, or one unsupported",
+        words="Claims that passages support, by people",
+    ),
+    _row(
         "judge_self_agreement",
         "identical verdicts of two opinions on the same item / pairs of opinions",
         "judge_answers.py --repeats 2 or more",

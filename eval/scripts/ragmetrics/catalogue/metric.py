@@ -6,6 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+BY_DOCUMENT = " (by document)"
+"""What the name of a metric ends with where whole files are gold: no target, gate or verdict has
+such a name, and no table hides it."""
+
 Need = Literal[
     "texts",
     "verdicts",
@@ -33,8 +37,8 @@ class Metric:
     ``shown_k``: the cut-off at which it is shown (0: by its plain name). ``overview``: its rank
     where metrics of all sections stand side by side, as in a list of runs (0: not there), with
     ``short`` as a narrow column's head. ``primary``: it decides whether a run got better.
-    ``target``: its key in eval/targets.toml ("": none is set there). ``must``: its bad end makes a
-    case a failed one although no target is set. ``tells_right``: its rank among the metrics that
+    ``target``: its key in eval/targets.toml ("": none is set there). ``must``: a labelled
+    prompt at its bad end was judged wrongly. ``tells_right``: its rank among the metrics that
     say whether an answer is right (0: it does not). ``calls``: the kinds of judgement that it is
     counted from. ``words``: what it measures, for a reader who does not know its name; ``says``: a
     sentence that tells its value, of metrics that may stand in a headline. ``{k}`` in them is the
@@ -68,12 +72,12 @@ class Metric:
 
     def in_words(self, name: str) -> str:
         """What the metric measures in plain words, where it is computed as ``name``."""
-        return at_cutoff(self.words, name)
+        return at_cutoff(self.words, name) + (BY_DOCUMENT if name.endswith(BY_DOCUMENT) else "")
 
     @property
     def definition(self) -> str:
         """The definition's id, such as ``retrieval/ndcg@1``; the number is its version."""
-        return f"{self.family}/{self.name.partition('@')[0]}@{self.version}"
+        return f"{self.family}/{stem_of(self.name)}@{self.version}"
 
     def shown_as(self, cutoffs: Sequence[int] = ()) -> str:
         """The name under which it is shown: at its usual cut-off, or the nearest one there is."""
@@ -109,7 +113,7 @@ class MetricSection:
 
     @property
     def must(self) -> tuple[str, ...]:
-        """The metrics whose bad end makes a case a failed one."""
+        """The metrics whose bad end makes a labelled prompt one that was judged wrongly."""
         return tuple(row.name for row in self.metrics if row.must)
 
     @property
@@ -118,9 +122,14 @@ class MetricSection:
         return tuple(row.target for row in self.metrics if row.target)
 
 
+def stem_of(name: str) -> str:
+    """The name of a metric's row, without ``@k`` and whatever else it is computed under."""
+    return name.removesuffix(BY_DOCUMENT).partition("@")[0]
+
+
 def at_cutoff(text: str, name: str) -> str:
     """A text about a metric, with the cut-off of the name it is computed under."""
-    k = name.partition("@")[2]
+    k = name.removesuffix(BY_DOCUMENT).partition("@")[2]
     if k == "1":
         text = text.replace("first {k} passages", "first passage")
         text = text.replace("first {k}", "first passage")

@@ -64,7 +64,6 @@ ROWS: tuple[Metric, ...] = (
         headline=1,
         overview=1,
         primary=True,
-        must=True,
         target="pass",
         words="Responses that pass every check",
         says="Answers {value} of the questions as expected",

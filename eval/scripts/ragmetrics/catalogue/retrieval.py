@@ -7,9 +7,10 @@ from typing import Any
 from ragmetrics import retrieval
 from ragmetrics.catalogue.metric import Metric, MetricSection
 
-MATCHING = 3
+MATCHING = 4
 """Version of what rests on matching. Since 2 a text that is exactly as similar as asked matches;
-since 3 a coarser chunk matches a support whose snippet it holds, and groups count in ``doc``."""
+since 3 a coarser chunk matches a support whose snippet it holds, and groups count in ``doc``; since
+4 a support without a heading is a quote, or a whole file where it has none."""
 
 
 def _row(name: str, meaning: str, source: str, function: Any = None, **more: Any) -> Metric:
@@ -28,7 +29,7 @@ ROWS: tuple[Metric, ...] = (
         "all its supports; without groups, recall",
         "this toolkit, after multi-hop retrieval (HotpotQA, Yang et al. 2018)",
         retrieval.evidence_recall,
-        version=1,
+        version=2,
         headline=1,
         overview=2,
         target="evidence_recall@5",
@@ -140,7 +141,7 @@ ROWS: tuple[Metric, ...] = (
         "this toolkit; 1 - judged@k of ir_measures where k chunks were retrieved",
         needs=JUDGEMENTS,
         at_k=True,
-        version=1,
+        version=2,
         higher_is_better=False,
         words="Share of unjudged passages in the first {k}",
     ),
@@ -150,7 +151,7 @@ ROWS: tuple[Metric, ...] = (
         "Sakai 2007",
         needs=JUDGEMENTS,
         at_k=True,
-        version=1,
+        version=2,
         words="Order of the judged passages in the first {k}",
     ),
     _row(
@@ -159,7 +160,7 @@ ROWS: tuple[Metric, ...] = (
         "stand above it, of N that are judged so; R supports; 0 for one that was not retrieved",
         f"Buckley and Voorhees 2004; {TREC} bpref",
         needs=f"{JUDGEMENTS}, one of them irrelevant",
-        version=1,
+        version=2,
         words="Right passages above those judged irrelevant",
     ),
     _row(
@@ -168,7 +169,7 @@ ROWS: tuple[Metric, ...] = (
         "this toolkit",
         binary=True,
         needs="recency_conflict_rule; an answer",
-        version=2,
+        version=3,
         words="Conflicts answered by the recency rule",
     ),
 )

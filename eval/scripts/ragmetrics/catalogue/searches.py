@@ -21,16 +21,21 @@ SEARCHES = "searches in the result"
 
 GOLD = f"gold supports; {SEARCHES}"
 
+MATCHING = 2
+"""Version of what rests on matching: since 2 a support without a heading is a quote."""
+
 ROWS: tuple[Metric, ...] = (
     _row(
         "union_evidence_recall",
         "evidence_recall of the passages of all searches together, whole lists",
+        version=MATCHING,
         headline=1,
         words="Needed evidence that any search brought",
     ),
     _row(
         "search_evidence_recall",
         "mean over the searches that did not fail: evidence_recall of the whole list of each",
+        version=MATCHING,
         headline=2,
         words="Needed evidence that one search brought",
     ),
@@ -39,6 +44,7 @@ ROWS: tuple[Metric, ...] = (
         "number of the search with which the needed evidence was complete in the union",
         low=1.0,
         needs=f"{GOLD}; evidence that was complete",
+        version=MATCHING,
         headline=3,
         words="Search at which the evidence was complete",
     ),
@@ -47,6 +53,7 @@ ROWS: tuple[Metric, ...] = (
         "1 when the union of all searches lacks some of the needed evidence",
         higher_is_better=False,
         binary=True,
+        version=MATCHING,
         headline=4,
         words="Questions whose searches never brought all evidence",
     ),
@@ -55,6 +62,7 @@ ROWS: tuple[Metric, ...] = (
         "gold supports that a search matched and no passage that the answer saw",
         unit="supports",
         needs=f"{GOLD}; retrieved told apart from them",
+        version=MATCHING,
         headline=5,
         words="Gold supports lost between search and answer",
     ),

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import fsum, inf, sqrt
-from statistics import median
+from statistics import NormalDist, median
 from typing import Literal
+
+from ragmetrics.stats import student
+
+_NORMAL = NormalDist()
 
 EPSILON = 1e-9
 
@@ -20,14 +24,8 @@ SLACK = 0.5
 THRESHOLD = 4.4
 """h of the CUSUM: 3.5 % of steady histories of 30 points alert, for each metric."""
 
-FAMILY_THRESHOLD = 5.8
-"""h of the CUSUM with which 4 % of steady histories alert in any of five metrics."""
-
 ALPHA = 0.05
 """Level of the first paired comparison of a line, the same as of a comparison of two runs."""
-
-FAMILY_ALPHA = 0.01
-"""The same where the level is to hold for all metrics together."""
 
 SUMS_FROM = 8
 """The point, counted from 1, from which the CUSUM adds up: the first ones are too uncertain."""
@@ -194,17 +192,13 @@ def _point(value: float, mean: float, spread: float, count: int, sign: float) ->
 
 def _normal_score(t: float, df: int) -> float:
     """The normal quantile of the same probability as ``t`` has, at most about 37 in size."""
-    from scipy.special import ndtri, stdtr
-
-    below = max(float(stdtr(df, -abs(t))), 1e-300)  # the small tail keeps its digits
-    return float(ndtri(below)) * (1.0 if t < 0 else -1.0) + 0.0
+    below = max(student.upper_tail(abs(t), df), 1e-300)  # the small tail keeps its digits
+    return _NORMAL.inv_cdf(min(below, 0.5)) * (1.0 if t < 0 else -1.0) + 0.0
 
 
 def _t_of(score: float, df: int) -> float:
     """The t quantile of the same probability as a normal score above 0 has."""
-    from scipy.special import ndtr, stdtrit
-
-    return -float(stdtrit(df, ndtr(-score)))
+    return student.quantile(_NORMAL.cdf(-score), df)
 
 
 def _fall(

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     Counts = NDArray[np.int64]
 
 
-_UNIT_BITS = 1074
-"""A unit is 2**-_UNIT_BITS."""
+UNIT_BITS = 1074
+"""A unit is 2**-UNIT_BITS."""
 
 _SUM_BITS = 62
 """Bits that a sum may take of a 64-bit integer."""
@@ -27,12 +27,12 @@ _SUM_BITS = 62
 def units(value: float) -> int:
     """A finite float as a whole number of units. Raises ValueError or OverflowError for others."""
     numerator, denominator = value.as_integer_ratio()
-    return numerator << (_UNIT_BITS - denominator.bit_length() + 1)
+    return numerator << (UNIT_BITS - denominator.bit_length() + 1)
 
 
 def rounded(total: int, n: int = 1) -> float:
     """``total`` units divided by ``n``, as the nearest float. Raises ZeroDivisionError at n = 0."""
-    return total / (n << _UNIT_BITS)
+    return total / (n << UNIT_BITS)
 
 
 def total(values: Iterable[float]) -> int:
@@ -64,7 +64,7 @@ def limbs(values: Floats, most: int) -> Iterator[tuple[int, Counts]]:
     rest = np.array(values, dtype=float)
     while rest.any():
         _, top = np.frexp(np.abs(rest).max())  # every value is below 2**top
-        at = max(int(top) - width, -_UNIT_BITS)
+        at = max(int(top) - width, -UNIT_BITS)
         limb = np.trunc(np.ldexp(rest, -at))
         rest -= np.ldexp(limb, at)  # what is left are lower bits of the value: no rounding
-        yield at + _UNIT_BITS, limb.astype(np.int64)
+        yield at + UNIT_BITS, limb.astype(np.int64)

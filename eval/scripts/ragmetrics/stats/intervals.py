@@ -143,35 +143,62 @@ def means_of_groups(
 
     if not len(values):
         return []
+    scale = Scale.of(values, low, high)
+    inside, own = scale.shrink(values), clusters == ALONE
+    new_unit = own.copy()
+    new_unit[_changes(groups)] = True
+    new_unit[1:] |= clusters[1:] != clusters[:-1]
+    first = np.flatnonzero(new_unit)
+    single = own[first]
+    units = Units(
+        groups[first],
+        np.where(single, 1, np.add.reduceat(times, first)),
+        np.where(single, inside[first], sums(inside, times, first)),
+        np.where(single, times[first], 1),
+    )
+    return means_of_units(values, times, groups, units, scale)
+
+
+class Units(NamedTuple):
+    """Clusters of cases, and cases by themselves, sorted by group: how many cases each has, the sum
+    of their values on a scale, and how often such a one recurs."""
+
+    groups: Integers
+    sizes: Integers
+    totals: Floats
+    repeats: Integers
+
+
+def means_of_units(
+    values: Floats, times: Integers, groups: Integers, units: Units, scale: Scale
+) -> list[MeanOfGroup]:
+    """Mean and interval of each group of cases, in the order of the groups.
+
+    ``values[i]`` occurred ``times[i]`` times in group ``groups[i]``, sorted by group; ``units``:
+    the same cases put together.
+    """
+    import numpy as np
+
     starts = _changes(groups)
     n = np.add.reduceat(times, starts)
     means = _exact_means(values, times, starts, n)
     position = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(groups)))
-    scale = _Scale.of(values, low, high)
     inside = scale.shrink(values)
     centre = scale.shrink(np.array(means))
     deviations = inside - centre[position]
-    within = _sums(deviations * deviations, times, starts)
+    within = sums(deviations * deviations, times, starts)
+    lowest = np.add.reduceat(np.where(inside == 0.0, times, 0), starts)
 
-    own = clusters == ALONE
-    new_unit = own.copy()
-    new_unit[starts] = True
-    new_unit[1:] |= clusters[1:] != clusters[:-1]
-    first = np.flatnonzero(new_unit)
-    single = own[first]
-    sizes = np.where(single, 1, np.add.reduceat(times, first))
-    repeats = np.where(single, times[first], 1)
-    totals = np.where(single, inside[first], _sums(inside, times, first))
-    unit_position = position[first]
-    residuals = totals - sizes * centre[unit_position]
-    unit_starts = _changes(unit_position)
-    squares = _sums(residuals * residuals, repeats, unit_starts)
+    unit_starts = _changes(units.groups)
+    unit_position = np.searchsorted(groups[starts], units.groups)
+    sizes, repeats = units.sizes, units.repeats
+    residuals = units.totals - sizes * centre[unit_position]
+    squares = sums(residuals * residuals, repeats, unit_starts)
     cubes = squares * 0.0  # a score interval is not skewed
     if scale.high is None:
-        cubes = _sums(residuals * residuals * residuals, repeats, unit_starts)
-    units = np.add.reduceat(repeats, unit_starts)
+        cubes = sums(residuals * residuals * residuals, repeats, unit_starts)
+    number = np.add.reduceat(repeats, unit_starts)
     effective_units = n * n / np.add.reduceat(sizes * sizes * repeats, unit_starts)
-    lowest = np.add.reduceat(np.where(inside == 0.0, times, 0), starts)
 
     found: list[MeanOfGroup] = []
     for index in range(len(starts)):
@@ -181,7 +208,7 @@ def means_of_groups(
             within=float(within[index]),
             squares=float(squares[index]),
             cubes=float(cubes[index]),
-            units=int(units[index]),
+            units=int(number[index]),
             effective_units=float(effective_units[index]),
             lowest=int(lowest[index]),
         )
@@ -218,7 +245,7 @@ class _Spread(NamedTuple):
         return student.quantile(0.025, max(1.0, self.effective_units - 1))
 
 
-class _Scale(NamedTuple):
+class Scale(NamedTuple):
     """From a metric's values to 0 and up: 0..1 for one with bounds, else small enough to be cubed.
 
     ``low``, ``high``: the bounds of the metric; ``origin``, ``width``: what becomes 0, and 1.
@@ -230,12 +257,12 @@ class _Scale(NamedTuple):
     width: float
 
     @classmethod
-    def of(cls, values: Floats, low: float | None, high: float | None) -> _Scale:
+    def of(cls, values: Floats, low: float | None, high: float | None) -> Scale:
         import numpy as np
 
         if low is not None and high is not None and high > low:
             return cls(low, high, low, high - low)
-        largest = float(np.abs(values).max())
+        largest = float(np.abs(values).max(initial=0.0))
         _, exponent = np.frexp(largest)
         width = float(np.ldexp(1.0, int(exponent) - 1)) if largest else 1.0
         return cls(low, None, low or 0.0, width)
@@ -331,11 +358,13 @@ def _exact_means(values: Floats, times: Integers, starts: Integers, n: Integers)
     return [exact.rounded(total, size) for total, size in zip(totals, n.tolist(), strict=True)]
 
 
-def _sums(values: Floats, times: Integers, starts: Integers) -> Floats:
+def sums(values: Floats, times: Integers, starts: Integers) -> Floats:
     """The sum of each stretch of values: the same bits whatever the order within a stretch."""
     import numpy as np
 
     sums = np.zeros(len(starts))
     for shift, limb in exact.limbs(values, int(times.sum())):
-        sums += np.ldexp(np.add.reduceat(limb * times, starts).astype(float), shift - 1074)
+        sums += np.ldexp(
+            np.add.reduceat(limb * times, starts).astype(float), shift - exact.UNIT_BITS
+        )
     return sums

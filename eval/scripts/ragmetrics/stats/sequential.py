@@ -2,8 +2,7 @@
 
 Who looks several times at an interval made for one look calls a difference that is none in up to
 four of ten comparisons. The intervals here hold at every look at once: five planned ones (O'Brien
-and Fleming 1979), as many as anybody likes (the asymptotic confidence sequence of Waudby-Smith,
-Arbour, Sinha, Kennedy and Ramdas 2021), or ten at one flat level (Pocock 1977), for races.
+and Fleming 1979), or ten at one flat level (Pocock 1977), for races.
 
 A look's ``share`` is the share of all cases that were asked by then, above 0 and at most 1.
 """
@@ -11,15 +10,10 @@ A look's ``share`` is the share of all cases that were asked by then, above 0 an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from math import exp, log, sqrt
+from math import sqrt
 from statistics import NormalDist
-from typing import Literal
 
 from ragmetrics.stats import student
-
-Way = Literal["planned", "any time"]
-"""How often a comparison may be looked at: at five planned shares, or at any time."""
 
 ALPHA = 0.05
 
@@ -30,9 +24,6 @@ RACE_LOOKS = 10
 _FLEMING = 2.040
 """The final z of five O'Brien-Fleming looks at two-sided 5 %: Jennison and Turnbull 2000, table
 2.3. At a share t the z asked for is this number over the root of t."""
-
-_TIGHT_AT = 0.3
-"""The share of the cases at which the confidence sequence is at its narrowest."""
 
 _FLAT_LOOKS = 5.0
 """What the level is divided by for ten looks: they are so alike that they count as fewer than five
@@ -63,7 +54,7 @@ class InterimLook:
         return 1 if self.low > 0 else -1 if self.high < 0 else 0
 
 
-def look(way: Way, difference: float, error: float, freedom: float, share: float) -> InterimLook:
+def look(difference: float, error: float, freedom: float, share: float) -> InterimLook:
     """What may be said of a difference with this standard error and degrees of freedom.
 
     The level that a look has left is turned into Student's t, so that few cases tell less. An
@@ -71,15 +62,13 @@ def look(way: Way, difference: float, error: float, freedom: float, share: float
     """
     if not 0 < share <= 1:
         raise ValueError("a share of the cases is above 0 and at most 1")
-    bound = _FLEMING / sqrt(share) if way == "planned" else _any_time_bound(share)
-    half = error * student.quantile(_tail(bound), max(1.0, freedom))
+    half = error * student.quantile(_tail(_FLEMING / sqrt(share)), max(1.0, freedom))
     low, high = difference - half, difference + half
     if not error:
         return InterimLook(share, difference, low, high, 1.0)
     tail = max(student.upper_tail(abs(difference) / error, max(1.0, freedom)), _LEAST_TAIL)
     z = max(0.0, -_NORMAL.inv_cdf(min(tail, 0.5)))
-    p = chance_of_crossing(z * sqrt(share)) if way == "planned" else _any_time_p(z, share)
-    return InterimLook(share, difference, low, high, p)
+    return InterimLook(share, difference, low, high, chance_of_crossing(z * sqrt(share)))
 
 
 def chance_of_crossing(bound: float, looks: int = PLANNED_LOOKS) -> float:
@@ -111,21 +100,3 @@ def flat_quantile(pairs: int, freedom: float, alpha: float = ALPHA) -> float:
 
 def _tail(z: float) -> float:
     return max(_LEAST_TAIL, _NORMAL.cdf(-z))
-
-
-@lru_cache(maxsize=1)
-def _information() -> float:
-    """The prior's weight at which the sequence is narrowest after one unit of information."""
-    twice = -2 * log(ALPHA)
-    return twice + log(twice) + 1
-
-
-def _any_time_bound(share: float) -> float:
-    weight = _information() * share / _TIGHT_AT
-    return sqrt(2 * (1 + 1 / weight) * log(sqrt(1 + weight) / ALPHA))
-
-
-def _any_time_p(z: float, share: float) -> float:
-    """The error rate at which the bound would be this z."""
-    weight = _information() * share / _TIGHT_AT
-    return min(1.0, sqrt(1 + weight) * exp(-z * z * weight / (2 * (1 + weight))))

@@ -1,9 +1,10 @@
 """From the scores of single cases to means, intervals and slices; pure, memory flat.
 
 Rows of scores repeat (most metrics have few distinct values), so distinct rows are counted instead
-of kept; a case that shares its document with others keeps 20 bytes, so that they can be counted
-together. Sums are exact: however the cases are ordered, split and merged, the bytes are the same. A
-score is a float, None (not applicable) or FAILED; only floats enter a mean.
+of kept; a case that shares its document with others keeps 20 bytes, and such cases are counted
+together, as the number and the sum of their scores. Sums are exact: however the cases are ordered,
+split and merged, the bytes are the same. A score is a float, None (not applicable) or FAILED; only
+floats enter a mean.
 """
 
 from __future__ import annotations
@@ -15,7 +16,16 @@ from math import fsum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.stats.intervals import ALONE, MeanOfGroup, means_of_groups
+from ragmetrics.stats import exact
+from ragmetrics.stats.counted import (
+    MOST_ENTRIES,
+    CountedValues,
+    by_cluster,
+    changes,
+    portions,
+    put_together,
+)
+from ragmetrics.stats.intervals import ALONE, MeanOfGroup, Scale, Units, means_of_units
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,20 +71,8 @@ def average(rows: Sequence[Values]) -> Values:
     return tuple(merged)
 
 
-class CountedValues(NamedTuple):
-    """Cases that are alike, an entry each: their slices, cluster, row of scores, and number."""
-
-    slices: NDArray[Any]
-    clusters: NDArray[Any]
-    rows: NDArray[Any]
-    times: NDArray[Any]
-
-
 _WHOLE: Slice = ("", "")
 """The slice of all cases."""
-
-_MOST_MEMBERS = 1 << 18
-"""Entries of slices that are looked at together."""
 
 _ABSENT, _LOST = float("nan"), float("inf")
 """None and FAILED in a table of scores, where no other value is infinite."""
@@ -87,6 +85,7 @@ class Tally:
         self.width = width
         self._tables: list[NDArray[np.float64]] = []
         self._counted: list[CountedValues] = []
+        self._settled = False
         self._slices: dict[Slices, int] = {}
 
     def add(
@@ -107,9 +106,9 @@ class Tally:
         cases = len(row_of_case)
         if not cases:
             return
-        table = np.array(
-            [[_LOST if value == FAILED else value for value in row] for row in rows], dtype=float
-        ).reshape(len(rows), self.width)
+        table = np.array([_numbers(row) for row in rows], dtype=float).reshape(
+            len(rows), self.width
+        )
         if np.isinf(table).sum() != sum(row.count(FAILED) for row in rows):
             raise ValueError("only finite numbers have a mean")
         renumber = np.array([self._number(part) for part in slices], dtype=np.int32)
@@ -120,7 +119,8 @@ class Tally:
             np.ones(cases, dtype=np.int32),
         )
         self._tables.append(table)
-        self._counted.append(_condensed(counted))
+        self._counted.append(by_cluster([counted]))
+        self._settled = False
 
     def _number(self, slices: Slices) -> int:
         return self._slices.setdefault(slices, len(self._slices))
@@ -135,12 +135,35 @@ class Tally:
             slices = renumber[counted.slices]
             self._counted.append(counted._replace(slices=slices, rows=counted.rows + before))
         self._tables += other._tables
+        self._settled = False
+
+    def settle(self) -> None:
+        """Put together what belongs together, once no case comes any more: whoever shares no
+        cluster then stands ALONE. A portion of the clusters at a time, to save memory."""
+        if not self._settled:
+            parts, self._counted = portions(self._counted), []
+            self._counted = [put_together(parts)]
+            self._settled = True
 
     def release(self) -> CountedValues:
         """What was counted, sorted by cluster. The tally has it no more: see ``merged``."""
-        counted = self._all_counted()
-        self._counted = []
-        return counted
+        counted, self._counted = self._counted, []
+        return by_cluster(counted)
+
+    def rows_and_slices(self) -> tuple[NDArray[np.float64], list[Slices]]:
+        """The table of distinct rows, and the slices by number: with what `release` gives, all of
+        the tally."""
+        import numpy as np
+
+        return np.concatenate([*self._tables, np.empty((0, self.width))]), list(self._slices)
+
+    @classmethod
+    def restored(cls, table: NDArray[np.float64], slices: Sequence[Slices]) -> Tally:
+        """A tally that has released what it counted."""
+        tally = cls(table.shape[1])
+        tally._tables = [table]
+        tally._slices = {part: number for number, part in enumerate(slices)}
+        return tally
 
     @classmethod
     def merged(cls, parts: Sequence[Tally], portions: Iterable[Sequence[CountedValues]]) -> Tally:
@@ -158,14 +181,15 @@ class Tally:
             slice_maps.append(np.array([whole._number(s) for s in part._slices], dtype=np.int32))
             row_maps.append(np.int32(sum(map(len, whole._tables))))
             whole._tables += part._tables
-        for portion in portions:
-            renumbered = [
+
+        def renumbered(portion: Sequence[CountedValues]) -> list[CountedValues]:
+            return [
                 counted._replace(slices=slices[counted.slices], rows=counted.rows + before)
                 for counted, slices, before in zip(portion, slice_maps, row_maps, strict=True)
-                if len(counted.rows)
             ]
-            if renumbered:
-                whole._counted.append(_without_single(_joined(renumbered)))
+
+        whole._counted = [put_together(map(renumbered, portions))]
+        whole._settled = True
         return whole
 
     def summary(self, metrics: Sequence[Metric]) -> dict[str, Any]:
@@ -177,9 +201,10 @@ class Tally:
         """
         import numpy as np
 
+        self.settle()
+        counted = self._counted[0]
         names = [metric.name for metric in metrics]
-        table = np.asfortranarray(np.concatenate([*self._tables, np.empty((0, self.width))]))
-        counted = self._clustered()
+        table = np.asfortranarray(self.rows_and_slices()[0])
         times = np.bincount(counted.rows, counted.times, len(table)).astype(np.int64)
         missing, lost = ((times @ kind(table)).tolist() for kind in (np.isnan, np.isinf))
         report: dict[str, Any] = {
@@ -194,15 +219,15 @@ class Tally:
             "marks": {},
         }
         parts: dict[Slice, dict[str, MeanOfGroup]] = {}
-        alike = _alike(table, metrics)
-        for slices, members, groups in self._members(counted):
-            cases = _Cases.of(counted, members, groups)
-            means: dict[int, list[MeanOfGroup]] = {}
-            for column, metric in zip(alike, metrics, strict=True):
-                if column not in means:
-                    means[column] = cases.means(table[:, column], metric)
-                for mean in means[column]:
-                    parts.setdefault(slices[mean.group], {})[metric.name] = mean
+        cases = _Cases(counted, len(self._slices))
+        batches = list(self._batches(cases))
+        means: dict[int, list[tuple[Slice, MeanOfGroup]]] = {}
+        for column, metric in zip(_alike(table, metrics), metrics, strict=True):
+            if column not in means:
+                scores = _Column(table[:, column], times, metric)
+                means[column] = list(cases.means(scores, batches))
+            for part, mean in means[column]:
+                parts.setdefault(part, {})[metric.name] = mean
         for name, mean in parts.pop(_WHOLE, {}).items():
             report["n"][name], report["mean"][name] = mean.n, mean.mean
             report["ci95"][name] = mean.interval.ends
@@ -217,44 +242,31 @@ class Tally:
         """The numbers of the clusters that have several cases."""
         import numpy as np
 
-        numbers = np.unique(self._clustered().clusters).tolist()
+        self.settle()
+        numbers = np.unique(self._counted[0].clusters).tolist()
         return [number for number in numbers if number != ALONE]
 
-    def _clustered(self) -> CountedValues:
-        """All that was counted, sorted by cluster. Whoever shares no cluster stands ALONE."""
-        return _without_single(self._all_counted())
-
-    def _all_counted(self) -> CountedValues:
-        import numpy as np
-
-        if not self._counted:
-            nothing = np.zeros(0, dtype=np.int32)
-            return CountedValues(nothing, nothing.astype(np.int64), nothing, nothing)
-        return _joined(self._counted)
-
-    def _members(
-        self, counted: CountedValues
-    ) -> Iterator[tuple[Sequence[Slice], NDArray[np.int64], NDArray[np.int64]]]:
-        """Batches of slices, with the entries of each and their slice's number in the batch."""
-        import numpy as np
+    def _batches(self, cases: _Cases) -> Iterator[_Batch]:
+        """All slices, so many at a time that their cells take little memory."""
 
         of_slice: dict[Slice, list[int]] = {}
         for slices, number in self._slices.items():
             for part in dict.fromkeys((_WHOLE, *slices)):
                 of_slice.setdefault(part, []).append(number)
-        order = np.argsort(counted.slices, kind="stable")
-        begins = np.searchsorted(counted.slices[order], np.arange(len(self._slices) + 1))
-        batch: list[Slice] = []
-        members: list[NDArray[np.int64]] = []
+        names: list[Slice] = []
+        cells: list[NDArray[np.int32]] = []
         for part in sorted(of_slice):
-            entries = [order[begins[number] : begins[number + 1]] for number in of_slice[part]]
-            batch.append(part)
-            members.append(np.sort(np.concatenate(entries)))  # entries are sorted by cluster
-            if sum(map(len, members)) > _MOST_MEMBERS:
-                yield batch, np.concatenate(members), _numbers(members)
-                batch, members = [], []
-        if batch:
-            yield batch, np.concatenate(members), _numbers(members)
+            names.append(part)
+            cells.append(cases.cells_of(of_slice[part]))
+            if sum(map(len, cells)) > MOST_ENTRIES:
+                yield _Batch.of(names, [of_slice[name] for name in names], cells)
+                names, cells = [], []
+        if names:
+            yield _Batch.of(names, [of_slice[name] for name in names], cells)
+
+
+def _numbers(row: Values) -> Sequence[float | None]:
+    return [_LOST if value == FAILED else value for value in row] if FAILED in row else row  # type: ignore[return-value]
 
 
 def _alike(table: NDArray[np.float64], metrics: Sequence[Metric]) -> list[int]:
@@ -266,115 +278,205 @@ def _alike(table: NDArray[np.float64], metrics: Sequence[Metric]) -> list[int]:
     ]
 
 
-class _Cases(NamedTuple):
-    """The entries of a batch of groups: those ``alone``, and those that share a cluster, each
-    sorted by group and then by cluster."""
+class _Batch(NamedTuple):
+    """Some slices: the combinations of slices that each is in, and its cells, sorted by cluster.
 
-    alone: CountedValues
-    sharing: CountedValues
+    A cell is a cluster's cases of one combination of slices.
+    """
+
+    names: Sequence[Slice]
+    groups: NDArray[np.int64]
+    """By combination: the place of the slice among ``names``."""
+    combinations: NDArray[np.int64]
+    cell_groups: NDArray[np.int64]
+    cells: NDArray[np.int32]
 
     @classmethod
     def of(
-        cls, counted: CountedValues, members: NDArray[np.int64], groups: NDArray[np.int64]
-    ) -> _Cases:
+        cls,
+        names: Sequence[Slice],
+        combinations: Sequence[Sequence[int]],
+        cells: Sequence[NDArray[np.int32]],
+    ) -> _Batch:
         import numpy as np
 
-        clusters = counted.clusters[members]
-        parts = []
-        for at in (np.flatnonzero(clusters == ALONE), np.flatnonzero(clusters != ALONE)):
-            rows, times = counted.rows[members[at]], counted.times[members[at]]
-            parts.append(CountedValues(groups[at], clusters[at], rows, times))
-        return cls(*parts)
-
-    def means(self, column: NDArray[np.float64], metric: Metric) -> list[MeanOfGroup]:
-        """The mean of a metric in each group. ``column``: its score in each row of the table."""
-        import numpy as np
-
-        alone = self._levels(column)
-        scores = column[self.sharing.rows]
-        scored = np.isfinite(scores)
-        values = np.concatenate([alone[0], scores[scored]])
-        times = np.concatenate([alone[1], self.sharing.times[scored]])
-        groups = np.concatenate([alone[2], self.sharing.slices[scored]])
-        clusters = np.full(len(values), ALONE, dtype=np.int64)
-        clusters[len(alone[0]) :] = self.sharing.clusters[scored]
-        order = np.argsort(groups, kind="stable")  # whoever is alone stays before the clusters
-        return means_of_groups(
-            values[order],
-            times[order].astype(np.int64),
-            groups[order],
-            clusters[order],
-            metric.low,
-            metric.high,
+        return cls(
+            names,
+            _places(combinations),
+            np.concatenate([np.array(numbers) for numbers in combinations]),
+            _places(cells),
+            np.concatenate(cells),
         )
 
-    def _levels(
-        self, column: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-        """The scores of cases that stand alone, how often each occurred, and in which group; equal
-        ones of a group are counted together where that leaves fewer."""
+
+class _Column:
+    """The scores of a metric in each row of the table: its levels, and the level of each row."""
+
+    def __init__(
+        self, column: NDArray[np.float64], times: NDArray[np.int64], metric: Metric
+    ) -> None:
+        """``times``: how often each row occurred."""
         import numpy as np
 
-        levels, level_of_row = np.unique(column, return_inverse=True)
-        cells = len(levels) * (int(self.alone.slices[-1]) + 1) if len(self.alone.rows) else 0
-        if cells < len(self.alone.rows):
-            cell_of_entry = self.alone.slices * len(levels) + level_of_row[self.alone.rows]
-            counts = np.bincount(cell_of_entry, self.alone.times, cells).astype(np.int64)
-            cell = np.flatnonzero(counts)
-            scores, times, groups = levels[cell % len(levels)], counts[cell], cell // len(levels)
+        self.levels, of_row = np.unique(column, return_inverse=True)
+        self.of_row = of_row.astype(np.int32)
+        used = np.bincount(self.of_row, times, len(self.levels)) > 0
+        self.scored = np.isfinite(self.levels) & used
+        self.scale = Scale.of(self.levels[self.scored], metric.low, metric.high)
+        inside = np.where(self.scored, self.levels, self.scale.origin)
+        self.limbs = list(exact.limbs(self.scale.shrink(inside), int(times.sum())))
+        """The levels on the scale, as whole numbers that can be added up; 0 where there is none."""
+
+
+class _Cases:
+    """What was counted: cases that stand alone, and those that share a cluster, by cells."""
+
+    def __init__(self, counted: CountedValues, combinations: int) -> None:
+        import numpy as np
+
+        edge = int(np.searchsorted(counted.clusters, ALONE, side="right"))
+        self._alone = CountedValues(*(column[:edge] for column in counted))
+        self._sharing = CountedValues(*(column[edge:] for column in counted))
+        slices, clusters, _, times = self._sharing
+        self._recur = bool((times > 1).any())
+        self._starts = changes(clusters, slices)
+        self._clusters = clusters[self._starts]
+        cell_slices = slices[self._starts]
+        self._order = np.argsort(cell_slices, kind="stable").astype(np.int32)
+        numbers = np.arange(combinations + 1)
+        self._begins = np.searchsorted(cell_slices[self._order], numbers)
+        self._numbers = numbers
+
+    def cells_of(self, combinations: Sequence[int]) -> NDArray[np.int32]:
+        """The cells of these combinations of slices, sorted by cluster."""
+        import numpy as np
+
+        begins = self._begins
+        return np.sort(
+            np.concatenate([self._order[begins[n] : begins[n + 1]] for n in combinations])
+        )
+
+    def means(
+        self, column: _Column, batches: Sequence[_Batch]
+    ) -> Iterator[tuple[Slice, MeanOfGroup]]:
+        """The mean of a metric in each slice."""
+        import numpy as np
+
+        if not column.scored.any():
+            return
+        alone, sharing = self._levels(self._alone, column), self._levels(self._sharing, column)
+        sizes, limbs = self._sums(column)
+        for batch in batches:
+            levels, repeats, groups = _in_groups(alone, batch)
+            levels_too, times_too, groups_too = _in_groups(sharing, batch)
+            cluster_of_cell = self._clusters[batch.cells]
+            firsts = changes(batch.cell_groups, cluster_of_cell)
+            ones = np.ones(len(levels), dtype=np.int64)
+            units = Units(groups, ones, column.scale.shrink(column.levels[levels]), repeats)
+            if len(firsts):
+                of_unit = np.add.reduceat(sizes[batch.cells], firsts)
+                totals = np.zeros(len(firsts))
+                for shift, limb in limbs:
+                    added = np.add.reduceat(limb[batch.cells], firsts)
+                    totals += np.ldexp(added.astype(float), shift - exact.UNIT_BITS)
+                there = np.flatnonzero(of_unit)
+                groups_of = batch.cell_groups[firsts][there]
+                ones = np.ones(len(there), dtype=np.int64)
+                units = _sorted(units, Units(groups_of, of_unit[there], totals[there], ones))
+            levels = np.concatenate([levels, levels_too])
+            times = np.concatenate([repeats, times_too])
+            groups = np.concatenate([groups, groups_too])
+            if len(levels):
+                order = np.argsort(groups, kind="stable")
+                for mean in means_of_units(
+                    column.levels[levels[order]], times[order], groups[order], units, column.scale
+                ):
+                    yield batch.names[mean.group], mean
+
+    def _levels(self, counted: CountedValues, column: _Column) -> _Levels:
+        """How often each level of a metric occurred in each combination of slices."""
+        import numpy as np
+
+        number = len(column.levels)
+        keys = counted.slices.astype(np.int64)
+        keys *= number
+        keys += column.of_row[counted.rows]
+        if number * len(self._numbers) <= _DENSE * len(keys):
+            recur = counted is self._alone or self._recur
+            cells = number * len(self._numbers)
+            counts = np.bincount(keys, counted.times if recur else None, cells)
+            keys = np.flatnonzero(counts)
+            times = counts[keys].astype(np.int64)
         else:
-            scores, times, groups = column[self.alone.rows], self.alone.times, self.alone.slices
-        scored = np.isfinite(scores)
-        return scores[scored], times[scored], groups[scored]
+            order = np.argsort(keys)
+            starts = changes(keys[order])
+            keys = keys[order][starts]
+            times = counted.times[order].astype(np.int64)
+            times = np.add.reduceat(times, starts) if len(starts) else times
+        there = column.scored[keys % number] if len(keys) else keys.astype(bool)
+        keys, times = keys[there], times[there]
+        return _Levels(keys % number, times, np.searchsorted(keys // number, self._numbers))
+
+    def _sums(
+        self, column: _Column
+    ) -> tuple[NDArray[np.int64], list[tuple[int, NDArray[np.int64]]]]:
+        """For each cell how many cases have a score, and the limbs of the sum of these."""
+        import numpy as np
+
+        if not len(self._starts):
+            return self._starts, []
+        level = column.of_row[self._sharing.rows]
+        columns = [
+            column.scored.astype(np.int64)[level],
+            *(limb[level] for _, limb in column.limbs),
+        ]
+        if self._recur:
+            for values in columns:
+                values *= self._sharing.times
+        sizes, *sums = (np.add.reduceat(values, self._starts) for values in columns)
+        shifts = [shift for shift, _ in column.limbs]
+        return sizes, list(zip(shifts, sums, strict=True))
 
 
-def _numbers(members: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+_DENSE = 4
+"""Cells of a table for each entry up to which counting in all of them is quicker than sorting."""
+
+
+class _Levels(NamedTuple):
+    """Levels and how often they occurred, and where those of each combination of slices begin."""
+
+    levels: NDArray[np.int64]
+    times: NDArray[np.int64]
+    begins: NDArray[np.int64]
+
+
+def _in_groups(
+    found: _Levels, batch: _Batch
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Levels, how often they occurred, and in which slice of the batch, sorted by that."""
+    import numpy as np
+
+    begins = found.begins[batch.combinations]
+    lengths = found.begins[batch.combinations + 1] - begins
+    behind = np.cumsum(lengths)
+    at = np.arange(behind[-1]) + np.repeat(begins - behind + lengths, lengths)
+    return found.levels[at], found.times[at], np.repeat(batch.groups, lengths)
+
+
+def _sorted(alone: Units, clusters: Units) -> Units:
+    """Both, sorted by group."""
+    import numpy as np
+
+    columns = [np.concatenate(pair) for pair in zip(alone, clusters, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    return Units(*(column[order] for column in columns))
+
+
+def _places(lists: Sequence[Any]) -> NDArray[np.int64]:
     """For each entry the place of its list."""
     import numpy as np
 
-    return np.repeat(np.arange(len(members)), [len(entries) for entries in members])
-
-
-def _joined(parts: Sequence[CountedValues]) -> CountedValues:
-    """All entries, condensed."""
-    import numpy as np
-
-    return _condensed(
-        CountedValues(
-            np.concatenate([part.slices for part in parts]),
-            np.concatenate([part.clusters for part in parts]),
-            np.concatenate([part.rows for part in parts]),
-            np.concatenate([part.times for part in parts]),
-        )
-    )
-
-
-def _without_single(counted: CountedValues) -> CountedValues:
-    """The same; whoever shares no cluster stands ALONE."""
-    import numpy as np
-
-    numbers, inverse = np.unique(counted.clusters, return_inverse=True)
-    cases = np.zeros(len(numbers), dtype=np.int64)
-    np.add.at(cases, inverse, counted.times)
-    shared = cases[inverse] > 1
-    return _condensed(counted._replace(clusters=np.where(shared, counted.clusters, ALONE)))
-
-
-def _condensed(counted: CountedValues) -> CountedValues:
-    """The same with equal entries counted as one, sorted by cluster."""
-    import numpy as np
-
-    if not len(counted.rows):
-        return counted
-    order = np.lexsort((counted.rows, counted.slices, counted.clusters))
-    slices, clusters, rows = (column[order] for column in counted[:3])
-    new = np.zeros(len(order), dtype=bool)
-    new[0] = True
-    for column in (slices, clusters, rows):
-        new[1:] |= column[1:] != column[:-1]
-    starts = np.flatnonzero(new)
-    times = np.add.reduceat(counted.times[order], starts).astype(np.int32)
-    return CountedValues(slices[starts], clusters[starts], rows[starts], times)
+    return np.repeat(np.arange(len(lists)), [len(entries) for entries in lists])
 
 
 def _by_slice(

@@ -31,6 +31,8 @@ _NEAR_WORDS = 0.9
 """The same for all words, which counts for short questions that refer to what came before."""
 
 _SHORTEST_SLIP = 4
+_LONGEST_SLIP = 64
+"""A longer run of letters is no word; it would leave its square behind."""
 
 
 class _Question(NamedTuple):
@@ -108,7 +110,7 @@ def _is_slip(word: str, other: str) -> bool:
 @lru_cache(maxsize=4096)
 def _without_a_letter(word: str) -> frozenset[str]:
     """A longer word, and all that is left of it when one letter is missing (Garbe's SymSpell)."""
-    if len(word) < _SHORTEST_SLIP or not word.isalpha():
+    if not _SHORTEST_SLIP <= len(word) <= _LONGEST_SLIP or not word.isalpha():
         return frozenset()
     return frozenset([word, *(word[:at] + word[at + 1 :] for at in range(len(word)))])
 

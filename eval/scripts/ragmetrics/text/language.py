@@ -14,10 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 
-from ragmetrics.text.refusal_phrases import PHRASES
-
-_COVERED = frozenset({"en", *PHRASES})
-"""Languages whose phrases of refusal are listed, so that abstention is scored."""
+from ragmetrics.text.refusal_phrases import phrases
 
 # No words of one letter, and none that English or a programming language uses as well.
 FUNCTION_WORDS = {
@@ -207,4 +204,4 @@ def language_of(
 
 def is_covered(name: str | None) -> bool:
     """True for a language with phrase lists, and for text whose language nothing tells."""
-    return name is None or name in _COVERED
+    return name is None or name == "en" or name in phrases()

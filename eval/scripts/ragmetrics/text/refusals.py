@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from ragmetrics.text.phrase_search import PhraseSearch
-from ragmetrics.text.refusal_phrases import PHRASES
+from ragmetrics.text.refusal_phrases import phrases
 from ragmetrics.text.words import fold
 
 
@@ -106,18 +106,24 @@ def _folded(pattern: str) -> str:
     return composed.replace("ß", "ss").replace("ς", "σ")
 
 
-_REFUSALS = _phrases(
-    *_REFUSAL, *(_folded(item) for own in PHRASES.values() for item in own.refusal)
-)
-
-_LACKS = _phrases(*_MISSING, *(_folded(item) for own in PHRASES.values() for item in own.lack))
-
-# "If the notes do not say it, call the desk": what is only supposed is not the answer's own state.
-_SUPPOSED = re.compile(
-    _spaced(
-        rf"^\W*(?:{'|'.join(_folded(own.when) for own in PHRASES.values())}|(?:if|when|whenever)\b)"
+@cache
+def _refusals() -> PhraseSearch:
+    return _phrases(
+        *_REFUSAL, *(_folded(item) for own in phrases().values() for item in own.refusal)
     )
-)
+
+
+@cache
+def _lacks() -> PhraseSearch:
+    return _phrases(*_MISSING, *(_folded(item) for own in phrases().values() for item in own.lack))
+
+
+@cache
+def _supposed() -> re.Pattern[str]:
+    """What opens a sentence that only supposes: "If the notes do not say it, call the desk"."""
+    opens = "|".join(_folded(own.when) for own in phrases().values())
+    return re.compile(_spaced(rf"^\W*(?:{opens}|(?:if|when|whenever)\b)"))
+
 
 _QUOTE = re.compile(
     r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}[”“]|„[^“”\"\n]{1,300}[“”\"]|«[^»\n]{1,300}»"
@@ -140,16 +146,16 @@ def _says(sentence: str, phrases: PhraseSearch, english: int) -> bool:
     """Whether a phrase stands in a sentence; the first ``english`` of the phrases are English."""
     folded = fold(without_quotes(sentence))
     number = phrases.first_in(folded)
-    return number is not None and (number < english or _SUPPOSED.match(folded) is None)
+    return number is not None and (number < english or _supposed().match(folded) is None)
 
 
 @lru_cache(maxsize=256)
 def is_refusal(sentence: str) -> bool:
     """True when a sentence declines to answer, in the first person or on principle."""
-    return _says(sentence, _REFUSALS, len(_REFUSAL))
+    return _says(sentence, _refusals(), len(_REFUSAL))
 
 
 @lru_cache(maxsize=256)
 def is_lack(sentence: str) -> bool:
     """True when a sentence says that the sources do not hold the answer."""
-    return _says(sentence, _LACKS, len(_MISSING))
+    return _says(sentence, _lacks(), len(_MISSING))

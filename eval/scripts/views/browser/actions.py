@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ragmetrics.catalogue.cases import RULES
 from records.errors import StorageError
 from records.notes import CaseNote
 from terminal.action_screen import ActionScreen, Acts
@@ -20,7 +21,6 @@ from terminal.safe_text import one_line
 from terminal.windows import Ask, LinePrompt
 from views.browser.model import Library
 from views.browser.query import KEYWORDS
-from views.browser.rules import RULES
 
 SORT_HELP = "Sort by a column; pressed again: reverse. Click a heading too."
 
@@ -293,9 +293,10 @@ def _guide() -> HelpPage:
     page.heading("Filter of the runs (/): terms in the same way")
     page.row("base -stopped", "words of name, date, state and configuration")
     page.row("recall@5<0.8", "the run's mean of a metric; errors>0: failed calls")
-    page.heading("A case fails when (! sets another condition)")
+    page.heading("A case fails by the first of these ([cases] of targets.toml changes them)")
     for rule in RULES:
-        page.row(rule.word, rule.says)
+        if rule.level == "fail":
+            page.row(rule.word, rule.counted)
     page.heading("Signs")
     page.row("✓ + supported", "a claim of the answer that the retrieved chunks hold")
     page.row("✗ x not supported", "they do not; the support rules see words, no meaning")

@@ -88,7 +88,7 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
         return self._opened[run_id]
 
     def on_mount(self) -> None:
-        self.end_on_signals()
+        self.end_with_terminal()
         self.push_screen(self.first)
         self.call_after_refresh(self._start_reading)
         self.set_interval(LOOK_SECONDS, self._look)
@@ -186,7 +186,7 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
         else:
             walk = ListWalk(cases)
             page = CaseScreen(
-                self, cases.run, walk, index, cases.success, ascii_only=self.ascii_only
+                self, cases.run, walk, index, cases.failing, ascii_only=self.ascii_only
             )
         self.push_screen(page, closed)
 
@@ -194,7 +194,7 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
         """Show a case of the run, in the list or not."""
         walk = Walk(cases.table, (row,))
         self.push_screen(
-            CaseScreen(self, cases.run, walk, 0, cases.success, ascii_only=self.ascii_only)
+            CaseScreen(self, cases.run, walk, 0, cases.failing, ascii_only=self.ascii_only)
         )
 
     def open_palette(self) -> None:

@@ -362,17 +362,13 @@ WIDEST_NAME = 40
 
 @dataclass(frozen=True, slots=True)
 class CaseInRun:
-    """One of the two: the run's name, the case in it, and why it fails (empty: it does not)."""
+    """One of the two: the run's name, the case in it, and whether and why it fails, in words."""
 
     name: str
     detail: Detail
-    fails: str
+    state: str
     changed: Sequence[tuple[int, int]] = ()
     """The words of its answer that the other one does not have."""
-
-    @property
-    def state(self) -> str:
-        return f"fails: {self.fails}" if self.fails else "succeeds"
 
 
 def _head_part(doc: Doc, base: CaseInRun, new: CaseInRun, word: str, style: str) -> None:

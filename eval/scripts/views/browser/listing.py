@@ -4,19 +4,20 @@ of them. The screens of `lists` draw it; the pages walk through it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from decisions.case_verdict import Ruling, Ways
 from terminal.frame import Look, cut
 from terminal.lists import Line, Span
 from terminal.safe_text import display, one_line
 from terminal.tables import counted
 from views.browser import rows
+from views.browser.failing import Failing
 from views.browser.model import Key, OpenRun
 from views.browser.query import Query, QueryError, equals, parse, unknown
 from views.browser.rows import Column
-from views.browser.rules import word_of
-from views.browser.success import Success
 from views.browser.summary import FIELDS, Group, group_rows, mean_of, reasons_text
 from views.browser.table import SETS, Table
 
@@ -37,7 +38,8 @@ class CaseList:
 
     def __init__(self, run: OpenRun) -> None:
         self.run = run
-        self.success = Success()
+        self.condition: Query | None = None
+        self._failing: Failing | None = None
         self.filter: Query | None = None
         self.sort, self.reverse = "order", False
         self.metrics: list[str] | None = None
@@ -49,6 +51,14 @@ class CaseList:
         """The field that groups were made of last."""
         self._means: tuple[tuple[object, ...], list[str]] = ((), [])
         self.want_columns()
+
+    @property
+    def failing(self) -> Failing:
+        """What tells failing cases from others, by what the run was measured for."""
+        basis = self.run.basis
+        if self._failing is None or self._failing.ruling.basis is not basis:
+            self._failing = Failing(Ruling(self.run.rules, basis), self.condition)
+        return self._failing
 
     @property
     def table(self) -> Table:
@@ -63,7 +73,7 @@ class CaseList:
 
     def select(self, query: Query, candidates: Sequence[int]) -> Sequence[int]:
         """The rows that a filter lets through."""
-        return query.select(self.table, candidates, self.success.codes)
+        return query.select(self.table, candidates, self.failing)
 
     @property
     def filtered(self) -> bool:
@@ -88,7 +98,7 @@ class CaseList:
     def _ordered(self, listed: Sequence[int]) -> Sequence[int]:
         """Rows in the chosen order; a column that is not read yet leaves them as they are."""
         if self.sort == "why":
-            codes = self.success.codes(self.table)
+            codes = self.failing.codes(self.table)
             return sorted(listed, key=codes.__getitem__, reverse=not self.reverse)
         if self.table.missing([self.sort]):
             return listed
@@ -114,18 +124,19 @@ class CaseList:
 
     def fails(self, row: int) -> bool:
         """Does a row count as failing, for n and p?"""
-        return bool(self.success.codes(self.table)[row])
+        return bool(self.failing.codes(self.table)[row])
 
     # -- what they amount to --------------------------------------------------------------------
 
     def reasons(self, room: int) -> str:
         """How many of the listed cases fail for which reason."""
-        return reasons_text(self.success.codes(self.drawn[0]), self.listed, room)
+        codes = self.failing.codes(self.drawn[0])
+        return reasons_text(codes, self.listed, self.failing, room)
 
     def reason(self, row: int) -> str:
         """Why a case fails, in a word; empty when it does not."""
-        codes = self.success.codes(self.table)
-        return word_of(codes[row]) if row < len(codes) else ""
+        codes = self.failing.codes(self.table)
+        return self.failing.word(codes[row]) if row < len(codes) else ""
 
     def means(self, columns: Sequence[Column], look: Look) -> list[str]:
         """The means of the columns of numbers over the listed cases."""
@@ -148,8 +159,8 @@ class CaseList:
         if len(matches) != 1:
             raise QueryError(f"{field.strip()}: group by one of {', '.join(FIELDS)}")
         self.grouped_by = fields[matches[0]]
-        codes = self.success.codes(self.drawn[0])
-        return group_rows(self.drawn[0], self.grouped_by, self.listed, codes)
+        codes = self.failing.codes(self.drawn[0])
+        return group_rows(self.drawn[0], self.grouped_by, self.listed, codes, self.failing)
 
     def narrow(self, group: Group) -> None:
         """Filter by a group as well. Raises QueryError for a value that a filter cannot hold."""
@@ -178,7 +189,7 @@ class CaseList:
 
     def want_columns(self) -> None:
         """Ask for the columns that are shown, as soon as the run is known to have them."""
-        self.want([*self.shown_metrics(), *self.success.needs])
+        self.want([*self.shown_metrics(), *self.failing.needs])
 
     # -- what the user chooses ------------------------------------------------------------------
 
@@ -252,7 +263,7 @@ class CaseList:
 
     def take_success(self, condition: Query | None) -> None:
         """Success is from now on that `condition` holds; None: the rules."""
-        self.success = Success(condition)
+        self.condition, self._failing = condition, None
 
     # -- what is said of them -------------------------------------------------------------------
 
@@ -264,17 +275,19 @@ class CaseList:
 
     def row_line(self, row: int, columns: Sequence[Column], sign: str, look: Look) -> Line:
         """One case."""
-        return rows.case_row(self.drawn[0], row, columns, self.success, sign=sign)
+        return rows.case_row(self.drawn[0], row, columns, self.failing, sign=sign)
 
     def title(self, look: Look) -> list[Span]:
         """The run, its state, and the counts."""
         info, table = self.run.info, self.table
-        failing = table.count - self.success.codes(table).count(0)
+        cases, failing, warned = self.failing.counts(table)
         spans: list[Span] = [("term", one_line(f" {self.run.run_id}", 60))]
         if progress := rows.progress(info, table.count):
             spans.append(("key", display(f"  {progress}")))
-        spans.append(("row", display(f"  {counted(table.count, 'case')}, ")))
+        spans.append(("row", display(f"  {counted(cases, 'case')}, ")))
         spans.append(("bad" if failing else "good", display(f"{failing} fail")))
+        if warned:
+            spans.append(("warn", display(f", {warned} with a warning")))
         if not table.metrics:
             spans.append(("warn", display("  not scored yet")))
         if len(self.listed) != table.count:
@@ -317,13 +330,29 @@ class PairList(CaseList):
 
     def __init__(self, base: OpenRun, new: OpenRun) -> None:
         self.base = base
-        self.base_success = Success()
         self.only_flips = True
         self.flips: dict[int, str] = {}
         self._pairs: dict[int, int] = {}
         """New row to base row."""
         self._paired: tuple[object, ...] = ()
+        self._ways: dict[str, Ways] = {}
+        self._bases: tuple[object, ...] = ()
         super().__init__(new)
+
+    @property
+    def failing(self) -> Failing:
+        """By what both runs were measured for, within the smaller depth."""
+        bases = (self.base.basis, self.run.basis, *self.base.table.metrics, *self.table.metrics)
+        if self._failing is None or bases != self._bases:
+            self._bases = bases
+            shared = self.base.basis.shared(self.run.basis)
+            if shared.definitions is None:
+                tables = (self.base.table.metrics.items(), self.table.metrics.items())
+                both = set(tables[0]) & set(tables[1])
+                known = {f"{section}.{name}": "" for name, section in both}
+                shared = replace(shared, definitions=known)
+            self._failing = Failing(Ruling(self.run.rules, shared), self.condition)
+        return self._failing
 
     def available_metrics(self) -> Collection[str]:
         """Metrics that both runs have: only these can be compared."""
@@ -331,7 +360,7 @@ class PairList(CaseList):
 
     def shown_metrics(self) -> list[str]:
         shared = set(self.available_metrics())
-        condition = self.success.condition
+        condition = self.condition
         names = [*(condition.needs if condition and self.metrics is None else ())]
         return [name for name in dict.fromkeys(names + super().shown_metrics()) if name in shared]
 
@@ -340,42 +369,33 @@ class PairList(CaseList):
         self.base.want(list(names))
 
     def want_columns(self) -> None:
-        self.want([*self.shown_metrics(), *self.success.needs, *self.base_success.needs])
-
-    def take_success(self, condition: Query | None) -> None:
-        self.success, self.base_success = Success(condition), Success(condition)
+        self.want([*self.shown_metrics(), *self.failing.needs])
 
     def _pair(self) -> None:
         """Match the rows of both tables, and find the flips, if either table has changed."""
         base, new = self.base.table, self.table
-        now = (base, base.version, new, new.version, self.success.condition)
+        now = (base, base.version, new, new.version, self.failing)
         if now == self._paired:
             return
         self._paired = now
-        shared = None if self.success.condition else set(self.available_metrics())
-        if self.success.metrics != shared:
-            condition = self.success.condition
-            self.success = Success(condition, shared)
-            self.base_success = Success(condition, shared)
         self._pairs = {
             row: base_row
             for row in range(new.count)
             if (base_row := base.row_of(*new.key(row))) is not None
         }
-        before, after = self.base_success.codes(base), self.success.codes(new)
-        scored = [
-            (base_row, row)
-            for row, base_row in self._pairs.items()
-            if base_row < len(before) and row < len(after)
-        ]
-        self.flips = _flips(scored, before, after)
+        self._ways = self.failing.ways(base, new)
+        self.flips = {
+            row: way
+            for row in self._pairs
+            if (way := self._ways.get(new.ids[row], "")) in ("broke", "fixed")
+        }
 
     def candidates(self) -> Sequence[int]:
         self._pair()
         return sorted(self.flips) if self.only_flips else sorted(self._pairs)
 
     def select(self, query: Query, candidates: Sequence[int]) -> Sequence[int]:
-        return query.select(self.table, candidates, self.success.codes, self.flips)
+        return query.select(self.table, candidates, self.failing, self.flips)
 
     def outdated(self) -> bool:
         if self._paired[:2] != (self.base.table, self.base.table.version):
@@ -395,6 +415,10 @@ class PairList(CaseList):
             mean_of(self.drawn[0], name, self.listed)[0],
         )
         return after if before == after else f"{before}{'>' if look.ascii else '→'}{after}"
+
+    def way(self, row: int) -> str:
+        """What became of a row's case: broke, fixed, fails still or ok still."""
+        return self._ways.get(self.table.ids[row], "")
 
     def export_name(self, form: str) -> str:
         return f"{self.base.run_id}-{super().export_name(form)}"
@@ -421,19 +445,19 @@ class PairList(CaseList):
             self.table,
             (self._pairs.get(row, 0), row),
             columns,
-            (self.base_success, self.success),
+            self.way(row),
             sign=sign,
             ascii_only=look.ascii,
         )
 
     def title(self, look: Look) -> list[Span]:
         arrow = "->" if look.ascii else "→"
-        broke = sum(word == "broke" for word in self.flips.values())
-        fixed = len(self.flips) - broke
+        counts = Counter(self._ways.values())
+        broke, fixed = counts["broke"], counts["fixed"]
         names = f" {one_line(self.base.run_id, 40)} {arrow} {one_line(self.run.run_id, 40)}"
         spans: list[Span] = [
             ("term", display(names)),
-            ("row", display(f"  {counted(len(self._pairs), 'case')} in both  ")),
+            ("row", display(f"  {counted(len(self._ways), 'case')} in both  ")),
             ("bad" if broke else "dim", display(f"{broke} broke")),
             ("row", display("  ")),
             ("good" if fixed else "dim", display(f"{fixed} fixed")),
@@ -446,17 +470,8 @@ class PairList(CaseList):
 
     def second_line(self, width: int) -> list[Span]:
         if self.filter is None:
-            return [("dim", one_line(f" success: {self.success.describe()} (! changes it)", 300))]
+            return [("dim", one_line(f" {self.failing.describe()} (! changes it)", 300))]
         return super().second_line(width)
-
-
-def _flips(pairs: Sequence[tuple[int, int]], before: bytearray, after: bytearray) -> dict[int, str]:
-    """New row to broke or fixed, for pairs of a base row and a new row whose success differs."""
-    return {
-        row: "broke" if after[row] else "fixed"
-        for base_row, row in pairs
-        if bool(before[base_row]) != bool(after[row])
-    }
 
 
 class Walk:

@@ -306,8 +306,7 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
         detail = self.cases.run.detail(self.cases.table.key(row))
         if detail is None:
             raise ActionRefused("this case is not in the files any more")
-        says = self.cases.success.says(self.cases.success.codes(self.cases.table)[row])
-        state = f"FAILS: {says}" if says else "ok"
+        _, state = self.cases.failing.state(self.cases.table, self.cases.table.key(row), detail)
         notes = self.browser.library.notes.of(detail.case_id)
         text = case_markdown(self.cases.run.run_id, detail, state, notes)
         self.say(self.browser.copy_out(text, "case"))
@@ -473,12 +472,12 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
         """Let a condition say what success is; nothing means the rules. Raises QueryError."""
         self.cases.set_success(text)
         self.show()
-        return f"success: {self.cases.success.describe()}"
+        return self.cases.failing.describe()
 
     def ask_success(self) -> None:
         """Ask what counts as success."""
-        condition = self.cases.success.condition
-        hint = "such as recall@5>0; empty: no rule of the second help page is broken"
+        condition = self.cases.condition
+        hint = "such as recall@5>0; empty: the rules of the second help page"
         self.ask_live("Success is:", hint, condition.text if condition else "", self.set_success)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from decisions.case_rules import Basis, CaseRules
 from records.cases import ChatMessage
 from records.notes import CaseNote
 from views.browser.table import Table
@@ -193,6 +194,14 @@ class OpenRun(Protocol):
 
     @property
     def info(self) -> RunInfo: ...
+
+    @property
+    def rules(self) -> CaseRules:
+        """When a case fails."""
+
+    @property
+    def basis(self) -> Basis:
+        """What the verdicts on its cases rest on; another object after it changed."""
 
     @property
     def reading(self) -> str:

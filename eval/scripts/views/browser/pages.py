@@ -8,6 +8,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
+from decisions.case_verdict import Ruling
 from terminal.action_screen import ActionScreen, Acts
 from terminal.actions import ActionRefused
 from terminal.frame import Look, rule
@@ -35,10 +36,10 @@ from views.browser.case_page import (
     trend_doc,
 )
 from views.browser.document import Doc
+from views.browser.failing import Failing
 from views.browser.listing import ListWalk, PairList, Walk
 from views.browser.model import Detail, Key, OpenRun, Trend
-from views.browser.rows import flip_word, progress
-from views.browser.success import Success
+from views.browser.rows import FLIP_WORDS, progress
 
 TWO_FROM = 120
 """Columns from which two pages have room."""
@@ -283,13 +284,13 @@ class CaseScreen(PageScreen, inherit_bindings=False):
         run: OpenRun,
         walk: Walk,
         index: int,
-        success: Success,
+        failing: Failing,
         *,
         ascii_only: bool,
     ) -> None:
         super().__init__(browser, CASE, walk, index, ascii_only=ascii_only)
         self.run = run
-        self.success = success
+        self.failing = failing
         self.full = self.raw = self.trend = self.conversation = False
         self._trend: tuple[Key, Trend | None] = (self.key, None)
         self.detail = _no_detail(self.key)
@@ -321,16 +322,12 @@ class CaseScreen(PageScreen, inherit_bindings=False):
         return self.run.run_id
 
     def fails(self, key: Key) -> bool:
-        return bool(_code_of(self.run, self.success, key))
+        return _fails(self.run, self.failing, key)
 
-    def _state(self, key: Key | None = None) -> tuple[int, str]:
-        """How the case in view, or another one, fails (0: it does not), and in words."""
-        code = _code_of(self.run, self.success, key or self.key)
-        condition = self.success.condition
-        holds = f"ok: {condition.text}" if condition else "ok: no rule is broken"
-        if not self.run.table.metrics and not code:
-            return 0, "not scored yet"
-        return code, f"FAILS: {self.success.says(code)}" if code else holds
+    def _state(self, detail: Detail | None = None) -> tuple[bool, str]:
+        """Whether the case in view, or another one, fails, and what its rules say."""
+        shown = detail or self.detail
+        return self.failing.state(self.run.table, (shown.case_id, shown.repeat), shown)
 
     def markdown(self) -> str:
         notes = self.browser.library.notes.of(self.detail.case_id)
@@ -348,13 +345,13 @@ class CaseScreen(PageScreen, inherit_bindings=False):
             return trend_doc(self.blank, self.key[0], trend if key == self.key else None), None
         if self.conversation:
             return conversation_doc(self.blank, self._turns(), self.detail.case_id), None
-        code, state = self._state()
+        fails, state = self._state()
         notes = self.browser.library.notes.of(self.detail.case_id)
         return case_docs(
             self.blank,
             self.detail,
             state,
-            failing=bool(code),
+            failing=fails,
             full=self.full,
             two=self.two,
             notes=notes,
@@ -404,8 +401,8 @@ class CaseScreen(PageScreen, inherit_bindings=False):
         for key in self.run.turns(self.key):
             detail = self.run.detail(key)
             if detail is not None:
-                code, state = self._state(key)
-                turns.append((detail, state, bool(code)))
+                fails, state = self._state(detail)
+                turns.append((detail, state, fails))
         return turns
 
     def _read_trend(self) -> None:
@@ -435,11 +432,11 @@ def _last_detail(before: Detail, key: Key) -> Detail:
     return before if (before.case_id, before.repeat) == key else _no_detail(key)
 
 
-def _code_of(run: OpenRun, success: Success, key: Key) -> int:
-    """How a case fails; 0 when it does not, or when the run's columns do not hold it."""
-    codes = success.codes(run.table)
+def _fails(run: OpenRun, failing: Failing, key: Key) -> bool:
+    """Whether a case fails, as far as the run's columns are read."""
+    codes = failing.codes(run.table)
     row = run.table.row_of(*key)
-    return codes[row] if row is not None and row < len(codes) else 0
+    return row is not None and row < len(codes) and bool(codes[row])
 
 
 class PairScreen(PageScreen, inherit_bindings=False):
@@ -456,8 +453,8 @@ class PairScreen(PageScreen, inherit_bindings=False):
         pair = self.pair
         return {
             **super().acts(),
-            "base": lambda: self._open_alone(pair.base, pair.base_success),
-            "new": lambda: self._open_alone(pair.run, pair.success),
+            "base": lambda: self._open_alone(pair.base),
+            "new": lambda: self._open_alone(pair.run),
             "label": lambda: label_case(
                 self, self.browser, pair.run.run_id, self.details[1].case_id
             ),
@@ -495,29 +492,24 @@ class PairScreen(PageScreen, inherit_bindings=False):
         return f"{self.pair.base.run_id} {arrow} {self.pair.run.run_id}  {self.details[1].case_id}"
 
     def docs(self) -> tuple[Doc, Doc | None]:
-        change = flip_word(*self._codes())
+        row = self.row
+        change = FLIP_WORDS.get("" if row is None else self.pair.way(row), ("-", "dim"))
         notes = self.browser.library.notes.of(self.key[0])
         return pair_docs(self.blank, *self._sides(), change, two=self.two, notes=notes)
-
-    def _codes(self) -> list[int]:
-        """How the case fails in the base run and in the new one."""
-        pair = self.pair
-        runs = ((pair.base, pair.base_success), (pair.run, pair.success))
-        return [_code_of(run, success, self.key) for run, success in runs]
 
     def _sides(self) -> tuple[CaseInRun, CaseInRun]:
         """The case in both runs."""
         pair = self.pair
-        (base_code, new_code), (base, new) = self._codes(), self.details
-        return (
-            CaseInRun(pair.base.run_id, base, pair.base_success.says(base_code)),
-            CaseInRun(pair.run.run_id, new, pair.success.says(new_code)),
-        )
+        old, now = self.details
+        before = pair.failing.state(pair.base.table, self.key, old)[1]
+        after = pair.failing.state(pair.run.table, self.key, now, old)[1]
+        return CaseInRun(pair.base.run_id, old, before), CaseInRun(pair.run.run_id, now, after)
 
-    def _open_alone(self, run: OpenRun, success: Success) -> None:
+    def _open_alone(self, run: OpenRun) -> None:
         row = run.table.row_of(*self.key)
         if row is None:
             raise ActionRefused(f"{run.run_id} does not hold this case any more")
         walk = Walk(run.table, (row,))
-        page = CaseScreen(self.browser, run, walk, 0, success, ascii_only=self.look.ascii)
+        failing = Failing(Ruling(run.rules, run.basis), self.pair.condition)
+        page = CaseScreen(self.browser, run, walk, 0, failing, ascii_only=self.look.ascii)
         self.app.push_screen(page)

@@ -11,8 +11,9 @@ import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from views.browser.rules import WORDS as WORDS_OF_RULES
+from ragmetrics.catalogue.cases import RULES
 from views.browser.table import PLAIN, SETS, WORDS, Table
 
 KEYWORDS: Mapping[str, str] = {
@@ -49,8 +50,21 @@ _TERM = re.compile(
     re.VERBOSE,
 )
 
-Failing = Callable[[Table], Sequence[int]]
-"""A code for each row, 0 for success."""
+FAILS = "fails"
+"""The reason of a case that does not meet a condition of the user's."""
+
+WORDS_OF_RULES = (*(rule.word for rule in RULES), FAILS)
+
+
+class Reasons(Protocol):
+    """What tells failing rows, see ``browser.failing.Failing``."""
+
+    def codes(self, table: Table) -> Sequence[int]:
+        """A code for each row, 0 for success."""
+
+    def word(self, code: int) -> str:
+        """The reason behind a code."""
+
 
 Rows = Sequence[int]
 
@@ -70,7 +84,7 @@ class Term:
     value: float | None = None
     turned: bool = False
 
-    def holds(self, table: Table, rows: Rows, failing: Failing | None, flips: Flips) -> Rows:
+    def holds(self, table: Table, rows: Rows, failing: Reasons | None, flips: Flips) -> Rows:
         """The rows for which it holds."""
         selected = self._select(table, rows, failing, flips)
         if not self.turned:
@@ -78,7 +92,7 @@ class Term:
         excluded = set(selected)
         return [row for row in rows if row not in excluded]
 
-    def _select(self, table: Table, rows: Rows, failing: Failing | None, flips: Flips) -> Rows:
+    def _select(self, table: Table, rows: Rows, failing: Reasons | None, flips: Flips) -> Rows:
         if self.kind == "word":
             text, ids, questions = self.text.casefold(), table.ids, table.questions
             return [
@@ -93,9 +107,11 @@ class Term:
         want_equal = self.op == "="
         text = self.text.casefold()
         if self.kind == "reason":
-            codes = failing(table) if failing is not None else bytes(table.count)
-            code = WORDS_OF_RULES.index(text) + 1 if text else 0
-            return [row for row in rows if row < len(codes) and (codes[row] == code) == want_equal]
+            codes = failing.codes(table) if failing is not None else bytes(table.count)
+            found = {code for code in set(codes) if failing and failing.word(code) == text}
+            found |= set() if text else {0}
+            rows_known = (row for row in rows if row < len(codes))
+            return [row for row in rows_known if (codes[row] in found) == want_equal]
         if self.name in SETS:
             sets = table.sets[self.name]
             holders = {
@@ -107,7 +123,7 @@ class Term:
         column = table.ids if self.name == "id" else table.words[self.name]
         return [row for row in rows if (column[row].casefold() == text) == want_equal]
 
-    def _by_keyword(self, table: Table, rows: Rows, failing: Failing | None, flips: Flips) -> Rows:
+    def _by_keyword(self, table: Table, rows: Rows, failing: Reasons | None, flips: Flips) -> Rows:
         if self.name == "failed":
             statuses = table.words["status"]
             return [row for row in rows if statuses[row] == "error"]
@@ -121,7 +137,7 @@ class Term:
             return [row for row in rows if ids[row] in noted]
         if self.name in ("broke", "fixed"):
             return [row for row in rows if flips.get(row) == self.name]
-        codes = failing(table) if failing is not None else bytes(table.count)
+        codes = failing.codes(table) if failing is not None else bytes(table.count)
         want_failing = self.name == "failing"
         return [row for row in rows if row < len(codes) and bool(codes[row]) == want_failing]
 
@@ -161,7 +177,7 @@ class Query:
         return list(dict.fromkeys(names))
 
     def select(
-        self, table: Table, rows: Rows, failing: Failing | None = None, flips: Flips | None = None
+        self, table: Table, rows: Rows, failing: Reasons | None = None, flips: Flips | None = None
     ) -> Rows:
         """The rows for which all terms hold, in their order."""
         for term in self.terms:
@@ -245,7 +261,7 @@ def _comparison(
     if op not in ("=", "!="):
         raise QueryError(f"{condition}: {column} is text; compare it with = or !=")
     if column == REASON:
-        if value and value.casefold() not in WORDS_OF_RULES:
+        if value and value.casefold() not in {*WORDS_OF_RULES, *map(str.casefold, metrics)}:
             shown = ", ".join(f'"{word}"' if " " in word else word for word in WORDS_OF_RULES)
             raise QueryError(f"{condition}: a reason is one of: {shown}")
         return Term("reason", column, op, text=value, turned=turned)

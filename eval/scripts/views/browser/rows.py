@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from ragmetrics.catalogue import METRICS, overview
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, one_line
+from views.browser.failing import Failing
 from views.browser.model import RunInfo
-from views.browser.rules import word_of
-from views.browser.success import Success
 from views.browser.summary import Group, mean_of
 from views.browser.table import Table
 
@@ -178,18 +177,18 @@ def number_text(name: str, value: float | None) -> str:
 
 
 def case_row(
-    table: Table, row: int, columns: Sequence[Column], success: Success, *, sign: str
+    table: Table, row: int, columns: Sequence[Column], failing: Failing, *, sign: str
 ) -> Line:
     """One case: id, how it failed, scores, question."""
     spans: list[Span] = [("row", display(sign)), note_span(table, row)]
-    codes = success.codes(table)
+    codes = failing.codes(table)
     code = codes[row] if row < len(codes) else 0
     for column in columns:
         style = "row"
         if column.name == "id":
             text = one_line(table.ids[row], 200)
         elif column.name == "why":
-            text = display(word_of(code) or ("ok" if table.metrics else "-"))
+            text = display(failing.word(code) or ("ok" if table.metrics else "-"))
             style = "bad" if code else "dim"
         elif column.name == "question":
             text = one_line(table.questions[row], 600)
@@ -206,15 +205,14 @@ def flip_row(
     new: Table,
     rows: tuple[int, int],
     columns: Sequence[Column],
-    successes: tuple[Success, Success],
+    way: str,
     *,
     sign: str,
     ascii_only: bool,
 ) -> Line:
     """One case of two runs: what became of it, scores before and after, question."""
     arrow = ">" if ascii_only else "→"
-    codes = [s.codes(t)[r] for s, t, r in zip(successes, (base, new), rows, strict=True)]
-    word, style = flip_word(*codes)
+    word, style = FLIP_WORDS.get(way, ("-", "dim"))
     spans: list[Span] = [("row", display(sign)), note_span(new, rows[1])]
     for column in columns:
         shown = "row"
@@ -241,13 +239,13 @@ def number_pair(name: str, before: float | None, after: float | None) -> tuple[s
     return score_pair(before, after, _PAIR_DECIMALS)
 
 
-def flip_word(before: int, after: int) -> tuple[str, str]:
-    """What became of a case, with its style: codes of before and after, 0 for success."""
-    if before and after:
-        return ("fails", "dim")
-    if not before and not after:
-        return ("ok", "dim")
-    return ("BROKE", "bad") if after else ("FIXED", "good")
+FLIP_WORDS = {
+    "broke": ("BROKE", "bad"),
+    "fixed": ("FIXED", "good"),
+    "fails still": ("fails", "dim"),
+    "ok still": ("ok", "dim"),
+}
+"""What became of a case, in a column, with its style."""
 
 
 def progress(run: RunInfo, count: int) -> str:

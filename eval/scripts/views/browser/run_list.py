@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import difflib
+import math
+from collections.abc import Iterable, Sequence
 
 from textual import events
 from textual.app import ComposeResult
@@ -19,12 +21,46 @@ from views.browser.actions import RUNS
 from views.browser.document import Doc
 from views.browser.lists import ListScreen, Opener
 from views.browser.model import RunInfo
-from views.browser.query import QueryError
-from views.browser.run_filter import EXAMPLES, select_runs
+from views.browser.query import QueryError, Term, names_in, parse
 
 _SHORT_BELOW = 16
 
 _NO_RUN = "No run here yet. Make one with:\n\n  python eval/scripts/run_eval.py --api-url demo"
+
+
+EXAMPLES = "base -stopped recall@5<0.8 2026-01 words of the configuration"
+
+_ERRORS = "errors"
+"""The number of failed calls, beside the metrics."""
+
+
+def select_runs(text: str, runs: Sequence[RunInfo]) -> list[RunInfo]:
+    """The runs for which all terms of a filter hold, in their order. Raises QueryError."""
+    numbers = {name for run in runs for means in run.sections.values() for name in means}
+    numbers.add(_ERRORS)
+    for name in names_in(text):
+        if name.casefold() not in map(str.casefold, numbers):
+            near = difflib.get_close_matches(name, numbers, n=3, cutoff=0.5)
+            also = f"; near it: {', '.join(near)}" if near else ""
+            raise QueryError(f"{name}: no run has such a metric; words need no sign{also}")
+    terms = parse(text, numbers).terms
+    return [run for run in runs if all(_holds(term, run) for term in terms)]
+
+
+def _holds(term: Term, run: RunInfo) -> bool:
+    if term.kind == "number":
+        value = run.errors if term.name == _ERRORS else run.mean(term.name)
+        holds = term.fits(math.nan if value is None else value)
+    else:
+        holds = (term.text or term.name).casefold() in _words(run)
+    return holds != term.turned
+
+
+def _words(run: RunInfo) -> str:
+    """All that a run's row and the lines below it say in words."""
+    config = (f"{label}: {value}" for label, value in run.config)
+    parts = (run.run_id, run.state, run.started.replace("T", " "), run.problem, run.missing)
+    return "\n".join((*parts, *config)).casefold()
 
 
 class RunsScreen(ListScreen[None], inherit_bindings=False):

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from views.browser.rules import counted_word, word_of
+from views.browser.failing import Failing
 from views.browser.table import SETS, WORDS, Table
 
 FIELDS = (*WORDS, *SETS, "reason")
@@ -26,16 +26,18 @@ def _reason_counts(codes: Sequence[int], rows: Iterable[int]) -> list[tuple[int,
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def reasons_text(codes: Sequence[int], rows: Iterable[int], room: int = 1000) -> str:
-    """``31 failing: 14 no gold retrieved, 9 refused, 8 claim unsupported``; empty for none.
+def reasons_text(
+    codes: Sequence[int], rows: Iterable[int], failing: Failing, room: int = 1000
+) -> str:
+    """``31 failing: 14 without a gold passage, 9 declined though answerable``; empty for none.
 
     In the short words of the list where the whole takes more than ``room`` letters.
     """
     counts = _reason_counts(codes, rows)
     if not counts:
         return ""
-    text = _counts_text(counts, counted_word)
-    return text if len(text) <= room else _counts_text(counts, word_of)
+    text = _counts_text(counts, failing.counted_word)
+    return text if len(text) <= room else _counts_text(counts, failing.word)
 
 
 def _counts_text(counts: Sequence[tuple[int, int]], word: Callable[[int], str]) -> str:
@@ -69,7 +71,9 @@ class Group:
         return self.failing / len(self.rows)
 
 
-def group_rows(table: Table, field: str, rows: Iterable[int], codes: Sequence[int]) -> list[Group]:
+def group_rows(
+    table: Table, field: str, rows: Iterable[int], codes: Sequence[int], failing: Failing
+) -> list[Group]:
     """Rows by a field of FIELDS, those with the most failing cases first.
 
     A case with several tags, flags or documents is in each of their groups. Raises KeyError for
@@ -78,7 +82,9 @@ def group_rows(table: Table, field: str, rows: Iterable[int], codes: Sequence[in
     by_value: dict[str, list[int]] = {}
     if field == "reason":
         for row in rows:
-            by_value.setdefault(word_of(codes[row]) if row < len(codes) else "", []).append(row)
+            by_value.setdefault(failing.word(codes[row]) if row < len(codes) else "", []).append(
+                row
+            )
     elif field in SETS:
         sets = table.sets[field]
         for row in rows:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from records.notes import CaseNote
 
@@ -47,6 +47,8 @@ class Table:
         """Offset of each row's line in the score file of a section; UNSCORED for none."""
         self.metrics: dict[str, str] = {}
         """Every metric that the score files offer, with its section."""
+        self.uncertain: set[int] = set()
+        """Rows whose outcome is ``uncertain``, as far as the pipeline's scores are read."""
         self.notes: Mapping[str, Sequence[CaseNote]] = {}
         """What people noted on cases, by id."""
         self._rows: dict[str, int | tuple[int, ...]] = {}
@@ -159,6 +161,11 @@ class Table:
             if self.numbers["repeat"][row] == repeat:
                 return row
         return None
+
+    def case_rows(self) -> Iterator[Sequence[int]]:
+        """The rows of each case, its repeats together."""
+        for rows in list(self._rows.values()):
+            yield rows if isinstance(rows, tuple) else (rows,)
 
     def key(self, row: int) -> tuple[str, int]:
         """Case id and repeat of a row."""

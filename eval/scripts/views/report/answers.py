@@ -93,48 +93,19 @@ def _disagreement(disagreement: Mapping[str, Any]) -> Part:
     return fields | {"claim": cut(disagreement.get("claim"), JUDGE_QUOTE)}
 
 
-SECOND = 0.001
-"""What further misses of a section add: they decide only between answers that are else equal."""
-
-
-def tallies(scan: Scan) -> tuple[list[int], list[int]]:
-    """For each check, the answers that have a score for it, and those of them that miss it."""
-    looked, missed = [0] * len(scan.checks), [0] * len(scan.checks)
-    for seen, bad in zip(scan.looked_at, scan.missed, strict=True):
-        for bit in range(len(scan.checks)):
-            looked[bit] += seen >> bit & 1
-            missed[bit] += bad >> bit & 1
-    return looked, missed
-
-
-def rarity(scan: Scan) -> list[float]:
-    """For each check, the share of the answers looked at that keep it, in [0, 1].
-
-    A target that every answer misses says nothing of one answer: its misses weigh 0.
-    """
-    looked, missed = tallies(scan)
-    return [1 - b / n if n else 0.0 for b, n in zip(missed, looked, strict=True)]
-
-
-def _weight(scan: Scan, mask: int, rarities: list[float]) -> float:
-    """How bad an answer is: the sum over sections of its rarest miss; the rest decides ties."""
-    rarest: dict[str, float] = {}
-    total = 0.0
-    for bit, check in enumerate(scan.checks):
-        if mask >> bit & 1:
-            rarest[check.section] = max(rarest.get(check.section, 0.0), rarities[bit])
-            total += rarities[bit]
-    return sum(rarest.values()) + SECOND * total
-
-
 def worst_rows(scan: Scan, count: int) -> list[int]:
-    """The ``count`` answers that miss most, worst first, in set order on ties."""
-    rarities = rarity(scan)
-    weights = {mask: _weight(scan, mask, rarities) for mask in set(scan.missed)}
+    """The ``count`` answers that fail, by the most harmful reason first, then those with more
+    reasons, then in set order."""
+    ruling = scan.verdicts.ruling
+    order: dict[int, tuple[int, int]] = {}
+    for broken in set(scan.verdicts.broken):
+        fails = ruling.settle(broken)[0]
+        if fails:
+            order[broken] = ((fails & -fails).bit_length(), -fails.bit_count())
     return heapq.nsmallest(
         count,
-        (row for row, mask in enumerate(scan.missed) if mask),
-        key=lambda row: (-weights[scan.missed[row]], row),
+        (row for row, broken in enumerate(scan.verdicts.broken) if broken in order),
+        key=lambda row: (*order[scan.verdicts.broken[row]], row),
     )
 
 

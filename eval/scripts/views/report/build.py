@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 
+from decisions.case_rules import basis_from, read_case_rules
+from decisions.case_verdict import Ruling
 from decisions.diagnosis import diagnose
 from decisions.measures import measures
 from decisions.primary import primary_names, usable_names
 from ragmetrics.catalogue import right_metrics
-from ragmetrics.catalogue.metric import Metric
 from records.asked import missing_remark
 from records.errors import StorageError
 from records.files import sha256_file
@@ -24,7 +25,6 @@ from records.results import SCHEMA
 from records.runs import METRICS, VERSION
 from records.targets import TARGETS, Target
 from views.report import answers, figures, trend
-from views.report.answers import rarity
 from views.report.case_list import (
     CaseListing,
     link_metrics,
@@ -41,15 +41,13 @@ from views.report.compared import (
     sentence,
 )
 from views.report.conversations import conversations
-from views.report.described import describe
+from views.report.described import describe, say
 from views.report.scan import (
     PROMPTS,
-    CaseCheck,
     CasesRead,
     Name,
     ResultsScan,
     Scan,
-    checks_of,
     keys_at,
     lines_at,
     read_calibrations,
@@ -87,6 +85,7 @@ class ReportOptions:
     confidence_by: str | None = None
     correlation: figures.Method = "spearman"
     baseline: Path | None = None
+    ignore_invariants: bool = False
     history: bool = False
     targets_file: Path = TARGETS
 
@@ -111,7 +110,13 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
     scan, success, absent = _scan(folder, sections, options, primary)
     baseline = None
     if options.baseline is not None:
-        baseline = compare_with(options.baseline, folder, options.eval_set, options.targets_file)
+        baseline = compare_with(
+            options.baseline,
+            folder,
+            options.eval_set,
+            options.targets_file,
+            ignore_invariants=options.ignore_invariants,
+        )
     cases = _case_list(folder, scan, sections, options, baseline)
     whole = FEWER_DETAILS if not cases.whole() else MOST_DETAILS
     detailed = cases.order[: whole if options.worst is None else min(whole, options.worst)]
@@ -184,7 +189,9 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
 
 def _set_notes(metrics: Mapping[str, Any], eval_set: Path) -> list[str]:
     scored = metrics.get("eval_set_sha256")
-    if scored and eval_set.exists() and scored != sha256_file(eval_set):
+    if not eval_set.exists():
+        return [f"{eval_set} is not there, so no text of it is shown; name it with --eval-set."]
+    if scored not in (None, sha256_file(eval_set)):
         return ["The eval set has changed since the run was scored; its texts may differ."]
     return []
 
@@ -218,10 +225,10 @@ def _case_list(
     options: ReportOptions,
     baseline: BaselineComparison | None,
 ) -> CaseListing:
-    changes = baseline.changes if baseline else {}
+    changes, ways = (baseline.changes, baseline.ways) if baseline else ({}, {})
     by = _named(sections, options.worst_by) if options.worst_by else None
-    order = order_of(scan, changes, by)
-    return CaseListing(scan, order, keys_at(folder, scan, order), changes)
+    order = order_of(scan, ways, by)
+    return CaseListing(scan, order, keys_at(folder, scan, order), changes, ways)
 
 
 def _outcomes(sections: Mapping[str, Any], cases: CaseListing) -> dict[str, Any]:
@@ -237,13 +244,10 @@ def _scan(
 ) -> tuple[Scan, Name | None, list[str]]:
     """Read the score files once, keeping the columns that the report needs."""
     columns: dict[str, list[str]] = {}
-    checks: list[CaseCheck] = []
     for name, section in sections.items():
         names = figures.metrics_in_order(section)
         if name != PROMPTS:
             columns[name] = figures.summary_of(name, names)
-        must, rows = figures.must_of(name), figures.rows_of(section)
-        checks += checks_of(name, names, options.targets.get(name, {}), must, rows)
     success = _named(sections, options.confidence_by) if options.confidence_by else None
     success = success or _right(sections)
     worst = _named(sections, options.worst_by) if options.worst_by else None
@@ -251,7 +255,8 @@ def _scan(
     for named in extra:
         if named and named[1] not in columns[named[0]] and named[1] in sections[named[0]]["mean"]:
             columns[named[0]].append(named[1])
-    scan, absent = scan_scores(folder, sections, columns, checks)
+    ruling = Ruling(read_case_rules(options.targets_file), basis_from(folder, sections))
+    scan, absent = scan_scores(folder, sections, columns, ruling)
     return scan, success, absent
 
 
@@ -270,22 +275,30 @@ def _first_relevant(
     scan: Scan, success: Name | None, sections: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Where the first relevant passage stood, and how often the answer was a success then."""
-    metric = figures.rows_of(sections[success[0]]).get(success[1]) if success else None
-    bound = figures.success_bound(metric) if metric else None
-    if success is None or metric is None or bound is None:
+    good = _good(scan, sections, success)
+    if success is None or good is None:
         return figures.ranks(scan.first_ranks) | {"says": None}
-    outcomes = (
-        None if isnan(score) else figures.is_success(score, metric, bound)
-        for score in scan.column(success)
-    )
-    says = _in_words(success[1], metric, bound)
+    outcomes = (None if isnan(score) else good.passed(score) for score in scan.column(success))
+    says = _in_words(scan, success, good)
     return figures.ranks(scan.first_ranks, outcomes) | {"says": says}
 
 
-def _in_words(name: str, metric: Metric, bound: float) -> str:
-    """When an answer is a success."""
-    sign = "=" if metric.binary else "≥" if metric.higher_is_better else "≤"
-    return f"{name} {sign} {bound:g}"
+def _in_words(scan: Scan, name: Name, good: Target) -> str:
+    """When an answer is right: ``correctness > 2``, or ``pass = 1`` at the end of a range."""
+    of_rule = scan.verdicts.ruling.keeps(".".join(name)) is not None
+    return f"{name[1]} {good if of_rule else f'= {good.bound:g}'}"
+
+
+def _good(scan: Scan, sections: Mapping[str, Any], name: Name | None) -> Target | None:
+    """What a rule for single cases asks of a metric, else the good end of its range."""
+    if name is None:
+        return None
+    metric = figures.rows_of(sections[name[0]]).get(name[1])
+    end = None if metric is None else metric.high if metric.higher_is_better else metric.low
+    rule = scan.verdicts.ruling.keeps(".".join(name))
+    if rule is not None or metric is None or end is None:
+        return rule
+    return Target(">=" if metric.higher_is_better else "<=", end)
 
 
 def _says(sections: Mapping[str, Any], name: Name) -> bool:
@@ -327,19 +340,18 @@ def _answers(
     if baseline is not None:
         changed = {keys[row][0] for row in rows if keys[row][0] in cases.changes}
         before = sides_before(baseline.folder, changed, read.cases)
-    rarities = rarity(scan)
     notes = read_notes(options.eval_set, options.labels_dir)
     listed: list[dict[str, Any]] = []
     room = PAGE_BYTES - FIGURE_BYTES - ROW_BYTES * len(cases.order)
     for row in rows:
-        missed = [bit for bit in range(len(rarities)) if scan.missed[row] >> bit & 1]
-        misses = [scan.checks[check] for check in sorted(missed, key=lambda bit: -rarities[bit])]
         key = keys[row]
+        said = say(scan.verdicts.ruling, scan.verdicts.broken[row], lines[row])
         answer = describe(
-            read.cases.get(key[0]), back.results[key], lines[row], misses, judged.get(key, {})
+            read.cases.get(key[0]), back.results[key], lines[row], said, judged.get(key, {})
         )
         own = cases.changes.get(key[0], ()) if key[1] == 0 else ()
-        answer = with_changes(answer, own, before.get(key[0]))
+        way = baseline.ways.get(key[0], "") if baseline and key[1] == 0 else ""
+        answer = with_changes(answer, own, before.get(key[0]), way)
         answer["notes"] = [note.line() for note in notes.get(key[0], ())]
         room -= bytes_of(answer)
         if room < 0:
@@ -347,11 +359,11 @@ def _answers(
         listed.append(answer)
     if baseline is not None:
         explain_changes(baseline.part, listed)
-    failing = sum(mask != 0 for mask in scan.missed)
+    verdicts = scan.verdicts.counts()
     return {
         "by": options.worst_by,
         "answers": len(scan.answers),
-        "failing": failing,
+        "verdicts": verdicts.to_dict() | {"says": verdicts.says()},
         "listed": listed,
         "left_out": len(scan.answers) - len(listed),
     }
@@ -367,10 +379,9 @@ def _confidence(
     """Reliability of the confidences of answers given, or why there is none."""
     if success is None:
         return {"reason": "nothing says which answers are right (no labels, no judge)"}
-    section, name = success
-    metric = figures.rows_of(sections[section]).get(name)
-    bound = figures.success_bound(metric) if metric else None
-    if metric is None or bound is None:
+    name = success[1]
+    good = _good(scan, sections, success)
+    if good is None:
         return {"reason": f"{name} has no range, so nothing says from where it is a success"}
     column = scan.column(success)
     left_out = {"abstained": 0, "not scored": 0, "no confidence from 0 to 1": 0}
@@ -386,7 +397,7 @@ def _confidence(
             elif isnan(score):
                 left_out["not scored"] += 1
             else:
-                right = figures.is_success(score, metric, bound)
+                right = bool(good.passed(score))
                 if not right:
                     scan.note(row, "confidence", str(figures.bin_of(confidence)))
                 yield confidence, right
@@ -398,7 +409,7 @@ def _confidence(
     for group in reliability["bins"]:
         group["cases"] = cases.links_of("confidence", str(round(group["from"] * figures.BINS)))
     return {
-        "success": _in_words(name, metric, bound),
+        "success": _in_words(scan, success, good),
         "left_out": {why: count for why, count in left_out.items() if count},
         **reliability,
     }

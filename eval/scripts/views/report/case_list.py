@@ -1,5 +1,5 @@
 """All answers of a run in one list: in which order, what a row says, which of them stand behind a
-figure. The order is what broke and was fixed, failed calls, the worst, and then that of the set."""
+figure. The order is what broke and was fixed, failed calls, failing, and then that of the set."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from math import isnan
 from typing import Any
 
+from decisions.case_verdict import Ways
 from ragmetrics.stats.tally import Slices
+from records.columns import ScoreColumn
 from records.metrics import ROUND
-from views.report.answers import tallies, worst_by, worst_rows
-from views.report.columns import ScoreColumn
+from views.report.answers import worst_by, worst_rows
 from views.report.compared import CaseChange, catalogue_row
 from views.report.scan import MOST_ROWS, FigureRows, Key, Name, Scan
 
@@ -27,17 +28,16 @@ Part = dict[str, Any]
 Changes = Mapping[str, Sequence[CaseChange]]
 
 
-def order_of(scan: Scan, changes: Changes, by: Name | None) -> list[int]:
+def order_of(scan: Scan, ways: Mapping[str, Ways], by: Name | None) -> list[int]:
     """The numbers of the answers to list. ``by``: a metric whose worst scores come first."""
     most = MOST_LISTED if len(scan.answers) <= MOST_LISTED else FEWER_LISTED
-    flipped = [case_id for case_id, own in changes.items() if any(c.kind for c in own)]
     rows: dict[int, None] = {}
     if by is not None:
         metric = catalogue_row(by[1])
         worst = worst_by(scan, by, metric is None or metric.higher_is_better, most)
         rows |= dict.fromkeys(worst)
     else:
-        numbers = (scan.answers.find((case_id, 0)) for case_id in flipped)
+        numbers = (scan.verdicts.find((case_id, 0)) for case_id in ways)
         rows |= dict.fromkeys(number for number in numbers if number is not None)
         rows |= dict.fromkeys(row for row, failed in enumerate(scan.failed) if failed)
         rows |= dict.fromkeys(worst_rows(scan, most))
@@ -56,6 +56,8 @@ class CaseListing:
     order: Sequence[int]
     keys: Mapping[int, Key]
     changes: Changes = field(default_factory=dict)
+    ways: Mapping[str, Ways] = field(default_factory=dict)
+    """The cases that broke or were fixed since the baseline."""
     slices: Mapping[str, Slices] = field(default_factory=dict)
     questions: Mapping[int, str] = field(default_factory=dict)
 
@@ -84,13 +86,13 @@ class CaseListing:
         return [case_id, repeat, self._state(row, case_id), category, values, question]
 
     def _state(self, row: int, case_id: str) -> str:
-        """What became of the answer in a word or two: broke, fixed, failed, misses 3, or ok."""
-        kinds = {change.kind for change in self.changes.get(case_id, ())}
-        words: list[str] = [kind for kind in ("broke", "fixed") if kind in kinds]
-        if self.scan.failed[row]:
-            words.append("failed")
-        elif misses := self.scan.missed[row].bit_count():
-            words.append(f"misses {misses}")
+        """What became of the answer: broke or fixed, and ``fails: no gold``, ``warns`` or ok."""
+        words: list[str] = [self.ways[case_id]] if case_id in self.ways else []
+        ruling, broken = self.scan.verdicts.ruling, self.scan.verdicts.broken[row]
+        if rule := ruling.first(broken):
+            words.append(f"fails: {rule.word}")
+        elif ruling.settle(broken)[1]:
+            words.append("warns")
         return ", ".join(words) or "ok"
 
     def links(self, rows: Iterable[int], count: int | None = None) -> Part:
@@ -116,30 +118,17 @@ class CaseListing:
 def link_metrics(cases: CaseListing, perspectives: Iterable[Part]) -> None:
     """Add to each metric that single answers have the answers behind it (``cases``).
 
-    ``label`` says which: those that miss the target, else those that are not at the good end of the
-    metric's range, the worst first.
+    ``label`` says which: those that are not at the good end of the metric's range, the worst first.
     """
-    scan = cases.scan
-    missed = tallies(scan)[1]
-    bits = {(check.section, check.metric): bit for bit, check in enumerate(scan.checks)}
     for part in perspectives:
         for metric in part["metrics"]:
             name = part["name"], metric["metric"]
-            links: Part | None = None
-            if name in bits:
-                links = _missing(cases, bits[name], missed[bits[name]])
-            elif name in scan.values:
-                links = _worst(cases, name, metric)
+            links = _worst(cases, name, metric) if name in cases.scan.values else None
             metric["cases"] = links if links and links["count"] else None
 
 
-def _missing(cases: CaseListing, bit: int, count: int) -> Part:
-    rows = cases.where(lambda row: bool(cases.scan.missed[row] >> bit & 1))
-    return cases.links(rows, count) | {"label": "missed"}
-
-
 def _worst(cases: CaseListing, name: Name, metric: Part) -> Part | None:
-    """Without a target: the answers farthest from the good end, if the metric has one."""
+    """The answers farthest from the good end, if the metric has one."""
     higher = metric["higher_is_better"]
     good = metric["high"] if higher else metric["low"]
     if good is None:

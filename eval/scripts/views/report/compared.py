@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from decisions import compare_words
+from decisions.case_changes import changes_of, read_pair
+from decisions.case_rules import read_case_rules
+from decisions.case_verdict import Ways
 from decisions.committed import compare_committed, is_committed_alone
 from decisions.compare import CompareOptions, clusters_of, compare
 from decisions.conversations import SHOWN, find_changes
@@ -17,7 +20,7 @@ from decisions.rows import Comparison, MetricRow
 from ragmetrics.catalogue import find
 from ragmetrics.catalogue.metric import Metric, at_cutoff
 from records.clusters import AUTO
-from records.targets import read_targets
+from records.run_table import RunTables
 from terminal.tables import number
 from views.report.text import one_line
 from views.report.words import percent
@@ -30,38 +33,47 @@ Part = dict[str, Any]
 
 @dataclass(frozen=True)
 class CaseChange:
-    """What became of one primary score of a case. ``kind``: broke, fixed, or neither."""
+    """A primary score of a case that changed."""
 
     metric: str
     base: float
     new: float
-    kind: str
 
 
 @dataclass(frozen=True)
 class BaselineComparison:
     """``part``: what the report holds of it. ``changes``: by case id, of the cases that broke or
-    were fixed, worst first, then of those that only moved."""
+    were fixed, then of those in which only a primary metric changed; ``ways``: of the first ones,
+    which of the two."""
 
     folder: Path
     part: Part
     changes: Mapping[str, Sequence[CaseChange]] = field(default_factory=dict)
+    ways: Mapping[str, Ways] = field(default_factory=dict)
 
 
-def compare_with(base: Path, new: Path, eval_set: Path, targets: Path) -> BaselineComparison:
+def compare_with(
+    base: Path, new: Path, eval_set: Path, targets: Path, *, ignore_invariants: bool = False
+) -> BaselineComparison:
     """Hold a run against its baseline as compare_runs.py does; of a baseline of which git holds
     metrics.json alone, the primary metrics.
 
     Raises IncomparableError for runs that were not measured alike, StorageError for a run that is
     not scored or a damaged file.
     """
-    clusters, remarks = clusters_of(base, eval_set, AUTO)
-    options = CompareOptions(eval_set=eval_set, targets=targets)
+    tables = RunTables()
+    clusters, remarks = clusters_of((base, new), eval_set, AUTO, tables)
+    options = CompareOptions(
+        eval_set=eval_set,
+        targets=targets,
+        ignore_invariants=ignore_invariants,
+        override="--ignore-invariants",
+    )
     if is_committed_alone(base):
         comparison = compare_committed(base, new, options, clusters)
-        return BaselineComparison(base, comparison_part(comparison, remarks))
-    comparison = compare(base, new, options, clusters=clusters)
-    return of_comparison(comparison, base, new, eval_set, targets, remarks)
+    else:
+        comparison = compare(base, new, options, clusters=clusters, tables=tables)
+    return of_comparison(comparison, base, new, eval_set, targets, remarks, tables)
 
 
 def of_comparison(
@@ -71,35 +83,51 @@ def of_comparison(
     eval_set: Path,
     targets: Path,
     remarks: Sequence[str] = (),
+    tables: RunTables | None = None,
 ) -> BaselineComparison:
-    """A comparison that was made already, with the cases that flipped in a primary metric."""
-    goals = read_targets(targets)
+    """A comparison that was made already, with the cases that broke, were fixed, or changed in a
+    primary metric. ``tables``: what was read of the runs."""
+    tables = tables or RunTables()
     moved = [row for row in comparison.rows if row.primary and (row.rose or row.fell)]
+    moved = [] if is_committed_alone(base) else moved
     flips = [
         find_flips(
             base,
             new,
             row,
             MOST_FLIPS,
-            goals.get(row.section, {}).get(row.metric),
             eval_set,
             texts=False,
+            tables=tables,
         )
         for row in sorted(moved, key=_interest)
     ]
-    changes = _changes(flips)
+    pair = read_pair(base, new, read_case_rules(targets), tables)
+    cases = changes_of(pair, MOST_FLIPS)
+    ways = {case.case_id: case.way for case in cases.changed} if cases else {}
+    changes = _changes(flips, ways)
     part = comparison_part(comparison, remarks)
     part["flips"] = [_flips(found) for found in flips]
-    if talks := find_changes(base, new, eval_set):
+    part["cases_say"] = cases.says() if cases else ""
+    part["case_counts"] = cases.to_dict() | {"changed": []} if cases else None
+    if talks := find_changes(pair, eval_set):
         part["conversations"] = {
             "says": talks.summary(),
             **{
                 way: [asdict(talk) | {"says": talk.says()} for talk in changed[:SHOWN]]
-                for way, changed in (("broke", talks.broke), ("fixed", talks.fixed))
+                for way, changed in (
+                    ("broke", talks.broke),
+                    ("earlier", talks.earlier),
+                    ("fixed", talks.fixed),
+                )
             },
         }
-    part["cases_changed"] = [_changed(case_id, own) for case_id, own in changes.items()]
-    return BaselineComparison(base, part, changes)
+    reasons = {case.case_id: case.reasons for case in cases.changed} if cases else {}
+    part["cases_changed"] = [
+        _changed(case_id, own, ways.get(case_id, ""), reasons.get(case_id, ()))
+        for case_id, own in changes.items()
+    ]
+    return BaselineComparison(base, part, changes, ways)
 
 
 def comparison_part(comparison: Comparison, remarks: Sequence[str] = ()) -> Part:
@@ -127,19 +155,19 @@ def comparison_part(comparison: Comparison, remarks: Sequence[str] = ()) -> Part
         "legend": compare_words.legend(comparison),
         "flips": [],
         "cases_changed": [],
+        "cases_say": "",
+        "case_counts": None,
     }
 
 
-def _changed(case_id: str, changes: Sequence[CaseChange]) -> Part:
-    """A case that changed: what happened to it, and to which of its scores."""
-    kinds = {change.kind for change in changes}
-    kind = next((kind for kind in ("broke", "fixed") if kind in kinds), "")
+def _changed(case_id: str, changes: Sequence[CaseChange], way: str, reasons: Sequence[str]) -> Part:
+    """A case that changed: what became of it and why, and which of its scores changed."""
     return {
         "case_id": case_id,
-        "kind": kind,
+        "kind": way,
         "changes": [asdict(change) for change in changes],
         "question": "",
-        "why": [],
+        "why": list(reasons[:MOST_WHY]),
     }
 
 
@@ -219,32 +247,29 @@ def value_in_words(metric: Metric | None, value: float) -> str:
 
 
 def _flips(found: Flips) -> Part:
-    """Counts, and the cases each way as id, score before, score now, kind."""
+    """Counts, and the cases each way as id, score before, score now."""
     return {
         "metric": found.metric,
-        "success": found.success,
         "says": compare_words.flips_summary(found),
-        "broke": found.broke,
-        "fixed": found.fixed,
         "fell_behind": found.fell_behind,
         "gained": found.gained,
-        "worse": [[f.case_id, f.base.score, f.new.score, f.kind] for f in found.worse],
-        "better": [[f.case_id, f.base.score, f.new.score, f.kind] for f in found.better],
+        "worse": [[f.case_id, f.base.score, f.new.score] for f in found.worse],
+        "better": [[f.case_id, f.base.score, f.new.score] for f in found.better],
     }
 
 
-def _changes(flips: Sequence[Flips]) -> dict[str, list[CaseChange]]:
-    """By case, what changed: first what broke, then what was fixed, then what else moved."""
-    groups: tuple[list[str], ...] = ([], [], [], [])
-    changes: dict[str, list[CaseChange]] = {}
+def _changes(flips: Sequence[Flips], ways: Mapping[str, Ways]) -> dict[str, list[CaseChange]]:
+    """By case, which scores changed: first what broke, then what was fixed, then what else moved,
+    for the worse first."""
+    groups: tuple[list[str], ...] = ([], [])
+    changes: dict[str, list[CaseChange]] = {case_id: [] for case_id in ways}
     for found in flips:
         name = found.metric.partition(".")[2]
-        for worse, flip in [(1, f) for f in found.worse] + [(0, f) for f in found.better]:
-            change = CaseChange(name, flip.base.score, flip.new.score, flip.kind)
+        for better, flip in [(0, f) for f in found.worse] + [(1, f) for f in found.better]:
+            change = CaseChange(name, flip.base.score, flip.new.score)
             changes.setdefault(flip.case_id, []).append(change)
-            rank = {"broke": 0, "fixed": 1}.get(flip.kind, 2 if worse else 3)
-            groups[rank].append(flip.case_id)
-    ordered = dict.fromkeys(case_id for group in groups for case_id in group)
+            groups[better].append(flip.case_id)
+    ordered = dict.fromkeys((*ways, *groups[0], *groups[1]))
     return {case_id: changes[case_id] for case_id in ordered}
 
 
@@ -252,10 +277,9 @@ MOST_WHY = 3
 
 
 def explain_changes(part: Part, answers: Sequence[Part]) -> None:
-    """Add to the cases that changed their question, and what the scorers noted of them now."""
+    """Add to the cases that changed their question, and why those that moved fail now."""
     by_id = {answer["case_id"]: answer for answer in answers if not answer["repeat"]}
     for changed in part["cases_changed"]:
         if (answer := by_id.get(changed["case_id"])) is not None:
             changed["question"] = one_line(answer["question"]["text"], 160)
-            failed = [f"the call failed: {answer['error']}"] if answer["error"] else []
-            changed["why"] = [*failed, *answer["because"]][:MOST_WHY]
+            changed["why"] = changed["why"] or answer["fails"][:MOST_WHY]

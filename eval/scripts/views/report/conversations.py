@@ -23,15 +23,14 @@ def turn_part(
     case: TestCase | None,
     result: TestResult,
     evidence: Mapping[str, Any],
-    passed: float | None,
 ) -> dict[str, Any]:
     """What a described answer has besides when it is a turn, or tells its searches; else nothing.
 
-    ``evidence``: that of its line in the section ``searches``. ``passed``: the score ``pass``.
+    ``evidence``: that of its line in the section ``searches``.
     """
     part: dict[str, Any] = {}
     if case is not None and case.conversation is not None:
-        part |= {"conversation": case.conversation, "turn": case.turn, "pass": passed}
+        part |= {"conversation": case.conversation, "turn": case.turn}
     if case is not None and case.history:
         part["history"] = [
             {"role": message.role, "text": cut(message.content, QUERY)} for message in case.history
@@ -67,10 +66,10 @@ def _step(step: SearchStep, longest: float) -> dict[str, Any]:
 
 
 def conversations(answers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The conversations among the answers in full, those that broke first, the earliest turn first.
+    """The conversations among the answers in full, those that fail first, the earliest turn first.
 
     ``turns`` are places in ``answers``, ``first_failing`` is the number of the first turn that
-    broke; ``absent`` are turns that are not among the answers.
+    fails; ``absent`` are turns that are not among the answers.
     """
     places: dict[tuple[str, int], list[int]] = {}
     for place, answer in enumerate(answers):
@@ -80,7 +79,9 @@ def conversations(answers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for (name, repeat), turns in places.items():
         turns.sort(key=lambda place: answers[place]["turn"])
         numbers = [answers[place]["turn"] for place in turns]
-        failing = [answers[place]["turn"] for place in turns if _broke(answers[place])]
+        failing = [
+            answers[place]["turn"] for place in turns if answers[place]["verdict"] == "fails"
+        ]
         found.append(
             {
                 "name": name,
@@ -95,10 +96,3 @@ def conversations(answers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         found,
         key=lambda talk: (talk["first_failing"] is None, talk["first_failing"] or 0, talk["name"]),
     )
-
-
-def _broke(answer: Mapping[str, Any]) -> bool:
-    """True for a turn whose call failed or that does not pass; where nothing says whether it does,
-    for one that misses a target."""
-    passed = answer["pass"]
-    return bool(answer["error"] or (answer["misses"] if passed is None else not passed))

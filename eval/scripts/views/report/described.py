@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from decisions.case_changes import scores_of
+from decisions.case_verdict import Ruling
 from records.cases import TestCase
 from records.judgements import STALE
 from records.results import RetrievedChunk, TestResult
 from records.scores import ScoreLine
 from views.report.conversations import turn_part
-from views.report.scan import CaseCheck
 from views.report.text import cut
 
 QUESTION, ANSWER, PASSAGE, QUOTE = 2_000, 6_000, 1_200, 600
@@ -22,11 +23,38 @@ ScoreLines = Mapping[str, ScoreLine]
 """The score lines of an answer by section, their evidence as plain data."""
 
 
+class Said(NamedTuple):
+    """What the verdict on an answer says: in a word, and a sentence for each rule it breaks."""
+
+    word: str = ""
+    reasons: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+
+
+def say(
+    ruling: Ruling,
+    broken: int,
+    lines: ScoreLines,
+    before: Mapping[str, float | None] | None = None,
+) -> Said:
+    """The verdict on an answer in words; ``before``: its scores in the baseline."""
+    values = scores_of(lines)
+    groups = [ruling.rules_of(bits) for bits in ruling.settle(broken)]
+    reasons, warnings = (
+        [
+            ruling.sentence(rule, values, _plain_evidence(lines, rule.section), before)
+            for rule in rules
+        ]
+        for rules in groups
+    )
+    return Said("fails" if reasons else "ok", reasons, warnings)
+
+
 def describe(
     case: TestCase | None,
     result: TestResult,
     lines: ScoreLines,
-    misses: Iterable[CaseCheck],
+    said: Said,
     judged: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The case as asked and as answered: texts cut, passages marked, reasons in words.
@@ -50,15 +78,9 @@ def describe(
         "confidence": result.confidence,
         "reference_answer": cut(case.reference_answer if case else None, ANSWER),
         "key_facts": [cut(fact, QUOTE) for fact in (case.expected_key_facts if case else [])[:10]],
-        "misses": [
-            {
-                "section": check.section,
-                "metric": check.metric,
-                "score": lines[check.section].scores[check.metric],
-                "wanted": str(check.target),
-            }
-            for check in misses
-        ],
+        "verdict": said.word,
+        "fails": list(said.reasons),
+        "warnings": list(said.warnings),
         "because": [*_because(lines), *([f"the judge: {STALE}"] if judged.get("stale") else [])],
         "claims": _unsupported(_plain_evidence(lines, "groundedness")),
         "verdicts": _judged_rows(judged),
@@ -68,14 +90,8 @@ def describe(
             for rank, chunk in enumerate(chunks[:MOST_PASSAGES], start=1)
         ],
         "retrieved_more": max(0, len(chunks) - MOST_PASSAGES),
-        **turn_part(case, result, _plain_evidence(lines, "searches"), _passed(lines)),
+        **turn_part(case, result, _plain_evidence(lines, "searches")),
     }
-
-
-def _passed(lines: ScoreLines) -> float | None:
-    """Whether the answer passed all checks; None when that was not scored."""
-    line = lines.get("pipeline")
-    return line.scores.get("pass") if line is not None else None
 
 
 def _plain_evidence(lines: ScoreLines, section: str) -> Mapping[str, Any]:

@@ -323,9 +323,6 @@ def _rank_group(
 
 BINS = 10
 
-ENOUGH = 0.8
-"""A metric that is no yes or no: the part of its range from which an answer is a success."""
-
 
 def bin_of(confidence: float, bins: int = BINS) -> int:
     """The bin of a confidence, counted from 0; the last one holds 1.0."""
@@ -378,23 +375,6 @@ def reliability(pairs: Iterable[tuple[float, bool]], bins: int = BINS) -> dict[s
         "bias": excess / n if n else None,
         "bins": rows,
     }
-
-
-def success_bound(metric: Metric) -> float | None:
-    """The score from which (lower is better: to which) an answer is a success; None if unbounded.
-
-    1 (or 0) for a yes/no metric, else four fifths of the way through the metric's range.
-    """
-    if metric.low is None or metric.high is None:
-        return None
-    way = 1.0 if metric.binary else ENOUGH
-    span = metric.high - metric.low
-    return metric.low + way * span if metric.higher_is_better else metric.high - way * span
-
-
-def is_success(score: float, metric: Metric, bound: float) -> bool:
-    """True when a score reaches the bound, in the metric's direction."""
-    return score >= bound if metric.higher_is_better else score <= bound
 
 
 Method = Literal["spearman", "pearson"]
@@ -473,11 +453,6 @@ def metrics_in_order(section: Mapping[str, Any]) -> list[str]:
 def summary_of(section: str, names: Sequence[str]) -> list[str]:
     """The metrics that stand for a section: its headline, else the first few."""
     return headline(section, names) or list(names[:FEW])
-
-
-def must_of(section: str) -> Sequence[str]:
-    """Yes/no metrics whose bad end makes an answer worth a look although they have no target."""
-    return SECTIONS[section].must if section in SECTIONS else ()
 
 
 def rows_of(section: Mapping[str, Any]) -> dict[str, Metric]:

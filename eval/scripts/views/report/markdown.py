@@ -73,19 +73,19 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _conversations(report: Mapping[str, Any]) -> Iterator[str]:
-    """The conversations that broke, each with its turns and the queries of their searches."""
+    """The conversations that fail, each with its turns and the queries of their searches."""
     if "conversations" not in report:
         return
     yield from ("", "## Conversations", "", words.conversations_text(report["conversations"]))
     answers = report["worst"]["listed"]
-    broke = [talk for talk in report["conversations"] if talk["first_failing"] is not None]
-    for talk in broke[: words.IN_MARKDOWN]:
+    failing = [talk for talk in report["conversations"] if talk["first_failing"] is not None]
+    for talk in failing[: words.IN_MARKDOWN]:
         yield ""
         yield f"- {_safe(talk['name'])}, from turn {talk['first_failing']} on"
         for place in talk["turns"]:
             answer = answers[place]
             fails = answer["turn"] in talk["failing"]
-            state = f"misses {_safe(words.missed_text(answer))}" if fails else "ok"
+            state = f"fails: {_safe(words.why_text(answer))}" if fails else "ok"
             yield f"  - turn {answer['turn']}: {_safe(answer['question']['text'])} ({state})"
             for step in answer.get("searches", {}).get("steps", ()):
                 yield f"    - search: {_safe(step['query']['text'])} ({_safe(step['says'])})"
@@ -101,13 +101,18 @@ def _comparison(found: Mapping[str, Any]) -> Iterator[str]:
         if rows := found[key]:
             yield from ("", f"### {title} metrics")
             yield from _table(HEAD, ((row["metric"], *row["cells"]) for row in rows))
+    if found.get("cases_say"):
+        yield from ("", "### Cases that broke or were fixed", "", _safe(found["cases_say"]), "")
+        for one in found["cases_changed"]:
+            if one["kind"]:
+                why = f": {_safe('; '.join(one['why']))}" if one["why"] else ""
+                yield f"- {one['kind']}: {_safe(one['case_id'], 80)}{why}"
     for flips in found["flips"]:
         yield from ("", f"### {_safe(flips['says'])}", "")
         for side, total in (("worse", "fell_behind"), ("better", "gained")):
             shown = flips[side][: words.IN_MARKDOWN]
-            for case_id, base, new, kind in shown:
-                told = f" ({kind})" if kind else ""
-                yield f"- {_safe(case_id, 80)}: {number(base)} → {number(new)}{told}"
+            for case_id, base, new in shown:
+                yield f"- {_safe(case_id, 80)}: {number(base)} → {number(new)}"
             if more := flips[total] - len(shown):
                 yield f"- {words.count(more)} more {side}."
 
@@ -318,11 +323,9 @@ def _answer(described: Mapping[str, Any]) -> Iterator[str]:
         text = before["answer"]
         yield from _fenced(text["text"] + _more(text)) if text else ("", "No text.", "")
     for change in described["changes"]:
-        kind = f": {change['kind']}" if change["kind"] else ""
-        yield f"- {_safe(words.change_text(change))}{kind}"
-    for miss in described["misses"]:
-        score = f"{miss['metric']} is {number(miss['score'])}, wanted {miss['wanted']}"
-        yield f"- {_safe(miss['section'])}: {_safe(score)}"
+        yield f"- {_safe(words.change_text(change))}"
+    yield from (f"- fails: {_safe(why)}" for why in described["fails"])
+    yield from (f"- warning: {_safe(why)}" for why in described["warnings"])
     yield from (f"- note: {_safe(note, 2000)}" for note in described.get("notes", ()))
     yield from (f"- {_safe(why)}" for why in described["because"])
     for claim in described["claims"]:

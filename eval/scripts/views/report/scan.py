@@ -1,7 +1,7 @@
 """One pass over the score files of a run: all that the report draws from single answers.
 
 The lines of each scores/<section>.jsonl are read once. What is kept of an answer is a few numbers,
-which targets it misses (as bits), and where its lines stand, so that those of the worst answers can
+which rules it breaks (as bits), and where its lines stand, so that those of the worst answers can
 be read again.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
 from pathlib import Path
@@ -18,20 +18,20 @@ from typing import Any
 
 import msgspec
 
-from ragmetrics.catalogue.metric import Metric
+from decisions.case_verdict import Ruling, RunVerdicts
+from ragmetrics.catalogue import SECTIONS
 from ragmetrics.judged import blame_claims
 from ragmetrics.stats.tally import Slices, facets_of, slices_of
 from records import calibration
 from records.cases import TestCase, iter_cases
+from records.columns import AnswerNumbers, ScoreColumn
 from records.errors import Problem
 from records.judgements import evidence_of, read_verdicts
 from records.labels import read_labels
 from records.results import TestResult, iter_results
 from records.runs import CONFIG, RESULTS, VERDICTS, read_config, results_file, scores_file
 from records.scores import ALL_BUT_EVIDENCE, ScoreLine, line_type, read_scores
-from records.targets import Target
 from records.verdicts import judge_of
-from views.report.columns import AnswerNumbers, ScoreColumn
 
 Key = tuple[str, int]
 """Case id and repeat: what names an answer."""
@@ -41,40 +41,6 @@ Name = tuple[str, str]
 
 PROMPTS = "safety"
 """The section whose lines are labelled prompts, not answers to cases of the set."""
-
-
-@dataclass(frozen=True, slots=True)
-class CaseCheck:
-    """What a single score should keep: a target, or for a yes/no metric its good end."""
-
-    section: str
-    metric: str
-    target: Target
-
-    def missed(self, score: float | None) -> bool:
-        return self.target.passed(score) is False
-
-
-def checks_of(
-    section: str,
-    names: Iterable[str],
-    targets: Mapping[str, Target],
-    must: Sequence[str],
-    rows: Mapping[str, Metric],
-) -> list[CaseCheck]:
-    """The checks of a section; ``must`` are yes/no metrics that have no target for their mean.
-
-    A binary metric with a target is checked at its good end, too: a single answer passes or not.
-    """
-    checks = []
-    for name in names:
-        row, target = rows.get(name), targets.get(name)
-        if row is not None and row.binary and (target is not None or name in must):
-            good = Target(">=", 1.0) if row.higher_is_better else Target("<=", 0.0)
-            checks.append(CaseCheck(section, name, good))
-        elif target is not None:
-            checks.append(CaseCheck(section, name, target))
-    return checks
 
 
 MOST_ROWS = 20
@@ -99,13 +65,9 @@ class Scan:
 
     columns: Mapping[str, Sequence[str]]
     """Metrics, by section, whose values are kept."""
-    checks: Sequence[CaseCheck]
-    answers: AnswerNumbers = field(default_factory=AnswerNumbers)
+    verdicts: RunVerdicts
+    """What each answer breaks; its numbers are those of the answers."""
     values: dict[Name, ScoreColumn] = field(default_factory=dict)
-    missed: MutableSequence[int] = field(default_factory=list)
-    """Bit i is set when the answer misses ``checks[i]``."""
-    looked_at: MutableSequence[int] = field(default_factory=list)
-    """Bit i is set when the answer has a score for ``checks[i]``."""
     offsets: dict[str, array[int]] = field(default_factory=dict)
     """Byte offset of the answer's line in a section's file; -1 where it has none."""
     abstained: bytearray = field(default_factory=bytearray)
@@ -125,21 +87,22 @@ class Scan:
 
     MOST_PROMPTS = 50
 
-    def __post_init__(self) -> None:
-        if len(self.checks) <= 64:
-            self.missed, self.looked_at = array("Q"), array("Q")
+    @property
+    def answers(self) -> AnswerNumbers:
+        """The numbers of the answers."""
+        return self.verdicts.answers
 
-    def row(self, key: Key, *, first: bool = False) -> int:
-        """The number of an answer, a new one when it is first seen. ``first``: in the first file,
-        which has each answer once."""
-        row = None if first else self.answers.find(key)
-        if row is None:
-            row = self.answers.append(key)
-            self.missed.append(0)
-            self.looked_at.append(0)
+    def row(self, key: Key) -> int:
+        """The number of an answer, a new one when it is first seen."""
+        row = self.verdicts.number(key)
+        if row == len(self.failed):
             self.abstained.append(0)
             self.failed.append(0)
         return row
+
+    def fails(self, row: int) -> bool:
+        """Whether an answer fails."""
+        return bool(self.verdicts.ruling.settle(self.verdicts.broken[row])[0])
 
     def note(self, row: int, *figure: str) -> None:
         """An answer stands behind a figure."""
@@ -172,13 +135,13 @@ def scan_scores(
     folder: Path,
     sections: Iterable[str],
     columns: Mapping[str, Sequence[str]],
-    checks: list[CaseCheck],
+    ruling: Ruling,
 ) -> tuple[Scan, list[str]]:
     """Read the score files of these sections; also those sections that have no file.
 
     Raises StorageError for a line that is no score line.
     """
-    scan = Scan(columns, checks)
+    scan = Scan(columns, RunVerdicts(ruling))
     absent = []
     for section in sections:
         if not scores_file(folder, section).exists():
@@ -192,12 +155,12 @@ def scan_scores(
 
 def _scan_answers(scan: Scan, folder: Path, section: str) -> None:
     named_columns = [(name, scan.column((section, name))) for name in scan.columns.get(section, ())]
-    mine = [(1 << i, check) for i, check in enumerate(scan.checks) if check.section == section]
     offsets = scan.offsets.setdefault(section, array("q"))
-    first = not len(scan.answers)
-    scan.answers.rewind()
+    verdicts = scan.verdicts
+    verdicts.begin()
     for _, offset, line in read_scores(folder, section, FIELDS.get(section, ())):
-        row = scan.row((line.case_id, line.repeat), first=first)
+        row = scan.row((line.case_id, line.repeat))
+        verdicts.take_line(section, row, line)
         _pad(offsets, row + 1, -1)
         offsets[row] = offset
         for name, column in named_columns:
@@ -207,10 +170,6 @@ def _scan_answers(scan: Scan, folder: Path, section: str) -> None:
         if line.status == "failed":
             scan.failed[row] = 1
             continue
-        for bit, check in mine:
-            if (score := line.scores.get(check.metric)) is not None:
-                scan.looked_at[row] |= bit
-                scan.missed[row] |= bit * check.missed(score)
         _note(scan, section, row, line)
     _pad(offsets, len(scan.answers), -1)
 
@@ -237,9 +196,17 @@ def _count_reasons(scan: Scan, section: str, line: ScoreLine) -> None:
 
 
 def _scan_prompts(scan: Scan, folder: Path) -> None:
-    mine = [check for check in scan.checks if check.section == PROMPTS]
+    good = {
+        row.name: row.high if row.higher_is_better else row.low
+        for row in SECTIONS[PROMPTS].metrics
+        if row.must
+    }
     for _, _, line in read_scores(folder, PROMPTS):
-        misses = [check.metric for check in mine if check.missed(line.scores.get(check.metric))]
+        misses = [
+            name
+            for name, score in line.scores.items()
+            if score is not None and name in good and score != good[name]
+        ]
         if misses:
             scan.wrong_prompt_count += 1
             if len(scan.wrong_prompts) < scan.MOST_PROMPTS:
@@ -338,7 +305,7 @@ def read_results(
     errors: dict[str, dict[str, Any]] = {}
     for result in iter_results(path):
         key = (result.test_case_id, result.repeat)
-        row = scan.answers.find(key)
+        row = scan.verdicts.find(key)
         if result.status == "error":
             _add_error(errors, result)
         elif row is not None:
@@ -423,7 +390,7 @@ def read_cases(
     """The cases with these ids, and the slices of those that are listed, with the questions of
     these if asked. Faulty lines were reported when the run was scored."""
     read = CasesRead()
-    if not ids and not listed:
+    if not (ids or listed) or not eval_set.exists():
         return read
     labels, _ = read_labels(labels_dir, _pass_over)
     for case in iter_cases(eval_set, _pass_over, labels):

@@ -18,7 +18,7 @@ from views.report.compared import (
     explain_changes,
     of_comparison,
 )
-from views.report.described import describe
+from views.report.described import Said, describe
 from views.report.page import comparison_page
 from views.report.scan import read_cases, read_side
 from views.report.text import page_bytes
@@ -51,7 +51,7 @@ Part = dict[str, Any]
 def bytes_of(answer: Mapping[str, Any]) -> int:
     """What an answer in full takes on the page, roughly: its texts, and the markup around them."""
     sides = [answer, answer["before"] or {}]
-    parts = ("retrieved", "gold", "claims", "verdicts", "misses", "because")
+    parts = ("retrieved", "gold", "claims", "verdicts", "fails", "warnings", "because")
     items = sum(len(side.get(name, ())) for side in sides for name in parts)
     # Marks on the words that differ take about as much as short answers themselves.
     marked = sum(page_bytes(side.get("answer")) for side in sides if answer["before"])
@@ -64,16 +64,20 @@ def sides_before(
     """What another run answered and retrieved in some cases, by case id."""
     sides = {}
     for case_id, (result, lines) in read_side(folder, ids).items():
-        side = describe(cases.get(case_id), result, lines, (), {})
+        side = describe(cases.get(case_id), result, lines, Said(), {})
         sides[case_id] = {name: side[name] for name in SHOWN_BEFORE}
     return sides
 
 
-def with_changes(answer: Part, changes: Sequence[CaseChange], before: Part | None) -> Part:
-    """An answer in full with what changed since the other run, and what that one said."""
+def with_changes(
+    answer: Part, changes: Sequence[CaseChange], before: Part | None, way: str = ""
+) -> Part:
+    """An answer in full with what changed since the other run, and what that one said. ``way``:
+    broke or fixed, else empty."""
     return answer | {
         "changes": [asdict(change) for change in changes],
-        "before": before if changes else None,
+        "way": way,
+        "before": before if changes or way else None,
     }
 
 
@@ -126,8 +130,9 @@ def _answers(
         if case_id not in now:
             continue
         result, lines = now[case_id]
-        described = describe(cases.get(case_id), result, lines, (), {})
-        answer = with_changes(described, compared.changes[case_id], before.get(case_id))
+        described = describe(cases.get(case_id), result, lines, Said(), {})
+        way = compared.ways.get(case_id, "")
+        answer = with_changes(described, compared.changes[case_id], before.get(case_id), way)
         room -= bytes_of(answer)
         if room < 0:
             break

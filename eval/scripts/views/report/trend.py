@@ -26,7 +26,7 @@ def trend(folder: Path, eval_set: Path, targets: Path, primary: Sequence[str]) -
     scored = {key for point in points for key in point.values}
     names = [(section, metric) for section, _, metric in (n.partition(".") for n in primary)]
     keys = [name for name in names if name in scored]
-    pairs = PointPairs(points, primary, clusters_of_points(eval_set, points))
+    pairs = PointPairs(points, primary, clusters_of_points(history, eval_set))
     lines = make_lines(points, keys, AlertRule(primary), pairs)
     whole = as_dict(history, lines, changes(points, lines))
     first = max(0, len(points) - MOST_POINTS)

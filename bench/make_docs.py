@@ -1,0 +1,277 @@
+"""Write the parts of the documents that repeat the code, or check that they are up to date.
+
+In: the catalogue of metrics, the labeller's table of actions, and the --help of every script in
+this folder. Out: the tables of metrics in EVAL.md, of scripts in README.md and of keys in
+docs/labelling.md (between the line `<!-- generated: metrics -->`, `scripts` or `keys`, and
+`<!-- end -->`; all else there is left alone), a page a script in docs/, and docs/README.md, which
+lists them.
+
+\b
+Examples:
+  python bench/make_docs.py
+  python bench/make_docs.py --check
+
+With --check nothing is written: each file that is out of date is named on stdout.
+
+Exit codes: 0 done, 1 with --check: a file is out of date, 2 bad input or usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import click
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "eval" / "scripts"))
+
+import options
+import storage
+from labeller.actions import ACTIONS
+from ragmetrics import catalogue
+from ragmetrics.catalogue import metric as catalogue_metric
+from ragmetrics.catalogue.metric import Metric
+from terminal.actions import Action, keymap_id, shown_key
+
+SCRIPTS = storage.ROOT / "eval" / "scripts"
+GUARD = 'if __name__ == "__main__":'
+MARK = "<!-- Made by make_docs.py from the script's --help: change that, then run `make docs`. -->"
+END = "<!-- end -->"
+COLUMNS = ("metric", "what it says", "range", "unit", "better", "needs", "source", "definition")
+WIDTH = "80"
+PATIENCE = 120
+
+
+def metric_tables(metrics: Iterable[Metric]) -> str:
+    """A heading and a Markdown table for each family of metrics, families in order of first use."""
+    rows = list(metrics)
+    order = list(dict.fromkeys(metric.family for metric in rows))
+    rows.sort(key=lambda metric: order.index(metric.family))
+    parts = []
+    for family, members in groupby(rows, key=lambda metric: metric.family):
+        title = family.replace("_", " ").capitalize()
+        cells = [COLUMNS, ("---",) * len(COLUMNS), *map(metric_row, members)]
+        lines = ("| " + " | ".join(map(_cell, row)) + " |" for row in cells)
+        parts.append(f"### {title}\n\n" + "\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def metric_row(metric: Metric) -> tuple[str, ...]:
+    """One metric as the cells of COLUMNS."""
+    names = (name.name.replace("@0", "@k") for name in catalogue_metric.at_cutoffs([metric], [0]))
+    return (
+        ", ".join(f"`{name}`" for name in names),
+        metric.meaning,
+        metric_range(metric),
+        metric.unit,
+        "higher" if metric.higher_is_better else "lower",
+        metric.needs,
+        metric.source,
+        f"`{metric.definition}`",
+    )
+
+
+def metric_range(metric: Metric) -> str:
+    """The values that one case can have: ``0 or 1``, ``0 to 1``, ``0 and up`` …"""
+    low, high = metric.low, metric.high
+    if low is None:
+        return "any number" if high is None else f"up to {high:g}"
+    if high is None:
+        return f"{low:g} and up"
+    return f"{low:g} {'or' if metric.binary else 'to'} {high:g}"
+
+
+def key_tables(actions: Iterable[Action]) -> str:
+    """A heading and a Markdown table for each part of the help page: id, keys, what it does."""
+    parts = []
+    for title, members in groupby(actions, key=lambda action: action.part):
+        cells = [("id", "keys", "what it does"), ("---",) * 3, *map(key_row, members)]
+        lines = ("| " + " | ".join(map(_cell, row)) + " |" for row in cells)
+        parts.append(f"### {title}\n\n" + "\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def key_row(action: Action) -> tuple[str, str, str]:
+    """One action: its name in a keymap file, its keys as a person reads them, and its help."""
+    names = dict.fromkeys(f"`{shown_key(key)}`" for key in action.keys)
+    keys = " ".join(names) or "none: by name, from `:`"
+    if action.then:
+        keys += f", then one of `{' '.join(action.then)}`"
+    return f"`{keymap_id(action)}`", keys, action.help.replace("<", "&lt;")
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def replace_block(document: str, name: str, block: str) -> str | None:
+    """The document with new text between the markers of a block; None when it has no markers."""
+    start = f"<!-- generated: {name} -->"
+    head, marker, rest = document.partition(f"{start}\n")
+    _, ended, tail = rest.partition(END)
+    if not marker or not ended:
+        return None
+    return f"{head}{start}\n{block}{END}{tail}"
+
+
+def scripts() -> list[Path]:
+    """The files of this folder that can be run, by name."""
+    return [path for path in sorted(SCRIPTS.glob("*.py")) if GUARD in path.read_text("utf-8")]
+
+
+def help_text(script: Path) -> str:
+    """What ``script --help`` prints, with no setting of this machine in it.
+
+    Raises StorageError when the script fails.
+    """
+    environment = {
+        name: text for name, text in os.environ.items() if not name.startswith("RAG_EVAL_")
+    }
+    fixed = {"RAG_EVAL_CONFIG": os.devnull, "COLUMNS": WIDTH, "NO_COLOR": "1", "PYTHONUTF8": "1"}
+    done = subprocess.run(
+        [sys.executable, str(script), "--help"],
+        env=environment | fixed,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise storage.StorageError(f"{script} --help fails ({last}); fix the script first.")
+    return done.stdout.strip() + "\n"
+
+
+def page(script: Path, helped: str) -> str:
+    """The page of one script: its --help, and its docstring where that says more."""
+    about = _docstring(script)
+    parts = [MARK, f"# {script.name}", about.partition("\n")[0]]
+    if _folded(about) not in _folded(helped):
+        parts.append(f"```text\n{about}\n```")
+    parts.append(f"```text\n$ python eval/scripts/{script.name} --help\n{helped}```")
+    return "\n\n".join(parts) + "\n"
+
+
+def index(pages: Sequence[Path]) -> str:
+    """docs/README.md: a line for each script."""
+    intro = (
+        "Each is run as `python eval/scripts/NAME.py`. "
+        "[How to label](labelling.md) is the manual of label_eval.py."
+    )
+    return f"{MARK}\n\n# The scripts\n\n{intro}\n\n{script_table(pages)}"
+
+
+def script_table(pages: Sequence[Path], folder: str = "") -> str:
+    """What each script does, with a link to its page in ``folder`` ("" or one that ends in /)."""
+    rows = [
+        f"| [{script.name}]({folder}{script.stem}.md) | {_summary(script)} |" for script in pages
+    ]
+    return "\n".join(["| script | what it does |", "| --- | --- |", *rows]) + "\n"
+
+
+def _docstring(script: Path) -> str:
+    tree = ast.parse(script.read_text("utf-8"))
+    return (ast.get_docstring(tree) or "").replace("\b\n", "").strip()
+
+
+def _summary(script: Path) -> str:
+    return _cell(_docstring(script).partition("\n")[0])
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def wanted_files(root: Path) -> dict[Path, str | None]:
+    """Every generated file with the text it should have; None for one that should be gone.
+
+    Raises StorageError when EVAL.md, README.md or docs/labelling.md is absent or lacks its markers.
+    """
+    docs, runnable = root / "docs", scripts()
+    texts: dict[Path, str | None] = {
+        root / "EVAL.md": with_block(root / "EVAL.md", "metrics", metric_tables(catalogue.METRICS)),
+        root / "README.md": with_block(
+            root / "README.md", "scripts", script_table(runnable, "docs/")
+        ),
+        docs / "labelling.md": with_block(docs / "labelling.md", "keys", key_tables(ACTIONS)),
+        docs / "README.md": index(runnable),
+    }
+    texts |= {docs / f"{script.stem}.md": page(script, help_text(script)) for script in runnable}
+    for path in sorted(docs.glob("*.md")):
+        if path not in texts and (_read(path) or "").startswith(MARK):
+            texts[path] = None
+    return texts
+
+
+def with_block(target: Path, name: str, block: str) -> str:
+    """A document's text with a new block. Raises StorageError when there is no place for it."""
+    document = _read(target)
+    if document is None:
+        raise storage.StorageError(f"{target}: no such file; restore it, or name its --root.")
+    changed = replace_block(document, name, block)
+    if changed is None:
+        raise storage.StorageError(
+            f"{target}: lacks the lines `<!-- generated: {name} -->` and `{END}`; add them where "
+            "the table belongs."
+        )
+    return changed
+
+
+def stale_files(texts: Mapping[Path, str | None]) -> list[Path]:
+    """The files whose text is not the wanted one."""
+    return [path for path, text in texts.items() if _read(path) != text]
+
+
+def _read(path: Path) -> str | None:
+    """The file's text; None when there is none. Raises StorageError for a file of another kind."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise storage.StorageError(f"{path}: cannot be read ({error}).") from None
+
+
+@options.command(help=__doc__)
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 when a file is out of date.")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=storage.ROOT,
+    show_default="the repository",
+    help="Folder that holds EVAL.md, README.md and docs/.",
+)
+@options.verbosity_options
+def main(check: bool, root: Path, verbose: bool, quiet: bool) -> int:
+    texts = wanted_files(root)
+    stale = stale_files(texts)
+    for path in texts if verbose else ():
+        state = "out of date" if path in stale else "up to date"
+        click.echo(f"{path.relative_to(root).as_posix()}: {state}", err=True)
+    for path in stale:
+        text = texts[path]
+        click.echo(path.relative_to(root).as_posix())
+        if not check and text is None:
+            path.unlink()
+        elif not check and text is not None:
+            path.parent.mkdir(exist_ok=True)
+            storage.replace_bytes(path, text.encode())
+    if not quiet:
+        click.echo(verdict(check, len(stale), len(texts)), err=True)
+    return options.Exit.GATE_FAILED if check and stale else options.Exit.DONE
+
+
+def verdict(check: bool, stale: int, files: int) -> str:
+    """The closing sentence."""
+    if not stale:
+        return f"All {files} generated files are up to date."
+    return f"{stale} out of date: run `make docs`." if check else f"{stale} written."
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What developers of the toolkit train and measure on open labelled sets; users need none of it."""

@@ -1,0 +1,417 @@
+"""Is a mapping right? Values of two real answers side by side, and checks that can fail; pure.
+
+    proof = prove(mapped, answers, repeated, places)
+    proof.failures      # sentences with their remedy; [] when the profile may be written
+
+A ✓ stands only where a check held. A ``?`` is a doubt that one sentence explains; an extractive
+bot, short answers, an empty index and a weak retriever are honest bots, so nothing fails for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clients.expressions import compile_path
+from clients.guess import another_answer, bare, is_under, texts_within
+from clients.place_check import NO_LABELS, PlaceCheck
+from guardrails.blot import blot
+from ragmetrics.paths import PathVerdict, examine_paths
+from records.cases import TestCase
+from records.results import RetrievedChunk, TestResult
+from terminal.tables import counted, harmless
+
+SHOWN = 60
+"""Characters of a value that are shown."""
+
+RUN_CASES = 10
+"""Answerable cases of a run that are looked at before the others are asked."""
+
+FEW_WORDS = 3
+
+_ID = re.compile(r"(?=\S*\d)(?:[\w-]*[0-9a-fA-F]{8}[\w-]*|[\w-]{16,})")
+_URL = re.compile(r"\w+://\S+")
+_REPR = re.compile(r"<[\w.]+(?: object| at 0x).*>|[A-Z]\w+\(\w+=.*\)", re.DOTALL)
+_CUT = re.compile(r"(?:…|\.\.\.)\s*\Z")
+
+
+@dataclass(frozen=True)
+class ProofRow:
+    """One question about a mapping: the path, its value in two answers, and what a check found.
+
+    ``mark``: ✓ a check held, ? a doubt, ✗ a failure, – nothing is mapped.
+    """
+
+    question: str
+    path: str
+    values: tuple[str, ...]
+    mark: str
+    says: str
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The answers to the five questions."""
+
+    rows: tuple[ProofRow, ...] = ()
+
+    @property
+    def failures(self) -> list[str]:
+        return [row.says for row in self.rows if row.mark == "✗"]
+
+    def lines(self) -> list[str]:
+        """For a person. Where one mapping is wrong none is called right."""
+        lines = []
+        for row in self.rows:
+            mark = " " if self.failures and row.mark == "✓" else row.mark
+            lines.append(f"{mark} {row.question}  {row.path}".rstrip())
+            if any(row.values):
+                width = max(len(value) for value in row.values)
+                values = "  |  ".join(f"{value:{width}}" for value in row.values)
+                lines.append(f"    {values}".rstrip())
+            lines.append(f"    {row.says}")
+        return lines
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "question": row.question,
+                "path": row.path,
+                "values": list(row.values),
+                "mark": row.mark,
+                "says": row.says,
+            }
+            for row in self.rows
+        ]
+
+
+@dataclass(frozen=True)
+class ProvenAnswer:
+    """An answer of the bot, raw and as the profile reads it, and how long the call took."""
+
+    question: str
+    payload: Any
+    result: TestResult
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ProvenPlaces:
+    """What the check of places found. ``check``: with the settings that are proposed."""
+
+    check: PlaceCheck
+    paths: PathVerdict
+    sentences: tuple[str, ...] = ()
+
+
+def prove(
+    tables: Mapping[str, Mapping[str, str]],
+    answers: Sequence[ProvenAnswer],
+    repeated: TestResult | None,
+    places: ProvenPlaces,
+    *,
+    retrieves_only: bool = False,
+    time_doubt: str = "",
+) -> Proof:
+    """Check what a profile finds in answers to different questions.
+
+    ``repeated``: the answer to the first question, asked again. ``time_doubt``: why the bot's own
+    time was not taken.
+    """
+    response = tables["response"]
+    return Proof(
+        (
+            _answer_row(response, answers, retrieves_only),
+            _passages_row(response, answers),
+            _places_row(tables, answers, repeated, places),
+            _cited_row(response, answers),
+            _time_row(response, answers, time_doubt),
+        )
+    )
+
+
+def prove_run(
+    results: Sequence[TestResult],
+    cases: Mapping[str, TestCase],
+    known: Iterable[str],
+    *,
+    with_answers: bool = True,
+) -> str:
+    """Why a run is not worth going on with, after its first answers; "" when it is.
+
+    ``cases``: those of the results; ``known``: the paths of all labels. Only what cannot be right
+    stops a run: no answer at all, or a bot and labels that have no file in common.
+    """
+    counted_results = [result for result in results if not _is_other_error(result)]
+    if with_answers and counted_results and all(map(_lacks_answer, counted_results)):
+        return (
+            f"none of the first {counted(len(counted_results), 'answer')} has a text: the profile "
+            "does not map the bot's answer. Correct [response] answer in it, or make it anew with "
+            "connect_bot.py --force"
+        )
+    asked = [
+        (
+            [support.rel_path for support in cases[result.test_case_id].gold_supports],
+            [chunk.rel_path or "" for chunk in result.chunks()],
+        )
+        for result in results
+        if result.status == "ok"
+    ]
+    if examine_paths(asked).same_space:
+        return ""
+    verdict = examine_paths(asked, known)
+    if not verdict.two_name_spaces:
+        return ""
+    return (
+        f"{verdict.sentence()} Correct [chunk] rel_path in the profile, or label with this bot's "
+        "own paths"
+    )
+
+
+def _is_other_error(result: TestResult) -> bool:
+    return result.error is not None and result.error.kind != "no_answer"
+
+
+def _lacks_answer(result: TestResult) -> bool:
+    return not (result.answer or "").strip() and not result.abstained
+
+
+def _row(question: str, path: str | None, values: Sequence[Any], mark: str, says: str) -> ProofRow:
+    shown = tuple(_shown(value) for value in values[:2])
+    return ProofRow(question, path or "", shown, mark, says)
+
+
+def _shown(value: Any) -> str:
+    """A value on one line, without secrets, cut."""
+    text = harmless(" ".join(blot(str(value))[0].split()))
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+def _answer_row(
+    response: Mapping[str, str], answers: Sequence[ProvenAnswer], retrieves_only: bool
+) -> ProofRow:
+    path, texts = response.get("answer"), [each.result.answer or "" for each in answers]
+    ask = "Is this the answer?"
+    if retrieves_only:
+        return _row(ask, path, (), "–", "The profile is of a bot that only retrieves.")
+    if all(_lacks_answer(each.result) for each in answers):
+        where = f"{path} has no text in any answer" if path else "not found"
+        says = f"The answer: {where}. Name its path with --set answer=PATH"
+        if "retrieved" in response:
+            says += "; for a bot that only retrieves use --set kind=retrieval"
+        return _row(ask, path, texts, "✗", f"{says}.")
+    given = [each for each in answers if not _lacks_answer(each.result)]
+    own = [each.result.answer or "" for each in given]
+    if fault := _passage_fault(response, given) or _form_fault(given):
+        return _row(ask, path, texts, "✗", fault)
+    mark, says = _answer_doubt(response, given, own)
+    return _row(ask, path, texts, mark, says)
+
+
+def _passage_fault(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> str:
+    """F2: the answer is a string of the passages, and another one can be the answer."""
+    path, passages = response.get("answer", ""), response.get("retrieved")
+    if passages is None:
+        return ""
+    inside = is_under(path, passages)
+    if not inside and not _is_a_passage(response, answers):
+        return ""
+    payloads, questions = [each.payload for each in answers], [each.question for each in answers]
+    lists = [compile_path(passages)(payload) for payload in payloads]
+    other = another_answer(payloads, questions, path, lists)
+    if not inside and other is None:
+        return ""  # an extractive bot
+    remedy = f"--set answer={other}" if other else "--set answer=PATH"
+    return f"What is taken for the answer is a passage. Use {remedy}."
+
+
+def _is_a_passage(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> bool:
+    """Whether every answer equals, word for word, a string of one of its passages."""
+    get = compile_path(response["retrieved"])
+    within = [texts_within(get(each.payload)) for each in answers if each.result.retrieved]
+    own = [bare(each.result.answer or "") for each in answers if each.result.retrieved]
+    return bool(own) and all(text in texts for text, texts in zip(own, within, strict=True))
+
+
+def _form_fault(answers: Sequence[ProvenAnswer]) -> str:
+    """F3: the answer is in all cases no answer by its form."""
+    for kind, holds in (
+        ("the question itself", lambda text, each: text == each.question.strip()),
+        ("an id", lambda text, _: _ID.fullmatch(text)),
+        ("a URL", lambda text, _: _URL.fullmatch(text)),
+        ("JSON", lambda text, _: _is_json(text)),
+        ("an object's repr", lambda text, _: _REPR.fullmatch(text)),
+    ):
+        if all(holds((each.result.answer or "").strip(), each) for each in answers):
+            return f"What is taken for the answer is {kind}. Name its path with --set answer=PATH."
+    return ""
+
+
+def _is_json(text: str) -> bool:
+    import json
+
+    try:
+        return text[:1] in ("{", "[") and isinstance(json.loads(text), (dict, list))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _answer_doubt(
+    response: Mapping[str, str], answers: Sequence[ProvenAnswer], texts: Sequence[str]
+) -> tuple[str, str]:
+    questions = {each.question for each in answers}
+    if len(questions) < 2:
+        return "?", "Only one answer was read, so nothing could be compared."
+    if len(set(texts)) == 1:
+        return "?", f"The bot gave the same answer to {len(questions)} different questions."
+    if "retrieved" in response and _is_a_passage(response, answers):
+        return "?", "Every answer is word for word a passage."
+    if all(len(text.split()) < FEW_WORDS for text in texts):
+        return "?", f"Every answer has fewer than {FEW_WORDS} words."
+    return "✓", "The answers differ, and none is a passage or the question."
+
+
+def _passages_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> ProofRow:
+    ask, path = "Are these the passages?", response.get("retrieved")
+    if path is None:
+        return _row(ask, None, (), "–", "No list of passages is mapped: retrieval is not measured.")
+    lists = [each.result.chunks() for each in answers]
+    values = [
+        f"{len(chunks)}: {chunks[0].text or chunks[0].rel_path or chunks[0].chunk_id}"
+        if chunks
+        else "0"
+        for chunks in lists
+    ]
+    mark, says = _passages_doubt(answers, lists)
+    return _row(ask, path, values, mark, says)
+
+
+def _passages_doubt(
+    answers: Sequence[ProvenAnswer], lists: Sequence[Sequence[RetrievedChunk]]
+) -> tuple[str, str]:
+    if not any(lists):
+        return "?", "No passage came for any of the questions."
+    several = len({each.question for each in answers}) > 1
+    if several and len({tuple(map(_identity, chunks)) for chunks in lists}) == 1:
+        return "?", "The same passages came for all questions."
+    texts = {chunk.text for chunks in lists for chunk in chunks if chunk.text}
+    if not texts:
+        return "?", "The passages have no text: what reads texts is not measured."
+    ends = sum(bool(_CUT.search(text)) for text in texts)
+    if ends > len(texts) / 2 or (len(texts) > 2 and len(set(map(len, texts))) == 1):
+        return "?", "The passages' texts are cut: what reads whole passages is not to be trusted."
+    if not several:
+        return "?", "Only one answer was read, so nothing could be compared."
+    return "✓", "The questions brought different passages."
+
+
+def _identity(chunk: RetrievedChunk) -> tuple[Any, ...]:
+    return (chunk.rel_path, chunk.heading_path, chunk.text) if chunk.text else (chunk.chunk_id,)
+
+
+def _places_row(
+    tables: Mapping[str, Mapping[str, str]],
+    answers: Sequence[ProvenAnswer],
+    repeated: TestResult | None,
+    places: ProvenPlaces,
+) -> ProofRow:
+    ask, path = "Is this their place?", tables["chunk"].get("rel_path")
+    if "retrieved" not in tables["response"]:
+        return _row(ask, None, (), "–", "No list of passages is mapped.")
+    tops = [each.result.chunks()[:1] for each in answers]
+    values = [
+        " > ".join(filter(None, (top[0].rel_path, top[0].heading_path))) if top else ""
+        for top in tops
+    ]
+    mark, says = _places_doubt(path, answers, repeated, places)
+    return _row(ask, path, values, mark, says)
+
+
+def _places_doubt(
+    path: str | None,
+    answers: Sequence[ProvenAnswer],
+    repeated: TestResult | None,
+    places: ProvenPlaces,
+) -> tuple[str, str]:
+    check, paths = places.check, places.paths
+    if paths.two_name_spaces:
+        remedy = "Name the path that the labels use with --set chunk.rel_path=PATH."
+        return "✗", f"{paths.sentence()[0].upper()}{paths.sentence()[1:]} {remedy}"
+    changed = _changed_ids(answers, repeated)
+    if path is None:
+        if changed:
+            return "?", "The bot names no file, and its passage ids change from call to call."
+        return "?", "The bot names no file: labels are matched by passage id alone."
+    if changed:
+        return "?", "Passage ids changed when a question was asked twice; label by file."
+    if not paths.gold:
+        return "?", NO_LABELS
+    if not check.paths:
+        return "?", f"{paths.sentence()[0].upper()}{paths.sentence()[1:]}"
+    if not check.headings:
+        return "?", f"{check.paths} of {check.gold} gold files were retrieved, none at its place."
+    return "✓", (
+        f"{check.paths} of {check.gold} gold files were retrieved, {check.headings} of them at "
+        "the labelled place."
+    )
+
+
+def _changed_ids(answers: Sequence[ProvenAnswer], repeated: TestResult | None) -> bool:
+    """Whether the first question brought other ids when it was asked again."""
+    if repeated is None or not answers:
+        return False
+    ids = [{chunk.chunk_id for chunk in r.chunks()} for r in (answers[0].result, repeated)]
+    return bool(ids[0] and ids[1]) and ids[0] != ids[1]
+
+
+def _cited_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> ProofRow:
+    ask, path = "Is this what it cites?", response.get("references")
+    if path is None:
+        says = "No list of citations is mapped: only [n] marks in the answer are read."
+        return _row(ask, None, (), "–", says)
+    cited = [each.result.references for each in answers]
+    values = [
+        f"{len(references)}: " + ", ".join(_name(each) for each in references[:3])
+        for references in cited
+    ]
+    total = sum(map(len, cited))
+    resolved = sum(
+        _names_a_passage(reference, each.result.chunks())
+        for each in answers
+        for reference in each.result.references
+    )
+    if not total:
+        return _row(ask, path, values, "?", "No answer cites anything.")
+    if resolved < total:
+        says = f"{total - resolved} of {counted(total, 'citation')} name no passage of the answer."
+        return _row(ask, path, values, "?", says)
+    says = f"All {counted(total, 'citation')} name a passage of the answer."
+    return _row(ask, path, values, "✓", says)
+
+
+def _name(reference: Any) -> str:
+    if reference.rel_path or reference.index is None:
+        return str(reference.rel_path or reference.chunk_id or reference.doc_id)
+    return f"[{reference.index}]"
+
+
+def _names_a_passage(reference: Any, chunks: Sequence[RetrievedChunk]) -> bool:
+    for name in ("chunk_id", "rel_path", "doc_id"):
+        if value := getattr(reference, name):
+            return any(getattr(chunk, name) == value for chunk in chunks)
+    return reference.index is not None and 0 < reference.index <= len(chunks)
+
+
+def _time_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer], doubt: str) -> ProofRow:
+    ask, path = "How long did it take?", response.get("latency_ms")
+    values = [
+        f"{each.result.latency_ms.get('total', 0.0):,.1f} ms (call {each.seconds * 1000:,.1f} ms)"
+        for each in answers
+    ]
+    if doubt:
+        return _row(ask, None, values, "?", doubt)
+    if path is None:
+        return _row(ask, None, values, "✓", "The whole call, measured here.")
+    return _row(ask, path, values, "✓", "The bot's time fits the measured one in one unit only.")

@@ -1,0 +1,253 @@
+"""Which cases broke between two runs, which were fixed, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from decisions.case_lines import CommittedVerdicts
+from decisions.case_rules import CaseRules, basis_of, read_case_rules
+from decisions.case_verdict import WAYS, CaseVerdict, Key, Ruling, RunVerdicts, Ways, read_verdicts
+from records.run_table import RunTable, RunTables
+from records.runs import METRICS, scored_sections
+from records.scores import ScoreLine
+from terminal.tables import counted
+
+CHANGES: tuple[Ways, ...] = ("broke", "fixed")
+
+_WORDS = tuple(WAYS.values())
+
+_CODES = {key: code for code, key in enumerate(WAYS)}
+
+_ALONE = len(_WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedCase:
+    """A case that broke or was fixed. ``reasons``: why it fails now, or why it failed before."""
+
+    case_id: str
+    way: Ways
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CaseChanges:
+    """What became of the cases that two runs have: how many, and those that changed.
+
+    ``depth``: the passages in which gold counted; None where no run tells. ``unmeasured``: what
+    could not count, in words. ``unknown``: why nothing can be told, then all counts are 0.
+    """
+
+    counts: Mapping[Ways, int]
+    changed: tuple[ChangedCase, ...] = ()
+    depth: int | None = None
+    unmeasured: tuple[str, ...] = ()
+    unknown: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON data."""
+        if self.unknown:
+            return {"unknown": self.unknown, "changed": []}
+        return {
+            **{way.replace(" ", "_"): count for way, count in self.counts.items()},
+            "depth": self.depth,
+            "unmeasured": list(self.unmeasured),
+            "changed": [asdict(case) for case in self.changed],
+        }
+
+    def says(self) -> str:
+        """All of it in one sentence: ``Of 146 cases 8 broke and 2 were fixed; …``."""
+        if self.unknown:
+            return f"Which cases broke cannot be told: {self.unknown}."
+        broke, fixed, fails, fine = (self.counts[way] for way in WAYS.values())
+        total = counted(sum(self.counts.values()), "case")
+        text = f"Of {total} {broke:,} broke and {fixed:,} {'was' if fixed == 1 else 'were'} fixed"
+        text += f"; {fails:,} still {'fails' if fails == 1 else 'fail'}, {fine:,} still ok"
+        notes = [] if self.depth is None else [f"gold counts within the first {self.depth}"]
+        notes += self.unmeasured
+        return f"{text} ({'; '.join(notes)})." if notes else f"{text}."
+
+
+class PairVerdicts:
+    """Two runs by the rules that both were measured for, within the smaller of their depths.
+
+    ``tables``: what was read of the two. ``committed``: of the base there is metrics.json alone.
+    ``unknown``: why nothing can be told, in words.
+    """
+
+    def __init__(
+        self,
+        base: RunVerdicts,
+        new: RunVerdicts,
+        tables: tuple[RunTable, RunTable],
+        *,
+        committed: bool = False,
+        unknown: str = "",
+    ) -> None:
+        self.base, self.new = base, new
+        self.base_table, self.new_table = tables
+        self.committed, self.unknown = committed, unknown
+        self.ruling = new.ruling
+
+    @cached_property
+    def _codes(self) -> bytearray:
+        """For each case of the new run the place in ``WAYS``; ``_ALONE`` where base lacks it."""
+        before = bytearray(verdict.fails for verdict in self.base.verdicts())
+        codes = bytearray()
+        self.base.rewind()
+        for digest, verdict in zip(self.new.case_hashes, self.new.verdicts(), strict=True):
+            case = self.base.find_case(digest)
+            codes.append(_ALONE if case is None else _CODES[bool(before[case]), verdict.fails])
+        return codes
+
+    def __bool__(self) -> bool:
+        """Whether the runs have any case in common."""
+        return len(self._codes) > self._codes.count(_ALONE)
+
+    def way(self, case_id: str) -> Ways | None:
+        """What became of a case; None where a run lacks it."""
+        case = self.new.find_case(hash(case_id))
+        code = _ALONE if case is None else self._codes[case]
+        return None if code == _ALONE else _WORDS[code]
+
+    def hashes(self, way: Ways, most: int) -> dict[int, Ways]:
+        """The hashes of the ids of the first cases of which this became."""
+        code, hashes = _WORDS.index(way), self.new.case_hashes
+        own = (hashes[case] for case, found in enumerate(self._codes) if found == code)
+        return dict.fromkeys(islice(own, most), way)
+
+    def repeats(self, case_id: str) -> int:
+        """How many answers to a case both runs have; 0 where a run lacks it, or where there is one
+        verdict on several answers."""
+        sides = [run.verdict(case_id) for run in (self.base, self.new)]
+        counts = [0 if side is None else side.answers for side in sides]
+        return 0 if self.committed and counts[1] > 1 else min(counts)
+
+    def counts(self) -> dict[Ways, int]:
+        """How many cases broke, were fixed, fail still and are ok still."""
+        return {way: self._codes.count(code) for code, way in enumerate(_WORDS)}
+
+    def within(self) -> str:
+        """``within the first 3``, where the depth is known; else empty."""
+        return "" if self.ruling.depth is None else f"within the first {self.ruling.depth}"
+
+
+def read_pair(
+    base: Path, new: Path, rules: CaseRules | None = None, tables: RunTables | None = None
+) -> PairVerdicts:
+    """Two runs, each read by what both have. ``base``: also a metrics.json by itself, or a report
+    that names one; ``tables``: what was read of the runs. Raises StorageError for damaged files."""
+    tables = tables or RunTables()
+    both = tables[base], tables[new]
+    rules = read_case_rules() if rules is None else rules
+    alone = (base / METRICS).is_file() and not scored_sections(base)
+    if base.is_file() or alone:
+        committed = CommittedVerdicts(base, rules)
+        basis = committed.ruling.basis.shared(basis_of(new))
+        unknown = committed.differs(basis)
+        new_verdicts = read_verdicts(new, rules, basis, tables[new])
+        verdicts = committed.by(basis), new_verdicts
+        return PairVerdicts(*verdicts, both, committed=True, unknown=unknown)
+    basis = basis_of(base).shared(basis_of(new))
+    old, now = (read_verdicts(table.folder, rules, basis, table) for table in both)
+    return PairVerdicts(old, now, both)
+
+
+def changes_of(pair: PairVerdicts, most: int) -> CaseChanges | None:
+    """The counts of a pair, and its first ``most`` cases each way with their reasons, in the order
+    of the files; None where the runs share no case. Raises StorageError for damaged files."""
+    if pair.unknown:
+        return CaseChanges(dict.fromkeys(_WORDS, 0), unknown=pair.unknown)
+    if not pair:
+        return None
+    changed = list(_changed(pair, most))
+    changed.sort(key=lambda case: CHANGES.index(case.way))
+    return CaseChanges(pair.counts(), tuple(changed), pair.ruling.depth, pair.ruling.unmeasured)
+
+
+def _changed(pair: PairVerdicts, most: int) -> Iterator[ChangedCase]:
+    wanted: dict[int, Ways] = {}
+    for way in CHANGES:
+        wanted |= pair.hashes(way, most)
+    for case_id in _ids(pair.new_table, pair.ruling, wanted):
+        way = wanted[hash(case_id)]
+        broke = way == "broke"
+        fails, table = (pair.new, pair.new_table) if broke else (pair.base, pair.base_table)
+        verdict = fails.verdict(case_id)
+        assert verdict is not None
+        key = failing_answer(fails, case_id, verdict)
+        first = (case_id, 0)
+        before = scores_of(lines_of(pair.base_table, pair.ruling, first)) if broke else None
+        lines = lines_of(table, pair.ruling, key)
+        yield ChangedCase(case_id, way, reasons_in_words(pair.ruling, verdict, lines, before))
+
+
+def _ids(table: RunTable, ruling: Ruling, wanted: Collection[int]) -> Iterator[str]:
+    """The ids behind some hashes."""
+    import numpy as np
+
+    left = set(wanted)
+    scored = set(scored_sections(table.folder))
+    for section in (name for name in ruling.sections if left and name in scored):
+        lines = table.section(section)
+        rows = np.flatnonzero(np.isin(lines.ids, list(left)))
+        case_ids = lines.case_ids(rows.tolist()).values()
+        left -= set(map(hash, case_ids))
+        yield from case_ids
+
+
+def failing_answer(run: RunVerdicts, case_id: str, verdict: CaseVerdict) -> Key:
+    """The first answer of a case that fails."""
+    keys = ((case_id, repeat) for repeat in range(verdict.answers))
+    return next((key for key in keys if run.ruling.settle(run.broken_of(key))[0]), (case_id, 0))
+
+
+Lines = Mapping[str, ScoreLine]
+"""Score lines of one answer by section."""
+
+
+def lines_of(table: RunTable, ruling: Ruling, key: Key) -> Lines:
+    """The score lines of one answer that its verdict rests on, with their evidence."""
+    scored = set(scored_sections(table.folder)) if table.folder.is_dir() else set()
+    lines = [
+        (section, line)
+        for section in ruling.sections
+        if section in scored
+        for line in table.section(section).lines_of([key[0]]).get(key[0], ())
+    ]
+    return {section: line for section, line in lines if line.repeat == key[1]}
+
+
+def scores_of(lines: Lines) -> dict[str, float | None]:
+    """The scores of one answer by ``section.metric``."""
+    return {
+        f"{section}.{name}": value
+        for section, line in lines.items()
+        for name, value in line.scores.items()
+    }
+
+
+def reasons_in_words(
+    ruling: Ruling,
+    verdict: CaseVerdict,
+    lines: Lines,
+    before: Mapping[str, float | None] | None = None,
+) -> tuple[str, ...]:
+    """Why a case fails, a sentence a rule, the most harmful first."""
+    values = scores_of(lines)
+    return tuple(
+        ruling.sentence(rule, values, _evidence(lines, rule.section), before)
+        for rule in verdict.reasons
+    )
+
+
+def _evidence(lines: Lines, section: str) -> Mapping[str, Any]:
+    evidence = lines[section].evidence if section in lines else None
+    return evidence if isinstance(evidence, dict) else msgspec.to_builtins(evidence) or {}

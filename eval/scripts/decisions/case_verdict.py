@@ -1,0 +1,598 @@
+"""Does a case fail, and why? The one answer for every screen and file.
+
+An answer fails by the first rule that it breaks (``decisions/case_rules.py``); a case fails when at
+least half of its answers do. What was not measured gives no reason. Two runs are compared by the
+rules that both were measured for, within the smaller of their depths.
+"""
+
+from __future__ import annotations
+
+import operator
+from array import array
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
+from ragmetrics.catalogue.cases import RIGHT, UNCERTAIN, CaseRule
+from records.columns import AnswerNumbers
+from records.run_table import RunTable, SectionTable
+from records.runs import scored_sections
+from records.scores import ScoreLine
+from records.targets import Target
+from terminal.tables import counted
+
+_BREAKS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": operator.lt,
+    "<=": operator.gt,
+    ">": operator.le,
+    "<": operator.ge,
+}
+
+_JUDGED_BIT, _UNCERTAIN_BIT = 1 << 62, 1 << 61
+
+
+class _Check(NamedTuple):
+    """One rule on the values of a section: the places of what it reads, and its bit."""
+
+    place: int
+    breaks: Callable[[float, float], bool]
+    bound: float
+    bit: int
+    told: int
+    """Bits that a value sets: that the answer can be called right, that other rules say nothing."""
+    also: int
+    of: Callable[[float, float], float] | None
+
+
+class Ruling:
+    """Rules, as far as a run (or two) can be held against them.
+
+    What an answer breaks is a number with a bit for each rule, ``broken``; ``settle`` says which of
+    them fail it and which warn.
+    """
+
+    def __init__(self, rules: CaseRules, basis: Basis) -> None:
+        self.given = rules
+        self.rules = rules.rules
+        self.basis = basis
+        self.depth = min(filter(None, (rules.depth, basis.depth)), default=None)
+        self.sha256 = rules.sha256
+        self._fails = self._warns = self._tells = 0
+        self._softened: dict[str, int] = {RIGHT: 0, UNCERTAIN: 0}
+        self._overruled: dict[int, int] = {}  # by flag, the bits of the rules that it silences
+        self._flags: dict[int, int] = {}
+        for place, rule in enumerate(self.rules):
+            bit = 1 << place
+            by_rules_alone = rule.judged and not basis.trusted
+            if rule.level == "warn" or by_rules_alone:
+                self._warns |= bit
+            else:
+                self._fails |= bit
+            if rule.softened:
+                self._softened[rule.softened] |= bit
+            if rule.tells_right and (basis.trusted or not rule.judged):
+                self._tells |= bit
+            if rule.overrules:
+                flag = self._flags[place] = _UNCERTAIN_BIT >> len(self._overruled) + 1
+                others = [at for at, other in enumerate(self.rules) if other.name in rule.overrules]
+                self._overruled[flag] = sum(1 << other for other in others)
+        self._settled: dict[int, tuple[int, int]] = {}
+
+    @cached_property
+    def active(self) -> frozenset[int]:
+        """The places of the rules whose metrics were measured; all where that is not known."""
+        known = self.basis.definitions
+        return frozenset(
+            place
+            for place, rule in enumerate(self.rules)
+            if known is None
+            or rule.name == "no_response"
+            or all(metric in known for metric in rule.metrics)
+        )
+
+    @property
+    def deciding(self) -> tuple[int, int]:
+        """The bits of the rules that can fail a case, and of those that can call it right."""
+        active = sum(1 << place for place in self.active)
+        return self._fails & active, self._tells & active
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """What rules would read and was not measured, in words: ``not judged by a model``."""
+        sections = dict.fromkeys(
+            self.rules[place].section
+            for place in range(len(self.rules))
+            if place not in self.active and self.rules[place].level == "fail"
+        )
+        known = self.basis.definitions or {}
+        scored = {name.partition(".")[0] for name in known}
+        words = [f"no {name} scores" for name in sections if name not in scored | {"judged"}]
+        if any(rule.judged for rule in self.rules) and not self.basis.trusted:
+            words.append("not judged by a model")
+        return tuple(words)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The metrics that it reads, as ``section.metric``."""
+        return tuple(
+            dict.fromkeys(name for place in self.active for name in self.rules[place].metrics)
+        )
+
+    @property
+    def reads_outcome(self) -> bool:
+        """Whether the outcome of a response matters besides the scores."""
+        return bool(self._tells and self._softened[UNCERTAIN])
+
+    @cached_property
+    def _sections(self) -> dict[str, tuple[tuple[str, ...], tuple[_Check, ...]]]:
+        """By section, the metrics to read and the checks on them."""
+        sections: dict[str, tuple[list[str], list[_Check]]] = {}
+        for place in sorted(self.active):
+            rule = self.rules[place]
+            names, checks = sections.setdefault(rule.section, ([], []))
+            wanted = [metric.partition(".")[2] for metric in rule.metrics]
+            names += [name for name in wanted if name not in names]
+            told = _JUDGED_BIT if self._tells >> place & 1 else 0
+            told |= self._flags.get(place, 0)
+            at = [names.index(name) for name in wanted]
+            breaks, bound = self._condition(rule)
+            checks.append(_Check(at[0], breaks, bound, 1 << place, told, at[-1], rule.of))
+        return {name: (tuple(names), tuple(checks)) for name, (names, checks) in sections.items()}
+
+    def _condition(self, rule: CaseRule) -> tuple[Callable[[float, float], bool], float]:
+        if rule.ranked and self.depth is not None:
+            return operator.lt, (1 - 1e-6) / self.depth  # a score is 1 / rank
+        return _BREAKS[rule.sign], rule.bound
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """The sections whose score lines it reads."""
+        return tuple(self._sections)
+
+    def names(self, section: str) -> tuple[str, ...]:
+        """The metrics of a section whose values ``broken_by`` takes, in this order."""
+        return self._sections.get(section, ((), ()))[0]
+
+    def broken_by(self, section: str, values: Sequence[float | None]) -> int:
+        """The bits of the rules that the values of one section break."""
+        bits = 0
+        for place, breaks, bound, bit, told, also, of in self._sections[section][1]:
+            value = values[place]
+            if value is None:
+                continue
+            if of is not None:
+                other = values[also]
+                if other is None:
+                    continue
+                value = of(value, other)
+            bits |= told
+            if breaks(value, bound):
+                bits |= bit
+        return bits
+
+    def broken(self, scores: Answer, *, failed: bool = False, uncertain: bool = False) -> int:
+        """The bits of the rules that an answer breaks, from all its scores."""
+        if failed:
+            return _no_response(self)
+        bits = _UNCERTAIN_BIT if uncertain else 0
+        for section, (names, _) in self._sections.items():
+            bits |= self.broken_by(section, [scores.get(f"{section}.{name}") for name in names])
+        return bits
+
+    def broken_of_columns(
+        self,
+        columns: Mapping[str, Sequence[float]],
+        uncertain: Iterable[int],
+        count: int,
+        failed: Iterable[int] = (),
+    ) -> array[int]:
+        """The bits of ``count`` answers, from columns by ``section.metric``; not a number where an
+        answer has no value. ``uncertain``: the answers whose outcome is uncertain; ``failed``:
+        those whose call failed."""
+        bits = array("Q", bytes(8 * count))
+        for section, (names, checks) in self._sections.items():
+            for check in checks:
+                column = columns.get(f"{section}.{names[check.place]}")
+                if column is None:
+                    continue
+                if check.of is not None:
+                    other = columns.get(f"{section}.{names[check.also]}")
+                    if other is None:
+                        continue
+                    column = array("d", map(check.of, column, other))
+                breaks, bound, bit = check.breaks, check.bound, check.bit
+                for row in [r for r in range(count) if breaks(column[r], bound)]:
+                    bits[row] |= bit
+                if check.told:
+                    for row in [r for r in range(count) if column[r] == column[r]]:
+                        bits[row] |= check.told
+        for row in uncertain:
+            bits[row] |= _UNCERTAIN_BIT
+        for row in failed:
+            bits[row] = _no_response(self)
+        return bits
+
+    def settle(self, broken: int) -> tuple[int, int]:
+        """The bits that fail an answer, and those that warn."""
+        if (settled := self._settled.get(broken)) is None:
+            silent = sum(others for flag, others in self._overruled.items() if broken & flag)
+            counted = broken & ~silent
+            fails, warns = counted & self._fails, counted & self._warns
+            if counted & _JUDGED_BIT and not counted & self._tells:
+                soft = self._softened[RIGHT]
+                if counted & _UNCERTAIN_BIT:
+                    soft |= self._softened[UNCERTAIN]
+                fails, warns = fails & ~soft, warns | fails & soft
+            settled = self._settled[broken] = fails, warns
+        return settled
+
+    def keeps(self, metric: str) -> Target | None:
+        """What a rule asks of a metric (``section.metric``); None where no rule asks anything."""
+        rules = (rule for rule in self.rules if rule.metric == metric and not rule.ranked)
+        return next((Target(rule.sign, rule.bound) for rule in rules), None)
+
+    def rules_of(self, bits: int) -> tuple[CaseRule, ...]:
+        """The rules of some bits, in their order."""
+        return tuple(rule for place, rule in enumerate(self.rules) if bits >> place & 1)
+
+    def first(self, broken: int) -> CaseRule | None:
+        """The rule by which an answer fails; None when it does not."""
+        fails = self.settle(broken)[0]
+        return self.rules[(fails & -fails).bit_length() - 1] if fails else None
+
+    def sentence(
+        self,
+        rule: CaseRule,
+        values: Mapping[str, float | None],
+        evidence: Mapping[str, Any] | None = None,
+        before: Mapping[str, float | None] | None = None,
+    ) -> str:
+        """Why an answer breaks a rule. ``values``: by ``section.metric``, ``before``: those of
+        another run; ``evidence``: of the score line of the rule's section, as plain data."""
+        given = [values.get(name) for name in rule.metrics]
+        value = given[0]
+        if rule.of is not None and value is not None and given[1] is not None:
+            value = rule.of(value, given[1])
+        if rule.ranked and (old := (before or {}).get(rule.metric)):
+            now = f"is at rank {round(1 / value)}" if value else "is gone"
+            return f"the gold passage was at rank {round(1 / old)}, {now}"
+        text = rule.says
+        if value is None:
+            text = text.replace("{value} ", "a ")
+        depth = "was retrieved" if self.depth is None else f"within the first {self.depth}"
+        text = text.replace("{value}", "–" if value is None else f"{value:.3g}").replace(
+            "{depth}", depth
+        )
+        text = text.replace("{s}", "" if value in (None, 1) else "s")
+        if rule.ranked and value and self.depth is not None:
+            text += f", the first one is at rank {round(1 / value)}"
+        if details := _details(rule, evidence or {}):
+            text = details if rule.evidence == "outcome" else f"{text}: {details}"
+        return text
+
+
+def _details(rule: CaseRule, evidence: Mapping[str, Any]) -> str:
+    """The facts behind a broken rule, as the score line names them; "" without any."""
+    if rule.evidence == "outcome" and evidence.get("expected"):
+        actual = evidence.get("outcome") or "no outcome"
+        return f"ended as {actual}, expected {evidence['expected']}"
+    found = evidence.get(rule.evidence) if rule.evidence else None
+    if isinstance(found, Mapping):
+        found = found.get("fabricated")
+    return ", ".join(map(str, found)) if isinstance(found, list) else ""
+
+
+# -- one case -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CaseVerdict:
+    """Whether a case fails, and why. ``reasons``: the rules that fail its first failing answer, the
+    most harmful first; ``warnings``: those that only warn. ``unstable``: its answers differ."""
+
+    answers: int
+    failing: int
+    reasons: tuple[CaseRule, ...] = ()
+    warnings: tuple[CaseRule, ...] = ()
+
+    @property
+    def fails(self) -> bool:
+        """True when at least half of its answers fail."""
+        return bool(self.failing) and 2 * self.failing >= self.answers
+
+    @property
+    def unstable(self) -> bool:
+        return 0 < self.failing < self.answers
+
+    @property
+    def word(self) -> str:
+        """``ok``, ``fails: no gold``, or with ``unstable`` behind it."""
+        text = f"fails: {self.reasons[0].word}" if self.fails else "ok"
+        return f"{text}, unstable" if self.unstable else text
+
+
+Key = tuple[str, int]
+"""Case id and repeat: what names an answer."""
+
+Answer = Mapping[str, float | None]
+"""The scores of one answer by ``section.metric``; what was not measured is None or not there."""
+
+
+def judge_case(
+    answers: Sequence[Answer],
+    ruling: Ruling,
+    *,
+    failed: Collection[int] = (),
+    uncertain: Collection[int] = (),
+) -> CaseVerdict:
+    """The verdict on one case from the scores of its answers (repeats).
+
+    ``failed``: places of the answers whose call failed; ``uncertain``: of those with the outcome
+    ``uncertain``.
+    """
+    broken = [
+        ruling.broken(scores, failed=place in failed, uncertain=place in uncertain)
+        for place, scores in enumerate(answers)
+    ]
+    return _verdict(broken, ruling)
+
+
+def _no_response(ruling: Ruling) -> int:
+    """The bit of the rule that a failed call breaks; 0 where that rule is off."""
+    return sum(1 << at for at, rule in enumerate(ruling.rules) if rule.name == "no_response")
+
+
+def _verdict(broken: Sequence[int], ruling: Ruling) -> CaseVerdict:
+    settled = [ruling.settle(bits) for bits in broken]
+    failing = [fails for fails, _ in settled if fails]
+    warns = 0
+    for _, bits in settled:
+        warns |= bits
+    return CaseVerdict(
+        len(broken),
+        len(failing),
+        ruling.rules_of(failing[0]) if failing else (),
+        ruling.rules_of(warns),
+    )
+
+
+# -- a run --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class VerdictCounts:
+    """How many cases fail, and by which first reason; how many have a warning but do not fail."""
+
+    cases: int = 0
+    failing: int = 0
+    warned: int = 0
+    unstable: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    warnings: Mapping[str, int] = field(default_factory=dict)
+    unmeasured: tuple[str, ...] = ()
+    depth: int | None = None
+    words: Mapping[str, str] = field(default_factory=dict)
+    """What is written behind a number of cases, by rule."""
+
+    def says(self) -> str:
+        """All of it in words: ``78 of 146 cases fail: 33 with another outcome, …``."""
+        verb = "fails" if self.failing == 1 else "fail"
+        text = f"{self.failing:,} of {counted(self.cases, 'case')} {verb}"
+        parts = [f"{n:,} {self.words.get(name, name)}" for name, n in self.reasons.items()]
+        text += f": {', '.join(parts)}." if parts else "."
+        if self.warned:
+            text += f" {self.warned:,} {'has' if self.warned == 1 else 'have'} a warning only."
+        if self.unstable:
+            text += f" The answers to {counted(self.unstable, 'case')} differ."
+        if self.unmeasured:
+            text += f" Not counted: {', '.join(self.unmeasured)}."
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON data."""
+        return {
+            "cases": self.cases,
+            "failing": self.failing,
+            "warned": self.warned,
+            "unstable": self.unstable,
+            "reasons": dict(self.reasons),
+            "warnings": dict(self.warnings),
+            "unmeasured": list(self.unmeasured),
+            "depth": self.depth,
+        }
+
+
+class RunVerdicts:
+    """The verdict on every case of a run, in a few bytes an answer.
+
+    Score lines are taken section by section; within a section the lines of a case stand together.
+    """
+
+    def __init__(self, ruling: Ruling) -> None:
+        self.ruling = ruling
+        self.broken = array("Q")
+        """By answer, what it breaks: ``Ruling.settle`` says which of it fails."""
+        self.answers, self._cases = AnswerNumbers(), AnswerNumbers()
+        self._case_of = array("i")
+        self._failed_bit = _no_response(ruling)
+        self._reads_outcome = ruling.reads_outcome
+        self._last: int | None = None
+        self._begun = 0
+
+    def begin(self) -> None:
+        """The lines of another section come now."""
+        self.rewind()
+        self._last = None
+        self._begun += bool(len(self.answers)) or not self._begun
+
+    def number(self, key: Key) -> int:
+        """The number of an answer, a new one where it is first seen."""
+        return self._number(hash(key[0]), key[1])
+
+    def _number(self, case: int, repeat: int) -> int:
+        """The same by the hash of the case's id."""
+        answer = None if self._begun == 1 else self.answers.find((case, repeat))
+        return self._append(case, repeat) if answer is None else answer
+
+    def find(self, key: Key) -> int | None:
+        """The number of an answer; None for one that is not known."""
+        return self.answers.find((hash(key[0]), key[1]))
+
+    def take_table(self, table: SectionTable) -> None:
+        """The lines of a section."""
+        self.begin()
+        columns = [table.distinct(name).tolist() for name in self.ruling.names(table.section)]
+        rows = zip(*([None if v != v else v for v in column] for column in columns), strict=True)
+        bits = [self.ruling.broken_by(table.section, values) for values in rows]
+        cases = table.ids[table.line_cases]
+        columns_of_lines = cases.data, table.repeats.data, table.codes, table.failed_lines.data
+        lines = zip(*columns_of_lines, strict=True)
+        for line, (case, repeat, code, failed) in enumerate(lines):
+            answer = self._number(case, repeat)
+            self.broken[answer] |= self._failed_bit if failed else bits[code]
+            if table.outcomes.get(line) == UNCERTAIN and self._reads_outcome:
+                self.broken[answer] |= _UNCERTAIN_BIT
+
+    def _append(self, case: int, repeat: int) -> int:
+        if case == self._last:
+            number = self._case_of[-1]
+        else:
+            is_new = self._begun == 1 and not repeat
+            known = None if is_new else self._cases.find_hash(case)
+            number = self._cases.append_hash(case) if known is None else known
+            self._last = case
+        self._case_of.append(number)
+        self.broken.append(0)
+        return self.answers.append((case, repeat))
+
+    def take_line(self, section: str, answer: int, line: ScoreLine) -> None:
+        """The same of a score line; one of a section without rules tells of a failed call alone."""
+        failed = line.status == "failed"
+        names = self.ruling.names(section)
+        if not names and not failed:
+            return
+        values = [line.scores.get(name) for name in names]
+        bits = self._failed_bit if failed else self.ruling.broken_by(section, values)
+        if self._reads_outcome and section == "pipeline" and line.evidence is not None:
+            bits |= _UNCERTAIN_BIT if line.evidence.outcome == UNCERTAIN else 0
+        self.broken[answer] |= bits
+
+    @property
+    def cases(self) -> int:
+        """How many cases there are."""
+        return len(self._cases)
+
+    @property
+    def case_hashes(self) -> Sequence[int]:
+        """The hash of each case's id, in the order of the files."""
+        return self._cases.hashes
+
+    def rewind(self) -> None:
+        """Cases and answers are asked about from the first on."""
+        self.answers.rewind()
+        self._cases.rewind()
+
+    def find_case(self, digest: int) -> int | None:
+        """The number of a case by the hash of its id."""
+        return self._cases.find_hash(digest)
+
+    def broken_of(self, key: Key) -> int:
+        """What one answer breaks; 0 for one that is not known."""
+        answer = self.find(key)
+        return 0 if answer is None else self.broken[answer]
+
+    def fails(self, key: Key) -> bool | None:
+        """Whether one answer fails; None for one that the run does not have."""
+        answer = self.find(key)
+        return None if answer is None else bool(self.ruling.settle(self.broken[answer])[0])
+
+    def by_case(self) -> Iterator[Sequence[int]]:
+        """What the answers of each case break, case by case in their order."""
+        if len(self._cases) == len(self.broken):
+            return ((bits,) for bits in self.broken)
+        groups: list[list[int]] = [[] for _ in range(len(self._cases))]
+        for case, bits in zip(self._case_of, self.broken, strict=True):
+            groups[case].append(bits)
+        return iter(groups)
+
+    def verdicts(self) -> Iterator[CaseVerdict]:
+        """The verdict on each case, in the order of the files."""
+        known: dict[tuple[int, ...], CaseVerdict] = {}
+        for broken in self.by_case():
+            pattern = tuple(broken)
+            verdict = known.get(pattern)
+            if verdict is None:
+                verdict = known[pattern] = _verdict(pattern, self.ruling)
+            yield verdict
+
+    def verdict(self, case_id: str) -> CaseVerdict | None:
+        """The verdict on one case; None for one that the run has no score line of."""
+        case = self.find_case(hash(case_id))
+        return None if case is None else self._all[case]
+
+    @cached_property
+    def _all(self) -> Sequence[CaseVerdict]:
+        return list(self.verdicts())
+
+    def counts(self) -> VerdictCounts:
+        """How many cases fail, and why."""
+        times = Counter(self.verdicts())
+        failing = {verdict: n for verdict, n in times.items() if verdict.fails}
+        reasons: Counter[str] = Counter()
+        warnings: Counter[str] = Counter()
+        for verdict, n in times.items():
+            if verdict.fails:
+                reasons[verdict.reasons[0].name] += n
+            for rule in verdict.warnings:
+                warnings[rule.name] += n
+        return VerdictCounts(
+            self.cases,
+            sum(failing.values()),
+            sum(n for verdict, n in times.items() if verdict.warnings and not verdict.fails),
+            sum(n for verdict, n in times.items() if verdict.unstable),
+            dict(reasons.most_common()),
+            dict(warnings.most_common()),
+            self.ruling.unmeasured,
+            self.ruling.depth,
+            {rule.name: rule.counted for rule in self.ruling.rules},
+        )
+
+
+def read_verdicts(
+    folder: Path,
+    rules: CaseRules | None = None,
+    basis: Basis | None = None,
+    table: RunTable | None = None,
+) -> RunVerdicts:
+    """The verdicts of a run, from its score lines. ``basis``: what it shares with another run;
+    ``table``: what was read of it.
+
+    Raises StorageError for damaged files.
+    """
+    ruling = Ruling(rules or read_case_rules(), basis or basis_of(folder))
+    run, table = RunVerdicts(ruling), table or RunTable(folder)
+    scored = set(scored_sections(folder))
+    for section in ruling.sections:
+        if section in scored:
+            run.take_table(table.section(section))
+    return run
+
+
+Ways = Literal["broke", "fixed", "fails still", "ok still"]
+
+WAYS: Mapping[tuple[bool, bool], Ways] = {
+    (False, True): "broke",
+    (True, False): "fixed",
+    (True, True): "fails still",
+    (False, False): "ok still",
+}
+"""What became of a case, by whether it failed before and fails now."""
+
+
+def ways_of(before: Mapping[Any, bool], after: Mapping[Any, bool]) -> dict[Any, Ways]:
+    """What became of each case that both runs have, from which of them fail."""
+    return {case: WAYS[before[case], fails] for case, fails in after.items() if case in before}

@@ -1,0 +1,279 @@
+"""What a case wants found, and which of a result's chunks are that: in the first mode it has.
+
+The one answer for everybody who asks whether gold was retrieved: scores, orders, screens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+from ragmetrics import matching
+from ragmetrics.matching import Anchor, Matches, Mode, Passage
+
+CUT = "text was truncated"
+
+NO_QUOTED_TEXT = "your labels are quotes; map the passages' text, or use --match doc"
+
+
+class GoldSupport(Protocol):
+    """A gold support of a set."""
+
+    @property
+    def rel_path(self) -> str: ...
+    @property
+    def heading_path(self) -> str: ...
+    @property
+    def snippets(self) -> Sequence[str]: ...
+    @property
+    def grade(self) -> float | None: ...
+    @property
+    def quote(self) -> Mapping[str, Any] | None: ...
+
+
+class GoldCase(Protocol):
+    """What a case of a set says of gold, in any of the modes."""
+
+    @property
+    def relevant_chunks(self) -> Sequence[str]: ...
+    @property
+    def chunk_relevance_grades(self) -> dict[str, float]: ...
+    @property
+    def gold_supports(self) -> Sequence[GoldSupport]: ...
+    @property
+    def required_support_groups(self) -> list[list[int]] | None: ...
+    @property
+    def relevant_docs(self) -> Sequence[str]: ...
+    @property
+    def relevance_grades(self) -> dict[str, float]: ...
+    @property
+    def gold_contexts(self) -> Sequence[str]: ...
+
+
+class GoldChunk(Protocol):
+    """What a retrieved chunk says of itself."""
+
+    @property
+    def chunk_id(self) -> str: ...
+    @property
+    def doc_id(self) -> str | None: ...
+    @property
+    def rel_path(self) -> str | None: ...
+    @property
+    def heading_path(self) -> str | None: ...
+    @property
+    def text(self) -> str | None: ...
+    @property
+    def truncated(self) -> bool: ...
+
+
+def doc_of(chunk: GoldChunk) -> str | None:
+    """The id of the chunk's document in NFC: doc_id, else rel_path."""
+    name = chunk.rel_path if chunk.doc_id is None else chunk.doc_id
+    return None if name is None else matching.same_form(name)
+
+
+def place_of(chunk: GoldChunk) -> Anchor | None:
+    """Where the chunk stands; None when the bot does not say."""
+    path = chunk.rel_path
+    return None if path is None else matching.anchor(path, chunk.heading_path)
+
+
+def passage_of(chunk: GoldChunk) -> Passage | None:
+    """The chunk as places are compared; None when the bot does not say where it stands."""
+    place = place_of(chunk)
+    return None if place is None else Passage(place, chunk.text, chunk.truncated)
+
+
+def whole_text(chunk: GoldChunk) -> str | None:
+    """The chunk's text; None when it is not there or was cut."""
+    return None if chunk.truncated else chunk.text
+
+
+def quotes_of(support: GoldSupport) -> Sequence[str]:
+    """The texts that a support quotes: its snippets, and without a heading its exact quote, too."""
+    exact = "" if support.quote is None else str(support.quote.get("exact") or "").strip()
+    if not exact or exact in support.snippets or matching.heading_segments(support.heading_path):
+        return support.snippets
+    return [*support.snippets, exact]
+
+
+class _ModeKey(NamedTuple):
+    """What a mode compares of a chunk, and what to say when no chunk of a result has it."""
+
+    of: Callable[[GoldChunk], object]
+    missing: str
+
+
+KEYS: dict[Mode, _ModeKey] = {
+    "chunk": _ModeKey(lambda chunk: chunk.chunk_id, "no chunk_id in the result"),
+    "anchor": _ModeKey(lambda chunk: chunk.rel_path, "no rel_path in the result"),
+    "document": _ModeKey(lambda chunk: chunk.rel_path, "no rel_path in the result"),
+    "doc": _ModeKey(doc_of, "no doc_id or rel_path in the result"),
+    "text": _ModeKey(lambda chunk: chunk.text, "no chunk texts in the result"),
+}
+
+Match = Literal["auto", "chunk", "anchor", "doc", "text", "document"]
+"""``document`` is chosen by no one: cases are scored so that name whole files."""
+
+
+class CaseGold(NamedTuple):
+    """What a case wants found: a grade for each support; ``keys`` depend on the mode. ``groups``:
+    indices of supports that are enough together; ``quotes``: those of each support, where places
+    are compared; ``by_path``: documents are compared by their paths alone."""
+
+    mode: Mode
+    grades: list[float]
+    keys: Any
+    groups: list[list[int]] | None = None
+    quotes: Sequence[Sequence[str]] = ()
+    by_path: bool = False
+
+
+def gold_of(case: GoldCase, match: Match) -> CaseGold | None:
+    """The case's gold for a mode; ``auto`` takes the first of chunk, anchor, doc, text it has.
+
+    A grade of 0 or less says "judged, not relevant": no gold. Support groups are indices into
+    gold_supports, so they count in the modes that match those (anchor, text), and in ``doc`` when
+    the files of all supports in a group are gold documents.
+    """
+    if match in ("auto", "chunk"):
+        gold = _id_gold("chunk", case.relevant_chunks, case.chunk_relevance_grades)
+        if gold is not None or match == "chunk":
+            return gold
+    supports = case.gold_supports
+    if match in ("auto", "anchor", "document") and supports:
+        return _place_gold(case)
+    if match in ("auto", "doc"):
+        gold = _id_gold("doc", case.relevant_docs, case.relevance_grades)
+        if gold is not None and case.required_support_groups:
+            return gold._replace(groups=_groups_of_files(case, gold.keys))
+        if gold is None and match == "doc" and supports:
+            return _file_gold(case)
+        if gold is not None or match == "doc":
+            return gold
+    if match in ("anchor", "document"):
+        return None
+    if supports and all(gold.snippets for gold in supports):
+        snippets = [gold.snippets for gold in supports]
+        return CaseGold("text", _grades(case), snippets, case.required_support_groups)
+    if case.gold_contexts:
+        snippet_lists = [[text] for text in case.gold_contexts]
+        return CaseGold("text", [matching.DEFAULT_GRADE] * len(snippet_lists), snippet_lists)
+    return None
+
+
+def _place_gold(case: GoldCase) -> CaseGold:
+    """The case's places; in mode ``document`` when one of them is a whole file."""
+    supports = case.gold_supports
+    anchors = [matching.anchor(gold.rel_path, gold.heading_path) for gold in supports]
+    quotes = [quotes_of(gold) for gold in supports]
+    kinds = map(matching.kind_of, anchors, quotes)
+    mode: Mode = "document" if "document" in kinds else "anchor"
+    return CaseGold(mode, _grades(case), anchors, case.required_support_groups, quotes)
+
+
+def _file_gold(case: GoldCase) -> CaseGold:
+    """The files of the supports, each once, where they were asked for and none is labelled."""
+    paths = [matching.normalise_path(support.rel_path) for support in case.gold_supports]
+    keys = {path: index for index, path in enumerate(dict.fromkeys(paths))}
+    grades = [0.0] * len(keys)
+    for path, grade in zip(paths, _grades(case), strict=True):
+        grades[keys[path]] = max(grades[keys[path]], grade)
+    groups = [
+        sorted({keys[paths[index]] for index in group})
+        for group in case.required_support_groups or ()
+    ]
+    return CaseGold("doc", grades, keys, groups or None, by_path=True)
+
+
+def unusable(gold: CaseGold, chunks: Sequence[GoldChunk]) -> str:
+    """Why the chunks cannot be compared with the gold; "" when they can."""
+    if gold.mode == "text" and any(chunk.truncated for chunk in chunks):
+        return CUT
+    if chunks and not any(KEYS[gold.mode].of(chunk) for chunk in chunks):
+        return KEYS[gold.mode].missing
+    if chunks and needs_text(gold) and not any(chunk.text for chunk in chunks):
+        return NO_QUOTED_TEXT
+    return ""
+
+
+def needs_text(gold: CaseGold) -> bool:
+    """Whether one of the supports is told by its words alone."""
+    kinds = map(matching.kind_of, gold.keys, gold.quotes) if gold.quotes else ()
+    return gold.mode in ("anchor", "document") and "quote" in kinds
+
+
+def match_chunks(
+    gold: CaseGold,
+    chunks: Sequence[GoldChunk],
+    min_similarity: float = matching.MIN_SIMILARITY,
+) -> Matches:
+    """Which of the chunks, in their order, match which gold supports, in the gold's mode."""
+    if gold.mode == "chunk":
+        ids = [chunk.chunk_id for chunk in chunks]
+        return matching.match_ids(gold.keys, ids, len(gold.grades))
+    if gold.mode == "doc":
+        docs = [_path_of(chunk) if gold.by_path else doc_of(chunk) for chunk in chunks]
+        return matching.match_ids(gold.keys, docs, len(gold.grades))
+    if gold.mode in ("anchor", "document"):
+        places = [passage_of(chunk) for chunk in chunks]
+        return matching.match_anchors(gold.keys, places, gold.quotes, min_similarity)
+    texts = [chunk.text or "" for chunk in chunks]
+    return matching.match_texts(gold.keys, texts, min_similarity)
+
+
+def _path_of(chunk: GoldChunk) -> str | None:
+    return None if chunk.rel_path is None else matching.normalise_path(chunk.rel_path)
+
+
+def _groups_of_files(case: GoldCase, docs: Mapping[str, int]) -> list[list[int]] | None:
+    """The case's groups as gold documents, by their paths; None when a path is none of them."""
+    paths = [matching.same_form(support.rel_path) for support in case.gold_supports]
+    groups = [{paths[index] for index in group} for group in case.required_support_groups or ()]
+    if not all(path in docs for group in groups for path in group):
+        return None
+    return [sorted(docs[path] for path in group) for group in groups]
+
+
+def _grades(case: GoldCase) -> list[float]:
+    return [gold.grade or matching.DEFAULT_GRADE for gold in case.gold_supports]
+
+
+def _id_gold(mode: Mode, ids: Sequence[str], grades: dict[str, float]) -> CaseGold | None:
+    if mode == "doc":
+        ids = list(map(matching.same_form, ids))
+        grades = {matching.same_form(name): grade for name, grade in grades.items()}
+    graded = grades
+    if ids or (grades and min(grades.values()) <= 0):
+        graded = {name: grade for name, grade in grades.items() if grade > 0}
+        graded |= {name: matching.DEFAULT_GRADE for name in ids if name not in grades}
+    if not graded:
+        return None
+    return CaseGold(mode, list(graded.values()), {name: index for index, name in enumerate(graded)})
+
+
+def gold_names(case: GoldCase, mode: Mode) -> list[str]:
+    """How each gold support of a mode is called for people, in the order of ``found``."""
+    gold = gold_of(case, mode)
+    if gold is None:
+        return []
+    if gold.mode in ("chunk", "doc"):
+        return list(gold.keys)
+    if gold.mode in ("anchor", "document"):
+        return [
+            " > ".join((anchor.path, *anchor.heading)) + _in_quotes(anchor, quotes)
+            for anchor, quotes in zip(gold.keys, gold.quotes, strict=True)
+        ]
+    return [" / ".join(snippets) for snippets in gold.keys]
+
+
+QUOTE_SHOWN = 60
+"""Characters of a quote by which a place without a heading is called."""
+
+
+def _in_quotes(anchor: Anchor, quotes: Sequence[str]) -> str:
+    if matching.kind_of(anchor, quotes) != "quote":
+        return ""
+    text = " ".join(quotes[0].split())
+    return f' "{text if len(text) <= QUOTE_SHOWN else text[: QUOTE_SHOWN - 1] + "…"}"'

@@ -1,0 +1,118 @@
+"""What a tally has counted, as columns sorted by cluster; put together with little memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ragmetrics.stats.intervals import ALONE
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class CountedValues(NamedTuple):
+    """Cases that are alike, an entry each: their slices, cluster, row of scores, and number."""
+
+    slices: NDArray[Any]
+    clusters: NDArray[Any]
+    rows: NDArray[Any]
+    times: NDArray[Any]
+
+
+MOST_ENTRIES = 1 << 18
+"""Entries that are looked at together."""
+
+
+def changes(*columns: NDArray[Any]) -> NDArray[np.int64]:
+    """Where a stretch of entries begins that are equal in all columns."""
+    import numpy as np
+
+    new = np.zeros(len(columns[0]), dtype=bool)
+    new[:1] = True
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(new)
+
+
+def _concatenated(parts: Sequence[CountedValues]) -> CountedValues:
+    import numpy as np
+
+    return CountedValues(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def by_cluster(parts: Sequence[CountedValues]) -> CountedValues:
+    """All entries, sorted by cluster; those that stand ALONE are condensed."""
+    import numpy as np
+
+    counted = _concatenated([*parts, _no_entries()])
+    order = np.argsort(counted.clusters)
+    counted = CountedValues(*(column[order] for column in counted))
+    edge = int(np.searchsorted(counted.clusters, ALONE, side="right"))
+    if not edge:
+        return counted
+    alone = _condensed(CountedValues(*(column[:edge] for column in counted)))
+    return _concatenated([alone, CountedValues(*(column[edge:] for column in counted))])
+
+
+def _no_entries() -> CountedValues:
+    import numpy as np
+
+    nothing = np.zeros(0, dtype=np.int32)
+    return CountedValues(nothing, nothing.astype(np.int64), nothing, nothing)
+
+
+def portions(parts: Sequence[CountedValues]) -> Iterator[list[CountedValues]]:
+    """The entries of all parts, which are sorted by cluster, some of the clusters at a time."""
+    import numpy as np
+
+    portions = 1 + sum(len(part.rows) for part in parts) // MOST_ENTRIES
+    last = max((int(part.clusters[-1]) for part in parts if len(part.rows)), default=ALONE)
+    edges = np.linspace(0, last, portions + 1)[1:-1].astype(np.int64)
+    places = [
+        [0, *np.searchsorted(part.clusters, edges).tolist(), len(part.rows)] for part in parts
+    ]
+    for portion in range(portions):
+        yield [
+            CountedValues(*(column[at[portion] : at[portion + 1]] for column in part))
+            for part, at in zip(parts, places, strict=True)
+        ]
+
+
+def put_together(portions: Iterable[Sequence[CountedValues]]) -> CountedValues:
+    """All entries, no cluster in two portions: whoever shares no cluster stands ALONE, condensed;
+    the others are sorted by cluster and then by slices."""
+    import numpy as np
+
+    alone, sharing = [_no_entries()], [_no_entries()]
+    for portion in portions:
+        counted = by_cluster(portion)
+        starts = changes(counted.clusters)
+        if not len(starts):
+            continue
+        cases = np.add.reduceat(counted.times.astype(np.int64), starts)
+        lengths = np.diff(starts, append=len(counted.rows))
+        shared = np.repeat((cases > 1) & (counted.clusters[starts] != ALONE), lengths)
+        single = CountedValues(*(column[~shared] for column in counted))
+        single.clusters[:] = ALONE
+        alone.append(_condensed(single))
+        number = np.repeat(np.arange(len(starts)), lengths)[shared]
+        counted = CountedValues(*(column[shared] for column in counted))
+        order = np.argsort((number << 32) + counted.slices)
+        sharing.append(CountedValues(*(column[order] for column in counted)))
+    return _concatenated([_condensed(_concatenated(alone)), *sharing])
+
+
+def _condensed(counted: CountedValues) -> CountedValues:
+    """The same, of one cluster, with equal entries counted as one."""
+    import numpy as np
+
+    if not len(counted.rows):
+        return counted
+    keys = (counted.slices.astype(np.int64) << 32) + counted.rows
+    order = np.argsort(keys)
+    starts = changes(keys[order])
+    times = np.add.reduceat(counted.times[order].astype(np.int64), starts).astype(np.int32)
+    first = order[starts]
+    return CountedValues(counted.slices[first], counted.clusters[first], counted.rows[first], times)

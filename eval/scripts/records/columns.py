@@ -1,0 +1,142 @@
+"""What is kept of each of many answers, in a few bytes: its number, and its scores."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from math import isnan, nan
+from typing import overload
+
+_MOST_DISTINCT = 65_535
+
+_MOST_SEARCHES = 500
+"""Searches from end to end before a table is made, which takes 100 bytes an answer."""
+
+
+class AnswerNumbers:
+    """Numbers answers by case id and repeat, by 8 bytes each: it keeps hashes.
+
+    The files of a run tell of the same answers in the same order, so the next number is tried
+    first; a table of all is made only where many of them do not.
+    """
+
+    def __init__(self) -> None:
+        self._hashes = array("q")
+        self._next = 0
+        self._places: dict[int, int] | None = None
+        self._searches = 0
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    @property
+    def hashes(self) -> Sequence[int]:
+        """What is kept of each key, by its number."""
+        return self._hashes
+
+    def rewind(self) -> None:
+        """Another file begins."""
+        self._next = 0
+
+    def find(self, key: Hashable) -> int | None:
+        """The number of an answer; None for one that is not known."""
+        return self.find_hash(hash(key))
+
+    def find_hash(self, digest: int) -> int | None:
+        """The number of an answer by the hash of its key; None for one that is not known."""
+        if self._next < len(self._hashes) and self._hashes[self._next] == digest:
+            number: int | None = self._next
+        else:
+            number = self._search(digest)
+        if number is not None:
+            self._next = number + 1
+        return number
+
+    def _search(self, digest: int) -> int | None:
+        """A number out of order; a table is made once that was asked for often."""
+        if self._places is None and self._searches < _MOST_SEARCHES:
+            self._searches += 1
+            try:
+                return self._hashes.index(digest)
+            except ValueError:
+                return None
+        if self._places is None:
+            self._places = {value: place for place, value in enumerate(self._hashes)}
+        return self._places.get(digest)
+
+    def append(self, key: Hashable) -> int:
+        """Give the next number to an answer that is not known."""
+        return self.append_hash(hash(key))
+
+    def append_hash(self, digest: int) -> int:
+        """The same by the hash of its key."""
+        number = len(self._hashes)
+        self._hashes.append(digest)
+        if self._places is not None:
+            self._places[digest] = number
+        self._next = number + 1
+        return number
+
+
+class ScoreColumn(Sequence[float]):
+    """One score an answer, not a number where there is none: 2 bytes each, since most metrics have
+    few distinct values; 8 bytes each once there are more than 65,535 of them."""
+
+    def __init__(self, values: Iterable[float] = ()) -> None:
+        self._values = array("d", [nan])
+        self._codes: array[int] | None = array("H")
+        self._code_of: dict[float, int] = {}
+        for value in values:
+            self.append(value)
+
+    def __len__(self) -> int:
+        return len(self._values if self._codes is None else self._codes)
+
+    @overload
+    def __getitem__(self, place: int) -> float: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[float]: ...
+    def __getitem__(self, place: int | slice) -> float | list[float]:
+        if isinstance(place, slice):
+            return [self[number] for number in range(*place.indices(len(self)))]
+        return self._values[place if self._codes is None else self._codes[place]]
+
+    def __iter__(self) -> Iterator[float]:
+        if self._codes is None:
+            return iter(self._values)
+        return map(self._values.__getitem__, self._codes)
+
+    def __setitem__(self, place: int, value: float) -> None:
+        code = self._code(value)
+        if self._codes is None:
+            self._values[place] = value
+        else:
+            self._codes[place] = code
+
+    def append(self, value: float) -> None:
+        """Add the score of the next answer."""
+        code = self._code(value)
+        if self._codes is None:
+            self._values.append(value)
+        else:
+            self._codes.append(code)
+
+    def pad(self, length: int) -> None:
+        """Fill up with answers that have no score."""
+        while len(self) < length:
+            self.append(nan)
+
+    def _code(self, value: float) -> int:
+        """The code of a value, a new one where it is first seen; widens when there are too many."""
+        if isnan(value) or self._codes is None:
+            return 0
+        code = self._code_of.get(value)
+        if code is None:
+            code = self._code_of[value] = len(self._values)
+            if code > _MOST_DISTINCT:
+                self._values = array("d", self)
+                self._codes = None
+                self._code_of = {}
+                return 0
+            self._values.append(value)
+        return code

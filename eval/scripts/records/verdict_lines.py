@@ -1,0 +1,171 @@
+"""How a verdict stands in verdicts.jsonl (schema 2): what was decided, not what was sent.
+
+Claims, facts and gold facts have their texts and spans; a passage its id, its chunk's id and a hash
+of its text, an answer its hash: the texts are in results.jsonl. Who judged, with which prompt and
+parameters, is said once, on a line ``{"setting": ID, …}`` before the first that names it. The
+messages are made anew by ``judge_answers.py --show-prompt``; the raw replies are in the cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+
+from records.files import JsonlWriter, drop_damaged_lines
+
+SCHEMA = 2
+
+SCHEMAS = (1, SCHEMA)
+"""Schemas that are read."""
+
+SETTING_START = b'{"setting"'
+"""How a line begins that says who judged; no verdict begins so."""
+
+_OF_SETTING = ("judge", "parameters", "prompt")
+
+_DEFAULTS: Mapping[str, Any] = {
+    "repeat": 0,
+    "judge_repeat": 0,
+    "part": 0,
+    "parts": 1,
+    "status": "ok",
+    "reason": None,
+    "failure": None,
+    "verdicts": [],
+    "input": {},
+    "extra": {},
+}
+"""What a line holds that does not say it; readers get these."""
+
+_NOTHING: tuple[Any, ...] = (None, "", 0, [], {}, False)
+"""What else is left out, whatever it is of; nobody reads it."""
+
+_TEXTS = frozenset({"messages", "raw"})
+
+
+class VerdictSetting(msgspec.Struct):
+    """Who judged, with which prompt and parameters."""
+
+    setting: str
+    judge: dict[str, Any]
+    parameters: dict[str, Any]
+    prompt: dict[str, Any]
+
+
+def text_sha256(text: str) -> str:
+    """The hash by which a verdict names a text that it does not hold: 16 hex digits."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class VerdictWriter(JsonlWriter):
+    """Appends verdicts to a verdicts.jsonl, and each setting before the first that names it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._written = set(read_settings(path))
+
+    def write_together(self, records: Iterable[Any]) -> None:
+        lines: list[dict[str, Any]] = []
+        for record in records:
+            told = {name: record[name] for name in _OF_SETTING}
+            digest = hashlib.sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS)).hexdigest()
+            setting = digest[:12]
+            if setting not in self._written:
+                lines.append({"setting": setting} | told)
+                self._written.add(setting)
+            lines.append(_stored(record, setting))
+        super().write_together(lines)
+
+
+def read_settings(path: Path) -> dict[str, VerdictSetting]:
+    """Who judged, by the name that lines have for it; of a whole file."""
+    with open(path, "rb") as file:
+        return {
+            setting.setting: setting for line in file if (setting := read_setting(line)) is not None
+        }
+
+
+def read_setting(line: bytes) -> VerdictSetting | None:
+    """The setting that a whole line holds; None when it is another line, or torn."""
+    if not line.startswith(SETTING_START) or not line.endswith(b"\n"):
+        return None
+    try:
+        return _decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+_decode = msgspec.json.Decoder(VerdictSetting).decode
+
+
+class _Named(msgspec.Struct):
+    setting: str | None = None
+
+
+def drop_damage(path: Path) -> int:
+    """Take out the lines that are no JSON and, where there were any, the verdicts whose line on who
+    judged was among them; returns how many. The cache has these verdicts, so none is paid again."""
+    lost = drop_damaged_lines(path)
+    if not lost:
+        return 0
+    settings = read_settings(path)
+    named = msgspec.json.Decoder(_Named).decode
+
+    def told(line: bytes) -> bool:
+        setting = named(line).setting
+        return setting is None or setting in settings
+
+    return lost + drop_damaged_lines(path, told)
+
+
+def full_line(line: dict[str, Any], setting: VerdictSetting) -> dict[str, Any]:
+    """A line that was read, with all that readers of schema 1 got; they change none of it."""
+    told = {name: getattr(setting, name) for name in _OF_SETTING}
+    return {**_DEFAULTS, **told, **line}
+
+
+def _stored(line: Mapping[str, Any], setting: str) -> dict[str, Any]:
+    """A verdict line as it is written."""
+    left_out = {*_OF_SETTING, *_TEXTS, "schema"}
+    stored = {"schema": SCHEMA, "case_id": line["case_id"], "metric": line["metric"]}
+    stored |= {
+        name: value
+        for name, value in line.items()
+        if name not in left_out and value != _DEFAULTS.get(name) and value not in _NOTHING
+    }
+    stored |= {"setting": setting, "input": _input(line["input"])}
+    stored["verdicts"] = [_said(entry) for entry in line["verdicts"]]
+    stored["extra"] = {k: v for k, v in line["extra"].items() if v not in (None, "", [])}
+    if again := line["extra"].get("asked_again"):
+        stored["extra"]["asked_again"] = [
+            {name: value for name, value in reply.items() if name not in _TEXTS} for reply in again
+        ]
+    stored["usage"] = _said(line.get("usage") or {})
+    return {name: value for name, value in stored.items() if value not in ([], {})}
+
+
+def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if value not in (None, "")}
+
+
+def _input(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked about, without the texts that stand in results.jsonl and the set."""
+    stored: dict[str, Any] = {
+        name: [_said(item) for item in asked[name]]
+        for name in ("claims", "facts", "nuggets")
+        if name in asked
+    }
+    if "answer" in asked:
+        stored["answer_sha256"] = text_sha256(asked["answer"])
+    if "contexts" in asked:
+        stored["contexts"] = [
+            {name: context[name] for name in ("id", "chunk_id") if name in context}
+            | {"sha256": text_sha256(context["text"])}
+            for context in asked["contexts"]
+        ]
+    return stored

@@ -1,0 +1,372 @@
+"""The one rule by which a case fails: each reason and each warning by hand, repeats, two runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.case_changes import read_pair
+from decisions.case_rules import Basis, CaseRules, read_case_rules
+from decisions.case_verdict import CaseVerdict, Ruling, judge_case, read_verdicts
+from ragmetrics.catalogue.cases import RULES
+from ragmetrics.pipeline import Expected, ScoredResponse, score_case
+from records.errors import StorageError
+
+MODEL = Basis(depth=10, judge="m", trusted=True)
+LOCAL = Basis(depth=10, judge="l")
+
+FINE: dict[str, float | None] = {
+    "pipeline.answered": 1.0,
+    "abstention.hallucination_on_unanswerable": None,
+    "abstention.over_refusal": 0.0,
+    "groundedness.forbidden_claims": 0.0,
+    "groundedness.numeric_fabrications": 0.0,
+    "pipeline.outcome_match": 1.0,
+    "judged.correctness": 5.0,
+    "judged.faithfulness": 1.0,
+    "retrieval.mrr": 1.0,
+}
+"""An answer without a fault, as far as these metrics tell."""
+
+
+def verdict(
+    changes: Mapping[str, float | None] | None = None,
+    *,
+    basis: Basis = MODEL,
+    uncertain: bool = False,
+) -> CaseVerdict:
+    """The verdict on FINE with some scores changed."""
+    scores = FINE | dict(changes or {})
+    return judge_case([scores], Ruling(CaseRules(), basis), uncertain=[0] if uncertain else [])
+
+
+def names(rules: Any) -> list[str]:
+    return [rule.name for rule in rules]
+
+
+def test_an_answer_without_a_fault_is_ok() -> None:
+    assert verdict() == CaseVerdict(1, 0)
+    assert verdict().word == "ok"
+
+
+@pytest.mark.parametrize(
+    ("metric", "score", "name"),
+    [
+        ("pipeline.answered", 0.0, "no_response"),  # (1) the call failed
+        ("abstention.hallucination_on_unanswerable", 1.0, "answered"),  # (2) it should decline
+        ("abstention.over_refusal", 1.0, "refused"),  # (2) the reverse
+        ("groundedness.forbidden_claims", 1.0, "forbidden_claim"),  # (3)
+        ("pipeline.forbidden_flags_absent", 0.0, "forbidden_flag"),  # (3)
+        ("judged.correctness", 2.0, "wrong"),  # (4) at most 2 of 5
+        ("judged.faithfulness", 0.75, "claim"),  # (5) one of four claims has no support
+        ("pipeline.required_flags_present", 0.0, "flag"),  # (7)
+        ("pipeline.citations_ok", 0.0, "citations"),  # (7)
+        ("pipeline.outcome_match", 0.0, "outcome"),  # (8)
+        ("groundedness.numeric_fabrications", 2.0, "number"),  # (9) two numbers
+    ],
+)
+def test_each_reason(metric: str, score: float, name: str) -> None:
+    found = verdict({metric: score})
+    assert found.fails
+    assert names(found.reasons) == [name]
+    assert not found.warnings
+
+
+def test_no_gold_passage_fails_unless_the_answer_is_judged_right() -> None:
+    found = verdict({"retrieval.mrr": 0.0, "judged.correctness": None})
+    assert names(found.reasons) == ["no_gold"]  # (6), nobody judged it
+    found = verdict({"retrieval.mrr": 0.0, "judged.correctness": 2.5})
+    assert not found.fails
+    assert names(found.warnings) == ["no_gold"]  # right: above 2 of 5
+    found = verdict({"retrieval.mrr": 0.0, "judged.correctness": 1.0})
+    assert names(found.reasons) == ["wrong", "no_gold"]  # in the order of the rules
+    found = verdict({"retrieval.mrr": 0.0}, basis=LOCAL)
+    assert names(found.reasons) == ["no_gold"]  # rules that count words call nothing right
+
+
+@pytest.mark.parametrize(
+    ("partial", "strict", "fails"),
+    [
+        (1.0, 1.0, False),  # two of two vital facts
+        (0.75, 0.5, False),  # one whole, one in part: 1 + .5 - 2 x .75 = 0 are missing
+        (0.5, 0.5, True),  # one whole, one missing: 1 + .5 - 1 = .5
+        (0.25, 0.0, True),  # one in part, one missing: 1 - .5 = .5
+        (0.5, 0.0, False),  # both in part: 1 - 1 = 0
+    ],
+)
+def test_a_vital_fact_is_missing(partial: float, strict: float, fails: bool) -> None:
+    found = verdict(
+        {
+            "judged.nugget_recall_vital_judged": partial,
+            "judged.nugget_recall_vital_strict": strict,
+        }
+    )
+    assert names(found.reasons) == (["vital_fact"] if fails else [])
+
+
+@pytest.mark.parametrize(
+    ("metric", "score", "name"),
+    [
+        ("groundedness.unsupported_claims", 1.0, "rule_claim"),
+        ("groundedness.expected_claim_recall", 0.5, "rule_fact"),
+        ("groundedness.nugget_recall_vital", 0.0, "rule_vital"),
+        ("groundedness.expected_citation_recall", 0.0, "citation"),
+        ("pipeline.latency_ok", 0.0, "latency"),
+    ],
+)
+def test_each_warning(metric: str, score: float, name: str) -> None:
+    found = verdict({metric: score})
+    assert not found.fails
+    assert names(found.warnings) == [name]
+
+
+def test_what_the_local_judge_says_only_warns() -> None:
+    found = verdict({"judged.correctness": 0.0, "judged.faithfulness": 0.0}, basis=LOCAL)
+    assert not found.fails
+    assert names(found.warnings) == ["wrong", "claim"]
+    assert "not judged by a model" in Ruling(CaseRules(), LOCAL).unmeasured
+
+
+@pytest.mark.parametrize("basis", [MODEL, LOCAL])
+def test_people_overrule_the_judge_and_need_no_model(basis: Basis) -> None:
+    said = {"judged.correctness_by_people": 2.0}
+    assert names(verdict(said, basis=basis).reasons) == ["wrong_by_people"]
+    said = {"judged.correctness_by_people": 4.0, "judged.correctness": 1.0}
+    found = verdict(said, basis=basis)
+    assert (found.reasons, found.warnings) == ((), ())
+    said |= {"retrieval.mrr": 0.0}
+    assert names(verdict(said, basis=basis).warnings) == ["no_gold"]  # people call it right
+    said = {"judged.faithfulness": 0.5, "judged.faithfulness_by_people": 1.0}
+    assert not verdict(said, basis=basis).fails
+    said = {"judged.faithfulness_by_people": 0.5}
+    assert names(verdict(said, basis=basis).reasons) == ["claim_by_people"]
+    undecided = {"judged.correctness_by_people": None, "judged.correctness": 1.0}
+    assert verdict(undecided, basis=MODEL).fails, "the judge's word stands"
+
+
+def test_an_uncertain_outcome_of_a_right_answer_only_warns() -> None:
+    missed: dict[str, float | None] = {"pipeline.outcome_match": 0.0}
+    found = verdict(missed, uncertain=True)
+    assert not found.fails
+    assert names(found.warnings) == ["outcome"]
+    assert verdict(missed).fails, "another outcome than uncertain"
+    assert verdict(missed, basis=LOCAL, uncertain=True).fails
+    found = verdict(missed | {"judged.correctness": None}, uncertain=True)
+    assert found.fails, "nobody called the answer right"
+
+
+def test_what_was_not_measured_gives_no_reason() -> None:
+    assert not judge_case([{}], Ruling(CaseRules(), MODEL)).fails
+    basis = Basis(10, definitions={"pipeline.answered": "pipeline/answered@1"})
+    ruling = Ruling(CaseRules(), basis)
+    assert ruling.unmeasured == (
+        "no abstention scores",
+        "no groundedness scores",
+        "no retrieval scores",
+        "not judged by a model",
+    )
+
+
+def test_only_the_named_exceptions_let_a_response_fail_its_checks_and_be_ok() -> None:
+    """pass = 0 implies fails, unless the time budget alone was missed, or the outcome ``uncertain``
+    of an answer that a judge calls right."""
+    choices = product([True, False], ["uncertain", "a"], [0, 1], [5.0, None], [9.0, 99.0])
+    for flagged, flag, cited, judged, total in choices:
+        response = ScoredResponse(5, cited, flags=[flag], latency_ms={"total": total})
+        expected = Expected("success", ["a"] if flagged else [], ["uncertain"], 1, 50)
+        if flag == "uncertain":
+            expected = Expected("success", [], [], None, 50)
+        checks = score_case(response, expected)
+        scores = {f"pipeline.{name}": value for name, value in checks.values.items()}
+        outcome = checks.evidence["outcome"]
+        found = judge_case(
+            [FINE | scores | {"judged.correctness": judged}],
+            Ruling(CaseRules(), MODEL),
+            uncertain=[0] if outcome == "uncertain" else [],
+        )
+        others = [
+            scores[f"pipeline.{name}"]
+            for name in ("required_flags_present", "forbidden_flags_absent", "citations_ok")
+        ]
+        excepted = scores["pipeline.outcome_match"] != 0 or (outcome == "uncertain" and judged)
+        if scores["pipeline.pass"] == 0:
+            assert found.fails or (excepted and 0.0 not in others)
+
+
+def case_of(*mrrs: float) -> CaseVerdict:
+    answers = [FINE | {"retrieval.mrr": mrr, "judged.correctness": None} for mrr in mrrs]
+    return judge_case(answers, Ruling(CaseRules(), MODEL))
+
+
+def test_a_case_fails_when_at_least_half_of_its_answers_do() -> None:
+    assert (case_of(1, 1, 0).fails, case_of(1, 1, 0).unstable) == (False, True)
+    assert (case_of(1, 0).fails, case_of(1, 0).unstable) == (True, True)
+    assert (case_of(0, 0).fails, case_of(0, 0).unstable) == (True, False)
+    assert case_of(1, 0).word == "fails: no gold, unstable"
+    assert case_of(1, 1, 0).word == "ok, unstable"
+
+
+def test_gold_counts_within_the_depth() -> None:
+    # the first gold passage is at rank 4
+    at_4 = [FINE | {"retrieval.mrr": 0.25, "judged.correctness": None}]
+    for depth, fails in ((None, False), (10, False), (4, False), (3, True)):
+        ruling = Ruling(CaseRules(), Basis(depth))
+        assert judge_case(at_4, ruling).fails == fails
+    assert Ruling(CaseRules(depth=3), Basis(10)).depth == 3
+    assert Ruling(CaseRules(depth=30), Basis(10)).depth == 10
+
+
+def test_reasons_are_sentences_with_the_facts() -> None:
+    ruling = Ruling(CaseRules(), Basis(3, trusted=True))
+    rule = {rule.name: rule for rule in RULES}
+
+    def says(name: str, value: float | None, evidence: Any = None) -> str:
+        return ruling.sentence(rule[name], {rule[name].metric: value}, evidence)
+
+    assert says("no_gold", 0.0) == "no gold passage within the first 3"
+    assert says("no_gold", 0.25) == "no gold passage within the first 3, the first one is at rank 4"
+    gone = ruling.sentence(rule["no_gold"], {}, before={"retrieval.mrr": 0.25})
+    assert gone == "the gold passage was at rank 4, is gone"
+    lower = ruling.sentence(rule["no_gold"], {"retrieval.mrr": 0.2}, before={"retrieval.mrr": 0.5})
+    assert lower == "the gold passage was at rank 2, is at rank 5"
+    assert says("wrong", 1.5) == "the judge gives 1.5 of 5 points for correctness"
+    assert says("number", 2.0, {"numbers": {"fabricated": ["42", 7]}}) == (
+        "2 numbers in no passage: 42, 7"
+    )
+    assert says("number", 1.0) == "1 number in no passage"
+    assert says("outcome", 0.0, {"expected": "success", "outcome": "uncertain"}) == (
+        "ended as uncertain, expected success"
+    )
+    assert says("outcome", 0.0) == "another outcome than expected"
+    assert says("flag", 0.0, {"missing_flags": ["a", "b"]}) == (
+        "a required policy flag is missing: a, b"
+    )
+
+
+class TestOwnRules:
+    def read(self, tmp_path: Path, text: str) -> CaseRules:
+        path = tmp_path / "targets.toml"
+        path.write_text(text)
+        return read_case_rules(path)
+
+    def test_levels_bounds_depth_and_own_metrics(self, tmp_path: Path) -> None:
+        text = '[cases]\ndepth = 5\nnumber = "warn"\ncitation = "fail"\nlatency = "off"\n'
+        text += 'wrong = "> 3"\n"custom.tone" = ">= 0.5"\n"retrieval.recall@5" = "warn > 0.2"\n'
+        rules = self.read(tmp_path, text)
+        levels = {rule.name: rule.level for rule in rules.rules}
+        assert rules.depth == 5
+        assert "latency" not in levels
+        assert (levels["number"], levels["citation"]) == ("warn", "fail")
+        scores = FINE | {"judged.correctness": 3.0, "custom.tone": 0.4, "retrieval.recall@5": 0.0}
+        found = judge_case([scores], Ruling(rules, MODEL))
+        assert names(found.reasons) == ["wrong", "custom.tone"]
+        assert names(found.warnings) == ["retrieval.recall@5"]
+        ruling = Ruling(rules, MODEL)
+        assert ruling.sentence(found.reasons[1], scores) == "tone is 0.4, must be >= 0.5"
+        assert rules.sha256 != CaseRules().sha256
+
+    def test_without_a_table_the_rules_of_the_catalogue_hold(self, tmp_path: Path) -> None:
+        assert self.read(tmp_path, "[pipeline]\npass = '> 0.9'\n") == CaseRules()
+        assert read_case_rules(tmp_path / "absent.toml") == CaseRules()
+
+    @pytest.mark.parametrize(
+        ("line", "message"),
+        [
+            ("depth = 0", "[cases] depth: 0 is no number of passages; write 1 or more, such as 5"),
+            ("no_gold = '> 1'", '[cases] no_gold: takes no bound; write "fail", "warn" or "off"'),
+            ("number = 1", "[cases] number: 1 is no text; write "),
+            ("number = 'maybe'", "[cases] number: 'maybe' is not understood; write "),
+            ("nonsense = 'warn'", "[cases] nonsense: is no rule; write depth, section.metric, or"),
+            ("'retrieval.x' = '> 1'", "[cases] retrieval.x: section retrieval has no such metric"),
+        ],
+    )
+    def test_each_fault_is_named_with_its_line(
+        self, tmp_path: Path, line: str, message: str
+    ) -> None:
+        with pytest.raises(StorageError) as caught:
+            self.read(tmp_path, f"[cases]\n{line}\n")
+        assert f"targets.toml:2: {message}" in str(caught.value)
+
+
+def write_run(folder: Path, k: int, lines: dict[str, list[dict[str, Any]]]) -> Path:
+    """A run with some score lines and the metrics.json and config.json that go with them."""
+    (folder / "scores").mkdir(parents=True)
+    sections = {}
+    for section, own in lines.items():
+        text = "".join(json.dumps({"status": "scored"} | line) + "\n" for line in own)
+        (folder / "scores" / f"{section}.jsonl").write_text(text)
+        metrics = dict.fromkeys(name for line in own for name in line["scores"])
+        sections[section] = {"definitions": {name: f"{section}/{name}@1" for name in metrics}}
+    (folder / "metrics.json").write_text(json.dumps({"schema": 1, "sections": sections}))
+    (folder / "config.json").write_text(json.dumps({"schema": 1, "retriever": {"k": k}}))
+    return folder
+
+
+def mrr_lines(**ranks: int) -> list[dict[str, Any]]:
+    """Lines of the section retrieval: the rank of the first gold passage of each case, 0: none."""
+    return [
+        {"case_id": case_id, "repeat": 0, "scores": {"mrr": 1 / rank if rank else 0.0}}
+        for case_id, rank in ranks.items()
+    ]
+
+
+def test_two_runs_are_compared_within_the_smaller_depth(tmp_path: Path) -> None:
+    base = write_run(
+        tmp_path / "base", 10, {"retrieval": mrr_lines(a=1, b=9, c=0, d=1, only_base=1)}
+    )
+    new = write_run(tmp_path / "new", 3, {"retrieval": mrr_lines(d=0, c=2, b=0, a=3, only_new=1)})
+    assert read_verdicts(base).counts().failing == 1  # c; b has its gold at 9 of 10
+    pair = read_pair(base, new)
+    assert pair.within() == "within the first 3"
+    ways = {case_id: pair.way(case_id) for case_id in ("a", "b", "c", "d", "only_base")}
+    assert ways == {
+        "a": "ok still",
+        "b": "fails still",  # rank 9 is not within the first 3, and now it is gone
+        "c": "fixed",
+        "d": "broke",
+        "only_base": None,
+    }
+    assert pair.counts() == {"broke": 1, "fixed": 1, "fails still": 1, "ok still": 1}
+
+
+def test_two_runs_are_compared_by_what_both_were_measured_for(tmp_path: Path) -> None:
+    right = [{"case_id": "a", "repeat": 0, "scores": {"over_refusal": 0.0}}]
+    wrong = [{"case_id": "a", "repeat": 0, "scores": {"over_refusal": 1.0}}]
+    base = write_run(tmp_path / "base", 3, {"retrieval": mrr_lines(a=1)})
+    new = write_run(tmp_path / "new", 3, {"retrieval": mrr_lines(a=1), "abstention": wrong})
+    assert read_verdicts(new).counts().failing == 1
+    assert read_pair(base, new).counts()["broke"] == 0, "the base has no abstention scores"
+    both = write_run(tmp_path / "both", 3, {"retrieval": mrr_lines(a=1), "abstention": right})
+    assert read_pair(both, new).counts()["broke"] == 1
+
+
+def test_repeats_and_lines_of_other_orders_are_put_together(tmp_path: Path) -> None:
+    lines = [
+        {"case_id": case_id, "repeat": repeat, "scores": {"mrr": mrr}}
+        for case_id, mrrs in (("a", (1.0, 0.0, 0.0)), ("b", (1.0, 1.0, 0.0)))
+        for repeat, mrr in enumerate(mrrs)
+    ]
+    refused = [
+        {"case_id": "b", "repeat": 1, "scores": {"over_refusal": 1.0}},
+        {"case_id": "a", "repeat": 0, "scores": {"over_refusal": 0.0}},
+        {"case_id": "late", "repeat": 0, "scores": {"over_refusal": 1.0}},
+    ]
+    run = read_verdicts(write_run(tmp_path / "r", 5, {"retrieval": lines, "abstention": refused}))
+    # a: answers 1 and 2 have no gold: 2 of 3; b: 1 declines, 2 has no gold: 2 of 3; late: 1 of 1
+    counts = run.counts()
+    assert (counts.cases, counts.failing, counts.unstable) == (3, 3, 2)
+    found = run.verdict("b")
+    assert found is not None
+    assert (found.answers, found.failing) == (3, 2)
+    assert names(found.reasons) == ["refused"]
+
+
+def test_a_failed_call_is_no_response(tmp_path: Path) -> None:
+    lines = [{"case_id": "a", "repeat": 0, "status": "failed", "scores": {"mrr": None}}]
+    run = read_verdicts(write_run(tmp_path / "r", 5, {"retrieval": lines}))
+    assert run.counts().reasons == {"no_response": 1}

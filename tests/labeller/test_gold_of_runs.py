@@ -1,0 +1,72 @@
+"""Which cases of a run failed is seen with the matcher of the scores."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labeller.passages import Chunk, locate
+from labeller.sources import failures
+from records.metrics import read_metrics
+from scorers.loop import score_run
+from scorers.retrieval import RetrievalScorer
+from storage import RetrievedChunk, TestResult
+
+QUOTE = "Keys are rotated every month by the operator."
+TEXT = f"Intro. {QUOTE} More."
+SUPPORT = {"rel_path": "n/a.md", "heading_path": "A > B", "snippets": [QUOTE]}
+
+
+def _retrieved(heading_path: str, text: str = TEXT) -> list[RetrievedChunk]:
+    """Another file's chunk, and behind it the one that a case asks for."""
+    other = RetrievedChunk("c1", rel_path="n/z.md", heading_path="Z", text="Nothing.", rank=1)
+    return [other, RetrievedChunk("c2", "d2", "n/a.md", heading_path, text=text, rank=2)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "retrieved", "score"),
+    [
+        # mrr is 1/2 where rank 2 holds the gold, so the order's score is 1 - 1/2.
+        ({"gold_supports": [SUPPORT]}, _retrieved("A > B > C", "Else."), 0.5),
+        ({"gold_supports": [SUPPORT]}, _retrieved("A"), 0.5),
+        ({"gold_supports": [SUPPORT]}, _retrieved("A", "Else."), 1.0),
+        ({"gold_supports": [SUPPORT]}, _retrieved("Other"), 1.0),
+        ({"relevant_chunks": ["c2"]}, _retrieved("Q"), 0.5),
+        ({"relevant_chunks": ["c9"]}, _retrieved("Q"), 1.0),
+        ({"relevant_docs": ["d2"]}, _retrieved("Q"), 0.5),
+        ({"gold_contexts": [QUOTE]}, _retrieved("Q"), 0.5),
+        (
+            {"gold_contexts": [QUOTE]},
+            _retrieved("Q", "Intro."),
+            None,
+        ),  # what was cut may be the gold
+        ({}, _retrieved("A"), None),
+    ],
+)
+def test_failures_are_what_retrieval_scores(
+    tmp_path: Path, labels: dict[str, Any], retrieved: list[RetrievedChunk], score: float | None
+) -> None:
+    if score is None:
+        retrieved[1].text_length = 1000
+    result = TestResult("a", question="Q?", answer="x", retrieved=[*retrieved])
+    run, eval_set = tmp_path / "run", tmp_path / "set.jsonl"
+    run.mkdir()
+    line = json.dumps(result.to_dict(store_full_text=True)) + "\n"
+    (run / "results.jsonl").write_text(line)
+    eval_set.write_text(json.dumps({"id": "a", "question": "Q?", **labels}) + "\n")
+    score_run(run, eval_set, RetrievalScorer(), jobs=1)
+    reciprocal_rank = read_metrics(run)["sections"]["retrieval"]["mean"]["mrr"]
+    assert reciprocal_rank == (None if score is None else 1 - score)
+    assert bool(failures(run, ["a"])) == (score == 1.0)
+
+
+def test_a_coarser_chunk_with_the_quoted_text_is_no_moved_support() -> None:
+    coarser = Chunk("n/a.md", "A", TEXT)
+    assert locate(SUPPORT, [coarser]) == ([0], "shown")
+    assert locate(SUPPORT, [Chunk("n/a.md", "Other", TEXT)]) == ([0], "moved")
+    typo = TEXT.replace("rotated", "rotatet")
+    assert locate(SUPPORT, [Chunk("n/a.md", "Other", typo)]) == ([0], "fuzzy")
+    assert locate(SUPPORT, [Chunk("n/a.md", "Other", "Quite another text.")]) == ([], "absent")

@@ -1,0 +1,116 @@
+"""Columns of score lines hold what the lines say, read once, whatever the lines look like."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from records import run_table
+from records.errors import StorageError
+from records.run_table import RunTable
+
+NAMES = ("mrr", "ndcg", "late")
+
+
+class _Result(msgspec.Struct):
+    test_case_id: str
+    answer: str = ""
+
+
+def write(folder: Path, section: str, lines: list[dict[str, Any]]) -> None:
+    (folder / "scores").mkdir(parents=True, exist_ok=True)
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "scores" / f"{section}.jsonl").write_text(text)
+
+
+def drawn(cases: int, seed: int) -> list[dict[str, Any]]:
+    """Lines of which some have repeats, lack scores, failed, or have a metric that others lack."""
+    rng = random.Random(seed)
+    lines: list[dict[str, Any]] = []
+    for case in range(cases):
+        for repeat in range(rng.choice((1, 1, 1, 3))):
+            scores = {"mrr": rng.choice((0.0, 0.5, 1.0, None)), "ndcg": rng.random()}
+            if case > cases // 2 and rng.random() < 0.5:
+                scores["late"] = rng.choice((0.25, None))
+            status = "failed" if rng.random() < 0.2 else "scored"
+            line = {"case_id": f"c{case}", "repeat": repeat, "status": status, "scores": scores}
+            lines.append(line | {"cluster": f"group: {case % 7}"})
+    return lines
+
+
+def mean_of(lines: list[dict[str, Any]], name: str) -> float | None:
+    values = [v for line in lines if (v := line["scores"].get(name)) is not None]
+    return sum(values) / len(values) if values else None
+
+
+@pytest.mark.parametrize("known", [0, 3, 1 << 15])
+def test_columns_are_the_means_of_each_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int
+) -> None:
+    """Beside plain dictionaries of the same lines; with ``known`` combinations recognised."""
+    monkeypatch.setattr(run_table, "_MOST_KNOWN", known)
+    monkeypatch.setattr(run_table, "_BLOCK", 16)
+    lines = drawn(700, seed=5)
+    write(tmp_path, "context", lines)
+    table = RunTable(tmp_path).section("context")
+    by_case: dict[str, list[dict[str, Any]]] = {}
+    for line in lines:
+        by_case.setdefault(line["case_id"], []).append(line)
+    assert list(table.case_ids().values()) == list(by_case)
+    assert table.names == NAMES
+    for name in NAMES:
+        means = [None if value != value else value for value in table.column(name).tolist()]
+        assert means == [mean_of(own, name) for own in by_case.values()]
+        values = [None if value != value else value for value in table.values(name).tolist()]
+        assert values == [line["scores"].get(name) for line in lines]
+    assert table.repeats.tolist() == [line["repeat"] for line in lines]
+    assert table.failed.tolist() == [
+        all(line["status"] == "failed" for line in own) for own in by_case.values()
+    ]
+    chosen = ["c699", "c3", "c300", "nobody"]
+    found = table.lines_of(chosen)
+    scores = {case_id: [line.scores for line in own] for case_id, own in found.items()}
+    assert scores == {
+        case_id: [line["scores"] for line in by_case[case_id]] for case_id in chosen[:3]
+    }
+
+
+def test_a_call_that_failed_is_not_answered_and_not_passed(tmp_path: Path) -> None:
+    evidence = {"latency_ms": {"total": 120.0}, "usage": {"total_tokens": 7}, "cost_usd": None}
+    line = {"case_id": "a", "repeat": 0, "status": "scored", "scores": {"pass": 1.0, "other": None}}
+    failed = line | {"case_id": "b", "status": "failed"}
+    write(tmp_path, "pipeline", [line | {"evidence": evidence}, failed])
+    table = RunTable(tmp_path).section("pipeline")
+    assert table.names == ("pass", "other", "answered", "latency_ms", "cost_usd", "total_tokens")
+    assert table.column("pass").tolist() == [1.0, 0.0], "the same scores, another status"
+    assert table.column("answered").tolist() == [1.0, 0.0]
+    assert table.column("latency_ms").tolist()[:1] == [120.0]
+    assert table.column("total_tokens").tolist()[:1] == [7.0]
+
+
+def test_scores_that_are_none_are_told_with_their_line(tmp_path: Path) -> None:
+    good = {"case_id": "a", "repeat": 0, "status": "scored", "scores": {"mrr": 1}}
+    write(tmp_path, "retrieval", [good, good | {"case_id": "b", "scores": {"mrr": "high"}}])
+    with pytest.raises(StorageError, match=r"retrieval\.jsonl:2: is no score line .*scores"):
+        RunTable(tmp_path).section("retrieval")
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_results_are_found_by_the_place_of_their_score_line(tmp_path: Path, in_order: bool) -> None:
+    write(tmp_path, "context", drawn(40, seed=2))
+    ids = [line["case_id"] for line in drawn(40, seed=2)]
+    ids = ids if in_order else ids[::-1]
+    text = [json.dumps({"test_case_id": name, "answer": f"of {name}"}) + "\n" for name in ids]
+    (tmp_path / "results.jsonl").write_text("".join(text))
+    table = RunTable(tmp_path)
+    table.section("context")
+    found = table.results_of(["c7", "c39", "nobody"], _Result)
+    assert {name: result.answer for name, result in found.items()} == {
+        "c7": "of c7",
+        "c39": "of c39",
+    }

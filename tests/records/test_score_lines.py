@@ -1,0 +1,87 @@
+"""Score lines leave out what cannot apply, and every reader gives it back as null."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from records.errors import StorageError
+from records.scores import (
+    Reasons,
+    encode_head,
+    encode_lines,
+    encode_scores,
+    find_score_line,
+    metric_names,
+    read_scores,
+    read_whole_scores,
+)
+
+NAMES = ("recall@1", "recall@3", "bpref", "unjudged@1", "unjudged@3")
+USUAL = (("bpref", "no judgements"), ("unjudged@*", "no judgements"))
+OTHER = (("bpref", "nothing judged irrelevant"),)
+LINES: dict[str, tuple[str, tuple[float | None, ...], Reasons]] = {
+    "usual": ("scored", (0.0, 1.0, None, None, None), USUAL),
+    "judged": ("scored", (0.05, 10.0, None, 1.0, 0.0), OTHER),
+    "none": ("not_applicable", (None,) * 5, (("*", "unanswerable"),)),
+}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    middles = [
+        encode_scores(status, NAMES, values, reasons, USUAL)
+        for status, values, reasons in LINES.values()
+    ]
+    text = encode_lines(LINES, [0, 0, 0], [None] * 3, middles, [{}] * 3, encode_head(NAMES, USUAL))
+    (tmp_path / "scores").mkdir()
+    (tmp_path / "scores/retrieval.jsonl").write_bytes(text)
+    return tmp_path
+
+
+def test_what_cannot_apply_is_not_written_and_named_once(run: Path) -> None:
+    text = (run / "scores/retrieval.jsonl").read_text()
+    usual, judged, none = map(json.loads, text.splitlines())
+    left_out = {"bpref": "no judgements", "unjudged@*": "no judgements"}
+    assert usual.pop("head") == {"schema": 2, "metrics": list(NAMES), "left_out": left_out}
+    assert usual["scores"] == {"recall@1": 0, "recall@3": 1}
+    assert "reasons" not in usual
+    # another reason than the usual one is told, with its null
+    assert judged["scores"]["bpref"] is None
+    assert judged["reasons"] == dict(OTHER)
+    assert none["scores"] == {}
+    assert none["reasons"] == {"*": "unanswerable"}
+    # 0 and 1 as such; .05 and 10 keep their digits
+    assert '"scores":{"recall@1":0,"recall@3":1}' in text
+    assert '{"recall@1":0.05,"recall@3":10.0,"bpref":null,"unjudged@1":1,"unjudged@3":0}' in text
+
+
+def test_every_reader_gives_null_and_the_reason(run: Path) -> None:
+    path = run / "scores/retrieval.jsonl"
+    assert metric_names(path) == list(NAMES)
+    read = [line for _, _, line in read_scores(run, "retrieval")]
+    for lines in (read, list(read_whole_scores(run, "retrieval"))):
+        for line in (*lines, *(find_score_line(path, case_id, 0) for case_id in LINES)):
+            assert line is not None
+            status, values, reasons = LINES[line.case_id]
+            assert (line.status, line.reasons) == (status, dict(reasons))
+            assert list(line.scores.items()) == list(zip(NAMES, values, strict=True))
+    (_, _, first), *_ = read_scores(run, "retrieval", ("case_id", "scores"))
+    assert list(first.scores) == list(NAMES)
+
+
+def test_lines_without_a_head_are_read_as_they_are(run: Path) -> None:
+    path = run / "scores/retrieval.jsonl"
+    path.write_text('{"case_id":"a","repeat":0,"status":"scored","scores":{"mrr":1.0,"b":null}}\n')
+    (_, _, line), *_ = read_scores(run, "retrieval")
+    assert (line.scores, line.reasons) == ({"mrr": 1.0, "b": None}, {})
+    assert metric_names(path) == ["mrr", "b"]
+
+
+def test_a_later_schema_is_refused(run: Path) -> None:
+    path = run / "scores/retrieval.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"schema":2', b'"schema":3', 1))
+    with pytest.raises(StorageError, match="has schema 3, this version reads 2"):
+        list(read_scores(run, "retrieval"))

@@ -1,0 +1,149 @@
+"""What verdicts.jsonl holds of a judgement, and what its readers get: lines of both schemas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from records.errors import StorageError
+from records.verdict_lines import VerdictWriter, drop_damage, text_sha256
+from records.verdicts import VerdictReader, read_lines
+
+JUDGE = {"provider": "local", "model": "support", "strength": "code"}
+
+
+def judged(case_id: str, **changes: Any) -> dict[str, Any]:
+    """A line as judging makes it, with all that was sent."""
+    line: dict[str, Any] = {
+        "schema": 1,
+        "case_id": case_id,
+        "repeat": 0,
+        "metric": "groundedness",
+        "judge_repeat": 0,
+        "part": 0,
+        "parts": 1,
+        "status": "ok",
+        "reason": None,
+        "failure": None,
+        "prompt": {"name": "groundedness", "version": 2, "sha256": "p1"},
+        "key": "k1",
+        "cached": False,
+        "subject": "s1",
+        "made_of": "m1",
+        "input": {
+            "question": "How long?",
+            "answer": "30 days.",
+            "contexts": [{"id": "c1", "chunk_id": "x", "text": "It takes 30 days."}],
+            "claims": [{"id": "1", "text": "30 days.", "span": [0, 8]}],
+        },
+        "messages": [{"role": "user", "content": "How long?"}],
+        "raw": "{}",
+        "verdicts": [
+            {"id": "1", "context": "c1", "quote": "30 days", "reason": "", "verdict": "supported"}
+        ],
+        "extra": {"mark": "m", "notes": "", "manipulation": False},
+        "mode": "local",
+        "usage": {"prompt_tokens": 3, "total_tokens": None},
+        "cost_usd": None,
+        "asks": 1,
+        "judging_runs": [],
+        "judge": JUDGE,
+        "parameters": {},
+    }
+    return line | changes
+
+
+def write(path: Path, *lines: dict[str, Any]) -> list[dict[str, Any]]:
+    with VerdictWriter(path) as writer:
+        for line in lines:
+            writer.write(line)
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_line_holds_what_was_decided_and_no_text_that_stands_elsewhere(tmp_path: Path) -> None:
+    setting, line = write(tmp_path / "verdicts.jsonl", judged("a"))
+    assert setting.pop("setting") == line["setting"]
+    assert setting == {
+        "judge": JUDGE,
+        "parameters": {},
+        "prompt": {"name": "groundedness", "version": 2, "sha256": "p1"},
+    }
+    del line["setting"]
+    assert line == {
+        "schema": 2,
+        "case_id": "a",
+        "metric": "groundedness",
+        "key": "k1",
+        "subject": "s1",
+        "made_of": "m1",
+        "input": {
+            "claims": [{"id": "1", "text": "30 days.", "span": [0, 8]}],
+            "contexts": [{"id": "c1", "chunk_id": "x", "sha256": text_sha256("It takes 30 days.")}],
+            "answer_sha256": text_sha256("30 days."),
+        },
+        "verdicts": [{"id": "1", "context": "c1", "quote": "30 days", "verdict": "supported"}],
+        "extra": {"mark": "m", "manipulation": False},
+        "mode": "local",
+        "usage": {"prompt_tokens": 3},
+        "asks": 1,
+    }
+
+
+def test_who_judged_is_said_once_and_again_for_another(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    other = judged("c", judge=JUDGE | {"model": "large"})
+    assert [*map(kind, write(path, judged("a"), judged("b")))] == ["setting", "a", "b"]
+    lines = write(path, judged("b"), other)
+    assert [*map(kind, lines)] == ["setting", "a", "b", "b", "setting", "c"]
+    assert [line["judge"]["model"] for line in read_lines(path)] == ["support"] * 3 + ["large"]
+
+
+def kind(line: dict[str, Any]) -> str:
+    return str(line.get("case_id", "setting"))
+
+
+def test_readers_get_what_they_got_of_schema_1(tmp_path: Path) -> None:
+    path, older = tmp_path / "verdicts.jsonl", tmp_path / "older.jsonl"
+    write(path, judged("a", part=1, parts=2))
+    older.write_text(json.dumps(judged("a", part=1, parts=2)) + "\n")
+    (new,), (old,) = read_lines(path), read_lines(older)
+    apart = {"schema", "setting", "input", "verdicts", "extra", "judging_runs"}
+    assert {k: v for k, v in new.items() if k not in apart} == {
+        k: v for k, v in old.items() if k not in apart
+    }
+    assert new["input"]["claims"] == old["input"]["claims"]
+    assert old["input"]["answer"] == "30 days."
+    assert new["verdicts"][0]["verdict"] == old["verdicts"][0]["verdict"]
+
+
+def test_a_reader_that_goes_on_knows_who_judged_before(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    write(path, judged("a"))
+    reader = VerdictReader(path)
+    assert [line["judge"] for line in reader.read()] == [JUDGE]
+    write(path, judged("b"))
+    assert [line["judge"] for line in reader.read()] == [JUDGE] * 2
+
+
+def test_a_line_whose_judge_nobody_says_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    write(path, judged("a"))
+    path.write_text(path.read_text().splitlines(keepends=True)[1])
+    with pytest.raises(StorageError, match="1: setting: no line of the file says who judged as"):
+        list(read_lines(path))
+
+
+def test_verdicts_go_with_the_line_on_who_judged_that_a_power_cut_took(tmp_path: Path) -> None:
+    """A hole in the first of two settings takes its two verdicts with it, and no other."""
+    path = tmp_path / "verdicts.jsonl"
+    write(path, judged("a"), judged("b"), judged("c", judge=JUDGE | {"model": "large"}))
+    whole = path.read_bytes()
+    assert drop_damage(path) == 0
+    assert path.read_bytes() == whole
+    first, rest = whole.split(b"\n", 1)
+    path.write_bytes(b"\0" * len(first) + b"\n" + rest)
+    assert drop_damage(path) == 3
+    assert [line["case_id"] for line in read_lines(path)] == ["c"]

@@ -1,0 +1,71 @@
+"""What is scored where nobody knows the passages of an answer, and where there were none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ragmetrics.text.tfidf import Frequencies
+from records.cases import GoldSupport, TestCase
+from records.results import TestResult
+from scorers.context import ContextScorer
+from scorers.groundedness import GroundednessScorer
+from scorers.pipeline import check_response
+from scorers.retrieval import RetrievalScorer
+
+CASE = TestCase(
+    "a",
+    "How long?",
+    answerable=True,
+    gold_supports=[GoldSupport("a.md", "Returns")],
+    expected_outcome="no_results",
+)
+
+ANSWER = "Goods are taken back within 30 days of the invoice."
+
+
+def scores(scorer: Any, result: TestResult) -> tuple[dict[str, Any], dict[str, str]]:
+    row, _ = scorer.score(CASE, result)
+    names = [metric.name for metric in scorer.metrics]
+    return dict(zip(names, row.values, strict=True)), dict(row.reasons)
+
+
+@pytest.mark.parametrize(
+    ("more", "value", "reason"),
+    [
+        ({}, None, "passages are not mapped"),
+        ({"absent": {"retrieved": "no list at hits"}}, "failed", "no list at hits"),
+    ],
+)
+def test_unknown_passages_are_no_zero(more: Any, value: Any, reason: str) -> None:
+    result = TestResult("a", answer=ANSWER, **more)
+    for scorer in (RetrievalScorer(), ContextScorer(Frequencies())):
+        values, reasons = scores(scorer, result)
+        assert set(values.values()) == {value}
+        assert reasons == {"*": reason}
+    values, reasons = scores(GroundednessScorer(), result)
+    for name in ("claim_support_rate", "unsupported_claims", "citation_coverage", "contexts_exist"):
+        assert (values[name], reasons[name]) == (value, reason)
+    assert values["answer_not_empty"] == 1.0
+    assert check_response(CASE, result).values["outcome_match"] == 0.0  # not no_results
+
+
+def test_an_empty_list_is_zero() -> None:
+    result = TestResult("a", answer=ANSWER, retrieved=[])
+    values, _ = scores(RetrievalScorer(), result)
+    assert (values["recall@5"], values["mrr"], values["precision@1"]) == (0.0, 0.0, 0.0)
+    values, reasons = scores(ContextScorer(Frequencies()), result)
+    assert set(values.values()) == {None}
+    values, reasons = scores(GroundednessScorer(), result)
+    assert (values["claim_support_rate"], reasons["claim_support_rate"]) == (0.0, "no contexts")
+    assert check_response(CASE, result).values["outcome_match"] == 1.0  # no_results
+
+
+def test_a_bot_that_names_no_sources_is_asked_for_none() -> None:
+    result = TestResult("a", answer=ANSWER, retrieved=[])
+    values, _ = scores(GroundednessScorer(), result)
+    assert (values["citation_coverage"], values["has_citations"]) == (0.0, 0.0)
+    values, reasons = scores(GroundednessScorer(names_sources=False), result)
+    assert (values["citation_coverage"], values["has_citations"]) == (None, None)
+    assert reasons["citation_coverage"] == "the bot names no sources"

@@ -1,0 +1,173 @@
+"""Every screen, file and ``--json`` says the same number of failing, broken and fixed cases."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.scripts.report_run.answers import result
+
+import compare_runs
+import eval_suite
+import gate_run
+import report_run
+import storage
+from decisions.case_changes import read_pair
+from decisions.case_verdict import read_verdicts
+from experiments.sweep import failing_cases
+from labeller.sources import failures
+from storage import ErrorInfo, ResultsWriter, RunConfig, TestResult
+from views.browser.listing import CaseList, PairList
+from views.library import RunLibrary
+
+GOLD = {"relevant_chunks": ["gold"], "answerable": True}
+
+CASES: list[dict[str, Any]] = [
+    {"id": case_id, "question": f"About {case_id}?", "category": "factual"} | GOLD
+    for case_id in ("fine", "late", "gone", "back", "mute", "error", "slow", "ends")
+]
+CASES[6]["latency_budget_ms"] = 10.0
+CASES[7]["expected_outcome"] = "success"
+
+SAID = "It is so [1]."
+
+
+def results(ranks: dict[str, int | None], **more: dict[str, Any]) -> list[TestResult]:
+    """An answer to each case but the failed call, its gold at a rank (None: not retrieved)."""
+    failed = TestResult("error", "?", status="error", error=ErrorInfo("timeout", "none", 4))
+    own = {"slow": {"latency_ms": {"total": 99.0}}} | more
+    answers = [result(case_id, rank, **own.get(case_id, {})) for case_id, rank in ranks.items()]
+    return [*answers, failed]
+
+
+BASE = results(
+    {"fine": 1, "late": 3, "gone": 1, "back": None, "mute": 1, "slow": 1, "ends": 1},
+    mute={"answer": None, "abstained": True},
+    ends={"answer": SAID, "confidence": 0.9},
+)
+NEW = results(
+    {"fine": 1, "late": None, "gone": None, "back": 1, "mute": 1, "slow": 1, "ends": 1},
+    mute={"answer": None, "abstained": True},
+    ends={"answer": SAID, "confidence": 0.2},
+)
+"""With a depth of 3 and of 2. By hand, of 8 cases:
+base fails: back (no gold), mute (declined), error: 3; slow only warns, late has its gold at 3;
+new fails: late, gone (no gold), mute, error, ends (uncertain instead of success): 5;
+within the first 2 late fails in both, so broke: gone, ends; fixed: back; still: late, mute, error.
+"""
+FAILING = {"base": 3, "new": 5}
+CHANGED = {"broke": {"gone", "ends"}, "fixed": {"back"}}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs, scored by the suite."""
+    home = tmp_path_factory.mktemp("one-count")
+    (home / "set.jsonl").write_text("".join(json.dumps(case) + "\n" for case in CASES))
+    (home / "labels").mkdir()
+    for name, k, answers in (("base", 3, BASE), ("new", 2, NEW)):
+        writer = ResultsWriter(home / "results", name, store_full_text=True)
+        sha = storage.sha256_file(home / "set.jsonl")
+        whole = {"store_full_text": True}
+        config = RunConfig(name, dataset={"sha256": sha}, run=whole, retriever={"k": k})
+        writer.write_config(config)
+        for answer in answers:
+            writer.write_result(answer)
+        writer.finish(case["id"] for case in CASES)
+        done = call(home, eval_suite.main, "--run", name, "--brief")
+        assert done.exit_code == 0, done.output
+    return home
+
+
+def call(home: Path, command: Any, *words: str) -> Result:
+    words = ("--results-dir", str(home / "results"), "--eval-set", str(home / "set.jsonl"), *words)
+    return CliRunner().invoke(command, words, env={"COLUMNS": "200"})
+
+
+def opened(home: Path, name: str) -> Any:
+    library = RunLibrary(home / "results", home / "set.jsonl", home / "labels")
+    run = library.open(name)
+    run.start(lambda: None)
+    end = time.monotonic() + 60
+    CaseList(run)
+    while run.reading:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    time.sleep(1.5)  # the columns that the list asks for are read within a second
+    return run
+
+
+@pytest.mark.parametrize("name", ["base", "new"])
+def test_one_number_of_failing_cases(home: Path, name: str) -> None:
+    folder = home / "results" / name
+    wanted = FAILING[name]
+    assert read_verdicts(folder).counts().failing == wanted
+    run = opened(home, name)
+    cases = CaseList(run)
+    assert cases.failing.counts(run.table)[:2] == (8, wanted), "the browser"
+    cases.set_filter("failing")
+    cases.update(0)
+    assert len(cases.listed) == wanted
+    report = json.loads(call(home, report_run.main, "--run", name, "--json").stdout)
+    assert report["worst"]["verdicts"]["failing"] == wanted
+    states = [row[2] for row in report["case_list"]["rows"]]
+    assert sum(state.startswith("fails") for state in states) == wanted
+    words = f"{wanted} of 8 cases fail"
+    for form in ("md", "html"):
+        call(home, report_run.main, "--run", name, "--format", form)
+        assert words in (folder / f"report.{form}").read_text()
+    suite = json.loads((folder / "suite.json").read_text())
+    assert suite["verdicts"]["failing"] == wanted
+    found = failures(folder, [case["id"] for case in CASES])
+    assert sum(value > 1 for value in found.values()) == wanted, "label_eval --order failing"
+    gates = home / f"{name}.toml"
+    gates.write_text(f"[[gates.must_pass]]\ncases = {[case['id'] for case in CASES]}\n")
+    gate = call(home, gate_run.main, "--run", name, "--gates", str(gates), "--json")
+    checks = [row for row in json.loads(gate.stdout)["checks"] if row["rule"] == "must_pass"]
+    assert sum(check["status"] == "failed" for check in checks) == wanted
+    run.close()
+
+
+def test_a_sweep_counts_within_the_depth_that_all_settings_have(home: Path) -> None:
+    folders = {name: home / "results" / name for name in ("base", "new")}
+    assert failing_cases(folders) == {"base": 4, "new": 5}  # late's gold is at 3, the depth is 2
+
+
+def test_one_number_of_broken_and_fixed_cases(home: Path) -> None:
+    base, new = (home / "results" / name for name in ("base", "new"))
+    pair = read_pair(base, new)
+    ways = {case["id"]: pair.way(case["id"]) for case in CASES}
+    for way, ids in CHANGED.items():
+        assert {case_id for case_id, own in ways.items() if own == way} == ids
+    compared = json.loads(call(home, compare_runs.main, "base", "new", "--json").stdout)["cases"]
+    assert (compared["broke"], compared["fixed"], compared["depth"]) == (2, 1, 2)
+    printed = call(home, compare_runs.main, "base", "new").stdout
+    assert "Of 8 cases 2 broke and 1 was fixed; 3 still fail, 2 still ok" in printed
+    assert "gold counts within the first 2" in printed
+    report = json.loads(
+        call(home, report_run.main, "--run", "new", "--baseline", "base", "--json").stdout
+    )
+    runs = [opened(home, name) for name in ("base", "new")]
+    listed = PairList(*runs)
+    listed.only_flips = True
+    listed.update(0)
+    shown = {listed.table.ids[row]: listed.flips[row] for row in listed.listed}
+    done = call(home, eval_suite.main, "--run", "new", "--baseline", "base", "--brief")
+    assert "Of 8 cases 2 broke and 1 was fixed" in done.stdout
+    suite = json.loads((new / "suite.json").read_text())["cases_changed"]
+    for way, ids in CHANGED.items():
+        assert {row["case_id"] for row in compared["changed"] if row["way"] == way} == ids
+        assert {row["case_id"] for row in suite["changed"] if row["way"] == way} == ids
+        changed = report["comparison"]["cases_changed"]
+        assert {row["case_id"] for row in changed if row["kind"] == way} == ids
+        assert report["comparison"]["case_counts"][way] == len(ids)
+        states = {row[0] for row in report["case_list"]["rows"] if row[2].startswith(way)}
+        assert states == ids
+        assert {case_id for case_id, own in shown.items() if own == way} == ids, "the browser"
+    assert "the gold passage was at rank 1, is gone" in printed
+    for run in runs:
+        run.close()
