@@ -204,8 +204,8 @@ def _missing_slices(folder: Path, metrics: Mapping[str, Any]) -> str:
         return ""
     run = metrics.get("run_id") or folder.resolve().name
     return (
-        f"Without means by slice: {', '.join(lacking)}. {folder / SLICES}, which git leaves out, is "
-        f"missing or of another scoring; eval_suite.py --run {run} makes it from the results."
+        f"Without means by slice: {', '.join(lacking)}. {folder / SLICES}, which git leaves out, "
+        f"is missing or of another scoring; eval_suite.py --run {run} makes it from the results."
     )
 
 
