@@ -1,6 +1,6 @@
 """Spans as exporters other than OTLP write them (the console, Phoenix, Jaeger), in OTLP's shape.
 
-Phoenix' table of spans has a column for each attribute: ``get_spans_dataframe`` of arize-phoenix 20.26
+Phoenix' table of spans has a column an attribute: ``get_spans_dataframe`` of arize-phoenix 20.26
 (github.com/Arize-ai/phoenix, src/phoenix/trace/dsl/query.py), as pandas writes it.
 """
 
