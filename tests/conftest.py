@@ -84,9 +84,10 @@ def pytest_runtest_setup() -> None:
         import textual.app
         import textual.pilot
 
-        if textual.app.wait_for_idle is _until_idle:
+        modules: tuple[Any, Any] = (textual.app, textual.pilot)
+        if modules[0].wait_for_idle is _until_idle:
             return
-        for module in (textual.app, textual.pilot):
+        for module in modules:
             module.wait_for_idle = _until_idle
         pilot: Any = textual.pilot.Pilot
         pilot._wait_for_screen = _until_open(pilot._wait_for_screen)
