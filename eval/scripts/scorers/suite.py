@@ -354,7 +354,7 @@ def _compare(
     changes = compare(baseline, report.measures, compared, tests, plan.max_drop, gone)
     told = {f"{change.section}.{change.metric}" for change in changes}
     changes += [_of_row(row, plan.max_drop) for row in result.rows if row.name not in told]
-    report.changes = changes
+    report.changes, report.no_verdict = changes, result.no_verdict
     report.caveats = [
         *caveats(baseline, plan.suite, report.header.get("cases", 0)),
         *result.notes,
