@@ -42,14 +42,15 @@ def label(folder: Path, url: str) -> None:
         assert labeller.stdin
         assert labeller.stdout
         said = ""
-        for _, page, _ in QUESTIONS.values():
-            start = TEXTS[page][:25]
-            row = None
+        for name, (_, page, _) in QUESTIONS.items():
+            row, shown = None, False
             while row is None:
                 line = labeller.stdout.readline()
                 assert line, said
                 said += line
-                row = re.match(rf"\[.\] +(\d+) rules\.pdf: .*{re.escape(start)}", line)
+                shown = shown or line.startswith(f"{name} (")  # rows before are of another question
+                start = re.escape(TEXTS[page][:25])
+                row = re.match(rf"\[.\] +(\d+) rules\.pdf: .*{start}", line) if shown else None
             labeller.stdin.write(f"{row[1]}\nl\n")
             labeller.stdin.flush()
         assert "saved" in labeller.communicate("q\n", timeout=60)[0]
