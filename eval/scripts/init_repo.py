@@ -98,7 +98,7 @@ def toolkit_in(folder: Path) -> str:
 
 def repository() -> str:
     """The toolkit's repository on GitHub as owner/name, by its clone; "" when it has none there."""
-    url = git("-C", str(storage.ROOT), "remote", "get-url", "origin")
+    url = git("-C", str(storage.ROOT), "config", "--get", "remote.origin.url")
     match = re.fullmatch(r".*[@/]github\.com[:/]([\w.-]+/[\w.-]+?)(?:\.git)?/?", url)
     return match[1] if match else ""
 
