@@ -157,7 +157,7 @@ def workflow(runner: Runner, **env: str) -> dict[str, Any]:
     assert done.exit_code == 0, done.output
     text = (runner.folder / init_repo.WORKFLOW).read_text("utf-8")
     found: dict[str, Any] = yaml.safe_load(text)
-    job = found["jobs"]["gate"]
+    job: dict[str, Any] = found["jobs"]["gate"]
     values = {**found["env"], "BOT_URL": runner.url, "START": runner.start} | env
     values |= {name: runner.filled(value, values) for name, value in job["env"].items()}
     values["INSTALL"] = values["INSTALL"].replace("python -m ", "")
@@ -314,7 +314,7 @@ def test_a_toolkit_in_the_same_repository_is_named_by_its_folder(
         (toolkit / "eval" / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / "eval" / name, toolkit / "eval" / name)
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
-    monkeypatch.setattr(init_repo.storage, "ROOT", toolkit)
+    monkeypatch.setattr("init_repo.storage.ROOT", toolkit)
     assert CliRunner().invoke(init_repo.main, [str(tmp_path), "-q"]).exit_code == 0
     text = (tmp_path / init_repo.WORKFLOW).read_text()
     assert 'TOOLKIT: "tools/toolkit"' in text
