@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -37,6 +38,11 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 def harmless(text: str) -> str:
     """Foreign text on one line: no control or direction characters, nothing that hides in it."""
     return mark_lone_joiners(text).translate(CONTROL)
+
+
+def harmless_lines(text: str) -> str:
+    """Foreign text without control, direction and hidden characters; line ends stay."""
+    return "\n".join(harmless(line) for line in re.split(r"\r\n|\r|\n", text))
 
 
 def printable(text: str) -> str:
