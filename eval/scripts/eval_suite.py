@@ -145,12 +145,11 @@ def show(report: SuiteReport, as_json: bool, every: bool, brief: bool) -> None:
     if as_json:
         click.echo(storage.json_bytes(storage.rounded(report.to_dict())), nl=False)
         return
-    from scorers.suite_report import print_brief, print_report
+    from scorers.suite_report import brief_page, suite_page
+    from terminal.page import print_page
 
-    if brief:
-        print_brief(options.stdout_console(), report)
-    else:
-        print_report(options.stdout_console(), report, every)
+    page = brief_page(report) if brief else suite_page(report, every)
+    print_page(options.stdout_console(), page)
 
 
 if __name__ == "__main__":

@@ -39,8 +39,9 @@ from terminal.page import (
     Whisker,
     WhiskerColumn,
     items,
+    number,
 )
-from terminal.tables import number, plain
+from terminal.tables import plain
 
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "mixed": "bad", "differs": "doubt"}
 
@@ -177,12 +178,10 @@ def _cases(cases: CaseChanges) -> Iterator[Block]:
         listed = [case for case in cases.changed if case.way == way]
         for case in listed:
             words = (f"{title}: ", Quoted(case.case_id), "  ", Quoted(changed_words(case)))
-            yield Prose(words, tone, item=True)
+            yield Prose(words, tone, item=1)
         more = cases.counts["broke" if way == "broke" else "fixed"] - len(listed)
         if more and listed:
-            yield Prose(
-                f"{more:,} more: --flips {more + len(listed)} lists all of them.", item=True
-            )
+            yield Prose(f"{more:,} more: --flips {more + len(listed)} lists all of them.", item=1)
 
 
 def _flips(flips: Flips) -> Iterator[Block]:
@@ -222,9 +221,9 @@ def _conversations(talks: ConversationChanges) -> Iterator[Block]:
             repeat = f" (repeat {talk.repeat})" if talk.repeat else ""
             words = (Quoted(plain(talk.conversation, 80)), f"{repeat}: {talk.says()} (")
             question = Quoted(plain(talk.question, _QUESTION))
-            yield Prose((*words, question, ")"), tone, item=True)
+            yield Prose((*words, question, ")"), tone, item=1)
         if len(changed) > SHOWN:
-            yield Prose(f"{len(changed) - SHOWN} more: --json has all of them.", item=True)
+            yield Prose(f"{len(changed) - SHOWN} more: --json has all of them.", item=1)
 
 
 def _power(comparison: Comparison, drop: float) -> DataTable[MetricRow]:

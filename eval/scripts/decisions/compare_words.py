@@ -10,8 +10,8 @@ from decisions.compare import TOO_FEW
 from decisions.flips import Flip, Flips, Ranks
 from decisions.rows import SCORED, SIGNS, Comparison, MetricRow, RowVerdict
 from ragmetrics.stats.means import UNRELIABLE_BELOW
-from terminal.page import DataColumn, apart, change, p_value, signed, signed_between, times
-from terminal.tables import counted, number, plain
+from terminal.page import DataColumn, apart, from_to, number, p_value, signed, signed_between, times
+from terminal.tables import counted, plain
 
 PRIMARY_TITLE = "Primary metrics: they decide (p of one joint test of all of them)"
 
@@ -244,7 +244,7 @@ def _ranks(gold_ranks: Ranks | None) -> str:
 
 def flip_title(flip: Flip) -> str:
     """What happened to the score and to the ranks of the gold."""
-    title = change(flip.base.score, flip.new.score)
+    title = from_to(flip.base.score, flip.new.score)
     if flip.base.ranks is None and flip.new.ranks is None:
         return title
     return f"{title}; gold at rank {_ranks(flip.base.ranks)} → {_ranks(flip.new.ranks)}"

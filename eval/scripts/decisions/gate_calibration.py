@@ -14,7 +14,7 @@ from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 from records import calibration
 from records.gate_verdict import Check
 from records.targets import GATES, Target
-from terminal.tables import number
+from terminal.page import number
 
 RULE, SECTION = "calibration", "judged"
 

@@ -89,7 +89,7 @@ def gate_page(verdict: Verdict) -> Page:
         why: tuple[str | Quoted, ...] = (_quoted(check.name), ": ", _quoted(check.reason))
         if check.accepted:
             why = (*why, ". Accepted: ", _quoted(check.accepted))
-        blocks.append(Prose((f"{MARKS[check.status]} ", *why), _tone(check), item=True))
+        blocks.append(Prose((f"{MARKS[check.status]} ", *why), _tone(check), item=1))
     blocks += [Prose(_quoted(note), "doubt") for note in verdict.caveats]
     title = f"{len(passed)} passed"
     blocks.append(DataTable(_COLUMNS, passed, tone=_tone, folded=title))

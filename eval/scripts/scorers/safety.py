@@ -564,13 +564,14 @@ def _show_slices(
     console: Console, section: Mapping[str, Any], by: Sequence[str], headline: Sequence[str]
 ) -> None:
     """For each dimension asked for one table of the headline metrics that its slices have."""
-    from terminal import tables
+    from scorers.section_page import slice_block
+    from terminal.page import print_blocks
 
     for dimension in by:
         slices = section["by"].get(dimension, {}).values()
         names = [name for name in headline if any(name in part["mean"] for part in slices)]
         console.print(f"\nBy {dimension}:")
-        tables.print_by(console, section, dimension, names)
+        print_blocks(console, [slice_block(section, dimension, names)])
 
 
 def _show_wrong(

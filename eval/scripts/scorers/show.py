@@ -22,6 +22,7 @@ from records.runs import CONFIG, METRICS, find_run, read_config, results_file, s
 from records.scores import SCORES_OF_RESULT, ScoreLine, read_whole_scores
 from scorers import SECTIONS
 from scorers.contract import NothingToScore, ScoringJob, WorstCase
+from terminal.page import signed, signed_between
 from terminal.tables import counted
 
 if TYPE_CHECKING:
@@ -176,7 +177,8 @@ def show(
     """
     from decisions.diagnosis import path_mismatch, place_mismatch
     from records.targets import read_advisory, read_targets
-    from terminal import tables
+    from scorers.section_page import section_blocks, slice_block
+    from terminal.page import Prose, print_blocks
 
     modes = section["by"].get("match", {})
     matched = ", ".join(f"{mode} ({part['n']})" for mode, part in modes.items())
@@ -184,13 +186,12 @@ def show(
         f"{row.title} of run {folder.name}" + (f", matched by {matched}" if matched else "")
     )
     for mismatch in filter(None, (path_mismatch(section), place_mismatch(section))):
-        text = f"{mismatch.says} Look at {mismatch.look_at}"
-        console.print(tables.plain(text, 1000), style="yellow", markup=False, highlight=False)
+        print_blocks(console, [Prose(f"{mismatch.says} Look at {mismatch.look_at}", "doubt")])
     targets = {**read_targets().get(row.name, {}), **read_advisory().get(row.name, {})}
     names = list(section["mean"])
     if not every and len(names) > _MOST_ROWS:
         names = [name for name in names if name in headline or name in targets]
-    tables.print_section(console, section, targets, names)
+    print_blocks(console, section_blocks(section, targets, names))
     if left_out := len(section["mean"]) - len(names):
         text = f"{counted(left_out, 'more metric')}: -v shows them, and metrics.json holds them."
         console.print(text, soft_wrap=True)
@@ -201,7 +202,7 @@ def show(
     suffix = _shared_cutoff(headline)
     for dimension in by:
         console.print(f"By {dimension}" + (f", at {suffix[1:]}:" if suffix else ":"))
-        tables.print_by(console, section, dimension, headline, suffix)
+        print_blocks(console, [slice_block(section, dimension, headline, suffix)])
 
 
 def _print_stability(
@@ -225,9 +226,9 @@ def _turn_loss_lines(losses: Mapping[str, Any], headline: Sequence[str]) -> list
     for name in (name for name in headline if name in losses):
         loss = losses[name]
         ends = loss["ci95"]
-        sure = f"{ends[0]:+.3f} to {ends[1]:+.3f}" if ends else loss["mark"]
+        sure = signed_between(ends) if ends else loss["mark"]
         about = counted(loss["conversations"], "conversation")
-        lines.append(f"  {name} {loss['mean']:+.3f} ({sure}; {about})")
+        lines.append(f"  {name} {signed(loss['mean'])} ({sure}; {about})")
     if lines:
         lines.insert(0, "Later turns minus the first (they are other questions; no verdict):")
     return lines

@@ -16,7 +16,6 @@ from terminal.sparkline import sparkline
 from terminal.tables import (
     draws_unicode,
     has_room,
-    number,
     picture,
     plain,
     print_columns,
@@ -69,15 +68,16 @@ class Heading:
 
     words: Words
     level: int = 2
+    tone: Tone | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A sentence or a short line. ``item``: of a list, indented on a terminal."""
+    """A sentence or a short line. ``item``: how deep in a list it is, 0 outside one."""
 
     words: Words
     tone: Tone | None = None
-    item: bool = False
+    item: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class LinePlot:
     breaks: Sequence[int] = ()
     step: int = 1
     """Columns of a terminal for each value, where there is room."""
-    label: Callable[[float], str] = number
+    label: Callable[[float], str] = "{:.3f}".format
     legend: tuple[str, ...] = ()
 
 
@@ -203,6 +203,15 @@ class Page:
 # How numbers are worded
 
 
+def number(value: float | None) -> str:
+    """Three decimals, fewer from 10 up, and a true minus; an en dash for what is undefined."""
+    if value is None:
+        return "–"
+    size = abs(value)
+    shown = f"{size:.3f}" if size < 10 else f"{size:,.{1 if size < 100 else 0}f}"
+    return f"−{shown}" if value < 0 and float(shown.replace(",", "")) else shown
+
+
 def signed(value: float | None) -> str:
     """A difference: its sign (a true minus) and three decimals, more where it is smaller."""
     if value is None:
@@ -218,11 +227,13 @@ def apart(*values: float | None) -> tuple[str, ...]:
     digits = 3
     while len({*shown} - {"–"}) < different and digits < 6:
         digits += 1
-        shown = tuple("–" if value is None else f"{value:.{digits}f}" for value in values)
+        shown = tuple(
+            "–" if value is None else f"{value:.{digits}f}".replace("-", "−") for value in values
+        )
     return shown if len({*shown} - {"–"}) == different else tuple(map(number, values))
 
 
-def change(before: float | None, after: float | None) -> str:
+def from_to(before: float | None, after: float | None) -> str:
     """``0.668 → 0.630``, in as many digits as show that they differ."""
     return " → ".join(apart(before, after))
 
@@ -251,6 +262,20 @@ def signed_between(ends: Sequence[float] | None) -> str:
     return "–" if ends is None else f"{signed(ends[0])} to {signed(ends[1])}"
 
 
+def percent(share: float | None) -> str:
+    """A share in whole percents, never rounded up to 100 or down to 0; an en dash for None."""
+    if share is None:
+        return "–"
+    if 0 < share < 0.01:
+        return "< 1 %"
+    return "> 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
+
+
+def fine_percent(share: float) -> str:
+    """A share with one digit after the point, two below 1 %."""
+    return f"{100 * share:.1f} %" if share >= 0.01 or not share else f"{100 * share:.2f} %"
+
+
 def times(ratio: float | None) -> str:
     """A ratio in two decimals, three significant digits of what is small."""
     if ratio is None:
@@ -267,16 +292,21 @@ def print_page(console: Console, page: Page, *, every: bool = False) -> None:
     Nothing foreign is obeyed: control and direction characters are replaced. Outside UTF-8 only
     ASCII is printed.
     """
-    for block in page.ordered(verdict_first=False):
+    print_blocks(console, page.ordered(verdict_first=False), every=every)
+
+
+def print_blocks(console: Console, blocks: Iterable[Block], *, every: bool = False) -> None:
+    """Some blocks in the order in which they are given."""
+    for block in blocks:
         _print_block(console, block, every)
 
 
 def _print_block(console: Console, block: Block, every: bool) -> None:
     if isinstance(block, Heading):
         _say(console, "")
-        _say(console, _text(block.words))
+        _say(console, _text(block.words), block.tone, bold=block.tone is not None)
     elif isinstance(block, Prose):
-        _say(console, ("  " if block.item else "") + _text(block.words), block.tone)
+        _say(console, _text(block.words), block.tone, indent=block.item)
     elif isinstance(block, Conclusion):
         _say(console, "")
         _say(console, _text(block.words), block.tone, bold=True)
@@ -286,7 +316,7 @@ def _print_block(console: Console, block: Block, every: bool) -> None:
         _say(console, "")
         _say(console, f"{block.way}: {block.case_id}  {block.says}")
         for name, text in block.texts:
-            _say(console, f"  {name}: {text}" if name else f"  {text}")
+            _say(console, f"{name}: {text}", indent=1)
     elif isinstance(block, LinePlot):
         _print_plot(console, block)
     elif block.rows:
@@ -298,13 +328,19 @@ def _text(words: Words) -> str:
     return "".join(part if isinstance(part, str) else part.text for part in parts)
 
 
-def _say(console: Console, text: str, tone: Tone | None = None, *, bold: bool = False) -> None:
+def _say(
+    console: Console, text: str, tone: Tone | None = None, *, bold: bool = False, indent: int = 0
+) -> None:
     """A line of prose: folded on a terminal, whole in a file."""
+    from rich.padding import Padding
     from rich.text import Text
 
     style = f"bold {_STYLES[tone]}" if bold else _STYLES[tone]
     shown = Text(_safe(console, text), style=style.strip())
-    console.print(shown, soft_wrap=not console.is_terminal)
+    if indent and console.is_terminal:
+        console.print(Padding(shown, (0, 0, 0, 2 * indent), expand=False))
+    else:
+        console.print(Text("  " * indent) + shown, soft_wrap=not console.is_terminal)
 
 
 def _safe(console: Console, text: str) -> str:
@@ -390,9 +426,10 @@ def _drawn_columns(console: Console, table: DataTable[Row]) -> list[_Drawn]:
             drawn.append(_Drawn(column.name, cells, column.words, drop))
         elif index in whiskers:
             drawn.append(whiskers[index])
+    headings = [table.group(row) for row in table.rows] if table.group else []
     taken = sum(
-        2 + max(map(len, (column.head, *column.cells)))
-        for column in drawn
+        2 + max(map(len, (column.head, *column.cells, *(() if at else headings))))
+        for at, column in enumerate(drawn)
         if isinstance(column, _Drawn)
     )
     room = max(console.width - taken, _NARROWEST)
@@ -453,4 +490,15 @@ def _sparks(console: Console, column: TrendColumn[Row], rows: Iterable[Row], roo
 
 def items(texts: Iterable[Words], tone: Tone | None = None) -> Iterator[Prose]:
     """A list, an item each."""
-    return (Prose(text, tone, item=True) for text in texts)
+    return (Prose(text, tone, item=1) for text in texts)
+
+
+def plain_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], title: str = "", *, words: int = 1
+) -> DataTable[Sequence[str]]:
+    """A table of cells that are text already; the first ``words`` columns are to the left."""
+
+    def column(at: int, name: str) -> DataColumn[Sequence[str]]:
+        return DataColumn(name, lambda row: row[at], words=at < words)
+
+    return DataTable([column(at, name) for at, name in enumerate(head)], list(rows), title)

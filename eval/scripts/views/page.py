@@ -79,7 +79,7 @@ def _joined(head: str, blocks: Iterable[Block]) -> str:
 
 
 def _is_item(block: Block | None) -> bool:
-    return isinstance(block, Prose) and block.item
+    return isinstance(block, Prose) and block.item > 0
 
 
 def _lines(block: Block) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _lines(block: Block) -> Iterator[str]:
         yield f"{'#' * block.level} {_inline(block.words)}"
     elif isinstance(block, Prose):
         if text := _inline(block.words):
-            yield f"- {text}" if block.item else text
+            yield f"{'  ' * (block.item - 1)}- {text}" if block.item else text
     elif isinstance(block, Conclusion):
         yield f"**{_inline(_marked(block))}**"
         if block.more:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from decisions.compare_words import HEAD
-from terminal.tables import number
+from terminal.page import between, number, percent
 from views.report import words
 from views.report.text import markdown_fence as _fenced
 from views.report.text import markdown_line as _safe
@@ -165,7 +165,7 @@ def _metric(metric: Mapping[str, Any]) -> tuple[str, ...]:
         " ".join(words.mark(metric)).strip() + (words.CLOSE if metric["close"] else ""),
         words.interval(metric),
         words.count(metric["n"]),
-        words.percent(metric["coverage"]),
+        percent(metric["coverage"]),
         metric["band"] or "",
     )
 
@@ -247,8 +247,8 @@ def _confidence(reliability: Mapping[str, Any]) -> Iterator[str]:
                 f"{band['from']:.1f} – {band['to']:.1f}",
                 words.count(band["n"]),
                 number(band["confidence"]),
-                words.percent(band["success"]),
-                " – ".join(map(words.percent, band["ci95"])),
+                percent(band["success"]),
+                " – ".join(map(percent, band["ci95"])),
             )
             for band in reliability["bins"]
         )
@@ -279,7 +279,7 @@ def _judge(calibration: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _figure(row: Mapping[str, Any]) -> tuple[str, str, str]:
-    return row["name"], number(row["value"]), words.ends(row["ci95"])
+    return row["name"], number(row["value"]), between(row["ci95"])
 
 
 def _correlations(correlations: Mapping[str, Any]) -> Iterator[str]:

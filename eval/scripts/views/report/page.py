@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from decisions.compare_words import HEAD
-from decisions.watch import WatchedFigure, as_dict, percent, verdict
+from decisions.watch import WatchedFigure, as_dict, verdict
 from decisions.watch_print import limits
 from records.errors import StorageError
 from records.files import json_bytes, replace_bytes
 from records.runs import VERSION
-from terminal.tables import number
+from terminal.page import between, fine_percent, number, percent
 from views.report import charts, words
 from views.report.case_rows import case_rows
 from views.report.text import anchor, one_line, told_apart, visible
@@ -100,8 +100,9 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "number": number,
-        "percent": words.percent,
-        "share": percent,
+        "percent": percent,
+        "between": between,
+        "share": fine_percent,
         "count": words.count,
         "ms": words.milliseconds,
         "visible": visible,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from decisions.sweep_words import COLUMNS, cells, ranked, sentences
+from decisions.sweep_words import COLUMNS, ranked, sentences
 from records.runs import CONFIG, read_config
 from records.sweeps import read_sweep, sweep_file
 
@@ -28,7 +28,7 @@ def sweep_part(folder: Path) -> dict[str, Any]:
     sweep = read_sweep(path)
     rows = [
         {
-            "cells": list(cells(outcome)),
+            "cells": [column.cell(outcome) for column in COLUMNS],
             "run": outcome.run,
             "this": outcome.run == folder.name,
             "pareto": outcome.pareto,
@@ -39,7 +39,7 @@ def sweep_part(folder: Path) -> dict[str, Any]:
     ]
     part = {
         "sweep_id": sweep_id,
-        "columns": list(COLUMNS),
+        "columns": [column.name for column in COLUMNS],
         "rows": rows,
         "says": list(sentences(sweep)),
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from decisions.repeat_rows import EXPLAINED, STABILITY_HEAD
 from ragmetrics.pipeline import is_largest
-from terminal.tables import number
+from terminal.page import between, number, percent
 from views.report.text import one_line
 
 MARKS = ("p50", "p95", "p99", "max")
@@ -93,15 +93,6 @@ def contents(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [entry for entry in CONTENTS if not absent.get(entry[0])]
 
 
-def percent(share: float | None) -> str:
-    """A share in whole percents, never rounded up to 100 or down to 0; an en dash for None."""
-    if share is None:
-        return "–"
-    if 0 < share < 0.01:
-        return "< 1 %"
-    return "> 99 %" if 0.99 < share < 1 else f"{share:.0%}".replace("%", " %")
-
-
 def count(n: int) -> str:
     return f"{n:,}"
 
@@ -124,7 +115,7 @@ def largest_text(stages: Sequence[Mapping[str, Any]]) -> str:
 
 def interval(metric: Mapping[str, Any]) -> str:
     """The 95 % interval, with a star when it is to be doubted."""
-    return ends(metric["ci95"]) + ("*" if metric["mark"] and metric["ci95"] else "")
+    return between(metric["ci95"]) + ("*" if metric["mark"] and metric["ci95"] else "")
 
 
 def mark(metric: Mapping[str, Any]) -> tuple[str, str]:
@@ -374,11 +365,6 @@ def totals(latency: Mapping[str, Any]) -> list[str]:
 def coefficient(r: float | None) -> str:
     """A correlation with two decimals; an en dash for an undefined one, and no minus zero."""
     return "–" if r is None else f"{r:.2f}".replace("-0.00", "0.00")
-
-
-def ends(interval: Sequence[float] | None) -> str:
-    """Both ends of an interval; an en dash where there is none."""
-    return "–" if interval is None else f"{number(interval[0])} – {number(interval[1])}"
 
 
 def no_errors(report: Mapping[str, Any]) -> str:
