@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from decisions.measures import measures
 from records.targets import Target
 from scorers.section_page import section_blocks
 from terminal.page import number, print_blocks
@@ -47,6 +48,7 @@ def section() -> dict[str, Any]:
         "n": {WIDE: 10000, LONG: 9999},
         "not_applicable": {WIDE: 1234, LONG: 0},
         "failed": {WIDE: 5678, LONG: 0},
+        "definitions": {},
         "marks": {},
         "clusters": {WIDE: 37, LONG: 36},
         "clustered_by": "none",
@@ -58,7 +60,9 @@ def printed(width: int, terminal: bool = True, **more: Any) -> list[str]:
     console = Console(
         file=StringIO(), width=width, force_terminal=terminal, color_system=None, no_color=True
     )
-    print_blocks(console, section_blocks(section() | more, targets))
+    whole = section() | more
+    rows = measures({"context": whole}, {"context": targets}).values()
+    print_blocks(console, section_blocks(whole, list(rows)))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue().splitlines()
 

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from terminal.page import (
     Block,
-    CaseRef,
     Conclusion,
     DataColumn,
     DataTable,
@@ -18,6 +17,7 @@ from terminal.page import (
     LinePlot,
     Page,
     Prose,
+    Quotation,
     Quoted,
     TrendColumn,
     Whisker,
@@ -142,7 +142,7 @@ def test_foreign_text_moves_no_cursor() -> None:
     bad = "x\x1b[2Jy\u202ez\nnext"
     text = printed(
         Prose(("id ", Quoted(bad))),
-        CaseRef(bad, "Broke", "1.000 → 0.000", (("Q", bad),)),
+        Quotation("Q", bad),
         DataTable([DataColumn[str]("name", str)], [bad]),
     )
     assert "\x1b[2J" not in text

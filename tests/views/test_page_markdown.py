@@ -5,20 +5,22 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from markupsafe import Markup
 
 from terminal.page import (
     Block,
-    CaseRef,
+    CasesColumn,
     Conclusion,
     DataColumn,
     DataTable,
     Heading,
     Page,
     Prose,
+    Quotation,
     Quoted,
     items,
 )
-from views.page import markdown
+from views.page import html_table, markdown
 
 COLUMNS = (
     DataColumn[tuple[str, str]]("case", lambda row: row[0], words=True, foreign=True),
@@ -32,7 +34,8 @@ def test_a_document_begins_with_its_title_and_its_verdict() -> None:
         *items(["k: 3", "p < .001"]),
         Heading("Cases"),
         DataTable(COLUMNS, [("a|b", "2")], "All"),
-        CaseRef("c1", "Broke", "1.000 → 0.000", (("Q", "```why"),)),
+        Heading(("Broke: ", Quoted("c1")), 3),
+        Quotation("Q", "```why"),
         Conclusion("WORSE.", "bad", (Prose(Quoted("▼ recall")),)),
     ]
     assert markdown([Page((Quoted("old"), " → ", Quoted("new")), blocks)]).split("\n") == [
@@ -43,8 +46,8 @@ def test_a_document_begins_with_its_title_and_its_verdict() -> None:
         "## Cases", "",
         "## All", "",
         "| case | n |", "|---|--:|", "| `a\\|b` | 2 |", "",
-        "### Broke: `c1`", "", "1.000 → 0.000", "",
-        "````text", "Q: ```why", "````", "",
+        "### Broke: `c1`", "",
+        "Q:", "", "````text", "```why", "````", "",
     ]  # fmt: skip
 
 
@@ -71,8 +74,23 @@ def test_foreign_text_is_a_code_span_in_prose_and_in_cells(text: str) -> None:
     assert [part.type for part in inside[3]] == ["code_inline"]
 
 
-@given(st.text("a#@<*_`[]()|\\ ", min_size=1, max_size=30))
+@given(st.text("a1#@<*_`[]()|\\. -+>", min_size=1, max_size=30))
 def test_own_words_are_no_markup(text: str) -> None:
     tokens = MarkdownIt("commonmark", {"html": True}).parse(markdown([Page("", [Prose(text)])]))
     kinds = {part.type for token in tokens for part in token.children or ()}
     assert kinds <= {"text", "text_special"}
+
+
+def test_a_table_of_a_page_shows_foreign_text_and_links_to_cases() -> None:
+    bad = "<script>alert(1)</script>\u202e"
+    cases = CasesColumn[tuple[str, str]]("cases", lambda row: {"count": 2})
+    table = DataTable([*COLUMNS, cases], [(bad, "1")])
+    html = html_table(
+        table, "t1", "All of <them>", lambda found: Markup(f"<b>{found['count']}</b>")
+    )
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert "⟨U+202E⟩" in html
+    assert "All of &lt;them&gt;" in html
+    assert "<b>2</b>" in html
+    assert "cases" not in markdown([Page("", [table])])

@@ -27,13 +27,13 @@ from decisions.flips import Flip, Flips, FlipSide
 from decisions.rows import SIGNS, Comparison, MetricRow, shown
 from terminal.page import (
     Block,
-    CaseRef,
     Conclusion,
     DataColumn,
     DataTable,
     Heading,
     Page,
     Prose,
+    Quotation,
     Quoted,
     Tone,
     Whisker,
@@ -189,8 +189,9 @@ def _flips(flips: Flips) -> Iterator[Block]:
     yield Heading(flips_summary(flips))
     for title, changed in (("Got worse", flips.worse), ("Got better", flips.better)):
         for flip in changed:
-            texts = (("Q", plain(flip.question, _QUESTION)), *_answers(flip))
-            yield CaseRef(flip.case_id, title, flip_title(flip), texts)
+            yield Heading((f"{title}: ", Quoted(flip.case_id), f"  {flip_title(flip)}"), 3)
+            yield Quotation("Q", plain(flip.question, _QUESTION))
+            yield from (Quotation(name, text) for name, text in _answers(flip))
 
 
 def _answers(flip: Flip) -> list[tuple[str, str]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from decisions.measures import UNCLEAR_BAND, Measure
 from terminal.page import (
+    AnyColumn,
     Block,
     DataColumn,
     DataTable,
@@ -25,75 +26,54 @@ _NAMED = 3
 _SHARED = {"group": "share a group", "conversation": "are turns of one conversation"}
 
 
-class Bound(Protocol):
-    """A target of a metric, which prints itself."""
-
-    @property
-    def bound(self) -> float:
-        """The number that a mean is compared with."""
-
-    def passed(self, mean: float | None) -> bool | None:
-        """Does a mean keep it? None when there is no mean."""
+_SIGNS = {True: "✓", False: "✗", None: ""}
 
 
-@dataclass(frozen=True, slots=True)
-class SectionRow:
-    """A metric of a section; ``mark``: why its interval is to be doubted, or is not there."""
+def measure_table(
+    rows: Sequence[Measure], *, every_count: bool = True, groups: bool = False
+) -> DataTable[Measure]:
+    """A row a metric: mean, interval, how many cases, target, whether it is met.
 
-    name: str
-    mean: float | None
-    ci95: Sequence[float] | None
-    n: int
-    not_applicable: int
-    failed: int
-    target: Bound | None = None
-    mark: str = ""
+    ``every_count``: with the cases that have no score, and a star at an interval that is to be
+    doubted; else with the band. ``groups``: the rows stand under the names of their sections.
+    """
 
-    @property
-    def passed(self) -> bool | None:
-        """Whether the mean meets the target; None without one or the other."""
-        return None if self.target is None else self.target.passed(self.mean)
+    def interval(row: Measure) -> str:
+        return between(row.ci95) + "*" * bool(row.mark and every_count)
 
+    def band(row: Measure) -> str:  # on 80 columns there is no room for more than one word
+        return "" if row.band in (None, UNCLEAR_BAND) else str(row.band)
 
-_COLUMNS: tuple[DataColumn[SectionRow] | WhiskerColumn[SectionRow], ...] = (
-    DataColumn("metric", lambda row: row.name, words=True, foreign=True),
-    DataColumn("mean", lambda row: number(row.mean)),
-    DataColumn("95 % interval", lambda row: between(row.ci95) + ("*" if row.mark else ""), drop=5),
-    WhiskerColumn(
-        lambda row: Whisker(row.ci95, row.mean, row.target.bound if row.target else None), drop=1
-    ),
-    DataColumn("n", lambda row: str(row.n), drop=4),
-    DataColumn("n/a", lambda row: str(row.not_applicable), drop=3),
-    DataColumn("failed", lambda row: str(row.failed), drop=2),
-    DataColumn("target", lambda row: str(row.target or "")),
-    DataColumn("", lambda row: {None: "", True: "✓", False: "✗"}[row.passed]),
-)
+    columns: list[AnyColumn[Measure]] = [
+        DataColumn("metric", lambda row: "  " * groups + row.metric, words=True, foreign=True),
+        DataColumn("mean", lambda row: number(row.mean)),
+        DataColumn("95 % interval", interval, drop=5),
+        WhiskerColumn(lambda row: Whisker(row.ci95, row.mean, row.bound), drop=1),
+        DataColumn("n", lambda row: str(row.n), drop=4),
+        DataColumn("n/a", lambda row: str(row.not_applicable), drop=3),
+        DataColumn("failed", lambda row: str(row.failed), drop=2),
+        DataColumn("target", lambda row: row.target or row.advisory or ""),
+        DataColumn("", lambda row: "?" if row.open else _SIGNS[row.passed]),
+        DataColumn("band", band, drop=2, words=True),
+    ]
+    gone = {"band"} if every_count else {"n/a", "failed"}
+    kept = [column for column in columns if getattr(column, "name", "") not in gone]
+    return DataTable(kept, rows, tone=_tone, group=(lambda row: row.section) if groups else None)
 
 
-def section_blocks(
-    section: Mapping[str, Any], targets: Mapping[str, Bound], names: Sequence[str] = ()
-) -> Iterator[Block]:
-    """The metrics of ``names``, all when it is empty, each with its target.
+def _tone(row: Measure) -> Tone | None:
+    return None if row.passed is None else "good" if row.passed else "bad"
+
+
+def section_blocks(section: Mapping[str, Any], rows: Sequence[Measure]) -> Iterator[Block]:
+    """The metrics of a section that are asked for.
 
     An interval that is to be doubted, or that is not there, has a star; below stands why. Where
     cases share documents or groups, a line says so.
     """
-    rows = [
-        SectionRow(
-            name,
-            section["mean"][name],
-            section["ci95"][name],
-            section["n"][name],
-            section["not_applicable"][name],
-            section["failed"][name],
-            targets.get(name),
-            section["marks"].get(name, ""),
-        )
-        for name in names or section["mean"]
-    ]
-    yield DataTable(_COLUMNS, rows, tone=_tone)
+    yield measure_table(rows)
     for reason in dict.fromkeys(row.mark for row in rows if row.mark):
-        marked = [row.name for row in rows if row.mark == reason]
+        marked = [row.metric for row in rows if row.mark == reason]
         more = f" and {len(marked) - _NAMED} more" if len(marked) > _NAMED else ""
         yield Prose(f"* {', '.join(marked[:_NAMED])}{more}: {reason}")
     by, units = section["clustered_by"], max(section["clusters"].values(), default=0)
@@ -101,10 +81,6 @@ def section_blocks(
         shared = _SHARED.get(by, "share their first gold document")
         units_said = counted(units, "independent unit")
         yield Prose(f"Cases that {shared} are counted together ({units_said}).")
-
-
-def _tone(row: SectionRow) -> Tone | None:
-    return None if row.passed is None else "good" if row.passed else "bad"
 
 
 def slice_block(

@@ -176,6 +176,7 @@ def show(
     Without ``every`` a long table shrinks to the headline and to what has a target.
     """
     from decisions.diagnosis import path_mismatch, place_mismatch
+    from decisions.measures import measures
     from records.targets import read_advisory, read_targets
     from scorers.section_page import section_blocks, slice_block
     from terminal.page import Prose, print_blocks
@@ -187,11 +188,12 @@ def show(
     )
     for mismatch in filter(None, (path_mismatch(section), place_mismatch(section))):
         print_blocks(console, [Prose(f"{mismatch.says} Look at {mismatch.look_at}", "doubt")])
-    targets = {**read_targets().get(row.name, {}), **read_advisory().get(row.name, {})}
+    found = measures({row.name: section}, read_targets(), advisory=read_advisory())
+    aimed = [m.metric for m in found.values() if m.target or m.advisory]
     names = list(section["mean"])
     if not every and len(names) > _MOST_ROWS:
-        names = [name for name in names if name in headline or name in targets]
-    print_blocks(console, section_blocks(section, targets, names))
+        names = [name for name in names if name in headline or name in aimed]
+    print_blocks(console, section_blocks(section, [found[row.name, name] for name in names]))
     if left_out := len(section["mean"]) - len(names):
         text = f"{counted(left_out, 'more metric')}: -v shows them, and metrics.json holds them."
         console.print(text, soft_wrap=True)

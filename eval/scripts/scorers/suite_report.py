@@ -12,7 +12,7 @@ from decisions.baseline import FAILING, BaselineChange, ChangeVerdict
 from decisions.case_changes import CaseChanges
 from decisions.case_verdict import VerdictCounts
 from decisions.diagnosis import DiagnosisFinding
-from decisions.measures import UNCLEAR_BAND, Measure, targets_text
+from decisions.measures import Measure, targets_text
 from decisions.primary import primary_names
 from ragmetrics import catalogue
 from records.asked import missing_remark
@@ -22,6 +22,7 @@ from records.gate_verdict import Check
 from records.metrics import NUMBERS, reference_to, rounded
 from records.results import SCHEMA
 from records.runs import METRICS
+from scorers.section_page import measure_table
 from scorers.sections import SectionOutcome
 from terminal.page import (
     Block,
@@ -32,9 +33,6 @@ from terminal.page import (
     Page,
     Prose,
     Quoted,
-    Tone,
-    Whisker,
-    WhiskerColumn,
     between,
     from_to,
     number,
@@ -42,8 +40,6 @@ from terminal.page import (
     signed,
 )
 from terminal.tables import counted, plain
-
-_MARKS = {True: "✓", False: "✗", None: ""}
 
 
 @dataclass
@@ -137,27 +133,6 @@ class SuiteReport:
             ],
             "passed": self.passed,
         }
-
-
-def _mark(measure: Measure) -> str:
-    return "?" if measure.target and measure.passed is None else _MARKS[measure.passed]
-
-
-def _band(measure: Measure) -> str:
-    """On 80 columns there is no room for more than one word."""
-    return "" if measure.band in (None, UNCLEAR_BAND) else str(measure.band)
-
-
-_COLUMNS: tuple[DataColumn[Measure] | WhiskerColumn[Measure], ...] = (
-    DataColumn("metric", lambda measure: f"  {measure.metric}", words=True, foreign=True),
-    DataColumn("mean", lambda measure: number(measure.mean)),
-    DataColumn("95 % interval", lambda measure: between(measure.ci95), drop=4),
-    WhiskerColumn(lambda m: Whisker(m.ci95, m.mean, m.bound), drop=1),
-    DataColumn("n", lambda measure: str(measure.n), drop=3),
-    DataColumn("target", lambda measure: measure.target or measure.advisory or ""),
-    DataColumn("", _mark),
-    DataColumn("band", _band, drop=2, words=True),
-)
 
 
 def _rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[Measure]:
@@ -258,26 +233,15 @@ def suite_page(report: SuiteReport, every: bool) -> Page:
         blocks.append(Prose(report.left_out))
     if report.incomplete:
         blocks.append(Prose(report.incomplete, "doubt"))
-    sections = {
-        outcome.name: _rows_of(report, outcome, every)
-        for outcome in report.outcomes
-        if outcome.status == "scored"
-    }
-    blocks.append(
-        DataTable(
-            _COLUMNS,
-            [measure for measures in sections.values() for measure in measures],
-            tone=_tone,
-            group=lambda measure: measure.section,
-        )
-    )
+    scored = [outcome for outcome in report.outcomes if outcome.status == "scored"]
+    rows = [measure for outcome in scored for measure in _rows_of(report, outcome, every)]
+    blocks.append(measure_table(rows, every_count=False, groups=True))
     blocks += map(Prose, _case_sentences(report))
     for outcome in report.outcomes:
-        scored = outcome.status == "scored"
         if outcome.reason:
-            state = "" if scored else f"{outcome.status}: "
+            state = "" if outcome in scored else f"{outcome.status}: "
             text = f"{outcome.name}: {state}{plain(outcome.reason, 400)}"
-            blocks.append(Prose(text, "quiet" if scored else "doubt"))
+            blocks.append(Prose(text, "quiet" if outcome in scored else "doubt"))
     blocks.append(Heading("Diagnosis"))
     for finding in report.findings:
         blocks.append(Prose(finding.says, item=1))
@@ -290,10 +254,6 @@ def suite_page(report: SuiteReport, every: bool) -> Page:
         blocks.append(Prose(text, "bad"))
     blocks.append(Conclusion(_verdict_text(report)))
     return Page("", blocks)
-
-
-def _tone(measure: Measure) -> Tone | None:
-    return None if measure.passed is None else "good" if measure.passed else "bad"
 
 
 _FINDINGS = 3

@@ -7,7 +7,7 @@ one of a document hold the same rows. ``views/page.py`` writes the blocks as Mar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
@@ -90,13 +90,11 @@ class Conclusion:
 
 
 @dataclass(frozen=True, slots=True)
-class CaseRef:
-    """A case, what became of it, and its texts by their names (question, answers)."""
+class Quotation:
+    """A foreign text under its name: a question, an answer, a passage."""
 
-    case_id: str
-    way: str
-    says: str
-    texts: tuple[tuple[str, str], ...] = ()
+    name: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +167,17 @@ class TrendColumn(Generic[Row]):
 
 
 @dataclass(frozen=True)
+class CasesColumn(Generic[Row]):
+    """A column of a page's links to cases: how many there are, and the ids and repeats of some."""
+
+    name: str
+    cases: Callable[[Row], Mapping[str, Any] | None]
+
+
+AnyColumn = DataColumn[Row] | WhiskerColumn[Row] | TrendColumn[Row] | CasesColumn[Row]
+
+
+@dataclass(frozen=True)
 class DataTable(Generic[Row]):
     """Typed rows, and what of them is shown.
 
@@ -176,7 +185,7 @@ class DataTable(Generic[Row]):
     the words under which a document folds the table; a terminal prints ``hint`` in its place.
     """
 
-    columns: Sequence[DataColumn[Row] | WhiskerColumn[Row] | TrendColumn[Row]]
+    columns: Sequence[AnyColumn[Row]]
     rows: Sequence[Row]
     title: str = ""
     tone: Callable[[Row], Tone | None] | None = None
@@ -185,7 +194,7 @@ class DataTable(Generic[Row]):
     hint: str = ""
 
 
-Block = Heading | Prose | Conclusion | CaseRef | LinePlot | DataTable[Any]
+Block = Heading | Prose | Conclusion | Quotation | LinePlot | DataTable[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,11 +321,8 @@ def _print_block(console: Console, block: Block, every: bool) -> None:
         _say(console, _text(block.words), block.tone, bold=True)
         for line in block.more:
             _say(console, _text(line.words), line.tone)
-    elif isinstance(block, CaseRef):
-        _say(console, "")
-        _say(console, f"{block.way}: {block.case_id}  {block.says}")
-        for name, text in block.texts:
-            _say(console, f"{name}: {text}", indent=1)
+    elif isinstance(block, Quotation):
+        _say(console, f"{block.name}: {block.text}", indent=1)
     elif isinstance(block, LinePlot):
         _print_plot(console, block)
     elif block.rows:

@@ -1,32 +1,32 @@
-"""The blocks of a document as Markdown, in which no foreign text is read as markup."""
+"""The blocks of a document as Markdown and as HTML, in which no foreign text is markup."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from terminal.page import (
     Block,
-    CaseRef,
+    CasesColumn,
     Conclusion,
     DataColumn,
     DataTable,
     Heading,
     Page,
     Prose,
+    Quotation,
     Quoted,
     Tone,
     Words,
 )
-from terminal.tables import harmless_lines
-from views.report.text import markdown_escape
+from views.report.text import markdown_escape, visible
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 _MARKS: dict[Tone | None, str] = {"good": "✅", "bad": "❌", "doubt": "⚠️", "quiet": "➖"}
 """What stands for a tone where there are no colours; other tones have no sign."""
-
-_MOST = 2000
-"""Characters of the texts of a case."""
 
 
 def markdown(pages: Iterable[Page], *, head: str = "", most: int = 0, rest: str = "") -> str:
@@ -93,11 +93,8 @@ def _lines(block: Block) -> Iterator[str]:
         if block.more:
             yield ""
             yield from (f"- {_inline(line.words)}" for line in block.more)
-    elif isinstance(block, CaseRef):
-        texts = "\n".join(f"{name}: {text}" for name, text in block.texts)
-        yield from (f"### {block.way}: {code(block.case_id)}", "", _escaped(block.says))
-        if texts:
-            yield from ("", *_fence(texts))
+    elif isinstance(block, Quotation):
+        yield from (f"{_escaped(block.name)}:", "", *_fence(block.text))
     elif isinstance(block, DataTable) and block.rows:
         yield from _table(block)
 
@@ -127,6 +124,47 @@ def _table(table: DataTable[Any]) -> Iterator[str]:
         yield from ("", "</details>")
 
 
+def html_table(
+    table: DataTable[Any],
+    ident: str,
+    caption: str,
+    links: Callable[[Mapping[str, Any]], Markup] | None = None,
+) -> Markup:
+    """A table of a page that scrolls by itself. ``links`` draws the cases behind a row."""
+    from markupsafe import Markup
+
+    scroll = Markup('<div class="scroll" tabindex="0" role="region" aria-labelledby="{}"><table>')
+    lines = [scroll.format(ident)]
+    lines.append(Markup('<caption><span id="{}">{}</span></caption>').format(ident, caption))
+    columns = [c for c in table.columns if isinstance(c, DataColumn | CasesColumn)]
+    kinds = [_html_class(column, at) for at, column in enumerate(columns)]
+    heads = zip(columns, kinds, strict=True)
+    head = Markup('<th scope="col" class="{}">{}</th>')
+    cells = Markup("").join(head.format(kind, column.name) for column, kind in heads)
+    lines.append(Markup("<thead><tr>{}</tr></thead>\n<tbody>").format(cells))
+    for row in table.rows:
+        cells = Markup("")
+        for at, (column, kind) in enumerate(zip(columns, kinds, strict=True)):
+            if isinstance(column, CasesColumn):
+                cases = column.cases(row)
+                text: str = links(cases).strip() if cases and links else ""
+            else:
+                text = visible(column.cell(row))
+            shape = (
+                '<td class="{}" dir="auto">{}</td>' if at else '<th scope="row" class="{}">{}</th>'
+            )
+            cells += Markup(shape).format(kind, text)
+        lines.append(Markup("<tr>{}</tr>").format(cells))
+    lines.append(Markup("</tbody></table></div>\n"))
+    return Markup("\n").join(lines)
+
+
+def _html_class(column: DataColumn[Any] | CasesColumn[Any], at: int) -> str:
+    if isinstance(column, CasesColumn):
+        return "left ids-cell"
+    return "left" if not at else "left wrapped" if column.words else ""
+
+
 def _cell(text: str, column: DataColumn[Any]) -> str:
     """Foreign text as a code span, which a bar ends unless a backslash stands before it; two of
     them would not do."""
@@ -144,21 +182,22 @@ def _inline(words: Words) -> str:
 
 def _escaped(text: str) -> str:
     """Own words, in which names may be: on one line, every sign of Markdown escaped."""
-    return markdown_escape(harmless_lines(text).replace("\n", " "))
+    line = markdown_escape(visible(text).replace("\n", " "))
+    return re.sub(r"^(\d+)([.)])", r"\1\\\2", line)  # else it would begin a list
 
 
 def code(text: str) -> str:
     """Foreign text as a code span that it cannot end, on one line: no reader obeys markup, makes
     links or calls people in one."""
-    clean = harmless_lines(text).replace("\n", " ") or " "
+    clean = visible(text).replace("\n", " ") or " "
     ticks = "`" * (_longest_run(clean) + 1)
     pad = " " if clean[0] == "`" or clean[-1] == "`" else ""
     return f"{ticks}{pad}{clean}{pad}{ticks}"
 
 
 def _fence(text: str) -> list[str]:
-    """A fenced block that the text cannot end, cut to 2,000 characters."""
-    clean = harmless_lines(text if len(text) <= _MOST else f"{text[:_MOST]}…")
+    """A fenced block that the text cannot end."""
+    clean = visible(text)
     ticks = "`" * max(3, _longest_run(clean) + 1)
     return [f"{ticks}text", *clean.split("\n"), ticks]
 

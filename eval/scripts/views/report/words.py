@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from decisions.repeat_rows import EXPLAINED, STABILITY_HEAD
 from ragmetrics.pipeline import is_largest
-from terminal.page import between, number, percent
+from terminal.page import between, number
 from views.report.text import one_line
 
 MARKS = ("p50", "p95", "p99", "max")
@@ -20,12 +19,6 @@ MOST_WHY = 6
 
 _TOOL = 60
 """Characters of a tool's name that are shown."""
-
-REPEATS = "Repeats"
-
-REPEATS_HEAD = STABILITY_HEAD
-
-REPEATS_EXPLAINED = EXPLAINED
 
 CONTENTS = (
     ("changes", "What changed"),
@@ -306,30 +299,6 @@ def meanings(perspective: Mapping[str, Any]) -> list[tuple[str, str]]:
         text = metric["meaning"] or "defined by a plugin or another script"
         texts[stem if texts.get(stem, text) == text else metric["metric"]] = text
     return list(texts.items())
-
-
-def rank_groups(ranks: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The rows of the table of ranks, the last one for answers without a relevant passage."""
-    return [*ranks["bins"], {"rank": "none found"} | ranks["nowhere"]]
-
-
-def rank_head(ranks: Mapping[str, Any]) -> tuple[str, ...]:
-    """Its columns behind the rank; without success where nothing says which answers are right."""
-    return ("answers", "share") + (("successes", "95 % interval") if ranks["says"] else ())
-
-
-def rank_cells(group: Mapping[str, Any], ranks: Mapping[str, Any]) -> tuple[str, ...]:
-    """A row of it."""
-    cells = (count(group["count"]), percent(group["count"] / ranks["n"]))
-    if not ranks["says"]:
-        return cells
-    fewer = f" ({count(group['known'])})" if 0 < group["known"] < group["count"] else ""
-    ends_ = group["ci95"]
-    return (
-        *cells,
-        percent(group["success"]) + fewer,
-        "–" if ends_ is None else " – ".join(map(percent, ends_)),
-    )
 
 
 def rank_text(ranks: Mapping[str, Any]) -> str:
