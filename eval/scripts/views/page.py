@@ -183,7 +183,7 @@ def _inline(words: Words) -> str:
 def _escaped(text: str) -> str:
     """Own words, in which names may be: on one line, every sign of Markdown escaped."""
     line = markdown_escape(visible(text).replace("\n", " "))
-    return re.sub(r"^(\d+)([.)])", r"\1\\\2", line)  # else it would begin a list
+    return re.sub(r"^(\d+)([.)])(?=\s|$)", r"\1\\\2", line)  # else it would begin a list
 
 
 def code(text: str) -> str:
