@@ -15,8 +15,7 @@ from decisions.compare_words import (
     flips_summary,
     headline,
     legend,
-    matrix_cell,
-    matrix_metrics,
+    matrix_lines,
     remarks,
     row_groups,
     slice_tables,
@@ -40,6 +39,8 @@ from terminal.page import (
     WhiskerColumn,
     items,
     number,
+    percent,
+    plain_table,
 )
 from terminal.tables import plain
 
@@ -101,43 +102,17 @@ def compare_page(
 def matrix_page(comparisons: Sequence[Comparison]) -> Page:
     """Several runs beside their base: mean and, with its sign, the difference."""
     base = plain(comparisons[0].base_id)
-    columns = [
-        DataColumn[str]("metric", lambda name: name.partition(".")[2] or name, foreign=True),
-        DataColumn[str](base, lambda name: _base_cell(comparisons, name)),
-        *(
-            DataColumn[str](plain(one.new_id), lambda name, one=one: _run_cell(one, name))  # type: ignore[misc]
-            for one in comparisons
-        ),
-    ]
     title = "Primary metrics of all runs (p corrected for all runs and metrics together)"
+    head = ("metric", base, *(plain(comparison.new_id) for comparison in comparisons))
     signs = "  ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
-    return Page(
-        "All runs",
-        [
-            DataTable(columns, [*matrix_metrics(comparisons), _VERDICT], title),
-            Prose((f"{signs}   against ", Quoted(base))),
-        ],
-    )
-
-
-_VERDICT = "verdict"
-"""The last row of a matrix."""
+    table = plain_table(head, matrix_lines(comparisons), title)
+    return Page("All runs", [table, Prose((f"{signs}   against ", Quoted(base)))])
 
 
 def failures_page(failures: Sequence[str]) -> Page:
     """The rules that were triggered, at the head of a document."""
     more = tuple(items(Quoted(text) for text in failures))
     return Page("", [Conclusion("Failed", "bad", more)])
-
-
-def _base_cell(comparisons: Sequence[Comparison], name: str) -> str:
-    rows = (comparison.row(name) for comparison in comparisons)
-    first = next((row for row in rows if row is not None), None)
-    return "" if first is None else number(first.base_mean)
-
-
-def _run_cell(comparison: Comparison, name: str) -> str:
-    return comparison.headline if name == _VERDICT else matrix_cell(comparison.row(name))
 
 
 def _tone_of(line: str) -> Tone | None:
@@ -227,34 +202,17 @@ def _conversations(talks: ConversationChanges) -> Iterator[Block]:
             yield Prose(f"{len(changed) - SHOWN} more: --json has all of them.", item=1)
 
 
-def _power(comparison: Comparison, drop: float) -> DataTable[MetricRow]:
+def _power(comparison: Comparison, drop: float) -> Block:
     """The chance of finding a true difference of ``drop``, for the spread of these two runs."""
     many = normal_critical(comparison.tested)
-
-    def chance(row: MetricRow, n: int = 0) -> str:
-        assert row.effect is not None
-        assert row.effect.spread is not None
-        critical = many if n else comparison.critical
-        power = power_of(drop, row.effect.spread, critical, n or row.n)
-        return "–" if power is None else f"{100 * power:.0f} %"
-
-    rows = [
-        row
-        for row in comparison.rows
-        if row.primary
-        and row.effect is not None
-        and row.effect.spread is not None
-        and row.mde is not None
-        and row.ratio is None
-    ]
-    columns = (
-        DataColumn[MetricRow]("metric", lambda row: row.metric, foreign=True),
-        DataColumn[MetricRow]("n", lambda row: f"{row.n:,}"),
-        DataColumn[MetricRow]("MDE", lambda row: number(row.mde)),
-        DataColumn[MetricRow]("now", chance),
-        *(DataColumn[MetricRow](f"n={n}", lambda row, n=n: chance(row, n)) for n in _POWER_NS),  # type: ignore[misc]
-    )
-    title = (
-        f"Power of this verdict against a true difference of {shown(drop)}, now and with n cases"
-    )
-    return DataTable(columns, rows, title)
+    rows = []
+    for row in comparison.rows:
+        spread = row.effect.spread if row.primary and row.effect else None
+        if spread is None or row.mde is None or row.ratio is not None:
+            continue
+        chances = [power_of(drop, spread, comparison.critical, row.n)]
+        chances += [power_of(drop, spread, many, n) for n in _POWER_NS]
+        rows.append((row.metric, f"{row.n:,}", number(row.mde), *map(percent, chances)))
+    title = "Power of this verdict against a true difference of"
+    head = ("metric", "n", "MDE", "now", *(f"n={n}" for n in _POWER_NS))
+    return plain_table(head, rows, f"{title} {shown(drop)}, now and with n cases")

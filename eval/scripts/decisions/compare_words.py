@@ -265,15 +265,22 @@ def changed_words(case: ChangedCase) -> str:
     return f"was: {why}" if case.way == "fixed" else why
 
 
-def matrix_metrics(comparisons: Sequence[Comparison]) -> list[str]:
-    """The primary metrics that any of the runs measured, by ``section.metric``."""
-    rows = [row for comparison in comparisons for row in comparison.rows if row.primary]
-    return list(dict.fromkeys(row.name for row in rows if _is_measured(row)))
+def matrix_lines(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
+    """Metric, base's mean, then mean, difference and sign of the verdict for each run; the
+    headlines last. A difference over fewer cases than either mean tells how many."""
+    names = dict.fromkeys(
+        row.name for comparison in comparisons for row in comparison.rows if row.primary
+    )
+    lines = []
+    for name in names:
+        rows = [comparison.row(name) for comparison in comparisons]
+        first = next(row for row in rows if row is not None)
+        if any(row is not None and _is_measured(row) for row in rows):
+            lines.append((first.metric, number(first.base_mean), *map(_matrix_cell, rows)))
+    return [*lines, ("verdict", "", *(comparison.headline for comparison in comparisons))]
 
 
-def matrix_cell(row: MetricRow | None) -> str:
-    """The mean of a run, the difference and the sign of the verdict; the number of cases where the
-    difference is over fewer than either mean."""
+def _matrix_cell(row: MetricRow | None) -> str:
     if row is None or row.new_mean is None:
         return "–"
     sign = SIGNS.get(row.verdict, "")

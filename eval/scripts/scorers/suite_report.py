@@ -27,8 +27,6 @@ from scorers.sections import SectionOutcome
 from terminal.page import (
     Block,
     Conclusion,
-    DataColumn,
-    DataTable,
     Heading,
     Page,
     Prose,
@@ -37,6 +35,7 @@ from terminal.page import (
     from_to,
     number,
     p_words,
+    plain_table,
     signed,
 )
 from terminal.tables import counted, plain
@@ -271,16 +270,11 @@ def brief_page(report: SuiteReport) -> Page:
         measure = report.measures.get((section, metric))
         if measure is not None and measure.mean is not None:
             words = catalogue.find(metric, catalogue.SECTIONS[section].metrics).in_words(metric)
-            rows.append((words or name, measure, name))
-    columns = (
-        DataColumn[tuple[str, Measure, str]]("", lambda row: row[0]),
-        DataColumn[tuple[str, Measure, str]]("mean", lambda row: number(row[1].mean)),
-        DataColumn[tuple[str, Measure, str]]("95 % interval", lambda row: between(row[1].ci95)),
-        DataColumn[tuple[str, Measure, str]]("metric", lambda row: row[2], words=True),
-    )
+            mean, interval = number(measure.mean), between(measure.ci95)
+            rows.append((words or name, mean, interval, name))
     blocks: list[Block] = [
         Heading(("Run ", Quoted(report.run_id), f": {asked}{_verdict_text(report)}")),
-        DataTable(columns, rows),
+        plain_table(("", "mean", "95 % interval", "metric"), rows, words=4),
         *map(Heading, _case_sentences(report)),
         Heading("What stands out:"),
     ]

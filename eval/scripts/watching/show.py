@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from decisions.watch_print import watch_blocks
-from terminal.page import Block, DataColumn, DataTable, Page, Prose, fine_percent
+from terminal.page import Block, Page, Prose, fine_percent, plain_table
 from terminal.tables import counted
-from watching.figures import FIGURES, Figure, date_of
+from watching.figures import FIGURES, date_of
 from watching.watch import Watch, in_all
 
 _NO_REFERENCE = (
@@ -19,29 +19,17 @@ _NO_REFERENCE = (
 def watch_page(outcome: Watch, *, pictures: bool) -> Page:
     """The shares as a table, what was read, then each figure against its reference, and the
     verdict. ``pictures``: of every figure, not of alarms alone."""
-    blocks: list[Block] = [
-        Prose(_title(outcome)),
-        DataTable(
-            (
-                DataColumn[Figure]("bad share", lambda figure: figure.label),
-                DataColumn[Figure]("in all", lambda figure: _share(outcome, figure)),
-                DataColumn[Figure]("bad", lambda f: f"{in_all(outcome.series[f.name])[0]:,}"),
-                DataColumn[Figure](
-                    outcome.unit, lambda f: f"{in_all(outcome.series[f.name])[1]:,}"
-                ),
-            ),
-            FIGURES,
-        ),
-    ]
+    rows = []
+    for figure in FIGURES:
+        bad, n = in_all(outcome.series[figure.name])
+        share = fine_percent(bad / n) if n else "–"
+        rows.append((figure.label, share, f"{bad:,}", f"{n:,}"))
+    head = ("bad share", "in all", "bad", outcome.unit)
+    blocks: list[Block] = [Prose(_title(outcome)), plain_table(head, rows)]
     blocks += map(Prose, notes(outcome))
     if outcome.reference is None:
         return Page("", [*blocks, Prose(_NO_REFERENCE)])
     return Page("", [*blocks, *watch_blocks(outcome.figures, pictures=pictures)])
-
-
-def _share(outcome: Watch, figure: Figure) -> str:
-    bad, n = in_all(outcome.series[figure.name])
-    return fine_percent(bad / n) if n else "–"
 
 
 def _title(outcome: Watch) -> str:

@@ -19,10 +19,6 @@ ReportTable = DataTable[Data] | DataTable[Sequence[str]]
 _COUNT = DataColumn[Data]("n", lambda row: words.count(row["n"]))
 
 
-def _texts(name: str, key: str) -> DataColumn[Data]:
-    return DataColumn(name, lambda row: one_line(words.spaced(row[key]), 600), words=True)
-
-
 def _cases(name: str) -> CasesColumn[Data]:
     return CasesColumn(name, lambda row: row.get("cases"))
 
@@ -52,12 +48,15 @@ def _shares(ends: Sequence[float] | None) -> str:
 
 def latency(found: Data) -> ReportTable:
     """Milliseconds by stage."""
-
-    def column(mark: str) -> DataColumn[Data]:
-        return DataColumn(mark, lambda stage: words.percentile(stage, mark))
-
-    marks = map(column, words.MARKS)
-    return DataTable([_texts("stage, ms", "stage"), *marks, _COUNT], found["stages"])
+    rows = (
+        [
+            one_line(stage["stage"]),
+            *(words.percentile(stage, mark) for mark in words.MARKS),
+            words.count(stage["n"]),
+        ]
+        for stage in found["stages"]
+    )
+    return plain_table(("stage, ms", *words.MARKS, "n"), rows)
 
 
 def stability(found: Data) -> ReportTable:
@@ -130,20 +129,17 @@ def judge_slices(found: Data) -> ReportTable:
 
 def prompts(found: Data) -> ReportTable:
     """Attacks and leaks that passed, harmless texts that were stopped."""
-    return DataTable(
-        [
-            DataColumn[Data]("id", lambda row: one_line(row["id"], 60), words=True),
-            _texts("kind", "kind"),
-            _texts("category", "category"),
-            DataColumn[Data]("score", lambda row: words.plain_value(row["score"])),
-            DataColumn[Data](
-                "text",
-                lambda row: one_line(row["text"]["text"], 600) if row["text"] else "",
-                words=True,
-            ),
-        ],
-        found["listed"],
+    rows = (
+        (
+            one_line(row["id"], 60),
+            words.spaced(row["kind"]),
+            words.spaced(row["category"]),
+            words.plain_value(row["score"]),
+            one_line(row["text"]["text"], 600) if row["text"] else "",
+        )
+        for row in found["listed"]
     )
+    return plain_table(("id", "kind", "category", "score", "text"), rows, words=5)
 
 
 def errors(rows: Sequence[Data]) -> ReportTable:
@@ -211,32 +207,27 @@ def trend(found: Data) -> ReportTable:
     return plain_table(("point", "day", *names), rows, words=2)
 
 
+METRIC_HEAD = ("metric", "mean", "target", "verdict", "95 % interval", "n", "coverage", "band")
+
 # Of Markdown alone: the page draws these with pictures, bands and links.
 
 
 def metrics(part: Data) -> ReportTable:
     """The metrics of a perspective."""
-    return DataTable(
-        [
-            DataColumn[Data](
-                "metric",
-                lambda row: (
-                    row["metric"] + ("" if row["higher_is_better"] else " (lower is better)")
-                ),
-            ),
-            DataColumn[Data]("mean", lambda row: number(row["mean"])),
-            DataColumn[Data]("target", lambda row: row["target"] or row["advisory"] or ""),
-            DataColumn[Data](
-                "verdict",
-                lambda row: " ".join(words.mark(row)).strip() + words.CLOSE * bool(row["close"]),
-            ),
-            DataColumn[Data]("95 % interval", words.interval),
-            _COUNT,
-            DataColumn[Data]("coverage", lambda row: percent(row["coverage"])),
-            DataColumn[Data]("band", lambda row: row["band"] or ""),
-        ],
-        part["metrics"],
+    rows = (
+        (
+            row["metric"] + ("" if row["higher_is_better"] else " (lower is better)"),
+            number(row["mean"]),
+            row["target"] or row["advisory"] or "",
+            " ".join(words.mark(row)).strip() + words.CLOSE * bool(row["close"]),
+            words.interval(row),
+            words.count(row["n"]),
+            percent(row["coverage"]),
+            row["band"] or "",
+        )
+        for row in part["metrics"]
     )
+    return plain_table(METRIC_HEAD, rows)
 
 
 def compared(rows: Sequence[Data]) -> ReportTable:
