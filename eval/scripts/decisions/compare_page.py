@@ -105,7 +105,7 @@ def matrix_page(comparisons: Sequence[Comparison]) -> Page:
     title = "Primary metrics of all runs (p corrected for all runs and metrics together)"
     head = ("metric", base, *(plain(comparison.new_id) for comparison in comparisons))
     signs = "  ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
-    table = plain_table(head, matrix_lines(comparisons), title)
+    table = plain_table(head, matrix_lines(comparisons), title, foreign=True)
     return Page("All runs", [table, Prose((f"{signs}   against ", Quoted(base)))])
 
 
@@ -161,7 +161,7 @@ def _cases(cases: CaseChanges) -> Iterator[Block]:
 
 def _flips(flips: Flips) -> Iterator[Block]:
     """The cases that changed most, with their answers."""
-    yield Heading(flips_summary(flips))
+    yield Heading(Quoted(flips_summary(flips)))
     for title, changed in (("Got worse", flips.worse), ("Got better", flips.better)):
         for flip in changed:
             yield Heading((f"{title}: ", Quoted(flip.case_id), f"  {flip_title(flip)}"), 3)
@@ -215,4 +215,5 @@ def _power(comparison: Comparison, drop: float) -> Block:
         rows.append((row.metric, f"{row.n:,}", number(row.mde), *map(percent, chances)))
     title = "Power of this verdict against a true difference of"
     head = ("metric", "n", "MDE", "now", *(f"n={n}" for n in _POWER_NS))
-    return plain_table(head, rows, f"{title} {shown(drop)}, now and with n cases")
+    title += f" {shown(drop)}, now and with n cases"
+    return plain_table(head, rows, title, foreign=True)

@@ -500,11 +500,19 @@ def items(texts: Iterable[Words], tone: Tone | None = None) -> Iterator[Prose]:
 
 
 def plain_table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], title: str = "", *, words: int = 1
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    title: str = "",
+    *,
+    words: int = 1,
+    foreign: bool = False,
 ) -> DataTable[Sequence[str]]:
-    """A table of cells that are text already; the first ``words`` columns are to the left."""
+    """A table of cells that are text already; the first ``words`` columns are to the left.
+
+    ``foreign``: no one here wrote the names in the first column.
+    """
 
     def column(at: int, name: str) -> DataColumn[Sequence[str]]:
-        return DataColumn(name, lambda row: row[at], words=at < words)
+        return DataColumn(name, lambda row: row[at], words=at < words, foreign=foreign and not at)
 
     return DataTable([column(at, name) for at, name in enumerate(head)], list(rows), title)

@@ -179,5 +179,5 @@ def test_a_matrix_tells_over_how_many_cases_a_difference_is() -> None:
     """40 cases in both; without the 11 that only the base has, two means of other cases."""
     uneven = row("recall", 0.0, "no evidence", base_mean=0.72, new_mean=0.82, lost=11)
     page = matrix_page([comparison(uneven), comparison(row("recall", 0.1, "better"))])
-    (line,) = (line for line in markdown([page]).splitlines() if line.startswith("| recall"))
-    assert line == "| recall | 0.720 | 0.820 (0.000, n 40) · | 0.600 (+0.100) ▲ |"
+    (line,) = (line for line in markdown([page]).splitlines() if line.startswith("| `recall`"))
+    assert line == "| `recall` | 0.720 | 0.820 (0.000, n 40) · | 0.600 (+0.100) ▲ |"
