@@ -28,14 +28,13 @@ from decisions.regressions import (
     regressions,
 )
 from ragmetrics.stats.means import UNRELIABLE_BELOW
-from records.gate_verdict import Check
+from records.gate_verdict import WORSE, Check
 from records.targets import GATES
 from terminal.page import fine_percent, from_to, number, p_words
 from terminal.tables import counted
 
 SHOWN = 5
 
-WORSE = "worse"
 """The built-in rule: no primary metric got worse, by the joint test."""
 
 

@@ -34,6 +34,8 @@ _TONES: dict[str, Tone] = {
     "passed": "good",
 }
 
+_OUTCOMES: dict[str, Tone] = {"FAILED": "bad", "without a verdict": "quiet", "passed": "good"}
+
 _LONGEST = 500
 """Characters of one text."""
 
@@ -79,7 +81,7 @@ _COLUMNS: tuple[DataColumn[Check], ...] = (
 
 def gate_page(verdict: Verdict) -> Page:
     """The checks that did not pass, why, the others folded, and the verdict in a word."""
-    run: tuple[str | Quoted, ...] = (f"Gate {_word(verdict)}: run ", _quoted(verdict.run_id))
+    run: tuple[str | Quoted, ...] = (f"Gate {verdict.outcome}: run ", _quoted(verdict.run_id))
     if verdict.baseline:
         run = (*run, " against ", _quoted(verdict.baseline))
     blocks: list[Block] = [Prose((*run, ", rules of ", _quoted(verdict.gates)), "strong")]
@@ -93,16 +95,12 @@ def gate_page(verdict: Verdict) -> Page:
     blocks += [Prose(_quoted(note), "doubt") for note in verdict.caveats]
     title = f"{len(passed)} passed"
     blocks.append(DataTable(_COLUMNS, passed, tone=_tone, folded=title))
-    blocks.append(Conclusion(verdict.summary(), "good" if verdict.passed else "bad"))
+    blocks.append(Conclusion(verdict.summary(), _OUTCOMES[verdict.outcome]))
     return Page("", blocks)
 
 
 def _tone(check: Check) -> Tone:
     return _TONES[check.status]
-
-
-def _word(verdict: Verdict) -> str:
-    return "passed" if verdict.passed else "FAILED"
 
 
 def _quoted(text: str) -> Quoted:

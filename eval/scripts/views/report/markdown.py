@@ -56,7 +56,7 @@ def _blocks(report: Data) -> Iterator[Block]:
         yield tables.metrics(part)
     yield Prose("* an interval to be doubted; marks in metrics.json says why.")
     yield Prose("≈ too close to call: the 95 % interval includes the target.")
-    yield Heading("Slices")
+    yield from (Heading("Slices"), Prose(report["slices_missing"]))
     for found in report["slices"]:
         of = "" if found["of"] == "cases" else f" ({found['of']})"
         yield Heading(f"By {words.spaced(found['dimension'])}{of}", 3)
