@@ -344,5 +344,9 @@ def _show_worst(console: Console, item: WorstCase) -> None:
 
 
 SECTION = SectionScorer(
-    options=EmbeddingOptions, scorer=_make_scorer, show_worst=_show_worst, place="here or cluster"
+    options=EmbeddingOptions,
+    scorer=_make_scorer,
+    show_worst=_show_worst,
+    place="here or cluster",
+    as_run=as_run,
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import heapq
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from decisions.repeat_rows import STABILITY_HEAD, pass_lines, stability_rows
 from ragmetrics import catalogue
@@ -18,7 +19,7 @@ from records.files import sha256_file
 from records.labels import read_labels
 from records.metrics import load_metrics, section_names
 from records.results import RunConfig, iter_results
-from records.runs import CONFIG, METRICS, find_run, read_config, results_file, scores_file
+from records.runs import CONFIG, EVAL_SET, METRICS, find_run, read_config, results_file, scores_file
 from records.scores import SCORES_OF_RESULT, ScoreLine, read_whole_scores
 from scorers import SECTIONS
 from scorers.contract import NothingToScore, ScoringJob, WorstCase
@@ -27,26 +28,7 @@ from terminal.tables import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scorers.contract import Scorer
-
-
-class ScoreOutput(Protocol):
-    """Where a script's output goes: the console for tables, JSON on stdout, talk on stderr."""
-
-    def console(self) -> Console:
-        """The console of stdout."""
-
-    def talk(self) -> Console:
-        """The console of stderr, silent with --quiet."""
-
-    def json(self, value: dict[str, Any]) -> None:
-        """Write rounded JSON to stdout."""
-
-    def note(self, text: str) -> None:
-        """Say on stderr what a reader should know; nothing for "" and with --quiet."""
-
-    def nothing(self, reason: str) -> None:
-        """Say that there is nothing to print: null as JSON, and why on stderr."""
+    from scorers.contract import ScoreOutput, Scorer
 
 
 _MOST_ROWS = 12
@@ -83,9 +65,26 @@ def score_and_show(
 ) -> dict[str, Any]:
     """Score a section of a run and print it: as JSON, or as tables with slices and worst cases.
 
-    ``values``: the script's options by name, shared ones and those of the section. ``scorer``: one
-    that is ready already. A run without what the section is about is said to be one; {} then.
+    ``values``: the script's options by name, shared ones and those of the section; ``dataset``
+    among them is scored instead of a run. ``scorer``: one that is ready already. A run without
+    what the section is about is said to be one; {} then.
     """
+    code = SECTIONS[name]
+    if code.score_and_show is not None:
+        return code.score_and_show(values, output)
+    dataset = values.get("dataset")
+    if dataset is None or code.as_run is None:
+        return _score_run(name, values, output, scorer)
+    with tempfile.TemporaryDirectory(prefix="rag-eval-") as temporary:
+        folder = code.as_run(dataset, Path(temporary))
+        run = {"run": str(folder), "eval_set": folder / EVAL_SET.name, "labels_dir": folder}
+        return _score_run(name, {**values, **run}, output, scorer)
+
+
+def _score_run(
+    name: str, values: Mapping[str, Any], output: ScoreOutput, scorer: Scorer | None
+) -> dict[str, Any]:
+    """Score a section of a run and print it."""
     from scorers.loop import score_run
     from scorers.workers import cluster
 
