@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics import abstention, groundedness
-from ragmetrics.case_scores import Passage
+from ragmetrics.case_scores import RetrievedText
 from ragmetrics.claims import prepare
 from ragmetrics.stats import agreement
 from ragmetrics.support import LexicalClaim, judge
@@ -167,7 +167,9 @@ def measure_ratings(rows: Iterable[RatedAnswer], draws: Resampling) -> dict[str,
     every = list(rows)
     scored: list[tuple[float, float, float, float, str]] = []
     for row in every:
-        chunks: list[Passage] = [_ContextChunk(str(n), text) for n, text in enumerate(row.contexts)]
+        chunks: list[RetrievedText] = [
+            _ContextChunk(str(n), text) for n, text in enumerate(row.contexts)
+        ]
         scores = groundedness.score_case(
             row.answer,
             chunks,

@@ -145,7 +145,7 @@ def load_profile(name: str, folder: Path) -> Profile:
 
 def check_profile(name: str, raw: dict[str, Any], source: str) -> Profile:
     """The profile of parsed TOML. Raises StorageError with every problem, under ``source``."""
-    check = _Check(source)
+    check = _ProfileReader(source)
     profile = check.profile(name, raw)
     if check.problems:
         raise StorageError.from_problems(check.problems)
@@ -202,7 +202,7 @@ def _sha256(counted: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(counted, sort_keys=True, default=str).encode()).hexdigest()
 
 
-class _Check:
+class _ProfileReader:
     """Walks over a parsed profile and gathers what is wrong with it."""
 
     def __init__(self, source: str) -> None:

@@ -10,7 +10,7 @@ from math import isfinite
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from decisions.alerts import Alert, HistoryChange, MetricLine
+from decisions.alerts import Alert, HistoryChange, MetricCourse
 from decisions.history import HistoryPoint, MetricHistory
 from ragmetrics.stats.control import LevelShift, relative_drop
 from records.results import SCHEMA
@@ -33,7 +33,7 @@ NARROWEST = 8
 def print_history(
     console: Console,
     history: MetricHistory,
-    lines: Sequence[MetricLine],
+    lines: Sequence[MetricCourse],
     changed: Sequence[HistoryChange],
     *,
     plots: bool,
@@ -74,7 +74,9 @@ def print_history(
     screen.say(f"{alarmed} of {len(lines)} metrics call for a look." if alarmed else "No alert.")
 
 
-def _watched(lines: Sequence[MetricLine], primary: Collection[str], max_drop: float | None) -> str:
+def _watched(
+    lines: Sequence[MetricCourse], primary: Collection[str], max_drop: float | None
+) -> str:
     """Which metrics can alert at all."""
     shown = {line.name for line in lines}
     watched = [name for name in primary if name in shown]
@@ -87,7 +89,7 @@ def _watched(lines: Sequence[MetricLine], primary: Collection[str], max_drop: fl
     return text
 
 
-def _shift_notes(line: MetricLine, points: Sequence[HistoryPoint]) -> Iterator[str]:
+def _shift_notes(line: MetricCourse, points: Sequence[HistoryPoint]) -> Iterator[str]:
     """The changes of level that are no alert: rises, and falls that something later ended."""
     open_ones = {alert.at for alert in line.alerts}
     for index, shift in enumerate(line.shifts):
@@ -99,7 +101,7 @@ def _shift_notes(line: MetricLine, points: Sequence[HistoryPoint]) -> Iterator[s
             yield f"{line.name} was worse from {title} on: {level}."
 
 
-def _level(line: MetricLine, shift: LevelShift) -> str:
+def _level(line: MetricCourse, shift: LevelShift) -> str:
     """The means before and since a change, each up to the next change of level."""
     begins = [item.began for item in line.shifts]
     index = line.shifts.index(shift)
@@ -120,7 +122,7 @@ def _level(line: MetricLine, shift: LevelShift) -> str:
     return f"on average {number(means[0])} before, {number(means[1])} in the {runs} since"
 
 
-def _alerts(screen: _Screen, history: MetricHistory, lines: Sequence[MetricLine]) -> None:
+def _alerts(screen: _Screen, history: MetricHistory, lines: Sequence[MetricCourse]) -> None:
     """The metrics that call for a look, under the commit where they got worse."""
     by_heading: dict[str, dict[str, list[str]]] = {}
     for line in lines:
@@ -159,7 +161,7 @@ class _Screen:
         return text.translate(ASCII).encode("ascii", "replace").decode("ascii")
 
 
-def _table(screen: _Screen, lines: Sequence[MetricLine], count: int) -> None:
+def _table(screen: _Screen, lines: Sequence[MetricCourse], count: int) -> None:
     """A heading a section, a row a metric; the trend takes what the figures leave."""
     head = ("first", "last", "change")
     names = [screen.safe(plain(line.metric, 60)) for line in lines]
@@ -183,7 +185,7 @@ def _table(screen: _Screen, lines: Sequence[MetricLine], count: int) -> None:
         row("!" if line.alerts else " ", name, spark, cells, "red" if line.alerts else "")
 
 
-def _figures(line: MetricLine) -> tuple[str, ...]:
+def _figures(line: MetricCourse) -> tuple[str, ...]:
     """First and last value of today's definition and eval set, and the change between them."""
     values = [value.mean for value in line.values[line.segment() :]]
     change = values[-1] - values[0]
@@ -192,7 +194,7 @@ def _figures(line: MetricLine) -> tuple[str, ...]:
     return number(values[0]), number(values[-1]), f"{sign}{number(abs(change))}{arrow}"
 
 
-def _values(line: MetricLine, count: int) -> list[float | None]:
+def _values(line: MetricCourse, count: int) -> list[float | None]:
     """One value a point, None where the metric was not measured."""
     values: list[float | None] = [None] * count
     for position, value in zip(line.positions, line.values, strict=True):
@@ -200,14 +202,14 @@ def _values(line: MetricLine, count: int) -> list[float | None]:
     return values
 
 
-def _spark(line: MetricLine, count: int, room: int, unicode: bool) -> str:
+def _spark(line: MetricCourse, count: int, room: int, unicode: bool) -> str:
     """All points; where there are more than columns, neighbours share one as their mean."""
     columns = max(min(count, room - len(line.breaks)), 1)
     values, breaks = shrunk(_values(line, count), line.breaks, columns)
     return sparkline(values, breaks, unicode=unicode)
 
 
-def _plot(screen: _Screen, line: MetricLine, count: int, max_drop: float | None) -> None:
+def _plot(screen: _Screen, line: MetricCourse, count: int, max_drop: float | None) -> None:
     """A plot with the control band of the newest point, and with the limit of the plain rule."""
     judged = line.judged[-1]
     limits: list[float] = []
@@ -243,7 +245,7 @@ def _percent(drop: float) -> str:
     return f"{100 * drop:.1f} %"
 
 
-def _reason(line: MetricLine, alert: Alert, points: Sequence[HistoryPoint]) -> str:
+def _reason(line: MetricCourse, alert: Alert, points: Sequence[HistoryPoint]) -> str:
     """What is wrong with a line, without the point where it began."""
     found = line.judged[line.positions.index(alert.found)] if alert.kind != "gone" else None
     if found is None:
@@ -258,7 +260,7 @@ def _reason(line: MetricLine, alert: Alert, points: Sequence[HistoryPoint]) -> s
     return text if alert.found == alert.at else f"{text}; found at {points[alert.found].label}"
 
 
-def _under_median(line: MetricLine, alert: Alert) -> str:
+def _under_median(line: MetricCourse, alert: Alert) -> str:
     """How far the value lay under the median of its line, which restarts at a change of level."""
     start = line.positions[line.segment()]
     start = max([start, *(shift.began for shift in line.shifts if shift.began < alert.at)])
@@ -299,7 +301,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet would take for a formula when a text begins with it."""
 
 
-def _rows(history: MetricHistory, lines: Sequence[MetricLine]) -> Iterator[dict[str, Any]]:
+def _rows(history: MetricHistory, lines: Sequence[MetricCourse]) -> Iterator[dict[str, Any]]:
     """A row for each metric at each point, in the order of metrics, then points."""
     for line in lines:
         for position, value, judged in zip(line.positions, line.values, line.judged, strict=True):
@@ -328,7 +330,7 @@ def _rows(history: MetricHistory, lines: Sequence[MetricLine]) -> Iterator[dict[
             }
 
 
-def as_csv(history: MetricHistory, lines: Sequence[MetricLine]) -> str:
+def as_csv(history: MetricHistory, lines: Sequence[MetricCourse]) -> str:
     """CSV with a header line. A text that a spreadsheet would run is led by an apostrophe."""
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -358,7 +360,7 @@ def _origin(point: HistoryPoint) -> dict[str, str | None]:
 
 
 def as_dict(
-    history: MetricHistory, lines: Sequence[MetricLine], changed: Sequence[HistoryChange]
+    history: MetricHistory, lines: Sequence[MetricCourse], changed: Sequence[HistoryChange]
 ) -> dict[str, Any]:
     """Points, lines with their alerts, changes and notes. No clock time enters."""
     points = [
@@ -374,7 +376,7 @@ def as_dict(
     }
 
 
-def _line(history: MetricHistory, line: MetricLine) -> dict[str, Any]:
+def _line(history: MetricHistory, line: MetricCourse) -> dict[str, Any]:
     columns = ("point", "definition", "mean", *COUNTS, *JUDGED[:-1])
     return {
         "section": line.section,

@@ -145,7 +145,7 @@ PAUSE_SECONDS = 0.001
 """Between two blocks, so that a key press need not wait for its turn."""
 
 
-class _Turn(msgspec.Struct):
+class _ConversationOf(msgspec.Struct):
     conversation: str | None = None
 
 
@@ -326,7 +326,7 @@ class Opened:
         """The conversation of a row's case, read from its line in the set."""
         line = line_at(self._eval_set, table.case_offsets[row])
         try:
-            return msgspec.json.decode(line, type=_Turn).conversation
+            return msgspec.json.decode(line, type=_ConversationOf).conversation
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
 

@@ -24,7 +24,7 @@ _CHARACTERS_A_STEP = 2 << 20
 
 
 @dataclass
-class Look:
+class TraceReading:
     """What one look found. ``bytes_read``: of the files, unpacked. ``problems``: files that could
     not be read, in a sentence each."""
 
@@ -55,10 +55,10 @@ def trace_files(folder: Path) -> tuple[list[Path], int]:
     return paths, others
 
 
-def read_new(index: TraceIndex, folder: Path, now: int) -> Look:
+def read_new(index: TraceIndex, folder: Path, now: int) -> TraceReading:
     """Read what is new in the files of a folder into the index. ``now``: microseconds."""
     paths, others = trace_files(folder)
-    look = Look(files=len(paths))
+    look = TraceReading(files=len(paths))
     look.counts["files with other endings"] = others
     for path, known in _recognised(index, paths, look):
         try:
@@ -69,7 +69,7 @@ def read_new(index: TraceIndex, folder: Path, now: int) -> Look:
 
 
 def _recognised(
-    index: TraceIndex, paths: list[Path], look: Look
+    index: TraceIndex, paths: list[Path], look: TraceReading
 ) -> Iterator[tuple[Path, WatchedFile | None]]:
     """Each file with what is known of it; a file that was renamed or packed is known again."""
     rows = index.files()
@@ -90,7 +90,7 @@ def _recognised(
         yield path, match
 
 
-def _is_same(path: Path, row: WatchedFile, look: Look) -> bool:
+def _is_same(path: Path, row: WatchedFile, look: TraceReading) -> bool:
     """Whether a file begins, and goes on where reading ended, as the one that was read."""
     try:
         status = path.stat()
@@ -118,7 +118,7 @@ def _hash(data: bytes) -> bytes:
 
 
 def _read_file(
-    index: TraceIndex, path: Path, known: WatchedFile | None, now: int, look: Look
+    index: TraceIndex, path: Path, known: WatchedFile | None, now: int, look: TraceReading
 ) -> None:
     status = path.stat()
     stamp = (status.st_size, status.st_mtime_ns)
@@ -138,7 +138,7 @@ def _read_cuts(
     file: IO[bytes],
     row: WatchedFile,
     now: int,
-    look: Look,
+    look: TraceReading,
     stamp: tuple[int, int],
 ) -> None:
     """Read a file to its end in steps; what a step read and how far it came go in together."""

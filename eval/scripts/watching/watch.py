@@ -20,14 +20,14 @@ from records.trace_index import SHARE, DayCounts, TraceIndex, TraceRow, index_pa
 from watching.draws import Draw, draw_cases, draw_sample
 from watching.figures import (
     FIGURES,
-    Reference,
+    ReferencePeriod,
     date_of,
     day_of,
     reference_of,
     series_of,
     watched,
 )
-from watching.reading import Look, read_new
+from watching.reading import TraceReading, read_new
 from watching.summary import CLAIMS, LEAKS, REFUSALS, trace_numbers
 from watching.texts import texts_of
 
@@ -130,12 +130,12 @@ class Watch:
 
     folder: Path
     index: Path
-    look: Look
+    look: TraceReading
     counts: dict[str, int]
     traces: int
     units: int
     waiting: int
-    reference: Reference | None
+    reference: ReferencePeriod | None
     series: dict[str, list[DayCounts]]
     figures: list[WatchedFigure]
     check_share: float

@@ -224,7 +224,7 @@ class Tally:
         means: dict[int, list[tuple[Slice, MeanOfGroup]]] = {}
         for column, metric in zip(_alike(table, metrics), metrics, strict=True):
             if column not in means:
-                scores = _Column(table[:, column], times, metric)
+                scores = _MetricColumn(table[:, column], times, metric)
                 means[column] = list(cases.means(scores, batches))
             for part, mean in means[column]:
                 parts.setdefault(part, {})[metric.name] = mean
@@ -309,7 +309,7 @@ class _Batch(NamedTuple):
         )
 
 
-class _Column:
+class _MetricColumn:
     """The scores of a metric in each row of the table: its levels, and the level of each row."""
 
     def __init__(
@@ -357,7 +357,7 @@ class _Cases:
         )
 
     def means(
-        self, column: _Column, batches: Sequence[_Batch]
+        self, column: _MetricColumn, batches: Sequence[_Batch]
     ) -> Iterator[tuple[Slice, MeanOfGroup]]:
         """The mean of a metric in each slice."""
         import numpy as np
@@ -393,7 +393,7 @@ class _Cases:
                 ):
                     yield batch.names[mean.group], mean
 
-    def _levels(self, counted: CountedValues, column: _Column) -> _Levels:
+    def _levels(self, counted: CountedValues, column: _MetricColumn) -> _Levels:
         """How often each level of a metric occurred in each combination of slices."""
         import numpy as np
 
@@ -418,7 +418,7 @@ class _Cases:
         return _Levels(keys % number, times, np.searchsorted(keys // number, self._numbers))
 
     def _sums(
-        self, column: _Column
+        self, column: _MetricColumn
     ) -> tuple[NDArray[np.int64], list[tuple[int, NDArray[np.int64]]]]:
         """For each cell how many cases have a score, and the limbs of the sum of these."""
         import numpy as np

@@ -240,7 +240,7 @@ EXPORTS = {
 """Forms of an export."""
 
 
-class CaseNotes(Protocol):
+class NoteStore(Protocol):
     """Notes and flags on cases."""
 
     def of(self, case_id: str) -> Sequence[CaseNote]:
@@ -266,7 +266,7 @@ class Library(Protocol):
         """A run with its first rows read. Raises ValueError, in words, when it cannot be."""
 
     @property
-    def notes(self) -> CaseNotes:
+    def notes(self) -> NoteStore:
         """What people noted on the cases of the set."""
 
     def trend(self, key: Key) -> Trend:
