@@ -13,8 +13,8 @@ from typing import Any, Literal, Protocol
 
 from decisions.case_rules import Basis, CaseRules
 from records.cases import ChatMessage
-from records.notes import CaseNote
 from views.browser.table import Table
+from views.notes import CaseNotes
 from views.searches import SearchStep
 
 Key = tuple[str, int]
@@ -240,19 +240,6 @@ EXPORTS = {
 """Forms of an export."""
 
 
-class NoteStore(Protocol):
-    """Notes and flags on cases."""
-
-    def of(self, case_id: str) -> Sequence[CaseNote]:
-        """The notes on a case, the browser's first."""
-
-    def own(self, case_id: str) -> CaseNote:
-        """The browser's note on a case; an empty one when there is none."""
-
-    def put(self, case_id: str, note: CaseNote) -> None:
-        """Replace the browser's note; an empty one is taken away. Raises StorageError."""
-
-
 class Library(Protocol):
     """The folder with all runs."""
 
@@ -266,7 +253,7 @@ class Library(Protocol):
         """A run with its first rows read. Raises ValueError, in words, when it cannot be."""
 
     @property
-    def notes(self) -> NoteStore:
+    def notes(self) -> CaseNotes:
         """What people noted on the cases of the set."""
 
     def trend(self, key: Key) -> Trend:
