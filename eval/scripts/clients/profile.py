@@ -25,7 +25,6 @@ from clients.mapping import (
     FACT_FIELDS,
     MILLISECONDS,
     REFERENCE_FIELDS,
-    RESULT_FIELDS,
     SEARCH_FIELDS,
     AnswerMap,
     PlaceForm,
@@ -34,6 +33,7 @@ from clients.secrets import Headers, fill_variables, resolve_headers
 from clients.streams import END_MARK, FORMS, Stream
 from ragmetrics.paths import STEPS
 from records.cases import ChatMessage
+from records.checked_results import RESULT_FIELDS
 from records.errors import Problem, StorageError
 from records.files import read_toml
 from records.results import TestResult
