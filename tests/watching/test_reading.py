@@ -14,7 +14,7 @@ from typing import Any
 from tests.watching.conftest import DAY, NOW, REFUSAL, START, otlp, span, trace
 
 from records.files import _lock_of
-from records.trace_index import TraceIndex
+from watching.trace_index import TraceIndex
 
 
 def shares(outcome: Any) -> dict[str, tuple[int, int]]:

@@ -177,8 +177,6 @@ class ScoreLine(msgspec.Struct, omit_defaults=True):
 
 SCORES_OF_CASE = ("case_id", "scores")
 
-SCORES_AND_STATUS = (*SCORES_OF_CASE, "status")
-
 SCORES_OF_RESULT = (*SCORES_OF_CASE, "repeat")
 
 ALL_BUT_EVIDENCE = (*SCORES_OF_RESULT, "status", "reasons")

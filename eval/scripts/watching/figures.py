@@ -11,7 +11,6 @@ from typing import Any
 from decisions.watch import WatchedFigure, watch_figure
 from ragmetrics.stats.rise import DayCount
 from records.errors import StorageError
-from records.trace_index import DayCounts, TraceIndex
 from watching.summary import (
     ANSWERS,
     CLAIMS,
@@ -21,6 +20,7 @@ from watching.summary import (
     LEAKS,
     REFUSALS,
 )
+from watching.trace_index import DayCounts, TraceIndex
 
 _EPOCH = date(1970, 1, 1)
 _FACT = "reference"

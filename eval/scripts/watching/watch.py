@@ -19,15 +19,6 @@ from records.errors import StorageError
 from records.files import locked
 from records.labels import read_cases
 from records.results import TestResult
-from records.trace_index import (
-    SHARE,
-    DayCounts,
-    SpanRow,
-    TraceIndex,
-    TraceRow,
-    WatchedFile,
-    index_path,
-)
 from watching.draws import Draw, draw_cases, draw_sample
 from watching.figures import (
     FIGURES,
@@ -40,6 +31,15 @@ from watching.figures import (
 )
 from watching.summary import CLAIMS, LEAKS, REFUSALS, Place, SpanSummaries, trace_numbers
 from watching.texts import texts_of
+from watching.trace_index import (
+    SHARE,
+    DayCounts,
+    SpanRow,
+    TraceIndex,
+    TraceRow,
+    WatchedFile,
+    index_path,
+)
 
 DAY_SHOWN = "last day shown"
 """The fact under which the index keeps up to which day somebody has seen figures."""

@@ -74,8 +74,8 @@ def average(rows: Sequence[Values]) -> Values:
 _WHOLE: Slice = ("", "")
 """The slice of all cases."""
 
-_ABSENT, _LOST = float("nan"), float("inf")
-"""None and FAILED in a table of scores, where no other value is infinite."""
+_LOST = float("inf")
+"""FAILED in a table of scores, where no other value is infinite."""
 
 
 class Tally:
