@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from clients.proof import RUN_CASES, prove_run
 from clients.run_counts import RunTally, Step, progress
 from clients.run_plan import (
     SHARD_COUNT,
+    AnswersReader,
     Ending,
     Job,
     Jobs,
@@ -64,11 +65,6 @@ from terminal.tables import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-AnswersReader = Callable[
-    [Path, Sequence[TestCase], Collection[tuple[str, int]], Collection[str]], Iterator[TestResult]
-]
-"""Reads a file of answers: the set, the cases and repeats asked, the kinds of errors there are."""
 
 
 def run(

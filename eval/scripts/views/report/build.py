@@ -24,7 +24,7 @@ from records.notes import read_notes
 from records.results import SCHEMA
 from records.runs import METRICS, VERSION
 from records.targets import TARGETS, Target
-from views.report import answers, figures, trend
+from views.report import answers, figures, other_runs
 from views.report.case_list import (
     CaseListing,
     link_metrics,
@@ -42,6 +42,7 @@ from views.report.compared import (
 )
 from views.report.conversations import conversations
 from views.report.described import describe, say
+from views.report.other_runs import sweep_part
 from views.report.scan import (
     PROMPTS,
     CasesRead,
@@ -63,7 +64,6 @@ from views.report.side_by_side import (
     sides_before,
     with_changes,
 )
-from views.report.sweep import sweep_part
 from views.report.text import cut
 
 MOST_CORRELATED = 20
@@ -159,7 +159,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
             missing_remark(metrics),
         ),
         "comparison": baseline.part if baseline else None,
-        "trend": trend.trend(folder, options.eval_set, options.targets_file, primary)
+        "trend": other_runs.trend(folder, options.eval_set, options.targets_file, primary)
         if options.history
         else None,
         "notes": notes + back.notes + _set_notes(metrics, options.eval_set),
