@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from math import nan
 from operator import attrgetter
 from pathlib import Path
@@ -22,6 +22,8 @@ import msgspec
 from records import jsonl
 from records.clusters import AUTO, Clustering, clustering_of
 from records.errors import Problem, StorageError
+from records.lines import Report
+from records.results import TestResult, read_results
 from records.runs import results_file, scored_sections, scores_file
 from records.scores import (
     OWN_TEXTS,
@@ -350,8 +352,8 @@ class SectionTable:
         self, case_ids: Collection[str], fields: Sequence[str] = ()
     ) -> dict[str, list[Any]]:
         """The score lines of each of some cases, as far as they have any; without ``fields`` whole
-        ones, with their evidence as plain data."""
-        kind = line_type(self.section, ("case_id", *fields)) if fields else ScoreLine
+        ones."""
+        kind = line_type(self.section, ("case_id", *fields) if fields else ())
         rows = self.rows_of(case_ids)
         return {lines[0].case_id: lines for _, lines in self._picked(list(rows.values()), kind)}
 
@@ -406,6 +408,33 @@ def _array(values: array[int]) -> Any:
     return np.frombuffer(values, values.typecode) if values else np.zeros(0, values.typecode)
 
 
+def result_offsets(
+    path: Path,
+    case_ids: Collection[str] | None = None,
+    report: Report | None = None,
+    *,
+    whole: bool = False,
+) -> dict[str, tuple[int, ...]]:
+    """Where the results of each case (by default of all) begin in a file of results, by repeat.
+
+    ``report`` takes lines that are no results, else they raise StorageError. ``whole``: each line
+    is checked in full, else for what is read here.
+    """
+    fields = () if whole else ("test_case_id", "repeat")
+    places: dict[str, tuple[tuple[int, int], ...]] = {}
+    for offset, result in read_results(path, fields, report):
+        case_id = result.test_case_id
+        if case_ids is None or case_id in case_ids:
+            places[case_id] = (*places.get(case_id, ()), (result.repeat, offset))
+    return {case_id: tuple(offset for _, offset in sorted(own)) for case_id, own in places.items()}
+
+
+def _results_at(path: Path, kind: type[Struct], offsets: Sequence[int]) -> Iterator[Struct]:
+    """The results that begin at some offsets, in this order."""
+    lines = jsonl.read(path, kind, "result line", "make the run again", at=offsets)
+    return (result for _, _, result in lines)
+
+
 class RunTable:
     """A run as columns; each section is read when it is first asked for."""
 
@@ -456,12 +485,19 @@ class RunTable:
         if not path.exists():
             return {}
         results = self._results_in_place(path, case_ids, msgspec.json.Decoder(kind).decode)
-        if len(results) < len(case_ids):
-            for _, _, result in jsonl.read(path, kind, "result line", "make the run again"):
-                case_id: str = result.test_case_id  # type: ignore[attr-defined]
-                if case_id in case_ids:
-                    results.setdefault(case_id, result)
+        if missing := set(case_ids) - results.keys():
+            offsets = result_offsets(path, missing)
+            firsts = [own[0] for own in offsets.values()]
+            results |= zip(offsets, _results_at(path, kind, firsts), strict=True)
         return results
+
+    def answers_of(self, case_ids: Collection[str]) -> Iterator[TestResult]:
+        """All results of some cases. Raises StorageError for damaged results."""
+        path = results_file(self.folder)
+        if not path.exists():
+            return iter(())
+        offsets = result_offsets(path, case_ids)
+        return _results_at(path, TestResult, list(chain.from_iterable(offsets.values())))
 
     def _results_in_place(
         self, path: Path, case_ids: Collection[str], decode: Callable[[bytes], Any]
