@@ -33,8 +33,9 @@ import options
 )
 def main(**values: Any) -> None:
     from scorers.show import score_and_show
+    from views.worst import print_worst
 
-    score_and_show("context", values, options.Streams(values))
+    score_and_show("context", values, options.Streams(values), print_worst)
 
 
 if __name__ == "__main__":

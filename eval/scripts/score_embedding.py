@@ -74,6 +74,7 @@ import storage
 )
 def main(dataset: Path | None, **values: Any) -> None:
     from scorers.show import score_and_show
+    from views.worst import print_worst
 
     with tempfile.TemporaryDirectory(prefix="rag-eval-") as temporary:
         if dataset is not None:
@@ -82,7 +83,7 @@ def main(dataset: Path | None, **values: Any) -> None:
             folder = as_run(dataset, Path(temporary))
             eval_set = folder / storage.EVAL_SET.name
             values |= {"run": str(folder), "eval_set": eval_set, "labels_dir": folder}
-        score_and_show("embedding", values, options.Streams(values))
+        score_and_show("embedding", values, options.Streams(values), print_worst)
 
 
 if __name__ == "__main__":

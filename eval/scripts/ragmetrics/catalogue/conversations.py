@@ -85,7 +85,6 @@ SECTION = MetricSection(
         "relevance_grades",
         "gold_contexts",
     ),
-    evidence=("turn", "asks_back", "pass", "missing", "found_at"),
     needs=("conversations",),
     worst_by="evidence_in_history",
 )

@@ -191,6 +191,5 @@ SECTION = MetricSection(
         "recency_conflict_rule",
         "expected_key_facts",
     ),
-    evidence=("match", "found", "hits", "unjudged"),
     worst_by="ndcg@5",
 )

@@ -92,7 +92,6 @@ SECTION = MetricSection(
         "relevance_grades",
         "gold_contexts",
     ),
-    evidence=("match", "searches", "complete_at", "lost", "turn"),
     needs=("searches",),
     worst_by="union_evidence_recall",
 )
