@@ -173,6 +173,12 @@ class Case:
                 values.setdefault(name, value)
         return values
 
+    @property
+    def ranks(self) -> tuple[int | None, ...] | None:
+        """The rank of each gold support, None where it was not found; None without a score."""
+        found = self.evidence(RetrievalEvidence).found
+        return None if found is None else tuple(found)
+
     def evidence(self, kind: type[E]) -> E:
         """What the scores of a section rest on, empty where it was not scored."""
         return _evidence(self.lines, kind)

@@ -116,6 +116,19 @@ def read_cases(
     return {key: case_of(one, asked.get(key[0]), lines.get(key, {})) for key, one in answers}
 
 
+def first_answers(
+    table: RunTable,
+    ids: Collection[str],
+    asked: Mapping[str, TestCase] = MappingProxyType({}),
+    sections: Collection[str] = ("retrieval",),
+) -> dict[str, Case]:
+    """The first answer to some cases of a run, see ``read_cases``."""
+    first: dict[str, Case] = {}
+    for (case_id, _), case in read_cases(table, ids, asked, sections).items():
+        first.setdefault(case_id, case)
+    return first
+
+
 def read_asked(
     eval_set: Path, labels_dir: Path | None, ids: Collection[str]
 ) -> dict[str, TestCase]:

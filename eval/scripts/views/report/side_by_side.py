@@ -12,8 +12,8 @@ from records.cases import TestCase
 from records.run_table import RunTable
 from records.runs import VERSION
 from records.targets import TARGETS
-from views.case import Case, Said
-from views.case_files import read_asked, read_cases
+from views.case import Said
+from views.case_files import first_answers, read_asked
 from views.report.compared import (
     BaselineComparison,
     CaseChange,
@@ -65,7 +65,7 @@ def sides_before(
 ) -> dict[str, Part]:
     """What another run answered and retrieved in some cases, by case id."""
     sides = {}
-    for case_id, case in _first_answers(folder, ids, cases).items():
+    for case_id, case in first_answers(RunTable(folder), ids, cases, _SECTIONS).items():
         side = describe(case, Said())
         sides[case_id] = {name: side[name] for name in SHOWN_BEFORE}
     return sides
@@ -73,16 +73,6 @@ def sides_before(
 
 _SECTIONS = ("retrieval", "groundedness", "pipeline")
 """The sections that explain an answer beside another one."""
-
-
-def _first_answers(
-    folder: Path, ids: Collection[str], cases: Mapping[str, TestCase]
-) -> dict[str, Case]:
-    """The first answer to some cases in a run."""
-    first: dict[str, Case] = {}
-    for (case_id, _), case in read_cases(RunTable(folder), ids, cases, _SECTIONS).items():
-        first.setdefault(case_id, case)
-    return first
 
 
 def with_changes(
@@ -139,7 +129,7 @@ def _answers(
     ids = list(compared.changes)
     cases = read_asked(eval_set, labels_dir, ids) if eval_set.exists() else {}
     before = sides_before(compared.folder, ids, cases)
-    now = _first_answers(new, ids, cases)
+    now = first_answers(RunTable(new), ids, cases, _SECTIONS)
     room = PAGE_BYTES - FIGURE_BYTES
     answers: list[Part] = []
     for case_id in ids:
