@@ -79,6 +79,7 @@ def find_flips(
 ) -> Flips | None:
     """The flips of a metric; without a name, of the primary one that moved most, worst first."""
     from decisions import flips
+    from views.case_files import first_answers
 
     if metric:
         row = comparison.row(metric)
@@ -93,7 +94,9 @@ def find_flips(
         row = min(changed, key=_interest, default=None)
     if row is None or not count or row.metric.endswith(SCORED):
         return None
-    return flips.find_flips(folders[0], folders[1], row, count, eval_set, tables=tables)
+    return flips.find_flips(
+        folders[0], folders[1], row, count, eval_set, answers=first_answers, tables=tables
+    )
 
 
 def show(report: Report, everything: bool, drop: float | None) -> None:

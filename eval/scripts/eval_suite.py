@@ -123,7 +123,7 @@ def main(brief: bool, **values: Any) -> int:
     report, written = run_suite(plan, options.stderr_console(quiet=plan.quiet))
     show(report, plan.as_json, plan.verbose, brief)
     if brief and not plan.as_json:
-        from scorers.show import print_worst_of
+        from views.worst import print_worst_of
 
         folder = storage.find_run(plan.results_dir, report.run_id if plan.api_url else plan.run)
         console = options.stdout_console()

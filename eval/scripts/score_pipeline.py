@@ -23,8 +23,9 @@ import options
 @options.score_command("pipeline", help=__doc__)
 def main(**values: Any) -> None:
     from scorers.show import score_and_show
+    from views.worst import print_worst
 
-    score_and_show("pipeline", values, options.Streams(values))
+    score_and_show("pipeline", values, options.Streams(values), print_worst)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ class ClaimEvidence(msgspec.Struct):
     supported: bool | None = None
     score: float | None = None
     chunk_id: str | None = None
+    window: tuple[int, int] | None = None
     skipped: str | None = None
     missing: list[str] = []
     vetoed_by: list[str | float] = []
@@ -63,17 +64,23 @@ class ClaimEvidence(msgspec.Struct):
     unknown_names: list[str] = []
 
 
-class NumberEvidence(msgspec.Struct):
-    """Numbers of the answer that stand in no source."""
+class CitationEvidence(msgspec.Struct):
+    """A citation of the answer: the passage that it names, and whether that supports its claim."""
 
-    fabricated: list[str | float] = []
+    target: str | int | None = None
+    chunk_id: str | None = None
+    supported: bool | None = None
 
 
 class GroundednessEvidence(msgspec.Struct):
-    """Claims and numbers of the answer, and the claims of the labels that it holds or lacks."""
+    """Claims, citations and numbers of the answer, and the labels' claims that it has or lacks.
+
+    ``numbers``: by kind, ``fabricated`` for those that are in no source.
+    """
 
     claims: list[ClaimEvidence] = []
-    numbers: NumberEvidence = msgspec.field(default_factory=NumberEvidence)
+    numbers: dict[str, list[str | float]] = {}
+    citations: list[CitationEvidence] = []
     expected_claims_missing: list[str] = []
     forbidden_claims_found: list[str] = []
     nuggets_missing: list[str] = []
@@ -86,6 +93,13 @@ class OverBudget(msgspec.Struct):
     budget_ms: float
 
 
+class CitationCount(msgspec.Struct):
+    """How many citations an answer has, and how many it needs."""
+
+    found: int
+    min: int
+
+
 class PipelineEvidence(msgspec.Struct):
     """The outcome of a case beside the expected one, and what was measured."""
 
@@ -95,15 +109,120 @@ class PipelineEvidence(msgspec.Struct):
     missing_flags: list[str] = []
     forbidden_flags: list[str] = []
     over_budget: dict[str, OverBudget] = {}
+    citations: CitationCount | None = None
     latency_ms: dict[str, float] = {}
     usage: dict[str, Any] = {}
     cost_usd: float | None = None
 
 
-class _AbstentionEvidence(msgspec.Struct):
-    """The cell of the table answered x answerable."""
+class AbstentionEvidence(msgspec.Struct):
+    """The cell of the table answered x answerable, and how it was decided."""
 
     cell: str = ""
+    decided_by: str = ""
+    why: str | None = None
+    phrases: str | None = None
+    span: tuple[int, int] | None = None
+
+
+class AlikeChunks(msgspec.Struct):
+    """Two passages, and the share of 3-grams that they have in common."""
+
+    chunks: list[str]
+    overlap: float
+
+
+class FactChunks(msgspec.Struct):
+    """A gold fact, and the passages that contain it."""
+
+    fact: str
+    chunks: list[str]
+
+
+class ContextEvidence(msgspec.Struct):
+    """The passages that are most alike, and where the gold facts are."""
+
+    most_alike: AlikeChunks | None = None
+    facts: list[FactChunks] = []
+
+
+class NearSentence(msgspec.Struct):
+    """A sentence of the answer, its cosine to the nearest window of a passage, and that window."""
+
+    window: float
+    text: str
+    nearest: str
+
+
+class EmbeddingEvidence(msgspec.Struct):
+    """The sentences of the answer."""
+
+    sentences: list[NearSentence] = []
+
+
+class JudgedItem(msgspec.Struct):
+    """A claim or fact with its verdict."""
+
+    text: str
+    verdict: str
+    quote: str | None = None
+    chunk_id: str | None = None
+    reason: str | None = None
+    blame: str | None = None
+
+
+class Manipulation(msgspec.Struct):
+    """What says that an answer talks to the judge: rules by name, the judge itself."""
+
+    rules: list[str]
+    judge: bool
+
+
+class JudgedEvidence(msgspec.Struct):
+    """What was judged of an answer."""
+
+    claims: list[JudgedItem] = []
+    facts: list[JudgedItem] = []
+    nuggets: list[JudgedItem] = []
+    facts_in_contexts: list[JudgedItem] = []
+    claims_in_reference: list[JudgedItem] = []
+    questions: list[str] = []
+    reply: str | None = None
+    manipulation: Manipulation | None = None
+
+
+class SearchEvidence(msgspec.Struct):
+    """What one search brought: how many passages, the ranks of new ones, and of the gold."""
+
+    passages: int = 0
+    new: list[Rank] | None = None
+    evidence_recall: float | None = None
+    found: list[Rank | None] = []
+    hits: list[Rank] | None = None
+    error: str | None = None
+
+
+class SearchesEvidence(msgspec.Struct):
+    """The searches of an answer, and at which of them all needed evidence was there.
+
+    ``complete_at``: unset where that was not scored. ``lost``: supports that the answer lacks.
+    """
+
+    match: str = ""
+    searches: list[SearchEvidence] = []
+    complete_at: int | msgspec.UnsetType | None = msgspec.UNSET
+    lost: list[int] = []
+    turn: int | None = None
+
+
+class ConversationEvidence(msgspec.Struct):
+    """A turn: the supports that it lacks, and the turns that brought them."""
+
+    turn: int | None = None
+    asks_back: bool | None = None
+    match: str = "anchor"
+    missing: list[int] = []
+    found_at: list[int | None] = []
 
 
 class _PromptEvidence(msgspec.Struct):
@@ -185,7 +304,12 @@ EVIDENCE: Mapping[str, type[msgspec.Struct]] = {
     "retrieval": RetrievalEvidence,
     "groundedness": GroundednessEvidence,
     "pipeline": PipelineEvidence,
-    "abstention": _AbstentionEvidence,
+    "abstention": AbstentionEvidence,
+    "context": ContextEvidence,
+    "conversations": ConversationEvidence,
+    "embedding": EmbeddingEvidence,
+    "judged": JudgedEvidence,
+    "searches": SearchesEvidence,
     "safety": _PromptEvidence,
 }
 """What readers use of a section's evidence; other sections have evidence of any form."""

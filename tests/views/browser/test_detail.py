@@ -16,10 +16,10 @@ from tests.views.browser.case_lines import (
     page,
 )
 
-from views.browser.case_page import case_docs
+from views.browser.case_page import case_docs, raw_doc
 from views.browser.document import Doc
-from views.browser.model import Claim
-from views.detail import build
+from views.case import Claim
+from views.case_files import read_case
 
 
 def test_claims_keep_their_place_verdict_and_reason() -> None:
@@ -130,14 +130,15 @@ def test_lines_of_another_form_are_named_and_left_out() -> None:
     said = "\n".join(detail.problems)
     assert "scores/groundedness.jsonl: the line cannot be read" in said
     assert "the case in the eval set was changed" in said
-    gone = build(b"", b"", {}, {}, lambda: NONE, ("q", 0))
+    gone = read_case(b"", b"", {}, {}, lambda: NONE, ("q", 0))
     assert gone.problems == (
         "the line is not there any more: the file was replaced; it is being read again",
     )
-    other = build(line({"test_case_id": "z"}), b"", {}, {}, lambda: NONE, ("q", 0))
+    other = read_case(line({"test_case_id": "z"}), b"", {}, {}, lambda: NONE, ("q", 0))
     assert other.problems == gone.problems
 
 
 def test_the_raw_result_is_what_the_file_holds() -> None:
     assert json.loads(detail_of().raw) == RESULT
-    assert build(b"\xffnot JSON", b"", {}, {}, lambda: NONE, ("q", 0)).raw == "\ufffdnot JSON"
+    broken = read_case(b"\xffnot JSON", b"", {}, {}, lambda: NONE, ("q", 0))
+    assert raw_doc(Doc, broken).text.endswith("\ufffdnot JSON\n")

@@ -76,7 +76,6 @@ SECTION = MetricSection(
     ROWS + RUN_ROWS,
     "score_conversations.py",
     labels=("expected_outcome", *GOLD_LABELS),
-    evidence=("turn", "asks_back", "pass", "missing", "found_at"),
     needs=("conversations",),
     worst_by="evidence_in_history",
 )

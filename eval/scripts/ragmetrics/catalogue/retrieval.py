@@ -192,6 +192,5 @@ SECTION = MetricSection(
     ROWS,
     "score_retrieval.py",
     labels=(*GOLD_LABELS, "recency_conflict_rule", "expected_key_facts"),
-    evidence=("match", "found", "hits", "unjudged"),
     worst_by="ndcg@5",
 )

@@ -84,7 +84,6 @@ SECTION = MetricSection(
     ROWS,
     "score_searches.py",
     labels=GOLD_LABELS,
-    evidence=("match", "searches", "complete_at", "lost", "turn"),
     needs=("searches",),
     worst_by="union_evidence_recall",
 )
