@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, repeat
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -415,42 +416,24 @@ def find_score_line(path: Path, case_id: str, repeat: int) -> ScoreLine | None:
 
     The id is looked for in the bytes, so that a large file costs no decoding. Raises OSError.
     """
-    needle, decode = orjson.dumps(case_id), _decode_scores
-    rest = b""
-    with open(path, "rb") as file:
-        while block := file.read(_BLOCK):
-            data = rest + block
-            end = data.rfind(b"\n") + 1
-            if (line := _line_in(data[:end], needle, decode, (case_id, repeat))) is not None:
-                break
-            rest = data[end:]
-        else:
-            line = _line_in(rest, needle, decode, (case_id, repeat))
-    if line is not None and (head := read_head(path)):
-        head.complete(line)
-    return line
-
-
-_BLOCK = 1 << 22
-"""Bytes in which an id is looked for at once."""
-
-
-def _line_in(
-    data: bytes, needle: bytes, decode: Callable[[bytes], ScoreLine], key: tuple[str, int]
-) -> ScoreLine | None:
-    """The score line of a result among some whole lines."""
-    at = data.find(needle)
-    while at >= 0:
-        start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
-        end = end if end >= 0 else len(data)
-        try:
-            line = decode(data[start:end])
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            pass  # damaged, or the words stand inside a text
-        else:
-            if (line.case_id, line.repeat) == key:
-                return line
-        at = data.find(needle, end)
+    if not path.stat().st_size:
+        return None
+    needle = orjson.dumps(case_id)
+    with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        at = data.find(needle)
+        while at >= 0:
+            file.seek(data.rfind(b"\n", 0, at) + 1)
+            text = file.readline()
+            try:
+                line = _decode_scores(text)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                pass  # damaged, or the words stand inside a text
+            else:
+                if (line.case_id, line.repeat) == (case_id, repeat):
+                    if head := read_head(path):
+                        head.complete(line)
+                    return line
+            at = data.find(needle, file.tell())
     return None
 
 

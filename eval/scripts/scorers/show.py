@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from decisions.repeat_rows import STABILITY_HEAD, pass_lines, stability_rows
 from ragmetrics import catalogue
@@ -27,22 +27,9 @@ if TYPE_CHECKING:
     from scorers.contract import ScoreOutput, Scorer
 
 
-class ShowWorst(Protocol):
-    """Prints the worst cases of a section by a metric, of which so many have a score."""
-
-    def __call__(
-        self,
-        console: Console,
-        folder: Path,
-        section: str,
-        metric: Metric,
-        count: int,
-        eval_set: Path,
-        labels_dir: Path | None,
-        *,
-        scored: int,
-    ) -> None: ...
-
+ShowWorst = Callable[["Console", Path, str, Metric, int, Path, Path, int], None]
+"""Prints the worst cases of a run's section by a metric: how many of them, the set and its labels,
+and how many cases have a score."""
 
 _MOST_ROWS = 12
 """A table of so many metrics is shown whole."""
@@ -160,7 +147,7 @@ def _score_run(
                 request.worst,
                 request.eval_set,
                 request.labels_dir,
-                scored=section["n"][metric.name],
+                section["n"][metric.name],
             )
     for text in _remarks(folder, request.eval_set, section, row):
         output.note(text)

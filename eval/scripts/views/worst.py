@@ -73,7 +73,6 @@ def print_worst(
     count: int,
     eval_set: Path,
     labels_dir: Path | None,
-    *,
     scored: int = 1,
 ) -> None:
     """Each of the worst cases with its question and score, then what explains it. ``scored``: how

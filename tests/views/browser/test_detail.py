@@ -104,6 +104,14 @@ def test_chunk_gold_takes_the_chunk_labels() -> None:
     ]
 
 
+def test_graded_chunks_are_gold_where_their_grade_says_so() -> None:
+    evidence = {"match": "chunk", "found": [None, 3], "hits": [3]}
+    scores = {"retrieval": {"case_id": "q", "scores": {}, "evidence": evidence}}
+    grades = {"chunk_relevance_grades": {"c9": 2, "c8": 0, "c3": 1}}
+    gold = detail_of(case=CASE | grades, scores=scores).gold
+    assert [(one.location, one.rank) for one in gold] == [("chunk c9", None), ("chunk c3", 3)]
+
+
 def test_the_trace_tells_how_the_answer_came_about() -> None:
     trace = dict(detail_of().trace)
     assert trace["outcome"] == "uncertain, expected success (flag late)"

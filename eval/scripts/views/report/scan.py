@@ -112,12 +112,20 @@ class Scan:
         return values
 
 
+OF_CLAIM = ("text", "supported", "score", "missing", "vetoed_by")
+
+OF_PIPELINE = ("expected", "outcome", "why", "missing_flags", "forbidden_flags", "over_budget")
+
 _FIELDS: Mapping[str, tuple[str, ...]] = {
-    "retrieval": (*ALL_BUT_EVIDENCE, "evidence.hits"),
-    "abstention": (*ALL_BUT_EVIDENCE, "evidence.cell"),
-    "pipeline": (*ALL_BUT_EVIDENCE, "evidence.expected", "evidence.outcome"),
+    "groundedness": (
+        *ALL_BUT_EVIDENCE,
+        *(f"evidence.claims.{name}" for name in OF_CLAIM),
+        "evidence.numbers",
+        "evidence.expected_claims_missing",
+    ),
+    "pipeline": (*ALL_BUT_EVIDENCE, *(f"evidence.{name}" for name in OF_PIPELINE)),
 }
-"""What is read of the score lines of sections whose evidence counts."""
+"""What is checked of a section's score lines; all that is known of its evidence in the others."""
 
 
 def scan_scores(
@@ -147,7 +155,7 @@ def _scan_answers(scan: Scan, folder: Path, section: str) -> None:
     offsets = scan.offsets.setdefault(section, array("q"))
     verdicts = scan.verdicts
     verdicts.begin()
-    for _, offset, line in read_scores(folder, section, _FIELDS.get(section, ALL_BUT_EVIDENCE)):
+    for _, offset, line in read_scores(folder, section, _FIELDS.get(section, ())):
         row = scan.row((line.case_id, line.repeat))
         verdicts.take_line(section, row, line)
         _pad(offsets, row + 1, -1)
@@ -168,7 +176,7 @@ def _note(scan: Scan, section: str, row: int, line: ScoreLine) -> None:
     _count_reasons(scan, section, line)
     for reason in set(line.reasons.values()):
         scan.note(row, "reason", section, reason)
-    evidence = line.evidence if section in _FIELDS else None
+    evidence = line.evidence
     if section == "retrieval" and evidence is not None and evidence.hits is not None:
         _pad(scan.first_ranks, row + 1, -1)
         scan.first_ranks[row] = evidence.hits[0] if evidence.hits else 0
