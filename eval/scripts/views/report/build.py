@@ -20,10 +20,10 @@ from records.asked import missing_remark
 from records.errors import StorageError
 from records.files import sha256_file
 from records.judgements import Verdicts, read_verdicts
-from records.metrics import ReportSection, read_metrics, rounded
+from records.metrics import ReportSection, read_metrics, rounded, sections_without_slices
 from records.notes import read_notes
 from records.results import SCHEMA
-from records.runs import METRICS, VERDICTS, VERSION
+from records.runs import METRICS, SLICES, VERDICTS, VERSION
 from records.targets import TARGETS, Target
 from records.verdicts import judge_of
 from views.case import case_of
@@ -168,6 +168,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "diagnosis": [finding.to_dict() for finding in diagnose(rated, sections)],
         "perspectives": perspectives,
         "slices": slices,
+        "slices_missing": _missing_slices(folder, metrics),
         "first_relevant": ranks,
         "latency": figures.latency(sections.get("pipeline"))
         | {"slowest": [[*cases.keys[row], ms] for ms, row in back.slowest if row in cases.keys]},
@@ -196,6 +197,18 @@ def _set_notes(metrics: Mapping[str, Any], eval_set: Path) -> list[str]:
     if scored not in (None, sha256_file(eval_set)):
         return ["The eval set has changed since the run was scored; its texts may differ."]
     return []
+
+
+def _missing_slices(folder: Path, metrics: Mapping[str, Any]) -> str:
+    """Why sections have no means by slice and what makes them; "" when all have."""
+    lacking = sections_without_slices(folder / METRICS)
+    if not lacking:
+        return ""
+    run = metrics.get("run_id") or folder.resolve().name
+    return (
+        f"Without means by slice: {', '.join(lacking)}. {folder / SLICES}, which git leaves out, "
+        f"is missing or of another scoring; eval_suite.py --run {run} makes it from the results."
+    )
 
 
 def _split(name: str) -> Name:
