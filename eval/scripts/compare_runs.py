@@ -81,6 +81,7 @@ def find_flips(
 ) -> Flips | None:
     """The flips of a metric; without a name, of the primary one that moved most, worst first."""
     from decisions import flips
+    from views.case_files import first_answers
 
     if metric:
         row = comparison.row(metric)
@@ -95,7 +96,9 @@ def find_flips(
         row = min(changed, key=_interest, default=None)
     if row is None or not count or row.metric.endswith(SCORED):
         return None
-    return flips.find_flips(folders[0], folders[1], row, count, eval_set, tables=tables)
+    return flips.find_flips(
+        folders[0], folders[1], row, count, eval_set, answers=first_answers, tables=tables
+    )
 
 
 def pages_of(report: Report, drop: float | None) -> list[Page]:

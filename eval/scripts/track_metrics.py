@@ -41,7 +41,7 @@ from storage import StorageError
 from terminal.tables import plain
 
 if TYPE_CHECKING:
-    from decisions.alerts import AlertRule, HistoryChange, MetricLine
+    from decisions.alerts import AlertRule, HistoryChange, MetricCourse
     from decisions.history import MetricHistory
 
 
@@ -142,7 +142,7 @@ def _headline(primary: Sequence[str]) -> list[tuple[str, str]]:
 
 def _put_out(
     history: MetricHistory,
-    lines: list[MetricLine],
+    lines: list[MetricCourse],
     changed: list[HistoryChange],
     rule: AlertRule,
     values: dict[str, Any],

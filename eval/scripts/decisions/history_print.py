@@ -10,7 +10,7 @@ from math import isfinite
 from statistics import median
 from typing import Any
 
-from decisions.alerts import Alert, HistoryChange, MetricLine
+from decisions.alerts import Alert, HistoryChange, MetricCourse
 from decisions.history import HistoryPoint, MetricHistory
 from ragmetrics.stats.control import LevelShift, relative_drop
 from records.results import SCHEMA
@@ -35,7 +35,7 @@ from terminal.tables import counted
 
 def history_page(
     history: MetricHistory,
-    lines: Sequence[MetricLine],
+    lines: Sequence[MetricCourse],
     changed: Sequence[HistoryChange],
     *,
     plots: bool,
@@ -78,7 +78,9 @@ def history_page(
     return Page("", blocks)
 
 
-def _watched(lines: Sequence[MetricLine], primary: Collection[str], max_drop: float | None) -> str:
+def _watched(
+    lines: Sequence[MetricCourse], primary: Collection[str], max_drop: float | None
+) -> str:
     """Which metrics can alert at all."""
     shown = {line.name for line in lines}
     watched = [name for name in primary if name in shown]
@@ -91,7 +93,7 @@ def _watched(lines: Sequence[MetricLine], primary: Collection[str], max_drop: fl
     return text
 
 
-def _shift_notes(line: MetricLine, points: Sequence[HistoryPoint]) -> Iterator[str]:
+def _shift_notes(line: MetricCourse, points: Sequence[HistoryPoint]) -> Iterator[str]:
     """The changes of level that are no alert: rises, and falls that something later ended."""
     open_ones = {alert.at for alert in line.alerts}
     for index, shift in enumerate(line.shifts):
@@ -103,7 +105,7 @@ def _shift_notes(line: MetricLine, points: Sequence[HistoryPoint]) -> Iterator[s
             yield f"{line.name} was worse from {title} on: {level}."
 
 
-def _level(line: MetricLine, shift: LevelShift) -> str:
+def _level(line: MetricCourse, shift: LevelShift) -> str:
     """The means before and since a change, each up to the next change of level."""
     begins = [item.began for item in line.shifts]
     index = line.shifts.index(shift)
@@ -124,7 +126,7 @@ def _level(line: MetricLine, shift: LevelShift) -> str:
     return f"on average {number(means[0])} before, {number(means[1])} in the {runs} since"
 
 
-def _alerts(history: MetricHistory, lines: Sequence[MetricLine]) -> Iterator[Block]:
+def _alerts(history: MetricHistory, lines: Sequence[MetricCourse]) -> Iterator[Block]:
     """The metrics that call for a look, under the commit where they got worse."""
     by_heading: dict[str, dict[str, list[str]]] = {}
     for line in lines:
@@ -137,17 +139,17 @@ def _alerts(history: MetricHistory, lines: Sequence[MetricLine]) -> Iterator[Blo
         yield from items((f"{name}: {'; '.join(why)}." for name, why in metrics.items()), "bad")
 
 
-def _table(lines: Sequence[MetricLine], count: int) -> DataTable[MetricLine]:
+def _table(lines: Sequence[MetricCourse], count: int) -> DataTable[MetricCourse]:
     """A heading a section, a row a metric; the trend takes what the figures leave."""
     return DataTable(
         (
-            DataColumn[MetricLine](
+            DataColumn[MetricCourse](
                 "metric", lambda line: f"{'! ' if line.alerts else '  '}{line.metric}"
             ),
-            TrendColumn[MetricLine]("trend", lambda line: (_values(line, count), line.breaks)),
-            DataColumn[MetricLine]("first", lambda line: number(_first_and_last(line)[0])),
-            DataColumn[MetricLine]("last", lambda line: number(_first_and_last(line)[1])),
-            DataColumn[MetricLine]("change", _change),
+            TrendColumn[MetricCourse]("trend", lambda line: (_values(line, count), line.breaks)),
+            DataColumn[MetricCourse]("first", lambda line: number(_first_and_last(line)[0])),
+            DataColumn[MetricCourse]("last", lambda line: number(_first_and_last(line)[1])),
+            DataColumn[MetricCourse]("change", _change),
         ),
         lines,
         tone=lambda line: "bad" if line.alerts else None,
@@ -155,19 +157,19 @@ def _table(lines: Sequence[MetricLine], count: int) -> DataTable[MetricLine]:
     )
 
 
-def _first_and_last(line: MetricLine) -> tuple[float, float]:
+def _first_and_last(line: MetricCourse) -> tuple[float, float]:
     """The ends of what today's definition measured on today's eval set."""
     values = line.values[line.segment() :]
     return values[0].mean, values[-1].mean
 
 
-def _change(line: MetricLine) -> str:
+def _change(line: MetricCourse) -> str:
     first, last = _first_and_last(line)
     arrow = " ·" if abs(last - first) < 5e-4 else " ▲" if last > first else " ▼"
     return f"{signed(last - first)}{arrow}"
 
 
-def _values(line: MetricLine, count: int) -> list[float | None]:
+def _values(line: MetricCourse, count: int) -> list[float | None]:
     """One value a point, None where the metric was not measured."""
     values: list[float | None] = [None] * count
     for position, value in zip(line.positions, line.values, strict=True):
@@ -175,7 +177,7 @@ def _values(line: MetricLine, count: int) -> list[float | None]:
     return values
 
 
-def _plot(line: MetricLine, count: int, max_drop: float | None) -> LinePlot:
+def _plot(line: MetricCourse, count: int, max_drop: float | None) -> LinePlot:
     """A plot with the control band of the newest point, and with the limit of the plain rule."""
     judged = line.judged[-1]
     limits: list[float] = []
@@ -198,7 +200,7 @@ def _plot(line: MetricLine, count: int, max_drop: float | None) -> LinePlot:
     )
 
 
-def _reason(line: MetricLine, alert: Alert, points: Sequence[HistoryPoint]) -> str:
+def _reason(line: MetricCourse, alert: Alert, points: Sequence[HistoryPoint]) -> str:
     """What is wrong with a line, without the point where it began."""
     found = line.judged[line.positions.index(alert.found)] if alert.kind != "gone" else None
     if found is None:
@@ -213,7 +215,7 @@ def _reason(line: MetricLine, alert: Alert, points: Sequence[HistoryPoint]) -> s
     return text if alert.found == alert.at else f"{text}; found at {points[alert.found].label}"
 
 
-def _under_median(line: MetricLine, alert: Alert) -> str:
+def _under_median(line: MetricCourse, alert: Alert) -> str:
     """How far the value lay under the median of its line, which restarts at a change of level."""
     start = line.positions[line.segment()]
     start = max([start, *(shift.began for shift in line.shifts if shift.began < alert.at)])
@@ -254,7 +256,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet would take for a formula when a text begins with it."""
 
 
-def _rows(history: MetricHistory, lines: Sequence[MetricLine]) -> Iterator[dict[str, Any]]:
+def _rows(history: MetricHistory, lines: Sequence[MetricCourse]) -> Iterator[dict[str, Any]]:
     """A row for each metric at each point, in the order of metrics, then points."""
     for line in lines:
         for position, value, judged in zip(line.positions, line.values, line.judged, strict=True):
@@ -283,7 +285,7 @@ def _rows(history: MetricHistory, lines: Sequence[MetricLine]) -> Iterator[dict[
             }
 
 
-def as_csv(history: MetricHistory, lines: Sequence[MetricLine]) -> str:
+def as_csv(history: MetricHistory, lines: Sequence[MetricCourse]) -> str:
     """CSV with a header line. A text that a spreadsheet would run is led by an apostrophe."""
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -313,7 +315,7 @@ def _origin(point: HistoryPoint) -> dict[str, str | None]:
 
 
 def as_dict(
-    history: MetricHistory, lines: Sequence[MetricLine], changed: Sequence[HistoryChange]
+    history: MetricHistory, lines: Sequence[MetricCourse], changed: Sequence[HistoryChange]
 ) -> dict[str, Any]:
     """Points, lines with their alerts, changes and notes. No clock time enters."""
     points = [
@@ -329,7 +331,7 @@ def as_dict(
     }
 
 
-def _line(history: MetricHistory, line: MetricLine) -> dict[str, Any]:
+def _line(history: MetricHistory, line: MetricCourse) -> dict[str, Any]:
     columns = ("point", "definition", "mean", *COUNTS, *JUDGED[:-1])
     return {
         "section": line.section,

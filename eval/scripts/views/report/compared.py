@@ -96,7 +96,6 @@ def of_comparison(
             row,
             MOST_FLIPS,
             eval_set,
-            texts=False,
             tables=tables,
         )
         for row in sorted(moved, key=_interest)
