@@ -128,6 +128,7 @@ def tell_outcome(outcome: Outcome) -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Read this saved answer instead of asking.",
 )
+@click.option("--model", help="The model, deployment or graph to ask.  [default: the first]")
 @click.option(
     "--set",
     "set_paths",

@@ -40,6 +40,8 @@ class Proposal:
     tables: dict[str, dict[str, str]] = field(default_factory=lambda: {name: {} for name in TABLES})
     settings: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    about: list[str] = field(default_factory=list)
+    """What is peculiar to a known product; a profile keeps it as comments."""
 
     @property
     def usable(self) -> bool:
@@ -273,6 +275,11 @@ def _best(
     weighted = [(rank + fits(each) - 0.1 * len(each.names), each) for rank, each in ranked if rank]
     weight, column = max(weighted, key=lambda pair: pair[0], default=(0.0, None))
     return column if weight >= least else None
+
+
+def chunk_paths(lists: Sequence[Any], gold_paths: Iterable[str]) -> dict[str, str]:
+    """The paths inside a passage, for the list of passages of each answer."""
+    return _chunk(_Column("", (), tuple(lists)), set(gold_paths)) if any(lists) else {}
 
 
 def _chunk(passages: _Column, gold_paths: set[str]) -> dict[str, str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from clients import field_names
+from clients.http import CallError
+from clients.streams import CODED, END_MARK, Stream, read_stream
 
 MAX_DEPTH = 8
 
@@ -21,12 +23,10 @@ def guess_stream(body: bytes, content_type: str) -> dict[str, str] | None:
     """The settings by which a streamed body can be read; None when it is no stream."""
     head = body.lstrip()[:6]
     sse = "event-stream" in content_type or head.startswith((b"data:", b"event:"))
-    if not sse and not ("ndjson" in content_type or _is_ndjson(body)):
+    coded = not sse and _is_lines(body, lambda line: CODED.match(line) is not None)
+    if not sse and not coded and not ("ndjson" in content_type or _is_ndjson(body)):
         return None
-    from clients.http import CallError
-    from clients.streams import END_MARK, Stream, read_stream
-
-    form = "sse" if sse else "ndjson"
+    form = "sse" if sse else "vercel" if coded else "ndjson"
     try:
         payload, _ = read_stream(body, Stream(form, maps_error=True))
     except CallError:
@@ -100,10 +100,12 @@ def walk(value: Any, path: str = "", names: tuple[str, ...] = ()) -> Iterator[No
 
 
 def _is_ndjson(body: bytes) -> bool:
-    lines = [line for line in body.splitlines() if line.strip()]
-    return len(lines) > 1 and all(
-        line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}") for line in lines
-    )
+    return _is_lines(body, lambda line: line.startswith(b"{") and line.endswith(b"}"))
+
+
+def _is_lines(body: bytes, fits: Callable[[bytes], bool]) -> bool:
+    lines = [line.strip() for line in body.splitlines() if line.strip()]
+    return len(lines) > 1 and all(map(fits, lines))
 
 
 def _delta(events: Sequence[Any]) -> str | None:

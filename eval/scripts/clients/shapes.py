@@ -23,6 +23,9 @@ QUESTION = "{question}"
 
 HISTORY = "{history}"
 
+NO_MODEL = "default"
+"""Stands in a request for a model where the bot lists none."""
+
 _HELD = re.compile(rf"\{{(?:{'|'.join(PLACEHOLDERS)})\}}|{VARIABLE.pattern}")
 _SHOWS_MORE = frozenset(
     ("include_sources", "return_sources", "return_source_documents", "with_sources", "debug")
@@ -52,6 +55,10 @@ class Shape:
     query: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
+    begin: Mapping[str, Any] | None = None
+    """The request that begins a conversation, as a profile's ``[begin]`` holds it."""
+    models: str = ""
+    """The request that lists what can stand for the model, such as ``GET /v1/models``."""
 
     def text(self) -> str:
         """The request on one line; variables are shown by their names."""
@@ -62,17 +69,16 @@ class Shape:
 
     def key(self) -> str:
         """Equal for requests that are the same to the bot."""
-        return json.dumps([self.method, self.path, dict(self.query), self.body], sort_keys=True)
+        parts = [self.method, self.path, dict(self.query), self.body, self.begin]
+        return json.dumps(parts, sort_keys=True)
 
 
 def known_shapes(path: str) -> list[Shape]:
     """Our own request and OpenAI's two, at a path; first the one whose path it looks like."""
     messages = [{"role": "user", "content": QUESTION}]
     ours = Shape("POST", path, "our own request", body={"question": QUESTION, "k": "{k}"})
-    chat = Shape("POST", path, "OpenAI chat", body={"model": "default", "messages": messages})
-    responses = Shape(
-        "POST", path, "OpenAI responses", body={"model": "default", "input": QUESTION}
-    )
+    chat = Shape("POST", path, "OpenAI chat", body={"model": NO_MODEL, "messages": messages})
+    responses = Shape("POST", path, "OpenAI responses", body={"model": NO_MODEL, "input": QUESTION})
     if path.rstrip("/").endswith("completions"):
         return [chat, ours, responses]
     if path.rstrip("/").endswith("responses"):
