@@ -211,7 +211,7 @@ def open_webui(question: str) -> str:
 
 
 def ragflow(question: str) -> Any:
-    reference = [
+    reference: list[dict[str, Any]] = [
         {
             "id": hit.id,
             "content": hit.text,
@@ -455,7 +455,7 @@ def vectara(question: str) -> Any:
 
 
 def onyx(question: str) -> Any:
-    documents = [
+    documents: list[dict[str, Any]] = [
         {
             "document_id": f"FILE_CONNECTOR__{hit.name}",
             "chunk_ind": 0,
@@ -490,7 +490,7 @@ def onyx(question: str) -> Any:
 
 
 def r2r(question: str) -> Any:
-    chunks = [
+    chunks: list[dict[str, Any]] = [
         {
             "id": f"3f3d47f3-{hit.name}",
             "document_id": f"3e157b3a-{hit.name}",
@@ -596,14 +596,14 @@ PRODUCTS: dict[str, Product] = {
         anythingllm,
         lambda body: str(body["message"]),
         {"mode": "chat"},
-        ("Authorization", "Bearer key"),
+        ("Authorization", "Bearer key-4711"),
     ),
     "open_webui": Product(
         "/api/chat/completions",
         open_webui,
         _last,
         {"model": "handbook", "stream": True},
-        ("Authorization", "Bearer key"),
+        ("Authorization", "Bearer key-4711"),
         more={("GET", "/api/models"): _MODELS},
     ),
     "ragflow": Product(
@@ -611,7 +611,7 @@ PRODUCTS: dict[str, Product] = {
         ragflow,
         _last,
         {"model": "model", "stream": False, "extra_body": {"reference": True}},
-        ("Authorization", "Bearer key"),
+        ("Authorization", "Bearer key-4711"),
     ),
     "langserve": Product(
         "/rag/invoke",
@@ -647,7 +647,7 @@ PRODUCTS: dict[str, Product] = {
         openai_chat,
         _last,
         {"model": "handbook"},
-        ("Authorization", "Bearer key"),
+        ("Authorization", "Bearer key-4711"),
         more={("GET", "/v1/models"): _MODELS},
     ),
     "openai_responses": Product(
@@ -655,7 +655,7 @@ PRODUCTS: dict[str, Product] = {
         openai_responses,
         lambda body: str(body["input"]),
         {"model": "handbook", "include": ["file_search_call.results"], "tools": [_FILE_SEARCH]},
-        ("Authorization", "Bearer key"),
+        ("Authorization", "Bearer key-4711"),
         (
             "--body",
             json.dumps({"model": "handbook", "input": "{question}", "tools": [_FILE_SEARCH]}),
@@ -666,7 +666,7 @@ PRODUCTS: dict[str, Product] = {
         azure_openai,
         _last,
         {"data_sources": [{"type": "azure_search"}]},
-        ("api-key", "key"),
+        ("api-key", "key-4711"),
         (
             "--body",
             json.dumps(
@@ -687,15 +687,15 @@ PRODUCTS: dict[str, Product] = {
         "/v2/corpora/handbook/query",
         vectara,
         lambda body: str(body["query"]),
-        {"stream_response": False, "search": {"limit": 5}},
-        ("x-api-key", "key"),
+        {"stream_response": False},
+        ("x-api-key", "key-4711"),
     ),
     "onyx": Product(
         "/api/chat/send-chat-message",
         onyx,
         lambda body: str(body["message"]),
         {"stream": False},
-        ("Authorization", "Bearer key"),
+        ("Authorization", "Bearer key-4711"),
     ),
     "r2r": Product(
         "/v3/retrieval/rag",
@@ -708,7 +708,7 @@ PRODUCTS: dict[str, Product] = {
         langflow,
         lambda body: str(body["input_value"]),
         {"input_type": "chat"},
-        ("x-api-key", "key"),
+        ("x-api-key", "key-4711"),
     ),
 }
 

@@ -99,10 +99,12 @@ def test_one_command_connects_it_and_the_metrics_are_right(name: str, tmp_path: 
 def test_a_recipe_is_a_profile_and_names_its_source(recipe: Any) -> None:
     for source in recipe.known["source"]:
         repository, _, path = source.partition(": ")
-        assert "/" in repository and len(repository.partition("@")[2]) == 12 and path
+        assert "/" in repository
+        assert len(repository.partition("@")[2]) == 12
+        assert path
     tables = {k: v for k, v in recipe.profile.items() if k != "profile"}
     raw = {**recipe.settings, "request": {"path": "/ask", "body": {"q": "{question}"}}}
-    raw |= {"response": {"answer": "answer"}} | tables
+    raw |= tables | {"response": {"answer": "answer"} | tables.get("response", {})}
     text = json.dumps(raw).replace("{model}", "m").replace("/{", "/{{").replace("}/", "}}/")
     loaded = json.loads(text)
     path = loaded["request"]["path"]

@@ -502,7 +502,9 @@ class _ConnectJob:
                 rows.append(FieldRow(f"{table}.{key}", expression, _sample(expression, items)))
         for key, path in proposal.tables["facts"].items():
             rows.append(FieldRow(f"facts.{key}", path, _sample(path, payloads)))
-        rows += [FieldRow(key, value, "") for key, value in proposal.settings.items()]
+        for key, value in proposal.settings.items():
+            text = value if isinstance(value, str) else ", ".join(value)
+            rows.append(FieldRow(key, text, ""))
         return rows
 
 

@@ -18,7 +18,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from clients.expressions import compile_path
-from clients.guess import Proposal, chunk_paths, is_under, propose
+from clients.guess import Proposal, chunk_paths, propose
 from clients.profile import merge
 from clients.shapes import QUESTION, Shape
 from records.files import read_toml
@@ -154,14 +154,13 @@ class Recipe:
             }
             if table == "chunk":
                 guessed = chunk_paths(lists, gold_paths)
-                places = ("rel_path", "heading_path")
-                found |= {
-                    name: guessed[name]
-                    for name in places
-                    if name in guessed
+                found = {
+                    name: inner
+                    for name, inner in guessed.items()
+                    if (self.guesses or name in ("rel_path", "heading_path"))
                     and name not in paths
-                    and not any(is_under(guessed[name], inner) for inner in found.values())
-                }
+                    and inner not in found.values()
+                } | found
             proposal.tables[table] = found
 
 
