@@ -128,6 +128,11 @@ def tell_outcome(outcome: Outcome) -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Read this saved answer instead of asking.",
 )
+@click.option(
+    "--begin",
+    metavar="COMMAND|@FILE",
+    help="A curl command that begins a conversation; write {session} where its id goes.",
+)
 @click.option("--model", help="The model, deployment or graph to ask.  [default: the first]")
 @click.option(
     "--set",

@@ -44,8 +44,17 @@ from clients.proof import Proof, ProvenAnswer, ProvenPlaces, prove
 from clients.reply_form import sample, tree
 from clients.run_plan import header_templates
 from clients.secrets import Redactor, public_url
-from clients.shapes import SecretFinder, Shape, known_shapes, shape_of, template, with_history
-from ragmetrics.paths import PathVerdict
+from clients.shapes import (
+    SESSION,
+    SESSION_ID,
+    SecretFinder,
+    Shape,
+    known_shapes,
+    shape_of,
+    template,
+    with_history,
+)
+from ragmetrics.paths import PathVerdict, shared_folder
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import MAX_SETTINGS, read_whole, replace_bytes
@@ -94,6 +103,7 @@ class ConnectOptions:
     ask: tuple[str, ...] = ()
     from_response: Path | None = None
     model: str | None = None
+    begin: str | None = None
     set_paths: tuple[str, ...] = ()
     name: str = "mybot"
     force: bool = False
@@ -253,7 +263,16 @@ def connect(
     given = _renamed(given, names) if given else None
     query = _renamed(plain, names).query
     environ = {**environ, **{names[name]: value for name, value in finder.values.items()}}
-    prober = Prober(base, headers, environ, talk.tell, options.timeout, query, model=options.model)
+    prober = Prober(
+        base,
+        headers,
+        environ,
+        talk.tell,
+        options.timeout,
+        query,
+        model=options.model,
+        begin=_begin(options, path, given),
+    )
     if options.from_response:
         answered, heard, repeat = _from_file(options, given, path, questions[0])
     else:
@@ -330,11 +349,24 @@ class _ConnectJob:
         self._settle_time()
         before = check_places(raw)
         known = [gold.rel_path for case in self._cases for gold in case.gold_supports]
-        found = by_hand or suggest(raw, known)
+        found = by_hand or (suggest(raw, known) if known else self._folder())
         settings.update(found)
         settled = self._asked(self._read())
         self._verdict = PlaceVerdict(check_places(settled), before, found, self._stable())
         self._paths = path_verdict(settled, known)
+
+    def _folder(self) -> dict[str, str]:
+        """Without labels: the folder of the server that all files that came lie in."""
+        paths = [chunk.rel_path or "" for result in self._results for chunk in result.chunks()]
+        cut = shared_folder(paths)
+        settings = {"path_root": cut.root, "path_cut": " ".join(cut.steps)}
+        note = (
+            f"All files that came lie in {cut.root}, so {paths[0] if paths else ''} is read as "
+            f"{cut.applied(paths[0]) if paths else ''}; change it with --set path_root=FOLDER."
+        )
+        if cut.root and note not in self._proposal.notes:
+            self._proposal.notes.append(note)
+        return {name: value for name, value in settings.items() if value}
 
     def _drop_doubles(self) -> None:
         """Take out citations that are the list of passages: every answer would cite them all."""
@@ -552,6 +584,23 @@ def _given_request(options: ConnectOptions) -> CurlRequest | None:
     if method == "GET" and body is not None:
         raise StorageError("--method GET: a GET request has no body; put parameters into the URL.")
     return CurlRequest(options.url or "", method, {}, {}, body)
+
+
+def _begin(options: ConnectOptions, path: str, given: Shape | None) -> dict[str, Any] | None:
+    """The request of --begin as a profile holds it."""
+    if options.begin is None:
+        return None
+    parts = [path, *((given.body, dict(given.query)) if given else ())]
+    if SESSION not in json.dumps(parts):
+        raise StorageError(
+            f"--begin: write {SESSION} where its id goes: in the URL, --body or --curl."
+        )
+    text = options.begin
+    request = parse_curl(_read_text(Path(text[1:]), "--begin") if text.startswith("@") else text)
+    begin: dict[str, Any] = {"method": request.method, "path": urlsplit(request.url).path or "/"}
+    if request.method != "GET":
+        begin["body"] = request.body if isinstance(request.body, dict) else {}
+    return begin | {"session": SESSION_ID}
 
 
 def _read_text(path: Path, option: str) -> str:

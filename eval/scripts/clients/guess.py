@@ -378,14 +378,18 @@ def _expression(column: _Column) -> str:
     if any(isinstance(value, list) for value in values):
         return f"join(' > ', {column.path})"
     if all(isinstance(value, str) for value in values):
-        return (
-            f"number({column.path})" if name_rank(column.name, field_names.SCORE) else column.path
-        )
+        return _as_number(column) if name_rank(column.name, field_names.SCORE) else column.path
     integers = any(type(value) is int for value in values)
     is_id = name_rank(column.name, field_names.CHUNK_ID) or name_rank(
         column.name, field_names.DOC_ID
     )
     return f"{column.path} && to_string({column.path})" if integers and is_id else column.path
+
+
+def _as_number(column: _Column) -> str:
+    """The path of a number, which may come as a text."""
+    text = any(isinstance(value, str) for value in column.present)
+    return f"number({column.path})" if text else column.path
 
 
 def _sources_in_text(answer: _Column, proposal: Proposal) -> None:
@@ -472,14 +476,16 @@ def _rest(columns: Sequence[_Column], proposal: Proposal, seconds: Sequence[floa
         elif truths and name in field_names.ANSWERED:
             response.setdefault("abstained", f"{column.path} == `false`")
         elif name in ("confidence", "certainty") and _numbers(column):
-            if all(isinstance(value, (int, float)) and 0 <= value <= 1 for value in values):
-                response.setdefault("confidence", column.path)
+            if all("%" not in str(value) and 0 <= float(value) <= 1 for value in values):
+                response.setdefault("confidence", _as_number(column))
         elif name in field_names.FLAGS and all(isinstance(item, str) for item in _items(column)):
             if all(isinstance(value, list) for value in values):
                 response.setdefault("policy_flags", column.path)
         elif {"cost", "price"} & set(name.split("_")) and _numbers(column):
-            if not field_names.OTHER_MONEY & set(name.split("_")):
-                response.setdefault("cost_usd", _expression(column))
+            if not field_names.OTHER_MONEY & set(name.split("_")) and (
+                "cost_usd" not in response or "total" in name.split("_")
+            ):
+                response["cost_usd"] = _as_number(column)
         elif name in ("model", "model_name") and len(set(_strings(values))) == 1:
             proposal.tables["facts"].setdefault("answerer", f"{{model: {column.path}}}")
         elif column.path == "error" and not any(values):
@@ -512,9 +518,7 @@ def _times(columns: Sequence[_Column], proposal: Proposal, seconds: Sequence[flo
         )
         stage = stage or ("total" if field_names.TIME_WORDS & set(last) or len(last) == 1 else None)
         if stage:
-            text = any(isinstance(value, str) for value in column.present)
-            path = f"number({column.path})" if text else column.path
-            by_unit[unit].setdefault(stage, path)
+            by_unit[unit].setdefault(stage, _as_number(column))
     unit, stages = max(by_unit.items(), key=lambda pair: len(pair[1]))
     if stages:
         parts = ", ".join(f"{stage}: {path}" for stage, path in stages.items())
@@ -554,7 +558,7 @@ def _usage(columns: Sequence[_Column], response: dict[str, str]) -> None:
             None,
         )
         if kind:
-            counts.setdefault(kind, column.path)
+            counts.setdefault(kind, _as_number(column))
     if counts:
         parts = ", ".join(f"{kind}: {path}" for kind, path in counts.items())
         response["usage"] = f"{{{parts}}}"
@@ -562,9 +566,14 @@ def _usage(columns: Sequence[_Column], response: dict[str, str]) -> None:
 
 def _counts_tokens(values: Sequence[Any]) -> bool:
     return all(isinstance(value, dict) for value in values) and any(
-        "tokens" in name_words(key) for value in values for key in value
+        "tokens" in name_words(key) and type(count) is int
+        for value in values
+        for key, count in value.items()
     )
 
 
 def _counts(column: _Column) -> bool:
-    return bool(column.present) and all(type(value) is int for value in column.present)
+    return bool(column.present) and all(
+        type(value) is int or (isinstance(value, str) and value.isdecimal())
+        for value in column.present
+    )

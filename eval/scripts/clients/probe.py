@@ -17,7 +17,7 @@ from clients.mapping import AnswerMap
 from clients.profile import Profile, fill
 from clients.reply_form import guess_stream
 from clients.secrets import SECRET_HEADER, Redactor, url_in_message
-from clients.shapes import NO_MODEL, Shape, corrected, known_shapes, openapi_shapes
+from clients.shapes import NO_MODEL, SESSION, Shape, corrected, known_shapes, openapi_shapes
 from clients.streams import END_MARK, Stream
 from records.errors import StorageError, Unreachable
 from terminal.tables import printable
@@ -127,18 +127,20 @@ class Prober:
         query: Mapping[str, Any] | None = None,
         max_bytes: int = 64 * 2**20,
         model: str | None = None,
+        begin: Mapping[str, Any] | None = None,
     ) -> None:
         """``headers``: name and value with ``${VARIABLE}``; ``environ``: the variables' values.
 
         ``query``: parameters of the user's URL, which every request but a given one gets.
-        ``model``: the model to ask, where a request names one."""
+        ``model``: the model to ask, where a request names one; ``begin``: the request that begins
+        a conversation, for requests that have a session."""
         self.tries: list[Try] = []
         self._url, self._headers, self._environ = url, headers, environ
         self._tell, self._timeout, self._max_bytes = tell, timeout, max_bytes
         self._query = query or {}
         self._waited = self._reached = False
         self._last: Shape | None = None
-        self._model = model
+        self._model, self._begin = model, begin
         self._listed: dict[str, str | None] = {}
         self._refused: tuple[int, Shape] | None = None
 
@@ -158,6 +160,8 @@ class Prober:
                 guessed, shapes = True, self._shapes(path)
                 continue
             shape = self._with_model(shapes.pop(0))
+            if self._begin and SESSION in shape.path + json.dumps([shape.body, dict(shape.query)]):
+                shape = replace(shape, begin=self._begin)
             if shape.key() in seen or (self._refused and shape.path == self._refused[1].path):
                 continue
             seen.add(shape.key())
@@ -333,7 +337,7 @@ class Prober:
             return self._wait(shape, error, seen)
         if error.status == 405:
             return self._allowed(shape, error)
-        if error.status in (400, 422) and (better := corrected(shape, error.body)):
+        if error.status in (400, 404, 422) and (better := corrected(shape, error.body)):
             return [better]
         return []
 

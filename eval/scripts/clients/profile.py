@@ -113,7 +113,7 @@ class Profile:
     begin: Mapping[str, Any] | None = None
     """The request that begins a conversation; ``session`` finds its name in the answer."""
     turns_sha256: str = ""
-    """Like ``sha256``, over all that a question with a history is asked by."""
+    """Over all that a question with a history is asked by."""
 
     @property
     def remembers(self) -> bool:
@@ -231,10 +231,7 @@ class _Check:
         if begin is not None:
             begin = self._table("begin", begin, BEGIN)
             self._request(begin, "begin")
-            if "session" not in begin:
-                self._add("begin.session", "is missing; write the path of the session's id")
-            else:
-                self._path("begin.session", begin["session"])
+            self._path("begin.session", begin.get("session"))
         return Profile(
             name=name,
             sha256=_digest_without_turns(raw),
