@@ -200,7 +200,7 @@ def test_the_folder_of_a_server_is_cut_without_labels(tmp_path: Path) -> None:
         ]
         return Answer({"answer": reply(body["question"])["answer"], "sources": items})
 
-    ask = [word for case in CASES[:3] for word in ("--ask", case["question"])]
+    ask = [word for case in CASES[:3] for word in ("--ask", str(case["question"]))]
     with BotServer({("POST", "/ask"): absolute}) as server:
         done = connect(server, "/ask", tmp_path, *ask)
     assert done.exit_code == 0, done.output

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clients import field_names
+from clients.expressions import compile_path
 from clients.mapping import MILLISECONDS
 from clients.reply_form import Node, child, name_rank, name_words, walk
 from ragmetrics.paths import HEADER_LEVEL, looks_like_path
@@ -105,8 +106,22 @@ def _nodes(payload: Any, *, streamed: bool) -> Iterator[Node]:
     events = [event for event in payload.get("events", ()) if isinstance(event, dict)]
     yield from walk({"text": payload.get("text") or None, "last": payload.get("last")})
     for event in events:
-        if event != payload.get("last") and (selector := _selector(event, events)):
+        selector = _selector(event, events)
+        if event != payload.get("last") and selector:
             yield from walk(event, f"{selector} | [0]", ())
+        elif not selector:
+            yield from _own_lists(event, events)
+
+
+def _own_lists(event: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> Iterator[Node]:
+    """Lists of objects that one event has and no other, deep inside, as in a first delta."""
+    for node in walk(event):
+        if not isinstance(node.value, list) or not node.value or "[" not in node.path:
+            continue
+        if isinstance(node.value[0], dict) and "[]" not in node.path:
+            get = compile_path(node.path)
+            if sum(bool(get(other)) for other in events) == 1:
+                yield Node(f"events[].{node.path} | [0]", node.names, node.value)
 
 
 def _selector(event: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> str | None:

@@ -285,7 +285,7 @@ def _trace(result: TestResult, lines: Mapping[str, ScoreLine]) -> tuple[tuple[st
         ("tokens and usage", _numbers(result.usage)),
         ("cost, $", "" if result.cost_usd is None else f"{result.cost_usd:.6g}"),
         ("guardrail", _numbers(result.guardrail)),
-        ("citations", ", ".join(_citation(reference) for reference in result.references)),
+        ("citations", ", ".join(_citation(reference) for reference in result.references or ())),
         ("repeat", str(result.repeat) if result.repeat else ""),
     ]
     return tuple((label, text) for label, text in pairs if text)

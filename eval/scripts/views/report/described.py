@@ -173,7 +173,7 @@ def _cited(chunk: RetrievedChunk, rank: int, result: TestResult) -> bool:
         (reference.chunk_id == chunk.chunk_id)
         if reference.chunk_id and chunk.chunk_id
         else reference.index == rank
-        for reference in result.references
+        for reference in result.references or ()
     )
 
 
