@@ -122,7 +122,7 @@ def product_row(recipe: Recipe) -> tuple[str, str, str, str, str]:
         "answer": "answer" in response,
         "passages": "retrieved" in response,
         "their text": "text" in chunk,
-        "their file": "rel_path" in chunk,
+        f"their file{'' if 'rel_path' in chunk else ' by its name'}": "retrieved" in response,
         "scores": "score_final" in chunk,
         "citations": "references" in response,
         "tokens": "usage" in response,

@@ -10,6 +10,7 @@ import pytest
 from clients.expressions import compile_path
 from clients.guess import propose
 from clients.reply_form import guess_stream, tree
+from clients.streams import Stream, read_stream
 
 QUESTION = "How long is the warranty?"
 PROSE = "The warranty is two years from the day you bought the product."
@@ -327,6 +328,21 @@ def test_lists_that_only_have_the_same_length_stay_apart() -> None:
         "follow_up": ["Why?", "When?"],
     }
     assert propose([payload], ["How often?"]).tables["response"]["retrieved"] == "contexts"
+
+
+def test_a_list_deep_in_one_event_of_a_stream_is_found() -> None:
+    """The first delta of a server that speaks OpenAI's protocol has the passages."""
+    cited = [{"content": PASSAGE, "filepath": "shop/warranty.md"}]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "context": {"citations": cited}}]
+    deltas += [{"content": f"{word} "} for word in PROSE.split()]
+    events = [{"id": "c", "choices": [{"delta": delta}]} for delta in deltas]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+    settings = guess_stream(body.encode(), "text/event-stream") or {}
+    payload, _ = read_stream(body.encode(), Stream("sse", compile_path(settings["stream_delta"])))
+    tables = propose([payload], [QUESTION], settings=settings).tables
+    assert tables["response"]["answer"] == "text"
+    assert compile_path(tables["response"]["retrieved"])(payload) == cited
+    assert tables["chunk"]["rel_path"] == "filepath"
 
 
 def test_numbers_in_texts_are_numbers() -> None:
