@@ -1,6 +1,7 @@
 """A real server with the facts behind it: ``python serving_peer.py NAME PORT``.
 
-NAME is langserve, hayhooks or workflows. Each answers a question of the facts with its answer and its passages, in the product's own way.
+NAME is langserve, hayhooks or workflows. Each answers a question of the facts with its answer and
+its passages, in the product's own way.
 """
 
 from __future__ import annotations

@@ -185,6 +185,17 @@ def test_each_conversation_is_begun_anew(tmp_path: Path, way: str) -> None:
     assert sorted(bot.memory.values()) == sorted([texts[:2], texts[2:3], texts[3:]])
 
 
+def test_a_secret_in_the_first_request_is_not_written(tmp_path: Path) -> None:
+    bot, secret = Sessions(), "sk-4711-canary-0815-zz"
+    with BotServer(bot.views()) as server:
+        body = json.dumps({"api_key": secret, "title": "eval"})
+        begin = f"curl -X POST {server.url}/sessions -d '{body}'"
+        done = connect(server, "/sessions/{session}/messages", tmp_path, "--begin", begin)
+    assert done.exit_code == 0, done.output
+    assert secret not in (tmp_path / "bot.toml").read_text("utf-8") + done.output
+    assert written(tmp_path)["begin"]["body"] == {"api_key": "${BOT_API_KEY}", "title": "eval"}
+
+
 def test_begin_without_a_session_in_the_request_is_refused(tmp_path: Path) -> None:
     with BotServer({}) as server:
         done = connect(server, "/ask", tmp_path, "--begin", f"curl -X POST {server.url}/sessions")

@@ -46,7 +46,6 @@ from clients.run_plan import header_templates
 from clients.secrets import Redactor, public_url
 from clients.shapes import (
     SESSION,
-    SESSION_ID,
     SecretFinder,
     Shape,
     known_shapes,
@@ -259,9 +258,11 @@ def connect(
     headers = header_templates(options.header)
     given = _given_shape(options, request, path, url_query, finder)
     plain = finder.shape(Shape("GET", path, "the URL", {} if given else template(url_query, None)))
+    opening = _begin(options, path, given, finder)
     names = _variable_names(finder, talk)
     given = _renamed(given, names) if given else None
     query = _renamed(plain, names).query
+    begin = _renamed(opening, names).as_begin() if opening else None
     environ = {**environ, **{names[name]: value for name, value in finder.values.items()}}
     prober = Prober(
         base,
@@ -271,7 +272,7 @@ def connect(
         options.timeout,
         query,
         model=options.model,
-        begin=_begin(options, path, given),
+        begin=begin,
     )
     if options.from_response:
         answered, heard, repeat = _from_file(options, given, path, questions[0])
@@ -586,8 +587,10 @@ def _given_request(options: ConnectOptions) -> CurlRequest | None:
     return CurlRequest(options.url or "", method, {}, {}, body)
 
 
-def _begin(options: ConnectOptions, path: str, given: Shape | None) -> dict[str, Any] | None:
-    """The request of --begin as a profile holds it."""
+def _begin(
+    options: ConnectOptions, path: str, given: Shape | None, finder: SecretFinder
+) -> Shape | None:
+    """The request of --begin without its secrets. Raises StorageError."""
     if options.begin is None:
         return None
     parts = [path, *((given.body, dict(given.query)) if given else ())]
@@ -597,10 +600,9 @@ def _begin(options: ConnectOptions, path: str, given: Shape | None) -> dict[str,
         )
     text = options.begin
     request = parse_curl(_read_text(Path(text[1:]), "--begin") if text.startswith("@") else text)
-    begin: dict[str, Any] = {"method": request.method, "path": urlsplit(request.url).path or "/"}
-    if request.method != "GET":
-        begin["body"] = request.body if isinstance(request.body, dict) else {}
-    return begin | {"session": SESSION_ID}
+    own_path = urlsplit(request.url).path or "/"
+    query, body = template(request.query, None), template(request.body, None)
+    return finder.shape(Shape(request.method, own_path, "--begin", query, {}, body))
 
 
 def _read_text(path: Path, option: str) -> str:
@@ -631,7 +633,7 @@ def _given_shape(
     request.query = {**url_query, **request.query}
     asked = [text for text in options.ask if text]
     shape = shape_of(request, path, asked, "--curl" if options.curl else "--body")
-    if options.body and (recipes := at_path(path)):
+    if options.body and (recipes := at_path(path)) and not recipes[0].guesses:
         shape = recipes[0].completed(shape)
     if shape.method not in METHODS:
         raise StorageError(f"--curl: {shape.method} is no method of a profile.")

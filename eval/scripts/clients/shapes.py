@@ -92,6 +92,13 @@ class Shape:
         parts = [self.method, self.path, dict(self.query), self.body, self.begin]
         return json.dumps(parts, sort_keys=True)
 
+    def as_begin(self) -> dict[str, Any]:
+        """The request as a profile's ``[begin]``, whose answer names the session."""
+        body = self.body if isinstance(self.body, Mapping) else {}
+        begin = {"method": self.method, "path": self.path, "query": dict(self.query)}
+        kept: dict[str, Any] = {key: value for key, value in begin.items() if value}
+        return kept | ({} if self.method == "GET" else {"body": body}) | {"session": SESSION_ID}
+
 
 def known_shapes(path: str) -> list[Shape]:
     """Our own request and OpenAI's two, at a path; first the one whose path it looks like."""
