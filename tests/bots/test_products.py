@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from tests.bots.products import CASES, NOT_FOUND, PRODUCTS, SAVED_ONLY, answer, serve
-from tests.bots.serving import BotServer
+from tests.bots.serving import Answer, BotServer, View
 from tests.bots.strange import QUESTIONS
 
 import connect_bot
@@ -93,6 +93,56 @@ def test_one_command_connects_it_and_the_metrics_are_right(name: str, tmp_path: 
         assert said.strip().startswith(answer(case["question"]).rstrip(".")), said
     assert by_id["mars"]["answer"].strip().startswith(NOT_FOUND)
     assert by_id["mars"]["retrieved"] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_saved_answer_is_recognised_by_its_keys(name: str, tmp_path: Path) -> None:
+    made = PRODUCTS[name].reply(QUESTIONS["garden/roses.md"])
+    saved = tmp_path / "answer"
+    saved.write_text(made if isinstance(made, str) else json.dumps(made), "utf-8")
+    done = CliRunner().invoke(
+        connect_bot.main, ["--from-response", str(saved), "--dry-run", "--name", "a.toml"]
+    )
+    assert done.exit_code == 0, done.output
+    recipe = next(each for each in recipes() if each.name == name)
+    assert f"This is {recipe.title}." in done.output
+    response = tomllib.loads(done.stdout)["response"]
+    assert {"answer", "retrieved"} <= response.keys()
+
+
+def test_without_passages_retrieval_is_not_mapped_and_the_remedy_is_told(tmp_path: Path) -> None:
+    """A flow that does not return its source documents: null, never a recall of 0."""
+    product = PRODUCTS["flowise"]
+
+    def bare(body: Any, headers: Any) -> Answer:
+        whole = dict(product.reply(body["question"]))
+        del whole["sourceDocuments"]
+        return Answer(whole)
+
+    with BotServer({("POST", product.path): bare}) as server:
+        bench = Bench("flowise", server, tmp_path)
+        done = bench.connect()
+        assert done.exit_code == 0, done.output
+        assert "turn on 'Return Source Documents'" in done.output
+        means, results = bench.run()
+    assert means.get("recall@5") is None
+    assert {row["retrieved"] for row in results} == {None}
+    assert {row["references"] for row in results} == {None}
+
+
+def test_a_described_product_says_which_address_it_needs(tmp_path: Path) -> None:
+    document: dict[str, Any] = {
+        "paths": {"/v1/workspace/{slug}/chat": {"post": {}}, "/v1/auth": {"get": {}}}
+    }
+    views: dict[tuple[str, str], View] = {
+        ("GET", "/openapi.json"): lambda body, headers: Answer(document)
+    }
+    with BotServer(views) as server:
+        words = [server.url, "--name", str(tmp_path / "bot.toml"), "--yes"]
+        done = CliRunner().invoke(connect_bot.main, words)
+    assert done.exit_code == 2
+    assert "this is AnythingLLM, whose address names one of yours" in done.output
+    assert "/api/v1/workspace/SLUG/chat" in done.output
 
 
 @pytest.mark.parametrize("recipe", recipes(), ids=lambda each: each.name)

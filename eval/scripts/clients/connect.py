@@ -38,13 +38,24 @@ from clients.place_check import (
     path_verdict,
     suggest,
 )
-from clients.probe import Answered, Heard, K, Prober, Try, questions_of, read_reply, understood
+from clients.probe import (
+    Answered,
+    Heard,
+    K,
+    Prober,
+    Try,
+    questions_of,
+    read_reply,
+    understood,
+    with_model,
+)
 from clients.profile import METHODS, check_profile
 from clients.proof import Proof, ProvenAnswer, ProvenPlaces, prove
 from clients.reply_form import sample, tree
 from clients.run_plan import header_templates
 from clients.secrets import Redactor, public_url
 from clients.shapes import (
+    NO_MODEL,
     SESSION,
     SecretFinder,
     Shape,
@@ -288,6 +299,9 @@ def connect(
     gold = [support.rel_path for case in cases for support in case.gold_supports]
     if answered.recipe:
         proposal = answered.recipe.proposal(payloads, texts, seconds=seconds, gold_paths=gold)
+        own = answered.recipe.shape()
+        if answered.recipe.needs_id and own and own.path == answered.shape.path:
+            proposal.about.append("Write your own id into the path of the request.")
     else:
         proposal = propose(
             payloads, texts, seconds=seconds, gold_paths=gold, settings=answered.settings
@@ -738,6 +752,7 @@ def _from_file(
         raise StorageError(f"--from-response {path}: {error.message}.") from None
     heard = Heard(question, payload, Timing(0.0))
     shape = given or (recipe and recipe.shape(path_of_url)) or known_shapes(path_of_url)[0]
+    shape = with_model(shape, options.model or NO_MODEL)
     if (
         not recipe
         and not options.set_paths

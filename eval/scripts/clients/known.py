@@ -26,6 +26,8 @@ from records.runs import SHIPPED_PROFILES
 
 FOLDER = SHIPPED_PROFILES / "known"
 
+_ID = re.compile(r"\{(\w+)\}")
+
 MODEL = "{model}"
 """Stands in a recipe's request for the model, deployment or graph that the user chooses."""
 
@@ -75,14 +77,22 @@ class Recipe:
         keys = self.known.get("keys", ())
         return bool(keys) and all(_value(key, payload) not in (None, False) for key in keys)
 
+    @property
+    def needs_id(self) -> bool:
+        """Whether the address names something of the user's, such as a workspace or a flow."""
+        return _ID.search(self.profile.get("request", {}).get("path", "")) is not None
+
     def shape(self, path: str = "") -> Shape | None:
-        """The request, at the user's path if that is one of the product's; None without any."""
+        """The request, at the user's path if that is one of the product's; None without any.
+
+        In the product's own path the user's id is missing: ``SLUG`` stands for it.
+        """
         request = self.profile.get("request")
         if request is None:
             return None
         return Shape(
             request.get("method", "POST"),
-            path if self.fit(path) else request["path"],
+            path if self.fit(path) else _ID.sub(lambda id_: id_[1].upper(), request["path"]),
             self.title,
             body=request.get("body"),
             models=self.known.get("models", ""),
@@ -180,10 +190,7 @@ def _asks(value: Any) -> bool:
 
 def _pattern(url: str) -> re.Pattern[str]:
     """An ending of an address; ``{name}`` is one part of it."""
-    parts = re.split(r"(\{\w+\})", url)
-    return re.compile(
-        "".join("[^/]+" if part[:1] == "{" else re.escape(part) for part in parts) + "/?$"
-    )
+    return re.compile("[^/]+".join(map(re.escape, _ID.sub("\0", url).split("\0"))) + "/?$")
 
 
 @cache
@@ -215,10 +222,10 @@ def described(document: Any) -> Recipe | None:
 
 def recognised(payload: Any, path: str = "") -> Recipe | None:
     """The product that an answer is of: all its keys are there; the one whose address fits best,
-    then the one with the most keys."""
+    then one whose fields are known, then the one with the most keys."""
     holding = [recipe for recipe in recipes() if recipe.holds(payload)]
     return max(
         holding,
-        key=lambda recipe: (recipe.fit(path), len(recipe.known["keys"])),
+        key=lambda recipe: (recipe.fit(path), not recipe.guesses, len(recipe.known["keys"])),
         default=None,
     )

@@ -114,6 +114,13 @@ def understood(
     return payload, settings, timing, recipe
 
 
+def with_model(shape: Shape, model: str) -> Shape:
+    """The shape with a model in the place of none."""
+    body = json.dumps(shape.body).replace(json.dumps(MODEL), json.dumps(model))
+    none = f'"model": {json.dumps(NO_MODEL)}'
+    return replace(shape, body=json.loads(body.replace(none, f'"model": {json.dumps(model)}')))
+
+
 class Prober:
     """Asks a bot without knowing how. ``tell`` gets a line for each request before it goes out."""
 
@@ -248,10 +255,7 @@ class Prober:
         ours = isinstance(shape.body, Mapping) and shape.body.get("model") == NO_MODEL
         if MODEL not in body and not ours:
             return shape
-        model = self._model or self._first_model(shape) or NO_MODEL
-        old = MODEL if MODEL in body else f'"model": "{NO_MODEL}"'
-        new = json.dumps(model)[1:-1] if MODEL in body else f'"model": {json.dumps(model)}'
-        return replace(shape, body=json.loads(body.replace(old, new)))
+        return with_model(shape, self._model or self._first_model(shape) or NO_MODEL)
 
     def _first_model(self, shape: Shape) -> str | None:
         method, _, path = shape.models.rpartition(" ")
@@ -289,7 +293,7 @@ class Prober:
         if recipe := described(document):
             own = [each for each in shapes if recipe.fit(each.path)]
             fixed = recipe.shape()
-            if not own and fixed and path == "/" and "{" in fixed.path:
+            if not own and recipe.needs_id and path == "/":
                 raise StorageError(
                     f"this is {recipe.title}, whose address names one of yours: "
                     f"{recipe.known['command']}"
