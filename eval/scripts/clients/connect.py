@@ -375,10 +375,7 @@ class _ConnectJob:
         paths = [chunk.rel_path or "" for result in self._results for chunk in result.chunks()]
         cut = shared_folder(paths)
         settings = {"path_root": cut.root, "path_cut": " ".join(cut.steps)}
-        note = (
-            f"All files that came lie in {cut.root}, so {paths[0] if paths else ''} is read as "
-            f"{cut.applied(paths[0]) if paths else ''}; change it with --set path_root=FOLDER."
-        )
+        note = f"All files that came lie in {cut.root}; change it with --set path_root=FOLDER."
         if cut.root and note not in self._proposal.notes:
             self._proposal.notes.append(note)
         return {name: value for name, value in settings.items() if value}

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clients import field_names
-from clients.expressions import compile_path
 from clients.mapping import MILLISECONDS
 from clients.reply_form import Node, child, name_rank, name_words, walk
 from ragmetrics.paths import HEADER_LEVEL, looks_like_path
@@ -105,23 +104,17 @@ def _nodes(payload: Any, *, streamed: bool) -> Iterator[Node]:
         return
     events = [event for event in payload.get("events", ()) if isinstance(event, dict)]
     yield from walk({"text": payload.get("text") or None, "last": payload.get("last")})
+    deep: dict[str, list[Node]] = {}
     for event in events:
         selector = _selector(event, events)
-        if event != payload.get("last") and selector:
+        if selector and event != payload.get("last"):
             yield from walk(event, f"{selector} | [0]", ())
-        elif not selector:
-            yield from _own_lists(event, events)
-
-
-def _own_lists(event: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> Iterator[Node]:
-    """Lists of objects that one event has and no other, deep inside, as in a first delta."""
-    for node in walk(event):
-        if not isinstance(node.value, list) or not node.value or "[" not in node.path:
-            continue
-        if isinstance(node.value[0], dict) and "[]" not in node.path:
-            get = compile_path(node.path)
-            if sum(bool(get(other)) for other in events) == 1:
-                yield Node(f"events[].{node.path} | [0]", node.names, node.value)
+        for node in () if selector else walk(event):
+            if "[" in node.path and isinstance(node.value, list):
+                deep.setdefault(node.path, []).append(node)
+    for path, (node, *others) in deep.items():
+        if not others:  # as the passages in the first delta
+            yield Node(f"events[].{path} | [0]", node.names, node.value)
 
 
 def _selector(event: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> str | None:

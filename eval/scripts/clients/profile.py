@@ -232,6 +232,7 @@ class _Check:
             begin = self._table("begin", begin, BEGIN)
             self._request(begin, "begin")
             self._path("begin.session", begin.get("session"))
+        tables = {"request": request, "retrieval_only": overlay, "reset": reset, "begin": begin}
         return Profile(
             name=name,
             sha256=_digest_without_turns(raw),
@@ -243,15 +244,7 @@ class _Check:
             headers=request.get("headers", {}),
             body=request.get("body"),
             retrieval_only=overlay,
-            uses=self._placeholders(
-                {
-                    "request": request,
-                    "retrieval_only": overlay or {},
-                    "reset": reset or {},
-                    "begin": begin or {},
-                },
-                self._sweep(top.get("sweep", {})),
-            ),
+            uses=self._placeholders(tables, self._sweep(top.get("sweep", {}))),
             stream=self._stream(top),
             sweep=top.get("sweep", {}),
             names=self._table("history", top.get("history", {}), HISTORY),
@@ -307,10 +300,10 @@ class _Check:
         )
 
     def _placeholders(
-        self, tables: Mapping[str, Mapping[str, Any]], sweep: set[str]
+        self, tables: Mapping[str, Mapping[str, Any] | None], sweep: set[str]
     ) -> frozenset[str]:
         names: set[str] = set()
-        for table, part in tables.items():
+        for table, part in ((table, part or {}) for table, part in tables.items()):
             for key in ("query", "body"):
                 for where, name in _used_placeholders(part.get(key, {})):
                     names.add(name)

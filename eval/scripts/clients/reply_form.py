@@ -116,14 +116,10 @@ def parallel_lists(value: Mapping[str, Any]) -> tuple[str, list[Row]] | None:
         for key, (_, items) in lists.items()
         if len(items) == size and key != texts and _places(key, items)
     ]
-    if not beside:
-        return None
     keys = [texts, *beside]
-    rows = [
-        Row(zip(keys, row, strict=True))
-        for row in zip(*(lists[key][1] for key in keys), strict=True)
-    ]
-    return f"zip({', '.join(lists[key][0] for key in keys)})", rows
+    columns = [lists[key][1] for key in keys]
+    rows = [Row(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
+    return (f"zip({', '.join(lists[key][0] for key in keys)})", rows) if beside else None
 
 
 def _places(name: str, items: Sequence[Any]) -> bool:
