@@ -47,7 +47,7 @@ LAST_S = 6.5
 STARTED_AGAIN_S = 90.0
 """A machine is not up again sooner after a power cut."""
 MARK = re.compile(rb"q\d{4}")
-JUDGED = ("--model", "judge-1", "--judge-revision", "r1", "--metrics", "groundedness")
+JUDGED = ("--model", "judge-1", "--set", "revision=r1", "--metrics", "groundedness")
 
 
 class Served(BaseHTTPRequestHandler):
@@ -278,7 +278,7 @@ class Judge(Played):
 
     def words(self, root: Path) -> list[str]:
         slow = "slow" if root.name == "root" else "quick"
-        words = ["--judge", f"{self.world.url}/{slow}/v1", *JUDGED, "--concurrency", "2"]
+        words = ["--judge", f"{self.world.url}/{slow}/v1", *JUDGED, "--set", "concurrency=2"]
         words += ["--results-dir", str(root / "results"), "--run", "r"]
         return [*words, "--cache-dir", str(root / "cache"), *self.world.data]
 

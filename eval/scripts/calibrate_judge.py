@@ -25,7 +25,7 @@ Examples:
   python eval/scripts/calibrate_judge.py --run new --also-run old --label
   python eval/scripts/calibrate_judge.py --run latest --output eval/calibration.json
   python eval/scripts/calibrate_judge.py --gate --calibration eval/calibration.json
-  python eval/scripts/calibrate_judge.py --data ~/labelled --set ragtruth_qa --json
+  python eval/scripts/calibrate_judge.py --labels-file ragtruth_qa --json
 
 Exit codes: 0 done, 1 the gate refuses the judge (--gate), 2 bad input or usage, 3 judge
 unreachable, 130 interrupted.
@@ -64,18 +64,8 @@ import options
     "--labels-file",
     type=click.Path(path_type=Path, dir_okay=False),
     multiple=True,
-    help="Labels in a file instead; may be given several times.",
-)
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Folder of the human-labelled sets, for --set.  [env: RAG_EVAL_DATA]",
-)
-@click.option(
-    "--set",
-    "set_name",
-    metavar="NAME",
-    help="Hold --judge against one of those sets, such as ragtruth_qa.",
+    help="Labels in a file instead (repeatable); or a known set in the folder RAG_EVAL_DATA, such "
+    "as ragtruth_qa.",
 )
 @click.option(
     "--limit",
@@ -113,20 +103,6 @@ import options
     help="With --gate: check the run's judge against this stored calibration.",
 )
 @click.option(
-    "--min-kappa",
-    type=options.FiniteRange(-1, 1),
-    default=0.6,
-    show_default=True,
-    help="With --gate: the least Cohen's kappa.",
-)
-@click.option(
-    "--min-balanced-accuracy",
-    type=options.FiniteRange(0, 1),
-    default=0.75,
-    show_default=True,
-    help="With --gate: the least balanced accuracy.",
-)
-@click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Store the calibration here too, without texts, to be committed.",
@@ -150,9 +126,10 @@ import options
 def main(verbose: bool, **values: Any) -> int:
     """Label, report, gate: the work is in validation/jobs.py."""
     from judging.connect import JudgeOptions
+    from judging.judge_files import judge_settings
     from validation.jobs import CalibrateOptions, calibrate, objections
 
-    judge = JudgeOptions.of(values)
+    judge = JudgeOptions.of(judge_settings(**options.judge_words(values)), values)
     names = CalibrateOptions.__dataclass_fields__
     own = {name: value for name, value in values.items() if name in names}
     calibrate_options = CalibrateOptions(**own | {"judge": judge})

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Folder of Markdown notes, or 'demo' for the embedded bot's own.",
 )
-@click.option("--vault-name", help="What the cases call it.  [default: the folder's name]")
 @click.option(
     "--count",
     type=click.IntRange(1, 100_000),
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
 @options.verbosity_options
 def main(
     vault: str,
-    vault_name: str | None,
     count: int,
     output: Path | None,
     append_to: Path | None,
@@ -74,9 +72,11 @@ def main(
     """Read the vault, draft, write: the work is in demo/drafts.py."""
     from demo.drafts import DraftOptions, write_drafts
     from judging.connect import JudgeOptions
+    from judging.judge_files import judge_settings
 
-    judge_options = JudgeOptions(**judge, seed=seed)
-    draft_options = DraftOptions(vault, vault_name, count, output, append_to, seed, judge_options)
+    settings = judge_settings(**options.judge_words(judge))
+    judge_options = JudgeOptions.of(settings, judge | {"seed": seed})
+    draft_options = DraftOptions(vault, count, output, append_to, seed, judge_options)
     drafts = write_drafts(draft_options)
     for note in () if quiet else drafts.notes:
         click.echo(f"Note: {note}", err=True)

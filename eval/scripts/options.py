@@ -30,6 +30,7 @@ from records.runs import (
     CACHE_DIR,
     EVAL_SET,
     HOME,
+    JUDGES,
     LABELS_DIR,
     PROFILES,
     RESULTS_DIR,
@@ -120,9 +121,8 @@ _HEADINGS = {
         " --match --gain --min-similarity"
     ),
     "Server and cost": (
-        "--concurrency --timeout --retries --backoff --rpm --tpm --max-mb --max-error-rate"
-        " --retry-errors --prices --max-cost --offline --cache-dir --temperature --mode"
-        " --thinking-tokens --judge-revision --judge-file --allow-unpinned --allow-alias --jobs"
+        "--set --save-judge --concurrency --timeout --retries --backoff --rpm --tpm --max-mb"
+        " --max-error-rate --retry-errors --max-cost --offline --cache-dir --jobs"
         " --embedding-model --demo-arg --scheduler"
     ),
     "Other options": "",
@@ -172,7 +172,32 @@ class Command(click.Command):
         extra.setdefault("auto_envvar_prefix", "RAG_EVAL")
         script = Path(info_name or "").stem
         extra.setdefault("default_map", settings(script, self.params))
+        self._refuse_moved(extra["default_map"])
         return super().make_context(info_name, args, parent, **extra)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; an option that moved is refused with its new place."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name.lstrip("-")
+            if (place := moved_options(self).get(name)) is not None:
+                raise click.UsageError(f"--{name} has moved: {place}.", ctx) from None
+            raise
+
+    def _refuse_moved(self, defaults: Mapping[str, Any]) -> None:
+        """Raises UsageError for an option that moved and has a value in the environment or in
+        ``defaults``, those of config.toml."""
+        if not defaults and not any(name.startswith("RAG_EVAL_") for name in os.environ):
+            return
+        for name, place in moved_options(self).items():
+            key = name.replace("-", "_")
+            variable = f"RAG_EVAL_{key.upper()}"
+            if key in defaults:
+                source = os.environ.get("RAG_EVAL_CONFIG") or str(CONFIG)
+                raise click.UsageError(f"{source}: {key} has moved: {place}.")
+            if os.environ.get(variable) and variable not in _OTHER_USES:
+                raise click.UsageError(f"{variable} is set, and --{name} has moved: {place}.")
 
     def get_help(self, ctx: click.Context) -> str:
         """The page of --help, with examples that fit into its width."""
@@ -255,6 +280,26 @@ class Command(click.Command):
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise StorageError(f"the output cannot be written ({error.strerror}).") from None
+
+
+MOVED_OPTIONS = Path(__file__).with_name("moved_options.toml")
+
+_OTHER_USES = frozenset({"RAG_EVAL_DATA"})
+"""Variables with the name of an option that moved, and a use of their own."""
+
+
+def moved_options(command: click.Command) -> dict[str, str]:
+    """Options that a script once had, without dashes, each with the clause that says where its
+    value goes now."""
+    module = getattr(command.callback, "__module__", "")
+    if module == "__main__":
+        module = Path(sys.modules[module].__file__ or "").stem
+    places: dict[str, str] = {}
+    for row in read_toml(MOVED_OPTIONS)["moved"]:
+        if module in row["scripts"].split():
+            names = row["options"].items()
+            places |= {name: row["to"].replace("{key}", key) for name, key in names}
+    return places
 
 
 def _named_addresses(ctx: click.Context) -> list[str]:
@@ -468,20 +513,6 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-class ModelAlias(click.ParamType[tuple[str, str]]):
-    """Two names of a model, ``ASKED=ANSWERED``."""
-
-    name = "asked=answered"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        asked, _, answered = str(value).partition("=")
-        if not asked.strip() or not answered.strip():
-            self.fail(f"{value!r}: write ASKED=ANSWERED, two names of models.", param, ctx)
-        return asked.strip(), answered.strip()
-
-
 RATE = FiniteRange(0, 1e9, min_open=True)
 """Of something a minute."""
 
@@ -495,92 +526,31 @@ def limit_options() -> tuple[Callable[[F], F], ...]:
 
 
 def judge_options(function: F) -> F:
-    """Which judge, how it is reached, what it may cost."""
-    from records.verdicts import MODES
-
+    """Which judge, what changes for this call, what it may cost."""
     for option in reversed(
         (
             click.option(
                 "--judge",
                 default="",
+                metavar="NAME|FILE|URL",
                 show_default="local",
-                help="Address of an OpenAI-compatible server, or 'local' for the embedded rules.",
+                help="A judge of eval/judges, its file, or the address of an OpenAI-compatible "
+                "server; 'local' for the embedded rules.",
             ),
             click.option(
                 "--model", help="The model's name on that server; with --offline, in the cache."
             ),
             click.option(
-                "--api-key",
-                metavar="VARIABLE",
-                help="Environment variable that holds the key. Its value is written nowhere.",
-            ),
-            click.option(
-                "--judge-revision", help="Which weights the server has, if it cannot say."
-            ),
-            click.option(
-                "--judge-file",
-                type=click.Path(path_type=Path, dir_okay=False, exists=True),
-                help="The weights as a local file: its sha256 pins the judge.",
-            ),
-            click.option(
-                "--allow-unpinned", is_flag=True, help="Accept a model whose name may move."
-            ),
-            click.option(
-                "--allow-alias",
-                type=ModelAlias(),
+                "--set",
                 multiple=True,
-                help="Accept that the server answers a request for ASKED as ANSWERED.",
-            ),
-            click.option(
-                "--temperature",
-                type=FiniteRange(0, 2),
-                default=0.0,
-                show_default=True,
-                help="Sampling temperature of the judge.",
-            ),
-            click.option(
-                "--mode",
-                type=click.Choice(MODES),
-                help="How JSON is asked for.  [default: the best that works]",
-            ),
-            click.option(
-                "--thinking-tokens",
-                type=click.IntRange(0, 1_000_000),
-                default=0,
-                show_default=True,
-                help="Further tokens for each reply: for models that think before they answer.",
-            ),
-            click.option(
-                "--concurrency",
-                type=click.IntRange(1, 512),
-                default=8,
-                show_default=True,
-                help="Most calls at once; fewer while the server refuses some.",
-            ),
-            *limit_options(),
-            click.option(
-                "--timeout",
-                type=FiniteRange(0, DAY_S, min_open=True),
-                default=120.0,
-                show_default=True,
-                help="Seconds for one try.",
-            ),
-            click.option(
-                "--retries",
-                type=click.IntRange(0, 1000),
-                default=3,
-                show_default=True,
-                help="Further tries of a call.",
-            ),
-            click.option(
-                "--prices",
-                type=click.Path(path_type=Path, dir_okay=False),
-                help="TOML file: a table a model with dollars per million tokens.",
+                metavar="KEY=VALUE",
+                help="Another value for a key of the judge, such as temperature=0.2 (repeatable; "
+                "keys: EVAL.md, Judges as files).",
             ),
             click.option(
                 "--max-cost",
                 type=FiniteRange(0),
-                help="Stop asking at this many dollars (needs --prices).",
+                help="Stop asking at this many dollars (needs the judge's prices).",
             ),
             click.option(
                 "--offline", is_flag=True, help="Ask nobody: a verdict not in the cache fails."
@@ -596,6 +566,17 @@ def judge_options(function: F) -> F:
     ):
         function = option(function)
     return function
+
+
+def judge_words(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What the options say of the judge, as ``judging.judge_files.judge_settings`` takes it."""
+    source = click.get_current_context().get_parameter_source("model")
+    return {
+        "judge": values["judge"],
+        "model": values["model"],
+        "pairs": values["set"],
+        "model_is_default": source is not click.core.ParameterSource.COMMANDLINE,
+    }
 
 
 def stdout_console() -> Console:
@@ -650,10 +631,16 @@ def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     return _fitting(sorted(names), incomplete)
 
 
+def judges(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The embedded rules, and the names of the judges that have a file."""
+    return _fitting(["local", *sorted(path.stem for path in JUDGES.glob("*.toml"))], incomplete)
+
+
 BY_NAME: dict[str, Completer] = {
     **dict.fromkeys(("run", "base", "new", "baseline", "from_run"), runs),
     **dict.fromkeys(("worst_by", "flips_by", "confidence_by", "metrics"), metrics),
     "profile": profiles,
+    "judge": judges,
 }
 """Which parameters get which values; one of a type that completes itself, such as a path, does."""
 

@@ -124,7 +124,7 @@ def reply(body: dict[str, Any]) -> dict[str, Any]:
 
 def with_judge(vault: Path, tmp_path: Path, judge: Any, *words: str) -> Any:
     words = ("--vault", str(vault), "--judge", judge.url, "--model", judge.model, *words)
-    return call(*words, "--cache-dir", str(tmp_path / "cache"), "--retries", "0")
+    return call(*words, "--cache-dir", str(tmp_path / "cache"), "--set", "retries=0")
 
 
 def test_a_judge_writes_the_questions_and_its_quotes_are_gold(

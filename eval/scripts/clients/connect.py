@@ -8,7 +8,6 @@ what comes back against the labels.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -43,6 +42,7 @@ from clients.proof import Proof, ProvenAnswer, ProvenPlaces, prove
 from clients.reply_form import guess_stream, sample, tree
 from clients.run_plan import header_templates
 from clients.secrets import Redactor, public_url
+from clients.settings import toml_key, toml_value
 from clients.shapes import SecretFinder, Shape, known_shapes, shape_of, template, with_history
 from ragmetrics.paths import PathVerdict
 from records.cases import TestCase
@@ -725,33 +725,26 @@ def _profile_text(shape: Shape, proposal: Proposal) -> str:
     lines = [
         "# Made by connect_bot.py. Every key is explained in eval/profiles/default.toml.",
         "schema = 1",
-        f"description = {_toml(f'{shape.method} {shape.path}')}",
+        f"description = {toml_value(f'{shape.method} {shape.path}')}",
     ]
     if required := settings.pop("required", None):
-        lines.append(f"required = [{_toml(required)}]")
-    lines += [f"{name} = {_toml(value)}" for name, value in settings.items() if value]
-    lines += ["", "[request]", f"method = {_toml(shape.method)}", f"path = {_toml(shape.path)}"]
+        lines.append(f"required = [{toml_value(required)}]")
+    lines += [f"{name} = {toml_value(value)}" for name, value in settings.items() if value]
+    lines += [
+        "",
+        "[request]",
+        f"method = {toml_value(shape.method)}",
+        f"path = {toml_value(shape.path)}",
+    ]
     for name, table in (("headers", shape.headers), ("query", shape.query), ("body", shape.body)):
         if isinstance(table, Mapping) and table:
             lines += ["", f"[request.{name}]"]
-            lines += [f"{_key(k)} = {_toml(v)}" for k, v in table.items() if v is not None]
+            lines += [f"{toml_key(k)} = {toml_value(v)}" for k, v in table.items() if v is not None]
     for name in TABLES:
         if paths := proposal.tables[name]:
-            lines += ["", f"[{name}]", *(f"{key} = {_toml(path)}" for key, path in paths.items())]
+            lines += [
+                "",
+                f"[{name}]",
+                *(f"{key} = {toml_value(path)}" for key, path in paths.items()),
+            ]
     return "\n".join(lines) + "\n"
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML writes it; what TOML has no word for (null) is left out."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, Mapping):
-        pairs = (f"{_key(k)} = {_toml(v)}" for k, v in value.items() if v is not None)
-        return "{ " + ", ".join(pairs) + " }" if value else "{}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(item) for item in value if item is not None) + "]"
-    return json.dumps(value)

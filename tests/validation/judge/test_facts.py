@@ -188,7 +188,7 @@ def test_the_report_and_its_gate_speak_of_facts(judged_run: Any) -> None:
         assert words in flat
     assert "claims" not in flat
     assert "support" not in flat
-    gate = call(judged_run, "--gate", "--min-kappa", "0.6")
+    gate = call(judged_run, "--gate", "--set", "min_kappa=0.6")
     assert (gate.exit_code, gate.stderr) == (0, "Gate: the judge is calibrated and unchanged.\n")
 
 
