@@ -30,7 +30,7 @@ export $(GIVEN)
 ifneq ($(filter 0 1,$(LIGHT)),$(LIGHT))
 $(error LIGHT is 0 or 1, not '$(LIGHT)')
 endif
-LEXICAL := $(if $(filter-out 0,$(LIGHT)),--demo-arg=--lexical-only)
+LEXICAL := $(if $(filter-out 0,$(LIGHT)),--set lexical_only=true)
 READY := $(VENV)/.ready$(if $(filter-out 0,$(LIGHT)),-light)
 
 PY := $(VENV)/bin/python

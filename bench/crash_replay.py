@@ -252,7 +252,7 @@ class Run(Played):
             "--profile",
             str(self.world.folder / "bot.toml"),
         ]
-        words += ["--results-dir", str(root), "--run-id", "r", "--concurrency", "2"]
+        words += ["--results-dir", str(root), "--run-id", "r", "--set", "concurrency=2"]
         return [*words, *self.world.data, *self.more]
 
     def goes_on(self, root: Path, tree: Tree) -> str:
@@ -555,7 +555,7 @@ class Race:
         words = [sys.executable, str(SCRIPTS / "sweep_runs.py"), str(world.folder / "grid.toml")]
         words += ["--api-url", f"{world.url}/race", "--profile", str(world.folder / "race.toml")]
         words += ["--results-dir", str(world.folder / "races"), "--sweep-id", sweep_id, "--ask-all"]
-        words += ["--concurrency", str(CONCURRENCY), "-q", *world.data]
+        words += ["--set", f"concurrency={CONCURRENCY}", "-q", *world.data]
         words += ["--resume"] if stored else []
         process = subprocess.Popen(
             words, env=self._env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE

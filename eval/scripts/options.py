@@ -182,7 +182,7 @@ class Command(click.Command):
         except click.NoSuchOption as error:
             name = error.option_name.lstrip("-")
             if (place := moved_options(self).get(name)) is not None:
-                raise click.UsageError(f"--{name} has moved: {place}.", ctx) from None
+                raise click.UsageError(f"--{name} is no longer an option: {place}.", ctx) from None
             raise
 
     def _refuse_moved(self, defaults: Mapping[str, Any]) -> None:
@@ -195,9 +195,11 @@ class Command(click.Command):
             variable = f"RAG_EVAL_{key.upper()}"
             if key in defaults:
                 source = os.environ.get("RAG_EVAL_CONFIG") or str(CONFIG)
-                raise click.UsageError(f"{source}: {key} has moved: {place}.")
+                raise click.UsageError(f"{source}: {key} is no longer an option: {place}.")
             if os.environ.get(variable) and variable not in _OTHER_USES:
-                raise click.UsageError(f"{variable} is set, and --{name} has moved: {place}.")
+                raise click.UsageError(
+                    f"{variable} is set, and --{name} is no longer an option: {place}."
+                )
 
     def get_help(self, ctx: click.Context) -> str:
         """The page of --help, with examples that fit into its width."""
@@ -513,16 +515,14 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-RATE = FiniteRange(0, 1e9, min_open=True)
-"""Of something a minute."""
-
-
-def limit_options() -> tuple[Callable[[F], F], ...]:
-    """How fast a server may be asked."""
-    return (
-        click.option("--rpm", type=RATE, help="Most requests a minute, sent evenly."),
-        click.option("--tpm", type=RATE, help="Most tokens a minute, as the server counts."),
-    )
+limits_option = click.option(
+    "--set",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Another limit than the profile's [limits], such as concurrency=2 or timeout=90: "
+    "concurrency, rpm, tpm, timeout, retries, backoff, max_mb (repeatable). With --api-url demo "
+    "also a setting of demo_api.py.",
+)
 
 
 def judge_options(function: F) -> F:

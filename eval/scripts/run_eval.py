@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,13 +37,11 @@ if TYPE_CHECKING:
     from clients.run_plan import Pace, RunOptions
     from clients.safety_prompts import SafetyPrompt
 
-DEFAULT_MB = 64
 AUTO = "auto"
 PACED = ("against", "stop_when", "metric", "width", "max_calls", "max_cost")
 """Options of a run that is asked in portions."""
 MOST = 1_000_000
 """More passages, cases or repeats than any run has; every number fits into JSON."""
-DAY_S = 86_400.0
 PAIR = re.compile(r"[a-z_]+=.+")
 ADVICE = (
     "Chunk texts were cut to 200 characters. Scorers that read whole passages (context, "
@@ -110,6 +108,24 @@ def pace_of(run_options: RunOptions, asked: Mapping[str, Any], *, auto: bool) ->
     return StopWhenDecided(base, asked["metric"], run_options.repeat, job)
 
 
+def set_values(pairs: Sequence[str], api_url: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The limits among the pairs of --set, and those that are settings of the embedded bot.
+
+    Raises StorageError for a key or a value that is none.
+    """
+    from clients.settings import BOT_LIMITS, from_pairs
+
+    if api_url != "demo":
+        return from_pairs(pairs, BOT_LIMITS), ()
+    from demo.settings import SETTINGS
+
+    values = from_pairs(pairs, BOT_LIMITS | SETTINGS)
+    demo_args = tuple(
+        pair for pair in pairs if pair.partition("=")[0].strip() in SETTINGS.keys() - BOT_LIMITS
+    )
+    return {key: value for key, value in values.items() if key in BOT_LIMITS}, demo_args
+
+
 def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     """The prompts of the label file that a bot can be asked."""
     from clients.safety_prompts import SafetyPrompt
@@ -139,7 +155,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     metavar="NAME=VARIABLE",
     help="Send a header whose value is in this environment variable. Never written anywhere.",
 )
-@click.option("--demo-arg", multiple=True, help="Options for the embedded API (repeatable).")
+@options.limits_option
 @click.option(
     "--from-jsonl",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -218,43 +234,6 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 )
 @click.option("--retry-errors", is_flag=True, help="With --resume: ask errors again, too.")
 @click.option(
-    "--concurrency",
-    type=click.IntRange(1, 512),
-    default=8,
-    show_default=True,
-    help="Most calls at once; fewer while the bot refuses some.",
-)
-@click.option("--rpm", type=options.RATE, help="Most requests a minute, sent evenly.")
-@click.option("--tpm", type=options.RATE, help="Most tokens a minute, as the bot counts them.")
-@click.option(
-    "--timeout",
-    type=options.FiniteRange(0, DAY_S, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Seconds for one try, from connecting to the last byte.",
-)
-@click.option(
-    "--retries",
-    type=click.IntRange(0, 1000),
-    default=3,
-    show_default=True,
-    help="Further tries of a call.",
-)
-@click.option(
-    "--backoff",
-    type=options.FiniteRange(0, DAY_S),
-    default=0.5,
-    show_default=True,
-    help="Longest first wait before a new try, in seconds; doubled each time.",
-)
-@click.option(
-    "--max-mb",
-    type=options.FiniteRange(0, MOST, min_open=True),
-    default=DEFAULT_MB,
-    show_default=True,
-    help="Largest answer in megabytes.",
-)
-@click.option(
     "--max-error-rate",
     type=options.FiniteRange(0, 1),
     default=0.2,
@@ -272,7 +251,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @options.json_option
 @options.verbosity_options
 @click.pass_context
-def main(ctx: click.Context, /, max_mb: float, labels: bool, **values: Any) -> None:
+def main(ctx: click.Context, /, labels: bool, **values: Any) -> None:
     """Ask a RAG bot every question of the set, and record what it answers.
 
     The run folder's path is printed on stdout. A run that was stopped goes on with
@@ -290,8 +269,9 @@ def main(ctx: click.Context, /, max_mb: float, labels: bool, **values: Any) -> N
     asked = {name: values.pop(name) for name in PACED}
     auto = values["repeat"] == AUTO
     values["repeat"] = 1 if auto else values["repeat"]
+    limits, demo_args = set_values(values.pop("set"), values["api_url"])
     run_options = RunOptions(
-        **values, filters=filters, max_bytes=int(max_mb * 2**20), set_by_user=named
+        **values, filters=filters, set_limits=limits, demo_arg=demo_args, set_by_user=named
     )
     pace = pace_of(run_options, asked, auto=auto)
     console = options.stderr_console(quiet=run_options.quiet)

@@ -27,15 +27,12 @@ import click
 import options
 
 MOST = 1_000_000
-DAY_S = 86_400.0
 SHARED: dict[str, Any] = {
     "from_jsonl": None,
     "k": 10,
     "folder_mode": None,
     "retrieval_only": False,
     "demo_arg": (),
-    "max_bytes": 64 * 2**20,
-    "backoff": 0.5,
 }
 """Options of run_eval.py that a setting sets, or that keep their usual value here."""
 
@@ -57,6 +54,7 @@ SHARED: dict[str, Any] = {
     metavar="NAME=VARIABLE",
     help="Send a header whose value is in this environment variable. Never written anywhere.",
 )
+@options.limits_option
 @click.option("--sweep-id", help="Name of the sweep.  [default: time and grid]")
 @click.option("--resume", is_flag=True, help="Continue the sweep --sweep-id: ask what is missing.")
 @click.option("--retry-errors", is_flag=True, help="With --resume: ask errors again, too.")
@@ -91,29 +89,6 @@ SHARED: dict[str, Any] = {
     help="Ask each case N times.",
 )
 @click.option(
-    "--concurrency",
-    type=click.IntRange(1, 512),
-    default=8,
-    show_default=True,
-    help="Most calls at once; settings take turns.",
-)
-@click.option("--rpm", type=options.RATE, help="Most requests a minute, sent evenly.")
-@click.option("--tpm", type=options.RATE, help="Most tokens a minute, as the bot counts them.")
-@click.option(
-    "--timeout",
-    type=options.FiniteRange(0, DAY_S, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Seconds for one try, from connecting to the last byte.",
-)
-@click.option(
-    "--retries",
-    type=click.IntRange(0, 1000),
-    default=3,
-    show_default=True,
-    help="Further tries of a call.",
-)
-@click.option(
     "--max-error-rate",
     type=options.FiniteRange(0, 1),
     default=0.2,
@@ -133,6 +108,7 @@ def main(grid: Path, sweep_id: str | None, **values: Any) -> None:
     would hardly tell any settings apart, and says which.
     """
     from clients.run_plan import RunOptions
+    from clients.settings import BOT_LIMITS, from_pairs
     from experiments.grid import read_grid
     from experiments.sweep import SweepOptions, SweepRun
     from experiments.sweep_print import print_sweep
@@ -141,10 +117,12 @@ def main(grid: Path, sweep_id: str | None, **values: Any) -> None:
         raise click.UsageError("--resume needs --sweep-id: which sweep is to be continued?")
     budgets = {name: values.pop(name) for name in ("max_calls", "max_cost", "confirm", "ask_all")}
     filters = values.pop("filter")
+    limits = from_pairs(values.pop("set"), BOT_LIMITS)
     common = RunOptions(
         **SHARED,
         **values,
         filters=filters,
+        set_limits=limits,
         run_id=sweep_id or time.strftime("%Y%m%d-%H%M%S-sweep"),
     )
     console = options.stderr_console(quiet=common.quiet)

@@ -59,7 +59,14 @@ def vault(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def quick(tmp_path: Path, vault: Path) -> tuple[str, ...]:
-    return ("--lexical-only", "--cache-dir", str(tmp_path / "cache"), "--vault", str(vault))
+    return (
+        "--set",
+        "lexical_only=true",
+        "--cache-dir",
+        str(tmp_path / "cache"),
+        "--vault",
+        str(vault),
+    )
 
 
 def test_help_loads_nothing_slow() -> None:
@@ -91,7 +98,7 @@ def test_serves_a_folder(start_api: Start, quick: tuple[str, ...], tmp_path: Pat
 
 
 def test_serves_the_python_reference(start_api: Start, tmp_path: Path) -> None:
-    _, url = start_api("--lexical-only", "--cache-dir", str(tmp_path / "cache"))
+    _, url = start_api("--set", "lexical_only=true", "--cache-dir", str(tmp_path / "cache"))
     body = ask(url, "Which statement is used to try a block and clean up in a finally clause?")
     assert body["index"]["vaults"] == ["python"]
     assert "statements/try.md" in {chunk["rel_path"] for chunk in body["retrieved"]}
@@ -103,7 +110,7 @@ def test_a_cache_that_cannot_be_written_stops_nothing(
 ) -> None:
     (tmp_path / "file").touch()
     cache = str(tmp_path / "file" / "cache")
-    _, url = start_api("--lexical-only", "--vault", str(vault), "--cache-dir", cache)
+    _, url = start_api("--set", "lexical_only=true", "--vault", str(vault), "--cache-dir", cache)
     assert ask(url, "eggs in the sea")["retrieved"][0]["rel_path"] == "cod.md"
     talk = (tmp_path / "stderr0.txt").read_text()
     assert talk.startswith("Warning: ")
@@ -113,7 +120,7 @@ def test_a_cache_that_cannot_be_written_stops_nothing(
 
 def test_settings_reach_the_bot(start_api: Start, quick: tuple[str, ...]) -> None:
     _, url = start_api(
-        *quick, "--chunk-size", "100", "--folder-mode", "on", "--abstain-threshold", "1"
+        *quick, "--set", "chunk_size=100", "--folder-mode", "on", "--set", "abstain_threshold=1"
     )
     body = ask(url, "eggs zebra")
     assert body["index"]["chunk_size"] == 100
@@ -172,13 +179,13 @@ def test_a_killed_parent_leaves_no_orphan(quick: tuple[str, ...]) -> None:
         (("--k", "0"), "--k"),
         (("--port", "70000"), "--port"),
         (("--vault", "no-such-folder"), "no-such-folder"),
-        (("--embedding-model", "./no-such-model"), "--lexical-only"),
-        (("--lexical-only", "--lexical-weight", "0"), "--lexical-weight"),
-        (("--vector-weight", "-1"), "--vector-weight"),
-        (("--vector-weight", "nan"), "--vector-weight"),
-        (("--lexical-weight", "inf"), "--lexical-weight"),
-        (("--abstain-threshold", "nan"), "--abstain-threshold"),
-        (("--abstain-threshold", "2"), "--abstain-threshold"),
+        (("--set", "embedding_model=./no-such-model"), "--set lexical_only=true"),
+        (("--set", "lexical_only=true", "--set", "lexical_weight=0"), "lexical_weight"),
+        (("--set", "vector_weight=-1"), "vector_weight"),
+        (("--set", "vector_weight=nan"), "vector_weight"),
+        (("--set", "lexical_weight=inf"), "lexical_weight"),
+        (("--set", "abstain_threshold=nan"), "abstain_threshold"),
+        (("--set", "abstain_threshold=2"), "abstain_threshold"),
         (("--folder-mode", "maybe"), "on_with_fallback"),
     ],
 )
@@ -192,7 +199,7 @@ def test_mistakes_are_one_message_and_exit_2(
 
 
 def test_empty_folder_is_refused(tmp_path: Path) -> None:
-    done = run("--lexical-only", "--vault", str(tmp_path))
+    done = run("--set", "lexical_only=true", "--vault", str(tmp_path))
     assert done.returncode == 2
     assert "Markdown" in done.stderr
 

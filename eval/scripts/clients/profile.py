@@ -31,11 +31,12 @@ from clients.mapping import (
     PlaceForm,
 )
 from clients.secrets import Headers, fill_variables, resolve_headers
+from clients.settings import BOT_LIMITS, check_table, line_of
 from clients.streams import END_MARK, FORMS, Stream
 from ragmetrics.paths import STEPS
 from records.cases import ChatMessage
 from records.errors import Problem, StorageError
-from records.files import read_toml
+from records.files import MAX_SETTINGS, read_toml, read_whole
 from records.results import TestResult
 from records.runs import SHIPPED_PROFILES
 
@@ -73,6 +74,7 @@ TABLES = {
     "sweep": dict,
     "history": dict,
     "reset": dict,
+    "limits": dict,
 }
 
 HISTORY = {"role": str, "content": str, "user": str, "assistant": str, "system": str}
@@ -107,6 +109,8 @@ class Profile:
     """What the bot calls roles and keys of a message, where not as everybody does."""
     reset: Mapping[str, Any] | None = None
     """The request that makes the bot forget what came before."""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """How fast the bot may be asked, and how patiently: values of ``settings.BOT_LIMITS``."""
     turns_sha256: str = ""
     """Like ``sha256``, over all that a question with a history is asked by."""
 
@@ -140,12 +144,16 @@ class Profile:
 def load_profile(name: str, folder: Path) -> Profile:
     """Read and check a profile given by name or path. Raises StorageError with every problem."""
     path = _find(name, folder)
-    return check_profile(path.stem, read_toml(path), str(path))
+    raw = read_toml(path)
+    return check_profile(path.stem, raw, str(path), read_whole(path, MAX_SETTINGS).decode())
 
 
-def check_profile(name: str, raw: dict[str, Any], source: str) -> Profile:
-    """The profile of parsed TOML. Raises StorageError with every problem, under ``source``."""
-    check = _Check(source)
+def check_profile(name: str, raw: dict[str, Any], source: str, text: str = "") -> Profile:
+    """The profile of parsed TOML. Raises StorageError with every problem, under ``source``.
+
+    ``text``: of the file, for the lines of problems.
+    """
+    check = _Check(source, text)
     profile = check.profile(name, raw)
     if check.problems:
         raise StorageError.from_problems(check.problems)
@@ -169,8 +177,9 @@ def _find(name: str, folder: Path) -> Path:
 
 
 def _digest(raw: Mapping[str, Any]) -> str:
-    """SHA-256 over what the profile says; comments, order and description do not count."""
-    counted = {key: value for key, value in raw.items() if key != "description"}
+    """SHA-256 over what the profile says; comments, order, description and limits, which change no
+    answer, do not count."""
+    counted = {key: value for key, value in raw.items() if key not in ("description", "limits")}
     return _sha256(counted)
 
 
@@ -205,8 +214,8 @@ def _sha256(counted: Mapping[str, Any]) -> str:
 class _Check:
     """Walks over a parsed profile and gathers what is wrong with it."""
 
-    def __init__(self, source: str) -> None:
-        self._source = source
+    def __init__(self, source: str, text: str = "") -> None:
+        self._source, self._text = source, text
         self.problems: list[Problem] = []
 
     def profile(self, name: str, raw: dict[str, Any]) -> Profile:
@@ -218,6 +227,9 @@ class _Check:
         if overlay is not None:
             overlay = self._table("retrieval_only", overlay, RETRIEVAL_ONLY)
         self._request(request)
+        self.problems += check_table(
+            top.get("limits", {}), BOT_LIMITS, self._source, "limits.", self._text
+        )
         reset = top.get("reset")
         if reset is not None:
             reset = self._table("reset", reset, RESET)
@@ -241,6 +253,7 @@ class _Check:
             sweep=top.get("sweep", {}),
             names=self._table("history", top.get("history", {}), HISTORY),
             reset=reset,
+            limits=top.get("limits", {}),
         )
 
     def _request(self, request: Mapping[str, Any], table: str = "request") -> None:
@@ -436,7 +449,7 @@ class _Check:
         return {key: value for key, value in raw.items() if key in allowed}
 
     def _add(self, where: str, message: str) -> None:
-        self.problems.append(Problem(self._source, None, where, message))
+        self.problems.append(Problem(self._source, line_of(self._text, where), where, message))
 
 
 PLACEHOLDERS = {

@@ -93,6 +93,31 @@ LIMITS = {
 }
 """How fast any server may be asked, and how patiently."""
 
+BOT_LIMITS = {
+    **LIMITS,
+    "backoff": Setting("number", "Longest first wait before a new try; doubled.", 0, DAY_S),
+    "max_mb": Setting("number", "Largest answer in megabytes.", 0, 1e6, above=True),
+}
+"""The keys of ``[limits]`` in a bot's profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class BotLimits:
+    """How a bot is asked: the values of ``BOT_LIMITS`` and, here, what is usual."""
+
+    concurrency: int = 8
+    rpm: float | None = None
+    tpm: float | None = None
+    timeout: float = 60.0
+    retries: int = 3
+    backoff: float = 0.5
+    max_mb: float = 64
+
+    @property
+    def max_bytes(self) -> int:
+        """The largest answer in bytes."""
+        return int(self.max_mb * 2**20)
+
 
 def check_table(
     table: Mapping[str, Any],

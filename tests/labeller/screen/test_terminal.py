@@ -117,7 +117,7 @@ def api(tmp_path: Path) -> Iterator[str]:
         (vault / f"log{number}.md").write_text(text + f"\n## Limits\n\nAt most {number} MB.\n")
     ready = tmp_path / "ready"
     argv = [sys.executable, str(SCRIPT.parent / "demo_api.py"), "--vault", str(vault)]
-    argv += ["--lexical-only", "--port", "0", "--ready-file", str(ready)]
+    argv += ["--set", "lexical_only=true", "--port", "0", "--ready-file", str(ready)]
     argv += ["--cache-dir", str(tmp_path / "cache")]
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
