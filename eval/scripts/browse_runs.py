@@ -33,6 +33,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -53,18 +54,14 @@ from records import errors
     help="When a case counts as success, such as 'recall@5>0'.  [default: it breaks none of the "
     "rules that ? lists]",
 )
-@click.option("--ascii", "ascii_only", is_flag=True, help="Draw rules and marks in ASCII.")
-@click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
-@click.option("--theme", help="A Textual theme, such as textual-dark or textual-light.")
+@options.screen_option
 def main(
     runs: tuple[str, ...],
     eval_set: Path,
     labels_dir: Path,
     results_dir: Path,
     success: str,
-    ascii_only: bool,
-    no_mouse: bool,
-    theme: str | None,
+    **values: Any,
 ) -> int:
     from views.library import RunLibrary
 
@@ -77,6 +74,8 @@ def main(
         raise click.UsageError(f"{runs[0]} and {runs[1]} are the same run; name two.")
     if len({folder.name for folder in folders}) < len(folders):
         raise click.UsageError("both folders have one name; rename one of them.")
+    screen = options.screen_settings(values["set"])
+    screen.pop("keymap", None)  # of the labeller
     check_terminal()
     labeller = (sys.executable, str(Path(__file__).with_name("label_eval.py")))
     library = RunLibrary(results_dir, eval_set, labels_dir, extra=folders, labeller=labeller)
@@ -87,9 +86,7 @@ def main(
             library,
             [folder.name for folder in folders],
             success=success,
-            ascii=ascii_only,
-            mouse=not no_mouse,
-            theme=theme,
+            **screen,
         )
     except ValueError as error:
         raise errors.StorageError(str(error)) from None

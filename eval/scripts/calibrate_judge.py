@@ -90,8 +90,6 @@ import options
     help="With --label: say how many labels are missing until the run's mean is known to ± POINTS.",
     metavar="POINTS",
 )
-@click.option("--ascii", "ascii_only", is_flag=True, help="Draw rules in ASCII.")
-@click.option("--theme", help="A Textual theme, such as textual-dark or textual-light.")
 @click.option(
     "--gate",
     is_flag=True,
@@ -132,7 +130,8 @@ def main(verbose: bool, **values: Any) -> int:
     judge = JudgeOptions.of(judge_settings(**options.judge_words(values)), values)
     names = CalibrateOptions.__dataclass_fields__
     own = {name: value for name, value in values.items() if name in names}
-    calibrate_options = CalibrateOptions(**own | {"judge": judge})
+    screen = options.screen_settings(filter(options.is_of_screen, values["set"]))
+    calibrate_options = CalibrateOptions(**own | {"judge": judge, "screen": screen})
     calibrated = calibrate(calibrate_options, talk=partial(click.echo, err=True))
     if isinstance(calibrated, int):
         return calibrated

@@ -37,6 +37,7 @@ from records.runs import (
     RUN_ID,
     SHIPPED_PROFILES,
 )
+from records.settings import Setting, check_table, from_pairs, text_of
 from records.shards import allow_addresses
 
 if TYPE_CHECKING:
@@ -66,20 +67,25 @@ class Exit(enum.IntEnum):
     INTERRUPTED = 130
 
 
+def _config() -> tuple[Path, dict[str, Any]]:
+    """eval/config.toml or the file that RAG_EVAL_CONFIG names, and what it says; {} without one."""
+    named = os.environ.get("RAG_EVAL_CONFIG")
+    path = Path(named or CONFIG)
+    if not path.exists() and not named:
+        return path, {}
+    try:
+        return path, read_toml(path)
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file; correct RAG_EVAL_CONFIG.") from None
+
+
 def settings(script: str, params: Sequence[click.Parameter] = ()) -> dict[str, Any]:
     """Option defaults for one script from eval/config.toml, flat; {} when there is no such file.
 
     Raises StorageError when it cannot be read, when the file that RAG_EVAL_CONFIG names is not
     there, and for a list where an option of ``params`` takes one value, or the other way round.
     """
-    named = os.environ.get("RAG_EVAL_CONFIG")
-    path = Path(named or CONFIG)
-    if not path.exists() and not named:
-        return {}
-    try:
-        raw = read_toml(path)
-    except FileNotFoundError:
-        raise StorageError(f"{path}: no such file; correct RAG_EVAL_CONFIG.") from None
+    path, raw = _config()
     common = {key: value for key, value in raw.items() if not isinstance(value, dict)}
     own = raw.get(script, {})
     values = common | (own if isinstance(own, dict) else {})
@@ -113,7 +119,7 @@ _HEADINGS = {
     ),
     "Data": (
         "--eval-set --labels-dir --results-dir --filter --limit --targets --plugin --repeat"
-        " --from-jsonl --shards --judgements --vault --index --keymap --annotator"
+        " --from-jsonl --shards --judgements --vault --index --annotator"
     ),
     "Statistics": (
         "--cluster --power --margin --seed --correlation --confidence --max-drop --alpha"
@@ -568,13 +574,48 @@ def judge_options(function: F) -> F:
     return function
 
 
+SCREEN = {
+    "ascii": Setting("yes", "Draw rules and marks in ASCII."),
+    "mouse": Setting("yes", "false leaves the mouse to the terminal."),
+    "theme": Setting("text", "dark, light, or a theme of Textual."),
+    "keymap": Setting("text", "A TOML file of action = key lines."),
+}
+"""How a person wants full screens: keys of ``[screen]`` in config.toml, and of ``--set``."""
+
+screen_option = click.option(
+    "--set",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Another look of the screen (repeatable): ascii=true, mouse=false, theme=light, "
+    "keymap=FILE. To keep it, write [screen] into eval/config.toml.",
+)
+
+
+def screen_settings(pairs: Iterable[str]) -> dict[str, Any]:
+    """The values of ``SCREEN`` that config.toml or ``pairs``, which count more, give.
+
+    Raises StorageError with every problem.
+    """
+    path, raw = _config()
+    own: dict[str, Any] = raw.get("screen", {})
+    if problems := check_table(own, SCREEN, str(path), "screen.", text_of(path) if own else ""):
+        raise StorageError.from_problems(problems)
+    chosen: dict[str, Any] = own | from_pairs(pairs, SCREEN)
+    return chosen | ({"keymap": Path(chosen["keymap"])} if "keymap" in chosen else {})
+
+
+def is_of_screen(pair: str) -> bool:
+    """Does a pair of ``--set`` say how the screen looks?"""
+    return pair.partition("=")[0].strip() in SCREEN
+
+
 def judge_words(values: Mapping[str, Any]) -> dict[str, Any]:
     """What the options say of the judge, as ``judging.judge_files.judge_settings`` takes it."""
     source = click.get_current_context().get_parameter_source("model")
     return {
         "judge": values["judge"],
         "model": values["model"],
-        "pairs": values["set"],
+        "pairs": [pair for pair in values["set"] if not is_of_screen(pair)],
         "model_is_default": source is not click.core.ParameterSource.COMMANDLINE,
     }
 

@@ -113,7 +113,8 @@ def set_values(pairs: Sequence[str], api_url: str | None) -> tuple[dict[str, Any
 
     Raises StorageError for a key or a value that is none.
     """
-    from clients.settings import BOT_LIMITS, from_pairs
+    from clients.limits import BOT_LIMITS
+    from records.settings import from_pairs
 
     if api_url != "demo":
         return from_pairs(pairs, BOT_LIMITS), ()

@@ -107,11 +107,12 @@ def main(grid: Path, sweep_id: str | None, **values: Any) -> None:
     when one setting is left, every case was asked, the budget is spent, or the cases that are left
     would hardly tell any settings apart, and says which.
     """
+    from clients.limits import BOT_LIMITS
     from clients.run_plan import RunOptions
-    from clients.settings import BOT_LIMITS, from_pairs
     from experiments.grid import read_grid
     from experiments.sweep import SweepOptions, SweepRun
     from experiments.sweep_print import print_sweep
+    from records.settings import from_pairs
 
     if values["resume"] and not sweep_id:
         raise click.UsageError("--resume needs --sweep-id: which sweep is to be continued?")

@@ -25,6 +25,7 @@ from clients.curl import CurlRequest, parse_curl
 from clients.expressions import MOST, compile_path
 from clients.guess import TABLES, Proposal, fitting_units, propose
 from clients.http import CallError, Reply
+from clients.limits import BOT_LIMITS, BotLimits
 from clients.mapping import CHUNK_FIELDS, FACT_FIELDS, REFERENCE_FIELDS, RESULT_FIELDS
 from clients.place_check import (
     AskedQuestion,
@@ -42,7 +43,6 @@ from clients.proof import Proof, ProvenAnswer, ProvenPlaces, prove
 from clients.reply_form import guess_stream, sample, tree
 from clients.run_plan import header_templates
 from clients.secrets import Redactor, public_url
-from clients.settings import toml_key, toml_value
 from clients.shapes import SecretFinder, Shape, known_shapes, shape_of, template, with_history
 from ragmetrics.paths import PathVerdict
 from records.cases import TestCase
@@ -51,6 +51,7 @@ from records.files import MAX_SETTINGS, read_whole, replace_bytes
 from records.lines import parse_json
 from records.results import ErrorInfo, TestResult
 from records.runs import HOME, PROFILES, ROOT
+from records.settings import from_pairs, toml_key, toml_value
 
 QUESTIONS = 3
 """Questions that are asked when the request is known; the first of them once more."""
@@ -78,6 +79,9 @@ SETTINGS = (
 )  # fmt: skip
 """Settings of a profile beside its tables that can be set here."""
 
+_LIMITS = "limits."
+"""How a limit begins among the fields that are set: limits.timeout=30."""
+
 _PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
@@ -96,7 +100,14 @@ class ConnectOptions:
     name: str = "mybot"
     force: bool = False
     dry_run: bool = False
-    timeout: float = 60.0
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limits among ``set_paths``, for the profile. Raises StorageError."""
+        pairs = [text for text in self.set_paths if text.startswith(_LIMITS)]
+        return from_pairs(
+            [pair.removeprefix(_LIMITS) for pair in pairs], BOT_LIMITS, "--set limits"
+        )
 
     @property
     def target(self) -> Path:
@@ -251,7 +262,8 @@ def connect(
     given = _renamed(given, names) if given else None
     query = _renamed(plain, names).query
     environ = {**environ, **{names[name]: value for name, value in finder.values.items()}}
-    prober = Prober(base, headers, environ, talk.tell, options.timeout, query)
+    limits = BotLimits(**options.limits)
+    prober = Prober(base, headers, environ, talk.tell, limits.timeout, query)
     if options.from_response:
         shape = given or known_shapes(path)[0]
         answered, heard, repeat = _from_file(options, shape, questions[0])
@@ -269,7 +281,10 @@ def connect(
         gold_paths=[gold.rel_path for case in cases for gold in case.gold_supports],
         settings=answered.settings,
     )
-    _set_paths(proposal, dict(_assignment(text) for text in options.set_paths))
+    _set_paths(
+        proposal,
+        dict(_assignment(text) for text in options.set_paths if not text.startswith(_LIMITS)),
+    )
     job = _ConnectJob(options, shape, heard, repeat, proposal, cases, chosen)
     job.settle()
     if talk.edit and not job.edited(talk.edit):
@@ -400,7 +415,7 @@ class _ConnectJob:
         return Outcome(
             target=self._options.target,
             base_url=base,
-            text=_profile_text(self._shape, self._proposal),
+            text=_profile_text(self._shape, self._proposal, self._options.limits),
             rows=self._rows(),
             tries=tries,
             verdict=self._verdict,
@@ -432,7 +447,7 @@ class _ConnectJob:
     def _read(self) -> list[TestResult]:
         """All answers by the profile as it stands; what does not fit is left out of it and told."""
         while True:
-            raw = tomllib.loads(_profile_text(self._shape, self._proposal))
+            raw = tomllib.loads(_profile_text(self._shape, self._proposal, {}))
             if "answer" not in self._proposal.tables["response"]:
                 raw["kind"] = "retrieval"  # to read the rest; that it lacks one the proof says
             # What a profile would refuse is shown and set right here, not taken out of it.
@@ -719,7 +734,7 @@ def _set_paths(proposal: Proposal, changes: Mapping[str, str]) -> None:
         proposal.tables[table][key] = path
 
 
-def _profile_text(shape: Shape, proposal: Proposal) -> str:
+def _profile_text(shape: Shape, proposal: Proposal, limits: Mapping[str, Any]) -> str:
     """The profile as TOML."""
     settings = dict(proposal.settings)
     lines = [
@@ -740,6 +755,8 @@ def _profile_text(shape: Shape, proposal: Proposal) -> str:
         if isinstance(table, Mapping) and table:
             lines += ["", f"[request.{name}]"]
             lines += [f"{toml_key(k)} = {toml_value(v)}" for k, v in table.items() if v is not None]
+    if limits:
+        lines += ["", "[limits]", *(f"{k} = {toml_value(v)}" for k, v in limits.items())]
     for name in TABLES:
         if paths := proposal.tables[name]:
             lines += [

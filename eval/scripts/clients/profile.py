@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from clients.expressions import HELPERS, Getter, compile_path
+from clients.limits import BOT_LIMITS
 from clients.mapping import (
     CHUNK_FIELDS,
     FACT_FIELDS,
@@ -31,14 +32,14 @@ from clients.mapping import (
     PlaceForm,
 )
 from clients.secrets import Headers, fill_variables, resolve_headers
-from clients.settings import BOT_LIMITS, check_table, line_of
 from clients.streams import END_MARK, FORMS, Stream
 from ragmetrics.paths import STEPS
 from records.cases import ChatMessage
 from records.errors import Problem, StorageError
-from records.files import MAX_SETTINGS, read_toml, read_whole
+from records.files import read_toml
 from records.results import TestResult
 from records.runs import SHIPPED_PROFILES
+from records.settings import check_table, line_of, text_of
 
 METHODS = ("GET", "POST", "PUT")
 
@@ -110,7 +111,7 @@ class Profile:
     reset: Mapping[str, Any] | None = None
     """The request that makes the bot forget what came before."""
     limits: Mapping[str, Any] = field(default_factory=dict)
-    """How fast the bot may be asked, and how patiently: values of ``settings.BOT_LIMITS``."""
+    """How fast the bot may be asked, and how patiently: values of ``limits.BOT_LIMITS``."""
     turns_sha256: str = ""
     """Like ``sha256``, over all that a question with a history is asked by."""
 
@@ -145,7 +146,7 @@ def load_profile(name: str, folder: Path) -> Profile:
     """Read and check a profile given by name or path. Raises StorageError with every problem."""
     path = _find(name, folder)
     raw = read_toml(path)
-    return check_profile(path.stem, raw, str(path), read_whole(path, MAX_SETTINGS).decode())
+    return check_profile(path.stem, raw, str(path), text_of(path))
 
 
 def check_profile(name: str, raw: dict[str, Any], source: str, text: str = "") -> Profile:

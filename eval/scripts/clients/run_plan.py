@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from clients.bot import check_bot_address
+from clients.limits import BotLimits
 from clients.profile import Profile
 from clients.secrets import public_url
-from clients.settings import BotLimits
 from records.asked import asked_list, filter_values, patterns_of, selected_of
 from records.case_file import CaseFile
 from records.cases import TestCase

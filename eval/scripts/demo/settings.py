@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from clients.settings import Setting, from_pairs
+from records.settings import Setting, from_pairs
 
 SETTINGS = {
     "vector_weight": Setting("number", "Weight of the embeddings' score.", 0, 1e9),

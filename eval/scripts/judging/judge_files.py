@@ -17,21 +17,22 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from clients.limits import LIMITS
 from clients.secrets import url_in_message
-from clients.settings import (
-    LIMITS,
+from judging.batch import PROVIDERS
+from judging.identity import JudgeError, addresses
+from records.errors import Problem, StorageError
+from records.files import read_toml, replace_bytes
+from records.runs import JUDGES
+from records.settings import (
     Setting,
     check_table,
     from_pairs,
     line_of,
+    text_of,
     toml_key,
     toml_value,
 )
-from judging.batch import PROVIDERS
-from judging.identity import JudgeError, addresses
-from records.errors import Problem, StorageError
-from records.files import MAX_SETTINGS, read_toml, read_whole, replace_bytes
-from records.runs import JUDGES
 from records.syncing import make_folder
 from records.verdicts import MODES
 
@@ -146,7 +147,7 @@ def read_judge(path: Path) -> dict[str, Any]:
         raise StorageError(
             f"{path}: no such file; judge_answers.py --save-judge writes one."
         ) from None
-    text = read_whole(path, MAX_SETTINGS).decode("utf-8")
+    text = text_of(path)
     inner = {**table, "prices": "-"} if isinstance(table.get("prices"), dict) else table
     problems = check_table(inner, HEAD | WHO | HOW, str(path), text=text)
     faulty = {problem.field for problem in problems}

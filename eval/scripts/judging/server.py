@@ -29,7 +29,6 @@ from clients.http import (
 )
 from clients.limits import CallLimits
 from clients.secrets import Headers, resolve_headers, without_login
-from clients.settings import VARIABLE_NAME
 from clients.transport import open_transport
 from judging.cache import key_parameters, verdict_key
 from judging.cost import CostLimit, TaskCost, add_usage
@@ -61,6 +60,7 @@ from judging.replies import (
     sent_parameters,
 )
 from judging.types import JudgeTask, JudgeVerdict, PromptId
+from records.settings import VARIABLE_NAME
 from records.verdicts import MODES, JudgeIdentity
 
 MOST_ASKS = 3

@@ -54,8 +54,7 @@ class CalibrateOptions:
     annotator: str | None
     sample: int
     within: float
-    ascii_only: bool
-    theme: str | None
+    screen: Mapping[str, Any]
     plain: bool
     gate: bool
     calibration: Path | None
@@ -217,8 +216,8 @@ def _label(options: CalibrateOptions, judged: JudgedRun) -> int:
         sample=options.sample,
         seed=options.seed,
         within=options.within,
-        ascii_only=options.ascii_only,
-        theme=options.theme,
+        ascii_only=options.screen.get("ascii", False),
+        theme=options.screen.get("theme"),
         plain=options.plain,
     )
 

@@ -12,14 +12,14 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from records.errors import Problem, StorageError
+from records.files import MAX_SETTINGS, read_whole
 
 VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 """The name of an environment variable, in capitals: a key that is pasted in its place rarely is."""
-
-DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,41 +84,6 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip()) and value.isprintable()
 
 
-LIMITS = {
-    "concurrency": Setting("whole", "Most calls at once; fewer while some are refused.", 1, 512),
-    "rpm": Setting("number", "Most requests a minute, sent evenly.", 0, 1e9, above=True),
-    "tpm": Setting("number", "Most tokens a minute, as the server counts.", 0, 1e9, above=True),
-    "timeout": Setting("number", "Seconds for one try, to the last byte.", 0, DAY_S, above=True),
-    "retries": Setting("whole", "Further tries of a call.", 0, 1000),
-}
-"""How fast any server may be asked, and how patiently."""
-
-BOT_LIMITS = {
-    **LIMITS,
-    "backoff": Setting("number", "Longest first wait before a new try; doubled.", 0, DAY_S),
-    "max_mb": Setting("number", "Largest answer in megabytes.", 0, 1e6, above=True),
-}
-"""The keys of ``[limits]`` in a bot's profile."""
-
-
-@dataclass(frozen=True, slots=True)
-class BotLimits:
-    """How a bot is asked: the values of ``BOT_LIMITS`` and, here, what is usual."""
-
-    concurrency: int = 8
-    rpm: float | None = None
-    tpm: float | None = None
-    timeout: float = 60.0
-    retries: int = 3
-    backoff: float = 0.5
-    max_mb: float = 64
-
-    @property
-    def max_bytes(self) -> int:
-        """The largest answer in bytes."""
-        return int(self.max_mb * 2**20)
-
-
 def check_table(
     table: Mapping[str, Any],
     settings: Mapping[str, Setting],
@@ -134,6 +99,11 @@ def check_table(
             line = line_of(text, f"{prefix}{key}")
             problems.append(Problem(source, line, f"{prefix}{key}", fault))
     return problems
+
+
+def text_of(path: Path) -> str:
+    """The text of a TOML file that was read already, for the lines of its problems."""
+    return read_whole(path, MAX_SETTINGS).decode("utf-8")
 
 
 def unknown(key: str, settings: Iterable[str]) -> str:
