@@ -554,7 +554,7 @@ class Race:
         stored, before = self._stored(sweep_id), world.asked()
         words = [sys.executable, str(SCRIPTS / "sweep_runs.py"), str(world.folder / "grid.toml")]
         words += ["--api-url", f"{world.url}/race", "--profile", str(world.folder / "race.toml")]
-        words += ["--results-dir", str(world.folder / "races"), "--sweep-id", sweep_id, "--ask-all"]
+        words += ["--results-dir", str(world.folder / "races"), "--run-id", sweep_id, "--ask-all"]
         words += ["--set", f"concurrency={CONCURRENCY}", "-q", *world.data]
         words += ["--resume"] if stored else []
         process = subprocess.Popen(

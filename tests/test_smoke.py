@@ -31,7 +31,7 @@ MISSING_FILE = {
     "eval_suite": ["--run", ABSENT],
     "gate_run": ["--run", ABSENT],
     "judge_answers": ["--run", ABSENT],
-    "judge_cache": ["stats", "--cache", ABSENT],
+    "judge_cache": ["stats", "--cache-dir", ABSENT],
     "init_repo": [ABSENT],
     "generate_cases": ["--vault", ABSENT, "--output", f"{ABSENT}/new.jsonl"],
     "label_eval": ["--validate", "--eval-set", ABSENT],

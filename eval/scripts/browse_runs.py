@@ -23,7 +23,6 @@ Examples:
   python eval/scripts/browse_runs.py
   python eval/scripts/browse_runs.py latest
   python eval/scripts/browse_runs.py k5 k10
-  python eval/scripts/browse_runs.py k5 k10 --success "recall@5>0"
 
 Exit codes: 0 done, 2 bad input or usage, 130 ended by a signal.
 """
@@ -47,28 +46,18 @@ from records import errors
 @options.eval_set_option
 @options.labels_option
 @options.results_dir_option
-@click.option(
-    "--success",
-    metavar="CONDITION",
-    default="",
-    help="When a case counts as success, such as 'recall@5>0'.  [default: it breaks none of the "
-    "rules that ? lists]",
-)
 @options.screen_option
 def main(
     runs: tuple[str, ...],
     eval_set: Path,
     labels_dir: Path,
     results_dir: Path,
-    success: str,
     **values: Any,
 ) -> int:
     from views.library import RunLibrary
 
     if len(runs) > 2:
         raise click.UsageError("name one run, or two to compare; not more.")
-    if success and not runs:
-        raise click.UsageError("--success goes with a run; without one, press ! in its cases.")
     folders = [storage.find_run(results_dir, run) for run in runs]
     if len(runs) == 2 and len({folder.resolve() for folder in folders}) == 1:
         raise click.UsageError(f"{runs[0]} and {runs[1]} are the same run; name two.")
@@ -85,7 +74,6 @@ def main(
         return browse(
             library,
             [folder.name for folder in folders],
-            success=success,
             **screen,
         )
     except ValueError as error:

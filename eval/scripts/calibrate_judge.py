@@ -22,7 +22,7 @@ Examples:
   python eval/scripts/calibrate_judge.py --run latest --label --annotator maria
   python eval/scripts/calibrate_judge.py --label --plain < marks.txt
   python eval/scripts/calibrate_judge.py --metric correctness --label
-  python eval/scripts/calibrate_judge.py --run new --also-run old --label
+  python eval/scripts/calibrate_judge.py --run new,old --label
   python eval/scripts/calibrate_judge.py --run latest --output eval/calibration.json
   python eval/scripts/calibrate_judge.py --gate --calibration eval/calibration.json
   python eval/scripts/calibrate_judge.py --labels-file ragtruth_qa --json
@@ -43,12 +43,16 @@ import options
 
 
 @options.command(help=__doc__)
-@options.run_option
 @click.option(
-    "--also-run",
-    metavar="RUN",
-    multiple=True,
-    help="Label and compare claims of this run too, by the same judge; may be given several times.",
+    "--run",
+    "--run-id",
+    "run",
+    type=options.Names(),
+    default=("latest",),
+    show_default="latest",
+    metavar="RUN,…",
+    help="Run id, path of a run folder, or 'latest'. Claims of further runs by the same judge are "
+    "labelled and compared, too.",
 )
 @options.results_dir_option
 @options.eval_set_option
@@ -129,6 +133,8 @@ def main(verbose: bool, **values: Any) -> int:
 
     judge = JudgeOptions.of(judge_settings(**options.judge_words(values)), values)
     names = CalibrateOptions.__dataclass_fields__
+    run, *others = values["run"] or ("latest",)
+    values |= {"run": run, "also_run": tuple(others)}
     own = {name: value for name, value in values.items() if name in names}
     screen = options.screen_settings(filter(options.is_of_screen, values["set"]))
     calibrate_options = CalibrateOptions(**own | {"judge": judge, "screen": screen})

@@ -81,23 +81,11 @@ LARGEST_K = 100
     show_default="eval/cache",
     help="Where the index and the embeddings are kept.",
 )
-@click.option(
-    "--ready-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Also write the URL into this file once the server answers.",
-)
-@click.option(
-    "--exit-with-stdin",
-    is_flag=True,
-    help="Stop when stdin is closed, so that no server outlives the program that started it.",
-)
 @options.verbosity_options
 def main(
     host: str,
     port: int,
     allow_remote: bool,
-    ready_file: Path | None,
-    exit_with_stdin: bool,
     verbose: bool,
     quiet: bool,
     **settings: Any,
@@ -112,21 +100,20 @@ def main(
     older one that to the power of its age. history holds messages {role, content}; with session
     alone the server remembers the questions.
     """
+    from clients.demo_server import ENDS_WITH_STDIN
     from demo.settings import demo_settings
 
     settings |= demo_settings(settings.pop("set"))  # vault and cache_dir may be among them
     over = threading.Event()
-    if exit_with_stdin:
+    if os.environ.get(ENDS_WITH_STDIN):
         threading.Thread(target=_stop_with_stdin, args=(over,), daemon=True).start()
     _check_host(host, allow_remote, quiet)
     _log_to_stderr(verbose)
     _warn_in_words(quiet)
-    if ready_file is not None:
-        ready_file.unlink(missing_ok=True)  # one of an earlier run would tell a wrong port
     try:
         embedder = None if settings["lexical_only"] else _embedder(settings)
         index = _index(embedder, settings, quiet)
-        _serve(_bot(index, settings), host, port, ready_file)
+        _serve(_bot(index, settings), host, port)
     except KeyboardInterrupt:
         if not over.is_set():
             raise
@@ -236,7 +223,7 @@ def _bot(index: Index, settings: dict[str, Any]) -> Bot:
     )
 
 
-def _serve(bot: Bot, host: str, port: int, ready_file: Path | None) -> None:
+def _serve(bot: Bot, host: str, port: int) -> None:
     from demo.bot import BotServer
 
     try:
@@ -247,8 +234,6 @@ def _serve(bot: Bot, host: str, port: int, ready_file: Path | None) -> None:
             "choose another --port, or --port 0 for a free one."
         ) from None
     with server:
-        if ready_file is not None:
-            storage.replace_bytes(ready_file, f"{server.url}\n".encode())
         click.echo(f"listening on {server.url}")
         server.serve_forever()
 

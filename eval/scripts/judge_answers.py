@@ -50,6 +50,21 @@ if TYPE_CHECKING:
 MOST_REPEATS = 100
 
 
+class Repeats(click.ParamType[tuple[int, float]]):
+    """How many opinions, and the share of the cases that get so many: ``3`` or ``3:0.2``."""
+
+    name = "n[:share]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, float]:
+        if isinstance(value, tuple):
+            return value
+        count, _, share = str(value).partition(":")
+        number: int = click.IntRange(1, MOST_REPEATS).convert(count, param, ctx)  # type: ignore[arg-type]
+        return number, options.FiniteRange(0, 1).convert(share or 1.0, param, ctx)
+
+
 @options.command(
     help=__doc__,
     how_to_go_on="Every verdict that came in is kept: the same command goes on there.",
@@ -72,17 +87,12 @@ MOST_REPEATS = 100
 )
 @click.option(
     "--repeats",
-    type=click.IntRange(1, MOST_REPEATS),
-    default=1,
-    show_default=True,
-    help="Opinions on each answer: gives spread and flip rate.",
-)
-@click.option(
-    "--repeats-share",
-    type=options.FiniteRange(0, 1),
-    default=1.0,
-    show_default=True,
-    help="Share of the cases that get --repeats opinions; the others get one.",
+    type=Repeats(),
+    default=(1, 1.0),
+    show_default="1",
+    metavar="N[:SHARE]",
+    help="Opinions on each answer: gives spread and flip rate. 3:0.2 asks so for a fifth of the "
+    "cases, once for the others.",
 )
 @click.option(
     "--k",
@@ -149,7 +159,7 @@ def main(
         return save(values["save_judge"], settings, values["quiet"])
     judge_options = JudgeOptions.of(settings, values)
     if self_test:
-        return test_judge(judge_options, values["repeats"], values["as_json"], values["quiet"])
+        return test_judge(judge_options, values["repeats"][0], values["as_json"], values["quiet"])
     if values["batch_submit"] or values["batch_fetch"]:
         return move_batches(judge_options, values)
     calls = calls_of(metrics, claim_level)
@@ -223,13 +233,14 @@ def plan_of(
     """What is judged, from the options."""
     from judging.run import JudgingPlan
 
+    repeats, share = values["repeats"]
     return JudgingPlan(
         folder,
         values["eval_set"],
         values["labels_dir"],
         calls,
-        repeats=values["repeats"],
-        repeats_share=values["repeats_share"],
+        repeats=repeats,
+        repeats_share=share,
         seed=values["seed"],
         atomic=values["claims"] == "atomic",
         k=values["k"],

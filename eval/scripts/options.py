@@ -122,7 +122,7 @@ _HEADINGS = {
         " --from-jsonl --shards --judgements --vault --index --annotator"
     ),
     "Statistics": (
-        "--cluster --power --margin --seed --correlation --confidence --max-drop --alpha"
+        "--cluster --power --margin --seed --confidence --max-drop --alpha"
         " --resamples --varied --ignore-invariants --flips-by --confidence-by --allow-missing"
         " --match --gain --min-similarity"
     ),

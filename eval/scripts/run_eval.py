@@ -15,7 +15,7 @@ as an error of a known kind otherwise; it never becomes an answer.
     python eval/scripts/run_eval.py --api-url http://localhost:8080 --resume --run-id nightly
     python eval/scripts/run_eval.py --from-jsonl answers.jsonl
     python eval/scripts/run_eval.py --api-url http://localhost:8080 --labels
-    python eval/scripts/run_eval.py --api-url demo --against main --stop-when decided
+    python eval/scripts/run_eval.py --api-url demo --against main
     python eval/scripts/run_eval.py --api-url http://localhost:8080 --repeat auto --width 0.02
 
 Exit codes: 0 done, 2 bad input or usage, 3 bot unreachable or too many errors, 130 interrupted.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from clients.safety_prompts import SafetyPrompt
 
 AUTO = "auto"
-PACED = ("against", "stop_when", "metric", "width", "max_calls", "max_cost")
+PACED = ("against", "metric", "width", "max_calls", "max_cost")
 """Options of a run that is asked in portions."""
 MOST = 1_000_000
 """More passages, cases or repeats than any run has; every number fits into JSON."""
@@ -80,16 +80,14 @@ class Repeats(click.ParamType["int | str"]):
 def pace_of(run_options: RunOptions, asked: Mapping[str, Any], *, auto: bool) -> Pace | None:
     """How the run is asked in portions; None: all at once. Raises UsageError for options that do
     not go together."""
-    stop, against = asked["stop_when"], asked["against"]
-    if bool(stop) != bool(against):
-        raise click.UsageError("--against RUN and --stop-when decided go together.")
+    against = asked["against"]
     budgets = ("width", "max_calls", "max_cost")
     if not auto and any(asked[name] is not None for name in budgets):
         raise click.UsageError("--width, --max-calls and --max-cost are for --repeat auto.")
-    if not (stop or auto):
+    if not (against or auto):
         return None
-    if stop and auto:
-        raise click.UsageError("--stop-when decided and --repeat auto: choose one of them.")
+    if against and auto:
+        raise click.UsageError("--against and --repeat auto: choose one of them.")
     if run_options.from_jsonl:
         raise click.UsageError("--from-jsonl asks nobody, so there is nothing to stop.")
     from experiments.repeating import RepeatUntilSure
@@ -210,18 +208,14 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @click.option(
     "--against",
     metavar="RUN",
-    help="With --stop-when: the finished, scored run that this one is held against.",
-)
-@click.option(
-    "--stop-when",
-    type=click.Choice(["decided"]),
-    help="Ask in random order, and stop when --metric is better or worse than in --against.",
+    help="Ask in random order, and stop when --metric is decided: better or worse than in this "
+    "finished, scored run.",
 )
 @click.option(
     "--metric",
     default="evidence_recall@5",
     show_default=True,
-    help="The one metric that --stop-when and --repeat auto look at.",
+    help="The one metric that --against and --repeat auto look at.",
 )
 @click.option("--run-id", help="Name of the run folder.  [default: time and profile]")
 @click.option("--resume", is_flag=True, help="Continue the run --run-id: ask what is missing.")

@@ -10,7 +10,7 @@ left.
 Examples:
   python eval/scripts/sweep_runs.py grid.toml --api-url demo
   python eval/scripts/sweep_runs.py grid.toml --api-url http://localhost:8080 --max-calls 5000
-  python eval/scripts/sweep_runs.py grid.toml --api-url demo --resume --sweep-id k-and-weights
+  python eval/scripts/sweep_runs.py grid.toml --api-url demo --resume --run-id k-and-weights
   python eval/scripts/sweep_runs.py grid.toml --api-url demo --confirm 30
 
 Exit codes: 0 done, 2 bad input or usage, 3 bot unreachable, 130 interrupted.
@@ -55,8 +55,8 @@ SHARED: dict[str, Any] = {
     help="Send a header whose value is in this environment variable. Never written anywhere.",
 )
 @options.limits_option
-@click.option("--sweep-id", help="Name of the sweep.  [default: time and grid]")
-@click.option("--resume", is_flag=True, help="Continue the sweep --sweep-id: ask what is missing.")
+@click.option("--run-id", help="Name of the sweep.  [default: time and grid]")
+@click.option("--resume", is_flag=True, help="Continue the sweep --run-id: ask what is missing.")
 @click.option("--retry-errors", is_flag=True, help="With --resume: ask errors again, too.")
 @click.option(
     "--max-calls", type=click.IntRange(1, MOST * MOST), help="Ask no block that would go beyond."
@@ -99,7 +99,7 @@ SHARED: dict[str, Any] = {
 @options.seed_option
 @options.json_option
 @options.verbosity_options
-def main(grid: Path, sweep_id: str | None, **values: Any) -> None:
+def main(grid: Path, run_id: str | None, **values: Any) -> None:
     """Ask a grid of settings as a race.
 
     The cases are asked in ten random blocks; after each, settings that are proven worse than the
@@ -114,8 +114,8 @@ def main(grid: Path, sweep_id: str | None, **values: Any) -> None:
     from experiments.sweep_print import print_sweep
     from records.settings import from_pairs
 
-    if values["resume"] and not sweep_id:
-        raise click.UsageError("--resume needs --sweep-id: which sweep is to be continued?")
+    if values["resume"] and not run_id:
+        raise click.UsageError("--resume needs --run-id: which sweep is to be continued?")
     budgets = {name: values.pop(name) for name in ("max_calls", "max_cost", "confirm", "ask_all")}
     filters = values.pop("filter")
     limits = from_pairs(values.pop("set"), BOT_LIMITS)
@@ -124,7 +124,7 @@ def main(grid: Path, sweep_id: str | None, **values: Any) -> None:
         **values,
         filters=filters,
         set_limits=limits,
-        run_id=sweep_id or time.strftime("%Y%m%d-%H%M%S-sweep"),
+        run_id=run_id or time.strftime("%Y%m%d-%H%M%S-sweep"),
     )
     console = options.stderr_console(quiet=common.quiet)
     sweep = SweepRun(SweepOptions(read_grid(grid), grid, common, **budgets), console)

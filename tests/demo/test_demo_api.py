@@ -16,6 +16,8 @@ import pytest
 import requests
 from tests.processes import gone
 
+from clients.demo_server import ENDS_WITH_STDIN
+
 SCRIPT = Path(__file__).resolve().parents[2] / "eval" / "scripts" / "demo_api.py"
 SLOW_MODULES = (
     "textual",
@@ -80,15 +82,12 @@ def test_help_loads_nothing_slow() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
-    assert "--exit-with-stdin" in done.stdout
+    assert "--allow-remote" in done.stdout
     assert done.stdout.splitlines()[-1] == "slow: []"
 
 
 def test_serves_a_folder(start_api: Start, quick: tuple[str, ...], tmp_path: Path) -> None:
-    ready = tmp_path / "ready.txt"
-    ready.write_text("http://127.0.0.1:1")  # of an earlier run
-    _, url = start_api(*quick, "--ready-file", str(ready), "--k", "1")
-    assert ready.read_text() == url + "\n"
+    _, url = start_api(*quick, "--k", "1")
     health = requests.get(url + "/health", timeout=60).json()
     assert (health["status"], health["vaults"], health["chunks"]) == ("ok", ["zoo"], 2)
     body = ask(url, "How many eggs does a cod lay in the sea?", folders=[""])
@@ -159,9 +158,12 @@ def test_a_killed_parent_leaves_no_orphan(quick: tuple[str, ...]) -> None:
         "print(child.pid, flush=True)\n"
         "time.sleep(300)\n"
     )
-    command = [str(SCRIPT), "--port", "0", "--exit-with-stdin", *quick]
+    command = [str(SCRIPT), "--port", "0", *quick]
     with subprocess.Popen(
-        [sys.executable, "-c", code, *command], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, *command],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {ENDS_WITH_STDIN: "1"},
     ) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())

@@ -95,7 +95,7 @@ def sweep(
         line = [
             *(str(grid), "--eval-set", str(eval_set), "--results-dir", str(tmp_path / "results")),
             *("--profile", str(tmp_path / "bot.toml"), "--api-url", rerank_bot.url),
-            *("--sweep-id", sweep_id, *words),
+            *("--run-id", sweep_id, *words),
         ]
         return CliRunner().invoke(sweep_runs.main, line, env=environment)
 
@@ -345,7 +345,7 @@ def test_a_bot_that_is_restarted_with_each_setting(
     line = [
         *(str(grid), "--eval-set", str(eval_set), "--results-dir", str(tmp_path / "results")),
         *("--profile", str(tmp_path / "bot.toml"), "--api-url", f"http://127.0.0.1:{port}"),
-        *("--sweep-id", "own", "--max-calls", "21"),
+        *("--run-id", "own", "--max-calls", "21"),
     ]
     done = CliRunner().invoke(sweep_runs.main, line, env=environment)
     assert done.exit_code == 0, done.output

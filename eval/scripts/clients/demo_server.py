@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,9 @@ LISTENING = re.compile(r"listening on (http://\S+)")
 
 STOP_SECONDS = 5.0
 
+ENDS_WITH_STDIN = "RAG_EVAL_DEMO_ENDS_WITH_STDIN"
+"""Tells the child to end when its stdin does."""
+
 
 @contextlib.contextmanager
 def demo_server(settings: Sequence[str], *, quiet: bool = False) -> Iterator[str]:
@@ -32,7 +36,8 @@ def demo_server(settings: Sequence[str], *, quiet: bool = False) -> Iterator[str
     words = [word for pair in settings for word in ("--set", pair)]
     talk = ["--quiet"] if quiet else []
     child = subprocess.Popen(
-        [sys.executable, str(SCRIPT), "--port", "0", "--exit-with-stdin", *talk, *words],
+        [sys.executable, str(SCRIPT), "--port", "0", *talk, *words],
+        env=os.environ | {ENDS_WITH_STDIN: "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -78,8 +78,8 @@ class CalibrateOptions:
             )
         if self.also_run and (self.calibration is not None or self.set_name or self.attack):
             raise StorageError(
-                "--also-run adds claims to label and compare; leave --calibration, --attack and a "
-                "known set out."
+                "--run: further runs add claims to label and compare; leave --calibration, "
+                "--attack and a known set out."
             )
         if self.attack and (self.calibration is not None or self.set_name):
             raise StorageError(
@@ -186,12 +186,12 @@ def _stored(options: CalibrateOptions, calibrated: CalibratedJudge) -> Calibrate
 
 
 def _with_others(options: CalibrateOptions, judged: JudgedRun, talk: Talk) -> JudgedRun:
-    """The run with the claims of --also-run."""
+    """The run with the claims of the further runs of --run."""
     others: dict[str, JudgedRun] = {}
     for name in options.also_run:
         folder = find_run(options.results_dir, name)
         if folder == options.folder or folder.name in others:
-            raise StorageError(f"--also-run {name}: that run is named already.")
+            raise StorageError(f"--run: {name} is named twice.")
         others[folder.name] = _judged(replace(options, run=name), options.metric, talk)
     return together(judged, others)
 

@@ -61,7 +61,7 @@ def out(run: JudgedRun, server: Server, folder: Path, *more: str) -> dict[str, A
 
 def take_in(run: JudgedRun, *paths: Path) -> dict[str, Any]:
     cache = run.finished.folder / "cache" / "judge_cache.jsonl"
-    words = ["import", *map(str, paths), "--cache", str(cache), "--json"]
+    words = ["import", *map(str, paths), "--cache-dir", str(cache), "--json"]
     call = CliRunner().invoke(judge_cache.main, words)
     assert call.exit_code == 0, call.output
     report: dict[str, Any] = json.loads(call.stdout)

@@ -57,7 +57,7 @@ class Batches:
     def take_in(self) -> list[str]:
         results = map(str, sorted(self.folder.glob("*.results.jsonl")))
         command = [sys.executable, str(SCRIPTS / "judge_cache.py"), "import", *results]
-        return [*command, "--cache", str(self.cache / "judge_cache.jsonl")]
+        return [*command, "--cache-dir", str(self.cache / "judge_cache.jsonl")]
 
     def carry_on(self, name: str, command: list[str]) -> str:
         """Run a command until it ends by itself, after some kills of it."""

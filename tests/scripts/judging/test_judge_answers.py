@@ -183,7 +183,7 @@ def test_repeats_give_agreement_and_only_for_the_sample(run: Any) -> None:
     }
     assert {line["judge_repeat"] for line in run.lines()} == {0, 1, 2}
     (run.finished.run / "verdicts.jsonl").unlink()
-    run.judge("--metrics", "groundedness", "--repeats", "3", "--repeats-share", "0")
+    run.judge("--metrics", "groundedness", "--repeats", "3:0")
     assert {line["judge_repeat"] for line in run.lines()} == {0}
 
 

@@ -47,7 +47,7 @@ def test_without_its_cache_a_run_still_asks_for_nothing_twice(run: Any, server: 
         (("--k", "1"), 2),
         (("--k", "2"), 0),  # there are two
         (("--set", "concurrency=1"), 0),
-        (("--repeats-share", "0.5"), 0),
+        (("--repeats", "1:0.5"), 0),
     ],
 )
 def test_another_judge_or_other_texts_are_asked(
