@@ -18,8 +18,8 @@ judge_cache.py import takes the results in; repeat both until nothing is left to
 Examples:
   python eval/scripts/judge_answers.py --metrics all --claim-level
   python eval/scripts/judge_answers.py --judge http://localhost:11434/v1 --model llama3.1:8b
-  python eval/scripts/judge_answers.py --judge https://api.openai.com/v1 \\
-      --model gpt-4o-2024-08-06 --set api_key=OPENAI_API_KEY --save-judge gpt4o
+  python eval/scripts/judge_answers.py --judge https://api.openai.com/v1 --set api_key=MY_KEY \\
+      --model gpt-4o-2024-08-06 --save-judge gpt4o
   python eval/scripts/judge_answers.py --judge gpt4o --dry-run
   python eval/scripts/judge_answers.py --judge gpt4o --batch-out batches
   python eval/scripts/judge_answers.py --rescore --by category --worst 5

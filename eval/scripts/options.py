@@ -113,9 +113,9 @@ _OPTION_COLUMN = 30
 _COMMON = "Common options"
 _HEADINGS = {
     _COMMON: (
-        "--run --base --api-url --profile --header --judge --model --api-key --metrics --sections"
+        "--run --base --api-url --profile --header --judge --model --metrics --sections"
         " --k --labels --run-id --resume --label --baseline --suite --by --worst --worst-by --gates"
-        " --flips --fail-on --all --name --file --case --from-run --plain"
+        " --flips --fail-on --name --file --case --from-run --plain"
     ),
     "Data": (
         "--eval-set --labels-dir --results-dir --filter --limit --targets --plugin --repeat"
@@ -127,9 +127,8 @@ _HEADINGS = {
         " --match --gain --min-similarity"
     ),
     "Server and cost": (
-        "--set --save-judge --concurrency --timeout --retries --backoff --rpm --tpm --max-mb"
-        " --max-error-rate --retry-errors --max-cost --offline --cache-dir --jobs"
-        " --embedding-model --demo-arg --scheduler"
+        "--set --save-judge --max-error-rate --retry-errors --max-cost --offline --cache-dir --jobs"
+        " --embedding-model --scheduler"
     ),
     "Other options": "",
     "Output": (

@@ -71,7 +71,7 @@ def test_hostile_texts_do_nothing_on_the_terminal(compare: Compare) -> None:
 
 def test_as_a_process_it_ends_quietly_when_the_reader_has_left(folder: Path) -> None:
     script = Path(compare_runs.__file__)
-    words = [sys.executable, str(script), "good", "bad", "-v"]
+    words = [sys.executable, str(script), "good", "bad", "-v", "-q"]
     words += ["--results-dir", str(folder / "results"), "--eval-set", str(folder / "set.jsonl")]
     with subprocess.Popen(
         words,
