@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 import options
 import storage
+from records.files import read_toml
 
 SCRIPTS = sorted(
     path
@@ -226,7 +227,7 @@ GONE = [
 
 
 def test_the_list_of_moved_options_names_scripts_that_are_there() -> None:
-    rows = options.read_toml(options.MOVED_OPTIONS)["moved"]
+    rows = read_toml(options.MOVED_OPTIONS)["moved"]
     named = {script for row in rows for script in row["scripts"].split()}
     assert named <= {path.stem for path in SCRIPTS}
     assert len(GONE) == sum(len(row["options"]) * len(row["scripts"].split()) for row in rows)
