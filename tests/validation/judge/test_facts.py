@@ -193,7 +193,7 @@ def test_the_report_and_its_gate_speak_of_facts(judged_run: Any) -> None:
 
 
 def test_what_is_for_claims_alone_is_refused(run: Any, tmp_path: Path) -> None:
-    assert "know groundedness alone" in call(run, "--attack").stderr
+    assert "are for groundedness alone" in call(run, "--attack").stderr
     path = tmp_path / "rows.jsonl"
     path.write_text('{"claim": "B is free.", "contexts": ["0 EUR"], "supported": 1}\n')
     done = call(run, "--labels-file", str(path))
