@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 MOST_REPEATS = 100
 
 
-class Repeats(click.ParamType[tuple[int, float]]):
+class OpinionCount(click.ParamType[tuple[int, float]]):
     """How many opinions, and the share of the cases that get so many: ``3`` or ``3:0.2``."""
 
     name = "n[:share]"
@@ -87,7 +87,7 @@ class Repeats(click.ParamType[tuple[int, float]]):
 )
 @click.option(
     "--repeats",
-    type=Repeats(),
+    type=OpinionCount(),
     default=(1, 1.0),
     show_default="1",
     metavar="N[:SHARE]",
