@@ -37,7 +37,7 @@ from records.runs import (
     RUN_ID,
     SHIPPED_PROFILES,
 )
-from records.settings import Setting, check_table, from_pairs, text_of
+from records.settings import KeyRule, check_table, from_pairs, text_of
 from records.shards import allow_addresses
 
 if TYPE_CHECKING:
@@ -574,10 +574,10 @@ def judge_options(function: F) -> F:
 
 
 SCREEN = {
-    "ascii": Setting("yes", "Draw rules and marks in ASCII."),
-    "mouse": Setting("yes", "false leaves the mouse to the terminal."),
-    "theme": Setting("text", "dark, light, or a theme of Textual."),
-    "keymap": Setting("text", "A TOML file of action = key lines."),
+    "ascii": KeyRule("yes", "Draw rules and marks in ASCII."),
+    "mouse": KeyRule("yes", "false leaves the mouse to the terminal."),
+    "theme": KeyRule("text", "dark, light, or a theme of Textual."),
+    "keymap": KeyRule("text", "A TOML file of action = key lines."),
 }
 """How a person wants full screens: keys of ``[screen]`` in config.toml, and of ``--set``."""
 

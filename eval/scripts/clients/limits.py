@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import median
 
-from records.settings import Setting
+from records.settings import KeyRule
 
 MARGIN = 0.985
 """Share of an allowance that is used: what is sent evenly does not arrive evenly."""
@@ -235,18 +235,18 @@ def _seconds(text: str | None) -> float | None:
 DAY_S = 86_400.0
 
 LIMITS = {
-    "concurrency": Setting("whole", "Most calls at once; fewer while some are refused.", 1, 512),
-    "rpm": Setting("number", "Most requests a minute, sent evenly.", 0, 1e9, above=True),
-    "tpm": Setting("number", "Most tokens a minute, as the server counts.", 0, 1e9, above=True),
-    "timeout": Setting("number", "Seconds for one try, to the last byte.", 0, DAY_S, above=True),
-    "retries": Setting("whole", "Further tries of a call.", 0, 1000),
+    "concurrency": KeyRule("whole", "Most calls at once; fewer while some are refused.", 1, 512),
+    "rpm": KeyRule("number", "Most requests a minute, sent evenly.", 0, 1e9, above=True),
+    "tpm": KeyRule("number", "Most tokens a minute, as the server counts.", 0, 1e9, above=True),
+    "timeout": KeyRule("number", "Seconds for one try, to the last byte.", 0, DAY_S, above=True),
+    "retries": KeyRule("whole", "Further tries of a call.", 0, 1000),
 }
 """How fast any server may be asked, and how patiently."""
 
 BOT_LIMITS = {
     **LIMITS,
-    "backoff": Setting("number", "Longest first wait before a new try; doubled.", 0, DAY_S),
-    "max_mb": Setting("number", "Largest answer in megabytes.", 0, 1e6, above=True),
+    "backoff": KeyRule("number", "Longest first wait before a new try; doubled.", 0, DAY_S),
+    "max_mb": KeyRule("number", "Largest answer in megabytes.", 0, 1e6, above=True),
 }
 """The keys of ``[limits]`` in a bot's profile."""
 

@@ -6,19 +6,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from records.settings import Setting, from_pairs
+from records.settings import KeyRule, from_pairs
 
 SETTINGS = {
-    "vector_weight": Setting("number", "Weight of the embeddings' score.", 0, 1e9),
-    "lexical_weight": Setting("number", "Weight of BM25.", 0, 1e9),
-    "lexical_only": Setting("yes", "No embeddings: BM25 alone, and no model loaded."),
-    "chunk_size": Setting("whole", "Most characters of a chunk.", 100, 100_000),
-    "embedding_model": Setting("text", "sentence-transformers model: a name or a folder."),
-    "threads": Setting("whole", "Threads of the embedding model.", 1, 1024),
-    "abstain_threshold": Setting("number", "Confidence below which it does not answer.", 0, 1),
-    "history_weight": Setting("number", "What a term of the last question counts.", 0, 1),
-    "vault": Setting("text", "Folder of Markdown to serve."),
-    "cache_dir": Setting("text", "Where the index and the embeddings are kept."),
+    "vector_weight": KeyRule("number", "Weight of the embeddings' score.", 0, 1e9),
+    "lexical_weight": KeyRule("number", "Weight of BM25.", 0, 1e9),
+    "lexical_only": KeyRule("yes", "No embeddings: BM25 alone, and no model loaded."),
+    "chunk_size": KeyRule("whole", "Most characters of a chunk.", 100, 100_000),
+    "embedding_model": KeyRule("text", "sentence-transformers model: a name or a folder."),
+    "threads": KeyRule("whole", "Threads of the embedding model.", 1, 1024),
+    "abstain_threshold": KeyRule("number", "Confidence below which it does not answer.", 0, 1),
+    "history_weight": KeyRule("number", "What a term of the last question counts.", 0, 1),
+    "vault": KeyRule("text", "Folder of Markdown to serve."),
+    "cache_dir": KeyRule("text", "Where the index and the embeddings are kept."),
 }
 
 USUAL: dict[str, Any] = {

@@ -25,7 +25,7 @@ from records.errors import Problem, StorageError
 from records.files import read_toml, replace_bytes
 from records.runs import JUDGES
 from records.settings import (
-    Setting,
+    KeyRule,
     check_table,
     from_pairs,
     line_of,
@@ -42,34 +42,34 @@ LOCAL = "local"
 SCHEMA = 1
 
 WHO = {
-    "server": Setting("text", "Address of an OpenAI-compatible server, or local."),
-    "model": Setting("text", "The model's name on that server."),
+    "server": KeyRule("text", "Address of an OpenAI-compatible server, or local."),
+    "model": KeyRule("text", "The model's name on that server."),
 }
 
 HOW = {
-    "api_key": Setting("variable", "Environment variable that holds the server's key."),
-    "revision": Setting("text", "Which weights the server has, if it cannot say."),
-    "file": Setting("text", "The weights as a local file: its sha256 pins the judge."),
-    "unpinned": Setting("yes", "Accept a model whose name may move."),
-    "alias": Setting("texts", "ASKED=ANSWERED: a name that may answer for another one."),
-    "temperature": Setting("number", "Sampling temperature.", 0, 2),
-    "mode": Setting("choice", "How JSON is asked for; else the best that works.", choices=MODES),
-    "thinking_tokens": Setting("whole", "More tokens a reply, for models that think.", 0, 10**6),
+    "api_key": KeyRule("variable", "Environment variable that holds the server's key."),
+    "revision": KeyRule("text", "Which weights the server has, if it cannot say."),
+    "file": KeyRule("text", "The weights as a local file: its sha256 pins the judge."),
+    "unpinned": KeyRule("yes", "Accept a model whose name may move."),
+    "alias": KeyRule("texts", "ASKED=ANSWERED: a name that may answer for another one."),
+    "temperature": KeyRule("number", "Sampling temperature.", 0, 2),
+    "mode": KeyRule("choice", "How JSON is asked for; else the best that works.", choices=MODES),
+    "thinking_tokens": KeyRule("whole", "More tokens a reply, for models that think.", 0, 10**6),
     **LIMITS,
-    "prices": Setting("text", "Dollars per million tokens: prompt, completion, cached."),
-    "embedding_model": Setting("text", "Model of the cosine in answer_correctness_judged."),
-    "batch_format": Setting("choice", "Whose batch files are written.", choices=(*PROVIDERS,)),
-    "min_kappa": Setting("number", "Least Cohen's kappa for calibrate_judge.py --gate.", -1, 1),
-    "min_balanced_accuracy": Setting("number", "Least balanced accuracy for it.", 0, 1),
+    "prices": KeyRule("text", "Dollars per million tokens: prompt, completion, cached."),
+    "embedding_model": KeyRule("text", "Model of the cosine in answer_correctness_judged."),
+    "batch_format": KeyRule("choice", "Whose batch files are written.", choices=(*PROVIDERS,)),
+    "min_kappa": KeyRule("number", "Least Cohen's kappa for calibrate_judge.py --gate.", -1, 1),
+    "min_balanced_accuracy": KeyRule("number", "Least balanced accuracy for it.", 0, 1),
 }
 """The keys that ``--set`` takes; a file has those of ``WHO``, too."""
 
-DOLLARS = Setting("number", "US dollars per million tokens.", 0, 1e9)
+DOLLARS = KeyRule("number", "US dollars per million tokens.", 0, 1e9)
 PRICES = dict.fromkeys(("prompt", "completion", "cached"), DOLLARS)
 
 HEAD = {
-    "schema": Setting("whole", "Version of the file's form.", SCHEMA, SCHEMA),
-    "description": Setting("text", "For people."),
+    "schema": KeyRule("whole", "Version of the file's form.", SCHEMA, SCHEMA),
+    "description": KeyRule("text", "For people."),
 }
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

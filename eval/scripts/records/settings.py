@@ -23,7 +23,7 @@ VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class KeyRule:
     """The values that one key takes.
 
     ``kind``: text, number, whole, yes (true or false), choice, variable, or texts (a list).
@@ -86,7 +86,7 @@ def _is_text(value: Any) -> bool:
 
 def check_table(
     table: Mapping[str, Any],
-    settings: Mapping[str, Setting],
+    settings: Mapping[str, KeyRule],
     source: str,
     prefix: str = "",
     text: str = "",
@@ -114,7 +114,7 @@ def unknown(key: str, settings: Iterable[str]) -> str:
 
 
 def from_pairs(
-    pairs: Iterable[str], settings: Mapping[str, Setting], option: str = "--set"
+    pairs: Iterable[str], settings: Mapping[str, KeyRule], option: str = "--set"
 ) -> dict[str, Any]:
     """The values of ``KEY=VALUE`` texts; of two for one key the later counts.
 
