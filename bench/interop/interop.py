@@ -182,7 +182,7 @@ def convert(*words: str) -> dict[str, Any]:
     """Our converter; its report."""
     script = str(ROOT / "eval" / "scripts" / "convert_data.py")
     report: dict[str, Any] = json.loads(
-        run([sys.executable, script, *words, "--report", "-", "-q"], env={"PYTHONPATH": ""})
+        run([sys.executable, script, *words, "--json", "-q"], env={"PYTHONPATH": ""})
     )
     return report
 

@@ -144,7 +144,8 @@ def tell_outcome(outcome: Outcome) -> None:
     "set_paths",
     multiple=True,
     metavar="FIELD=JMESPATH",
-    help="Where a field is, such as answer=data.text or chunk.rel_path=meta.file. Repeatable.",
+    help="Where a field is, such as answer=data.text or chunk.rel_path=meta.file; or a limit, such "
+    "as limits.timeout=30. Repeatable.",
 )
 @click.option(
     "--name",
@@ -157,13 +158,6 @@ def tell_outcome(outcome: Outcome) -> None:
 @click.option("--yes", is_flag=True, help="Accept what is proposed.")
 @click.option("--force", is_flag=True, help="Replace a profile of this name.")
 @click.option("--dry-run", is_flag=True, help="Print the profile; write nothing.")
-@click.option(
-    "--timeout",
-    type=options.FiniteRange(0, options.DAY_S, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Seconds for one request.",
-)
 @options.json_option
 @click.pass_context
 def main(

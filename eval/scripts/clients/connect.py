@@ -27,6 +27,7 @@ from clients.expressions import MOST, compile_path
 from clients.guess import TABLES, Proposal, fitting_units, propose
 from clients.http import CallError, Reply
 from clients.known import at_path
+from clients.limits import BOT_LIMITS, BotLimits
 from clients.mapping import CHUNK_FIELDS, FACT_FIELDS, REFERENCE_FIELDS
 from clients.place_check import (
     AskedQuestion,
@@ -72,6 +73,7 @@ from records.files import MAX_SETTINGS, read_whole, replace_bytes
 from records.lines import parse_json
 from records.results import ErrorInfo, TestResult
 from records.runs import HOME, PROFILES, ROOT
+from records.settings import from_pairs, toml_key, toml_value
 
 QUESTIONS = 3
 """Questions that are asked when the request is known; the first of them once more."""
@@ -99,6 +101,9 @@ SETTINGS = (
 )  # fmt: skip
 """Settings of a profile beside its tables that can be set here."""
 
+_LIMITS = "limits."
+"""How a limit begins among the fields that are set: limits.timeout=30."""
+
 _PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
@@ -119,7 +124,14 @@ class ConnectOptions:
     name: str = "mybot"
     force: bool = False
     dry_run: bool = False
-    timeout: float = 60.0
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limits among ``set_paths``, for the profile. Raises StorageError."""
+        pairs = [text for text in self.set_paths if text.startswith(_LIMITS)]
+        return from_pairs(
+            [pair.removeprefix(_LIMITS) for pair in pairs], BOT_LIMITS, "--set limits"
+        )
 
     @property
     def target(self) -> Path:
@@ -276,12 +288,13 @@ def connect(
     query = _renamed(plain, names).query
     begin = _renamed(opening, names).as_begin() if opening else None
     environ = {**environ, **{names[name]: value for name, value in finder.values.items()}}
+    limits = BotLimits(**options.limits)
     prober = Prober(
         base,
         headers,
         environ,
         talk.tell,
-        options.timeout,
+        limits.timeout,
         query,
         model=options.model,
         begin=begin,
@@ -307,7 +320,10 @@ def connect(
         proposal = propose(
             payloads, texts, seconds=seconds, gold_paths=gold, settings=answered.settings
         )
-    _set_paths(proposal, dict(_assignment(text) for text in options.set_paths))
+    _set_paths(
+        proposal,
+        dict(_assignment(text) for text in options.set_paths if not text.startswith(_LIMITS)),
+    )
     job = _ConnectJob(options, shape, heard, repeat, proposal, cases, chosen)
     job.settle()
     if talk.edit and not job.edited(talk.edit):
@@ -448,7 +464,7 @@ class _ConnectJob:
         return Outcome(
             target=self._options.target,
             base_url=base,
-            text=_profile_text(self._shape, self._proposal),
+            text=_profile_text(self._shape, self._proposal, self._options.limits),
             rows=self._rows(),
             tries=tries,
             verdict=self._verdict,
@@ -480,7 +496,7 @@ class _ConnectJob:
     def _read(self) -> list[TestResult]:
         """All answers by the profile as it stands; what does not fit is left out of it and told."""
         while True:
-            raw = tomllib.loads(_profile_text(self._shape, self._proposal))
+            raw = tomllib.loads(_profile_text(self._shape, self._proposal, {}))
             if "answer" not in self._proposal.tables["response"]:
                 raw["kind"] = "retrieval"  # to read the rest; that it lacks one the proof says
             # What a profile would refuse is shown and set right here, not taken out of it.
@@ -796,42 +812,38 @@ def _set_paths(proposal: Proposal, changes: Mapping[str, str]) -> None:
         proposal.tables[table][key] = path
 
 
-def _profile_text(shape: Shape, proposal: Proposal) -> str:
+def _profile_text(shape: Shape, proposal: Proposal, limits: Mapping[str, Any]) -> str:
     """The profile as TOML."""
     settings = dict(proposal.settings)
     lines = [
         "# Made by connect_bot.py. Every key is explained in eval/profiles/default.toml.",
         "schema = 1",
-        f"description = {_toml(f'{shape.method} {shape.path}')}",
+        f"description = {toml_value(f'{shape.method} {shape.path}')}",
         *(f"# {note}" for note in proposal.about),
     ]
     if required := settings.pop("required", None):
-        lines.append(f"required = [{_toml(required)}]")
-    lines += [f"{name} = {_toml(value)}" for name, value in settings.items() if value]
-    lines += ["", "[request]", f"method = {_toml(shape.method)}", f"path = {_toml(shape.path)}"]
+        lines.append(f"required = [{toml_value(required)}]")
+    lines += [f"{name} = {toml_value(value)}" for name, value in settings.items() if value]
+    lines += [
+        "",
+        "[request]",
+        f"method = {toml_value(shape.method)}",
+        f"path = {toml_value(shape.path)}",
+    ]
     for name, table in (("headers", shape.headers), ("query", shape.query), ("body", shape.body)):
         if isinstance(table, Mapping) and table:
             lines += ["", f"[request.{name}]"]
-            lines += [f"{_key(k)} = {_toml(v)}" for k, v in table.items() if v is not None]
+            lines += [f"{toml_key(k)} = {toml_value(v)}" for k, v in table.items() if v is not None]
     if shape.begin:
-        lines += ["", "[begin]", *(f"{_key(k)} = {_toml(v)}" for k, v in shape.begin.items())]
+        lines += ["", "[begin]"]
+        lines += [f"{toml_key(k)} = {toml_value(v)}" for k, v in shape.begin.items()]
+    if limits:
+        lines += ["", "[limits]", *(f"{k} = {toml_value(v)}" for k, v in limits.items())]
     for name in TABLES:
         if paths := proposal.tables[name]:
-            lines += ["", f"[{name}]", *(f"{key} = {_toml(path)}" for key, path in paths.items())]
+            lines += [
+                "",
+                f"[{name}]",
+                *(f"{key} = {toml_value(path)}" for key, path in paths.items()),
+            ]
     return "\n".join(lines) + "\n"
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML writes it; what TOML has no word for (null) is left out."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, Mapping):
-        pairs = (f"{_key(k)} = {_toml(v)}" for k, v in value.items() if v is not None)
-        return "{ " + ", ".join(pairs) + " }" if value else "{}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(item) for item in value if item is not None) + "]"
-    return json.dumps(value)

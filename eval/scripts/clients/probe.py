@@ -335,7 +335,7 @@ class Prober:
         if error.kind == "timeout" and sum(each.status == "timeout" for each in self.tries) > 1:
             raise Unreachable(
                 f"no answer from {self._shown_url} within {self._timeout:g} s, twice; give it more "
-                "time with --timeout."
+                "time with --set limits.timeout=300."
             )
         if error.status == 429 and not self._waited:
             return self._wait(shape, error, seen)

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from clients.expressions import HELPERS, Getter, compile_path
+from clients.limits import BOT_LIMITS
 from clients.mapping import (
     CHUNK_FIELDS,
     FACT_FIELDS,
@@ -38,6 +39,7 @@ from records.errors import Problem, StorageError
 from records.files import read_toml
 from records.results import TestResult
 from records.runs import SHIPPED_PROFILES
+from records.settings import check_table, line_of, text_of
 
 METHODS = ("GET", "POST", "PUT")
 
@@ -74,6 +76,7 @@ TABLES = {
     "history": dict,
     "reset": dict,
     "begin": dict,
+    "limits": dict,
 }
 
 HISTORY = {"role": str, "content": str, "user": str, "assistant": str, "system": str}
@@ -112,6 +115,8 @@ class Profile:
     """The request that makes the bot forget what came before."""
     begin: Mapping[str, Any] | None = None
     """The request that begins a conversation; ``session`` finds its name in the answer."""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """How fast the bot may be asked, and how patiently: values of ``limits.BOT_LIMITS``."""
     turns_sha256: str = ""
     """Over all that a question with a history is asked by."""
 
@@ -145,12 +150,16 @@ class Profile:
 def load_profile(name: str, folder: Path) -> Profile:
     """Read and check a profile given by name or path. Raises StorageError with every problem."""
     path = _find(name, folder)
-    return check_profile(path.stem, read_toml(path), str(path))
+    raw = read_toml(path)
+    return check_profile(path.stem, raw, str(path), text_of(path))
 
 
-def check_profile(name: str, raw: dict[str, Any], source: str) -> Profile:
-    """The profile of parsed TOML. Raises StorageError with every problem, under ``source``."""
-    check = _ProfileReader(source)
+def check_profile(name: str, raw: dict[str, Any], source: str, text: str = "") -> Profile:
+    """The profile of parsed TOML. Raises StorageError with every problem, under ``source``.
+
+    ``text``: of the file, for the lines of problems.
+    """
+    check = _ProfileReader(source, text)
     profile = check.profile(name, raw)
     if check.problems:
         raise StorageError.from_problems(check.problems)
@@ -174,8 +183,9 @@ def _find(name: str, folder: Path) -> Path:
 
 
 def _digest(raw: Mapping[str, Any]) -> str:
-    """SHA-256 over what the profile says; comments, order and description do not count."""
-    counted = {key: value for key, value in raw.items() if key != "description"}
+    """SHA-256 over what the profile says; comments, order, description and limits, which change no
+    answer, do not count."""
+    counted = {key: value for key, value in raw.items() if key not in ("description", "limits")}
     return _sha256(counted)
 
 
@@ -210,8 +220,8 @@ def _sha256(counted: Mapping[str, Any]) -> str:
 class _ProfileReader:
     """Walks over a parsed profile and gathers what is wrong with it."""
 
-    def __init__(self, source: str) -> None:
-        self._source = source
+    def __init__(self, source: str, text: str = "") -> None:
+        self._source, self._text = source, text
         self.problems: list[Problem] = []
 
     def profile(self, name: str, raw: dict[str, Any]) -> Profile:
@@ -223,6 +233,9 @@ class _ProfileReader:
         if overlay is not None:
             overlay = self._table("retrieval_only", overlay, RETRIEVAL_ONLY)
         self._request(request)
+        self.problems += check_table(
+            top.get("limits", {}), BOT_LIMITS, self._source, "limits.", self._text
+        )
         reset = top.get("reset")
         if reset is not None:
             reset = self._table("reset", reset, RESET)
@@ -250,6 +263,7 @@ class _ProfileReader:
             names=self._table("history", top.get("history", {}), HISTORY),
             reset=reset,
             begin=begin,
+            limits=top.get("limits", {}),
         )
 
     def _request(self, request: Mapping[str, Any], table: str = "request") -> None:
@@ -451,7 +465,7 @@ class _ProfileReader:
         return {key: value for key, value in raw.items() if key in allowed}
 
     def _add(self, where: str, message: str) -> None:
-        self.problems.append(Problem(self._source, None, where, message))
+        self.problems.append(Problem(self._source, line_of(self._text, where), where, message))
 
 
 PLACEHOLDERS = {
