@@ -29,7 +29,9 @@ def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
         for kind, count in outcome.failures.most_common()
     ]
     if outcome.failures["truncated"]:
-        lines.append("A model that thinks before it answers needs more room: --thinking-tokens.")
+        lines.append(
+            "A model that thinks before it answers needs more room: --set thinking_tokens=8000."
+        )
     if outcome.unverified:
         lines.append(
             f"{counted(outcome.unverified, 'verdict')} had a quote that stands nowhere; they count "
@@ -64,7 +66,8 @@ def print_estimate(console: Console, estimate: CostEstimate) -> None:
 def print_self_test(console: Console, report: dict[str, Any]) -> None:
     """The report of a self-test with its limits."""
     from judging.selftest import LIMITS, is_within
-    from terminal.tables import number, plain, print_rows
+    from terminal.page import number
+    from terminal.tables import plain, print_rows
 
     judge = report["judge"]
     console.print(f"Self-test of {plain(judge['provider'])}/{plain(judge['model'])}:")
