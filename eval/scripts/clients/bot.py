@@ -310,6 +310,11 @@ def _parse(reply: Reply) -> Any:
     try:
         return parse_json(body)
     except orjson.JSONDecodeError as error:
+        try:
+            body.decode()
+        except UnicodeDecodeError as fault:
+            where = f"byte {fault.start} is {body[fault.start]:#04x}"
+            raise CallError("malformed", f"the body is not UTF-8: {where}") from None
         kind = reply.headers.get("Content-Type", "").partition(";")[0].strip()
         shown = f" (Content-Type: {kind})" if kind and "json" not in kind else ""
         raise CallError("malformed", f"the body is no valid JSON{shown}: {error}") from None

@@ -12,12 +12,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
 from clients import field_names
 from clients.mapping import MILLISECONDS
 from clients.reply_form import Node, child, name_rank, name_words, walk
+from ragmetrics.matching import same_form
 from ragmetrics.paths import HEADER_LEVEL, looks_like_path
 
 TABLES = ("response", "chunk", "reference", "facts")
@@ -72,25 +74,30 @@ def propose(
     *,
     seconds: Sequence[float] = (),
     gold_paths: Iterable[str] = (),
+    gold_ids: Iterable[str] = (),
     settings: Mapping[str, str] | None = None,
 ) -> Proposal:
     """The profile's paths for answers of one bot.
 
     ``seconds``: how long each call took, which tells the unit of a time. ``gold_paths``: paths of
-    the labels, which tell a path from other names. ``settings``: how a stream is read.
+    the labels, which tell a path from other names; ``gold_ids``: their ids of passages, which tell
+    a list of ids. ``settings``: how a stream is read.
     """
     proposal = Proposal(settings=dict(settings or {}))
     columns = _columns(payloads, streamed="stream" in proposal.settings)
-    passages = _passages(columns)
+    gold_files = {_last_part(path) for path in gold_paths}
+    passages = _passages(columns, gold_files, set(gold_ids))
     inside = passages.path if passages else None
     outer = [column for column in columns if not is_under(column.path, inside)]
     response = proposal.tables["response"]
     answer = _answer(outer, questions, proposal.settings, passages)
+    if answer is None and len(set(questions)) > 1:
+        answer = _sole_text(outer, questions, passages)
     if answer:
         response["answer"] = answer.path
     if passages:
         response["retrieved"] = passages.path
-        proposal.tables["chunk"] = _chunk(passages, set(gold_paths))
+        proposal.tables["chunk"] = _chunk(passages, gold_files)
     elif answer:
         _sources_in_text(answer, proposal)
     _references(outer, passages, proposal)
@@ -189,6 +196,31 @@ def _ranked_answers(
     return ranked
 
 
+def has_text(payload: Any, question: str) -> bool:
+    """Whether a reply has any text that can be the answer, whatever its name."""
+    columns = _columns([payload], streamed=False)
+    return any(
+        _mean_words(_strings(column.present)) >= 3
+        for _, column in _ranked_answers(columns, [question])
+    )
+
+
+def _sole_text(
+    columns: Sequence[_Column], questions: Sequence[str], passages: _Column | None
+) -> _Column | None:
+    """The only text that differs between questions and is no passage, whatever its name; of those
+    in lists only where there is no other."""
+    able = [
+        column
+        for _, column in _ranked_answers(columns, questions)
+        if _mean_words(_strings(column.present)) >= 3
+        and len(set(_strings(column.present))) > 1
+        and not _repeats(column, passages)
+    ]
+    able = [column for column in able if "[" not in column.path] or able
+    return able[0] if len(able) == 1 else None
+
+
 def _repeats(column: _Column, passages: _Column | None) -> bool:
     """Whether the values are strings of the passages, in every answer that has any."""
     pairs = zip(column.values, passages.values, strict=True) if passages else ()
@@ -241,7 +273,19 @@ def _item_columns(items: Sequence[Any]) -> list[_Column]:
     return _columns([item for item in items if isinstance(item, dict)], streamed=False)
 
 
-def _passages(columns: Sequence[_Column]) -> _Column | None:
+def _last_part(path: str) -> str:
+    """The name of a file, in the form in which names are compared."""
+    return re.split(r"[/\\]", same_form(path).partition("#")[0])[-1]
+
+
+def _names_gold(column: _Column, gold_files: AbstractSet[str]) -> bool:
+    return any(_last_part(text) in gold_files for text in _strings(column.present))
+
+
+def _passages(
+    columns: Sequence[_Column], gold_files: AbstractSet[str], gold_ids: AbstractSet[str]
+) -> _Column | None:
+    """The column of passages: by the names in it, or by files and ids of the labels."""
     best, most = None, 8.0
     for column in columns:
         items = _items(column)
@@ -250,13 +294,19 @@ def _passages(columns: Sequence[_Column]) -> _Column | None:
         weight = name_rank(column.name, field_names.PASSAGES)
         if all(isinstance(item, str) for item in items):
             weight += 3 if _mean_words(items) > 5 else 1 if all(map(looks_like_path, items)) else -3
+            weight += 12 * any(item in gold_ids for item in items)
         elif all(isinstance(item, dict) for item in items):
             inner = _item_columns(items)
-            texts = any(name_rank(each.name, field_names.TEXT) and _long(each) for each in inner)
+            gold = any(_names_gold(each, gold_files) for each in inner)
+            texts = any(
+                _long(each) and (gold or name_rank(each.name, field_names.TEXT)) for each in inner
+            )
             files = any(
                 name_rank(each.name, field_names.FILE) >= 4 and _strings(each.present)
                 for each in inner
             )
+            weight += 4 * gold * (not files)
+            files = files or gold
             scores = any(name_rank(each.name, field_names.SCORE) for each in inner)
             weight += 5 * texts + 3 * files + 1.5 * scores - 6 * (not texts and not files)
         else:
@@ -287,15 +337,15 @@ def _best(
 
 def chunk_paths(lists: Sequence[Any], gold_paths: Iterable[str]) -> dict[str, str]:
     """The paths inside a passage, for the list of passages of each answer."""
-    return _chunk(_Column("", (), tuple(lists)), set(gold_paths)) if any(lists) else {}
+    gold_files = {_last_part(path) for path in gold_paths}
+    return _chunk(_Column("", (), tuple(lists)), gold_files) if any(lists) else {}
 
 
-def _chunk(passages: _Column, gold_paths: set[str]) -> dict[str, str]:
+def _chunk(passages: _Column, gold_files: AbstractSet[str]) -> dict[str, str]:
     items = _items(passages)
     if all(isinstance(item, str) for item in items):
         return _text_items(items)
     columns = _item_columns(items)
-    gold_names = {path.rpartition("/")[2] for path in gold_paths}
 
     def is_text(column: _Column) -> float:
         texts = _strings(column.present)
@@ -307,8 +357,7 @@ def _chunk(passages: _Column, gold_paths: set[str]) -> dict[str, str]:
             return _NEVER
         shaped = sum(map(looks_like_path, texts)) / len(texts)
         folders = sum("/" in text for text in texts) / len(texts)
-        known = any(re.split(r"[/\\]", text.partition("#")[0])[-1] in gold_names for text in texts)
-        return 5 * shaped + folders + 4 * known - 2
+        return 5 * shaped + folders + 4 * _names_gold(column, gold_files) - 2
 
     def is_heading(column: _Column) -> float:
         lists = [value for value in column.present if isinstance(value, list)]
@@ -345,6 +394,14 @@ def _chunk(passages: _Column, gold_paths: set[str]) -> dict[str, str]:
     if levels:
         chunk["heading_path"] = "join(' > ', [" + ", ".join(c.path for _, c in levels) + "])"
     take("rel_path", field_names.FILE, is_file)
+    named = next((column for column in free if _names_gold(column, gold_files)), None)
+    if named is not None and "rel_path" not in chunk:
+        chunk["rel_path"] = named.path
+        free.remove(named)
+        longest = max(free, key=lambda each: _mean_words(_strings(each.present)), default=None)
+        if longest is not None and _long(longest) and "text" not in chunk:
+            chunk["text"] = longest.path
+            free.remove(longest)
     if not levels:
         take("heading_path", field_names.HEADING, is_heading, 3.0)
     for name, table in field_names.SCORES.items():

@@ -18,6 +18,7 @@ from clients.expressions import compile_path
 from clients.guess import another_answer, bare, is_under, texts_within
 from clients.place_check import NO_LABELS, PlaceCheck
 from guardrails.blot import blot
+from ragmetrics.matching import ends_cut
 from ragmetrics.paths import PathVerdict, examine_paths
 from records.cases import TestCase
 from records.results import RetrievedChunk, TestResult
@@ -34,7 +35,6 @@ FEW_WORDS = 3
 _ID = re.compile(r"(?=\S*\d)(?:[\w-]*[0-9a-fA-F]{8}[\w-]*|[\w-]{16,})")
 _URL = re.compile(r"\w+://\S+")
 _REPR = re.compile(r"<[\w.]+(?: object| at 0x).*>|[A-Z]\w+\(\w+=.*\)", re.DOTALL)
-_CUT = re.compile(r"(?:…|\.\.\.)\s*\Z")
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ def _passages_doubt(
     texts = {chunk.text for chunks in lists for chunk in chunks if chunk.text}
     if not texts:
         return "?", "The passages have no text: what reads texts is not measured."
-    ends = sum(bool(_CUT.search(text)) for text in texts)
+    ends = sum(map(ends_cut, texts))
     if ends > len(texts) / 2 or (len(texts) > 2 and len(set(map(len, texts))) == 1):
         return "?", "The passages' texts are cut: what reads whole passages is not to be trusted."
     if not several:
