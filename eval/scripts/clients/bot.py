@@ -30,7 +30,7 @@ from clients.http import (
 )
 from clients.limits import CallLimits
 from clients.mapping import AnswerMap, build_result, payload_fields
-from clients.profile import Profile, merge, render
+from clients.profile import FORM, Profile, merge, render
 from clients.secrets import (
     Headers,
     literal_keys,
@@ -193,7 +193,7 @@ class ChatApi:
         """The request for a question, which is sent with the seconds that it may take."""
         values = self._values(question)
         url = self._url_for(self._profile.path, self._query, values)
-        body = None if self._body is None else orjson.dumps(render(self._body, values))
+        body = None if self._body is None else self._encoded(render(self._body, values))
 
         def send(timeout: float) -> Reply:
             return self._transport.send(self._profile.method, url, self._headers, body, timeout)
@@ -208,6 +208,12 @@ class ChatApi:
                 raise
 
         return send_once if question.in_session else send
+
+    def _encoded(self, body: Any) -> bytes:
+        """The body as JSON, or as a form where the headers say so."""
+        if self._headers.get("Content-Type", JSON).lower().startswith(FORM):
+            return urlencode({name: _query_text(value) for name, value in body.items()}).encode()
+        return orjson.dumps(body)
 
     def _other(self, request: Mapping[str, Any], question: Question) -> Callable[[float], Reply]:
         """A request beside the question's: to begin a conversation, or to forget what came."""

@@ -209,7 +209,10 @@ def _sole_text(
     columns: Sequence[_Column], questions: Sequence[str], passages: _Column | None
 ) -> _Column | None:
     """The only text that differs between questions and is no passage, whatever its name; of those
-    in lists only where there is no other."""
+    in lists only where there is no other. None where a field that is named as an answer is empty:
+    then the bot gave none."""
+    if any(name_rank(each.name, field_names.ANSWER) and not any(each.values) for each in columns):
+        return None
     able = [
         column
         for _, column in _ranked_answers(columns, questions)
