@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.score_lines import read_lines
 
 import convert_data
 from formats.shared.registry import all_formats
@@ -70,8 +71,8 @@ def pytrec(qrels: Path, run: Path) -> dict[str, dict[str, float]]:
 def assert_equal_to_pytrec(folder: Path, name: str, qrels: Path, run: Path) -> None:
     """Every query, every measure."""
     scored("score_retrieval", folder, name, "--match", "doc", "--k", "5,10")
-    lines = (folder / "results" / name / "scores/retrieval.jsonl").read_text().splitlines()
-    ours = {row["case_id"]: row["scores"] for row in map(json.loads, lines)}
+    lines = read_lines(folder / "results" / name, "retrieval")
+    ours = {line["case_id"]: line["scores"] for line in lines}
     theirs = pytrec(qrels, run)
     assert len(theirs) > 1
     for query, measures in theirs.items():
