@@ -21,7 +21,7 @@ def write_lines(run: Path, section: str, lines: Iterable[Mapping[str, Any]]) -> 
     more they are of the first answer, scored, and have no scores. Returns the file."""
     usual: dict[str, Any] = {"repeat": 0, "status": "scored", "scores": {}}
     run.mkdir(parents=True, exist_ok=True)
-    write_scores(run, section, [ScoreLine(**(usual | line)) for line in lines])
+    write_scores(run, section, [ScoreLine(**{**usual, **line}) for line in lines])
     return scores_file(run, section)
 
 
