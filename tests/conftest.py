@@ -26,6 +26,10 @@ FOR_TESTS = {"RAG_EVAL_DATA", "RAG_EVAL_CHROMIUM"}
 """Variables that say where the tests find something; all others are settings of the scripts."""
 
 
+LONGEST_ID = 60
+"""Characters of a parameter in the name of a test."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden", action="store_true", help="write the golden files anew")
 
@@ -91,6 +95,14 @@ def pytest_runtest_setup() -> None:
             module.wait_for_idle = _until_idle
         pilot: Any = textual.pilot.Pilot
         pilot._wait_for_screen = _until_open(pilot._wait_for_screen)
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A long text stands in the name of a test by its beginning: each worker sends all names."""
+    if not isinstance(val, str | bytes) or len(val) <= LONGEST_ID:
+        return None
+    text = val if isinstance(val, str) else val.decode("latin-1")
+    return f"{ascii(text[:LONGEST_ID])[1:-1]}..{len(val)}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

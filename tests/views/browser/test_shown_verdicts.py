@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.score_lines import read_lines
 from click.testing import CliRunner
+from tests.score_lines import read_lines
 
 import judge_answers
 import report_run
