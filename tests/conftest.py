@@ -45,6 +45,9 @@ def pytest_configure() -> None:
         if name not in FOR_TESTS:
             del os.environ[name]
     os.environ["RAG_EVAL_CONFIG"] = os.devnull
+    # Hundreds of scripts are started: without their compiled modules each would compile anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     # The tests run side by side already: threads of a library would only wait for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
