@@ -147,3 +147,16 @@ def test_verdicts_go_with_the_line_on_who_judged_that_a_power_cut_took(tmp_path:
     path.write_bytes(b"\0" * len(first) + b"\n" + rest)
     assert drop_damage(path) == 3
     assert [line["case_id"] for line in read_lines(path)] == ["c"]
+
+
+@pytest.mark.parametrize("line", [b'"text"', b"1.5", b'{"setting": {}}', b'{"setting": 0.5}'])
+def test_a_line_of_another_shape_stays_for_its_reader_to_name(tmp_path: Path, line: bytes) -> None:
+    """A hole takes itself away; what is JSON and no verdict is no hole."""
+    path = tmp_path / "verdicts.jsonl"
+    write(path, judged("a"))
+    whole = path.read_bytes()
+    path.write_bytes(whole + line + b"\n" + b"\0" * 40 + b"\n")
+    assert drop_damage(path) == 1
+    assert path.read_bytes() == whole + line + b"\n"
+    with pytest.raises(StorageError, match=r"verdicts\.jsonl:3: "):
+        list(read_lines(path))
