@@ -125,7 +125,9 @@ def said_by_gate(result: Regressions) -> dict[str, bool]:
     return {row.name: row.worse for row in result.rows if row.p is not None}
 
 
-@pytest.mark.parametrize("fifty", range(4))
+@pytest.mark.parametrize(
+    "fifty", [0, *(pytest.param(fifty, marks=pytest.mark.thorough) for fifty in (1, 2, 3))]
+)
 def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
     seen = set()
     for seed in range(50 * fifty, 50 * fifty + 50):

@@ -189,6 +189,7 @@ def plain(packed: Path, folder: Path) -> Path:
 SYSTEMS: Sequence[str] = ("uic0301", "pircRBa1", "aplrob03a", "rutcor03100")
 
 
+@pytest.mark.thorough
 def test_real_trec_runs_score_as_pytrec_eval_scores_them(tmp_path: Path) -> None:
     packed = [open_data("trec_robust03", "qrels.txt.gz")]
     packed += [open_data("trec_robust03", f"run.{name}.txt.gz") for name in SYSTEMS]
@@ -213,6 +214,7 @@ def test_trec_evals_own_test_files(tmp_path: Path) -> None:
     assert_equal_to_pytrec(folder, name, qrels, run)
 
 
+@pytest.mark.thorough
 def test_real_answers_with_human_spans(tmp_path: Path) -> None:
     source = open_data("ragtruth", "data.jsonl.gz")
     folder = tmp_path / "set"
@@ -234,6 +236,7 @@ def test_real_answers_with_human_spans(tmp_path: Path) -> None:
     assert scored("score_groundedness", folder, runs[0])["n"]["claim_support_rate"] > 200
 
 
+@pytest.mark.thorough
 def test_real_conversations_as_plain_rows(tmp_path: Path) -> None:
     """MTRAG's rows hold much that a plain row has no name for: all of it is kept and told."""
     with gzip.open(open_data("mtrag_human", "data.jsonl.gz")) as file:
