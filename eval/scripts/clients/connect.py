@@ -26,7 +26,7 @@ from clients.curl import CurlRequest, parse_curl
 from clients.expressions import MOST, compile_path
 from clients.guess import TABLES, Proposal, fitting_units, propose
 from clients.http import CallError, Reply
-from clients.mapping import CHUNK_FIELDS, FACT_FIELDS, REFERENCE_FIELDS, RESULT_FIELDS
+from clients.mapping import CHUNK_FIELDS, FACT_FIELDS, REFERENCE_FIELDS
 from clients.place_check import (
     AskedQuestion,
     Measurable,
@@ -46,6 +46,7 @@ from clients.secrets import Redactor, public_url
 from clients.shapes import SecretFinder, Shape, known_shapes, shape_of, template, with_history
 from ragmetrics.paths import PathVerdict
 from records.cases import TestCase
+from records.checked_results import RESULT_FIELDS
 from records.errors import StorageError
 from records.files import MAX_SETTINGS, read_whole, replace_bytes
 from records.lines import parse_json

@@ -25,7 +25,6 @@ from clients.mapping import (
     FACT_FIELDS,
     MILLISECONDS,
     REFERENCE_FIELDS,
-    RESULT_FIELDS,
     SEARCH_FIELDS,
     AnswerMap,
     PlaceForm,
@@ -34,6 +33,7 @@ from clients.secrets import Headers, fill_variables, resolve_headers
 from clients.streams import END_MARK, FORMS, Stream
 from ragmetrics.paths import STEPS
 from records.cases import ChatMessage
+from records.checked_results import RESULT_FIELDS
 from records.errors import Problem, StorageError
 from records.files import read_toml
 from records.results import TestResult
@@ -145,7 +145,7 @@ def load_profile(name: str, folder: Path) -> Profile:
 
 def check_profile(name: str, raw: dict[str, Any], source: str) -> Profile:
     """The profile of parsed TOML. Raises StorageError with every problem, under ``source``."""
-    check = _Check(source)
+    check = _ProfileReader(source)
     profile = check.profile(name, raw)
     if check.problems:
         raise StorageError.from_problems(check.problems)
@@ -202,7 +202,7 @@ def _sha256(counted: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(counted, sort_keys=True, default=str).encode()).hexdigest()
 
 
-class _Check:
+class _ProfileReader:
     """Walks over a parsed profile and gathers what is wrong with it."""
 
     def __init__(self, source: str) -> None:

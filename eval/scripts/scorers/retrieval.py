@@ -19,7 +19,6 @@ from ragmetrics.gold import (
     CUT,
     CaseGold,
     Match,
-    gold_names,
     gold_of,
     match_chunks,
     passage_of,
@@ -39,7 +38,6 @@ from scorers.contract import (
     ScoreRow,
     ScoringJob,
     SectionScorer,
-    WorstCase,
 )
 from scorers.retrieval_pool import (
     NO_JUDGEMENTS,
@@ -494,26 +492,6 @@ def _ranks(names: Iterable[str], ids: Sequence[str]) -> list[int] | None:
     return ranks
 
 
-SHOWN = 10
-"""Retrieved chunks that are listed for a bad case."""
-
-
-def _show_worst(console: Console, item: WorstCase) -> None:
-    """What was wanted and at which rank it came, and what was retrieved."""
-    from terminal.tables import plain
-
-    evidence = item.evidence
-    names = gold_names(item.case, evidence["match"])
-    for name, rank in zip(names, evidence["found"], strict=True):
-        at = "missed" if rank is None else f"rank {rank}"
-        console.print(f"  wanted {at:>9}  {plain(name)}", soft_wrap=True)
-    for rank, chunk in enumerate(in_rank_order(item.result)[:SHOWN], 1):
-        location = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
-        mark = "✓" if rank in evidence["hits"] else " "
-        name = plain(location or chunk.chunk_id)
-        console.print(f"  got    {mark} {rank:>5}.  {name}", soft_wrap=True)
-
-
 SHOWN_RANGE = 5
 """The cut-off whose ranges are shown, or the nearest one."""
 
@@ -570,6 +548,4 @@ def _with_places(eval_set: Path) -> Iterator[TestCase]:
         yield from iter_cases(eval_set, lambda problem: None)
 
 
-SECTION = SectionScorer(
-    options=RetrievalScorer, scorer=_make, show_worst=_show_worst, show_more=_show_ranges
-)
+SECTION = SectionScorer(options=RetrievalScorer, scorer=_make, show_more=_show_ranges)

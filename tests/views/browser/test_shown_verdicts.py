@@ -13,7 +13,7 @@ from tests.score_lines import read_lines
 
 import judge_answers
 import report_run
-from views.browser.model import Detail
+from views.case import Case
 from views.library import RunLibrary
 
 CLAIMS = 45
@@ -77,7 +77,7 @@ class Judged:
         found: dict[str, Any] = answer
         return found
 
-    def browsed(self, wait_until: Callable[..., None]) -> Detail:
+    def browsed(self, wait_until: Callable[..., None]) -> Case:
         """The case as the browser shows it."""
         run = RunLibrary(self.run.parent, self.eval_set, None).open("r")
         run.start(lambda: None)
@@ -97,7 +97,7 @@ def judged(tmp_path: Path) -> Judged:
     return run
 
 
-def browsed_claims(detail: Detail) -> list[str]:
+def browsed_claims(detail: Case) -> list[str]:
     return [claim.text for one in detail.judged for claim in one.items]
 
 
