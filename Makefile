@@ -30,7 +30,7 @@ export $(GIVEN)
 ifneq ($(filter 0 1,$(LIGHT)),$(LIGHT))
 $(error LIGHT is 0 or 1, not '$(LIGHT)')
 endif
-LEXICAL := $(if $(filter-out 0,$(LIGHT)),--demo-arg=--lexical-only)
+LEXICAL := $(if $(filter-out 0,$(LIGHT)),--set lexical_only=true)
 READY := $(VENV)/.ready$(if $(filter-out 0,$(LIGHT)),-light)
 
 PY := $(VENV)/bin/python
@@ -68,7 +68,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^## / {print substr($$0, 4)} \
 	  /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
 	@echo "Variables: API=http://… (the bot), RUN=run id, BASE=another run, K=passages,"
-	@echo "JUDGE=http://… MODEL=name (the judge), ARGS='more options', PYTHON=python3.12"
+	@echo "JUDGE=name of eval/judges, or http://… MODEL=name (the judge), ARGS='more options', PYTHON=python3.12"
 	@echo "Each script has --help; all of them: docs/README.md"
 
 setup: $(READY) ## make .venv and install the pinned packages (CPU only; LIGHT=1: no embeddings)

@@ -56,7 +56,7 @@ def bot_words(url: str, folder: Path, calls: int, rpm: list[str]) -> list[str]:
     eval_set.write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = [sys.executable, str(SCRIPTS / "run_eval.py"), "--api-url", url, "--quiet"]
     words += ["--eval-set", str(eval_set), "--results-dir", str(folder), "--run-id", "run"]
-    return [*words, "--concurrency", str(CONCURRENCY), "--retries", "9", *rpm]
+    return [*words, "--set", f"concurrency={CONCURRENCY}", "--set", "retries=9", *rpm]
 
 
 def judge_words(url: str, calls: int, rpm: list[str]) -> list[str]:
@@ -67,7 +67,11 @@ def judge_words(url: str, calls: int, rpm: list[str]) -> list[str]:
 def measure(judge: bool, way: str, size: Size) -> list[str]:
     """A row: ask for so many seconds, then stop the client and ask the server what it saw."""
     calls = int(size.rpm / 60 * size.seconds * 2) + size.most
-    rpm = ["--rpm", str(size.rpm)] if way == "rpm" else []
+    rpm = (
+        (["--rpm", str(size.rpm)] if judge else ["--set", f"rpm={size.rpm}"])
+        if way == "rpm"
+        else []
+    )
     pipe = subprocess.PIPE
     with (
         tempfile.TemporaryDirectory() as name,

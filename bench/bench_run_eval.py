@@ -48,7 +48,7 @@ def run_eval(url: str, folder: Path, concurrency: int, calls: int) -> Measured:
     with tempfile.TemporaryDirectory(dir=folder) as results:
         command = [sys.executable, SCRIPTS / "run_eval.py", "--api-url", url, "--quiet"]
         command += ["--eval-set", eval_set, "--results-dir", results, "--run-id", "run"]
-        command += ["--concurrency", str(concurrency)]
+        command += ["--set", f"concurrency={concurrency}"]
         measured = measure(command)
         with open(Path(results) / "run" / "results.jsonl", "rb") as file:
             rows = [json.loads(line) for line in file]

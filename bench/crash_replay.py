@@ -47,7 +47,7 @@ LAST_S = 6.5
 STARTED_AGAIN_S = 90.0
 """A machine is not up again sooner after a power cut."""
 MARK = re.compile(rb"q\d{4}")
-JUDGED = ("--model", "judge-1", "--judge-revision", "r1", "--metrics", "groundedness")
+JUDGED = ("--model", "judge-1", "--set", "revision=r1", "--metrics", "groundedness")
 
 
 class Served(BaseHTTPRequestHandler):
@@ -252,7 +252,7 @@ class Run(Played):
             "--profile",
             str(self.world.folder / "bot.toml"),
         ]
-        words += ["--results-dir", str(root), "--run-id", "r", "--concurrency", "2"]
+        words += ["--results-dir", str(root), "--run-id", "r", "--set", "concurrency=2"]
         return [*words, *self.world.data, *self.more]
 
     def goes_on(self, root: Path, tree: Tree) -> str:
@@ -278,7 +278,7 @@ class Judge(Played):
 
     def words(self, root: Path) -> list[str]:
         slow = "slow" if root.name == "root" else "quick"
-        words = ["--judge", f"{self.world.url}/{slow}/v1", *JUDGED, "--concurrency", "2"]
+        words = ["--judge", f"{self.world.url}/{slow}/v1", *JUDGED, "--set", "concurrency=2"]
         words += ["--results-dir", str(root / "results"), "--run", "r"]
         return [*words, "--cache-dir", str(root / "cache"), *self.world.data]
 
@@ -554,8 +554,8 @@ class Race:
         stored, before = self._stored(sweep_id), world.asked()
         words = [sys.executable, str(SCRIPTS / "sweep_runs.py"), str(world.folder / "grid.toml")]
         words += ["--api-url", f"{world.url}/race", "--profile", str(world.folder / "race.toml")]
-        words += ["--results-dir", str(world.folder / "races"), "--sweep-id", sweep_id, "--ask-all"]
-        words += ["--concurrency", str(CONCURRENCY), "-q", *world.data]
+        words += ["--results-dir", str(world.folder / "races"), "--run-id", sweep_id, "--ask-all"]
+        words += ["--set", f"concurrency={CONCURRENCY}", "-q", *world.data]
         words += ["--resume"] if stored else []
         process = subprocess.Popen(
             words, env=self._env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE

@@ -44,7 +44,7 @@ FALL = 0.05
 PASS = "pipeline.pass"
 ALPHA = 0.05
 SECTIONS = "retrieval,groundedness,abstention,pipeline"
-CONFIGURATIONS = {"vectors": (), "lexical": ("--demo-arg=--lexical-only",)}
+CONFIGURATIONS = {"vectors": (), "lexical": ("--set=lexical_only=true",)}
 ASKED = Path(tempfile.gettempdir()) / "rag-eval-decisions"
 
 

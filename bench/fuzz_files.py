@@ -242,7 +242,7 @@ def prepare(seeds: Path) -> None:
                 "run_eval",
                 "--api-url",
                 "demo",
-                "--demo-arg=--lexical-only",
+                "--set=lexical_only=true",
                 "--store-full-text",
                 "--run-id",
                 run,

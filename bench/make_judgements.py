@@ -1,7 +1,7 @@
 """Write eval/labels/judgements/pool.jsonl: what a rule says of passages that the demo retrieves.
 
-    for part in --vector-weight=1 --lexical-only --lexical-weight=0; do
-      python eval/scripts/run_eval.py --api-url demo --store-full-text --k 20 --demo-arg=$part
+    for part in vector_weight=1 lexical_only=true lexical_weight=0; do
+      python eval/scripts/run_eval.py --api-url demo --store-full-text --k 20 --set $part
     done
     python bench/make_judgements.py RUN RUN RUN
 

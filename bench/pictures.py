@@ -30,7 +30,7 @@ PICTURES = ROOT / "docs" / "pictures"
 COLUMNS, ROWS = 110, 34
 FONTS = "'DejaVu Sans Mono', 'Liberation Mono', Menlo, Consolas, monospace"
 
-SETTINGS = "--api-url demo --demo-arg=--lexical-only --store-full-text --labels"
+SETTINGS = "--api-url demo --set lexical_only=true --store-full-text --labels"
 BASE = f"run_eval.py {SETTINGS} --run-id large"
 """The run that the next one is compared with. It has no picture."""
 
@@ -52,7 +52,7 @@ class Step:
 
 STEPS = (
     Step("label", "label_eval.py --from-run large --case generator-return", ("j", "j", "j", "j")),
-    Step("run", f"run_eval.py {SETTINGS} --demo-arg=--chunk-size=400 --run-id small"),
+    Step("run", f"run_eval.py {SETTINGS} --set chunk_size=400 --run-id small"),
     Step("score", "score_retrieval.py --run small"),
     Step(
         "compare",

@@ -150,7 +150,7 @@ class Killed:
         words += ["--results-dir", str(self._folder / "results")]
         words += ["--profile", str(self._folder / "bot.toml")]
         words += ["--api-url", f"http://127.0.0.1:{self._bot.server_address[1]}"]
-        words += ["--repeat", str(REPEATS), "--concurrency", str(CONCURRENCY)]
+        words += ["--repeat", str(REPEATS), "--set", f"concurrency={CONCURRENCY}"]
         words += ["--resume"] if resume else []
         own = {k: v for k, v in os.environ.items() if not k.startswith("RAG_EVAL_")}
         own["RAG_EVAL_CONFIG"] = os.devnull

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 import options
 import storage
+from records.files import read_toml
 
 SCRIPTS = sorted(
     path
@@ -173,3 +174,80 @@ def test_what_the_output_cannot_show_is_a_question_mark(encoding: str, tmp_path:
     done = subprocess.run([sys.executable, script], capture_output=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.decode(encoding).split() == ["a", "?", "b", "c", "?", "d"]
+
+
+JUDGING = {"judge_answers": 35, "calibrate_judge": 35}
+RUNNING = {"run_eval": 30, "generate_cases": 30}
+MOST_OPTIONS = 25
+MOST_IN_ALL = 160
+EVERYWHERE = {"-h", "-q", "-v", "--json"}
+"""Options of nearly every script, which no reader counts."""
+
+
+def commands_of(path: Path) -> Iterator[click.Command]:
+    command = importlib.import_module(path.stem).main
+    yield command
+    yield from getattr(command, "commands", {}).values()
+
+
+def names_of(command: click.Command) -> list[set[str]]:
+    """The names of each option."""
+    found = [
+        {*it.opts, *it.secondary_opts} for it in command.params if it.param_type_name == "option"
+    ]
+    return [*found, {"-h", "--help"}]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=[path.stem for path in SCRIPTS])
+def test_a_script_has_as_many_options_as_a_person_can_hold(path: Path) -> None:
+    """What describes a judge or a bot belongs into its file."""
+    most = (JUDGING | RUNNING).get(path.stem, MOST_OPTIONS)
+    for command in commands_of(path):
+        own = [names for names in names_of(command) if names.isdisjoint(EVERYWHERE)]
+        assert len(own) <= most, f"{len(own)} options; write settings into a file, or merge some"
+
+
+def test_all_scripts_have_few_options_together() -> None:
+    every = {
+        name
+        for path in SCRIPTS
+        for command in commands_of(path)
+        for names in names_of(command)
+        for name in names
+        if name.startswith("--") and name != "--help"
+    }
+    assert len(every) <= MOST_IN_ALL, len(every)
+
+
+GONE = [
+    (path.stem, name)
+    for path in SCRIPTS
+    for name in options.moved_options(importlib.import_module(path.stem).main)
+]
+
+
+def test_the_list_of_moved_options_names_scripts_that_are_there() -> None:
+    rows = read_toml(options.MOVED_OPTIONS)["moved"]
+    named = {script for row in rows for script in row["scripts"].split()}
+    assert named <= {path.stem for path in SCRIPTS}
+    assert len(GONE) == sum(len(row["options"]) * len(row["scripts"].split()) for row in rows)
+
+
+@pytest.mark.parametrize(("script", "name"), GONE)
+def test_an_option_that_moved_is_refused_with_its_new_place(
+    tmp_path: Path, script: str, name: str
+) -> None:
+    """On the command line, in the environment and in config.toml."""
+    command = importlib.import_module(script).main
+    key = name.replace("-", "_")
+    place = options.moved_options(command)[name]
+    config = tmp_path / "config.toml"
+    config.write_text(f"[{command.name}]\n{key} = 1\n")
+    variable = f"RAG_EVAL_{key.upper()}"
+    calls: list[tuple[list[str], dict[str, str]]] = [([f"--{name}", "1"], {})]
+    calls += [([], {"RAG_EVAL_CONFIG": str(config)})]
+    calls += [([], {variable: "1"})] if variable != "RAG_EVAL_DATA" else []
+    for words, environment in calls:
+        done = CliRunner().invoke(command, words, env={"RAG_EVAL_CONFIG": os.devnull} | environment)
+        assert done.exit_code == 2
+        assert f"is no longer an option: {place}." in " ".join(done.stderr.split())

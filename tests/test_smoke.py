@@ -32,7 +32,7 @@ MISSING_FILE = {
     "eval_suite": ["--run", ABSENT],
     "gate_run": ["--run", ABSENT],
     "judge_answers": ["--run", ABSENT],
-    "judge_cache": ["stats", "--cache", ABSENT],
+    "judge_cache": ["stats", "--cache-dir", ABSENT],
     "init_repo": [ABSENT],
     "generate_cases": ["--vault", ABSENT, "--output", f"{ABSENT}/new.jsonl"],
     "label_eval": ["--validate", "--eval-set", ABSENT],
@@ -146,7 +146,7 @@ def test_the_example_of_a_settings_file_names_real_options() -> None:
     known = {
         name: {param.name for param in importlib.import_module(name).main.params}
         for name in SCRIPTS
-    }
+    } | {"screen": set(options.SCREEN)}
     for key, value in tomllib.loads(example.read_text("utf-8")).items():
         if isinstance(value, dict):
             assert value.keys() <= known[key]

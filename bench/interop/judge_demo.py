@@ -75,8 +75,8 @@ def main(questions: int, metrics: str, weights: Path | None, threads: int) -> in
         run("run_eval.py", "-q", *ask, "--limit", str(questions), "--results-dir", str(results))
         with server(weights, threads, Path(folder) / "server.log") as url:
             judge = ["--results-dir", str(results), "--judge", url, "--model", name_of(weights)]
-            judge += ["--judge-file", str(weights), "--metrics", metrics, "--timeout", "600"]
-            judge += ["--concurrency", "1", "--cache-dir", str(Path(folder) / "cache")]
+            judge += ["--set", f"file={weights}", "--metrics", metrics, "--set", "timeout=600"]
+            judge += ["--set", "concurrency=1", "--cache-dir", str(Path(folder) / "cache")]
             # So small a model fails at a judgement now and then: what this shows needs only one
             # that can be used.
             judge += ["--max-error-rate", "1"]

@@ -23,7 +23,6 @@ Examples:
   python eval/scripts/browse_runs.py
   python eval/scripts/browse_runs.py latest
   python eval/scripts/browse_runs.py k5 k10
-  python eval/scripts/browse_runs.py k5 k10 --success "recall@5>0"
 
 Exit codes: 0 done, 2 bad input or usage, 130 ended by a signal.
 """
@@ -33,6 +32,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -46,37 +46,25 @@ from records import errors
 @options.eval_set_option
 @options.labels_option
 @options.results_dir_option
-@click.option(
-    "--success",
-    metavar="CONDITION",
-    default="",
-    help="When a case counts as success, such as 'recall@5>0'.  [default: it breaks none of the "
-    "rules that ? lists]",
-)
-@click.option("--ascii", "ascii_only", is_flag=True, help="Draw rules and marks in ASCII.")
-@click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
-@click.option("--theme", help="A Textual theme, such as textual-dark or textual-light.")
+@options.screen_option
 def main(
     runs: tuple[str, ...],
     eval_set: Path,
     labels_dir: Path,
     results_dir: Path,
-    success: str,
-    ascii_only: bool,
-    no_mouse: bool,
-    theme: str | None,
+    **values: Any,
 ) -> int:
     from views.library import RunLibrary
 
     if len(runs) > 2:
         raise click.UsageError("name one run, or two to compare; not more.")
-    if success and not runs:
-        raise click.UsageError("--success goes with a run; without one, press ! in its cases.")
     folders = [storage.find_run(results_dir, run) for run in runs]
     if len(runs) == 2 and len({folder.resolve() for folder in folders}) == 1:
         raise click.UsageError(f"{runs[0]} and {runs[1]} are the same run; name two.")
     if len({folder.name for folder in folders}) < len(folders):
         raise click.UsageError("both folders have one name; rename one of them.")
+    screen = options.screen_settings(values["set"])
+    screen.pop("keymap", None)  # of the labeller
     check_terminal()
     labeller = (sys.executable, str(Path(__file__).with_name("label_eval.py")))
     library = RunLibrary(results_dir, eval_set, labels_dir, extra=folders, labeller=labeller)
@@ -86,10 +74,7 @@ def main(
         return browse(
             library,
             [folder.name for folder in folders],
-            success=success,
-            ascii=ascii_only,
-            mouse=not no_mouse,
-            theme=theme,
+            **screen,
         )
     except ValueError as error:
         raise errors.StorageError(str(error)) from None

@@ -22,10 +22,10 @@ Examples:
   python eval/scripts/calibrate_judge.py --run latest --label --annotator maria
   python eval/scripts/calibrate_judge.py --label --plain < marks.txt
   python eval/scripts/calibrate_judge.py --metric correctness --label
-  python eval/scripts/calibrate_judge.py --run new --also-run old --label
+  python eval/scripts/calibrate_judge.py --run new,old --label
   python eval/scripts/calibrate_judge.py --run latest --output eval/calibration.json
   python eval/scripts/calibrate_judge.py --gate --calibration eval/calibration.json
-  python eval/scripts/calibrate_judge.py --data ~/labelled --set ragtruth_qa --json
+  python eval/scripts/calibrate_judge.py --labels-file ragtruth_qa --json
 
 Exit codes: 0 done, 1 the gate refuses the judge (--gate), 2 bad input or usage, 3 judge
 unreachable, 130 interrupted.
@@ -43,12 +43,16 @@ import options
 
 
 @options.command(help=__doc__)
-@options.run_option
 @click.option(
-    "--also-run",
-    metavar="RUN",
-    multiple=True,
-    help="Label and compare claims of this run too, by the same judge; may be given several times.",
+    "--run",
+    "--run-id",
+    "run",
+    type=options.Names(),
+    default=("latest",),
+    show_default="latest",
+    metavar="RUN,…",
+    help="Run id, path of a run folder, or 'latest'. Claims of further runs by the same judge are "
+    "labelled and compared, too.",
 )
 @options.results_dir_option
 @options.eval_set_option
@@ -64,18 +68,8 @@ import options
     "--labels-file",
     type=click.Path(path_type=Path, dir_okay=False),
     multiple=True,
-    help="Labels in a file instead; may be given several times.",
-)
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Folder of the human-labelled sets, for --set.  [env: RAG_EVAL_DATA]",
-)
-@click.option(
-    "--set",
-    "set_name",
-    metavar="NAME",
-    help="Hold --judge against one of those sets, such as ragtruth_qa.",
+    help="Labels in a file instead (repeatable); or a known set in the folder RAG_EVAL_DATA, such "
+    "as ragtruth_qa.",
 )
 @click.option(
     "--limit",
@@ -100,8 +94,6 @@ import options
     help="With --label: say how many labels are missing until the run's mean is known to ± POINTS.",
     metavar="POINTS",
 )
-@click.option("--ascii", "ascii_only", is_flag=True, help="Draw rules in ASCII.")
-@click.option("--theme", help="A Textual theme, such as textual-dark or textual-light.")
 @click.option(
     "--gate",
     is_flag=True,
@@ -111,20 +103,6 @@ import options
     "--calibration",
     type=click.Path(path_type=Path, dir_okay=False),
     help="With --gate: check the run's judge against this stored calibration.",
-)
-@click.option(
-    "--min-kappa",
-    type=options.FiniteRange(-1, 1),
-    default=0.6,
-    show_default=True,
-    help="With --gate: the least Cohen's kappa.",
-)
-@click.option(
-    "--min-balanced-accuracy",
-    type=options.FiniteRange(0, 1),
-    default=0.75,
-    show_default=True,
-    help="With --gate: the least balanced accuracy.",
 )
 @click.option(
     "--output",
@@ -150,12 +128,16 @@ import options
 def main(verbose: bool, **values: Any) -> int:
     """Label, report, gate: the work is in validation/jobs.py."""
     from judging.connect import JudgeOptions
+    from judging.judge_files import judge_settings
     from validation.jobs import CalibrateOptions, calibrate, objections
 
-    judge = JudgeOptions.of(values)
+    judge = JudgeOptions.of(judge_settings(**options.judge_words(values)), values)
     names = CalibrateOptions.__dataclass_fields__
+    run, *others = values["run"] or ("latest",)
+    values |= {"run": run, "also_run": tuple(others)}
     own = {name: value for name, value in values.items() if name in names}
-    calibrate_options = CalibrateOptions(**own | {"judge": judge})
+    screen = options.screen_settings(filter(options.is_of_screen, values["set"]))
+    calibrate_options = CalibrateOptions(**own | {"judge": judge, "screen": screen})
     calibrated = calibrate(calibrate_options, talk=partial(click.echo, err=True))
     if isinstance(calibrated, int):
         return calibrated

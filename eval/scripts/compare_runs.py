@@ -209,7 +209,6 @@ def json_bytes(report: Report) -> bytes:
     metavar="DROP",
     help="Print the power against a true difference of this size, such as 0.05.",
 )
-@click.option("--all", "everything", is_flag=True, help="Show metrics without evidence too.")
 @click.option(
     "--margin",
     type=options.FiniteRange(min=0, min_open=True),
@@ -255,7 +254,6 @@ def main(
     count: int,
     flips_by: str,
     drop: float | None,
-    everything: bool,
     margin: float | None,
     fail_on: tuple[str, ...],
     markdown: Path | None,
@@ -329,7 +327,7 @@ def main(
     if as_json:
         click.echo(json_bytes(report), nl=False)
     else:
-        show(report, pages, everything)
+        show(report, pages, verbose)
     for reason in report.failures:
         talk.print(f"Failed: {reason}", soft_wrap=True)
     return options.Exit.GATE_FAILED if report.failures else options.Exit.DONE

@@ -26,7 +26,7 @@ Examples:
   python eval/scripts/convert_data.py --list
   python eval/scripts/convert_data.py import trec qrels.txt run.txt topics.tsv --output trec
   python eval/scripts/convert_data.py import beir scifact --split test --output scifact-set
-  python eval/scripts/convert_data.py import ragas samples.jsonl --output ours --report loss.json
+  python eval/scripts/convert_data.py import ragas samples.jsonl --output ours --json > loss.json
   python eval/scripts/convert_data.py import otel spans.jsonl --run-id monday --output traces
   python eval/scripts/convert_data.py import promptfoo out.json --output ours
   python eval/scripts/convert_data.py import openai chats.jsonl --output chats
@@ -46,6 +46,7 @@ Exit codes: 0 done, 2 bad input or usage, or something would be overwritten, 130
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,10 @@ from formats.shared.registry import all_formats, directions
 from terminal.tables import harmless
 
 SPLIT, JOIN = "split", "join"
+NO_RUN = "none"
 CUT_ONLY = ("shards", "address")
-IMPORT_ONLY = ("split", "question_field", "delimiter", "decode_names", "one_file", "maps")
-EXPORT_ONLY = ("run", "no_run", "eval_set", "labels_dir", "results_dir", "match")
+IMPORT_ONLY = ("split", "delimiter", "decode_names", "one_file", "maps")
+EXPORT_ONLY = ("run", "eval_set", "labels_dir", "results_dir", "match")
 
 
 def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -93,17 +95,11 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
 )
 @click.option("--force", is_flag=True, help="Replace what is there already.")
 @click.option(
-    "--report",
-    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-    help="Write all counts as JSON; - is stdout.",
-)
-@click.option(
     "--run-id",
     help="Import: name of the run.  [default: the file's, system's or tag]  Else like --run.",
 )
 @click.option("--one-file", is_flag=True, help="Import: labels into the eval set, no label files.")
 @click.option("--split", help="Import of BEIR: this split alone, such as test.")
-@click.option("--question-field", help="Import: column or variable that holds the question.")
 @click.option(
     "--delimiter", help="Import: what parts the passages of one CSV cell.  [default: by the format]"
 )
@@ -112,13 +108,18 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
     "maps",
     multiple=True,
     metavar="FIELD=JMESPATH",
-    help="Import of JSON: where a field of ours stands in a row of any shape; may be repeated.",
+    help="Import of JSON: where a field of ours is in a row of any shape (repeatable). Import of "
+    "any other format: question=NAME, the column or variable that holds the question.",
 )
 @click.option(
     "--decode-names", is_flag=True, help="Import of TREC: names are percent-encoded; decode them."
 )
-@options.run_beside_run_id_option
-@click.option("--no-run", is_flag=True, help="Export, split, join: the cases alone.")
+@click.option(
+    "--run",
+    default="latest",
+    show_default=True,
+    help="Run id, path of a run folder, or 'latest'; 'none' for the cases alone.",
+)
 @click.option(
     "--shards", type=click.IntRange(1, 100_000), default=1, metavar="N", help="Split: most parts."
 )
@@ -139,6 +140,7 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
 @options.eval_set_option
 @options.labels_option
 @options.results_dir_option
+@options.json_option
 @options.verbosity_options
 @click.pass_context
 def main(
@@ -148,7 +150,7 @@ def main(
     format: str | None,  # noqa: A002 - the word of the command line
     as_list: bool,
     quiet: bool,
-    report: Path | None,
+    as_json: bool,
     **values: Any,
 ) -> None:
     if as_list:
@@ -164,10 +166,10 @@ def main(
     notes = Notes()
     convert = run_import if direction == "import" else run_export
     paths = convert(all_formats()[str(format)], values, notes, ctx)
-    write_report(report, direction, format, notes, paths)
-    if report is None or str(report) != "-":
-        for path in paths:
-            click.echo(path)
+    if as_json:
+        print_report(direction, format, notes, paths)
+    for path in () if as_json else paths:
+        click.echo(path)
     for line in () if quiet else notes.lines():
         click.echo(harmless(line), err=True)  # it names fields of a foreign file
 
@@ -183,11 +185,28 @@ def check_cut(ctx: click.Context, direction: str, name: str | None) -> None:
     if name is not None:
         raise click.UsageError(f"{direction} takes no format.")
     line = click.core.ParameterSource.COMMANDLINE
-    foreign = (*IMPORT_ONLY, "match", "report", *(("shards",) if direction == JOIN else ()))
+    foreign = (*IMPORT_ONLY, "match", "as_json", *(("shards",) if direction == JOIN else ()))
     for option in foreign:
         if ctx.get_parameter_source(option) is line:
-            flag = "--map" if option == "maps" else "--" + option.replace("_", "-")
-            raise click.UsageError(f"{flag} means nothing for a {direction}.")
+            raise click.UsageError(f"{flag_of(option)} means nothing for a {direction}.")
+
+
+def flag_of(name: str) -> str:
+    """The option that gives a parameter its value."""
+    return {"maps": "--map", "as_json": "--json"}.get(name) or "--" + name.replace("_", "-")
+
+
+def question_column(maps: Sequence[str], name: str) -> str | None:
+    """The column that --map names for the question, of a format whose other fields are known."""
+    if name == "json" or not maps:
+        return None
+    field, _, column = maps[-1].partition("=")
+    if len(maps) > 1 or field.strip() != "question" or not column.strip():
+        raise click.UsageError(
+            f"--map: rows of {name} have a shape of their own; give question=NAME alone, or use "
+            "the format json."
+        )
+    return column.strip()
 
 
 def cut_or_join(direction: str, values: dict[str, Any], ctx: click.Context) -> None:
@@ -195,7 +214,7 @@ def cut_or_join(direction: str, values: dict[str, Any], ctx: click.Context) -> N
     from formats.shared.cutting import CutRequest, cut, join
     from records.runs import find_run
 
-    run = None if values["no_run"] else find_run(values["results_dir"], values["run"])
+    run = None if values["run"] == NO_RUN else find_run(values["results_dir"], values["run"])
     names = ("eval_set", "output", "shards", "address", "force")
     request = CutRequest(run=run, **{name: values[name] for name in names})
     for path in (cut if direction == SPLIT else join)(request):
@@ -213,8 +232,6 @@ def check_usage(
         raise click.UsageError(f"{name} has no {direction}; formats with one: {able}.")
     if values["output"] is None:
         raise click.UsageError("say where to: --output.")
-    if values["maps"] and name != "json":
-        raise click.UsageError("--map reads rows of any shape: use it with the format json.")
     if direction == "import" and not values["sources"]:
         raise click.UsageError("name the file or folder to import.")
     if direction == "export" and values["sources"]:
@@ -222,8 +239,7 @@ def check_usage(
     line = click.core.ParameterSource.COMMANDLINE
     for option in (*(EXPORT_ONLY if direction == "import" else IMPORT_ONLY), *CUT_ONLY):
         if ctx.get_parameter_source(option) is line:
-            flag = "--map" if option == "maps" else "--" + option.replace("_", "-")
-            raise click.UsageError(f"{flag} means nothing for an {direction}.")
+            raise click.UsageError(f"{flag_of(option)} means nothing for an {direction}.")
 
 
 def run_import(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Context) -> list[Path]:
@@ -232,13 +248,15 @@ def run_import(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Con
     from formats.shared.convert import import_data
     from formats.shared.field_map import field_map
 
-    names = ("run_id", "split", "question_field", "delimiter", "decode_names")
+    names = ("run_id", "split", "delimiter", "decode_names")
+    column = question_column(values["maps"], str(ctx.params["format"]))
     return import_data(
         module,
         values["sources"],
         values["output"],
         {name: values[name] for name in names}
-        | {"fields": field_map(values["maps"], compile_path)},
+        | {"fields": field_map(() if column else values["maps"], compile_path)}
+        | {"question_field": column},
         notes,
         one_file=values["one_file"],
         force=values["force"],
@@ -251,25 +269,22 @@ def run_export(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Con
     from formats.shared.stored import Stored
 
     asked = ctx.get_parameter_source("run") is not click.core.ParameterSource.DEFAULT
-    run = None if values["no_run"] else run_of(values["results_dir"], values["run"], asked=asked)
+    run = (
+        None
+        if values["run"] == NO_RUN
+        else run_of(values["results_dir"], values["run"], asked=asked)
+    )
     stored = Stored(values["eval_set"], values["labels_dir"], run, notes, values["match"])
     return export_data(module, stored, values["output"], notes, force=values["force"])
 
 
-def write_report(
-    target: Path | None, direction: str | None, name: str | None, notes: Notes, paths: list[Path]
-) -> None:
-    """All counts as JSON, to a file or to stdout."""
+def print_report(direction: str | None, name: str | None, notes: Notes, paths: list[Path]) -> None:
+    """All counts as JSON on stdout."""
     import storage
 
-    if target is None:
-        return
     about = {"schema": 1, "direction": direction, "format": name, "lossless": notes.lossless}
     data = storage.json_bytes(about | notes.to_dict() | {"made": [str(path) for path in paths]})
-    if str(target) == "-":
-        click.echo(data.decode(), nl=False)
-    else:
-        storage.replace_bytes(target, data)
+    click.echo(data, nl=False)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ In: a folder of Markdown (default: the Python language reference that every inte
 Out: an HTTP server; stdout gets one line, ``listening on http://127.0.0.1:PORT``, once it answers.
 
     python eval/scripts/demo_api.py --port 9000 --k 8
+    python eval/scripts/demo_api.py --set chunk_size=400 --set lexical_only=true
     curl -d '{"question": "What does a lambda yield?"}' 'http://127.0.0.1:9000/api/v1/ask?debug=true'
 """
 
@@ -59,40 +60,12 @@ LARGEST_K = 100
     help="Chunks to retrieve when a request does not say.",
 )
 @click.option(
-    "--vector-weight",
-    type=options.FiniteRange(0),
-    default=0.5,
-    show_default=True,
-    help="Weight of the embeddings' score.",
-)
-@click.option(
-    "--lexical-weight",
-    type=options.FiniteRange(0),
-    default=0.5,
-    show_default=True,
-    help="Weight of BM25.",
-)
-@click.option(
-    "--lexical-only", is_flag=True, help="No embeddings: BM25 alone, and no model loaded."
-)
-@click.option(
-    "--chunk-size",
-    type=click.IntRange(100, 100_000),
-    default=1200,
-    show_default=True,
-    help="Most characters of a chunk.",
-)
-@click.option(
-    "--embedding-model",
-    metavar="NAME|FOLDER",
-    help="sentence-transformers model.  [default: the installed all-MiniLM-L6-v2]",
-)
-@click.option(
-    "--threads",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Threads of the embedding model.",
+    "--set",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Another value for a setting (repeatable): vector_weight, lexical_weight (of BM25), "
+    "lexical_only (true loads no model), chunk_size, embedding_model, threads, abstain_threshold, "
+    "history_weight.",
 )
 @click.option(
     "--folder-mode",
@@ -102,45 +75,17 @@ LARGEST_K = 100
     help="Choose folders for each question, when a request does not say.",
 )
 @click.option(
-    "--abstain-threshold",
-    type=options.FiniteRange(0, 1),
-    default=0.35,
-    show_default=True,
-    help="Confidence below which the bot does not answer.",
-)
-@click.option(
-    "--history-weight",
-    type=options.FiniteRange(0, 1),
-    default=0.5,
-    show_default=True,
-    help="What a term of the last question counts in a follow-up; 0 reads each question alone.",
-)
-@click.option(
     "--cache-dir",
     type=click.Path(path_type=Path, file_okay=False),
     default=storage.CACHE_DIR,
     show_default="eval/cache",
     help="Where the index and the embeddings are kept.",
 )
-@click.option(
-    "--ready-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Also write the URL into this file once the server answers.",
-)
-@click.option(
-    "--exit-with-stdin",
-    is_flag=True,
-    help="Stop when stdin is closed, so that no server outlives the program that started it.",
-)
 @options.verbosity_options
 def main(
     host: str,
     port: int,
     allow_remote: bool,
-    vault: Path | None,
-    lexical_only: bool,
-    ready_file: Path | None,
-    exit_with_stdin: bool,
     verbose: bool,
     quiet: bool,
     **settings: Any,
@@ -151,21 +96,24 @@ def main(
     ?debug=true adds what was retrieved. GET /health tells what is served. Stop it with Ctrl-C.
 
     A follow-up is searched twice: as it stands, and with the rarer terms of the last three
-    questions behind it (rewritten_query). A term of the last question counts --history-weight, an
+    questions behind it (rewritten_query). A term of the last question counts history_weight, an
     older one that to the power of its age. history holds messages {role, content}; with session
     alone the server remembers the questions.
     """
+    from clients.demo_server import ENDS_WITH_STDIN
+    from demo.settings import demo_settings
+
+    settings |= demo_settings(settings.pop("set"))  # vault and cache_dir may be among them
     over = threading.Event()
-    if exit_with_stdin:
+    if os.environ.get(ENDS_WITH_STDIN):
         threading.Thread(target=_stop_with_stdin, args=(over,), daemon=True).start()
     _check_host(host, allow_remote, quiet)
     _log_to_stderr(verbose)
     _warn_in_words(quiet)
-    if ready_file is not None:
-        ready_file.unlink(missing_ok=True)  # one of an earlier run would tell a wrong port
     try:
-        index = _index(vault, None if lexical_only else _embedder(settings), settings, quiet)
-        _serve(_bot(index, settings), host, port, ready_file)
+        embedder = None if settings["lexical_only"] else _embedder(settings)
+        index = _index(embedder, settings, quiet)
+        _serve(_bot(index, settings), host, port)
     except KeyboardInterrupt:
         if not over.is_set():
             raise
@@ -219,14 +167,15 @@ def _embedder(settings: dict[str, Any]) -> Any:
     try:
         return Embedder(settings["embedding_model"], settings["cache_dir"], settings["threads"])
     except EmbeddingUnavailable as error:
-        raise storage.StorageError(f"{error} Or use --lexical-only.") from None
+        raise storage.StorageError(f"{error} Or use --set lexical_only=true.") from None
 
 
-def _index(vault: Path | None, embedder: Any, settings: dict[str, Any], quiet: bool) -> Index:
+def _index(embedder: Any, settings: dict[str, Any], quiet: bool) -> Index:
     from clients.embedder import EmbeddingUnavailable
     from demo.index import build_index
     from demo.vault import python_reference, read_folder
 
+    vault = settings["vault"]
     notes = python_reference() if vault is None else read_folder(vault)
 
     def tell(done: int, texts: int) -> None:
@@ -242,7 +191,7 @@ def _index(vault: Path | None, embedder: Any, settings: dict[str, Any], quiet: b
             progress=tell,
         )
     except EmbeddingUnavailable as error:
-        raise storage.StorageError(f"{error} Or use --lexical-only.") from None
+        raise storage.StorageError(f"{error} Or use --set lexical_only=true.") from None
 
 
 def _bot(index: Index, settings: dict[str, Any]) -> Bot:
@@ -258,7 +207,7 @@ def _bot(index: Index, settings: dict[str, Any]) -> Bot:
         )
     except ValueError:
         raise click.UsageError(
-            "give --lexical-weight or, unless --lexical-only, --vector-weight above 0."
+            "--set: give lexical_weight or, unless lexical_only=true, vector_weight above 0."
         ) from None
     answerer = Answerer(
         index.lexical.rarity,
@@ -274,7 +223,7 @@ def _bot(index: Index, settings: dict[str, Any]) -> Bot:
     )
 
 
-def _serve(bot: Bot, host: str, port: int, ready_file: Path | None) -> None:
+def _serve(bot: Bot, host: str, port: int) -> None:
     from demo.bot import BotServer
 
     try:
@@ -285,8 +234,6 @@ def _serve(bot: Bot, host: str, port: int, ready_file: Path | None) -> None:
             "choose another --port, or --port 0 for a free one."
         ) from None
     with server:
-        if ready_file is not None:
-            storage.replace_bytes(ready_file, f"{server.url}\n".encode())
         click.echo(f"listening on {server.url}")
         server.serve_forever()
 

@@ -11,9 +11,9 @@ tag:draft there shows the drafts alone.
 
 \b
 Examples:
-  python eval/scripts/generate_cases.py --vault demo --count 20 --output drafts.jsonl
-  python eval/scripts/generate_cases.py --vault ~/notes --count 50 --append-to eval_set.jsonl
-  python eval/scripts/generate_cases.py --vault ~/notes --count 50 --output drafts.jsonl \\
+  python eval/scripts/generate_cases.py --vault demo --limit 20 --output drafts.jsonl
+  python eval/scripts/generate_cases.py --vault ~/notes --limit 50 --append-to eval_set.jsonl
+  python eval/scripts/generate_cases.py --vault ~/notes --limit 50 --output drafts.jsonl \\
       --judge http://localhost:11434/v1 --model llama3.1:8b
 
 Exit codes: 0 done, 2 bad input or usage, 3 judge unreachable, 130 interrupted.
@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Folder of Markdown notes, or 'demo' for the embedded bot's own.",
 )
-@click.option("--vault-name", help="What the cases call it.  [default: the folder's name]")
 @click.option(
-    "--count",
+    "--limit",
     type=click.IntRange(1, 100_000),
     default=20,
     show_default=True,
@@ -61,8 +60,7 @@ if TYPE_CHECKING:
 @options.verbosity_options
 def main(
     vault: str,
-    vault_name: str | None,
-    count: int,
+    limit: int,
     output: Path | None,
     append_to: Path | None,
     seed: int,
@@ -74,9 +72,11 @@ def main(
     """Read the vault, draft, write: the work is in demo/drafts.py."""
     from demo.drafts import DraftOptions, write_drafts
     from judging.connect import JudgeOptions
+    from judging.judge_files import judge_settings
 
-    judge_options = JudgeOptions(**judge, seed=seed)
-    draft_options = DraftOptions(vault, vault_name, count, output, append_to, seed, judge_options)
+    settings = judge_settings(**options.judge_words(judge))
+    judge_options = JudgeOptions.of(settings, judge | {"seed": seed})
+    draft_options = DraftOptions(vault, limit, output, append_to, seed, judge_options)
     drafts = write_drafts(draft_options)
     for note in () if quiet else drafts.notes:
         click.echo(f"Note: {note}", err=True)

@@ -1,7 +1,8 @@
 """Judge the answers of a run claim by claim: groundedness, correctness, relevancy, context.
 
 In: a run folder with full chunk texts (run_eval.py --store-full-text), the eval set, and a judge: a
-model behind an OpenAI-compatible server, or the embedded rules (--judge local). Out: verdicts.jsonl
+model behind an OpenAI-compatible server, described in eval/judges/NAME.toml (--save-judge writes
+it) or by --judge and --model, or the embedded rules (--judge local). Out: verdicts.jsonl
 of the run (each claim and fact with verdict, quote and reason), scores/judged.jsonl, the section
 ``judged`` of metrics.json and the judge in config.json. --show-prompt CASE prints what is sent.
 
@@ -17,9 +18,10 @@ judge_cache.py import takes the results in; repeat both until nothing is left to
 Examples:
   python eval/scripts/judge_answers.py --metrics all --claim-level
   python eval/scripts/judge_answers.py --judge http://localhost:11434/v1 --model llama3.1:8b
-  python eval/scripts/judge_answers.py --judge https://api.openai.com/v1 --api-key OPENAI_API_KEY \\
-      --model gpt-4o-2024-08-06 --prices prices.toml --max-cost 5 --dry-run
-  python eval/scripts/judge_answers.py --batch-out batches --model gpt-4o-2024-08-06
+  python eval/scripts/judge_answers.py --judge https://api.openai.com/v1 --set api_key=MY_KEY \\
+      --model gpt-4o-2024-08-06 --save-judge gpt4o
+  python eval/scripts/judge_answers.py --judge gpt4o --dry-run
+  python eval/scripts/judge_answers.py --judge gpt4o --batch-out batches
   python eval/scripts/judge_answers.py --rescore --by category --worst 5
   python eval/scripts/judge_answers.py --self-test --judge http://localhost:8080 --model qwen
 
@@ -29,6 +31,7 @@ too many judgements failed (--max-error-rate), 130 interrupted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +48,21 @@ if TYPE_CHECKING:
 
 
 MOST_REPEATS = 100
+
+
+class OpinionCount(click.ParamType[tuple[int, float]]):
+    """How many opinions, and the share of the cases that get so many: ``3`` or ``3:0.2``."""
+
+    name = "n[:share]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, float]:
+        if isinstance(value, tuple):
+            return value
+        count, _, share = str(value).partition(":")
+        number: int = click.IntRange(1, MOST_REPEATS).convert(count, param, ctx)  # type: ignore[arg-type]
+        return number, options.FiniteRange(0, 1).convert(share or 1.0, param, ctx)
 
 
 @options.command(
@@ -69,17 +87,12 @@ MOST_REPEATS = 100
 )
 @click.option(
     "--repeats",
-    type=click.IntRange(1, MOST_REPEATS),
-    default=1,
-    show_default=True,
-    help="Opinions on each answer: gives spread and flip rate.",
-)
-@click.option(
-    "--repeats-share",
-    type=options.FiniteRange(0, 1),
-    default=1.0,
-    show_default=True,
-    help="Share of the cases that get --repeats opinions; the others get one.",
+    type=OpinionCount(),
+    default=(1, 1.0),
+    show_default="1",
+    metavar="N[:SHARE]",
+    help="Opinions on each answer: gives spread and flip rate. 3:0.2 asks so for a fifth of the "
+    "cases, once for the others.",
 )
 @click.option(
     "--k",
@@ -112,13 +125,6 @@ MOST_REPEATS = 100
     help="Ask nothing: write what the cache lacks as batch files into this folder.",
 )
 @click.option(
-    "--batch-format",
-    type=click.Choice(["openai", "vllm", "anthropic"]),
-    default="openai",
-    show_default=True,
-    help="Whose batch files: OpenAI's, vLLM's run-batch, Anthropic's message batches.",
-)
-@click.option(
     "--batch-submit",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="FOLDER",
@@ -137,18 +143,23 @@ MOST_REPEATS = 100
     help="Weight of facts against cosine in answer_correctness_judged.",
 )
 @click.option(
-    "--embedding-model",
-    help=options.EMBEDDING_MODEL,
+    "--save-judge",
+    metavar="NAME",
+    help="Write the judge into eval/judges/NAME.toml; ask nothing.",
 )
 def main(
     rescore: bool, self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **values: Any
 ) -> int:
     from judging.connect import JudgeOptions
+    from judging.judge_files import judge_settings
     from records.verdicts import VerdictReader
 
-    judge_options = JudgeOptions.of(values)
+    settings = judge_settings(**options.judge_words(values))
+    if values["save_judge"]:
+        return save(values["save_judge"], settings, values["quiet"])
+    judge_options = JudgeOptions.of(settings, values)
     if self_test:
-        return test_judge(judge_options, values["repeats"], values["as_json"], values["quiet"])
+        return test_judge(judge_options, values["repeats"][0], values["as_json"], values["quiet"])
     if values["batch_submit"] or values["batch_fetch"]:
         return move_batches(judge_options, values)
     calls = calls_of(metrics, claim_level)
@@ -158,7 +169,7 @@ def main(
 
         find_metric(ROWS, values["worst_by"])
     folder = storage.find_run(values["results_dir"], values["run"])
-    plan = plan_of(folder, calls, values)
+    plan = plan_of(folder, calls, judge_options, values)
     if values["show_prompt"]:
         return show_prompts(plan, judge_options, values["show_prompt"], values["as_json"])
     if not rescore:
@@ -169,12 +180,12 @@ def main(
         return write_batch(plan, judge_options, values)
     reader = VerdictReader(folder / VERDICTS)
     if rescore:
-        show(folder, reader, values, again=True)
+        show(folder, reader, judge_options, values, again=True)
         return options.Exit.DONE
     outcome = judge(plan, judge_options, reader, values)
     if outcome.unreached:
         return options.Exit.UNREACHABLE
-    show(folder, reader, values)
+    show(folder, reader, judge_options, values)
     if outcome.too_many_failed(values["max_error_rate"]):
         click.echo(
             f"{outcome.lines['failed']} of {outcome.judgements} judgements failed, more than "
@@ -183,6 +194,16 @@ def main(
             err=True,
         )
         return options.Exit.UNREACHABLE
+    return options.Exit.DONE
+
+
+def save(name: str, settings: Mapping[str, Any], quiet: bool) -> int:
+    """Write the judge's file; its path on stdout."""
+    from judging.judge_files import save_judge
+
+    click.echo(save_judge(name, settings))
+    if not quiet:
+        click.echo(f"From now on: --judge {name}. Try it: --judge {name} --self-test", err=True)
     return options.Exit.DONE
 
 
@@ -206,21 +227,24 @@ def calls_of(metrics: str, claim_level: bool) -> tuple[str, ...]:
     return tuple(call for call in CALLS if call in needed)
 
 
-def plan_of(folder: Path, calls: tuple[str, ...], values: dict[str, Any]) -> JudgingPlan:
+def plan_of(
+    folder: Path, calls: tuple[str, ...], judge_options: JudgeOptions, values: dict[str, Any]
+) -> JudgingPlan:
     """What is judged, from the options."""
     from judging.run import JudgingPlan
 
+    repeats, share = values["repeats"]
     return JudgingPlan(
         folder,
         values["eval_set"],
         values["labels_dir"],
         calls,
-        repeats=values["repeats"],
-        repeats_share=values["repeats_share"],
+        repeats=repeats,
+        repeats_share=share,
         seed=values["seed"],
         atomic=values["claims"] == "atomic",
         k=values["k"],
-        concurrency=values["concurrency"],
+        concurrency=judge_options.concurrency,
     )
 
 
@@ -278,7 +302,12 @@ def fact_store(judge_options: JudgeOptions, connection: Connection) -> Any:
 
 
 def show(
-    folder: Path, reader: VerdictReader, values: dict[str, Any], *, again: bool = False
+    folder: Path,
+    reader: VerdictReader,
+    judge_options: JudgeOptions,
+    values: dict[str, Any],
+    *,
+    again: bool = False,
 ) -> None:
     """Count the run's verdicts and print the section. ``again``: with the options of the section
     that is there, unless others are named."""
@@ -287,7 +316,7 @@ def show(
     from scorers.show import score_and_show
     from views.worst import print_worst
 
-    model, weight = values["embedding_model"], values["correctness_weight"]
+    model, weight = judge_options.embedding_model, values["correctness_weight"]
     if again and weight is None:
         weight = options_before(folder).get("correctness_weight")
     chosen = {"weight": weight, "cache_dir": values["cache_dir"]}
@@ -358,7 +387,7 @@ def write_batch(plan: JudgingPlan, judge_options: JudgeOptions, values: dict[str
     from judging.run import batch_tasks
 
     folder: Path = values["batch_out"]
-    with collecting(judge_options, values["batch_format"]) as batch:
+    with collecting(judge_options, judge_options.batch_format) as batch:
         facts = fact_store(judge_options, batch.connection)
         tasks = batch_tasks(plan, batch, facts)
         counts = write_requests(folder, batch.state, tasks, batch.cache.get)

@@ -74,11 +74,11 @@ class Moment(click.ParamType[str]):
     help="import: where the batch files lie.  [default: beside the results]",
 )
 @click.option(
-    "--cache",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=storage.CACHE_DIR / storage.JUDGE_CACHE,
-    show_default=f"eval/cache/{storage.JUDGE_CACHE}",
-    help="The file of verdicts.",
+    "--cache-dir",
+    type=click.Path(path_type=Path),
+    default=storage.CACHE_DIR,
+    show_default="eval/cache",
+    help="Folder of the cache, or a file of verdicts.",
 )
 @click.option("--older", type=Moment(), help="Only verdicts older than this age or day.")
 @click.option("--judge", metavar="GLOB", help="Only this judge: a model or provider/model@….")
@@ -97,7 +97,7 @@ def main(
     action: str,
     results: tuple[Path, ...],
     requests: Path | None,
-    cache: Path,
+    cache_dir: Path,
     output: Path | None,
     dry_run: bool,
     as_json: bool,
@@ -105,6 +105,8 @@ def main(
     **chosen: Any,
 ) -> None:
     choice = choice_of(**chosen)
+    is_file = cache_dir.suffix and not cache_dir.is_dir()
+    cache = cache_dir if is_file else cache_dir / storage.JUDGE_CACHE
     if action == "import":
         take_in(results, cache, requests, as_json)
         return

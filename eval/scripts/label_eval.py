@@ -94,14 +94,7 @@ ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
     show_default=True,
     help="With --serve: the port.",
 )
-@click.option("--ascii", "ascii_only", is_flag=True, help="Draw rules and marks in ASCII.")
-@click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
-@click.option("--theme", help="A Textual theme, such as textual-dark or textual-light.")
-@click.option(
-    "--keymap",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A TOML file of action = key lines.  [default: eval/keymap.toml if there is one]",
-)
+@options.screen_option
 @click.option(
     "--validate", is_flag=True, help="Check the set and all label files; exit 2 on faults."
 )
@@ -124,7 +117,8 @@ def main(**values: Any) -> int:
 
     context, typed = click.get_current_context(), click.core.ParameterSource.COMMANDLINE
     named = frozenset(name for name in values if context.get_parameter_source(name) is typed)
-    asked = LabelOptions(**values, typed=named)
+    screen = options.screen_settings(values.pop("set"))
+    asked = LabelOptions(**values, screen=screen, typed=named)
     asked.check()
     talk = _silence if asked.quiet else _talk
     if asked.validate:

@@ -30,12 +30,14 @@ from records.runs import (
     CACHE_DIR,
     EVAL_SET,
     HOME,
+    JUDGES,
     LABELS_DIR,
     PROFILES,
     RESULTS_DIR,
     RUN_ID,
     SHIPPED_PROFILES,
 )
+from records.settings import KeyRule, check_table, from_pairs, text_of
 from records.shards import allow_addresses
 
 if TYPE_CHECKING:
@@ -65,20 +67,25 @@ class Exit(enum.IntEnum):
     INTERRUPTED = 130
 
 
+def _config() -> tuple[Path, dict[str, Any]]:
+    """eval/config.toml or the file that RAG_EVAL_CONFIG names, and what it says; {} without one."""
+    named = os.environ.get("RAG_EVAL_CONFIG")
+    path = Path(named or CONFIG)
+    if not path.exists() and not named:
+        return path, {}
+    try:
+        return path, read_toml(path)
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file; correct RAG_EVAL_CONFIG.") from None
+
+
 def settings(script: str, params: Sequence[click.Parameter] = ()) -> dict[str, Any]:
     """Option defaults for one script from eval/config.toml, flat; {} when there is no such file.
 
     Raises StorageError when it cannot be read, when the file that RAG_EVAL_CONFIG names is not
     there, and for a list where an option of ``params`` takes one value, or the other way round.
     """
-    named = os.environ.get("RAG_EVAL_CONFIG")
-    path = Path(named or CONFIG)
-    if not path.exists() and not named:
-        return {}
-    try:
-        raw = read_toml(path)
-    except FileNotFoundError:
-        raise StorageError(f"{path}: no such file; correct RAG_EVAL_CONFIG.") from None
+    path, raw = _config()
     common = {key: value for key, value in raw.items() if not isinstance(value, dict)}
     own = raw.get(script, {})
     values = common | (own if isinstance(own, dict) else {})
@@ -106,24 +113,22 @@ _OPTION_COLUMN = 30
 _COMMON = "Common options"
 _HEADINGS = {
     _COMMON: (
-        "--run --base --api-url --profile --header --judge --model --api-key --metrics --sections"
+        "--run --base --api-url --profile --header --judge --model --metrics --sections"
         " --k --labels --run-id --resume --label --baseline --suite --by --worst --worst-by --gates"
-        " --flips --fail-on --all --name --file --case --from-run --plain"
+        " --flips --fail-on --name --file --case --from-run --plain"
     ),
     "Data": (
         "--eval-set --labels-dir --results-dir --filter --limit --targets --plugin --repeat"
-        " --from-jsonl --shards --judgements --vault --index --keymap --annotator"
+        " --from-jsonl --shards --judgements --vault --index --annotator"
     ),
     "Statistics": (
-        "--cluster --power --margin --seed --correlation --confidence --max-drop --alpha"
+        "--cluster --power --margin --seed --confidence --max-drop --alpha"
         " --resamples --varied --ignore-invariants --flips-by --confidence-by --allow-missing"
         " --match --gain --min-similarity"
     ),
     "Server and cost": (
-        "--concurrency --timeout --retries --backoff --rpm --tpm --max-mb --max-error-rate"
-        " --retry-errors --prices --max-cost --offline --cache-dir --temperature --mode"
-        " --thinking-tokens --judge-revision --judge-file --allow-unpinned --allow-alias --jobs"
-        " --embedding-model --demo-arg --scheduler"
+        "--set --save-judge --max-error-rate --retry-errors --max-cost --offline --cache-dir --jobs"
+        " --embedding-model --scheduler"
     ),
     "Other options": "",
     "Output": (
@@ -172,7 +177,34 @@ class Command(click.Command):
         extra.setdefault("auto_envvar_prefix", "RAG_EVAL")
         script = Path(info_name or "").stem
         extra.setdefault("default_map", settings(script, self.params))
+        self._refuse_moved(extra["default_map"])
         return super().make_context(info_name, args, parent, **extra)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; an option that moved is refused with its new place."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name.lstrip("-")
+            if (place := moved_options(self).get(name)) is not None:
+                raise click.UsageError(f"--{name} is no longer an option: {place}.", ctx) from None
+            raise
+
+    def _refuse_moved(self, defaults: Mapping[str, Any]) -> None:
+        """Raises UsageError for an option that moved and has a value in the environment or in
+        ``defaults``, those of config.toml."""
+        if not defaults and not any(name.startswith("RAG_EVAL_") for name in os.environ):
+            return
+        for name, place in moved_options(self).items():
+            key = name.replace("-", "_")
+            variable = f"RAG_EVAL_{key.upper()}"
+            if key in defaults:
+                source = os.environ.get("RAG_EVAL_CONFIG") or str(CONFIG)
+                raise click.UsageError(f"{source}: {key} is no longer an option: {place}.")
+            if os.environ.get(variable) and variable not in _OTHER_USES:
+                raise click.UsageError(
+                    f"{variable} is set, and --{name} is no longer an option: {place}."
+                )
 
     def get_help(self, ctx: click.Context) -> str:
         """The page of --help, with examples that fit into its width."""
@@ -255,6 +287,26 @@ class Command(click.Command):
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise StorageError(f"the output cannot be written ({error.strerror}).") from None
+
+
+MOVED_OPTIONS = Path(__file__).with_name("moved_options.toml")
+
+_OTHER_USES = frozenset({"RAG_EVAL_DATA"})
+"""Variables with the name of an option that moved, and a use of their own."""
+
+
+def moved_options(command: click.Command) -> dict[str, str]:
+    """Options that a script once had, without dashes, each with the clause that says where its
+    value goes now."""
+    module = getattr(command.callback, "__module__", "")
+    if module == "__main__":
+        module = Path(sys.modules[module].__file__ or "").stem
+    places: dict[str, str] = {}
+    for row in read_toml(MOVED_OPTIONS)["moved"]:
+        if module in row["scripts"].split():
+            names = row["options"].items()
+            places |= {name: row["to"].replace("{key}", key) for name, key in names}
+    return places
 
 
 def _named_addresses(ctx: click.Context) -> list[str]:
@@ -468,119 +520,42 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-class ModelAlias(click.ParamType[tuple[str, str]]):
-    """Two names of a model, ``ASKED=ANSWERED``."""
-
-    name = "asked=answered"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        asked, _, answered = str(value).partition("=")
-        if not asked.strip() or not answered.strip():
-            self.fail(f"{value!r}: write ASKED=ANSWERED, two names of models.", param, ctx)
-        return asked.strip(), answered.strip()
-
-
-RATE = FiniteRange(0, 1e9, min_open=True)
-"""Of something a minute."""
-
-
-def limit_options() -> tuple[Callable[[F], F], ...]:
-    """How fast a server may be asked."""
-    return (
-        click.option("--rpm", type=RATE, help="Most requests a minute, sent evenly."),
-        click.option("--tpm", type=RATE, help="Most tokens a minute, as the server counts."),
-    )
+limits_option = click.option(
+    "--set",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Another limit than the profile's [limits], such as concurrency=2 or timeout=90: "
+    "concurrency, rpm, tpm, timeout, retries, backoff, max_mb (repeatable). With --api-url demo "
+    "also a setting of demo_api.py.",
+)
 
 
 def judge_options(function: F) -> F:
-    """Which judge, how it is reached, what it may cost."""
-    from records.verdicts import MODES
-
+    """Which judge, what changes for this call, what it may cost."""
     for option in reversed(
         (
             click.option(
                 "--judge",
                 default="",
+                metavar="NAME|FILE|URL",
                 show_default="local",
-                help="Address of an OpenAI-compatible server, or 'local' for the embedded rules.",
+                help="A judge of eval/judges, its file, or the address of an OpenAI-compatible "
+                "server; 'local' for the embedded rules.",
             ),
             click.option(
                 "--model", help="The model's name on that server; with --offline, in the cache."
             ),
             click.option(
-                "--api-key",
-                metavar="VARIABLE",
-                help="Environment variable that holds the key. Its value is written nowhere.",
-            ),
-            click.option(
-                "--judge-revision", help="Which weights the server has, if it cannot say."
-            ),
-            click.option(
-                "--judge-file",
-                type=click.Path(path_type=Path, dir_okay=False, exists=True),
-                help="The weights as a local file: its sha256 pins the judge.",
-            ),
-            click.option(
-                "--allow-unpinned", is_flag=True, help="Accept a model whose name may move."
-            ),
-            click.option(
-                "--allow-alias",
-                type=ModelAlias(),
+                "--set",
                 multiple=True,
-                help="Accept that the server answers a request for ASKED as ANSWERED.",
-            ),
-            click.option(
-                "--temperature",
-                type=FiniteRange(0, 2),
-                default=0.0,
-                show_default=True,
-                help="Sampling temperature of the judge.",
-            ),
-            click.option(
-                "--mode",
-                type=click.Choice(MODES),
-                help="How JSON is asked for.  [default: the best that works]",
-            ),
-            click.option(
-                "--thinking-tokens",
-                type=click.IntRange(0, 1_000_000),
-                default=0,
-                show_default=True,
-                help="Further tokens for each reply: for models that think before they answer.",
-            ),
-            click.option(
-                "--concurrency",
-                type=click.IntRange(1, 512),
-                default=8,
-                show_default=True,
-                help="Most calls at once; fewer while the server refuses some.",
-            ),
-            *limit_options(),
-            click.option(
-                "--timeout",
-                type=FiniteRange(0, DAY_S, min_open=True),
-                default=120.0,
-                show_default=True,
-                help="Seconds for one try.",
-            ),
-            click.option(
-                "--retries",
-                type=click.IntRange(0, 1000),
-                default=3,
-                show_default=True,
-                help="Further tries of a call.",
-            ),
-            click.option(
-                "--prices",
-                type=click.Path(path_type=Path, dir_okay=False),
-                help="TOML file: a table a model with dollars per million tokens.",
+                metavar="KEY=VALUE",
+                help="Another value for a key of the judge, such as temperature=0.2 (repeatable; "
+                "keys: EVAL.md, Judges as files).",
             ),
             click.option(
                 "--max-cost",
                 type=FiniteRange(0),
-                help="Stop asking at this many dollars (needs --prices).",
+                help="Stop asking at this many dollars (needs the judge's prices).",
             ),
             click.option(
                 "--offline", is_flag=True, help="Ask nobody: a verdict not in the cache fails."
@@ -596,6 +571,52 @@ def judge_options(function: F) -> F:
     ):
         function = option(function)
     return function
+
+
+SCREEN = {
+    "ascii": KeyRule("yes", "Draw rules and marks in ASCII."),
+    "mouse": KeyRule("yes", "false leaves the mouse to the terminal."),
+    "theme": KeyRule("text", "dark, light, or a theme of Textual."),
+    "keymap": KeyRule("text", "A TOML file of action = key lines."),
+}
+"""How a person wants full screens: keys of ``[screen]`` in config.toml, and of ``--set``."""
+
+screen_option = click.option(
+    "--set",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Another look of the screen (repeatable): ascii=true, mouse=false, theme=light, "
+    "keymap=FILE. To keep it, write [screen] into eval/config.toml.",
+)
+
+
+def screen_settings(pairs: Iterable[str]) -> dict[str, Any]:
+    """The values of ``SCREEN`` that config.toml or ``pairs``, which count more, give.
+
+    Raises StorageError with every problem.
+    """
+    path, raw = _config()
+    own: dict[str, Any] = raw.get("screen", {})
+    if problems := check_table(own, SCREEN, str(path), "screen.", text_of(path) if own else ""):
+        raise StorageError.from_problems(problems)
+    chosen: dict[str, Any] = own | from_pairs(pairs, SCREEN)
+    return chosen | ({"keymap": Path(chosen["keymap"])} if "keymap" in chosen else {})
+
+
+def is_of_screen(pair: str) -> bool:
+    """Does a pair of ``--set`` say how the screen looks?"""
+    return pair.partition("=")[0].strip() in SCREEN
+
+
+def judge_words(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What the options say of the judge, as ``judging.judge_files.judge_settings`` takes it."""
+    source = click.get_current_context().get_parameter_source("model")
+    return {
+        "judge": values["judge"],
+        "model": values["model"],
+        "pairs": [pair for pair in values["set"] if not is_of_screen(pair)],
+        "model_is_default": source is not click.core.ParameterSource.COMMANDLINE,
+    }
 
 
 def stdout_console() -> Console:
@@ -650,10 +671,16 @@ def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     return _fitting(sorted(names), incomplete)
 
 
+def judges(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The embedded rules, and the names of the judges that have a file."""
+    return _fitting(["local", *sorted(path.stem for path in JUDGES.glob("*.toml"))], incomplete)
+
+
 BY_NAME: dict[str, Completer] = {
     **dict.fromkeys(("run", "base", "new", "baseline", "from_run"), runs),
     **dict.fromkeys(("worst_by", "flips_by", "confidence_by", "metrics"), metrics),
     "profile": profiles,
+    "judge": judges,
 }
 """Which parameters get which values; one of a type that completes itself, such as a path, does."""
 

@@ -96,13 +96,6 @@ class Formats(click.ParamType[tuple[str, ...]]):
     "  [default: judged correctness, attribution_hit or recall_any@5]",
 )
 @click.option(
-    "--correlation",
-    type=click.Choice(["spearman", "pearson"]),
-    default="spearman",
-    show_default=True,
-    help="Which correlation the matrix shows.",
-)
-@click.option(
     "--targets",
     "targets_file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),

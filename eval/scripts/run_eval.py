@@ -15,7 +15,7 @@ as an error of a known kind otherwise; it never becomes an answer.
     python eval/scripts/run_eval.py --api-url http://localhost:8080 --resume --run-id nightly
     python eval/scripts/run_eval.py --from-jsonl answers.jsonl
     python eval/scripts/run_eval.py --api-url http://localhost:8080 --labels
-    python eval/scripts/run_eval.py --api-url demo --against main --stop-when decided
+    python eval/scripts/run_eval.py --api-url demo --against main
     python eval/scripts/run_eval.py --api-url http://localhost:8080 --repeat auto --width 0.02
 
 Exit codes: 0 done, 2 bad input or usage, 3 bot unreachable or too many errors, 130 interrupted.
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,13 +37,11 @@ if TYPE_CHECKING:
     from clients.run_plan import Pace, RunOptions
     from clients.safety_prompts import SafetyPrompt
 
-DEFAULT_MB = 64
 AUTO = "auto"
-PACED = ("against", "stop_when", "metric", "width", "max_calls", "max_cost")
+PACED = ("against", "metric", "width", "max_calls", "max_cost")
 """Options of a run that is asked in portions."""
 MOST = 1_000_000
 """More passages, cases or repeats than any run has; every number fits into JSON."""
-DAY_S = 86_400.0
 PAIR = re.compile(r"[a-z_]+=.+")
 ADVICE = (
     "Chunk texts were cut to 200 characters. Scorers that read whole passages (context, "
@@ -82,16 +80,14 @@ class Repeats(click.ParamType["int | str"]):
 def pace_of(run_options: RunOptions, asked: Mapping[str, Any], *, auto: bool) -> Pace | None:
     """How the run is asked in portions; None: all at once. Raises UsageError for options that do
     not go together."""
-    stop, against = asked["stop_when"], asked["against"]
-    if bool(stop) != bool(against):
-        raise click.UsageError("--against RUN and --stop-when decided go together.")
+    against = asked["against"]
     budgets = ("width", "max_calls", "max_cost")
     if not auto and any(asked[name] is not None for name in budgets):
         raise click.UsageError("--width, --max-calls and --max-cost are for --repeat auto.")
-    if not (stop or auto):
+    if not (against or auto):
         return None
-    if stop and auto:
-        raise click.UsageError("--stop-when decided and --repeat auto: choose one of them.")
+    if against and auto:
+        raise click.UsageError("--against and --repeat auto: choose one of them.")
     if run_options.from_jsonl:
         raise click.UsageError("--from-jsonl asks nobody, so there is nothing to stop.")
     from experiments.repeating import RepeatUntilSure
@@ -108,6 +104,25 @@ def pace_of(run_options: RunOptions, asked: Mapping[str, Any], *, auto: bool) ->
         return RepeatUntilSure(full_name(asked["metric"]), width, max_calls, max_cost, job)
     base = find_run(run_options.results_dir, against)
     return StopWhenDecided(base, asked["metric"], run_options.repeat, job)
+
+
+def set_values(pairs: Sequence[str], api_url: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The limits among the pairs of --set, and those that are settings of the embedded bot.
+
+    Raises StorageError for a key or a value that is none.
+    """
+    from clients.limits import BOT_LIMITS
+    from records.settings import from_pairs
+
+    if api_url != "demo":
+        return from_pairs(pairs, BOT_LIMITS), ()
+    from demo.settings import SETTINGS
+
+    values = from_pairs(pairs, BOT_LIMITS | SETTINGS)
+    demo_args = tuple(
+        pair for pair in pairs if pair.partition("=")[0].strip() in SETTINGS.keys() - BOT_LIMITS
+    )
+    return {key: value for key, value in values.items() if key in BOT_LIMITS}, demo_args
 
 
 def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
@@ -139,7 +154,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     metavar="NAME=VARIABLE",
     help="Send a header whose value is in this environment variable. Never written anywhere.",
 )
-@click.option("--demo-arg", multiple=True, help="Options for the embedded API (repeatable).")
+@options.limits_option
 @click.option(
     "--from-jsonl",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -193,18 +208,14 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @click.option(
     "--against",
     metavar="RUN",
-    help="With --stop-when: the finished, scored run that this one is held against.",
-)
-@click.option(
-    "--stop-when",
-    type=click.Choice(["decided"]),
-    help="Ask in random order, and stop when --metric is better or worse than in --against.",
+    help="Ask in random order, and stop when --metric is decided: better or worse than in this "
+    "finished, scored run.",
 )
 @click.option(
     "--metric",
     default="evidence_recall@5",
     show_default=True,
-    help="The one metric that --stop-when and --repeat auto look at.",
+    help="The one metric that --against and --repeat auto look at.",
 )
 @click.option("--run-id", help="Name of the run folder.  [default: time and profile]")
 @click.option("--resume", is_flag=True, help="Continue the run --run-id: ask what is missing.")
@@ -217,43 +228,6 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     help="Do not stop after 10 cases where none has an answer or no path is a file of the labels.",
 )
 @click.option("--retry-errors", is_flag=True, help="With --resume: ask errors again, too.")
-@click.option(
-    "--concurrency",
-    type=click.IntRange(1, 512),
-    default=8,
-    show_default=True,
-    help="Most calls at once; fewer while the bot refuses some.",
-)
-@click.option("--rpm", type=options.RATE, help="Most requests a minute, sent evenly.")
-@click.option("--tpm", type=options.RATE, help="Most tokens a minute, as the bot counts them.")
-@click.option(
-    "--timeout",
-    type=options.FiniteRange(0, DAY_S, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Seconds for one try, from connecting to the last byte.",
-)
-@click.option(
-    "--retries",
-    type=click.IntRange(0, 1000),
-    default=3,
-    show_default=True,
-    help="Further tries of a call.",
-)
-@click.option(
-    "--backoff",
-    type=options.FiniteRange(0, DAY_S),
-    default=0.5,
-    show_default=True,
-    help="Longest first wait before a new try, in seconds; doubled each time.",
-)
-@click.option(
-    "--max-mb",
-    type=options.FiniteRange(0, MOST, min_open=True),
-    default=DEFAULT_MB,
-    show_default=True,
-    help="Largest answer in megabytes.",
-)
 @click.option(
     "--max-error-rate",
     type=options.FiniteRange(0, 1),
@@ -272,7 +246,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @options.json_option
 @options.verbosity_options
 @click.pass_context
-def main(ctx: click.Context, /, max_mb: float, labels: bool, **values: Any) -> None:
+def main(ctx: click.Context, /, labels: bool, **values: Any) -> None:
     """Ask a RAG bot every question of the set, and record what it answers.
 
     The run folder's path is printed on stdout. A run that was stopped goes on with
@@ -291,8 +265,9 @@ def main(ctx: click.Context, /, max_mb: float, labels: bool, **values: Any) -> N
     asked = {name: values.pop(name) for name in PACED}
     auto = values["repeat"] == AUTO
     values["repeat"] = 1 if auto else values["repeat"]
+    limits, demo_args = set_values(values.pop("set"), values["api_url"])
     run_options = RunOptions(
-        **values, filters=filters, max_bytes=int(max_mb * 2**20), set_by_user=named
+        **values, filters=filters, set_limits=limits, demo_arg=demo_args, set_by_user=named
     )
     pace = pace_of(run_options, asked, auto=auto)
     console = options.stderr_console(quiet=run_options.quiet)

@@ -10,7 +10,7 @@ left.
 Examples:
   python eval/scripts/sweep_runs.py grid.toml --api-url demo
   python eval/scripts/sweep_runs.py grid.toml --api-url http://localhost:8080 --max-calls 5000
-  python eval/scripts/sweep_runs.py grid.toml --api-url demo --resume --sweep-id k-and-weights
+  python eval/scripts/sweep_runs.py grid.toml --api-url demo --resume --run-id k-and-weights
   python eval/scripts/sweep_runs.py grid.toml --api-url demo --confirm 30
 
 Exit codes: 0 done, 2 bad input or usage, 3 bot unreachable, 130 interrupted.
@@ -27,15 +27,12 @@ import click
 import options
 
 MOST = 1_000_000
-DAY_S = 86_400.0
 SHARED: dict[str, Any] = {
     "from_jsonl": None,
     "k": 10,
     "folder_mode": None,
     "retrieval_only": False,
     "demo_arg": (),
-    "max_bytes": 64 * 2**20,
-    "backoff": 0.5,
 }
 """Options of run_eval.py that a setting sets, or that keep their usual value here."""
 
@@ -57,8 +54,9 @@ SHARED: dict[str, Any] = {
     metavar="NAME=VARIABLE",
     help="Send a header whose value is in this environment variable. Never written anywhere.",
 )
-@click.option("--sweep-id", help="Name of the sweep.  [default: time and grid]")
-@click.option("--resume", is_flag=True, help="Continue the sweep --sweep-id: ask what is missing.")
+@options.limits_option
+@click.option("--run-id", help="Name of the sweep.  [default: time and grid]")
+@click.option("--resume", is_flag=True, help="Continue the sweep --run-id: ask what is missing.")
 @click.option("--retry-errors", is_flag=True, help="With --resume: ask errors again, too.")
 @click.option(
     "--max-calls", type=click.IntRange(1, MOST * MOST), help="Ask no block that would go beyond."
@@ -91,29 +89,6 @@ SHARED: dict[str, Any] = {
     help="Ask each case N times.",
 )
 @click.option(
-    "--concurrency",
-    type=click.IntRange(1, 512),
-    default=8,
-    show_default=True,
-    help="Most calls at once; settings take turns.",
-)
-@click.option("--rpm", type=options.RATE, help="Most requests a minute, sent evenly.")
-@click.option("--tpm", type=options.RATE, help="Most tokens a minute, as the bot counts them.")
-@click.option(
-    "--timeout",
-    type=options.FiniteRange(0, DAY_S, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Seconds for one try, from connecting to the last byte.",
-)
-@click.option(
-    "--retries",
-    type=click.IntRange(0, 1000),
-    default=3,
-    show_default=True,
-    help="Further tries of a call.",
-)
-@click.option(
     "--max-error-rate",
     type=options.FiniteRange(0, 1),
     default=0.2,
@@ -124,7 +99,7 @@ SHARED: dict[str, Any] = {
 @options.seed_option
 @options.json_option
 @options.verbosity_options
-def main(grid: Path, sweep_id: str | None, **values: Any) -> None:
+def main(grid: Path, run_id: str | None, **values: Any) -> None:
     """Ask a grid of settings as a race.
 
     The cases are asked in ten random blocks; after each, settings that are proven worse than the
@@ -132,21 +107,25 @@ def main(grid: Path, sweep_id: str | None, **values: Any) -> None:
     when one setting is left, every case was asked, the budget is spent, or the cases that are left
     would hardly tell any settings apart, and says which.
     """
+    from clients.limits import BOT_LIMITS
     from clients.run_plan import RunOptions
     from decisions.sweep_words import sweep_page
     from experiments.grid import read_grid
     from experiments.sweep import SweepOptions, SweepRun
+    from records.settings import from_pairs
     from terminal.page import print_page
 
-    if values["resume"] and not sweep_id:
-        raise click.UsageError("--resume needs --sweep-id: which sweep is to be continued?")
+    if values["resume"] and not run_id:
+        raise click.UsageError("--resume needs --run-id: which sweep is to be continued?")
     budgets = {name: values.pop(name) for name in ("max_calls", "max_cost", "confirm", "ask_all")}
     filters = values.pop("filter")
+    limits = from_pairs(values.pop("set"), BOT_LIMITS)
     common = RunOptions(
         **SHARED,
         **values,
         filters=filters,
-        run_id=sweep_id or time.strftime("%Y%m%d-%H%M%S-sweep"),
+        set_limits=limits,
+        run_id=run_id or time.strftime("%Y%m%d-%H%M%S-sweep"),
     )
     console = options.stderr_console(quiet=common.quiet)
     sweep = SweepRun(SweepOptions(read_grid(grid), grid, common, **budgets), console)

@@ -226,7 +226,7 @@ def test_run_eval_keeps_to_the_requests_a_minute(tmp_path: Path) -> None:
     rows = "".join(f'{{"id": "q{n}", "question": "Q {n}?"}}\n' for n in range(4))
     (tmp_path / "set.jsonl").write_text(rows)
     words = ["--eval-set", str(tmp_path / "set.jsonl"), "--results-dir", str(tmp_path)]
-    words += ["--api-url", bot.url, "--rpm", "120", "--quiet", "--run-id", "r"]
+    words += ["--api-url", bot.url, "--set", "rpm=120", "--quiet", "--run-id", "r"]
     started = time.monotonic()
     done = CliRunner().invoke(run_eval.main, words)
     assert done.exit_code == 0, done.output

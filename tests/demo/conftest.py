@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 import requests
 
+from clients.demo_server import ENDS_WITH_STDIN
 from clients.embedder import Embedder
 from demo.answerer import Answerer
 from demo.bot import Bot, BotServer
@@ -89,12 +91,13 @@ def start_api(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[s
 
     def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
         process = subprocess.Popen(
-            [sys.executable, str(SCRIPT), "--port", "0", "--exit-with-stdin", *arguments],
+            [sys.executable, str(SCRIPT), "--port", "0", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=(tmp_path / f"stderr{len(started)}.txt").open("w"),
             text=True,
             cwd=tmp_path,
+            env=os.environ | {ENDS_WITH_STDIN: "1"},
         )
         started.append(process)
         assert process.stdout is not None

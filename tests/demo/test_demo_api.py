@@ -16,6 +16,8 @@ import pytest
 import requests
 from tests.processes import gone
 
+from clients.demo_server import ENDS_WITH_STDIN
+
 SCRIPT = Path(__file__).resolve().parents[2] / "eval" / "scripts" / "demo_api.py"
 SLOW_MODULES = (
     "textual",
@@ -59,7 +61,14 @@ def vault(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def quick(tmp_path: Path, vault: Path) -> tuple[str, ...]:
-    return ("--lexical-only", "--cache-dir", str(tmp_path / "cache"), "--vault", str(vault))
+    return (
+        "--set",
+        "lexical_only=true",
+        "--cache-dir",
+        str(tmp_path / "cache"),
+        "--vault",
+        str(vault),
+    )
 
 
 def test_help_loads_nothing_slow() -> None:
@@ -73,15 +82,12 @@ def test_help_loads_nothing_slow() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
-    assert "--exit-with-stdin" in done.stdout
+    assert "--allow-remote" in done.stdout
     assert done.stdout.splitlines()[-1] == "slow: []"
 
 
 def test_serves_a_folder(start_api: Start, quick: tuple[str, ...], tmp_path: Path) -> None:
-    ready = tmp_path / "ready.txt"
-    ready.write_text("http://127.0.0.1:1")  # of an earlier run
-    _, url = start_api(*quick, "--ready-file", str(ready), "--k", "1")
-    assert ready.read_text() == url + "\n"
+    _, url = start_api(*quick, "--k", "1")
     health = requests.get(url + "/health", timeout=60).json()
     assert (health["status"], health["vaults"], health["chunks"]) == ("ok", ["zoo"], 2)
     body = ask(url, "How many eggs does a cod lay in the sea?", folders=[""])
@@ -91,7 +97,7 @@ def test_serves_a_folder(start_api: Start, quick: tuple[str, ...], tmp_path: Pat
 
 
 def test_serves_the_python_reference(start_api: Start, tmp_path: Path) -> None:
-    _, url = start_api("--lexical-only", "--cache-dir", str(tmp_path / "cache"))
+    _, url = start_api("--set", "lexical_only=true", "--cache-dir", str(tmp_path / "cache"))
     body = ask(url, "Which statement is used to try a block and clean up in a finally clause?")
     assert body["index"]["vaults"] == ["python"]
     assert "statements/try.md" in {chunk["rel_path"] for chunk in body["retrieved"]}
@@ -103,7 +109,7 @@ def test_a_cache_that_cannot_be_written_stops_nothing(
 ) -> None:
     (tmp_path / "file").touch()
     cache = str(tmp_path / "file" / "cache")
-    _, url = start_api("--lexical-only", "--vault", str(vault), "--cache-dir", cache)
+    _, url = start_api("--set", "lexical_only=true", "--vault", str(vault), "--cache-dir", cache)
     assert ask(url, "eggs in the sea")["retrieved"][0]["rel_path"] == "cod.md"
     talk = (tmp_path / "stderr0.txt").read_text()
     assert talk.startswith("Warning: ")
@@ -113,7 +119,7 @@ def test_a_cache_that_cannot_be_written_stops_nothing(
 
 def test_settings_reach_the_bot(start_api: Start, quick: tuple[str, ...]) -> None:
     _, url = start_api(
-        *quick, "--chunk-size", "100", "--folder-mode", "on", "--abstain-threshold", "1"
+        *quick, "--set", "chunk_size=100", "--folder-mode", "on", "--set", "abstain_threshold=1"
     )
     body = ask(url, "eggs zebra")
     assert body["index"]["chunk_size"] == 100
@@ -152,9 +158,12 @@ def test_a_killed_parent_leaves_no_orphan(quick: tuple[str, ...]) -> None:
         "print(child.pid, flush=True)\n"
         "time.sleep(300)\n"
     )
-    command = [str(SCRIPT), "--port", "0", "--exit-with-stdin", *quick]
+    command = [str(SCRIPT), "--port", "0", *quick]
     with subprocess.Popen(
-        [sys.executable, "-c", code, *command], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, *command],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {ENDS_WITH_STDIN: "1"},
     ) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
@@ -172,13 +181,13 @@ def test_a_killed_parent_leaves_no_orphan(quick: tuple[str, ...]) -> None:
         (("--k", "0"), "--k"),
         (("--port", "70000"), "--port"),
         (("--vault", "no-such-folder"), "no-such-folder"),
-        (("--embedding-model", "./no-such-model"), "--lexical-only"),
-        (("--lexical-only", "--lexical-weight", "0"), "--lexical-weight"),
-        (("--vector-weight", "-1"), "--vector-weight"),
-        (("--vector-weight", "nan"), "--vector-weight"),
-        (("--lexical-weight", "inf"), "--lexical-weight"),
-        (("--abstain-threshold", "nan"), "--abstain-threshold"),
-        (("--abstain-threshold", "2"), "--abstain-threshold"),
+        (("--set", "embedding_model=./no-such-model"), "--set lexical_only=true"),
+        (("--set", "lexical_only=true", "--set", "lexical_weight=0"), "lexical_weight"),
+        (("--set", "vector_weight=-1"), "vector_weight"),
+        (("--set", "vector_weight=nan"), "vector_weight"),
+        (("--set", "lexical_weight=inf"), "lexical_weight"),
+        (("--set", "abstain_threshold=nan"), "abstain_threshold"),
+        (("--set", "abstain_threshold=2"), "abstain_threshold"),
         (("--folder-mode", "maybe"), "on_with_fallback"),
     ],
 )
@@ -192,7 +201,7 @@ def test_mistakes_are_one_message_and_exit_2(
 
 
 def test_empty_folder_is_refused(tmp_path: Path) -> None:
-    done = run("--lexical-only", "--vault", str(tmp_path))
+    done = run("--set", "lexical_only=true", "--vault", str(tmp_path))
     assert done.returncode == 2
     assert "Markdown" in done.stderr
 

@@ -75,7 +75,16 @@ def ask(
 
     def call(run_id: str, *words: str) -> Result:
         folders = ["--eval-set", str(eval_set), "--results-dir", str(tmp_path / "results")]
-        line = [*folders, "--api-url", bot.url, "--run-id", run_id, "--backoff", "0.001", *words]
+        line = [
+            *folders,
+            "--api-url",
+            bot.url,
+            "--run-id",
+            run_id,
+            "--set",
+            "backoff=0.001",
+            *words,
+        ]
         return CliRunner().invoke(run_eval.main, line, env=environment)
 
     return call

@@ -16,7 +16,7 @@ import compare_runs
 import track_metrics
 
 Config = Callable[[str], dict[str, Any]]
-STOP = ("--against", "base", "--stop-when", "decided")
+STOP = ("--against", "base")
 
 
 @pytest.fixture
@@ -130,14 +130,13 @@ def test_a_stopped_run_that_is_resumed_stays_stopped_and_keeps_its_plan(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--against", "base"), "go together"),
-        (("--stop-when", "decided"), "go together"),
+        (("--stop-when", "decided"), "no longer an option: --against RUN alone does that"),
         ((*STOP, "--repeat", "auto"), "choose one"),
         (("--width", "0.1"), "--repeat auto"),
         (("--repeat", "auto"), "--max-calls N"),
         (("--repeat", "x"), "--repeat"),
         ((*STOP, "--metric", "fact_recall"), "is not scored in it"),
-        (("--against", "nobody", "--stop-when", "decided"), "no such folder"),
+        (("--against", "nobody"), "no such folder"),
         (("--repeat", "auto", "--width", ".1", "--metric", "nothing"), "none of that name"),
         (("--repeat", "auto", "--width", ".1", "--metric", "fact_recall"), "results alone"),
     ],

@@ -95,7 +95,7 @@ def sweep(
         line = [
             *(str(grid), "--eval-set", str(eval_set), "--results-dir", str(tmp_path / "results")),
             *("--profile", str(tmp_path / "bot.toml"), "--api-url", rerank_bot.url),
-            *("--sweep-id", sweep_id, *words),
+            *("--run-id", sweep_id, *words),
         ]
         return CliRunner().invoke(sweep_runs.main, line, env=environment)
 
@@ -278,7 +278,7 @@ def test_a_bot_that_is_gone_drops_nobody(
     tmp_path: Path, sweep: Sweep, rerank_bot: MissingBot
 ) -> None:
     rerank_bot.default = lambda exchange: exchange.reset()
-    gone = sweep("gone", "--retries", "0")
+    gone = sweep("gone", "--set", "retries=0")
     assert gone.exit_code == 3
     assert all(row["state"] == "racing" for row in table(tmp_path, "gone")["settings"])
 
@@ -299,7 +299,8 @@ def test_a_bot_that_is_gone_drops_nobody(
         ("other = 1\n[grid]\nk = [1, 2]\n", "unknown"),
         ("warm_up = 'x'\n[grid]\nk = [1, 2]\n", "wrong type"),
         ("command = 'bot {port}'\n[grid]\nk = [1, 2]\n", "no value for {port}"),
-        ("[grid]\nk = [1, 2]\ndemo_args = ['--lexical-only']\n", "for --api-url demo"),
+        ("[grid]\nk = [1, 2]\ndemo_args = ['lexical_only=true']\n", "for --api-url demo"),
+        ("[grid]\nk = [1, 2]\ndemo_args = ['--lexical-only']\n", "write KEY=VALUE"),
         ("[grid]\nheaders = ['a=b c', 'x=Y']\n", "NAME=VARIABLE"),
         ("[grid\n", "cannot be used"),
     ],
@@ -346,7 +347,7 @@ def test_a_bot_that_is_restarted_with_each_setting(
     line = [
         *(str(grid), "--eval-set", str(eval_set), "--results-dir", str(tmp_path / "results")),
         *("--profile", str(tmp_path / "bot.toml"), "--api-url", f"http://127.0.0.1:{port}"),
-        *("--sweep-id", "own", "--max-calls", "21"),
+        *("--run-id", "own", "--max-calls", "21"),
     ]
     done = CliRunner().invoke(sweep_runs.main, line, env=environment)
     assert done.exit_code == 0, done.output

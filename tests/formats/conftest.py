@@ -41,7 +41,7 @@ class Desk:
     def take(self, kind: str, *sources: str, out: str = "out", more: Sequence[str] = ()) -> Record:
         """Import into a folder; returns the report."""
         target = str(self.folder / out)
-        words = ("import", kind, *sources, "--output", target, "--report", "-", "-q", *more)
+        words = ("import", kind, *sources, "--output", target, "--json", "-q", *more)
         report: Record = json.loads(self.convert(*words).stdout)
         return report
 
@@ -49,8 +49,8 @@ class Desk:
         """Export what ``take`` made; returns the report."""
         base = self.folder / out
         words = ["--eval-set", str(base / "eval_set.jsonl"), "--results-dir", str(base / "results")]
-        words += ["--run", run] if run else ["--no-run"]
-        words += ["--output", str(self.folder / target), "--report", "-", "-q", *more]
+        words += ["--run", run or "none"]
+        words += ["--output", str(self.folder / target), "--json", "-q", *more]
         report: Record = json.loads(self.convert("export", kind, *words).stdout)
         return report
 

@@ -105,5 +105,6 @@ def test_maps_that_cannot_be_followed(desk: Any, maps: list[str], said: str) -> 
 
 def test_the_map_is_for_rows_of_any_shape(desk: Any) -> None:
     path = desk.rows("c.jsonl", [{"user_input": "Q?"}])
-    said = desk.refused("ragas", path, more=words(["question=user_input"]))
-    assert "use it with the format json" in said
+    for maps in (["answer=response"], ["question=user_input", "answer=response"], ["question="]):
+        said = desk.refused("ragas", path, more=words(maps))
+        assert "give question=NAME alone, or use the format json" in said

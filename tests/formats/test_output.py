@@ -63,7 +63,7 @@ def test_what_does_not_go_together_is_a_sentence(desk: Any, words: list[str], sa
 def test_an_export_names_the_path_that_was_typed(desk: Any) -> None:
     desk.take("json", desk.rows("rows.jsonl", ROWS))
     target = str(desk.folder / "samples.ragas")
-    words = ["--eval-set", str(desk.folder / "out/eval_set.jsonl"), "--no-run", "-o", target]
+    words = ["--eval-set", str(desk.folder / "out/eval_set.jsonl"), "--run", "none", "-o", target]
     done = desk.convert("export", "ragas", *words, ok=False)
     assert done.exit_code == 2
     assert done.stderr == f"Error: {target}: name a file that ends in .jsonl, .json, .csv.\n"
@@ -101,7 +101,7 @@ def test_other_files_of_the_folder_stay(desk: Any) -> None:
 def test_an_export_is_not_overwritten_either(desk: Any) -> None:
     desk.take("json", desk.rows("rows.jsonl", ROWS))
     target = desk.file("t.csv", "mine")
-    words = ["--eval-set", str(desk.folder / "out/eval_set.jsonl"), "--no-run", "-o", target]
+    words = ["--eval-set", str(desk.folder / "out/eval_set.jsonl"), "--run", "none", "-o", target]
     done = desk.convert("export", "csv", *words, ok=False)
     assert (done.exit_code, desk.text("t.csv")) == (2, "mine")
     desk.convert("export", "csv", *words, "--force")
@@ -127,11 +127,12 @@ def test_a_run_id_of_ones_own(desk: Any) -> None:
 
 def test_the_report_says_what_stderr_says(desk: Any) -> None:
     source = desk.rows("rows.jsonl", [ROWS[0] | {"odd": 1}])
-    out, report = str(desk.folder / "out"), desk.folder / "report.json"
-    done = desk.convert("import", "json", source, "-o", out, "--report", str(report))
+    out = str(desk.folder / "out")
+    done = desk.convert("import", "json", source, "-o", out)
     assert done.stdout == f"{out}/eval_set.jsonl\n{out}/results/rows\n"
+    report = desk.convert("import", "json", source, "-o", out, "--force", "--json")
     assert "kept under metadata, which no script reads: odd: 1\n" in done.stderr
-    told = json.loads(report.read_text())
+    told = json.loads(report.stdout)
     assert (told["schema"], told["direction"], told["format"]) == (1, "import", "json")
     assert told["made"] == done.stdout.split()
     assert told["kept"] == {"odd": 1}

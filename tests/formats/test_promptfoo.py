@@ -97,7 +97,7 @@ def test_json_lines_and_the_question_field(desk: Any) -> None:
     rows = [{"vars": {"q": "Q?", "z": 1}, "assert": [{"type": "contains", "value": "file://x"}]}]
     said = desk.refused("promptfoo", desk.rows("t.jsonl", rows))
     assert "t.jsonl:1: vars.question: is no question" in said
-    report = desk.take("promptfoo", desk.rows("t.jsonl", rows), more=["--question-field", "q"])
+    report = desk.take("promptfoo", desk.rows("t.jsonl", rows), more=["--map", "question=q"])
     assert desk.cases()[0]["question"] == "Q?"
     assert report["left_out"] == {"assertions of the type contains, kept under metadata": 1}
 

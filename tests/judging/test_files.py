@@ -218,7 +218,7 @@ def section(identity: dict[str, Any], agreement: float | None = None) -> dict[st
         (IDENTITY, {"model": {"name": "gpt-4o"}}, None, 0, []),
         (IDENTITY, {}, 0.94, 0, ["agrees with itself on 94.0%"]),
         (IDENTITY, {}, 0.95, 0, []),
-        (IDENTITY | {"strength": "name only"}, {}, None, 0, ["--judge-revision"]),
+        (IDENTITY | {"strength": "name only"}, {}, None, 0, ["--set revision="]),
         ({"provider": "local", "model": "support", "strength": "code"}, {}, None, 0, ["weaker"]),
         (IDENTITY, {}, None, 3, ["another judge, prompt or temperature, which do not count: 3."]),
     ],

@@ -120,7 +120,7 @@ def test_readers_take_parts_as_they_take_a_file(run: Path, eval_set: Path, tmp_p
 def test_ranges_are_the_parts(run: Path, eval_set: Path, tmp_path: Path) -> None:
     """With a set cut alike, with a whole set, and with a set cut otherwise."""
     alike, other = tmp_path / "alike", tmp_path / "other"
-    convert("split", "--no-run", "--eval-set", eval_set, "--output", other, "--shards", 2)
+    convert("split", "--run", "none", "--eval-set", eval_set, "--output", other, "--shards", 2)
     convert("split", "--run", run, "--eval-set", eval_set, "--output", alike, "--shards", 3)
     parts = run / "results"
     ranges = {tuple(split(Work(parts, cases), 8)) for cases in (alike, eval_set, other)}
@@ -148,7 +148,7 @@ def test_parts_in_a_store_are_read_by_fsspec(run: Path, eval_set: Path, tmp_path
 
 def test_faults_name_the_part_and_its_line(eval_set: Path, tmp_path: Path) -> None:
     folder = tmp_path / "cut"
-    convert("split", "--no-run", "--eval-set", eval_set, "--output", folder, "--shards", 3)
+    convert("split", "--run", "none", "--eval-set", eval_set, "--output", folder, "--shards", 3)
     second = folder / "part-00001.jsonl"
     lines = second.read_text().splitlines(keepends=True)
     third = folder / "part-00002.jsonl"
@@ -181,7 +181,7 @@ def test_what_cannot_be_cut_is_refused_and_nothing_lost(
     assert "other.jsonl: lacks cases of the run" in refused.exception.message
     assert sorted(path.name for path in run.iterdir()) == ["results.jsonl"]
     assert not (tmp_path / "cut").exists()
-    assert "nothing to do" in str(convert("split", "--no-run", "--shards", 2).exception)
+    assert "nothing to do" in str(convert("split", "--run", "none", "--shards", 2).exception)
     assert "it is not cut" in str(convert("join", "--run", run).exception)
     convert("split", "--run", run, "--shards", 2)
     assert "is cut already" in str(convert("split", "--run", run, "--shards", 3).exception)

@@ -111,7 +111,7 @@ def test_a_profile_that_exists_stays_unless_forced(
         (lambda it: it.raw(b"\x1b]0;title\x07 no"), "--from-response", 2),
         (lambda it: it.cut(b'{"answer": "half'), "no answer from", 3),
         (lambda it: it.reset(), "no answer from", 3),
-        (lambda it: it.hang(), "--timeout", 3),
+        (lambda it: it.hang(), "--set limits.timeout", 3),
         (reply({}, 429, Retry_After="99999"), "asks to wait 99,999 s", 2),
     ],
 )  # fmt: skip
@@ -124,7 +124,7 @@ def test_a_bot_that_cannot_be_used_is_told_in_a_sentence(
     code: int,
 ) -> None:
     fake_bot.default = behaviour
-    done = connect("/ask", "--yes", "--timeout", "0.3")
+    done = connect("/ask", "--yes", "--set", "limits.timeout=0.3")
     assert done.exit_code == code, done.output
     assert words.lower() in said(done).lower()
     assert "\x1b" not in done.output

@@ -218,10 +218,8 @@ def test_trec_evals_own_test_files(tmp_path: Path) -> None:
 def test_real_answers_with_human_spans(tmp_path: Path) -> None:
     source = open_data("ragtruth", "data.jsonl.gz")
     folder = tmp_path / "set"
-    report = tmp_path / "report.json"
-    words = ("-o", str(folder), "-q", "--report", str(report))
-    script("convert_data", "import", "ragtruth", str(source), *words)
-    told = json.loads(report.read_text())
+    words = ("-o", str(folder), "-q", "--json")
+    told = json.loads(script("convert_data", "import", "ragtruth", str(source), *words))
     with gzip.open(source) as file:
         rows = [json.loads(line) for line in file]
     assert told["rows"]["answers"] == len(rows)

@@ -37,7 +37,7 @@ def vault(tmp_path: Path) -> Path:
 
 def test_drafts_pass_the_validation_of_the_labeller(vault: Path, tmp_path: Path) -> None:
     target = tmp_path / "drafts.jsonl"
-    done = call("--vault", str(vault), "--count", "3", "--output", str(target))
+    done = call("--vault", str(vault), "--limit", "3", "--output", str(target))
     assert done.returncode == 0, done.stderr
     made = cases(target)
     assert [case["question"] for case in made] == [
@@ -56,7 +56,7 @@ def test_drafts_pass_the_validation_of_the_labeller(vault: Path, tmp_path: Path)
 def test_the_same_seed_gives_the_same_file(vault: Path, tmp_path: Path) -> None:
     files = [tmp_path / f"{name}.jsonl" for name in "abc"]
     for path, seed in zip(files, ("1", "1", "2"), strict=True):
-        call("--vault", str(vault), "--count", "4", "--seed", seed, "--output", str(path))
+        call("--vault", str(vault), "--limit", "4", "--seed", seed, "--output", str(path))
     one, same, other = (path.read_bytes() for path in files)
     assert one == same
     assert one != other  # the order, at least
@@ -67,7 +67,7 @@ def test_a_set_is_added_to_and_never_asks_twice(vault: Path, tmp_path: Path) -> 
     old = b'{"id": "draft-crane", "own": 1, "question": "The mixer?"}\n'
     target.write_bytes(old)
     add = ["--vault", str(vault), "--append-to", str(target)]
-    done = call(*add, "--count", "10")
+    done = call(*add, "--limit", "10")
     assert done.returncode == 0, done.stderr
     assert target.read_bytes().startswith(old)
     questions = [case["question"] for case in cases(target)]
@@ -124,7 +124,7 @@ def reply(body: dict[str, Any]) -> dict[str, Any]:
 
 def with_judge(vault: Path, tmp_path: Path, judge: Any, *words: str) -> Any:
     words = ("--vault", str(vault), "--judge", judge.url, "--model", judge.model, *words)
-    return call(*words, "--cache-dir", str(tmp_path / "cache"), "--retries", "0")
+    return call(*words, "--cache-dir", str(tmp_path / "cache"), "--set", "retries=0")
 
 
 def test_a_judge_writes_the_questions_and_its_quotes_are_gold(
@@ -132,7 +132,7 @@ def test_a_judge_writes_the_questions_and_its_quotes_are_gold(
 ) -> None:
     fake_judge.answer = reply
     target = tmp_path / "drafts.jsonl"
-    done = with_judge(vault, tmp_path, fake_judge, "--output", str(target), "--count", "4")
+    done = with_judge(vault, tmp_path, fake_judge, "--output", str(target), "--limit", "4")
     assert done.returncode == 0, done.stderr
     made = cases(target)
     assert sorted(case["question"] for case in made) == [
@@ -148,7 +148,7 @@ def test_a_judge_writes_the_questions_and_its_quotes_are_gold(
         assert case["tags"] == ["draft"]
     asked = len(fake_judge.chats())
     again = tmp_path / "again.jsonl"
-    with_judge(vault, tmp_path, fake_judge, "--output", str(again), "--count", "4")
+    with_judge(vault, tmp_path, fake_judge, "--output", str(again), "--limit", "4")
     assert len(fake_judge.chats()) == asked  # from the cache
     assert again.read_bytes() == target.read_bytes()
 
@@ -160,7 +160,7 @@ def test_an_invented_quote_is_no_gold(vault: Path, tmp_path: Path, fake_judge: A
 
     fake_judge.answer = invents
     target = tmp_path / "drafts.jsonl"
-    done = with_judge(vault, tmp_path, fake_judge, "--output", str(target), "--count", "4")
+    done = with_judge(vault, tmp_path, fake_judge, "--output", str(target), "--limit", "4")
     assert done.returncode == 0, done.stderr
     assert len(cases(target)) == 3
     assert "crane" not in target.read_text()

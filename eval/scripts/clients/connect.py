@@ -26,6 +26,8 @@ from clients.curl import CurlRequest, parse_curl
 from clients.expressions import MOST, compile_path
 from clients.guess import TABLES, Proposal, fitting_units, propose
 from clients.http import CallError, Reply
+from clients.known import at_path
+from clients.limits import BOT_LIMITS, BotLimits
 from clients.mapping import CHUNK_FIELDS, FACT_FIELDS, REFERENCE_FIELDS
 from clients.place_check import (
     AskedQuestion,
@@ -37,14 +39,33 @@ from clients.place_check import (
     path_verdict,
     suggest,
 )
-from clients.probe import Answered, Heard, K, Prober, Try, questions_of, read_reply
+from clients.probe import (
+    Answered,
+    Heard,
+    K,
+    Prober,
+    Try,
+    questions_of,
+    read_reply,
+    understood,
+    with_model,
+)
 from clients.profile import METHODS, check_profile
 from clients.proof import Proof, ProvenAnswer, ProvenPlaces, prove
-from clients.reply_form import guess_stream, sample, tree
+from clients.reply_form import sample, tree
 from clients.run_plan import header_templates
 from clients.secrets import Redactor, public_url
-from clients.shapes import SecretFinder, Shape, known_shapes, shape_of, template, with_history
-from ragmetrics.paths import PathVerdict
+from clients.shapes import (
+    NO_MODEL,
+    SESSION,
+    SecretFinder,
+    Shape,
+    known_shapes,
+    shape_of,
+    template,
+    with_history,
+)
+from ragmetrics.paths import PathVerdict, shared_folder
 from records.cases import TestCase
 from records.checked_results import RESULT_FIELDS
 from records.errors import StorageError
@@ -52,6 +73,7 @@ from records.files import MAX_SETTINGS, read_whole, replace_bytes
 from records.lines import parse_json
 from records.results import ErrorInfo, TestResult
 from records.runs import HOME, PROFILES, ROOT
+from records.settings import from_pairs, toml_key, toml_value
 
 QUESTIONS = 3
 """Questions that are asked when the request is known; the first of them once more."""
@@ -79,6 +101,9 @@ SETTINGS = (
 )  # fmt: skip
 """Settings of a profile beside its tables that can be set here."""
 
+_LIMITS = "limits."
+"""How a limit begins among the fields that are set: limits.timeout=30."""
+
 _PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
@@ -93,11 +118,20 @@ class ConnectOptions:
     curl: str | None = None
     ask: tuple[str, ...] = ()
     from_response: Path | None = None
+    model: str | None = None
+    begin: str | None = None
     set_paths: tuple[str, ...] = ()
     name: str = "mybot"
     force: bool = False
     dry_run: bool = False
-    timeout: float = 60.0
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limits among ``set_paths``, for the profile. Raises StorageError."""
+        pairs = [text for text in self.set_paths if text.startswith(_LIMITS)]
+        return from_pairs(
+            [pair.removeprefix(_LIMITS) for pair in pairs], BOT_LIMITS, "--set limits"
+        )
 
     @property
     def target(self) -> Path:
@@ -248,14 +282,25 @@ def connect(
     headers = header_templates(options.header)
     given = _given_shape(options, request, path, url_query, finder)
     plain = finder.shape(Shape("GET", path, "the URL", {} if given else template(url_query, None)))
+    opening = _begin(options, path, given, finder)
     names = _variable_names(finder, talk)
     given = _renamed(given, names) if given else None
     query = _renamed(plain, names).query
+    begin = _renamed(opening, names).as_begin() if opening else None
     environ = {**environ, **{names[name]: value for name, value in finder.values.items()}}
-    prober = Prober(base, headers, environ, talk.tell, options.timeout, query)
+    limits = BotLimits(**options.limits)
+    prober = Prober(
+        base,
+        headers,
+        environ,
+        talk.tell,
+        limits.timeout,
+        query,
+        model=options.model,
+        begin=begin,
+    )
     if options.from_response:
-        shape = given or known_shapes(path)[0]
-        answered, heard, repeat = _from_file(options, shape, questions[0])
+        answered, heard, repeat = _from_file(options, given, path, questions[0])
     else:
         talk.tell(
             f"When the request is known, {len(questions)} questions are asked, the first one twice."
@@ -263,14 +308,22 @@ def connect(
         answered = prober.find(given, path, questions[0])
         heard, repeat = _ask_all(prober, answered, questions, talk)
     shape = with_history(replace(answered.shape, headers={**answered.shape.headers, **headers}))
-    proposal = propose(
-        [each.payload for each in heard],
-        [each.question.text for each in heard],
-        seconds=[each.timing.total for each in heard],
-        gold_paths=[gold.rel_path for case in cases for gold in case.gold_supports],
-        settings=answered.settings,
+    payloads, texts = [each.payload for each in heard], [each.question.text for each in heard]
+    seconds = [each.timing.total for each in heard]
+    gold = [support.rel_path for case in cases for support in case.gold_supports]
+    if answered.recipe:
+        proposal = answered.recipe.proposal(payloads, texts, seconds=seconds, gold_paths=gold)
+        own = answered.recipe.shape()
+        if answered.recipe.needs_id and own and own.path == answered.shape.path:
+            proposal.about.append("Write your own id into the path of the request.")
+    else:
+        proposal = propose(
+            payloads, texts, seconds=seconds, gold_paths=gold, settings=answered.settings
+        )
+    _set_paths(
+        proposal,
+        dict(_assignment(text) for text in options.set_paths if not text.startswith(_LIMITS)),
     )
-    _set_paths(proposal, dict(_assignment(text) for text in options.set_paths))
     job = _ConnectJob(options, shape, heard, repeat, proposal, cases, chosen)
     job.settle()
     if talk.edit and not job.edited(talk.edit):
@@ -328,11 +381,21 @@ class _ConnectJob:
         self._settle_time()
         before = check_places(raw)
         known = [gold.rel_path for case in self._cases for gold in case.gold_supports]
-        found = by_hand or suggest(raw, known)
+        found = by_hand or (suggest(raw, known) if known else self._folder())
         settings.update(found)
         settled = self._asked(self._read())
         self._verdict = PlaceVerdict(check_places(settled), before, found, self._stable())
         self._paths = path_verdict(settled, known)
+
+    def _folder(self) -> dict[str, str]:
+        """Without labels: the folder of the server that all files that came lie in."""
+        paths = [chunk.rel_path or "" for result in self._results for chunk in result.chunks()]
+        cut = shared_folder(paths)
+        settings = {"path_root": cut.root, "path_cut": " ".join(cut.steps)}
+        note = f"All files that came lie in {cut.root}; change it with --set path_root=FOLDER."
+        if cut.root and note not in self._proposal.notes:
+            self._proposal.notes.append(note)
+        return {name: value for name, value in settings.items() if value}
 
     def _drop_doubles(self) -> None:
         """Take out citations that are the list of passages: every answer would cite them all."""
@@ -401,13 +464,13 @@ class _ConnectJob:
         return Outcome(
             target=self._options.target,
             base_url=base,
-            text=_profile_text(self._shape, self._proposal),
+            text=_profile_text(self._shape, self._proposal, self._options.limits),
             rows=self._rows(),
             tries=tries,
             verdict=self._verdict,
             measurable=measurable(self._proposal.tables, self._results),
             proof=self._proof(),
-            notes=[*self._proposal.notes, *self._faults],
+            notes=[*self._proposal.about, *self._proposal.notes, *self._faults],
             variables=variables,
             usage=dict(usage),
             cost_usd=sum(costs) if costs else None,
@@ -433,7 +496,7 @@ class _ConnectJob:
     def _read(self) -> list[TestResult]:
         """All answers by the profile as it stands; what does not fit is left out of it and told."""
         while True:
-            raw = tomllib.loads(_profile_text(self._shape, self._proposal))
+            raw = tomllib.loads(_profile_text(self._shape, self._proposal, {}))
             if "answer" not in self._proposal.tables["response"]:
                 raw["kind"] = "retrieval"  # to read the rest; that it lacks one the proof says
             # What a profile would refuse is shown and set right here, not taken out of it.
@@ -500,7 +563,9 @@ class _ConnectJob:
                 rows.append(FieldRow(f"{table}.{key}", expression, _sample(expression, items)))
         for key, path in proposal.tables["facts"].items():
             rows.append(FieldRow(f"facts.{key}", path, _sample(path, payloads)))
-        rows += [FieldRow(key, value, "") for key, value in proposal.settings.items()]
+        for key, value in proposal.settings.items():
+            text = value if isinstance(value, str) else ", ".join(value)
+            rows.append(FieldRow(key, text, ""))
         return rows
 
 
@@ -550,6 +615,24 @@ def _given_request(options: ConnectOptions) -> CurlRequest | None:
     return CurlRequest(options.url or "", method, {}, {}, body)
 
 
+def _begin(
+    options: ConnectOptions, path: str, given: Shape | None, finder: SecretFinder
+) -> Shape | None:
+    """The request of --begin without its secrets. Raises StorageError."""
+    if options.begin is None:
+        return None
+    parts = [path, *((given.body, dict(given.query)) if given else ())]
+    if SESSION not in json.dumps(parts):
+        raise StorageError(
+            f"--begin: write {SESSION} where its id goes: in the URL, --body or --curl."
+        )
+    text = options.begin
+    request = parse_curl(_read_text(Path(text[1:]), "--begin") if text.startswith("@") else text)
+    own_path = urlsplit(request.url).path or "/"
+    query, body = template(request.query, None), template(request.body, None)
+    return finder.shape(Shape(request.method, own_path, "--begin", query, {}, body))
+
+
 def _read_text(path: Path, option: str) -> str:
     try:
         return read_whole(path, MAX_SETTINGS).decode("utf-8")
@@ -578,6 +661,8 @@ def _given_shape(
     request.query = {**url_query, **request.query}
     asked = [text for text in options.ask if text]
     shape = shape_of(request, path, asked, "--curl" if options.curl else "--body")
+    if options.body and (recipes := at_path(path)) and not recipes[0].guesses:
+        shape = recipes[0].completed(shape)
     if shape.method not in METHODS:
         raise StorageError(f"--curl: {shape.method} is no method of a profile.")
     return finder.shape(shape)
@@ -664,7 +749,7 @@ def _ask_all(
 
 
 def _from_file(
-    options: ConnectOptions, shape: Shape, question: Question
+    options: ConnectOptions, given: Shape | None, path_of_url: str, question: Question
 ) -> tuple[Answered, list[Heard], Heard | None]:
     """A saved answer as if the bot had just given it."""
     path = options.from_response
@@ -673,19 +758,26 @@ def _from_file(
         body = read_whole(path, MOST)
     except OSError as error:
         raise StorageError(f"--from-response {path}: {error.strerror}.") from None
-    settings = guess_stream(body, "") or {}
     try:
-        payload, settings_read, _ = read_reply(Reply(200, {}, body, 0.0), Redactor(), settings)
+        payload, settings, _, recipe = understood(
+            Reply(200, {}, body, 0.0), Redactor(), path_of_url
+        )
     except CallError as error:
         raise StorageError(f"--from-response {path}: {error.message}.") from None
     heard = Heard(question, payload, Timing(0.0))
-    if not options.set_paths and not propose([payload], [], settings=settings).usable:
+    shape = given or (recipe and recipe.shape(path_of_url)) or known_shapes(path_of_url)[0]
+    shape = with_model(shape, options.model or NO_MODEL)
+    if (
+        not recipe
+        and not options.set_paths
+        and not propose([payload], [], settings=settings).usable
+    ):
         shown = "\n".join(f"  {line}" for line in tree(payload))
         raise StorageError(
             f"--from-response {path}: holds neither an answer nor passages that can be told:\n"
             f"{shown}\nName their paths with --set answer=PATH or --set retrieved=PATH."
         )
-    return Answered(shape, settings_read, heard), [heard], None
+    return Answered(shape, settings, heard, recipe), [heard], None
 
 
 def _assignment(text: str) -> tuple[str, str]:
@@ -720,39 +812,38 @@ def _set_paths(proposal: Proposal, changes: Mapping[str, str]) -> None:
         proposal.tables[table][key] = path
 
 
-def _profile_text(shape: Shape, proposal: Proposal) -> str:
+def _profile_text(shape: Shape, proposal: Proposal, limits: Mapping[str, Any]) -> str:
     """The profile as TOML."""
     settings = dict(proposal.settings)
     lines = [
         "# Made by connect_bot.py. Every key is explained in eval/profiles/default.toml.",
         "schema = 1",
-        f"description = {_toml(f'{shape.method} {shape.path}')}",
+        f"description = {toml_value(f'{shape.method} {shape.path}')}",
+        *(f"# {note}" for note in proposal.about),
     ]
     if required := settings.pop("required", None):
-        lines.append(f"required = [{_toml(required)}]")
-    lines += [f"{name} = {_toml(value)}" for name, value in settings.items() if value]
-    lines += ["", "[request]", f"method = {_toml(shape.method)}", f"path = {_toml(shape.path)}"]
+        lines.append(f"required = [{toml_value(required)}]")
+    lines += [f"{name} = {toml_value(value)}" for name, value in settings.items() if value]
+    lines += [
+        "",
+        "[request]",
+        f"method = {toml_value(shape.method)}",
+        f"path = {toml_value(shape.path)}",
+    ]
     for name, table in (("headers", shape.headers), ("query", shape.query), ("body", shape.body)):
         if isinstance(table, Mapping) and table:
             lines += ["", f"[request.{name}]"]
-            lines += [f"{_key(k)} = {_toml(v)}" for k, v in table.items() if v is not None]
+            lines += [f"{toml_key(k)} = {toml_value(v)}" for k, v in table.items() if v is not None]
+    if shape.begin:
+        lines += ["", "[begin]"]
+        lines += [f"{toml_key(k)} = {toml_value(v)}" for k, v in shape.begin.items()]
+    if limits:
+        lines += ["", "[limits]", *(f"{k} = {toml_value(v)}" for k, v in limits.items())]
     for name in TABLES:
         if paths := proposal.tables[name]:
-            lines += ["", f"[{name}]", *(f"{key} = {_toml(path)}" for key, path in paths.items())]
+            lines += [
+                "",
+                f"[{name}]",
+                *(f"{key} = {toml_value(path)}" for key, path in paths.items()),
+            ]
     return "\n".join(lines) + "\n"
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML writes it; what TOML has no word for (null) is left out."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, Mapping):
-        pairs = (f"{_key(k)} = {_toml(v)}" for k, v in value.items() if v is not None)
-        return "{ " + ", ".join(pairs) + " }" if value else "{}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(item) for item in value if item is not None) + "]"
-    return json.dumps(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shlex
 import signal
 import socket
 import subprocess
@@ -25,20 +24,25 @@ LISTENING = re.compile(r"listening on (http://\S+)")
 
 STOP_SECONDS = 5.0
 
+ENDS_WITH_STDIN = "RAG_EVAL_DEMO_ENDS_WITH_STDIN"
+"""Tells the child to end when its stdin does."""
+
 
 @contextlib.contextmanager
-def demo_server(options: Sequence[str], *, quiet: bool = False) -> Iterator[str]:
+def demo_server(settings: Sequence[str], *, quiet: bool = False) -> Iterator[str]:
     """Start demo_api.py on a free port and yield its URL; stop it at the end.
 
+    ``settings``: of the bot, as KEY=VALUE (``demo/settings.py``).
     The child has a session of its own, so that Ctrl-C reaches only this process, which then stops
     it; when this process is killed, the child ends because its stdin does. Its stderr is ours: the
     first start takes a while, and says so unless ``quiet``. Raises StorageError when it refuses its
     options, Unreachable when it ends before it listens.
     """
-    words = [word for option in options for word in _split(option)]
+    words = [word for pair in settings for word in ("--set", pair)]
     talk = ["--quiet"] if quiet else []
     child = subprocess.Popen(
-        [sys.executable, str(SCRIPT), "--port", "0", "--exit-with-stdin", *talk, *words],
+        [sys.executable, str(SCRIPT), "--port", "0", *talk, *words],
+        env=os.environ | {ENDS_WITH_STDIN: "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -58,13 +62,6 @@ def demo_server(options: Sequence[str], *, quiet: bool = False) -> Iterator[str]
             child.stdout.close()
 
 
-def _split(option: str) -> list[str]:
-    try:
-        return shlex.split(option)
-    except ValueError as error:
-        raise StorageError(f"--demo-arg {option!r}: {str(error).lower()}.") from None
-
-
 def _address(child: subprocess.Popen[str]) -> str:
     assert child.stdout is not None
     for line in child.stdout:
@@ -74,7 +71,7 @@ def _address(child: subprocess.Popen[str]) -> str:
             return address[1].rstrip("/")
     code = child.wait()
     if code == 2:
-        raise StorageError("the embedded API refused its options; see demo_api.py --help.")
+        raise StorageError("the embedded API refused its settings; see demo_api.py --help.")
     raise Unreachable(f"the embedded API (demo_api.py) ended with code {code} before it listened.")
 
 

@@ -14,8 +14,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import median
+
+from records.settings import KeyRule
 
 MARGIN = 0.985
 """Share of an allowance that is used: what is sent evenly does not arrive evenly."""
@@ -227,3 +230,40 @@ def _seconds(text: str | None) -> float | None:
         return None
     moment = moment.replace(tzinfo=moment.tzinfo or UTC)
     return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+
+DAY_S = 86_400.0
+
+LIMITS = {
+    "concurrency": KeyRule("whole", "Most calls at once; fewer while some are refused.", 1, 512),
+    "rpm": KeyRule("number", "Most requests a minute, sent evenly.", 0, 1e9, above=True),
+    "tpm": KeyRule("number", "Most tokens a minute, as the server counts.", 0, 1e9, above=True),
+    "timeout": KeyRule("number", "Seconds for one try, to the last byte.", 0, DAY_S, above=True),
+    "retries": KeyRule("whole", "Further tries of a call.", 0, 1000),
+}
+"""How fast any server may be asked, and how patiently."""
+
+BOT_LIMITS = {
+    **LIMITS,
+    "backoff": KeyRule("number", "Longest first wait before a new try; doubled.", 0, DAY_S),
+    "max_mb": KeyRule("number", "Largest answer in megabytes.", 0, 1e6, above=True),
+}
+"""The keys of ``[limits]`` in a bot's profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class BotLimits:
+    """How a bot is asked: the values of ``BOT_LIMITS`` and, here, what is usual."""
+
+    concurrency: int = 8
+    rpm: float | None = None
+    tpm: float | None = None
+    timeout: float = 60.0
+    retries: int = 3
+    backoff: float = 0.5
+    max_mb: float = 64
+
+    @property
+    def max_bytes(self) -> int:
+        """The largest answer in bytes."""
+        return int(self.max_mb * 2**20)

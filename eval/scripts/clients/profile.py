@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from clients.expressions import HELPERS, Getter, compile_path
+from clients.limits import BOT_LIMITS
 from clients.mapping import (
     CHUNK_FIELDS,
     FACT_FIELDS,
@@ -38,6 +39,7 @@ from records.errors import Problem, StorageError
 from records.files import read_toml
 from records.results import TestResult
 from records.runs import SHIPPED_PROFILES
+from records.settings import check_table, line_of, text_of
 
 METHODS = ("GET", "POST", "PUT")
 
@@ -73,11 +75,15 @@ TABLES = {
     "sweep": dict,
     "history": dict,
     "reset": dict,
+    "begin": dict,
+    "limits": dict,
 }
 
 HISTORY = {"role": str, "content": str, "user": str, "assistant": str, "system": str}
 
 RESET = {"method": str, "path": str, "query": dict, "body": dict}
+
+BEGIN = {**RESET, "session": str}
 
 REQUEST = {"method": str, "path": str, "query": dict, "headers": dict, "body": dict}
 
@@ -107,8 +113,12 @@ class Profile:
     """What the bot calls roles and keys of a message, where not as everybody does."""
     reset: Mapping[str, Any] | None = None
     """The request that makes the bot forget what came before."""
+    begin: Mapping[str, Any] | None = None
+    """The request that begins a conversation; ``session`` finds its name in the answer."""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """How fast the bot may be asked, and how patiently: values of ``limits.BOT_LIMITS``."""
     turns_sha256: str = ""
-    """Like ``sha256``, over all that a question with a history is asked by."""
+    """Over all that a question with a history is asked by."""
 
     @property
     def remembers(self) -> bool:
@@ -140,12 +150,16 @@ class Profile:
 def load_profile(name: str, folder: Path) -> Profile:
     """Read and check a profile given by name or path. Raises StorageError with every problem."""
     path = _find(name, folder)
-    return check_profile(path.stem, read_toml(path), str(path))
+    raw = read_toml(path)
+    return check_profile(path.stem, raw, str(path), text_of(path))
 
 
-def check_profile(name: str, raw: dict[str, Any], source: str) -> Profile:
-    """The profile of parsed TOML. Raises StorageError with every problem, under ``source``."""
-    check = _ProfileReader(source)
+def check_profile(name: str, raw: dict[str, Any], source: str, text: str = "") -> Profile:
+    """The profile of parsed TOML. Raises StorageError with every problem, under ``source``.
+
+    ``text``: of the file, for the lines of problems.
+    """
+    check = _ProfileReader(source, text)
     profile = check.profile(name, raw)
     if check.problems:
         raise StorageError.from_problems(check.problems)
@@ -169,8 +183,9 @@ def _find(name: str, folder: Path) -> Path:
 
 
 def _digest(raw: Mapping[str, Any]) -> str:
-    """SHA-256 over what the profile says; comments, order and description do not count."""
-    counted = {key: value for key, value in raw.items() if key != "description"}
+    """SHA-256 over what the profile says; comments, order, description and limits, which change no
+    answer, do not count."""
+    counted = {key: value for key, value in raw.items() if key not in ("description", "limits")}
     return _sha256(counted)
 
 
@@ -205,8 +220,8 @@ def _sha256(counted: Mapping[str, Any]) -> str:
 class _ProfileReader:
     """Walks over a parsed profile and gathers what is wrong with it."""
 
-    def __init__(self, source: str) -> None:
-        self._source = source
+    def __init__(self, source: str, text: str = "") -> None:
+        self._source, self._text = source, text
         self.problems: list[Problem] = []
 
     def profile(self, name: str, raw: dict[str, Any]) -> Profile:
@@ -218,10 +233,19 @@ class _ProfileReader:
         if overlay is not None:
             overlay = self._table("retrieval_only", overlay, RETRIEVAL_ONLY)
         self._request(request)
+        self.problems += check_table(
+            top.get("limits", {}), BOT_LIMITS, self._source, "limits.", self._text
+        )
         reset = top.get("reset")
         if reset is not None:
             reset = self._table("reset", reset, RESET)
             self._request(reset, "reset")
+        begin = top.get("begin")
+        if begin is not None:
+            begin = self._table("begin", begin, BEGIN)
+            self._request(begin, "begin")
+            self._path("begin.session", begin.get("session"))
+        tables = {"request": request, "retrieval_only": overlay, "reset": reset, "begin": begin}
         return Profile(
             name=name,
             sha256=_digest_without_turns(raw),
@@ -233,14 +257,13 @@ class _ProfileReader:
             headers=request.get("headers", {}),
             body=request.get("body"),
             retrieval_only=overlay,
-            uses=self._placeholders(
-                {"request": request, "retrieval_only": overlay or {}, "reset": reset or {}},
-                self._sweep(top.get("sweep", {})),
-            ),
+            uses=self._placeholders(tables, self._sweep(top.get("sweep", {}))),
             stream=self._stream(top),
             sweep=top.get("sweep", {}),
             names=self._table("history", top.get("history", {}), HISTORY),
             reset=reset,
+            begin=begin,
+            limits=top.get("limits", {}),
         )
 
     def _request(self, request: Mapping[str, Any], table: str = "request") -> None:
@@ -291,10 +314,10 @@ class _ProfileReader:
         )
 
     def _placeholders(
-        self, tables: Mapping[str, Mapping[str, Any]], sweep: set[str]
+        self, tables: Mapping[str, Mapping[str, Any] | None], sweep: set[str]
     ) -> frozenset[str]:
         names: set[str] = set()
-        for table, part in tables.items():
+        for table, part in ((table, part or {}) for table, part in tables.items()):
             for key in ("query", "body"):
                 for where, name in _used_placeholders(part.get(key, {})):
                     names.add(name)
@@ -304,8 +327,14 @@ class _ProfileReader:
                             f"{table}.{key}{where}",
                             f"{{{name}}} is unknown; known are: {allowed} (write {{{{ for a brace)",
                         )
+            for _, name in _used_placeholders(part.get("path", "")):
+                names.add(name)
+                if name != "session":
+                    self._add(f"{table}.path", f"holds {{{name}}}; {{session}} alone may be there")
         if "question" not in names:
             self._add("request", 'has no "{question}" in its body or query')
+        if tables["begin"] and "session" not in names:
+            self._add("begin", 'needs "{session}" in the request')
         for name in sweep - names:
             self._add(f"sweep.{name}", f'"{{{name}}}" is nowhere in the request')
         return frozenset(names)
@@ -436,7 +465,7 @@ class _ProfileReader:
         return {key: value for key, value in raw.items() if key in allowed}
 
     def _add(self, where: str, message: str) -> None:
-        self.problems.append(Problem(self._source, None, where, message))
+        self.problems.append(Problem(self._source, line_of(self._text, where), where, message))
 
 
 PLACEHOLDERS = {
@@ -482,7 +511,8 @@ def fill(
         profile.retrieval_only, environ, source, "retrieval_only"
     )
     reset, reset_secrets, reset_faults = fill_variables(profile.reset, environ, source, "reset")
-    faults = [*faults, *reset_faults]
+    begin, begin_secrets, begin_faults = fill_variables(profile.begin, environ, source, "begin")
+    faults = [*faults, *reset_faults, *begin_faults]
     if problems := [*problems, *faults, *query_faults, *body_faults, *overlay_faults]:
         raise StorageError.from_problems(problems)
     all_headers = Headers(
@@ -494,10 +524,13 @@ def fill(
             *body_secrets,
             *overlay_secrets,
             *reset_secrets,
+            *begin_secrets,
         ),
         headers.literal,
     )
-    filled = replace(profile, query=query, body=body, retrieval_only=overlay, reset=reset)
+    filled = replace(
+        profile, query=query, body=body, retrieval_only=overlay, reset=reset, begin=begin
+    )
     return filled, all_headers
 
 

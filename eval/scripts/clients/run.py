@@ -116,6 +116,7 @@ def _run(
         with session.opened(resume=False):
             return session.take(answers)
     profile = load_profile(options.profile, PROFILES).with_sweep(options.sweep)
+    options = options.with_limits(profile)
     check_uses(options, profile)
     later = selected if has_turns(options.eval_set) else ()
     plan = plan_of(
@@ -248,7 +249,7 @@ class _Session:
                 reached += len(portion)
                 self._total = max(self._total, reached)
                 units = self._units(portion, done)
-                first_units = list(islice(units, self._options.concurrency))
+                first_units = list(islice(units, self._options.limits.concurrency))
                 calls: Iterator[_Answers] = (
                     self._answers(api, unit) for unit in chain(first_units, units)
                 )
@@ -344,7 +345,7 @@ class _Session:
                 api,
                 prompts,
                 self.folder,
-                concurrency=self._options.concurrency,
+                concurrency=self._options.limits.concurrency,
                 seed=self._options.seed,
                 step=step,
             )
@@ -579,6 +580,7 @@ class _Session:
 @contextlib.contextmanager
 def _connected(options: RunOptions, profile: Profile, headers: Headers) -> Iterator[ChatApi]:
     """The client, with the embedded API started before and stopped after where it is asked for."""
+    limits = options.limits
     with contextlib.ExitStack() as stack:
         url = (options.demo_url if options.demo else options.api_url) or ""
         if options.demo and not url:
@@ -587,11 +589,11 @@ def _connected(options: RunOptions, profile: Profile, headers: Headers) -> Itera
             url,
             profile,
             headers,
-            RetryPolicy(options.timeout, options.retries, options.backoff),
+            RetryPolicy(limits.timeout, limits.retries, limits.backoff),
             retrieval_only=options.retrieval_only,
-            connections=options.concurrency,
-            limits=CallLimits(options.concurrency, options.rpm, options.tpm),
-            max_bytes=options.max_bytes,
+            connections=limits.concurrency,
+            limits=CallLimits(limits.concurrency, limits.rpm, limits.tpm),
+            max_bytes=limits.max_bytes,
             user_agent=f"rag-eval-toolkit/{VERSION}",
         )
         stack.callback(api.close)

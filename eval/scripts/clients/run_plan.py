@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from clients.bot import check_bot_address
+from clients.limits import BotLimits
 from clients.profile import Profile
 from clients.secrets import public_url
 from records.asked import asked_list, filter_values, patterns_of, selected_of
@@ -58,13 +59,6 @@ class RunOptions:
     run_id: str | None
     resume: bool
     retry_errors: bool
-    concurrency: int
-    rpm: float | None
-    tpm: float | None
-    timeout: float
-    retries: int
-    backoff: float
-    max_bytes: int
     max_error_rate: float
     seed: int
     verbose: bool
@@ -82,6 +76,14 @@ class RunOptions:
     """What the turns of a conversation are asked with."""
     proof: bool = True
     """Whether the first answers are looked at before the others are asked."""
+    set_limits: Mapping[str, Any] = field(default_factory=dict)
+    """Limits for this run; they count more than those of the profile."""
+    limits: BotLimits = field(default_factory=BotLimits)
+    """What came of both: see ``with_limits``."""
+
+    def with_limits(self, profile: Profile) -> RunOptions:
+        """These options with the limits of the profile, unless others are set for the run."""
+        return replace(self, limits=BotLimits(**{**profile.limits, **self.set_limits}))
 
     @property
     def demo(self) -> bool:
@@ -99,7 +101,9 @@ class RunOptions:
         if self.retry_errors and not self.resume:
             raise StorageError("--retry-errors works with --resume --run-id ID.")
         if self.demo_arg and not self.demo:
-            raise StorageError("--demo-arg is for --api-url demo.")
+            raise StorageError(
+                f"--set {self.demo_arg[0]}: a setting of the embedded bot; it needs --api-url demo."
+            )
         if self.from_jsonl:
             if self.resume:
                 raise StorageError("--from-jsonl asks nobody; run it again instead of --resume.")
@@ -156,10 +160,10 @@ class RunOptions:
                 "limit": self.limit,
                 "repeat": self.repeat,
                 "store_full_text": self.store_full_text,
-                "concurrency": self.concurrency,
-                "timeout_s": self.timeout,
-                "retries": self.retries,
-                "backoff_s": self.backoff,
+                "concurrency": self.limits.concurrency,
+                "timeout_s": self.limits.timeout,
+                "retries": self.limits.retries,
+                "backoff_s": self.limits.backoff,
                 "max_error_rate": self.max_error_rate,
                 **({PACE: dict(plan)} if plan else {}),
                 **({SHARD_COUNT: self.shards} if self.shards else {}),

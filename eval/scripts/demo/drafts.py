@@ -46,7 +46,6 @@ class DraftOptions:
     that headings are the questions."""
 
     vault: str
-    vault_name: str | None
     count: int
     output: Path | None
     append_to: Path | None
@@ -102,7 +101,7 @@ def write_drafts(options: DraftOptions) -> Drafts:
 def _notes(options: DraftOptions) -> list[Note]:
     if options.vault == DEMO:
         return python_reference()
-    return read_folder(options.vault, options.vault_name)
+    return read_folder(options.vault)
 
 
 def _old_set(options: DraftOptions) -> tuple[bytes, list[TestCase]]:

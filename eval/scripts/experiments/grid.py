@@ -195,6 +195,9 @@ def _check_values(values: Mapping[str, Any]) -> None:
             isinstance(words, list) and all(isinstance(word, str) for word in words)
         ):
             raise StorageError(f"{name}: must be a text or a list of texts.")
+    for pair in _words(values.get("demo_args")):
+        if pair.startswith("-") or "=" not in pair:
+            raise StorageError(f"demo_args: {pair!r}: write KEY=VALUE, such as lexical_only=true.")
     for name, value in values.items():
         if isinstance(value, dict):
             raise StorageError(f"{name}: must be a text, a number, true, false, or a list.")

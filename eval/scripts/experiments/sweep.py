@@ -443,7 +443,7 @@ class SweepRun:
             )
 
     def how_to_resume(self) -> str:
-        return f"--resume --sweep-id {self._options.run.run_id}"
+        return f"--resume --run-id {self._options.run.run_id}"
 
     # what is recorded
 
@@ -464,7 +464,7 @@ class SweepRun:
             if self._file.exists():
                 raise StorageError(
                     f"{self._file}: this sweep exists; go on with {self.how_to_resume()}, or "
-                    "choose another --sweep-id."
+                    "choose another --run-id."
                 )
             write_sweep(self._file, self._sweep("", ""))
             return

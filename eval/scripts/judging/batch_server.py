@@ -136,8 +136,10 @@ class BatchServer:
         except CallFailed as failed:
             error = failed.error
             if error.status in (401, 403):
-                message = f"the server refuses the key ({error.message}); name it with --api-key."
-                raise JudgeError(message) from None
+                raise JudgeError(
+                    f"the server refuses the key ({error.message}); name its variable with --set "
+                    "api_key=VARIABLE."
+                ) from None
             if error.kind == "client_error":
                 raise JudgeError(f"the server refuses {method} {path}: {error.message}.") from None
             raise JudgeUnreachable(f"the server cannot be used: {error.message}.") from None

@@ -16,8 +16,9 @@ from clients.http import RetryPolicy
 from clients.limits import CallLimits
 from judging.batch import BatchFolder, RequestCollector, declared
 from judging.cache import CachedJudge, CacheOnly, VerdictCache
-from judging.cost import CostLimit, JudgingTotals, add_usage, read_prices
+from judging.cost import CostLimit, JudgingTotals, Prices, add_usage, read_prices
 from judging.identity import Alias, JudgeError, JudgePin
+from judging.judge_files import LOCAL
 from judging.local import LocalJudge
 from judging.opinion import sum_of
 from judging.replies import HELD, Sampling, ServerCapabilities
@@ -29,8 +30,6 @@ from records.results import SCHEMA
 from records.runs import CACHE_DIR, JUDGE_CACHE
 from records.verdicts import JudgeIdentity, new_judging_run
 
-LOCAL = "local"
-
 SALT_BYTES = 32
 
 
@@ -39,16 +38,16 @@ class JudgeOptions:
     """Which judge is asked, how it is reached, and what it may cost.
 
     ``judge``: an address, or ``local``; "": nothing was named. ``api_key``: the name of an
-    environment variable, no key.
+    environment variable, no key. ``min_kappa`` and ``min_balanced_accuracy``: how good it must be.
     """
 
     judge: str = ""
     model: str | None = None
     api_key: str | None = None
-    judge_revision: str | None = None
-    judge_file: Path | None = None
-    allow_unpinned: bool = False
-    allow_alias: tuple[Alias, ...] = ()
+    revision: str | None = None
+    file: Path | None = None
+    unpinned: bool = False
+    aliases: tuple[Alias, ...] = ()
     temperature: float | None = 0.0
     seed: int | None = 0
     mode: str | None = None
@@ -58,16 +57,32 @@ class JudgeOptions:
     tpm: float | None = None
     timeout: float = 120.0
     retries: int = 3
-    prices: Path | None = None
+    prices: Prices | None = None
     max_cost: float | None = None
     offline: bool = False
     cache_dir: Path = CACHE_DIR
+    embedding_model: str | None = None
+    batch_format: str = "openai"
+    min_kappa: float = 0.6
+    min_balanced_accuracy: float = 0.75
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> JudgeOptions:
-        """From the values of a command line's options; others are passed over."""
-        names = [field.name for field in fields(cls)]
-        return cls(**{name: values[name] for name in names if name in values})
+    def of(cls, settings: Mapping[str, Any], values: Mapping[str, Any]) -> JudgeOptions:
+        """From the settings that describe a judge (``judge_files.judge_settings``) and the values
+        of a command line's options; others of these are passed over.
+
+        Raises StorageError for prices that cannot be read.
+        """
+        names = {field.name for field in fields(cls)}
+        chosen = {key: value for key, value in settings.items() if key in names - {"prices"}}
+        chosen["judge"] = settings.get("server", "")
+        pairs = (pair.partition("=") for pair in settings.get("alias", ()))
+        chosen["aliases"] = tuple((asked.strip(), name.strip()) for asked, _, name in pairs)
+        chosen["prices"] = _prices(settings)
+        for name in ("seed", "max_cost", "offline", "cache_dir"):
+            if name in values:
+                chosen[name] = values[name]
+        return cls(**chosen)
 
     @property
     def sampling(self) -> Sampling:
@@ -210,7 +225,7 @@ def collecting(options: JudgeOptions, provider: str) -> Iterator[BatchConnection
     Raises StorageError when the options do not say who judges.
     """
     salt = _read_salt(options.cache_dir)
-    pin = JudgePin(options.judge_revision, options.judge_file, options.allow_unpinned)
+    pin = JudgePin(options.revision, options.file, options.unpinned)
     identity, capabilities = declared(provider, options.server, options.model, pin, options.mode)
     sampling = options.sampling
     cache = VerdictCache(options.cache_dir / JUDGE_CACHE)
@@ -262,7 +277,7 @@ def _offline(
     candidates = [
         (identity, capabilities)
         for identity, capabilities in cache.judges(options.model)
-        if options.judge_file or options.judge_revision in (None, identity.revision)
+        if options.file or options.revision in (None, identity.revision)
     ]
     if not candidates:
         name = options.model or "any judge"
@@ -271,7 +286,7 @@ def _offline(
     if len(names) > 1:
         raise JudgeError(
             f"--offline: the cache has verdicts of several judges ({', '.join(names)}); choose one "
-            "with --model, or with --judge-revision."
+            "with --model, or with --set revision=NAME."
         )
     identity, capabilities = candidates[-1]
     sampling = options.sampling
@@ -306,9 +321,7 @@ def _server(
         policy=RetryPolicy(options.timeout, options.retries),
         sampling=options.sampling,
         mode=options.mode,
-        pin=JudgePin(
-            options.judge_revision, options.judge_file, options.allow_unpinned, options.allow_alias
-        ),
+        pin=JudgePin(options.revision, options.file, options.unpinned, options.aliases),
         budget=_budget(options),
         connections=options.concurrency,
         limits=CallLimits(options.concurrency, options.rpm, options.tpm),
@@ -364,14 +377,25 @@ def _make_ready(
         judge.probe()
 
 
+def _prices(settings: Mapping[str, Any]) -> Prices | None:
+    """What the judge's tokens cost: a table of its own, or that of its model in another file."""
+    prices = settings.get("prices")
+    if isinstance(prices, dict):
+        return Prices(**prices)
+    if prices is None:
+        return None
+    if not settings.get("model"):
+        raise StorageError("prices: name the model with --model, too.")
+    return read_prices(prices, settings["model"])
+
+
 def _budget(options: JudgeOptions) -> CostLimit:
-    if options.prices is None:
-        if options.max_cost is not None:
-            raise StorageError("--max-cost: needs --prices, a TOML file of what tokens cost.")
-        return CostLimit()
-    if not options.model:
-        raise StorageError("--prices: name the model with --model, too.")
-    return CostLimit(read_prices(options.prices, options.model), options.max_cost)
+    if options.prices is None and options.max_cost is not None:
+        raise StorageError(
+            "--max-cost: needs prices; give --set prices=FILE, a TOML file of what tokens cost, or "
+            "write [prices] into the judge's file."
+        )
+    return CostLimit(options.prices, options.max_cost)
 
 
 def _read_salt(cache_dir: Path) -> bytes:

@@ -105,7 +105,8 @@ def identify(fetch: Fetch, host: str, model: str | None, pin: JudgePin) -> Judge
         floating = None  # Ollama tells the digest itself; what the user says would only hide it
     if floating and not pin.allow_unpinned:
         raise JudgeError(
-            f"the judge {identity.model} is not pinned: {floating}, or pass --allow-unpinned."
+            f"the judge {identity.model} is not pinned: {floating}, or accept that with --set "
+            "unpinned=true."
         )
     return replace(server, identity=identity, floating=floating)
 
@@ -154,9 +155,9 @@ def _other(fetch: Fetch, host: str, model: str | None) -> JudgeServer:
         return _lm_studio(studio, model)
     if owners == {"me"}:  # llama-cpp-python: whatever is asked for, its one model answers
         name = _only(model, names)
-        why = "its server tells nothing of the weights; give their file with --judge-file"
+        why = "its server tells nothing of the weights; give their file: --set file=PATH"
         return JudgeServer(JudgeIdentity("llama-cpp-python", file_name(name)), name, {}, why)
-    remedy = "name a dated snapshot, or give the weights' revision with --judge-revision"
+    remedy = "name a dated snapshot, or give the weights' revision: --set revision=NAME"
     return _named("unknown", _only(model, names), remedy)
 
 
@@ -177,7 +178,7 @@ def _llama_cpp(
     }
     if not parts[0]:
         identity = JudgeIdentity("llama.cpp", name, build=" ".join(parts).strip() or None)
-        why = "its server does not tell its build; give the weights with --judge-file"
+        why = "its server does not tell its build; give the weights: --set file=PATH"
         return JudgeServer(identity, model, facts, why)
     identity = JudgeIdentity("llama.cpp", name, build=" ".join(parts), strength="build")
     return JudgeServer(identity, model, facts)
@@ -194,7 +195,7 @@ def _vllm(fetch: Fetch, listed: list[dict[str, Any]], model: str) -> JudgeServer
     facts = {"context": length} if isinstance(length, int) else {}
     build = " ".join(part for part in parts if part) or None
     identity = JudgeIdentity("vllm", model, build=build)
-    why = "vLLM does not tell the revision of the weights; give it with --judge-revision"
+    why = "vLLM does not tell the revision of the weights; give it: --set revision=NAME"
     return JudgeServer(identity, model, facts, why)
 
 

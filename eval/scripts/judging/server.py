@@ -11,7 +11,6 @@ is a score, and nothing is guessed from a reply that is cut or broken.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -61,6 +60,7 @@ from judging.replies import (
     sent_parameters,
 )
 from judging.types import JudgeTask, JudgeVerdict, PromptId
+from records.settings import VARIABLE_NAME
 from records.verdicts import MODES, JudgeIdentity
 
 MOST_ASKS = 3
@@ -137,7 +137,7 @@ class HttpJudge:
         if naming.fault is not None:
             raise JudgeError(
                 f"{naming.fault}; ask for that model, or accept it with "
-                f"--allow-alias {self.identity.model}={answered}."
+                f"--set alias={self.identity.model}={answered}."
             )
         if self.named_by_probe:
             # what an accepted name stands for today belongs to the identity
@@ -362,9 +362,6 @@ class HttpJudge:
 
 MAX_BYTES = 8 * 2**20
 
-NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
-"""Names in capitals only: a key that was given by mistake must not be taken for one, and shown."""
-
 LOADING = 503
 
 RETRIED = RETRIED_STATUS | {408, 409, 425}
@@ -474,16 +471,16 @@ def key_headers(variable: str | None, environ: Mapping[str, str]) -> Headers:
     """
     if variable is None:
         return Headers()
-    if not NAME.fullmatch(variable):
+    if not VARIABLE_NAME.fullmatch(variable):
         raise JudgeError(
-            "--api-key takes the name of an environment variable, such as OPENAI_API_KEY, "
+            "api_key takes the name of an environment variable, such as OPENAI_API_KEY, "
             "not the key itself."
         )
     headers, problems = resolve_headers(
-        {"Authorization": f"Bearer ${{{variable}}}"}, environ, "--api-key"
+        {"Authorization": f"Bearer ${{{variable}}}"}, environ, "api_key"
     )
     if problems:
-        raise JudgeError(f"--api-key: {problems[0].message}.")
+        raise JudgeError(f"api_key: {problems[0].message}.")
     return headers
 
 
@@ -492,7 +489,7 @@ def _check_reachable(error: CallError) -> None:
     if error.status in (401, 403):
         raise JudgeError(
             f"the judge's server refuses the key ({error.message}); name the environment variable "
-            "that holds it with --api-key."
+            "that holds it: --set api_key=VARIABLE."
         ) from None
     if error.kind in ("connection", "timeout", "rate_limited", "redirect"):
         raise JudgeUnreachable(f"the judge cannot be reached: {error.message}.") from None

@@ -29,7 +29,9 @@ def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
         for kind, count in outcome.failures.most_common()
     ]
     if outcome.failures["truncated"]:
-        lines.append("A model that thinks before it answers needs more room: --thinking-tokens.")
+        lines.append(
+            "A model that thinks before it answers needs more room: --set thinking_tokens=8000."
+        )
     if outcome.unverified:
         lines.append(
             f"{counted(outcome.unverified, 'verdict')} had a quote that stands nowhere; they count "

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labeller.case_state import GOLD, Record
 from labeller.cases import Judgements, foreign_words
@@ -69,10 +69,8 @@ class LabelOptions:
     serve: bool
     host: str
     port: int
-    ascii_only: bool
-    no_mouse: bool
-    theme: str | None
-    keymap: Path | None
+    screen: Mapping[str, Any]
+    """How the person wants the screen, where not as usual: ascii, mouse, theme, keymap."""
     validate: bool
     stats: bool
     agreement: bool
@@ -140,11 +138,11 @@ class LabelOptions:
 
     def keys(self) -> dict[str, str]:
         """The keymap: action names and keys. Raises StorageError when the file cannot be used."""
-        path = self.keymap or KEYMAP
+        path = self.screen.get("keymap", KEYMAP)
         try:
             raw = read_toml(path)
         except FileNotFoundError:
-            if self.keymap is None:
+            if "keymap" not in self.screen:
                 return {}
             raise StorageError(f"{path}: no such file.") from None
         bad = [name for name, key in raw.items() if not isinstance(key, str)]
@@ -320,10 +318,7 @@ def _run(options: LabelOptions, session: Session, store: LabelStore, source: Fet
             session,
             store,
             source,
-            ascii=options.ascii_only,
-            mouse=not options.no_mouse,
-            theme=options.theme,
-            keymap=options.keys(),
+            **{**options.screen, "keymap": options.keys()},
         )
     except ValueError as error:
         raise StorageError(str(error)) from None

@@ -412,7 +412,7 @@ class _Bot:
                     self._url,
                     self._profile,
                     self._headers,
-                    RetryPolicy(SECONDS, retries=1),
+                    RetryPolicy(self._profile.limits.get("timeout", SECONDS), retries=1),
                     retrieval_only=True,
                     connections=2,
                     max_bytes=MAX_BYTES,

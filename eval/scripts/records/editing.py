@@ -276,7 +276,7 @@ def read_bytes(path: Path) -> bytes:
         ) from None
     except OSError as error:
         if is_sharded(path):
-            put = "put them together first (convert_data.py join --no-run)"
+            put = "put them together first (convert_data.py join --run none)"
             raise StorageError(f"{path}: is a set in parts, which is not edited; {put}.") from None
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
 

@@ -72,7 +72,7 @@ class GroundednessScorer:
             result.answer,
             chunks,
             question=case.question_alone or case.question,
-            references=result.references,
+            references=result.references or (),
             abstained=bool(decide(result).abstained),
             labels=Labels(
                 case.answerable,

@@ -443,7 +443,7 @@ def section_notes(
     if identity.get("strength") == "name only":
         notes.append(
             "Only the judge's name is known, not which weights stand behind it: pin it with "
-            "--judge-revision or --judge-file."
+            "revision or file in its judge file (eval/judges), or --set revision=NAME."
         )
     if identity.get("provider") == "local":
         notes.append(

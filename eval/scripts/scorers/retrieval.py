@@ -417,7 +417,8 @@ def _recency_of(case: TestCase, result: TestResult, min_similarity: float) -> tu
         matching.anchor(support.rel_path, support.heading_path) for support in case.gold_supports
     ]
     quotes = [quotes_of(support) for support in case.gold_supports]
-    sources = [passage_of(resolve(reference, chunks)) for reference in result.references]
+    cited = result.references or ()
+    sources = [passage_of(resolve(reference, chunks)) for reference in cited]
     verdicts = [
         [
             source is not None and matching.matches_place(place, words, source, min_similarity)
@@ -427,12 +428,12 @@ def _recency_of(case: TestCase, result: TestResult, min_similarity: float) -> tu
     ]
     if any(verdict is None for own in verdicts for verdict in own):
         return None, UNRESOLVED
-    cited = [[index for index, cites in enumerate(own) if cites] for own in verdicts]
+    places = [[index for index, cites in enumerate(own) if cites] for own in verdicts]
     answer = matching.fold(result.answer)
     facts = [matching.fold(fact) for fact in case.expected_key_facts]
     states_all = bool(facts) and all(fact in answer for fact in facts)
     dates = [support.date for support in case.gold_supports]
-    return ragmetrics_retrieval.recency_rule_ok(rule, cited, dates, states_all), ""
+    return ragmetrics_retrieval.recency_rule_ok(rule, places, dates, states_all), ""
 
 
 MOST_GOLD = 16

@@ -176,7 +176,7 @@ def together(judged: JudgedRun, others: Mapping[str, JudgedRun]) -> JudgedRun:
             judged.parameters,
         ):
             raise StorageError(
-                f"--also-run {name}: judged by another judge, prompt or temperature than the run; "
+                f"--run: {name} was judged by another judge, prompt or temperature than the run; "
                 "judge both alike with judge_answers.py."
             )
         for claim in other.claims:

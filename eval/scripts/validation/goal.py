@@ -172,11 +172,11 @@ def _remedy(needed: int | None, runs: int, rarer: str) -> str:
     """What would bring enough of the rarer class; ``needed``: runs like these, None for none."""
     if needed is None:
         return (
-            f"No number of runs like this would: add runs (--also-run) in which the judge finds "
+            f"No number of runs like this would: add runs (--run A,B) in which the judge finds "
             f"{rarer}, such as those of a weaker bot, or compare the judge with a labelled set "
             "(--set, --labels-file)."
         )
     return (
         f"About {needed} runs like {'this' if runs == 1 else 'these'} would be enough: judge more "
-        "runs with the same judge and add each with --also-run RUN."
+        "runs with the same judge and add each: --run RUN,OTHER."
     )

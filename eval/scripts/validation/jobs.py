@@ -38,8 +38,8 @@ class CalibrateOptions:
 
     ``run``, ``results_dir``, ``eval_set``, ``labels_dir`` name the judged run and the labels of its
     claims, ``also_run`` others by the same judge whose claims are labelled and compared with them;
-    ``labels_file``, ``data`` with ``set_name`` name labels elsewhere; ``judge`` is the one
-    that is asked about those, and that is attacked.
+    ``labels_file`` names files of labels, or one of the known sets below the folder that
+    RAG_EVAL_DATA names; ``judge`` is the one that is asked about those, and that is attacked.
     """
 
     run: str
@@ -49,20 +49,15 @@ class CalibrateOptions:
     labels_dir: Path
     metric: str
     labels_file: tuple[Path, ...]
-    data: Path | None
-    set_name: str | None
     limit: int | None
     label: bool
     annotator: str | None
     sample: int
     within: float
-    ascii_only: bool
-    theme: str | None
+    screen: Mapping[str, Any]
     plain: bool
     gate: bool
     calibration: Path | None
-    min_kappa: float
-    min_balanced_accuracy: float
     output: Path | None
     worst: int
     attack: bool
@@ -73,36 +68,39 @@ class CalibrateOptions:
 
     def check(self) -> None:
         """Raises StorageError for options that contradict each other."""
-        if self.set_name is not None and self.labels_file:
-            raise StorageError("choose one of --set and --labels-file.")
+        if self.set_name is not None and len(self.labels_file) > 1:
+            raise StorageError(f"--labels-file {self.set_name}: a known set is compared alone.")
         if self.calibration is not None and not self.gate:
             raise StorageError("--calibration goes with --gate: what should be checked against it?")
-        if self.calibration is not None and (self.label or self.labels_file or self.set_name):
+        if self.calibration is not None and (self.label or self.labels_file):
             raise StorageError(
-                "--calibration is a finished calibration; leave --label, --labels-file and --set "
-                "out."
+                "--calibration is a finished calibration; leave --label and --labels-file out."
             )
         if self.also_run and (self.calibration is not None or self.set_name or self.attack):
             raise StorageError(
-                "--also-run adds claims to label and compare; leave --calibration, --set and "
-                "--attack out."
+                "--run: further runs add claims to label and compare; leave --calibration, "
+                "--attack and a known set out."
             )
         if self.attack and (self.calibration is not None or self.set_name):
             raise StorageError(
-                "--attack needs a run with labels; leave --calibration and --set out."
+                "--attack needs a run with labels; leave --calibration and a known set out."
             )
         if self.metric != METRIC and (self.set_name or self.attack):
             raise StorageError(
-                f"--metric {self.metric}: --set and --attack know {METRIC} alone; leave them out."
+                f"--metric {self.metric}: --attack and known sets are for {METRIC} alone; leave "
+                "them out."
             )
         if self.plain and (not self.label or self.as_json):
             raise StorageError(
                 "--plain goes with --label, and without --json: its lines are on stdout."
             )
-        if self.label and (self.labels_file or self.set_name):
-            raise StorageError(
-                "--label writes eval/labels/verdicts; leave --labels-file and --set out."
-            )
+        if self.label and self.labels_file:
+            raise StorageError("--label writes eval/labels/verdicts; leave --labels-file out.")
+
+    @property
+    def set_name(self) -> str | None:
+        """The known set among ``labels_file``."""
+        return next((str(path) for path in self.labels_file if _names_a_set(path)), None)
 
     @property
     def annotator_name(self) -> str:
@@ -117,6 +115,10 @@ class CalibrateOptions:
     def workers(self) -> int:
         """Threads wait for a server; the local judge only gets slower by them."""
         return 1 if self.judge.by_rules else self.judge.concurrency
+
+
+def _names_a_set(path: Path) -> bool:
+    return str(path) in validation_judge.SETS and not path.exists()
 
 
 def _user() -> str:
@@ -172,8 +174,8 @@ def objections(options: CalibrateOptions, calibrated: CalibratedJudge) -> list[s
         [report["judge"]] if judged is None else judged.judges,
         [report["prompt"]] if judged is None else judged.prompts,
         parameters=report["parameters"] if judged is None else judged.parameters,
-        min_kappa=options.min_kappa,
-        min_balanced_accuracy=options.min_balanced_accuracy,
+        min_kappa=options.judge.min_kappa,
+        min_balanced_accuracy=options.judge.min_balanced_accuracy,
     )
 
 
@@ -184,12 +186,12 @@ def _stored(options: CalibrateOptions, calibrated: CalibratedJudge) -> Calibrate
 
 
 def _with_others(options: CalibrateOptions, judged: JudgedRun, talk: Talk) -> JudgedRun:
-    """The run with the claims of --also-run."""
+    """The run with the claims of the further runs of --run."""
     others: dict[str, JudgedRun] = {}
     for name in options.also_run:
         folder = find_run(options.results_dir, name)
         if folder == options.folder or folder.name in others:
-            raise StorageError(f"--also-run {name}: that run is named already.")
+            raise StorageError(f"--run: {name} is named twice.")
         others[folder.name] = _judged(replace(options, run=name), options.metric, talk)
     return together(judged, others)
 
@@ -214,8 +216,8 @@ def _label(options: CalibrateOptions, judged: JudgedRun) -> int:
         sample=options.sample,
         seed=options.seed,
         within=options.within,
-        ascii_only=options.ascii_only,
-        theme=options.theme,
+        ascii_only=options.screen.get("ascii", False),
+        theme=options.screen.get("theme"),
         plain=options.plain,
     )
 
@@ -237,20 +239,18 @@ def _from_rows(options: CalibrateOptions, talk: Talk) -> dict[str, Any]:
         raise StorageError("--attack needs a run with labels; leave --labels-file out.")
     if options.metric != METRIC:
         raise StorageError(f"--labels-file: claims with contexts are labelled for {METRIC} alone.")
-    path = options.labels_file[0] if options.labels_file else None
-    rows = validation_judge.drawn(
-        validation_judge.load(path, options.data, options.set_name), options.limit, options.seed
-    )
+    path = options.labels_file[0]
+    rows, file = validation_judge.load(path, options.set_name)
+    rows = validation_judge.drawn(rows, options.limit, options.seed)
     with connect(options.judge) as link:
         judged, human = validation_judge.judged_rows(rows, link.judge, link.salt, options.workers)
         judged = replace(judged, parameters=link.describe().get("parameters"))
         _talk_of(link, options, talk)
     if not human:
         raise StorageError(f"the judge failed on all {judged.failed} claims; nothing to compare.")
-    name = path.name if path is not None else str(options.set_name)
+    name = path.name
     every = Joined(human, dict.fromkeys(labels.COUNTS, 0), {name: len(human)}, None, False)
-    files = [validation_judge.file_of(path, options.data, options.set_name)]
-    return _report(options, Path(name), judged, every, files)
+    return _report(options, Path(name), judged, every, [file])
 
 
 def _attack(

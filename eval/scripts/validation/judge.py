@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -429,20 +430,26 @@ def _row(estimate: CorrectedMean | None) -> dict[str, Any] | None:
 SETS = {labelled_set.key: labelled_set for labelled_set in SUPPORT}
 
 
-def load(path: Path | None, data: Path | None, name: str | None) -> list[LabelledClaim]:
-    """The rows of a file, or of a known set below the data folder. Raises StorageError."""
-    if path is not None:
-        return read_own(path)
-    if data is None or name is None:
-        raise StorageError("--set needs --data DIR (or RAG_EVAL_DATA), the folder of the sets.")
-    if name not in SETS:
-        raise StorageError(f"--set {name}: unknown; use one of: {', '.join(SETS)}.")
-    labelled_set = SETS[name]
-    if not labelled_set.present(data):
+DATA_VARIABLE = "RAG_EVAL_DATA"
+"""Names the folder of the known sets."""
+
+
+def load(path: Path, name: str | None) -> tuple[list[LabelledClaim], Path]:
+    """The rows of a file, or of the known set ``name``, and the file behind them.
+
+    Raises StorageError.
+    """
+    if name is None:
+        return read_own(path), path
+    if not (data := os.environ.get(DATA_VARIABLE)):
         raise StorageError(
-            f"{data / labelled_set.folder}: no such folder; {labelled_set.title} lies there."
+            f"--labels-file {name}: a known set; {DATA_VARIABLE} must name the folder of the sets."
         )
-    return list(labelled_set.load(data))
+    labelled_set = SETS[name]
+    folder = Path(data) / labelled_set.folder
+    if not labelled_set.present(Path(data)):
+        raise StorageError(f"{folder}: no such folder; {labelled_set.title} belongs there.")
+    return list(labelled_set.load(Path(data))), folder / FILE
 
 
 def drawn(rows: list[LabelledClaim], limit: int | None, seed: int) -> list[LabelledClaim]:
@@ -451,15 +458,6 @@ def drawn(rows: list[LabelledClaim], limit: int | None, seed: int) -> list[Label
         return rows
     chosen = generator(seed, "rows").permutation(len(rows))[:limit]
     return [rows[index] for index in sorted(chosen.tolist())]
-
-
-def file_of(path: Path | None, data: Path | None, name: str | None) -> Path:
-    """The file behind the rows, for its hash."""
-    if path is not None:
-        return path
-    assert data is not None
-    assert name is not None
-    return data / SETS[name].folder / FILE
 
 
 def judged_rows(

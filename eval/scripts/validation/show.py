@@ -58,7 +58,7 @@ def _remedy(report: Mapping[str, Any]) -> str:
         return f"Label more with --label, which draws {items} the judge doubts first."
     return (
         f"All {items} are labelled: judge more runs with the same judge and add each with "
-        "--also-run."
+        "--run RUN,OTHER."
     )
 
 

@@ -302,7 +302,7 @@ def _passages(result: TestResult, hits: Sequence[int] | None) -> tuple[Retrieved
             gold=None if matched is None else rank in matched,
             heading=chunk.heading_path or "",
             document=chunk.doc_id or "",
-            cited=any(_names(reference, chunk, rank) for reference in result.references),
+            cited=any(_names(reference, chunk, rank) for reference in result.references or ()),
         )
         for rank, chunk in enumerate(result.chunks(), start=1)
     )
@@ -392,7 +392,7 @@ def _trace(result: TestResult, lines: Mapping[str, ScoreLine]) -> tuple[tuple[st
         ("tokens and usage", _numbers(result.usage)),
         ("cost, $", "" if result.cost_usd is None else f"{result.cost_usd:.6g}"),
         ("guardrail", _numbers(result.guardrail)),
-        ("citations", ", ".join(_citation(reference) for reference in result.references)),
+        ("citations", ", ".join(_citation(reference) for reference in result.references or ())),
         ("repeat", str(result.repeat) if result.repeat else ""),
     ]
     return tuple((label, text) for label, text in pairs if text)

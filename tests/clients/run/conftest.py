@@ -56,7 +56,7 @@ def command(tmp_path: Path, fake_bot: Any) -> Callable[..., list[str]]:
             *(sys.executable, str(SCRIPT), "--eval-set", str(eval_set)),
             *("--results-dir", str(tmp_path / "results")),
             *(() if "--from-jsonl" in words else ("--api-url", url or fake_bot.url)),
-            *("--backoff", "0.001", "--timeout", "20"),
+            *("--set", "backoff=0.001", "--set", "timeout=20"),
             *map(str, words),
         ]
 

@@ -35,7 +35,7 @@ def demo_command(two_cases: Path, *words: str) -> list[str]:
     return [
         *(sys.executable, str(SCRIPT), "--eval-set", str(two_cases)),
         *("--results-dir", str(folder / "results"), "--run-id", "r", "--api-url", "demo"),
-        *("--demo-arg", f"--lexical-only --cache-dir {folder / 'cache'}", *words),
+        *("--set", "lexical_only=true", "--set", f"cache_dir={folder / 'cache'}", *words),
     ]
 
 
@@ -57,10 +57,14 @@ def test_the_embedded_api_is_started_asked_and_stopped(two_cases: Path) -> None:
 
 @pytest.mark.parametrize(
     ("option", "says"),
-    [("--no-such-option", "refused its options"), ("--vault 'half", "no closing quotation")],
+    [
+        ("chunk-size=400", "chunk-size: is unknown; write chunk_size"),
+        ("chunk_size=9", "chunk_size: must be a whole number from 100 up to 100000"),
+        ("vault=no/such/folder", "refused its settings"),
+    ],
 )
 def test_the_embedded_api_refuses_its_options(two_cases: Path, option: str, says: str) -> None:
-    words = demo_command(two_cases, f"--demo-arg={option}")
+    words = demo_command(two_cases, "--set", option)
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 2
     assert says in done.stderr
@@ -74,7 +78,7 @@ def test_the_embedded_api_does_not_outlive_a_killed_run(two_cases: Path, fake_bo
     many = [eval_set.replace('"a"', f'"a{n}"').replace('"b"', f'"b{n}"') for n in range(2000)]
     two_cases.write_text("".join(many))
     process = subprocess.Popen(
-        demo_command(two_cases, "-q", "--concurrency", "1"), stdout=subprocess.DEVNULL
+        demo_command(two_cases, "-q", "--set", "concurrency=1"), stdout=subprocess.DEVNULL
     )
     partial = two_cases.parent / "results" / "r" / "results.partial.jsonl"
     while process.poll() is None and not partial.exists():

@@ -51,8 +51,8 @@ def test_every_failure_has_its_kind_and_none_is_an_answer(
         lambda e: e.reply({}, 500),
         fake_bot.reply_properly,
     )
-    flags = ("--retries", "2", "--max-mb", "1", "--max-error-rate", "1")
-    done = run(*flags, "--run-id", "bad", "--concurrency", "16", "-v", cases=recovers + 2)
+    flags = ("--set", "retries=2", "--set", "max_mb=1", "--max-error-rate", "1")
+    done = run(*flags, "--run-id", "bad", "--set", "concurrency=16", "-v", cases=recovers + 2)
     assert done.returncode == 0, done.stderr
     results = read(tmp_path / "results" / "bad")
     for (kind, _), line in zip(faults, results, strict=False):
@@ -69,7 +69,17 @@ def test_every_failure_has_its_kind_and_none_is_an_answer(
 
 def test_a_bot_that_hangs(fake_bot: Any, tmp_path: Path, invoke: Run, read: Read) -> None:
     fake_bot.default = lambda e: e.hang()
-    flags = ("--timeout", "0.5", "--retries", "0", "--max-error-rate", "1", "-v", "--run-id", "r")
+    flags = (
+        "--set",
+        "timeout=0.5",
+        "--set",
+        "retries=0",
+        "--max-error-rate",
+        "1",
+        "-v",
+        "--run-id",
+        "r",
+    )
     done = invoke(*flags, cases=2)
     assert done.returncode == 0, done.stderr
     for line in read(tmp_path / "results" / "r"):
@@ -81,7 +91,7 @@ def test_a_bot_that_hangs(fake_bot: Any, tmp_path: Path, invoke: Run, read: Read
 
 def test_a_bot_that_is_not_there(tmp_path: Path, fake_bot: Any, run: Run) -> None:
     fake_bot.close()
-    done = run("--retries", "1")
+    done = run("--set", "retries=1")
     assert done.returncode == 3
     assert len(done.stderr.strip().splitlines()) == 1
     assert fake_bot.url in done.stderr
@@ -103,7 +113,7 @@ def test_a_full_disk_is_a_sentence_and_loses_nothing(
     def little_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    words = ("--run-id", "r", "--concurrency", "2")
+    words = ("--run-id", "r", "--set", "concurrency=2")
     done = subprocess.run(
         command(*words, cases=100),
         capture_output=True,
@@ -148,24 +158,25 @@ def test_escape_sequences_of_a_bot_do_not_reach_the_terminal(fake_bot: Any, run:
         (("--resume",), "--run-id"),
         (("--resume", "--run-id", "never-made"), "no such run"),
         (("--retry-errors",), "--resume"),
-        (("--demo-arg", "x"), "--api-url demo"),
+        (("--set", "chunk_size=400"), "chunk_size: is unknown"),
+        (("--set", "x"), "write KEY=VALUE"),
         (("--api-url", "127.0.0.1:80"), "write http://HOST"),
         (("--api-url", "http://127.0.0.1:port"), "write http://HOST"),
         (("--api-url", "http://[::1"), "write http://HOST"),
         (("--k", "0"), "--k"),
         (("--k", "1" + "0" * 30), "--k"),
         (("--limit", "1" + "0" * 30), "--limit"),
-        (("--retries", "1" + "0" * 400), "--retries"),
+        (("--set", "retries=1" + "0" * 400), "retries: must be a "),
         (("--max-error-rate", "2"), "--max-error-rate"),
         (("--max-error-rate", "nan"), "--max-error-rate"),
-        (("--timeout", "0"), "--timeout"),
-        (("--timeout", "nan"), "--timeout"),
-        (("--timeout", "inf"), "--timeout"),
-        (("--timeout", "1e12"), "--timeout"),
-        (("--backoff", "nan"), "--backoff"),
-        (("--backoff", "inf"), "--backoff"),
-        (("--max-mb", "nan"), "--max-mb"),
-        (("--max-mb", "inf"), "--max-mb"),
+        (("--set", "timeout=0"), "timeout: must be a "),
+        (("--set", "timeout=nan"), "timeout: must be a "),
+        (("--set", "timeout=inf"), "timeout: must be a "),
+        (("--set", "timeout=1e12"), "timeout: must be a "),
+        (("--set", "backoff=nan"), "backoff: must be a "),
+        (("--set", "backoff=inf"), "backoff: must be a "),
+        (("--set", "max_mb=nan"), "max_mb: must be a "),
+        (("--set", "max_mb=inf"), "max_mb: must be a "),
     ],
 )
 def test_usage_errors_write_nothing(

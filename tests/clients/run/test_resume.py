@@ -23,7 +23,7 @@ def test_too_many_errors_end_the_run_with_3_and_keep_what_came(
 ) -> None:
     for number in range(3, 7):
         fake_bot.script(f"question {number}", lambda e: e.reply({}, 400), fake_bot.reply_properly)
-    done = run("--run-id", "r", "--concurrency", "1", "--max-error-rate", "0.1", cases=20)
+    done = run("--run-id", "r", "--set", "concurrency=1", "--max-error-rate", "0.1", cases=20)
     assert done.returncode == 3
     assert "--max-error-rate" in done.stderr
     assert "The last: client_error: HTTP 400" in done.stderr
@@ -56,7 +56,7 @@ def test_stopped_in_the_middle_and_resumed(
     fake_bot.delay = 0.02
     in_flight = 16
     folder = tmp_path / "results" / "r"
-    words = ("--run-id", "r", "--concurrency", str(in_flight))
+    words = ("--run-id", "r", "--set", f"concurrency={in_flight}")
     process = subprocess.Popen(
         command(*words, cases=500), stderr=subprocess.PIPE, text=True, env=environment
     )
@@ -104,7 +104,7 @@ def test_ctrl_c_does_not_wait_for_calls_that_hang(
     fake_bot.default = lambda e: e.hang()
     fake_bot.script("question 0", fake_bot.reply_properly)
     process = subprocess.Popen(
-        command("--run-id", "r", "--timeout", "600"), stderr=subprocess.DEVNULL, env=environment
+        command("--run-id", "r", "--set", "timeout=600"), stderr=subprocess.DEVNULL, env=environment
     )
     while process.poll() is None and sum(fake_bot.asked.values()) < 5:
         threading.Event().wait(0.01)
@@ -117,7 +117,7 @@ def test_ctrl_c_does_not_wait_for_calls_that_hang(
 def test_resume_refuses_another_set_or_configuration(
     fake_bot: Any, tmp_path: Path, invoke: Run
 ) -> None:
-    words = ("--run-id", "r", "--concurrency", "1", "--max-error-rate", "0.1", "--resume")
+    words = ("--run-id", "r", "--set", "concurrency=1", "--max-error-rate", "0.1", "--resume")
     fake_bot.script("question 2", lambda e: e.reply({}, 400))
     assert invoke(*words[:-1]).returncode == 3
     folder = tmp_path / "results" / "r"
@@ -150,7 +150,7 @@ def test_a_bot_that_came_back_on_another_port_is_asked_on(
     fake_bot: FakeBot, tmp_path: Path, invoke: Run, read: Read
 ) -> None:
     fake_bot.script("question 2", lambda e: e.reply({}, 400))
-    words = ("--run-id", "r", "--concurrency", "1", "--max-error-rate", "0.1")
+    words = ("--run-id", "r", "--set", "concurrency=1", "--max-error-rate", "0.1")
     assert invoke(*words).returncode == 3
     folder = tmp_path / "results" / "r"
     before = json.loads((folder / "config.json").read_text())
@@ -178,7 +178,16 @@ def test_a_bot_that_is_gone_is_named_by_the_address_that_was_tried(
     fake_bot: FakeBot, tmp_path: Path, invoke: Run
 ) -> None:
     fake_bot.script("question 2", lambda e: e.reply({}, 400))
-    words = ("--run-id", "r", "--concurrency", "1", "--max-error-rate", "0.1", "--retries", "0")
+    words = (
+        "--run-id",
+        "r",
+        "--set",
+        "concurrency=1",
+        "--max-error-rate",
+        "0.1",
+        "--set",
+        "retries=0",
+    )
     assert invoke(*words).returncode == 3
     before = (tmp_path / "results" / "r" / "config.json").read_bytes()
     other = FakeBot()
@@ -221,7 +230,7 @@ def test_a_copied_folder_is_resumed_where_it_lies(
     fake_bot: Any, tmp_path: Path, invoke: Run, read: Read
 ) -> None:
     fake_bot.script("question 3", lambda e: e.reply({}, 400), fake_bot.reply_properly)
-    words = ("--concurrency", "1", "--max-error-rate", "0.1")
+    words = ("--set", "concurrency=1", "--max-error-rate", "0.1")
     assert invoke("--run-id", "old", *words).returncode == 3
     results = tmp_path / "results"
     shutil.copytree(results / "old", results / "new")

@@ -19,7 +19,7 @@ SCRIPT = Path(run_eval.__file__)
 
 
 def test_a_run_from_end_to_end(tmp_path: Path, fake_bot: Any, run: Run, read: Read) -> None:
-    done = run("--k", "3", "--concurrency", "4", "--run-id", "one", cases=40)
+    done = run("--k", "3", "--set", "concurrency=4", "--run-id", "one", cases=40)
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "results" / "one"
     assert done.stdout == f"{folder}\n"
@@ -69,7 +69,10 @@ def test_what_can_change_a_result_changes_the_hash(tmp_path: Path, invoke: Run) 
         return found
 
     first = config_hash()
-    assert config_hash("--concurrency", "2", "--timeout", "30", "--max-error-rate", "1") == first
+    assert (
+        config_hash("--set", "concurrency=2", "--set", "timeout=30", "--max-error-rate", "1")
+        == first
+    )
     assert config_hash("--k", "4") != first
 
 

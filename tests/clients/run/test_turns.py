@@ -78,7 +78,7 @@ def test_live_turns_are_asked_with_the_answers_of_their_own_repeat(
 
     fake_bot.default = numbered
     done = invoke(
-        *("--run-id", "r", "--repeat", "2", "--concurrency", "4"),
+        *("--run-id", "r", "--repeat", "2", "--set", "concurrency=4"),
         *("--profile", write_profile(tmp_path, "history")),
     )
     assert done.returncode == 0, done.stderr
@@ -256,7 +256,7 @@ def test_a_call_that_timed_out_is_not_sent_again_within_a_session(
         fake_bot.asked.clear()
         fake_bot.script("a: and 2?", lambda exchange: exchange.hang(), echo)
         run_id, profile = "-".join(uses), write_profile(tmp_path, *uses)
-        words = ("--run-id", run_id, "--profile", profile, "--timeout", "0.3")
+        words = ("--run-id", run_id, "--profile", profile, "--set", "timeout=0.3")
         done = invoke(*words, "--max-error-rate", "1")
         assert done.returncode == 0, done.stderr
         assert fake_bot.asked["a: and 2?"] == times
@@ -282,7 +282,7 @@ def test_the_lines_of_a_session_are_written_together(
 
     fake_bot.default = look
     profile = write_profile(tmp_path, "session")
-    assert invoke("--run-id", "r", "--profile", profile, "--concurrency", "2").returncode == 0
+    assert invoke("--run-id", "r", "--profile", profile, "--set", "concurrency=2").returncode == 0
     assert seen
     assert {lines % 3 for lines in seen} == {0}
 

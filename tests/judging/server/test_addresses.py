@@ -20,7 +20,7 @@ def test_nobody_at_the_address(fake_judge: Any, judge: Any) -> None:
 
 def test_a_refused_key(fake_judge: Any, judge: Any) -> None:
     fake_judge.script("/api/version", fake_judge.fails(401))
-    with pytest.raises(JudgeError, match=r"refuses the key .*--api-key"):
+    with pytest.raises(JudgeError, match=r"refuses the key .*--set api_key="):
         judge()
 
 

@@ -146,7 +146,7 @@ def test_a_substitute_is_refused_at_the_probe(fake_judge: Any, judge: Any) -> No
     assert caught.value.exit_code == 2
     assert caught.value.message == (
         f"asked for judge-2024-08-06, the judge's server answers as {OTHER}; ask for that model, "
-        f"or accept it with --allow-alias judge-2024-08-06={OTHER}."
+        f"or accept it with --set alias=judge-2024-08-06={OTHER}."
     )
 
 

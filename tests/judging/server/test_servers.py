@@ -158,13 +158,13 @@ def test_the_weights_file_is_the_strongest_pin(fake_judge: Any, judge: Any, tmp_
 
 def test_llama_cpp_without_a_build_is_not_pinned(fake_judge: Any, judge: Any) -> None:
     llama_cpp(fake_judge, build_info=None)
-    with pytest.raises(JudgeError, match="does not tell its build; give the weights with --judge-"):
+    with pytest.raises(JudgeError, match="does not tell its build; give the weights: --set file="):
         judge(model="judge")
 
 
 def test_llama_cpp_python_tells_only_a_name(fake_judge: Any, judge: Any) -> None:
     llama_cpp_python(fake_judge)
-    with pytest.raises(JudgeError, match=r"tiny.gguf is not pinned: .* with --judge-file"):
+    with pytest.raises(JudgeError, match=r"tiny.gguf is not pinned: .* --set file="):
         judge(model=None)
     client = judge(model=None, pin=JudgePin(allow_unpinned=True))
     assert client.identity == JudgeIdentity("llama-cpp-python", "tiny.gguf")
@@ -173,7 +173,7 @@ def test_llama_cpp_python_tells_only_a_name(fake_judge: Any, judge: Any) -> None
 
 def test_vllm_needs_a_declared_revision(fake_judge: Any, judge: Any) -> None:
     vllm(fake_judge)
-    with pytest.raises(JudgeError, match=r"judge-8b is not pinned: .* --judge-revision"):
+    with pytest.raises(JudgeError, match=r"judge-8b is not pinned: .* --set revision="):
         judge(model="judge-8b")
     client = judge(model="judge-8b", pin=JudgePin(revision="0e9e39f"))
     assert client.identity == JudgeIdentity(

@@ -60,7 +60,7 @@ def cache(tmp_path: Path) -> Path:
 @pytest.fixture
 def run(cache: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     def start(*words: str) -> subprocess.CompletedProcess[str]:
-        return call_script("judge_cache", *words, "--cache", str(cache), COLUMNS="200")
+        return call_script("judge_cache", *words, "--cache-dir", str(cache), COLUMNS="200")
 
     return start
 

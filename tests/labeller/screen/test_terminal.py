@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -115,21 +114,19 @@ def api(tmp_path: Path) -> Iterator[str]:
     for number in range(1, 9):
         text = f"# Log {number}\n\nLog number {number} is kept for {number} days.\n"
         (vault / f"log{number}.md").write_text(text + f"\n## Limits\n\nAt most {number} MB.\n")
-    ready = tmp_path / "ready"
     argv = [sys.executable, str(SCRIPT.parent / "demo_api.py"), "--vault", str(vault)]
-    argv += ["--lexical-only", "--port", "0", "--ready-file", str(ready)]
+    argv += ["--set", "lexical_only=true", "--port", "0"]
     argv += ["--cache-dir", str(tmp_path / "cache")]
-    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
     try:
-        end = time.monotonic() + 60
-        while not ready.exists() or not ready.read_text().strip():
-            assert process.poll() is None, "the API ended"
-            assert time.monotonic() < end, "the API did not start"
-            time.sleep(0.05)
-        yield ready.read_text().strip()
+        line = process.stdout.readline()  # "listening on URL", or nothing when it ended
+        assert line, "the API ended"
+        yield line.split()[-1]
     finally:
         process.terminate()
         process.wait(60)
+        process.stdout.close()
 
 
 def test_with_the_embedded_api(

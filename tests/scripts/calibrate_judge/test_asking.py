@@ -65,7 +65,7 @@ def test_attacks_reach_the_runs_own_judge(
 ) -> None:
     fake_judge.answer = replies(obeys)
     attack = ["--attack", "--judge", fake_judge.url, "--model", fake_judge.model]
-    attack += ["--gate", "--cache-dir", str(tmp_path / "cache"), "--min-kappa", "0.5"]
+    attack += ["--gate", "--cache-dir", str(tmp_path / "cache"), "--set", "min_kappa=0.5"]
     other = calibrate(labelled, *attack)
     assert other.returncode == 2
     assert "the run was judged by ollama/tiny@sha256:1234" in other.stderr
@@ -115,7 +115,7 @@ def test_rows_of_people_are_judged_by_a_server(
 @pytest.mark.skipif(not DATA, reason="RAG_EVAL_DATA names no folder of labelled sets")
 def test_the_local_judge_on_a_set_labelled_by_people(calibrate: Call) -> None:
     assert DATA is not None
-    done = calibrate(None, "--data", DATA, "--set", "ragtruth_qa", "--json")
+    done = calibrate(None, "--labels-file", "ragtruth_qa", "--json")
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)["figures"]
     assert figures["auroc"]["value"] >= 0.8

@@ -107,7 +107,9 @@ def test_a_stored_calibration_gates_another_run(
     passed = calibrate(labelled, *gate)
     assert (passed.returncode, passed.stdout) == (0, "")
     assert "calibrated and unchanged" in passed.stderr
-    strict = calibrate(labelled, *gate, "--min-kappa", "0.8", "--min-balanced-accuracy", "0.9")
+    strict = calibrate(
+        labelled, *gate, "--set", "min_kappa=0.8", "--set", "min_balanced_accuracy=0.9"
+    )
     assert strict.returncode == 1
     assert "kappa 0.700 is below 0.8" in strict.stderr
     assert "balanced accuracy 0.850 is below 0.9" in strict.stderr
@@ -128,12 +130,10 @@ def test_a_stored_calibration_gates_another_run(
         (["--gate", "--calibration", "/no/such.json"], "no such file"),
         (["--label", "--annotator", "a/b"], "--annotator"),
         (["--label"], "is not a terminal"),
-        (["--set", "nope", "--data", "."], "unknown; use one of"),
-        (["--set", "ragtruth_qa"], "--set needs --data"),
-        (["--set", "ragtruth_qa", "--data", "."], "no such folder"),
+        (["--set", "nope"], "write KEY=VALUE"),
+        (["--labels-file", "ragtruth_qa", "--labels-file", "a"], "a known set is compared alone"),
         (["--labels-file", "/no/such.jsonl"], "cannot be read"),
-        (["--labels-file", "a", "--set", "b"], "choose one"),
-        (["--min-kappa", "nan"], "finite"),
+        (["--set", "min_kappa=nan"], "min_kappa: must be a number from -1 up to 1"),
     ],
 )
 def test_a_mistake_is_one_sentence(

@@ -50,7 +50,7 @@ def test_a_hostile_metric_name_does_nothing(compare: Compare, folder: Path) -> N
         rows = [{"case_id": f"q{i}", "scores": scores} for i in range(CASES)]
         write_lines(folder / "results" / name, "custom", rows)
     path = folder / "diff.md"
-    words = ("--power", "1", "--all", "--flips-by", HOSTILE, "--markdown", str(path))
+    words = ("--power", "1", "-v", "--flips-by", HOSTILE, "--markdown", str(path))
     done = compare("good", "bad", *words)
     assert done.exit_code == 0, done.stderr
     assert "\x1b" not in done.stdout
@@ -69,7 +69,7 @@ def test_hostile_texts_do_nothing_on_the_terminal(compare: Compare) -> None:
 
 def test_as_a_process_it_ends_quietly_when_the_reader_has_left(folder: Path) -> None:
     script = Path(compare_runs.__file__)
-    words = [sys.executable, str(script), "good", "bad", "--all"]
+    words = [sys.executable, str(script), "good", "bad", "-v", "-q"]
     words += ["--results-dir", str(folder / "results"), "--eval-set", str(folder / "set.jsonl")]
     with subprocess.Popen(
         words,

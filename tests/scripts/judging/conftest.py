@@ -109,10 +109,11 @@ class Server(ThreadingHTTPServer):
     def judgements(self) -> int:
         return sum("verdicts" in schema_of(call) for call in self.calls)
 
-    def words(self, *more: str) -> tuple[str, ...]:
+    def words(self, *more: str, pinned: bool = True) -> tuple[str, ...]:
         """Options that make this server the judge of groundedness."""
-        words = ("--judge", self.url, "--model", self.model, "--judge-revision", "r1")
-        return (*words, "--retries", "0", "--metrics", "groundedness", *more)
+        words = ("--judge", self.url, "--model", self.model, "--set", "retries=0")
+        pin = ("--set", "revision=r1") if pinned else ()
+        return (*words, *pin, "--metrics", "groundedness", *more)
 
     @staticmethod
     def completion(reply: Any, finish: str = "stop") -> dict[str, Any]:

@@ -61,7 +61,7 @@ def out(run: JudgedRun, server: Server, folder: Path, *more: str) -> dict[str, A
 
 def take_in(run: JudgedRun, *paths: Path) -> dict[str, Any]:
     cache = run.finished.folder / "cache" / "judge_cache.jsonl"
-    words = ["import", *map(str, paths), "--cache", str(cache), "--json"]
+    words = ["import", *map(str, paths), "--cache-dir", str(cache), "--json"]
     call = CliRunner().invoke(judge_cache.main, words)
     assert call.exit_code == 0, call.output
     report: dict[str, Any] = json.loads(call.stdout)
@@ -265,7 +265,7 @@ def test_limits_of_a_file_are_respected(
 def test_anthropic_files_and_results(run: JudgedRun, server: Server, folder: Path) -> None:
     """The system prompt apart, a forced tool, no seed; results of its four types."""
     run.write()
-    options = ("--batch-out", str(folder), "--batch-format", "anthropic", "--json")
+    options = ("--batch-out", str(folder), "--set", "batch_format=anthropic", "--json")
     words = ("--model", "claude-x-20250101", "--metrics", "groundedness", *options)
     call = run.call(*words)
     assert call.exit_code == 0, call.output
@@ -319,7 +319,7 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
 
 def where(provider: Provider) -> tuple[str, ...]:
     """Options that name the provider and its key."""
-    return "--judge", provider.url, "--api-key", "BATCH_KEY", "--retries", "0"
+    return "--judge", provider.url, "--set", "api_key=BATCH_KEY", "--set", "retries=0"
 
 
 def test_submit_and_fetch_over_http(run: JudgedRun, provider: Provider, folder: Path) -> None:
@@ -473,7 +473,7 @@ def test_whoever_finds_the_folder_in_use_is_told(
 def test_a_server_that_is_gone_ends_with_3(run: JudgedRun, server: Server, folder: Path) -> None:
     run.write()
     out(run, server, folder)
-    nobody = ("--judge", "http://127.0.0.1:9/v1", "--retries", "0")
+    nobody = ("--judge", "http://127.0.0.1:9/v1", "--set", "retries=0")
     call = run.call(*nobody, "--batch-submit", str(folder))
     assert call.exit_code == 3, call.output
     assert "cannot be used" in call.output, call.output

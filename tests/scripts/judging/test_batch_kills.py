@@ -51,13 +51,13 @@ class Batches:
             *(sys.executable, str(SCRIPTS / "judge_answers.py"), "--run", str(finished.run)),
             *("--eval-set", str(finished.folder / "set.jsonl"), "--cache-dir", str(self.cache)),
             *("--judge", self._provider.url, "--model", "judge-2025-01-01"),
-            *("--judge-revision", "r1", "--api-key", "BATCH_KEY", "--retries", "0", *words),
+            *("--set", "revision=r1", "--set", "api_key=BATCH_KEY", "--set", "retries=0", *words),
         ]
 
     def take_in(self) -> list[str]:
         results = map(str, sorted(self.folder.glob("*.results.jsonl")))
         command = [sys.executable, str(SCRIPTS / "judge_cache.py"), "import", *results]
-        return [*command, "--cache", str(self.cache / "judge_cache.jsonl")]
+        return [*command, "--cache-dir", str(self.cache / "judge_cache.jsonl")]
 
     def carry_on(self, name: str, command: list[str]) -> str:
         """Run a command until it ends by itself, after some kills of it."""
@@ -124,7 +124,7 @@ def test_killed_anywhere_nothing_is_lost_or_paid_twice(run: JudgedRun, provider:
     assert sorted(set(keys)) == sorted(provider.paid)
     assert len(keys) == 3 * ANSWERS
     scored: dict[str, Any] = run.judge(
-        *("--model", "judge-2025-01-01", "--judge-revision", "r1", "--offline", *metrics)
+        *("--model", "judge-2025-01-01", "--set", "revision=r1", "--offline", *metrics)
     )
     assert scored["n"]["correctness"] == ANSWERS
     assert batches.killed.total() or not KILLS

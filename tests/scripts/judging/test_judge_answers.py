@@ -79,7 +79,7 @@ def test_scoring_again_keeps_the_options_that_the_run_was_judged_with(
     run.judge("--rescore", "--correctness-weight", weight)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.json").write_text("{}")
-    run.judge("--rescore", "--embedding-model", str(tmp_path / "mine"))
+    run.judge("--rescore", "--set", f"embedding_model={tmp_path}/mine")
     assert metrics_of(run)["mean"] == judged["mean"], "all vectors are the same here"
 
 
@@ -91,7 +91,7 @@ def test_cosines_of_a_model_that_is_gone_are_not_counted_with_another(
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.json").write_text("{}")
     metrics = ("--metrics", "answer_correctness_judged")
-    run.judge(*metrics, "--embedding-model", str(tmp_path / "mine"))
+    run.judge(*metrics, "--set", f"embedding_model={tmp_path}/mine")
     judged = metrics_of(run)
     told = suite(run)["perspectives"]["judged"]
     assert told["status"] == "cannot run"
@@ -99,7 +99,7 @@ def test_cosines_of_a_model_that_is_gone_are_not_counted_with_another(
     done = run.call("--rescore")
     assert done.exit_code == 2, done.output
     assert metrics_of(run) == judged
-    run.judge("--rescore", "--embedding-model", str(tmp_path / "mine"))
+    run.judge("--rescore", "--set", f"embedding_model={tmp_path}/mine")
     assert metrics_of(run) == judged
     found = suite(run, "--embedding-model", str(tmp_path / "mine"))
     assert found["perspectives"]["judged"]["status"] == "scored"
@@ -183,7 +183,7 @@ def test_repeats_give_agreement_and_only_for_the_sample(run: Any) -> None:
     }
     assert {line["judge_repeat"] for line in run.lines()} == {0, 1, 2}
     (run.finished.run / "verdicts.jsonl").unlink()
-    run.judge("--metrics", "groundedness", "--repeats", "3", "--repeats-share", "0")
+    run.judge("--metrics", "groundedness", "--repeats", "3:0")
     assert {line["judge_repeat"] for line in run.lines()} == {0}
 
 
@@ -226,15 +226,19 @@ def test_the_worst_case_shows_claims_and_quotes_and_runs_no_markup(run: Any) -> 
         (["--metrics", ","], "name at least one"),
         (["--worst-by", "truth"], "'truth' is not computed here"),
         (["--rescore"], "run judge_answers.py first"),
-        (["--judge", "http://127.0.0.1:9", "--max-cost", "1"], "--max-cost: needs --prices"),
-        (["--judge", "http://127.0.0.1:9", "--api-key", "NO_SUCH_KEY"], "NO_SUCH_KEY is not set"),
+        (["--judge", "http://127.0.0.1:9", "--max-cost", "1"], "--max-cost: needs prices"),
+        (
+            ["--judge", "http://127.0.0.1:9", "--set", "api_key=NO_SUCH_KEY"],
+            "NO_SUCH_KEY is not set",
+        ),
         (["--judge", "http://127.0.0.1:9", "--offline"], "no verdicts of any judge"),
         (["--offline"], "no verdicts of any judge"),
         (["--offline", "--model", "m-2025-01-01"], "no verdicts of m-2025-01-01"),
         (["--model", "m-2025-01-01"], "--model m-2025-01-01: name the server that has it"),
         (["--model", "m-2025-01-01", "--self-test"], "name the server that has it with --judge"),
         (["--model", "m-2025-01-01", "--dry-run"], "name the server that has it with --judge"),
-        (["--judge", "nonsense"], "is no URL"),
+        (["--judge", "nonsense"], "--judge nonsense: no such name in"),
+        (["--judge", "http://"], "is no URL"),
     ],
 )
 def test_faulty_requests_are_one_sentence(run: Any, words: list[str], message: str) -> None:

@@ -33,7 +33,7 @@ def test_a_server_judges_once_and_the_cache_replays(run: Any, server: Any) -> No
     assert [(line["cached"], line["judge"]["revision"]) for line in asked] == [(True, "r1")] * 2
     run.judge(*server.words("--repeats", "2"))
     assert server.judgements == 4
-    changed = run.judge(*server.words("--temperature", "0.5"))
+    changed = run.judge(*server.words("--set", "temperature=0.5"))
     assert server.judgements == 6
     assert changed["options"]["judge"]["parameters"]["temperature"] == 0.5
 
@@ -131,7 +131,7 @@ def test_the_key_is_written_nowhere(run: Any, server: Any, monkeypatch: pytest.M
     monkeypatch.setenv("JUDGE_KEY", SECRET)
     run.write()
     server.reply = lambda server, body: (401, {"error": f"bad key {SECRET}"})
-    done = run.call(*server.words("--api-key", "JUDGE_KEY"))
+    done = run.call(*server.words("--set", "api_key=JUDGE_KEY"))
     assert SECRET not in done.output
     for path in run.finished.folder.rglob("*"):
         assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
@@ -146,7 +146,7 @@ def test_a_killed_run_pays_for_nothing_twice(run: Any, server: Any) -> None:
     run.write(cases, results)
     server.delay = 0.05
     script = Path(judge_answers.__file__)
-    words = [sys.executable, str(script), *server.words("--concurrency", "2", "-q", "--json")]
+    words = [sys.executable, str(script), *server.words("--set", "concurrency=2", "-q", "--json")]
     words += ["--run", str(run.finished.run), "--eval-set", str(run.finished.folder / "set.jsonl")]
     words += ["--cache-dir", str(run.finished.folder / "cache")]
     kept = {key: text for key, text in os.environ.items() if not key.startswith("RAG_EVAL_")}
@@ -218,7 +218,7 @@ def test_the_cost_limit_stops_and_a_later_run_goes_on(run: Any, server: Any) -> 
     prices = run.finished.folder / "prices.toml"
     # a reply counts 5,000 and 50 tokens: 5,000 x 10 / 10^6 + 50 x 20 / 10^6 = 0.051 dollars
     prices.write_text(f'["{server.model}"]\nprompt = 10\ncompletion = 20\n')
-    words = server.words("--prices", str(prices), "--concurrency", "1")
+    words = server.words("--set", f"prices={prices}", "--set", "concurrency=1")
     done = run.call(*words, "--max-cost", "0.2")
     assert done.exit_code == 3, done.output
     failures = [line["failure"] for line in run.lines()]
@@ -235,7 +235,7 @@ def test_an_interrupted_run_ends_with_130(run: Any, server: Any) -> None:
     cases = [{"id": f"q{n}"} for n in range(40)]
     run.write(cases, [run.result(case["id"], "The fee is 15 euros.") for case in cases])
     server.delay = 0.1
-    words = [sys.executable, judge_answers.__file__, *server.words("--concurrency", "1")]
+    words = [sys.executable, judge_answers.__file__, *server.words("--set", "concurrency=1")]
     words += ["--run", str(run.finished.run), "--eval-set", str(run.finished.folder / "set.jsonl")]
     words += ["--cache-dir", str(run.finished.folder / "cache"), "--repeats", "40"]
     kept = {key: text for key, text in os.environ.items() if not key.startswith("RAG_EVAL_")}

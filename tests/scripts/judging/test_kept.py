@@ -41,13 +41,13 @@ def test_without_its_cache_a_run_still_asks_for_nothing_twice(run: Any, server: 
 @pytest.mark.parametrize(
     ("words", "asked"),
     [
-        (("--temperature", "0.5"), 2),
+        (("--set", "temperature=0.5"), 2),
         (("--seed", "7"), 2),
-        (("--judge-revision", "r2"), 2),
+        (("--set", "revision=r2"), 2),
         (("--k", "1"), 2),
         (("--k", "2"), 0),  # there are two
-        (("--concurrency", "1"), 0),
-        (("--repeats-share", "0.5"), 0),
+        (("--set", "concurrency=1"), 0),
+        (("--repeats", "1:0.5"), 0),
     ],
 )
 def test_another_judge_or_other_texts_are_asked(

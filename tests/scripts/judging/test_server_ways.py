@@ -37,7 +37,7 @@ def test_offline_counts_the_models_verdicts(run: Any, server: Any, named: tuple[
     run.write()
     run.judge(*server.words())
     (run.finished.run / "verdicts.jsonl").unlink()
-    words = (*named, "--judge-revision", "r1", "--offline", "--metrics", "groundedness")
+    words = (*named, "--set", "revision=r1", "--offline", "--metrics", "groundedness")
     if named == ("--judge", "local"):
         words = (*words, "--model", "judge-2025-01-01")
     assert run.judge(*words)["mean"]["faithfulness"] == 1.0
@@ -48,13 +48,13 @@ def test_a_thinking_model_gets_room_and_a_cut_reply_says_how(run: Any, server: A
     run.write()
     server.reply = lambda server, body: (200, server.completion('{"notes": "', "length"))
     done = run.call(*server.words())
-    assert "--thinking-tokens" in done.stderr
+    assert "--set thinking_tokens=" in done.stderr
     rooms = {call["max_tokens"] for call in server.calls if "verdicts" in schema_of(call)}
     server.reply = type(server).support
-    run.judge(*server.words("--thinking-tokens", "4000"))
+    run.judge(*server.words("--set", "thinking_tokens=4000"))
     more = {call["max_tokens"] for call in server.calls if "verdicts" in schema_of(call)} - rooms
     assert more == {tokens + 4000 for tokens in rooms}
-    run.judge(*server.words("--thinking-tokens", "4000", "--offline"))
+    run.judge(*server.words("--set", "thinking_tokens=4000", "--offline"))
 
 
 def schema_of(body: dict[str, Any]) -> str:

@@ -31,8 +31,7 @@ def answers_as(name: str, after: int = 0) -> Reply:
 
 def by_name(server: Any, *more: str) -> tuple[str, ...]:
     """The options of a judge that is known by its dated name alone."""
-    words = [word for word in server.words() if word not in ("--judge-revision", "r1")]
-    return (*words, "--concurrency", "1", *more)
+    return (*server.words("--set", "concurrency=1", pinned=False), *more)
 
 
 @pytest.fixture
@@ -173,7 +172,7 @@ def test_a_substitute_is_refused_with_both_names_and_nothing_is_cached(
     assert done.exit_code == 2, done.output
     assert server.model in flat(done)
     assert OTHER in flat(done)
-    assert ("--allow-alias" in flat(done)) is probed
+    assert ("--set alias=" in flat(done)) is probed
     assert cache_of(six) == b""
     assert list(read_lines(six.finished.run / VERDICTS)) == []
     assert not (six.finished.run / "metrics.json").exists()
@@ -185,12 +184,12 @@ def test_a_name_that_is_only_noted_is_said_once_and_steers_no_terminal(
     server.reply = answers_as("\x1b[31mjudge")
     weights = six.finished.folder / "judge.gguf"
     weights.write_bytes(b"GGUF weights")
-    done = six.call(*by_name(server, "--judge-file", str(weights)))
+    done = six.call(*by_name(server, "--set", f"file={weights}"))
     assert done.exit_code == 0, done.output
     note = f"Note: Asked for {server.model}, the judge's server answers as  [31mjudge; what it has"
     assert done.stderr.count(note) == 1
     assert "\x1b" not in done.output
-    quiet = six.call(*by_name(server, "--judge-file", str(weights), "--repeats", "2", "-q"))
+    quiet = six.call(*by_name(server, "--set", f"file={weights}", "--repeats", "2", "-q"))
     assert "Note: Asked" not in quiet.stderr
 
 
@@ -201,7 +200,7 @@ def test_an_allowed_alias_is_judged_under_both_names(
     monkeypatch.setattr(
         server, "completion", lambda reply, finish="stop": usual(reply, finish) | {"model": OTHER}
     )
-    words = by_name(server, "--allow-alias", f"{server.model}={OTHER}")
+    words = by_name(server, "--set", f"alias={server.model}={OTHER}")
     found = six.judge(*words)
     assert found["options"]["judge"]["identity"]["revision"] == OTHER
     line = next(line for line in six.lines() if line["status"] == "ok")
@@ -216,9 +215,9 @@ def test_an_allowed_alias_is_judged_under_both_names(
 
 @pytest.mark.parametrize("value", ["gpt-4o", "=gpt-4o", "gpt-4o=", " = "])
 def test_an_alias_is_two_names(six: Any, server: Any, value: str) -> None:
-    done = six.call(*by_name(server, "--allow-alias", value))
+    done = six.call(*by_name(server, "--set", f"alias={value}"))
     assert done.exit_code == 2
-    assert "write ASKED=ANSWERED" in flat(done)
+    assert "must be ASKED=ANSWERED" in flat(done)
 
 
 def test_old_verdict_lines_without_the_new_fields_count(six: Any, server: Any) -> None:

@@ -25,7 +25,7 @@ Record = dict[str, Any]
 
 def label_options(**fields: Any) -> LabelOptions:
     values: dict[str, Any] = dict.fromkeys(f.name for f in dataclasses.fields(LabelOptions))
-    return LabelOptions(**(values | fields))
+    return LabelOptions(**(values | {"screen": {}} | fields))
 
 
 def test_agreement_needs_two(tool: Tool) -> None:
@@ -136,22 +136,22 @@ def test_help_loads_nothing_slow(tool: Tool) -> None:
 def test_the_keymap_is_checked(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
     path.write_text('mark = "m"\n')
-    assert label_options(keymap=path).keys() == {"mark": "m"}
+    assert label_options(screen={"keymap": path}).keys() == {"mark": "m"}
     path.write_text("mark = 5\n")
     with pytest.raises(errors.StorageError, match="write the key as text"):
-        label_options(keymap=path).keys()
+        label_options(screen={"keymap": path}).keys()
     path.write_text("mark = \n")
     with pytest.raises(errors.StorageError, match="cannot be used"):
-        label_options(keymap=path).keys()
+        label_options(screen={"keymap": path}).keys()
     with pytest.raises(errors.StorageError, match="no such file"):
-        label_options(keymap=tmp_path / "none.toml").keys()
+        label_options(screen={"keymap": tmp_path / "none.toml"}).keys()
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--keymap", "keys.toml"), "Error: keymap: `nope` is no action; the actions are: "),
-        (("--theme", "plaid"), "Error: theme 'plaid' is unknown"),
+        (("--set", "keymap=keys.toml"), "Error: keymap: `nope` is no action; the actions are: "),
+        (("--set", "theme=plaid"), "Error: theme 'plaid' is unknown"),
     ],
 )
 def test_keymap_and_theme_faults_are_said_once(

@@ -188,12 +188,12 @@ def test_the_report_and_its_gate_speak_of_facts(judged_run: Any) -> None:
         assert words in flat
     assert "claims" not in flat
     assert "support" not in flat
-    gate = call(judged_run, "--gate", "--min-kappa", "0.6")
+    gate = call(judged_run, "--gate", "--set", "min_kappa=0.6")
     assert (gate.exit_code, gate.stderr) == (0, "Gate: the judge is calibrated and unchanged.\n")
 
 
 def test_what_is_for_claims_alone_is_refused(run: Any, tmp_path: Path) -> None:
-    assert "know groundedness alone" in call(run, "--attack").stderr
+    assert "are for groundedness alone" in call(run, "--attack").stderr
     path = tmp_path / "rows.jsonl"
     path.write_text('{"claim": "B is free.", "contexts": ["0 EUR"], "supported": 1}\n')
     done = call(run, "--labels-file", str(path))

@@ -105,10 +105,12 @@ async def test_no_runs_at_all(fakes: Any) -> None:
 def test_a_run_that_is_not_there_is_a_sentence(fakes: Any) -> None:
     with pytest.raises(ValueError, match="gone: no such folder"):
         BrowseApp(fakes.library(), ["gone"])
+    cases: Any = BrowseApp(fakes.library(), ["new"]).first
+    cases = cases.cases
     with pytest.raises(ValueError, match="near it: recall@5"):
-        BrowseApp(fakes.library(), ["new"], success="recall@4>0")
+        cases.set_success("recall@4>0")
     with pytest.raises(ValueError, match="write a condition on a score"):
-        BrowseApp(fakes.library(), ["new"], success="failing")
+        cases.set_success("failing")
 
 
 async def test_a_crash_tells_where_and_not_what(fakes: Any) -> None:

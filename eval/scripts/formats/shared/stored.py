@@ -137,7 +137,7 @@ class Stored:
             message = (
                 f"{len(unknown)} results are of no case of {self.eval_set}, such as {name!r}; "
             )
-            message += "name the run's own --eval-set, or --no-run"
+            message += "name the run's own --eval-set, or --run none"
             self._notes.problem(self._results or self.eval_set, None, "test_case_id", message)
         self._notes.rows["cases"] += len(ids)
         if self.run is not None:

@@ -55,7 +55,6 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
         library: Library,
         runs: Sequence[str] = (),
         *,
-        success: str = "",
         ascii_only: bool = False,
         theme: str | None = None,
         launch: Callable[[Sequence[str]], int] | None = None,
@@ -66,16 +65,14 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
         self.ascii_only = ascii_only
         self._launch = launch or _call_and_wait
         self._opened: dict[str, OpenRun] = {}
-        self.first: ListScreen[Any] = self._first_screen(runs, success)
+        self.first: ListScreen[Any] = self._first_screen(runs)
 
-    def _first_screen(self, runs: Sequence[str], success: str) -> ListScreen[None]:
-        """Raises ValueError, in words, for a run or condition that cannot be used."""
+    def _first_screen(self, runs: Sequence[str]) -> ListScreen[None]:
+        """Raises ValueError, in words, for a run that cannot be used."""
         if not runs:
             return RunsScreen(self, ascii_only=self.ascii_only)
         opened = [self._run(name) for name in runs]
         cases = CaseList(opened[0]) if len(opened) == 1 else PairList(opened[0], opened[1])
-        if success:
-            cases.set_success(success)
         return CasesScreen(self, cases, ascii_only=self.ascii_only)
 
     def is_first(self, screen: ActionScreen[Any]) -> bool:
@@ -288,16 +285,15 @@ def run(
     library: Library,
     runs: Sequence[str] = (),
     *,
-    success: str = "",
     ascii: bool = False,  # noqa: A002 - the option's name
     mouse: bool = True,
     theme: str | None = None,
 ) -> int:
     """Browse in this terminal until the user leaves. Returns the exit code.
 
-    Raises ValueError, one sentence, for an unknown theme, run, or condition of success.
+    Raises ValueError, one sentence, for an unknown theme or run.
     """
     check_theme(theme)
-    app = BrowseApp(library, runs, success=success, ascii_only=ascii, theme=theme)
+    app = BrowseApp(library, runs, ascii_only=ascii, theme=theme)
     app.run(mouse=mouse)
     return app.return_code or 0

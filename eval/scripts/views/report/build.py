@@ -85,7 +85,6 @@ class ReportOptions:
     worst: int | None = None
     worst_by: str | None = None
     confidence_by: str | None = None
-    correlation: figures.Method = "spearman"
     baseline: Path | None = None
     ignore_invariants: bool = False
     history: bool = False
@@ -176,7 +175,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "outcomes": _outcomes(sections, cases),
         "confidence": _confidence(scan, back, success, sections, cases),
         "judge_calibrations": [answers.calibration(stored) for stored in judged],
-        "correlations": _correlations(scan, options.correlation),
+        "correlations": _correlations(scan),
         "worst": _answers(folder, cases, back, detailed, read, options, baseline),
         "prompts": _prompts(scan),
         "errors": back.errors,
@@ -436,7 +435,7 @@ def _confidence(
     }
 
 
-def _correlations(scan: Scan, method: figures.Method) -> dict[str, Any]:
+def _correlations(scan: Scan) -> dict[str, Any]:
     """Correlations of the metrics that stand for their sections and that any answer has.
 
     Of too many, each section keeps its first ones.
@@ -450,10 +449,10 @@ def _correlations(scan: Scan, method: figures.Method) -> dict[str, Any]:
     shown_names = {name for _, name in sorted(placed, key=lambda entry: entry[0])[:MOST_CORRELATED]}
     shown = [name for _, name in placed if name in shown_names]
     return {
-        "method": method,
+        "method": "spearman",
         "metrics": [{"section": section, "metric": metric} for section, metric in shown],
         "left_out": [name[1] for _, name in placed if name not in shown_names],
-        **figures.matrix([scan.column(name) for name in shown], method),
+        **figures.matrix([scan.column(name) for name in shown]),
     }
 
 

@@ -6,14 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any
 
 from decisions.diagnosis import health
 from decisions.measures import UNCLEAR_BAND, Measure, band, known_metrics, targets_text
 from decisions.repeat_rows import pass_lines, stability_rows
 from ragmetrics.catalogue import METRICS, SECTIONS, headline
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.stats.agreement import pearson, spearman
+from ragmetrics.stats.agreement import spearman
 from ragmetrics.stats.means import UNRELIABLE_BELOW, wilson
 from records.targets import parse_target
 from views.report.words import MARKS
@@ -377,13 +377,11 @@ def reliability(pairs: Iterable[tuple[float, bool]], bins: int = BINS) -> dict[s
     }
 
 
-Method = Literal["spearman", "pearson"]
-
 LEAST = 3
 """Fewer pairs always correlate perfectly or not at all."""
 
 
-def matrix(columns: Sequence[Sequence[float]], method: Method = "spearman") -> dict[str, Any]:
+def matrix(columns: Sequence[Sequence[float]]) -> dict[str, Any]:
     """``r`` and ``n`` as symmetric lists of lists; columns hold NaN where there is no score.
 
     r lies in [-1, 1] and is None with fewer than 3 pairs or when one side is constant among them;
@@ -392,7 +390,6 @@ def matrix(columns: Sequence[Sequence[float]], method: Method = "spearman") -> d
     """
     import numpy as np
 
-    measure = spearman if method == "spearman" else pearson
     coded = [_coded(column) for column in columns]
     size = len(columns)
     r: list[list[float | None]] = [[None] * size for _ in range(size)]
@@ -404,7 +401,7 @@ def matrix(columns: Sequence[Sequence[float]], method: Method = "spearman") -> d
             if count >= LEAST:
                 pairs = x_codes[both].astype(np.int64) * len(y) + y_codes[both]
                 distinct, times = np.unique(pairs, return_counts=True)
-                r[first][second] = r[second][first] = measure(
+                r[first][second] = r[second][first] = spearman(
                     x[distinct // len(y)], y[distinct % len(y)], times.astype(float)
                 )
     return {"r": r, "n": n}

@@ -1,0 +1,238 @@
+"""Judges as files: ``eval/judges/NAME.toml`` says which model judges, where, and how it is asked.
+
+    server = "http://localhost:11434/v1"
+    model = "llama3.1:8b-instruct-q8_0"
+    temperature = 0.2
+
+``--judge`` takes a name, a path, or a server's address; ``--set KEY=VALUE`` changes a key for one
+call. A file never holds a key: ``api_key`` names the environment variable that does. Paths in a
+file count from its folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from clients.limits import LIMITS
+from clients.secrets import url_in_message
+from judging.batch import PROVIDERS
+from judging.identity import JudgeError, addresses
+from records.errors import Problem, StorageError
+from records.files import read_toml, replace_bytes
+from records.runs import JUDGES
+from records.settings import (
+    KeyRule,
+    check_table,
+    from_pairs,
+    line_of,
+    text_of,
+    toml_key,
+    toml_value,
+)
+from records.syncing import make_folder
+from records.verdicts import MODES
+
+LOCAL = "local"
+"""The name of the embedded rules."""
+
+SCHEMA = 1
+
+WHO = {
+    "server": KeyRule("text", "Address of an OpenAI-compatible server, or local."),
+    "model": KeyRule("text", "The model's name on that server."),
+}
+
+HOW = {
+    "api_key": KeyRule("variable", "Environment variable that holds the server's key."),
+    "revision": KeyRule("text", "Which weights the server has, if it cannot say."),
+    "file": KeyRule("text", "The weights as a local file: its sha256 pins the judge."),
+    "unpinned": KeyRule("yes", "Accept a model whose name may move."),
+    "alias": KeyRule("texts", "ASKED=ANSWERED: a name that may answer for another one."),
+    "temperature": KeyRule("number", "Sampling temperature.", 0, 2),
+    "mode": KeyRule("choice", "How JSON is asked for; else the best that works.", choices=MODES),
+    "thinking_tokens": KeyRule("whole", "More tokens a reply, for models that think.", 0, 10**6),
+    **LIMITS,
+    "prices": KeyRule("text", "Dollars per million tokens: prompt, completion, cached."),
+    "embedding_model": KeyRule("text", "Model of the cosine in answer_correctness_judged."),
+    "batch_format": KeyRule("choice", "Whose batch files are written.", choices=(*PROVIDERS,)),
+    "min_kappa": KeyRule("number", "Least Cohen's kappa for calibrate_judge.py --gate.", -1, 1),
+    "min_balanced_accuracy": KeyRule("number", "Least balanced accuracy for it.", 0, 1),
+}
+"""The keys that ``--set`` takes; a file has those of ``WHO``, too."""
+
+DOLLARS = KeyRule("number", "US dollars per million tokens.", 0, 1e9)
+PRICES = dict.fromkeys(("prompt", "completion", "cached"), DOLLARS)
+
+HEAD = {
+    "schema": KeyRule("whole", "Version of the file's form.", SCHEMA, SCHEMA),
+    "description": KeyRule("text", "For people."),
+}
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def names(folder: Path = JUDGES) -> list[str]:
+    """The names of the judges that have a file, sorted."""
+    return sorted(path.stem for path in folder.glob("*.toml"))
+
+
+def judge_settings(
+    judge: str,
+    model: str | None = None,
+    pairs: Iterable[str] = (),
+    *,
+    model_is_default: bool = False,
+    folder: Path = JUDGES,
+) -> dict[str, Any]:
+    """What describes the judge that ``--judge``, ``--model`` and ``--set`` name, by key.
+
+    A key that nobody gave a value has none. ``model_is_default``: the model was not named on the
+    command line, so that a file's model counts more. Raises StorageError with every problem.
+    """
+    settings: dict[str, Any] = {}
+    if (path := _file_of(judge, folder)) is not None:
+        settings = read_judge(path)
+    elif judge:
+        settings["server"] = judge
+    own = settings.get("model")
+    if model and own and model != own and not model_is_default:
+        raise JudgeError(
+            f"--model {model}: {path} names the model {own}; leave --model out, or save another "
+            "judge with --save-judge."
+        )
+    if model and not own:
+        settings["model"] = model
+    given = [pair for pair in pairs if not pair.startswith("prices.")]
+    prices = [pair.removeprefix("prices.") for pair in pairs if pair.startswith("prices.")]
+    changes = from_pairs(given, HOW)
+    if prices:
+        changes["prices"] = from_pairs(prices, PRICES, "--set prices")
+    problems = list(_deeper(changes, "--set"))
+    if problems:
+        raise StorageError.from_problems(problems)
+    for name in ("file", "prices"):
+        if isinstance(changes.get(name), str):
+            changes[name] = Path(changes[name])
+    return settings | changes
+
+
+def _file_of(judge: str, folder: Path) -> Path | None:
+    """The file that ``--judge`` names; None for an address, ``local`` and nothing."""
+    if not judge or judge == LOCAL or "://" in judge:
+        return None
+    if (named := folder / f"{judge}.toml").is_file() and NAME.fullmatch(judge):
+        return named
+    if judge.endswith(".toml") or Path(judge).is_file():
+        return Path(judge)
+    shown = url_in_message(judge)
+    known = ", ".join([LOCAL, *names(folder)])
+    raise JudgeError(
+        f"--judge {shown}: no such name in {folder}; known: {known}. A server is an address such "
+        "as http://localhost:11434/v1."
+    )
+
+
+def read_judge(path: Path) -> dict[str, Any]:
+    """The keys of a judge's file, paths from the working folder.
+
+    Raises StorageError with every problem, as ``file:line: field: …``.
+    """
+    try:
+        table = read_toml(path)
+    except FileNotFoundError:
+        raise StorageError(
+            f"{path}: no such file; judge_answers.py --save-judge writes one."
+        ) from None
+    text = text_of(path)
+    inner = {**table, "prices": "-"} if isinstance(table.get("prices"), dict) else table
+    problems = check_table(inner, HEAD | WHO | HOW, str(path), text=text)
+    faulty = {problem.field for problem in problems}
+    fine = {key: value for key, value in table.items() if key not in faulty}
+    problems += _deeper(fine, str(path), text)
+    if not problems and not table.keys() & WHO.keys():
+        problems.append(
+            Problem(str(path), None, "server", "is missing; write the server's address")
+        )
+    if problems:
+        raise StorageError.from_problems(problems)
+    for name in ("file", "prices"):
+        if isinstance(table.get(name), str):
+            table[name] = path.parent / table[name]
+    return {key: value for key, value in table.items() if key not in HEAD}
+
+
+def _deeper(values: Mapping[str, Any], source: str, text: str = "") -> Iterable[Problem]:
+    """What is wrong within values whose form is right."""
+    server = values.get("server", LOCAL)
+    if server != LOCAL:
+        if "@" in server or "?" in server:
+            fault = "holds a login or a query; name the variable of the key with api_key"
+            yield Problem(source, line_of(text, "server"), "server", fault)
+        else:
+            try:
+                addresses(server)
+            except JudgeError:
+                fault = "must be local, or an address such as http://localhost:11434/v1"
+                yield Problem(source, line_of(text, "server"), "server", fault)
+    for pair in values.get("alias", ()):
+        asked, _, answered = pair.partition("=")
+        if not asked.strip() or not answered.strip():
+            fault = "must be ASKED=ANSWERED, two names of models"
+            yield Problem(source, line_of(text, "alias"), "alias", fault)
+    if isinstance(prices := values.get("prices"), dict):
+        yield from check_table(prices, PRICES, source, "prices.", text)
+        for name in {"prompt", "completion"} - prices.keys():
+            fault = "is missing; give dollars per million tokens"
+            yield Problem(source, line_of(text, "prices"), f"prices.{name}", fault)
+
+
+def save_judge(name: str, settings: Mapping[str, Any], folder: Path = JUDGES) -> Path:
+    """Write a judge's file; returns its path. One with the same content stays as it is.
+
+    Raises StorageError for a name that is none, nothing to save, a key's variable that is not set
+    (it may be the key), and another file there.
+    """
+    if not NAME.fullmatch(name) or name in (LOCAL, "latest"):
+        raise StorageError(
+            f"--save-judge {name!r}: a name has letters, digits, '.', '_' and '-', and is not "
+            f"{LOCAL}."
+        )
+    path = folder / f"{name}.toml"
+    if not settings.keys() & WHO.keys():
+        raise StorageError(f"--save-judge {name}: name the judge with --judge and --model.")
+    problems = list(_deeper(settings, "--judge"))
+    if (settings.get("api_key") or "PATH") not in os.environ:  # what is set is no pasted key
+        fault = "no environment variable has that name; export it first, or leave api_key out"
+        problems.append(Problem("--set", None, "api_key", fault))
+    if problems:
+        raise StorageError.from_problems(problems)
+    written = {
+        key: _from_folder(value, folder) if isinstance(value, Path) else value
+        for key in (*WHO, *HOW)
+        if (value := settings.get(key)) is not None
+    }
+    tables = {key: value for key, value in written.items() if isinstance(value, dict)}
+    lines = [f"schema = {SCHEMA}"]
+    lines += [f"{key} = {toml_value(v)}" for key, v in written.items() if key not in tables]
+    for key, table in tables.items():
+        lines += ["", f"[{key}]", *(f"{toml_key(k)} = {toml_value(v)}" for k, v in table.items())]
+    data = ("\n".join(lines) + "\n").encode()
+    if path.exists() and path.read_bytes() != data:
+        raise StorageError(f"{path}: is there already; change it by hand, or choose another name.")
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be made ({error.strerror}).") from None
+    replace_bytes(path, data)
+    return path
+
+
+def _from_folder(path: Path, folder: Path) -> str:
+    """A path as a file of ``folder`` names it: relative in the same home, else absolute."""
+    path = path.absolute()
+    home = folder.absolute().parent.parent
+    return os.path.relpath(path, folder) if path.is_relative_to(home) else str(path)

@@ -1,0 +1,170 @@
+"""Settings that users write into a file, or change for one call by ``--set KEY=VALUE``.
+
+LIMITS["timeout"].fault(0)         # "must be a number above 0, up to 86400"
+from_pairs(["rpm=30"], LIMITS)     # {"rpm": 30.0}
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from records.errors import Problem, StorageError
+from records.files import MAX_SETTINGS, read_whole
+
+VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
+"""The name of an environment variable, in capitals: a key that is pasted in its place rarely is."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRule:
+    """The values that one key takes.
+
+    ``kind``: text, number, whole, yes (true or false), choice, variable, or texts (a list).
+    ``low`` and ``high``: bounds of a number; ``above``: ``low`` itself is outside.
+    """
+
+    kind: str
+    about: str
+    low: float = -math.inf
+    high: float = math.inf
+    above: bool = False
+    choices: tuple[str, ...] = ()
+
+    def fault(self, value: Any) -> str | None:
+        """Why a value is refused, with the remedy, as a clause; None for a good one. No clause
+        shows the value: it may be a secret in the wrong place."""
+        if self.kind in ("number", "whole"):
+            return None if self._within(value) else f"must be {self._numbers()}"
+        if self.kind == "yes":
+            return None if isinstance(value, bool) else "must be true or false"
+        if self.kind == "choice":
+            known = value in self.choices if isinstance(value, str) else False
+            return None if known else f"must be one of {', '.join(self.choices)}"
+        if self.kind == "texts":
+            fine = isinstance(value, list) and all(map(_is_text, value))
+            return None if fine else "must be a list of texts"
+        if not _is_text(value):
+            return "must be a text of one line"
+        if self.kind == "variable" and not VARIABLE_NAME.fullmatch(value):
+            return "takes the name of an environment variable, such as OPENAI_API_KEY, not the key"
+        return None
+
+    def read(self, text: str) -> Any:
+        """The value that a text on the command line means; the text itself if it means none."""
+        if self.kind == "yes":
+            return {"true": True, "false": False}.get(text.lower(), text)
+        if self.kind == "texts":
+            return [part.strip() for part in text.split(",") if part.strip()]
+        try:
+            return {"whole": int, "number": float}.get(self.kind, str)(text)
+        except ValueError:
+            return text
+
+    def _within(self, value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return False
+        if self.kind == "whole" and not isinstance(value, int):
+            return False
+        return self.low <= value <= self.high and not (self.above and value == self.low)
+
+    def _numbers(self) -> str:
+        noun = "a whole number" if self.kind == "whole" else "a number"
+        low = f"above {self.low:g}, " if self.above else f"from {self.low:g} "
+        return f"{noun} {low}up to {self.high:.12g}"
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable()
+
+
+def check_table(
+    table: Mapping[str, Any],
+    settings: Mapping[str, KeyRule],
+    source: str,
+    prefix: str = "",
+    text: str = "",
+) -> list[Problem]:
+    """Every unknown key and every bad value of a parsed table. ``text``: of the file, for lines."""
+    problems = []
+    for key, value in table.items():
+        fault = settings[key].fault(value) if key in settings else unknown(key, settings)
+        if fault is not None:
+            line = line_of(text, f"{prefix}{key}")
+            problems.append(Problem(source, line, f"{prefix}{key}", fault))
+    return problems
+
+
+def text_of(path: Path) -> str:
+    """The text of a TOML file that was read already, for the lines of its problems."""
+    return read_whole(path, MAX_SETTINGS).decode("utf-8")
+
+
+def unknown(key: str, settings: Iterable[str]) -> str:
+    """What to say of a key that is none."""
+    near = difflib.get_close_matches(key, list(settings), 1)
+    hint = f"write {near[0]}" if near else f"known here: {', '.join(settings)}"
+    return f"is unknown; {hint}"
+
+
+def from_pairs(
+    pairs: Iterable[str], settings: Mapping[str, KeyRule], option: str = "--set"
+) -> dict[str, Any]:
+    """The values of ``KEY=VALUE`` texts; of two for one key the later counts.
+
+    Raises StorageError with every problem.
+    """
+    values: dict[str, Any] = {}
+    problems = []
+    for pair in pairs:
+        key, equals, text = (part.strip() for part in pair.partition("="))
+        if not equals:
+            problems.append(Problem(option, None, "", "write KEY=VALUE, such as timeout=30"))
+        elif key not in settings:
+            problems.append(Problem(option, None, key, unknown(key, settings)))
+        elif settings[key].kind == "texts":
+            values[key] = [*values.get(key, ()), *settings[key].read(text)]
+        else:
+            values[key] = settings[key].read(text)
+    problems += check_table(values, settings, option)
+    if problems:
+        raise StorageError.from_problems(problems)
+    return values
+
+
+def line_of(text: str, dotted: str) -> int | None:
+    """The line of a TOML text that gives the key ``table.key`` its value, or opens that table; None
+    if none is found."""
+    table = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line):
+            if header[1] == dotted:
+                return number
+            table = f"{header[1]}."
+        key = re.match(r"""\s*["']?([\w.-]+)["']?\s*=""", line)
+        if key and table + key[1] == dotted:
+            return number
+    return None
+
+
+def toml_key(name: str) -> str:
+    """A key as TOML writes it."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML writes it, on one line; what TOML has no word for (null) is left out."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        pairs = (f"{toml_key(k)} = {toml_value(v)}" for k, v in value.items() if v is not None)
+        return "{ " + ", ".join(pairs) + " }" if value else "{}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(toml_value(item) for item in value if item is not None) + "]"
+    return json.dumps(value)
