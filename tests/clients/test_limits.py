@@ -211,7 +211,8 @@ def test_a_server_with_a_window_never_refuses_what_is_sent_evenly() -> None:
 
 
 def test_run_eval_keeps_to_the_requests_a_minute(tmp_path: Path) -> None:
-    """Four questions at 120 a minute begin half a second apart: 1.5 s between first and last."""
+    """Four questions at 120 a minute begin half a second apart: the last one 1.5 s after the start,
+    which no busy machine makes earlier; the bot may see the first one late."""
     import run_eval
 
     bot: Any = FakeBot()
@@ -226,6 +227,7 @@ def test_run_eval_keeps_to_the_requests_a_minute(tmp_path: Path) -> None:
     (tmp_path / "set.jsonl").write_text(rows)
     words = ["--eval-set", str(tmp_path / "set.jsonl"), "--results-dir", str(tmp_path)]
     words += ["--api-url", bot.url, "--set", "rpm=120", "--quiet", "--run-id", "r"]
+    started = time.monotonic()
     done = CliRunner().invoke(run_eval.main, words)
     assert done.exit_code == 0, done.output
-    assert moments[-1] - moments[0] >= 1.4
+    assert moments[-1] - started >= 1.4
