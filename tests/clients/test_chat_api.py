@@ -13,7 +13,7 @@ import pytest
 
 from clients.bot import ChatApi, Question
 from clients.expressions import compile_path
-from clients.http import KINDS, CallError, Interrupted, Reply, RetryPolicy
+from clients.http import KINDS, CallError, Interrupted, Reply, RetryPolicy, finish
 from clients.mapping import AnswerMap
 from clients.profile import Profile
 from clients.secrets import Headers
@@ -31,7 +31,7 @@ def connections(request: pytest.FixtureRequest) -> int:
 
 
 def ask(client: ChatApi, text: str = "q", **more: Any) -> TestResult:
-    return client.ask(Question("case", text, **more)).result
+    return finish(client.ask(Question("case", text, **more))).result
 
 
 def kind(result: TestResult) -> str:
@@ -209,7 +209,7 @@ def test_compressed_answers_are_read(fake_bot: Any, api: MakeApi) -> None:
 
 def test_nobody_listens(fake_bot: Any, api: MakeApi) -> None:
     fake_bot.close()
-    asked = api().ask(Question("case", "q"))
+    asked = finish(api().ask(Question("case", "q")))
     assert kind(asked.result) == "connection"
     assert not asked.connected
     assert asked.result.error is not None
@@ -218,7 +218,7 @@ def test_nobody_listens(fake_bot: Any, api: MakeApi) -> None:
 
 def test_a_broken_connection_is_not_an_absent_bot(fake_bot: Any, api: MakeApi) -> None:
     fake_bot.default = lambda exchange: exchange.reset()
-    asked = api().ask(Question("case", "q"))
+    asked = finish(api().ask(Question("case", "q")))
     assert kind(asked.result) == "connection"
     assert asked.connected
 
@@ -289,7 +289,7 @@ def test_secrets_are_taken_out_of_everything(fake_bot: Any, api: MakeApi) -> Non
     )
     client = api(headers=headers)
     for name in ("answer", "error"):
-        asked = client.ask(Question("case", name))
+        asked = finish(client.ask(Question("case", name)))
         assert token not in repr(asked)
         assert "[secret]" in repr(asked)
     assert fake_bot.seen[0].headers["Authorization"] == f"Bearer {token}"
@@ -299,7 +299,7 @@ def test_secrets_are_taken_out_of_everything(fake_bot: Any, api: MakeApi) -> Non
     address = fake_bot.url.replace("http://", "http://user:pass-word@")
     client = api(url=address)
     for name in ("answer", "error"):
-        assert basic not in repr(client.ask(Question("case", name)))
+        assert basic not in repr(finish(client.ask(Question("case", name))))
     assert fake_bot.seen[-1].headers["Authorization"] == f"Basic {basic}"
 
 
@@ -308,7 +308,7 @@ def test_stop_ends_a_call_that_waits(fake_bot: Any, api: MakeApi) -> None:
     client = api(policy=RetryPolicy(timeout=100, retries=2))
     threading.Timer(0.1, client.stop.set).start()
     with pytest.raises(Interrupted):
-        client.ask(Question("case", "q"))
+        finish(client.ask(Question("case", "q")))
     assert fake_bot.asked["q"] == 1
 
 
@@ -343,7 +343,7 @@ def test_another_transport_takes_the_place_of_http() -> None:
     client = ChatApi(
         "http://nowhere.invalid", profile, policy=RetryPolicy(backoff=0), transport=Recorded()
     )
-    result = client.ask(Question("q1", "Is it so?")).result
+    result = finish(client.ask(Question("q1", "Is it so?"))).result
     client.close()
 
     assert (result.answer, result.chunks()[0].chunk_id) == ("Yes.", "c1")

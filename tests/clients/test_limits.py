@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from tests.fake_bot import Exchange, FakeBot
 
-from clients.http import CallError, Interrupted, Reply, RetryPolicy, call_with_retries
+from clients.http import CallError, Interrupted, Reply, RetryPolicy, call_with_retries, finish
 from clients.limits import WATCHED, CallLimits, Stopped, _seconds
 
 
@@ -41,7 +41,7 @@ def begun(limits: CallLimits, clock: Clock, calls: int, tokens: int | None = Non
     """Seconds from the start at which calls begin that end at once."""
     stop, start, moments = Waiting(clock), clock.now, []
     for _ in range(calls):
-        limits.enter(stop, tokens)
+        finish(limits.enter(stop, tokens))
         moments.append(clock.now - start)
         limits.answered(0.0, {})
     return moments
@@ -67,13 +67,13 @@ def test_a_429_stops_all_calls_as_long_as_it_says_and_halves() -> None:
     clock = Clock()
     limits = CallLimits(8, clock=clock)
     stop = Waiting(clock)
-    limits.enter(stop)
+    finish(limits.enter(stop))
     limits.failed(429, 7.0)
     assert limits.window == 4
-    assert limits.enter(stop) == pytest.approx(7.0)
+    assert finish(limits.enter(stop)) == pytest.approx(7.0)
     limits.answered(0.1, {})
     for _ in range(40):  # 1/4 + 1/4.25 + ...: from 4 to 8 in about (64 - 16) / 2 = 24 answers
-        limits.enter(stop)
+        finish(limits.enter(stop))
         limits.answered(0.1, {})
     assert limits.window == 8
 
@@ -82,7 +82,7 @@ def test_calls_under_way_together_halve_once() -> None:
     clock = Clock()
     limits = CallLimits(8, clock=clock)
     for _ in range(3):
-        limits.enter(Waiting(clock))
+        finish(limits.enter(Waiting(clock)))
     for _ in range(3):
         limits.failed(429, None)
     assert limits.window == 4
@@ -94,7 +94,7 @@ def test_answers_that_take_three_times_as_long_halve() -> None:
     stop = Waiting(clock)
     for seconds in (0.1, 0.1, 0.31):
         for _ in range(WATCHED):
-            limits.enter(stop)
+            finish(limits.enter(stop))
             limits.answered(seconds, {})
     assert limits.window == 4
 
@@ -114,9 +114,9 @@ def test_what_headers_say_is_left_is_spread(headers: dict[str, str], seconds: fl
     """Left to ask, and one: 1 in 1 s is every half second; nobody waits while much is left."""
     clock = Clock()
     limits = CallLimits(2, clock=clock)
-    limits.enter(Waiting(clock))
+    finish(limits.enter(Waiting(clock)))
     limits.answered(0.1, headers)
-    assert limits.enter(Waiting(clock)) == pytest.approx(seconds / 0.985, abs=1e-6)
+    assert finish(limits.enter(Waiting(clock))) == pytest.approx(seconds / 0.985, abs=1e-6)
 
 
 def test_calls_that_wait_together_are_spread_by_what_headers_say() -> None:
@@ -124,12 +124,12 @@ def test_calls_that_wait_together_are_spread_by_what_headers_say() -> None:
     clock = Clock()
     limits = CallLimits(16, clock=clock)
     stop, start = Waiting(clock), clock.now
-    limits.enter(stop)
+    finish(limits.enter(stop))
     headers = {"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "8s"}
     limits.answered(0.1, headers)
     moments = []
     for _ in range(3):
-        limits.enter(stop)
+        finish(limits.enter(stop))
         moments.append(clock.now - start)
     assert moments == pytest.approx([2 / 0.985, 4 / 0.985, 6 / 0.985])
 
@@ -150,13 +150,13 @@ def test_a_moment_is_a_time_from_now() -> None:
 def test_stopping_ends_a_wait_and_gives_the_place_back() -> None:
     limits = CallLimits(1, rpm=1)
     stop = threading.Event()
-    limits.enter(stop)
+    finish(limits.enter(stop))
     limits.answered(0.0, {})
     threading.Timer(0.05, stop.set).start()
     with pytest.raises(Stopped):
-        limits.enter(stop)
+        finish(limits.enter(stop))
     with pytest.raises(Interrupted):
-        call_with_retries(lambda allowed: None, RetryPolicy(), stop, limits=limits)
+        finish(call_with_retries(lambda allowed: None, RetryPolicy(), stop, limits=limits))
     assert limits._active == 0
 
 
@@ -173,7 +173,7 @@ def test_waiting_takes_nothing_from_the_time_of_a_call() -> None:
         return Reply(200, {}, b"", 0.0)
 
     policy = RetryPolicy(timeout=5, retries=1, backoff=0)
-    call_with_retries(attempt, policy, stop, clock=clock, draw=lambda: 0.0, limits=limits)
+    finish(call_with_retries(attempt, policy, stop, clock=clock, draw=lambda: 0.0, limits=limits))
     assert allowed == pytest.approx([5.0, 5.0])
 
 
@@ -190,8 +190,9 @@ def test_a_server_with_a_window_never_refuses_what_is_sent_evenly() -> None:
         seen.append(now)
         return exchange.reply({"answer": "yes"})
 
-    from clients.http import ask_all
     from clients.http_requests import HttpTransport
+
+    from clients.http import ask_all
 
     bot: Any = FakeBot()
     bot.default = behave
@@ -202,7 +203,7 @@ def test_a_server_with_a_window_never_refuses_what_is_sent_evenly() -> None:
         def send(allowed: float) -> Reply:
             return transport.send("POST", bot.url, {}, b'{"question": "q"}', allowed)
 
-        return call_with_retries(send, RetryPolicy(), threading.Event(), limits=limits)[1]
+        return finish(call_with_retries(send, RetryPolicy(), threading.Event(), limits=limits))[1]
 
     start = time.monotonic()
     assert list(ask_all(range(33), ask, 8, threading.Event())) == [1] * 33

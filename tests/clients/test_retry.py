@@ -16,6 +16,7 @@ from clients.http import (
     RetryPolicy,
     _retry_after_seconds,
     call_with_retries,
+    finish,
 )
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -45,7 +46,9 @@ def run(policy: RetryPolicy, clock: Clock, errors: list[CallError], draw: float 
             raise left.pop(0)
         return "answer"
 
-    answer, attempts = call_with_retries(once, policy, clock, lambda: clock.now, lambda: draw)
+    answer, attempts = finish(
+        call_with_retries(once, policy, clock, lambda: clock.now, lambda: draw)
+    )
     assert answer == "answer"
     return attempts
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clients.http_aiohttp import AiohttpTransport
+from clients.http_requests import HttpTransport
 
 from clients.bot import ChatApi
 from clients.http import CallError, ask_all
-from clients.http_aiohttp import AiohttpTransport
-from clients.http_requests import HttpTransport
 from clients.profile import load_profile
 from clients.transport import MOST_WITH_REQUESTS, open_transport
 from judging.server import HttpJudge

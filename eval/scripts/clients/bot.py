@@ -1,7 +1,7 @@
 """Asks a RAG bot over HTTP what a profile says, and turns each answer into a TestResult.
 
     api = ChatApi("http://127.0.0.1:8080", profile, headers, RetryPolicy(timeout=60))
-    reply = api.ask(Question(case_id="q1", text="How do I…?", k=10))
+    answer = await api.ask(Question(case_id="q1", text="How do I…?", k=10))
 
 A call that fails becomes a result of status ``error`` with one of the kinds in ``http.KINDS``;
 it never becomes an answer.
@@ -9,9 +9,10 @@ it never becomes an answer.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -26,6 +27,7 @@ from clients.http import (
     RetryPolicy,
     Transport,
     call_with_retries,
+    finish,
 )
 from clients.limits import CallLimits
 from clients.mapping import AnswerMap, build_result, payload_fields
@@ -37,7 +39,7 @@ from clients.secrets import (
     without_login,
 )
 from clients.streams import ACCEPTED, Stream, read_stream
-from clients.transport import open_transport
+from clients.transport import HttpTransport
 from records.cases import ChatMessage
 from records.errors import StorageError
 from records.lines import MAX_DEPTH, nests_deeper, parse_json
@@ -99,8 +101,12 @@ class BotAnswer:
     """False when no try got as far as a connection."""
 
 
+_Send = Callable[[float], Coroutine[Any, Any, Reply]]
+"""Sends a request, within so many seconds."""
+
+
 class ChatApi:
-    """One bot. ``ask`` may be called from as many threads as ``connections`` says."""
+    """One bot. Any number of ``ask`` may be under way in one loop."""
 
     def __init__(
         self,
@@ -110,13 +116,12 @@ class ChatApi:
         policy: RetryPolicy | None = None,
         *,
         retrieval_only: bool = False,
-        connections: int = 8,
         limits: CallLimits | None = None,
         max_bytes: int = 64 * 2**20,
         user_agent: str = "rag-eval-toolkit",
         transport: Transport | None = None,
     ) -> None:
-        """``transport``: how requests are sent; else as suits so many connections."""
+        """``transport``: how requests are sent, by HTTP without it."""
         self._profile = profile
         self._policy = policy or RetryPolicy()
         self._limits = limits
@@ -139,25 +144,27 @@ class ChatApi:
             self._headers.setdefault(name, value)
         self._url = urlsplit(url)
         self._seen = False
-        self._transport: Transport = transport or open_transport(
+        self._transport: Transport = transport or HttpTransport(
             url,
-            connections=connections,
             max_bytes=max_bytes,
             timeout=self._policy.timeout,
             redactor=self.redactor,
             timed=profile.stream is not None,
         )
 
-    def ask(self, question: Question) -> BotAnswer:
+    async def ask(self, question: Question) -> BotAnswer:
         """Ask once, with retries. Raises Interrupted when ``stop`` is set, and nothing else."""
         send = self._request(question)
         attempts = 1
         try:
             if question.reset and self._profile.reset is not None:
-                call_with_retries(
+                await call_with_retries(
                     self._resetting(question), self._policy, self.stop, limits=self._limits
                 )
-            reply, attempts = call_with_retries(send, self._policy, self.stop, limits=self._limits)
+            reply, attempts = await call_with_retries(
+                send, self._policy, self.stop, limits=self._limits
+            )
+            await asyncio.sleep(0)  # answers that came together have their times before one is read
             answer = self._read(reply, question)
             tokens = answer.result.usage.get("total_tokens")
             if self._limits is not None and isinstance(tokens, int):
@@ -170,20 +177,20 @@ class ChatApi:
 
     def reply(self, question: Question) -> Reply:
         """One try, as the bot answers it. Raises CallError for anything but a success."""
-        return self._request(question)(self._policy.timeout)
+        return finish(self._request(question)(self._policy.timeout))
 
-    def _request(self, question: Question) -> Callable[[float], Reply]:
+    def _request(self, question: Question) -> _Send:
         """The request for a question, which is sent with the seconds that it may take."""
         values = self._values(question)
         url = self._url_for(self._profile.path, self._query, values)
         body = None if self._body is None else orjson.dumps(render(self._body, values))
 
-        def send(timeout: float) -> Reply:
+        def send(timeout: float) -> Coroutine[Any, Any, Reply]:
             return self._transport.send(self._profile.method, url, self._headers, body, timeout)
 
-        def send_once(timeout: float) -> Reply:
+        async def send_once(timeout: float) -> Reply:
             try:
-                return send(timeout)
+                return await send(timeout)
             except NotConnected:
                 raise
             except CallError as error:
@@ -192,7 +199,7 @@ class ChatApi:
 
         return send_once if question.in_session else send
 
-    def _resetting(self, question: Question) -> Callable[[float], Reply]:
+    def _resetting(self, question: Question) -> _Send:
         """The profile's request that makes the bot forget what came before."""
         reset, values = self._profile.reset or {}, self._values(question)
         path = reset.get("path", self._profile.path)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Generator, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clients.bot import BotAnswer, ChatApi, Question
 from clients.demo_server import demo_server
-from clients.http import RetryPolicy, ask_each
+from clients.http import RetryPolicy, ask_each, finish
 from clients.imported import read_answers
 from clients.limits import CallLimits
 from clients.profile import Profile, fill, load_profile
@@ -173,7 +173,7 @@ MOST_LOOKED_AT = 1000
 
 _Portion = Sequence[Job] | Jobs
 
-_Answers = Iterator[Sequence[BotAnswer]]
+_Answers = AsyncIterator[Sequence[BotAnswer]]
 """Of a unit of work; what is written together in one list."""
 
 
@@ -265,7 +265,7 @@ class _Session:
                     self._write(self._results([first]), step)
                 if first_units and step is not None:
                     most = 1 if self._one_at_a_time else len(first_units)
-                    answers = ask_each(calls, iter, most, api.stop)
+                    answers = ask_each(calls, aiter, most, api.stop)
                     with contextlib.closing(answers):
                         self._write(self._results(answers), step)
                 if pace and (ending := pace.after(self.folder, list(portion))):
@@ -286,12 +286,13 @@ class _Session:
         units = units_of(jobs, self._plan)
         return (unit for unit in units if any(job.key not in done for job in unit))
 
-    def _answers(self, api: ChatApi, unit: Sequence[Job]) -> _Answers:
+    async def _answers(self, api: ChatApi, unit: Sequence[Job]) -> _Answers:
         """The answers of a unit; what is written together in one list."""
-        if self._talks is not None:
-            yield from self._talks.ask(api, unit)
-        else:
-            yield (api.ask(self._question(unit[0])),)
+        if self._talks is None:
+            yield (await api.ask(self._question(unit[0])),)
+            return
+        async for together in self._talks.ask(api, unit):
+            yield together
 
     def _find_sound(self) -> None:
         """Look which turns of a resumed run were answered under the history that stands there."""
@@ -310,7 +311,7 @@ class _Session:
     def _warm_up(self, api: ChatApi, pace: Pace | None) -> None:
         """Ask what does not count: a bot's first answers are slower than its others."""
         for job in pace.warm_up if pace else ():
-            api.ask(self._question(job))
+            finish(api.ask(self._question(job)))
 
     def _first(self, unit: _Answers) -> Sequence[BotAnswer]:
         """The first answers of a process. Raises Unreachable when nobody is there."""
@@ -318,7 +319,11 @@ class _Session:
             moved = f"This run was begun at {self._first_address}; it goes on at "
             moved += f"{self._config.api['url']}."
             self._console.print(printable(moved), soft_wrap=True)
-        answers = next(unit)
+
+        async def first_of() -> Sequence[BotAnswer]:
+            return await anext(unit)
+
+        answers = finish(first_of())
         first = answers[0]
         if first.result.error is not None and not first.connected:
             raise Unreachable(
@@ -587,7 +592,6 @@ def _connected(options: RunOptions, profile: Profile, headers: Headers) -> Itera
             headers,
             RetryPolicy(options.timeout, options.retries, options.backoff),
             retrieval_only=options.retrieval_only,
-            connections=options.concurrency,
             limits=CallLimits(options.concurrency, options.rpm, options.tpm),
             max_bytes=options.max_bytes,
             user_agent=f"rag-eval-toolkit/{VERSION}",

@@ -6,6 +6,7 @@ judging that was withdrawn (see ``withdrawal``) count as not there, wherever tha
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import os
@@ -376,7 +377,7 @@ def _schema_text(schema: Mapping[str, Any]) -> orjson.Fragment:
 class CachedJudge:
     """A judge that asks ``judge`` only for what is not in ``cache``.
 
-    Two threads that want the same verdict ask once; two processes that want it in the same moment
+    Two calls that want the same verdict ask once; two processes that want it in the same moment
     may both pay for it. A stored verdict is asked anew when it does not pass the task's checks
     (older code or a strange hand wrote it), and when its reply names another model than the judge.
 
@@ -390,8 +391,7 @@ class CachedJudge:
         self._cache = cache
         self._judging_run = judging_run or new_judging_run()
         self._schemas = SchemaChecker()
-        self._asking: dict[str, threading.Event] = {}
-        self._lock = threading.Lock()
+        self._asking: dict[str, asyncio.Event] = {}
 
     @property
     def identity(self) -> JudgeIdentity:
@@ -410,27 +410,23 @@ class CachedJudge:
         """The verdict that is there already; nobody is asked."""
         return self._stored(self._key(task), task)
 
-    def ask(self, task: JudgeTask) -> JudgeVerdict:
+    async def ask(self, task: JudgeTask) -> JudgeVerdict:
         """The stored verdict, else a new one, which is stored if it can be used."""
         key = self._key(task)
-        stored = self._stored(key, task)
-        while stored is None:
-            mine = threading.Event()
-            with self._lock:
-                other = self._asking.setdefault(key, mine)
-            if other is mine:
-                return self._ask_alone(key, task, mine)
-            other.wait()
-            stored = self._stored(key, task)
+        while (stored := self._stored(key, task)) is None:
+            other = self._asking.get(key)
+            if other is None:
+                return await self._ask_alone(key, task)
+            await other.wait()
         return stored
 
-    def _ask_alone(self, key: str, task: JudgeTask, mine: threading.Event) -> JudgeVerdict:
-        """Ask, unless another thread has just come back with it; then let those go on who wait."""
+    async def _ask_alone(self, key: str, task: JudgeTask) -> JudgeVerdict:
+        """Ask, and then let those go on who wait for the same."""
+        mine = self._asking[key] = asyncio.Event()
         try:
-            return self._stored(key, task) or self._ask_and_keep(task)
+            return await self._ask_and_keep(task)
         finally:
-            with self._lock:
-                del self._asking[key]
+            del self._asking[key]
             mine.set()
 
     def _stored(self, key: str, task: JudgeTask) -> JudgeVerdict | None:
@@ -445,8 +441,8 @@ class CachedJudge:
             return None
         return _from_entry(entry)
 
-    def _ask_and_keep(self, task: JudgeTask) -> JudgeVerdict:
-        verdict = replace(self._judge.ask(task), judging_run=self._judging_run)
+    async def _ask_and_keep(self, task: JudgeTask) -> JudgeVerdict:
+        verdict = replace(await self._judge.ask(task), judging_run=self._judging_run)
         if verdict.ok:
             dropped = self._judge.capabilities.dropped
             identity, now = self._judge.identity, datetime.now(UTC)
@@ -526,7 +522,7 @@ class CacheOnly:
         """Of the task's verdict in the cache."""
         return verdict_key(task, self.identity, self.parameters(task))
 
-    def ask(self, task: JudgeTask) -> JudgeVerdict:
+    async def ask(self, task: JudgeTask) -> JudgeVerdict:
         """Always the failure ``not_cached``."""
         return JudgeVerdict(self.key(task), None, "not_cached", NOT_CACHED)
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import orjson
 
-from clients.http import ask_all
+from clients.http import ask_all, finish
 from judging import prompt_files
 from judging.answers import FactStore, JudgedAnswer
 from judging.calls import BLOCK, CALLS, Settings, needs_facts
@@ -173,8 +173,8 @@ def judge_run(
     cut_torn_tail(path)
     outcome = JudgingOutcome()
 
-    def work(answer: JudgedAnswer) -> NewAndExisting:
-        return _judge_answer(answer, settings, plan, existing)
+    async def work(answer: JudgedAnswer) -> NewAndExisting:
+        return await _judge_answer(answer, settings, plan, existing)
 
     of_turns: dict[str, Any] = {}
     judged = ask_all(answers, work, plan.concurrency, threading.Event())
@@ -219,7 +219,7 @@ def _stopping(connection: Connection) -> Iterator[None]:
         raise
 
 
-def _judge_answer(
+async def _judge_answer(
     answer: JudgedAnswer, settings: Settings, plan: JudgingPlan, existing: ExistingVerdicts
 ) -> NewAndExisting:
     """All calls and opinions of one answer: the new lines, and the heads of those that stand."""
@@ -232,7 +232,7 @@ def _judge_answer(
         while repeat < opinions:
             heads = existing.opinion(answer, name, repeat, inputs_sha256)
             if heads is None:
-                lines = CALLS[name](answer, settings, repeat)
+                lines = await CALLS[name](answer, settings, repeat)
                 # the list of facts may have come just now
                 sha256 = inputs_sha256 or existing.inputs_sha256(answer, name)
                 new += [line | {"made_of": sha256} for line in lines]
@@ -297,10 +297,10 @@ class _TaskRecorder:
         self.cannot = connection.judge.cannot
         self.tasks: list[JudgeTask] = []
 
-    def ask(self, task: JudgeTask) -> JudgeVerdict:
+    async def ask(self, task: JudgeTask) -> JudgeVerdict:
         """What the local rules say, which is used for estimates only."""
         self.tasks.append(task)
-        return self._local.ask(task)
+        return await self._local.ask(task)
 
 
 def would_ask(plan: JudgingPlan, connection: Connection, facts: FactStore) -> Iterator[JudgeTask]:
@@ -335,7 +335,7 @@ def prompts_of(
         )
     for answer in answers:
         for name in plan.calls:
-            CALLS[name](answer, settings, 0)
+            finish(CALLS[name](answer, settings, 0))
             tasks: Sequence[JudgeTask] = recorder.tasks
             recorder.tasks = []
             yield from ((answer.result.repeat, name, task) for task in tasks)
@@ -360,7 +360,7 @@ def _rehearse(plan: JudgingPlan, connection: Connection, settings: Settings) -> 
     lines = VerdictReader(plan.folder / VERDICTS).read()
     existing = ExistingVerdicts(lines, described["identity"], described["parameters"], settings)
     for answer in _answers(plan):
-        _judge_answer(answer, settings, plan, existing)
+        finish(_judge_answer(answer, settings, plan, existing))
         yield
 
 
@@ -376,8 +376,7 @@ OpinionKey = tuple[str, int, str, int]
 class ExistingVerdicts:
     """The verdict lines that need not be asked for again.
 
-    They are those of one judge with its parameters and today's prompts. Not safe for writing from
-    several threads: ``is_new`` is called by the one that writes.
+    They are those of one judge with its parameters and today's prompts.
     """
 
     def __init__(
