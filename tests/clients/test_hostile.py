@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import gzip
-import ssl
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import orjson
 import pytest
-import urllib3
 
 from clients.bot import ChatApi, Question
-from clients.http import NotConnected, connection_error, finish
-from clients.secrets import Headers, Redactor
+from clients.http import finish
+from clients.secrets import Headers
 from records.results import ErrorInfo
 
 MakeApi = Callable[..., ChatApi]
-
-
-@pytest.fixture(params=[8, 64], ids=["requests", "aiohttp"])
-def connections(request: pytest.FixtureRequest) -> int:
-    """Every test of this file holds for both transports."""
-    return int(request.param)
 
 
 def failure(client: ChatApi) -> ErrorInfo:
@@ -201,12 +193,3 @@ def test_a_proxy_that_refuses_says_so(
     assert asked.result.error is not None
     assert asked.result.error.message.startswith("Tunnel connection failed: 501")
     assert not asked.connected
-
-
-def test_an_unknown_certificate_comes_with_the_remedy() -> None:
-    reason = ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed")
-    wrapped = urllib3.exceptions.SSLError(reason)
-    wrapped.__cause__ = reason
-    error = connection_error(wrapped, Redactor())
-    assert isinstance(error, NotConnected)
-    assert "REQUESTS_CA_BUNDLE" in error.message

@@ -74,7 +74,11 @@ def test_stored_replies_that_lack_ids_are_a_failure(
 ) -> None:
     """A cache gives what was once taken for whole; it is not checked again on its way."""
     judge = scripted(lambda task: "")
-    judge.ask = lambda task: JudgeVerdict("k", verdicts(n99="supported"), cached=True)
+
+    async def stored(task: JudgeTask) -> JudgeVerdict:
+        return JudgeVerdict("k", verdicts(n99="supported"), cached=True)
+
+    judge.ask = stored
     facts = [{"id": "f1", "text": "The fee is 15 euros."}]
     material = Material("Q?", "A.", contexts=CONTEXTS[:1], claims=CLAIMS, facts=facts)
     opinion = finish(ask(judge, kind, material, salt=SALT))

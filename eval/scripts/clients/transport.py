@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
+import re
 import ssl
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from clients.http import (
@@ -41,6 +42,12 @@ if TYPE_CHECKING:
 
 _LONGEST_LINE = 65_536
 """Bytes of a status line or a header, as ``http.client`` allows."""
+
+_HOST = re.compile(r"[\w.-]+|[0-9A-Fa-f:.]+(%[\w.-]+)?", re.ASCII)
+"""A name or a number that can be looked up."""
+
+_KEPT = "!#$%&'()*+,/:;=?@[]~"
+"""Characters of a path and a query that stay as they are."""
 
 _HELD_UP = 0.05
 """Seconds that a loop may be late for a deadline before that counts as its own fault."""
@@ -219,7 +226,10 @@ class _Pool:
         from aiohttp.client_reqrep import ClientRequest
         from yarl import URL
 
-        target = URL(url)
+        parts = urlsplit(url)
+        target = URL(f"{parts.scheme}://{parts.netloc}")
+        if not _HOST.fullmatch(target.raw_host or ""):
+            raise ValueError("no host")
         if target.user or target.password:  # of a redirect: our own login is a header
             target = target.with_user(None)
         if target.scheme == "https" and self._context is None:
@@ -235,25 +245,26 @@ class _Pool:
             proxy=None if self._proxy is None else URL(self._proxy),
             ssl=self._context if target.scheme == "https" and self._context else True,
         )
-        return _Request(request)
+        path = quote(parts.path or "/", _KEPT) + f"?{quote(parts.query, _KEPT)}".rstrip("?")
+        return _Request(request, path)
 
 
 class _Request:
-    """A request whose head is written once. ``target``: where it goes, for the connector."""
+    """A request whose head is written once. ``target``: its server, for the connector."""
 
-    __slots__ = ("_head", "target")
+    __slots__ = ("_head", "_path", "target")
 
-    def __init__(self, target: ClientRequest) -> None:
-        self.target = target
+    def __init__(self, target: ClientRequest, path: str) -> None:
+        self.target, self._path = target, path
         self._head = b""
 
     def with_body(self, body: bytes | None) -> bytes:
         """What goes over the wire. Called with a connection: a proxy's login is known by then."""
         target = self.target
         if not self._head:
-            plain_proxy = target.proxy is not None and not target.is_ssl()
-            path = str(target.url) if plain_proxy else target.url.raw_path_qs
-            lines = [f"{target.method} {path} HTTP/1.1"]
+            by_proxy = target.proxy is not None and not target.is_ssl()
+            origin = str(target.url.origin()) if by_proxy else ""
+            lines = [f"{target.method} {origin}{self._path} HTTP/1.1"]
             for name, value in target.headers.items():
                 if name.lower() != "content-length":
                     lines.append(f"{name}: {value}")

@@ -191,7 +191,7 @@ def test_the_judge_asked_last_comes_last(judge: Any, cached: Any, task: Any) -> 
     assert cache.judges("nobody") == []
 
 
-def test_two_threads_that_want_the_same_ask_once(
+def test_two_calls_that_want_the_same_ask_once(
     fake_judge: Any, judge: Any, cached: Any, task: Any
 ) -> None:
     fake_judge.bot.delay = 0.05
@@ -202,19 +202,6 @@ def test_two_threads_that_want_the_same_ask_once(
         totals.add(verdict)
     assert len(fake_judge.chats()) == 1
     assert (totals.verdicts, totals.cached, totals.calls) == (16, 15, 1)
-
-
-def test_what_another_stores_after_the_first_look_is_not_paid_again(
-    fake_judge: Any, judge: Any, cached: Any, task: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The other thread has come back between this one's look and its turn."""
-    client = judge()
-    finish(cached(client).ask(task()))
-    late = cached(client)
-    known, looks = late._cache.get, iter([True])
-    monkeypatch.setattr(late._cache, "get", lambda key: None if next(looks, False) else known(key))
-    assert finish(late.ask(task())).cached
-    assert len(fake_judge.chats()) == 1
 
 
 def entry(key: str, **fields: Any) -> dict[str, Any]:
