@@ -143,6 +143,8 @@ class ChatApi:
         for name, value in login.items():
             self._headers.setdefault(name, value)
         self._url = urlsplit(url)
+        fixed = not any(set("{}") & set(str(value)) for value in self._query.values())
+        self._fixed_url = self._url_for(profile.path, self._query, {}) if fixed else None
         self._seen = False
         self._transport: Transport = transport or HttpTransport(
             url,
@@ -182,7 +184,7 @@ class ChatApi:
     def _request(self, question: Question) -> _Send:
         """The request for a question, which is sent with the seconds that it may take."""
         values = self._values(question)
-        url = self._url_for(self._profile.path, self._query, values)
+        url = self._fixed_url or self._url_for(self._profile.path, self._query, values)
         body = None if self._body is None else orjson.dumps(render(self._body, values))
 
         def send(timeout: float) -> Coroutine[Any, Any, Reply]:

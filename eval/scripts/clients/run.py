@@ -189,6 +189,7 @@ class _Session:
         self._total = total
         self._order = order
         self._errors = 0
+        self._tally = RunTally()
         self._last_error: TestResult | None = None
         self._facts: dict[str, dict[str, Any]] | None = None
         self._writer: ResultsWriter | None = None
@@ -250,7 +251,7 @@ class _Session:
                 if first_units and step is None:
                     self._warm_up(api, pace)
                     unit = next(calls)
-                    first = self._first(unit)
+                    first = finish(self._first(unit))
                     calls = chain([unit], calls) if self._talks else calls
                     if not self._options.resume:
                         stack.enter_context(self.opened(resume=False))
@@ -313,17 +314,14 @@ class _Session:
         for job in pace.warm_up if pace else ():
             finish(api.ask(self._question(job)))
 
-    def _first(self, unit: _Answers) -> Sequence[BotAnswer]:
+    async def _first(self, unit: _Answers) -> Sequence[BotAnswer]:
         """The first answers of a process. Raises Unreachable when nobody is there."""
         if self._first_address:
             moved = f"This run was begun at {self._first_address}; it goes on at "
             moved += f"{self._config.api['url']}."
             self._console.print(printable(moved), soft_wrap=True)
 
-        async def first_of() -> Sequence[BotAnswer]:
-            return await anext(unit)
-
-        answers = finish(first_of())
+        answers = await anext(unit)
         first = answers[0]
         if first.result.error is not None and not first.connected:
             raise Unreachable(
@@ -408,6 +406,7 @@ class _Session:
             self._writer.write_together(together)
             for result in together:
                 self._errors += self._note(result)
+                self._tally.add(result)
                 step(result)
                 if result.test_case_id in self._first_cases:
                     self._first_results.setdefault(result.test_case_id, result)
@@ -442,7 +441,9 @@ class _Session:
         if not already:
             self._config.finished = now()
             self._writer.write_config(self._config)
-        return self.folder, RunTally(iter_results(path))
+        if self._options.resume:  # what came before was not added up
+            return self.folder, RunTally(iter_results(path))
+        return self.folder, self._tally
 
     def check_folder(self) -> None:
         """Raises StorageError when a new run would overwrite one, or a resumed one is another."""

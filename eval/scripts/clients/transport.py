@@ -122,7 +122,7 @@ class HttpTransport:
         """Close all connections, in the thread that has called."""
         pool, self._pool = self._pool, None
         if pool is not None:
-            finish(pool.connector.close())
+            finish(pool.connector.close(abort_ssl=True))
 
     async def _send_once(
         self,
