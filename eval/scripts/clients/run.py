@@ -189,7 +189,6 @@ class _Session:
         self._total = total
         self._order = order
         self._errors = 0
-        self._tally = RunTally()
         self._last_error: TestResult | None = None
         self._facts: dict[str, dict[str, Any]] | None = None
         self._writer: ResultsWriter | None = None
@@ -252,7 +251,7 @@ class _Session:
                     self._warm_up(api, pace)
                     unit = next(calls)
                     first = finish(self._first(unit))
-                    calls = chain([unit], calls) if self._talks else calls
+                    calls = chain([unit], calls)
                     if not self._options.resume:
                         stack.enter_context(self.opened(resume=False))
                     step = stack.enter_context(
@@ -406,7 +405,6 @@ class _Session:
             self._writer.write_together(together)
             for result in together:
                 self._errors += self._note(result)
-                self._tally.add(result)
                 step(result)
                 if result.test_case_id in self._first_cases:
                     self._first_results.setdefault(result.test_case_id, result)
@@ -441,9 +439,7 @@ class _Session:
         if not already:
             self._config.finished = now()
             self._writer.write_config(self._config)
-        if self._options.resume:  # what came before was not added up
-            return self.folder, RunTally(iter_results(path))
-        return self.folder, self._tally
+        return self.folder, RunTally(iter_results(path))
 
     def check_folder(self) -> None:
         """Raises StorageError when a new run would overwrite one, or a resumed one is another."""
