@@ -41,6 +41,9 @@ def pytest_configure() -> None:
         if name not in FOR_TESTS:
             del os.environ[name]
     os.environ["RAG_EVAL_CONFIG"] = os.devnull
+    # Hundreds of scripts are started: without their compiled modules each would compile anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     # The tests run side by side already: threads of a library would only wait for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -63,15 +66,34 @@ async def _until_idle(min_sleep: float = 0.02, max_sleep: float = 60.0) -> None:
         await asyncio.sleep(0.02)
 
 
+def _until_open(wait_for_screen: Callable[..., Any]) -> Callable[..., Any]:
+    """Pilot's wait, which also lasts until a screen that opens has taken the keys for it."""
+
+    async def wait(pilot: Any, timeout: float = 120.0) -> bool:
+        done: bool = await wait_for_screen(pilot, timeout)
+        app, loop = pilot.app, asyncio.get_running_loop()
+        end = loop.time() + 60
+        while getattr(app, "_opening", False) and app.is_running and app._exception is None:
+            assert loop.time() < end, "a screen does not open"
+            await asyncio.sleep(0.01)
+        return done
+
+    return wait
+
+
 def pytest_runtest_setup() -> None:
     """No test of a screen depends on how busy the machine is."""
     if "textual.app" in sys.modules:
         import textual.app
         import textual.pilot
 
-        for module in (textual.app, textual.pilot):
-            module.wait_for_idle = _until_idle  # type: ignore[attr-defined]
-        textual.pilot.Pilot._wait_for_screen.__defaults__ = (120.0,)
+        modules: tuple[Any, Any] = (textual.app, textual.pilot)
+        if modules[0].wait_for_idle is _until_idle:
+            return
+        for module in modules:
+            module.wait_for_idle = _until_idle
+        pilot: Any = textual.pilot.Pilot
+        pilot._wait_for_screen = _until_open(pilot._wait_for_screen)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

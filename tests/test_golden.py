@@ -6,11 +6,14 @@ explained. The comments below derive what the numbers must be.
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from math import log2
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +39,63 @@ def test_the_files_have_the_expected_bytes(
     expected = GOLDEN / "expected" / name
     if request.config.getoption("--golden"):
         shutil.copyfile(tmp_path / "run" / name, expected)
-    assert (tmp_path / "run" / name).read_text() == expected.read_text()
+    changed = differences(expected.read_text(), (tmp_path / "run" / name).read_text())
+    assert not changed, f"{name} differs:\n" + "\n".join(changed)
+
+
+MOST = 12
+
+
+def differences(expected: str, found: str) -> list[str]:
+    """What differs between two JSON or JSONL files, each value with its place; a dozen at most."""
+    before, after = parts(expected), parts(found)
+    places = [place for place in before | after if before.get(place) != after.get(place)]
+    shown = [f"{at}: {before.get(at, 'none')} -> {after.get(at, 'none')}" for at in places[:MOST]]
+    if len(places) > MOST:
+        shown.append(f"... and {len(places) - MOST} more")
+    if not shown and expected != found:
+        lines = zip(expected.splitlines(), found.splitlines(), strict=False)
+        number = next((at for at, (one, two) in enumerate(lines, 1) if one != two), 0)
+        shown = [f"the same values, written in another way (first in line {number})"]
+    return shown
+
+
+def parts(text: str) -> dict[str, str]:
+    """Each value of a JSON or JSONL file by its place, such as sections.retrieval.metrics.mrr.n."""
+    try:
+        return dict(leaves(json.loads(text)))
+    except json.JSONDecodeError:
+        lines = map(json.loads, text.splitlines())
+        return dict(leaves({line.get("case_id", str(at)): line for at, line in enumerate(lines)}))
+
+
+def leaves(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    inner = value.items() if isinstance(value, dict) else ()
+    for key, part in inner:
+        yield from leaves(part, f"{place}.{key}" if place else str(key))
+    if not inner:
+        yield place, json.dumps(value)
+
+
+def test_what_differs_is_named_in_a_short_list() -> None:
+    metrics = (GOLDEN / "expected/metrics.json").read_text()
+    changed = json.loads(metrics)
+    values = changed["sections"]["retrieval"]["metrics"]
+    mean, count = values["mrr"]["mean"], values["mrr"]["n"]
+    values["mrr"]["mean"] = 0.25
+    del values["mrr"]["n"]
+    assert differences(metrics, json.dumps(changed)) == [
+        f"sections.retrieval.metrics.mrr.mean: {mean} -> 0.25",
+        f"sections.retrieval.metrics.mrr.n: {count} -> none",
+    ]
+    lines = (GOLDEN / "expected/scores/retrieval.jsonl").read_text()
+    assert differences(lines, lines.replace('"mrr":0.5', '"mrr":0.25')) == [
+        "t1.scores.mrr: 0.5 -> 0.25"
+    ]
+    assert len(differences(lines, "{}")) == MOST + 1
+    same = differences(metrics, json.dumps(json.loads(metrics)))
+    assert same == ["the same values, written in another way (first in line 1)"]
+    assert differences(metrics, metrics) == []
 
 
 def test_the_expected_numbers_are_right() -> None:

@@ -167,7 +167,9 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "context.score_case": lambda t: context.score_case(
         [Chunk(t), Chunk("a " + t)], frequencies=_of_known_text(), gold_facts=[GoldFact(t)]
     ),
-    "embedding.likely_windows": lambda t: embedding.likely_windows([t], _lines(t)),
+    "embedding.likely_windows": lambda t: embedding.likely_windows(
+        [t], embedding.sentence_windows(_lines(t))
+    ),
     "embedding.sentence_windows": lambda t: embedding.sentence_windows(_lines(t)),
     "embedding.score_case": _with_vectors,
     "facts.find_facts": lambda t: facts.find_facts([t], [GoldFact(_KNOWN_TEXT)]),

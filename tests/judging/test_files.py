@@ -91,6 +91,33 @@ def test_a_damaged_line_is_named_with_field_and_remedy(
     assert "delete the line and judge again" in str(caught.value)
 
 
+SETTING = {"setting": "s1", "judge": IDENTITY, "parameters": {}, "prompt": LINE["prompt"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"prompt": {"sha256": "p1"}}, r"prompt: .*missing required field `name`"),
+        ({"prompt": {"name": "groundedness"}}, r"prompt: .*missing required field `sha256`"),
+        ({"prompt": {"name": 3, "sha256": "p1"}}, r"prompt\.name: .*Expected `str`"),
+        ({"judge": "ollama"}, r"judge: .*Expected `object`"),
+        ({"parameters": [1]}, r"parameters: .*Expected `object`"),
+        ({"setting": 3}, r"setting: .*Expected `str`"),
+    ],
+)
+def test_a_damaged_line_on_who_judged_is_named_with_field_and_remedy(
+    tmp_path: Path, change: Any, told: str
+) -> None:
+    path = tmp_path / storage.VERDICTS
+    line = {name: LINE[name] for name in ("case_id", "metric", "input", "verdicts")}
+    lines = [SETTING | change, {"schema": 2, "setting": "s1"} | line]
+    path.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in lines))
+    with pytest.raises(storage.StorageError, match=rf"verdicts\.jsonl:1: {told}") as caught:
+        list(verdicts.read_lines(path))
+    assert "is no line on who judged" in str(caught.value)
+    assert "delete it and the lines that name it" in str(caught.value)
+
+
 def test_more_parts_than_there_are_lines_cost_nothing() -> None:
     assert _join_parts({0: LINE | {"parts": 2**31 - 1}}) is None
 

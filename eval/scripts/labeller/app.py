@@ -174,11 +174,18 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         return screen if isinstance(screen, (MainScreen, AdjudicationScreen)) else None
 
     def show_held(self, count: int) -> None:
-        """Keys wait for passages: the status line says so, until these come or Esc is pressed."""
-        screen = self._deciding
-        if screen is not None and not self._saving and count != screen.held:
-            screen.held = count
-            screen.show_end()
+        """Keys wait for passages: the status line says so, until these come or Esc is pressed.
+
+        On a screen that a window covers no key waits: those that come are for the window.
+        """
+        if self._saving:
+            return
+        for screen in self.screen_stack:
+            if isinstance(screen, (MainScreen, AdjudicationScreen)):
+                waiting = count if screen is self._deciding else 0
+                if waiting != screen.held:
+                    screen.held = waiting
+                    screen.show_end()
 
     async def on_event(self, event: events.Event) -> None:
         screen = self._deciding

@@ -156,7 +156,7 @@ def _contexts(
 def _by_window(
     sentences: Sequence[str],
     vectors_by_text: VectorsByText,
-    windows: Sequence[str],
+    windows: Mapping[str, frozenset[str]],
     threshold: float,
 ) -> Generator[list[str], VectorsByText, list[tuple[str, float]]]:
     """For each sentence a window that reaches the threshold, else the nearest of all.
@@ -180,7 +180,7 @@ def _by_window(
     if far:
         vectors = yield list(windows)
         nearest_window |= {
-            text: _nearest_text(vectors_by_text[text], windows, vectors) for text in far
+            text: _nearest_text(vectors_by_text[text], list(windows), vectors) for text in far
         }
     return [nearest_window[text] for text in sentences]
 
@@ -213,17 +213,12 @@ def distinct_texts(chunks: Sequence[Passage]) -> tuple[list[str], str]:
     ), ""
 
 
-def _windows(contexts: Iterable[str]) -> list[str]:
-    """All windows of 1-3 sentences of the contexts, each once."""
-    return list(
-        dict.fromkeys(
-            window
-            for context in contexts
-            for window in sentence_windows(
-                [context[unit.start : unit.end] for unit in units(context)]
-            )
-        )
-    )
+def _windows(contexts: Iterable[str]) -> dict[str, frozenset[str]]:
+    """All windows of 1-3 sentences of the contexts, each once, with their words."""
+    windows: dict[str, frozenset[str]] = {}
+    for context in contexts:
+        windows |= sentence_windows([context[unit.start : unit.end] for unit in units(context)])
+    return windows
 
 
 def cosines(first: Vectors, second: Vectors) -> NDArray[np.float64]:
@@ -314,14 +309,19 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def sentence_windows(sentences: Sequence[str], most: int = _WINDOW_SENTENCES) -> list[str]:
-    """All runs of 1 to ``most`` consecutive sentences, each as one text, without repeats."""
-    runs = (
-        " ".join(sentences[start : start + size])
+def sentence_windows(
+    sentences: Sequence[str], most: int = _WINDOW_SENTENCES
+) -> dict[str, frozenset[str]]:
+    """All runs of 1 to ``most`` consecutive sentences as one text, without repeats, each with its
+    words: those of its sentences, since no word goes across a blank."""
+    words_of = [_word_set(sentence) for sentence in sentences]
+    return {
+        " ".join(sentences[start : start + size]): frozenset().union(
+            *words_of[start : start + size]
+        )
         for size in range(1, most + 1)
         for start in range(len(sentences) - size + 1)
-    )
-    return list(dict.fromkeys(runs))
+    }
 
 
 def _too_many_pairs(sentences: int, windows: int) -> bool:
@@ -330,13 +330,14 @@ def _too_many_pairs(sentences: int, windows: int) -> bool:
 
 
 def likely_windows(
-    sentences: Sequence[str], windows: Sequence[str], most: int = 12
+    sentences: Sequence[str], windows: Mapping[str, frozenset[str]], most: int = 12
 ) -> dict[str, list[str]]:
     """For each sentence the windows that share most words with it, shorter ones first on ties.
 
-    Where to look first, nothing more: whether a window supports the sentence its vector says.
+    ``windows``: with the words of each. Where to look first, nothing more: whether a window
+    supports the sentence its vector says.
     """
-    held = [(_word_set(window), len(window), window) for window in windows]
+    held = [(held_words, len(window), window) for window, held_words in windows.items()]
     likely = {}
     for sentence in sentences:
         sentence_words = _word_set(sentence)

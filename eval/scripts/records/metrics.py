@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -467,7 +468,7 @@ def _faulty(path: Path, faults: Iterable[tuple[str, str]], remedy: str) -> Stora
 
 def _faults(where: str, value: Any, kind: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
     """Field and fault of each part that is not of its type; of a table, of each of its entries."""
-    for field in msgspec.structs.fields(kind):
+    for field in _fields(kind):
         path_of_part = f"{where}.{field.encode_name}".removeprefix(".")
         if field.encode_name not in value:
             if field.required:
@@ -484,6 +485,9 @@ def _faults(where: str, value: Any, kind: type[msgspec.Struct]) -> Iterator[tupl
             except msgspec.ValidationError as error:
                 message = str(error).removesuffix(" - at `$[...]`")
                 yield f"{path_of_part}.{key}" if table else path_of_part, message
+
+
+_fields = lru_cache(maxsize=None)(msgspec.structs.fields)
 
 
 class Estimable(msgspec.Struct):

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import msgspec
 import orjson
@@ -48,13 +49,21 @@ _NOTHING: tuple[Any, ...] = (None, "", 0, [], {}, False)
 _TEXTS = frozenset({"messages", "raw"})
 
 
+class VerdictPrompt(TypedDict):
+    """The prompt of a judgement: its name, version and hash."""
+
+    name: str
+    sha256: str
+    version: NotRequired[int]
+
+
 class VerdictSetting(msgspec.Struct):
     """Who judged, with which prompt and parameters."""
 
     setting: str
     judge: dict[str, Any]
     parameters: dict[str, Any]
-    prompt: dict[str, Any]
+    prompt: VerdictPrompt
 
 
 def text_sha256(text: str) -> str:
@@ -83,20 +92,28 @@ class VerdictWriter(JsonlWriter):
 
 
 def read_settings(path: Path) -> dict[str, VerdictSetting]:
-    """Who judged, by the name that lines have for it; of a whole file."""
+    """Who judged, by the name that lines have for it; of a whole file, without damaged lines."""
+    settings: dict[str, VerdictSetting] = {}
     with open(path, "rb") as file:
-        return {
-            setting.setting: setting for line in file if (setting := read_setting(line)) is not None
-        }
+        for line in file:
+            with suppress(msgspec.ValidationError):
+                if (setting := read_setting(line)) is not None:
+                    settings[setting.setting] = setting
+    return settings
 
 
 def read_setting(line: bytes) -> VerdictSetting | None:
-    """The setting that a whole line holds; None when it is another line, or torn."""
+    """The setting that a whole line holds; None when it is another line, torn or no JSON.
+
+    Raises msgspec.ValidationError where a field is missing or of another type.
+    """
     if not line.startswith(SETTING_START) or not line.endswith(b"\n"):
         return None
     try:
         return _decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -22,10 +22,11 @@ from records import jsonl, verdict_lines
 from records.errors import Problem, StorageError
 from records.files import JsonlWriter, check_schema
 from records.runs import CONFIG, read_config
-from records.verdict_lines import VerdictSetting, read_setting
+from records.verdict_lines import VerdictPrompt, VerdictSetting, read_setting
 
 REMEDY = "delete the line and judge again"
 _DAMAGED_REMEDY = "judge again, which asks for what is lost"
+_SETTING_REMEDY = "delete it and the lines that name it, and judge again: the cache has them"
 
 QUOTE_UNVERIFIED = "quote_unverified"
 """In place of a verdict that needs a quote when the quote stands nowhere: counts as not so."""
@@ -205,12 +206,6 @@ class _Extra(TypedDict, total=False):
     questions: list[str]
 
 
-class _Prompt(TypedDict):
-    name: str
-    sha256: str
-    version: NotRequired[int]
-
-
 class _Line(TypedDict):
     """A line as far as scores and people read it; see ``verdict_lines`` for what it may leave out,
     and a line of schema 1 may not."""
@@ -226,7 +221,7 @@ class _Line(TypedDict):
     status: NotRequired[Status]
     reason: NotRequired[str | None]
     failure: NotRequired[str | None]
-    prompt: NotRequired[_Prompt]
+    prompt: NotRequired[VerdictPrompt]
     judge: NotRequired[dict[str, Any]]
     parameters: NotRequired[dict[str, Any]]
     key: NotRequired[str]
@@ -477,6 +472,11 @@ def _notes(path: Path, at: Sequence[int] | None = None) -> dict[int, Note]:
             for key, line in enumerate(file, 1) if at is None else _lines_at(file, at):
                 if (note := read_withdrawal(line) or read_setting(line)) is not None:
                     notes[key] = note
+    except msgspec.ValidationError as error:
+        message, _, field = str(error).removesuffix("`").partition(" - at `$.")
+        message = f"is no line on who judged ({message}); {_SETTING_REMEDY}"
+        problem = Problem(str(path), key if at is None else None, field, message)
+        raise StorageError.from_problems([problem]) from None
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
     return notes

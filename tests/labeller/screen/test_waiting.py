@@ -84,6 +84,22 @@ async def test_a_person_who_knows_that_there_are_no_passages_decides(bench: Any)
         assert b.session.brief("q-01").status == "unanswerable"
 
 
+async def test_a_key_that_waited_and_opens_a_window_is_no_more_waited_for(bench: Any) -> None:
+    """Else the screen below would go on counting it, and take the next Esc for dropping keys."""
+    b = bench()
+    slow = Slow(b)
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("1", "slash")
+        assert b.main.held == 2
+        await slow.bring(pilot, "q-01")
+        assert b.app.screen is not b.main
+        assert b.main.held == 0
+        await pilot.press(*"billing", "enter")
+        assert len(b.main.rows) == 4
+        await pilot.press("escape")
+        assert len(b.main.rows) == 12, b.status
+
+
 async def test_looking_around_does_not_wait(bench: Any) -> None:
     b = bench()
     Slow(b)

@@ -240,11 +240,9 @@ class Tally:
 
     def shared_clusters(self) -> list[int]:
         """The numbers of the clusters that have several cases."""
-        import numpy as np
-
         self.settle()
-        numbers = np.unique(self._counted[0].clusters).tolist()
-        return [number for number in numbers if number != ALONE]
+        clusters = self._counted[0].clusters
+        return [number for number in clusters[changes(clusters)].tolist() if number != ALONE]
 
     def _batches(self, cases: _Cases) -> Iterator[_Batch]:
         """All slices, so many at a time that their cells take little memory."""
