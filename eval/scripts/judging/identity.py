@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -277,7 +277,7 @@ class _Naming:
 
 
 class ReplyNames:
-    """The names in the replies of one run of judging. Safe to use from several threads.
+    """The names in the replies of one run of judging.
 
     ``accepted``: those taken for the judge. ``notes``: what a reader should know, each once.
     ``fault``: why a reply came from another model; set once, it stays.
@@ -288,7 +288,6 @@ class ReplyNames:
         self.notes: list[str] = []
         self.fault: str | None = None
         self._other: str | None = None
-        self._lock = threading.Lock()
 
     def take(
         self,
@@ -299,22 +298,21 @@ class ReplyNames:
         aliases: Collection[Alias] = (),
     ) -> _Naming:
         """Decide on a reply's name, by itself and beside those before it, and note it."""
-        with self._lock:
-            naming = decide(identity, answered, floating=floating, aliases=aliases)
-            if naming.fault is None and answered is not None and identity.strength not in VOUCHED:
-                before = [name for name in sorted(self.accepted) if not _compatible(name, answered)]
-                if before:
-                    fault = f"the judge's server answered as {before[0]} and then as {answered}"
-                    naming = replace(naming, fault=fault)
-            if naming.fault is not None:
-                if self.fault is None:
-                    self.fault, self._other = naming.fault, answered
-                return naming
-            if answered is not None:
-                self.accepted.add(answered)
-            if naming.note is not None and naming.note not in self.notes:
-                self.notes.append(naming.note)
+        naming = decide(identity, answered, floating=floating, aliases=aliases)
+        if naming.fault is None and answered is not None and identity.strength not in VOUCHED:
+            before = [name for name in sorted(self.accepted) if not _compatible(name, answered)]
+            if before:
+                fault = f"the judge's server answered as {before[0]} and then as {answered}"
+                naming = replace(naming, fault=fault)
+        if naming.fault is not None:
+            if self.fault is None:
+                self.fault, self._other = naming.fault, answered
             return naming
+        if answered is not None:
+            self.accepted.add(answered)
+        if naming.note is not None and naming.note not in self.notes:
+            self.notes.append(naming.note)
+        return naming
 
     def changed(self) -> str | None:
         """That replies came from several models or from another one, in a clause; else None."""
@@ -385,6 +383,7 @@ def file_name(model: str) -> str:
     return re.split(r"[/\\]", model)[-1] if model.endswith(".gguf") else model
 
 
+@lru_cache(maxsize=256)  # the same two names with each reply
 def _plain(name: str) -> str:
     """A name as it is compared: ``Org/Gpt-4o-2024-08-06`` is ``gpt-4o-20240806``."""
     last = re.split(r"[/\\]", name.strip().rstrip("/\\"))[-1].casefold()

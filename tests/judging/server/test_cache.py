@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock, Timeout
 
 from clients.http import ask_all, finish
 from judging.cache import CachedJudge, CacheOnly, VerdictCache, verdict_key
@@ -16,6 +17,7 @@ from judging.cost import JudgingTotals
 from judging.replies import Sampling, ServerCapabilities
 from judging.types import PromptId, Usage
 from records.errors import StorageError
+from records.files import RepeatedLock, locked, replace_bytes
 from records.runs import JUDGE_CACHE
 from records.verdicts import JudgeIdentity
 
@@ -311,3 +313,39 @@ def test_entries_are_on_the_disk_when_the_cache_is_closed(
     assert synced == [str(tmp_path)]  # the new name; the entry's turn comes within five seconds
     cache.close()
     assert synced == [str(tmp_path), str(path)]
+
+
+def test_a_writer_waits_for_whoever_holds_the_lock_of_the_file(tmp_path: Path) -> None:
+    """Pruning replaces the file while it holds the lock: what is put comes behind that."""
+    path = tmp_path / JUDGE_CACHE
+    cache = VerdictCache(path)
+    cache.put(entry("a"))
+    held, put = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with locked(path):
+            held.set()
+            assert not put.wait(0.3), "the other one has not waited"
+            replace_bytes(path, b"")
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(60)
+    cache.put(entry("b"))
+    put.set()
+    holder.join(60)
+    cache.close()
+    assert ["a" in VerdictCache(path), "b" in VerdictCache(path)] == [False, True]
+
+
+def test_a_lock_whose_name_was_removed_is_taken_anew(tmp_path: Path) -> None:
+    path = tmp_path / JUDGE_CACHE
+    lock = RepeatedLock(path)
+    with lock.held():
+        pass
+    path.with_name(path.name + ".lock").unlink()
+    with lock.held(), pytest.raises(Timeout):
+        FileLock(path.with_name(path.name + ".lock")).acquire(timeout=0)
+    with locked(path):
+        pass
+    lock.close()

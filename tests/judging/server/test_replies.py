@@ -182,16 +182,16 @@ def test_the_short_way_accepts_nothing_that_jsonschema_refuses(value: Any, more:
     """An independent implementation: whatever surely fits has no errors there."""
     listed = {"type": "array", "items": ITEM} | more
     schema = FORM | {"properties": {"flag": {"type": "boolean"}, "list": listed}}
-    if _surely_fits(value, schema):
+    if _surely_fits(schema)(value):
         assert Draft202012Validator(schema).is_valid(value)
 
 
 def test_the_short_way_is_taken_for_what_judges_are_asked(good: Any) -> None:
-    assert _surely_fits({"flag": True, "list": [{"id": "1", "v": "no"}]}, FORM)
-    assert _surely_fits({"wet": "no", "code": "zq-17-umber"}, CANARY.schema)
-    assert not _surely_fits({"list": [{"id": "1", "v": "maybe"}]}, FORM)
-    assert not _surely_fits({"list": []}, FORM | {"maxProperties": 0})
-    assert not _surely_fits([1], {"type": "array", "items": True}), "left to the full validator"
+    assert _surely_fits(FORM)({"flag": True, "list": [{"id": "1", "v": "no"}]})
+    assert _surely_fits(CANARY.schema)({"wet": "no", "code": "zq-17-umber"})
+    assert not _surely_fits(FORM)({"list": [{"id": "1", "v": "maybe"}]})
+    assert not _surely_fits(FORM | {"maxProperties": 0})({"list": []})
+    assert not _surely_fits({"type": "array", "items": True})([1]), "left to the full validator"
 
 
 def reasked(fake_judge: Any) -> list[list[dict[str, str]]]:
