@@ -295,7 +295,7 @@ class ReplyNames:
         answered: str | None,
         *,
         floating: bool = False,
-        aliases: Collection[Alias] = (),
+        aliases: tuple[Alias, ...] = (),
     ) -> _Naming:
         """Decide on a reply's name, by itself and beside those before it, and note it."""
         naming = decide(identity, answered, floating=floating, aliases=aliases)
@@ -322,12 +322,13 @@ class ReplyNames:
         return f"the judge's server answered with different models: {names}"
 
 
+@lru_cache(maxsize=64)  # the same name with each reply
 def decide(
     identity: JudgeIdentity,
     answered: str | None,
     *,
     floating: bool = False,
-    aliases: Collection[Alias] = (),
+    aliases: tuple[Alias, ...] = (),
 ) -> _Naming:
     """What the name in a reply says of the judge that was asked.
 
@@ -383,7 +384,6 @@ def file_name(model: str) -> str:
     return re.split(r"[/\\]", model)[-1] if model.endswith(".gguf") else model
 
 
-@lru_cache(maxsize=256)  # the same two names with each reply
 def _plain(name: str) -> str:
     """A name as it is compared: ``Org/Gpt-4o-2024-08-06`` is ``gpt-4o-20240806``."""
     last = re.split(r"[/\\]", name.strip().rstrip("/\\"))[-1].casefold()

@@ -335,20 +335,18 @@ class HttpJudge:
         return identify(self._channel.fetch, self._channel.host, self._asked_model, self._pin)
 
     def _verdict(self, task: JudgeTask, spent: TaskCost, reply: CheckedReply) -> JudgeVerdict:
-        verdict = self._base_verdict(task, spent, reply.raw)
-        return replace(verdict, data=reply.data, repaired=reply.repaired)
+        return self._new_verdict(task, spent, reply.raw, data=reply.data, repaired=reply.repaired)
 
     def _failed(
         self, task: JudgeTask, spent: TaskCost, kind: str, message: str, raw: str
     ) -> JudgeVerdict:
-        return replace(self._base_verdict(task, spent, raw), failure=kind, message=message)
+        return self._new_verdict(task, spent, raw, data=None, failure=kind, message=message)
 
-    def _base_verdict(self, task: JudgeTask, spent: TaskCost, raw: str) -> JudgeVerdict:
+    def _new_verdict(self, task: JudgeTask, spent: TaskCost, raw: str, **more: Any) -> JudgeVerdict:
         capabilities = spent.capabilities or self.capabilities
         sent = key_parameters(self._sampling, capabilities, task)
         return JudgeVerdict(
             key=verdict_key(task, self.identity, sent),
-            data=None,
             raw=raw,
             mode=capabilities.mode,
             sent=sent,
@@ -358,6 +356,7 @@ class HttpJudge:
             cost_usd=spent.cost,
             seconds=round(spent.seconds, 6) if spent.asks else None,
             answered_as=spent.answered_as,
+            **more,
         )
 
 

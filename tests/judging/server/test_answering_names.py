@@ -126,10 +126,10 @@ def test_what_a_floating_name_stands_for_is_its_revision(
 def test_an_accepted_alias_belongs_to_the_identity(
     identity: JudgeIdentity, answered: str, revision: str | None
 ) -> None:
-    naming = decide(identity, answered, aliases=[(DATED, "deployment-7"), ("b", "c")])
+    naming = decide(identity, answered, aliases=((DATED, "deployment-7"), ("b", "c")))
     assert (naming.fault, naming.note, naming.revision) == (None, None, revision)
     other = by_name("other-2024-08-06")
-    assert decide(other, "deployment-7", aliases=[(DATED, "deployment-7")]).fault
+    assert decide(other, "deployment-7", aliases=((DATED, "deployment-7"),)).fault
 
 
 def as_model(fake_judge: Any, name: str | None, reply: Any) -> Any:
