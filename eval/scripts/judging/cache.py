@@ -303,22 +303,16 @@ class _KeyedJudge(Judge, Protocol):
     def parameters(self, task: JudgeTask) -> Mapping[str, Any]: ...
 
 
-_KEYS: dict[int, tuple[JudgeTask, JudgeIdentity, Mapping[str, Any], str]] = {}
-"""By the identity of the task: the cache's front asks for the key, then the judge behind it."""
-
-_MOST_KEYS = 256
+_UNDER_WAY: dict[int, tuple[JudgeTask, JudgeIdentity, Mapping[str, Any], str]] = {}
+"""Keys of the tasks that a judge is being asked for, which makes them for its verdicts, too."""
 
 
 def verdict_key(task: JudgeTask, identity: JudgeIdentity, parameters: Mapping[str, Any]) -> str:
-    """The key of a task's verdict, see ``_new_key``; made once for a task that is under way."""
-    known = _KEYS.get(id(task))
-    if known and known[0] is task and known[1] == identity and known[2] == parameters:
+    """The key of a task's verdict, see ``_new_key``."""
+    known = _UNDER_WAY.get(id(task))
+    if known and known[0] is task and known[1] is identity and known[2] == parameters:
         return known[3]
-    key = _new_key(task, identity, parameters)
-    if len(_KEYS) >= _MOST_KEYS:
-        _KEYS.clear()
-    _KEYS[id(task)] = task, identity, parameters, key
-    return key
+    return _new_key(task, identity, parameters)
 
 
 def _new_key(task: JudgeTask, identity: JudgeIdentity, parameters: Mapping[str, Any]) -> str:
@@ -402,21 +396,26 @@ class CachedJudge:
 
     async def ask(self, task: JudgeTask) -> JudgeVerdict:
         """The stored verdict, else a new one, which is stored if it can be used."""
-        key = self._key(task)
+        parameters = self._judge.parameters(task)
+        key = verdict_key(task, self._judge.identity, parameters)
         while (stored := self._stored(key, task)) is None:
             other = self._asking.get(key)
             if other is None:
-                return await self._ask_alone(key, task)
+                return await self._ask_alone(key, task, parameters)
             await other.wait()
         return stored
 
-    async def _ask_alone(self, key: str, task: JudgeTask) -> JudgeVerdict:
+    async def _ask_alone(
+        self, key: str, task: JudgeTask, parameters: Mapping[str, Any]
+    ) -> JudgeVerdict:
         """Ask, and then let those go on who wait for the same."""
         mine = self._asking[key] = asyncio.Event()
+        _UNDER_WAY[id(task)] = task, self._judge.identity, parameters, key
         try:
             return await self._ask_and_keep(task)
         finally:
             del self._asking[key]
+            _UNDER_WAY.pop(id(task), None)
             mine.set()
 
     def _stored(self, key: str, task: JudgeTask) -> JudgeVerdict | None:

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import orjson
 
-from clients.http import ask_all, finish
+from clients.http import ask_all
 from judging import prompt_files
 from judging.answers import FactStore, JudgedAnswer
 from judging.calls import BLOCK, CALLS, Settings, needs_facts
@@ -335,7 +335,7 @@ def prompts_of(
         )
     for answer in answers:
         for name in plan.calls:
-            finish(CALLS[name](answer, settings, 0))
+            _at_once(CALLS[name](answer, settings, 0))
             tasks: Sequence[JudgeTask] = recorder.tasks
             recorder.tasks = []
             yield from ((answer.result.repeat, name, task) for task in tasks)
@@ -360,8 +360,15 @@ def _rehearse(plan: JudgingPlan, connection: Connection, settings: Settings) -> 
     lines = VerdictReader(plan.folder / VERDICTS).read()
     existing = ExistingVerdicts(lines, described["identity"], described["parameters"], settings)
     for answer in _answers(plan):
-        finish(_judge_answer(answer, settings, plan, existing))
+        _at_once(_judge_answer(answer, settings, plan, existing))
         yield
+
+
+def _at_once(call: Coroutine[Any, Any, object]) -> None:
+    """Run a call to its end whose judge only notes its tasks, so that it waits for nobody."""
+    with contextlib.suppress(StopIteration):
+        call.send(None)
+        raise RuntimeError("the call waits for something")
 
 
 RULES = (CLAIM_RULES, TEXT_RULES, QUOTE_RULES, BLOCK)
