@@ -189,15 +189,17 @@ def run_workflow(shell: Shell, repository: str, run_id: str) -> int:
     """
     path = f"{repository}/.github/workflows/rag-eval.yml"
     printed, _ = shell.run(f"cd {repository} && cat {path}")
-    job = yaml.safe_load("\n".join(printed))["jobs"]["gate"]
+    workflow = yaml.safe_load("\n".join(printed))
+    job = workflow["jobs"]["gate"]
     values = {"github.workspace": repository}
-    for name, value in job["env"].items():
+    for name, value in (workflow["env"] | job["env"]).items():
         value = re.sub(r"\$\{\{ ([\w.]+) \}\}", lambda match: values[match[1]], value)
         shell.run(f"export {name}={shlex.quote(value)}")
     steps_run = {step["name"]: step["run"] for step in job["steps"] if "run" in step}
-    assert list(steps_run) == ["Set up", "Start the bot", "Ask and score", "Gate", "Comment"]
+    mine = ["Start the bot", "Ask and score", "Gate"]
+    assert [name for name in steps_run if name in mine] == mine
     code = 1
-    for name in ("Start the bot", "Ask and score", "Gate"):
+    for name in mine:
         script = steps_run[name].replace("--run-id pr", f"--run-id {run_id}")
         script = script.replace("--run pr", f"--run {run_id}")
         printed, code = shell.run(f"bash -eo pipefail -c {shlex.quote(script)}")

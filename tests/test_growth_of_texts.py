@@ -33,6 +33,7 @@ from ragmetrics import (
     facts,
     groundedness,
     matching,
+    paths,
     support,
 )
 from ragmetrics.text import gold_quotes, numbers, phrase_search, tfidf
@@ -55,7 +56,8 @@ PATTERNS = [
     *("(Passage 1) ", "passage 1 and 2, ", "1,", "1.", "1-", "$1 ", "a.b", "; ", ", and ", "A. "),
     *("We pay thirty days; we sell twenty nights; ", "The red cats ate it, and ", "it is, "),
     *("one hundred and ", "2026-01-", "12:30 ", "May ", "n't ", "I do not know. ", "is he? "),
-    *("according to the context, ", "http://a/", "a@b.", "a-", "a_", "aA", '"a" ', "“a” ", "%41"),
+    *("according to the context, ", "http://a/", "a@b.", "a-", "a_", "aA", '"a" ', "“a” "),
+    *("a.b#", "%41"),
 ]
 
 
@@ -154,6 +156,8 @@ BUILDERS: dict[str, Callable[[str], Any]] = {
 _RULES = [rule for rules in rule_book().by_anchor.values() for rule in rules][:20]
 _KNOWN_TEXT = "We pay for thirty days and 1.5 nights. It is not free."
 
+_STEPS = tuple(paths.STEPS)
+
 CALLS: dict[str, Callable[[str], Any]] = {
     "abstention.detect_with_passages": lambda t: abstention.detect_with_passages(t, [Chunk(t)], t),
     "claims.best_share": lambda t: claims.best_share(dict.fromkeys(_words(t), ""), _prepared(t), 3),
@@ -198,6 +202,11 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "facts.holds": lambda t: facts.holds(t, facts.canonical(t), _KNOWN_TEXT),
     "matching.holds": lambda t: matching.holds(t, _KNOWN_TEXT),
     "matching.window_similarity": lambda t: matching.window_similarity(_KNOWN_TEXT, t),
+    "paths.PathCut.applied": lambda t: paths.PathCut(_STEPS, t).applied(t),
+    "paths.PathCut.gold_key": lambda t: paths.PathCut(_STEPS, t).gold_key(t),
+    "paths.PathCut.key": lambda t: paths.PathCut(_STEPS, t).key(t),
+    "paths.examine_paths": lambda t: paths.examine_paths([([t], [t, f"kb://a/{t}#b", f"c/{t}"])]),
+    "paths.looks_like_path": lambda t: [paths.looks_like_path(t + end) for end in ("", " ", "#")],
     "support.features": _features,
     "text.asked_questions.AskedQuestions.add": _asked,
     "text.asked_questions.AskedQuestions.closeness": lambda t: _asked(t).closeness(t),
@@ -222,7 +231,6 @@ NO_TEXT = re.compile(
     r"ragmetrics\.(?:catalogue|stats|judged|case_scores|safety|retrieval)\b"
     r"|ragmetrics\.pipeline\.(?:ResponseTotals|is_largest|run_budgets|stage_budgets)"
     r"|ragmetrics\.(?:claims\.has_threshold|text\.language\.is_covered|matching\.(?:scope_miss|kind_of))"
-    r"|ragmetrics\.paths\b"
     r"|ragmetrics\.groundedness\.share|guardrails\.pii\.luhn_valid|guardrails\.linear\.LinearModel\.(?:to|from)_json"
     r"|guardrails\.fitting\.fit$"
 )
@@ -251,7 +259,8 @@ def _reads_text(function: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):
         return False
     return any(
-        re.search(r"\b(?:str|Passage|PreparedChunk|Fact)\b", str(p.annotation)) for p in parameters
+        p.name == "text" or re.search(r"\b(?:str|Passage|PreparedChunk|Fact)\b", str(p.annotation))
+        for p in parameters
     )
 
 

@@ -19,7 +19,8 @@ explains, if too many calls failed, if an asked case has no result or the run wa
 case, section or metric of the baseline is lost or the runs were not measured alike. A rule of the
 file fails if what it names could not be measured. EVAL.md explains the rules.
 
-Exit codes: 0 passed, 1 failed, 2 bad input, 130 interrupted.
+Exit codes: 0 passed, 1 failed or no primary metric could be tested against the baseline, 2 bad
+input, 130 interrupted.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 In: the folder of the repository. Out: the folder rag-eval in it (two example questions, a profile,
 gates, targets, a Makefile with label, run, gate, compare and report, a test for pytest) and
-.github/workflows/rag-eval.yml. No file that is there is overwritten.
+.github/workflows/rag-eval.yml. No file that is there is overwritten. Where the toolkit lies on this
+machine stands in rag-eval/toolkit.mk alone, which git leaves out.
 
 \b
 Examples:
@@ -15,6 +16,7 @@ Exit codes: 0 done, 2 bad input or usage, or a file is there already.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -28,6 +30,17 @@ TEMPLATE = storage.ROOT / "docs" / "examples" / "repository"
 COPIED = ("targets.toml", "profiles/default.toml")
 """Files of the toolkit's own folder ``eval`` that the repository gets as they are."""
 
+WORKFLOW = ".github/workflows/rag-eval.yml"
+CLONE = "toolkit"
+"""The folder of the toolkit in CI, and beside ``rag-eval`` where nobody says another one."""
+
+PACKAGES = {
+    "requirements.txt": "python -m pip install --requirement requirements.txt",
+    "pyproject.toml": "python -m pip install .",
+    "package.json": "npm ci",
+}
+"""What installs the packages of a bot, by a file of its repository; the first that is there."""
+
 
 @options.command(help=__doc__)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
@@ -40,37 +53,62 @@ def main(folder: Path, quiet: bool) -> None:
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
-    if not quiet:
-        click.echo(
-            f"{len(files)} files written. Try them: make -C {folder}/rag-eval check-init", err=True
-        )
+    if quiet:
+        return
+    say = [f"{len(files)} files written. Try them: make -C {folder}/rag-eval check-init"]
+    workflow = files[folder.resolve() / WORKFLOW]
+    if 'TOOLKIT_REPOSITORY: ""' in workflow and f'TOOLKIT: "{CLONE}"' in workflow:
+        say.append(f"Before CI runs, write the toolkit's TOOLKIT_REPOSITORY into {WORKFLOW}.")
+    click.echo("\n".join(say), err=True)
 
 
 def planned(folder: Path) -> dict[Path, str]:
-    """The files to write, with their texts."""
+    """The files to write, with their texts. None that is committed names a path of this machine."""
+    near = toolkit_in(folder)
+    values = {
+        "@TOOLKIT@": os.path.relpath(storage.ROOT, folder / "rag-eval") if near else f"../{CLONE}",
+        "@PATH@": near or CLONE,
+        "@REPOSITORY@": "" if near else repository(),
+        "@INSTALL@": next((how for name, how in PACKAGES.items() if (folder / name).exists()), ""),
+    }
     files: dict[Path, str] = {}
     for path in sorted(TEMPLATE.rglob("*")):
         if path.is_file():
             name = path.relative_to(TEMPLATE)
             name = name.with_name(".gitignore") if name.name == "gitignore" else name
-            files[folder / name] = path.read_text("utf-8").replace("@TOOLKIT@", toolkit(folder))
+            text = path.read_text("utf-8")
+            for mark, value in values.items():
+                text = text.replace(mark, value)
+            files[folder / name] = text
+    if not near:
+        files[folder / "rag-eval" / "toolkit.mk"] = f"TOOLKIT ?= {storage.ROOT}\n"
     for copied in COPIED:
         text = (storage.ROOT / "eval" / copied).read_text("utf-8")
         files[folder / "rag-eval" / "eval" / copied] = text
     return files
 
 
-def toolkit(folder: Path) -> str:
-    """Where the Makefile looks for the toolkit: beside it in one repository, else an absolute path.
+def toolkit_in(folder: Path) -> str:
+    """Where the toolkit lies in the folder's own git repository; "" when it lies elsewhere."""
+    top = git("-C", str(folder), "rev-parse", "--show-toplevel")
+    if not top or not storage.ROOT.is_relative_to(Path(top).resolve()):
+        return ""
+    return storage.ROOT.relative_to(Path(top).resolve()).as_posix()
 
-    A path of this machine only is a default; TOOLKIT=… says another one.
-    """
-    root = storage.ROOT
-    top = subprocess.run(
-        ["git", "-C", str(folder), "rev-parse", "--show-toplevel"], capture_output=True, text=True
-    ).stdout.strip()
-    near = top and root.is_relative_to(Path(top).resolve())
-    return os.path.relpath(root, folder / "rag-eval") if near else str(root)
+
+def repository() -> str:
+    """The toolkit's repository on GitHub as owner/name, by its clone; "" when it has none there."""
+    url = git("-C", str(storage.ROOT), "config", "--get", "remote.origin.url")
+    match = re.fullmatch(r".*[@/]github\.com[:/]([\w.-]+/[\w.-]+?)(?:\.git)?/?", url)
+    return match[1] if match else ""
+
+
+def git(*words: str) -> str:
+    """What git prints; "" when it fails, or is not there."""
+    try:
+        return subprocess.run(["git", *words], capture_output=True, text=True).stdout.strip()
+    except OSError:
+        return ""
 
 
 if __name__ == "__main__":

@@ -399,22 +399,34 @@ def move_batches(judge_options: JudgeOptions, values: dict[str, Any]) -> int:
     from clients.http import RetryPolicy
     from judging.batch import PROVIDERS, read_folder
     from judging.batch_server import BatchServer, fetch, submit
+    from terminal.tables import printable
 
     folder: Path = values["batch_submit"] or values["batch_fetch"]
     url = judge_options.server or PROVIDERS[read_folder(folder).provider].url
     policy = RetryPolicy(judge_options.timeout, judge_options.retries)
     server = BatchServer(url, judge_options.api_key, policy)
+
+    def say(text: str) -> None:
+        click.echo(printable(text))
+
     try:
         if values["batch_submit"]:
-            under_way = submit(folder, server, click.echo)
+            under_way = submit(folder, server, say)
             click.echo(f"{under_way} batches are under way; look again with --batch-fetch.")
         else:
-            results, running = fetch(folder, server, click.echo)
-            if results:
-                names = " ".join(str(path) for path in results)
+            counts = fetch(folder, server, say)
+            if counts.results:
+                names = " ".join(str(path) for path in counts.results)
                 click.echo(f"Take them in: python eval/scripts/judge_cache.py import {names}")
-            if running:
-                click.echo(f"{running} batches still run.")
+            if counts.running:
+                click.echo(f"{counts.running} batches still run.")
+            if counts.without_results:
+                click.echo(
+                    f"Batches that ended without results: {counts.without_results}. Their requests "
+                    f"are free again: send them with --batch-submit {folder}.",
+                    err=True,
+                )
+                return options.Exit.UNREACHABLE
     finally:
         server.close()
     return options.Exit.DONE

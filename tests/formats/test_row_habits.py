@@ -97,6 +97,8 @@ def test_the_place_of_a_langchain_passage() -> None:
     assert not +notes.left_out
     plain = chunk_of({"page_content": "Text.", "metadata": {"source": "wiki"}}, 1, notes)
     assert (plain.rel_path, plain.doc_id) == (None, "wiki")
+    nameless = chunk_of({"page_content": "Text.", "": "A."}, 1, notes)
+    assert (nameless.chunk_id, nameless.score_final, nameless.rel_path) == ("1", None, None)
 
 
 def test_an_import_says_that_files_are_named_differently(desk: Any) -> None:

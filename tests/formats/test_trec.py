@@ -83,6 +83,7 @@ def test_every_fault_is_told_at_once(desk: Any) -> None:
         "q1 0 d1 2",
         "q1 0 d1 1",
         "q1 0 \xff 1",
+        "q1 0 d9 1" + 30 * "0",
     ]
     qrels = desk.file("qrels", "\n".join(lines).encode("latin-1"))
     run = desk.file("run", "q1 Q0 d1 1 inf t\nq1 Q0 d1 1 2 t\nq1 Q0 d1 2 1 t\n")
@@ -93,11 +94,12 @@ def test_every_fault_is_told_at_once(desk: Any) -> None:
         f"{qrels}:4: relevance: '1e999' is no finite number",
         f"{qrels}:6: relevance: 'd1' of topic 'q1' has another grade further up",
         f"{qrels}:7: is not UTF-8",
+        f"{qrels}:8: relevance: the grade of 'd9' is too large; write a small whole number",
         f"{run}:1: score: 'inf' is no finite number",
         f"{run}:3: document: 'd1' stands on line 2 for this topic too",
     ):
         assert place in said
-    assert "7 problems" in said
+    assert "8 problems" in said
 
 
 def test_columns_without_a_place_are_counted(desk: Any) -> None:

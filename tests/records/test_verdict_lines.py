@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from records.errors import StorageError
+from records.files import locked
 from records.verdict_lines import VerdictWriter, drop_damage, text_sha256
 from records.verdicts import VerdictReader, read_lines
 
@@ -147,3 +149,47 @@ def test_verdicts_go_with_the_line_on_who_judged_that_a_power_cut_took(tmp_path:
     path.write_bytes(b"\0" * len(first) + b"\n" + rest)
     assert drop_damage(path) == 3
     assert [line["case_id"] for line in read_lines(path)] == ["c"]
+
+
+def test_damage_is_taken_out_under_the_lock_that_writers_take(tmp_path: Path) -> None:
+    """A writer that is at work while another process rewrites the file loses no verdict."""
+    path = tmp_path / "verdicts.jsonl"
+    write(path, judged("a"))
+    path.write_bytes(path.read_bytes() + b"\0\0\0\n")
+    with VerdictWriter(path) as writer:
+        writer.write(judged("b"))
+        assert drop_damage(path) == 1
+        writer.write(judged("c"))
+    assert [line["case_id"] for line in read_lines(path)] == ["a", "b", "c"]
+    busy, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with locked(path):
+            busy.set()
+            done.wait(60)
+
+    holder = threading.Thread(target=hold, daemon=True)
+    holder.start()
+    assert busy.wait(60)
+    rewriting = threading.Thread(target=drop_damage, args=(path,), daemon=True)
+    path.write_bytes(path.read_bytes() + b"\0\n")
+    damaged = path.read_bytes()
+    rewriting.start()
+    rewriting.join(0.3)
+    assert path.read_bytes() == damaged, "it waits for the lock"
+    done.set()
+    rewriting.join(60)
+    assert path.read_bytes() == damaged.removesuffix(b"\0\n")
+
+
+@pytest.mark.parametrize("line", [b'"text"', b"1.5", b'{"setting": {}}', b'{"setting": 0.5}'])
+def test_a_line_of_another_shape_stays_for_its_reader_to_name(tmp_path: Path, line: bytes) -> None:
+    """A hole takes itself away; what is JSON and no verdict is no hole."""
+    path = tmp_path / "verdicts.jsonl"
+    write(path, judged("a"))
+    whole = path.read_bytes()
+    path.write_bytes(whole + line + b"\n" + b"\0" * 40 + b"\n")
+    assert drop_damage(path) == 1
+    assert path.read_bytes() == whole + line + b"\n"
+    with pytest.raises(StorageError, match=r"verdicts\.jsonl:3: "):
+        list(read_lines(path))

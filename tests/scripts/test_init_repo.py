@@ -37,7 +37,7 @@ def test_the_files_can_be_read(tmp_path: Path) -> None:
         tomllib.loads((own / "eval" / name).read_text("utf-8"))
     workflow = yaml.safe_load((tmp_path / ".github/workflows/rag-eval.yml").read_text("utf-8"))
     assert workflow["jobs"]["gate"]["env"]["RAG_EVAL_HOME"].endswith("/rag-eval")
-    assert f"TOOLKIT ?= {ROOT}\n" in (own / "Makefile").read_text("utf-8")
+    assert "TOOLKIT ?= ../toolkit\n" in (own / "Makefile").read_text("utf-8")
     assert (own / ".gitignore").exists()
 
 

@@ -28,13 +28,12 @@ from decisions.regressions import (
     regressions,
 )
 from ragmetrics.stats.means import UNRELIABLE_BELOW
-from records.gate_verdict import Check
+from records.gate_verdict import WORSE, Check
 from records.targets import GATES
 from terminal.tables import counted, number
 
 SHOWN = 5
 
-WORSE = "worse"
 """The built-in rule: no primary metric got worse, by the joint test."""
 
 

@@ -33,8 +33,7 @@ def print_verdict(console: Console, verdict: Verdict, every: bool) -> None:
     from rich.text import Text
 
     against = f" against {verdict.baseline}" if verdict.baseline else ""
-    word = "passed" if verdict.passed else "FAILED"
-    head = f"Gate {word}: run {verdict.run_id}{against}, rules of {verdict.gates}"
+    head = f"Gate {verdict.outcome}: run {verdict.run_id}{against}, rules of {verdict.gates}"
     console.print(Text(plain(head), style="bold"))
     shown = list(verdict.checks) if every else verdict.of("failed", "accepted", "skipped")
     rows = []
@@ -63,6 +62,8 @@ MARKER = "<!-- rag-eval-gate -->"
 
 COMMENT_MARKS = {"failed": "❌", "accepted": "⚠️", "skipped": "➖", "passed": "✅"}
 
+OUTCOME_MARKS = {"FAILED": "❌", "without a verdict": "➖", "passed": "✅"}
+
 MOST = 60_000
 """Characters; GitHub refuses comments of more than 65,536."""
 
@@ -77,7 +78,7 @@ COMMENT_HEAD = ("", "check", "must be", "value", "baseline", "difference", "n")
 def markdown(verdict: Verdict) -> str:
     """Verdict first, then what failed and why, what was accepted, and a folded table of all."""
     against = f" against {_shown(verdict.baseline)}" if verdict.baseline else ""
-    mark = COMMENT_MARKS["passed" if verdict.passed else "failed"]
+    mark = OUTCOME_MARKS[verdict.outcome]
     lines = [
         MARKER,
         f"## {mark} {verdict.summary()}",

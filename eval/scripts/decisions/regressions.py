@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 from decisions.baseline import ChangeVerdict
 from decisions.compare import CompareOptions, compare
 from decisions.effects import ALPHA, POWER, Effect
-from decisions.engine import decide, direction, range_of
+from decisions.engine import FEWEST_CLUSTERS, decide, direction, range_of
 from decisions.gate_checks import GateEvidence, RunNumbers, left_out_of
 from decisions.primary import (
     PrimaryScores,
@@ -25,8 +25,9 @@ from decisions.primary import (
     read_primary,
 )
 from ragmetrics.stats.significance import holm
-from records.clusters import NONE, Clustering
+from records.clusters import AUTO, DOCUMENT, NONE, Clustering
 from records.runs import scored_sections
+from terminal.tables import counted
 
 PAIRED, UNPAIRED = "paired cases, joint test", "two independent samples"
 
@@ -78,6 +79,12 @@ class Regressions:
     notes: tuple[str, ...] = ()
     effects: Mapping[str, Effect] = field(default_factory=dict)
     """Of every metric that could be compared case by case, by ``section.metric``."""
+
+    @property
+    def no_verdict(self) -> str:
+        """Why no primary metric could be tested; "" when any was, or none is in both runs."""
+        tested = any(row.p is not None for row in self.rows)
+        return "" if tested or not self.rows else self.rows[0].reason
 
 
 def regressions(
@@ -134,8 +141,9 @@ def regressions(
         effects = {test.name: test.effect for test in tests}
         scored = [_scored(old), _scored(now)]
     redefined = _redefined(base, new, [name for name in names if name in scored[0] & scored[1]])
+    of_documents = clustering is not None and clustering.by in (AUTO, DOCUMENT)
     rows = [
-        _regression(test)
+        _regression(test, "document" if of_documents else "group")
         for test in tests
         if test.name in names and test.name not in redefined and test.effect.n
     ]
@@ -159,11 +167,13 @@ class _Test(NamedTuple):
     verdict: ChangeVerdict
 
 
-def _regression(test: _Test) -> Regression:
+def _regression(test: _Test, unit: str) -> Regression:
+    """``unit``: what the cases are counted together by, in a word."""
     effect = test.effect
     reason = ""
     if test.verdict == "too few":
-        reason = f"too few documents or cases ({effect.clusters}) to tell"
+        counted_units = counted(effect.clusters, unit if effect.clusters < effect.n else "case")
+        reason = f"no verdict: {counted_units}; at least {FEWEST_CLUSTERS} are needed"
     return Regression(
         test.name,
         effect.mean_a,

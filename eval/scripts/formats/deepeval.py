@@ -1,4 +1,8 @@
-"""DeepEval's goldens, test cases and test runs, as its loaders and evaluate() have them."""
+"""DeepEval's goldens, test cases and test runs, as its loaders and evaluate() have them.
+
+Test runs as DeepEval 4.3.1 writes them (github.com/confident-ai/deepeval): ``.deepeval/``'s
+.latest_test_run.json, which holds the run under ``testRunData``, and .latest_run_full.json.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,10 @@ from records.results import RetrievedChunk, TestResult
 
 NAME = "deepeval"
 
-ABOUT = "goldens, test cases (input, actual_output, …) and test runs: JSON, JSONL or CSV"
+ABOUT = (
+    "goldens, test cases (input, actual_output, …), .deepeval/.latest_test_run.json: JSON, JSONL, "
+    "CSV, Parquet"
+)
 
 ONE_FILE = True
 
@@ -63,12 +70,25 @@ def _items(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Ite
     for source in sources:
         path = unpacked(source, options.scratch)
         ids = Ids()
-        for row in iter_rows(path, notes, LISTS):
+        for row in iter_rows(path, notes, LISTS, unwrap=_test_run):
             notes.rows["rows"] += 1
             if any(row.fields.get(name) for name in TURNS) and not row.fields.get("input"):
                 yield from _dialogue(row, ids, options, notes)
             else:
                 yield _item(row, ids, options, notes)
+
+
+def _test_run(document: Any) -> Any:
+    """A test run without what is around it, its conversations behind the other test cases."""
+    if not isinstance(document, dict):
+        return document
+    run = dict(document)
+    if isinstance(run.get("testRunData"), dict):
+        run |= run.pop("testRunData")
+    cases, talks = run.get("testCases"), run.pop("conversationalTestCases", None)
+    if isinstance(talks, list):
+        run["testCases"] = [*(cases if isinstance(cases, list) else ()), *talks]
+    return run
 
 
 def _dialogue(

@@ -38,7 +38,9 @@ from records.results import ErrorInfo, Reference, RetrievedChunk, TestResult
 
 NAME = "json"
 
-ABOUT = "rows of {id, question, reference_answer, answer, contexts}: JSON list, JSONL, CSV or YAML"
+ABOUT = (
+    "rows of {id, question, reference_answer, answer, contexts}: JSON, JSONL, CSV, YAML, Parquet"
+)
 
 ONE_FILE = True
 

@@ -13,7 +13,8 @@ from formats.shared.traces import case_of_trace
 NAME = "otel"
 
 ABOUT = (
-    "spans in JSON with gen_ai.*, OpenInference or Traceloop names: OTLP, console, Phoenix, Jaeger"
+    "spans with gen_ai.*, OpenInference or Traceloop names, JSON or Parquet: OTLP, console, "
+    "Phoenix, Jaeger"
 )
 
 

@@ -20,13 +20,17 @@ from records.results import TestResult
 NAME = "ragas"
 
 ABOUT = (
-    "rows of an EvaluationDataset: JSONL, JSON or CSV, column names of 0.1 and of later versions"
+    "rows of an EvaluationDataset: JSONL, JSON, CSV or Parquet, column names of 0.1 and of later "
+    "versions"
 )
 
 ONE_FILE = True
 
 OTHERS = ("rubrics", "persona_name", "query_style", "query_length", "multi_responses")
 """Columns that no script of ours reads; they go through ``metadata``."""
+
+EXAMPLE = ("expected_answer",)
+"""Columns of ragas' own example sets that its samples do not have (hf_doc_qa_eval.csv, 0.4)."""
 
 COLUMNS = (
     "user_input",
@@ -94,7 +98,9 @@ def _item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> Imp
     question = fields.question(options.question_field or "user_input", "question") or ""
     case: dict[str, Any] = {"id": ids.make(question), "question": question}
     notes.changed["samples, which have no id, named by a hash of the question"] += 1
-    case["reference_answer"] = fields.text("reference", "ground_truth")
+    case["reference_answer"] = fields.text("reference", "ground_truth", *EXAMPLE)
+    if fields.name in EXAMPLE and case["reference_answer"] is not None:
+        notes.changed[f"{fields.name}, read as the reference answer"] += 1
     if case["reference_answer"] is None and (truths := fields.texts("ground_truths")):
         case["reference_answer"] = truths[0]
         notes.left_out["further ground_truths"] += len(truths) - 1

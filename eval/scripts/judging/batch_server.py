@@ -11,6 +11,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -173,36 +174,52 @@ def _submit(
     return under_way
 
 
-def fetch(folder: Path, server: BatchServer, say: Callable[[str], None]) -> tuple[list[Path], int]:
-    """Fetch the results of batches that have ended: the new files, and how many still run."""
+@dataclass
+class FetchCounts:
+    """What a look at the batches brought.
+
+    ``results``: new files. ``running``: batches that have not ended. ``without_results``: batches
+    that ended without any result, whose request files are free to be submitted again.
+    """
+
+    results: list[Path] = field(default_factory=list)
+    running: int = 0
+    without_results: int = 0
+
+
+def fetch(folder: Path, server: BatchServer, say: Callable[[str], None]) -> FetchCounts:
+    """Fetch the results of batches that have ended. Raises as ``submit``."""
     with locked_folder(folder) as state:
         return _fetch(folder, state, server, say)
 
 
 def _fetch(
     folder: Path, state: BatchFolder, server: BatchServer, say: Callable[[str], None]
-) -> tuple[list[Path], int]:
+) -> FetchCounts:
     _check_format(state)
-    results: list[Path] = []
-    running = 0
+    counts = FetchCounts()
     for name, file in sorted(state.files.items()):
         if file.batch_id is None:
             say(f"{name}: not begun; run --batch-submit")
             continue
         targets = _targets(folder, name)
-        if file.status in ENDED and targets[0].exists():
+        if file.status in ENDED and _present(targets):
             continue
         batch = server.batch(file.batch_id)
         file.status = str(batch.get("status"))
         if file.status not in ENDED:
-            running += 1
+            counts.running += 1
+            say(f"{name}: {file.status}{_progress(batch)}")
+        elif _save(server, batch, targets):
+            counts.results += _present(targets)
             say(f"{name}: {file.status}{_progress(batch)}")
         else:
-            _save(server, batch, targets)
-            results += [path for path in targets if path.stat().st_size]
-            say(f"{name}: {file.status}{_progress(batch)}")
+            counts.without_results += 1
+            say(f"{name}: batch {file.batch_id}: {file.status}, no results{_reasons(batch)}")
+            # A file that was begun is found by its id, so the next upload must give it another one.
+            file.file_id = file.batch_id = file.status = None
         write_folder(folder, state)
-    return results, running
+    return counts
 
 
 def _check_format(state: BatchFolder) -> None:
@@ -219,11 +236,41 @@ def _targets(folder: Path, name: str) -> tuple[Path, Path]:
     return folder / f"{stem}.results.jsonl", folder / f"{stem}.errors.jsonl"
 
 
-def _save(server: BatchServer, batch: dict[str, Any], targets: tuple[Path, Path]) -> None:
-    """Errors first: that the results are there says that both are."""
-    for field, path in (("error_file_id", targets[1]), ("output_file_id", targets[0])):
-        file_id = batch.get(field)
-        replace_bytes(path, server.content(file_id) if isinstance(file_id, str) else b"")
+def _present(targets: tuple[Path, Path]) -> list[Path]:
+    return [path for path in targets if path.exists() and path.stat().st_size]
+
+
+def _save(server: BatchServer, batch: dict[str, Any], targets: tuple[Path, Path]) -> bool:
+    """Write results and errors, errors first: that the results are there says that both are.
+    False, and nothing is written, where the server has neither."""
+    contents = []
+    for field_name in ("error_file_id", "output_file_id"):
+        file_id = batch.get(field_name)
+        contents.append(server.content(file_id) if isinstance(file_id, str) else b"")
+    if not any(contents):
+        return False
+    for path, content in zip(reversed(targets), contents, strict=True):
+        replace_bytes(path, content)
+    return True
+
+
+MOST_REASONS = 5
+"""Errors of one batch that are printed."""
+
+
+def _reasons(batch: dict[str, Any]) -> str:
+    """What the provider says of a batch that failed, in its words."""
+    errors = batch.get("errors")
+    listed = errors.get("data") if isinstance(errors, dict) else None
+    told = [error for error in listed or () if isinstance(error, dict)]
+    lines = []
+    for error in told[:MOST_REASONS]:
+        line = f" (line {error['line']})" if isinstance(error.get("line"), int) else ""
+        words = ": ".join(str(error[name]) for name in ("code", "message") if error.get(name))
+        lines.append(f"\n  {words}{line}")
+    if len(told) > MOST_REASONS:
+        lines.append(f"\n  and {len(told) - MOST_REASONS:,} more")
+    return "".join(lines)
 
 
 def _progress(batch: dict[str, Any]) -> str:

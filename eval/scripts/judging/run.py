@@ -31,7 +31,7 @@ from ragmetrics.text.quotes import QUOTE_RULES
 from ragmetrics.text.words import TEXT_RULES
 from records import verdicts
 from records.errors import StorageError
-from records.files import clear_leftovers, cut_torn_tail, locked, read_json, replace_json
+from records.files import clear_leftovers, locked, read_json, replace_json
 from records.histories import earlier_by_id, messages_of_result
 from records.labels import read_cases
 from records.results import SCHEMA, RunConfig, iter_results
@@ -170,7 +170,6 @@ def judge_run(
     identity = connection.judge.identity.to_dict()
     existing = ExistingVerdicts(reader.read(), identity, described["parameters"], settings)
     judge = _write_config(plan, described)
-    cut_torn_tail(path)
     outcome = JudgingOutcome()
 
     async def work(answer: JudgedAnswer) -> NewAndExisting:

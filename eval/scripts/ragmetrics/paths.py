@@ -36,7 +36,9 @@ HEADER_LEVEL = re.compile(r"(?:header|heading|h)[ _-]?([1-6])", re.IGNORECASE)
 
 def looks_like_path(text: object) -> bool:
     """Whether a name has the form of a path or a file, such as a/b, a.md or kb://a.md#b."""
-    return isinstance(text, str) and _FILE_LIKE.fullmatch(text) is not None
+    if not isinstance(text, str) or text.split(None, 1) != [text]:
+        return False  # with a blank in it the pattern would try each of its parts anew
+    return _FILE_LIKE.fullmatch(text) is not None
 
 
 STEPS = {

@@ -13,6 +13,9 @@ Status = Literal["failed", "accepted", "skipped", "passed"]
 
 GUARDS = ("measured", "coverage", "failed", "calibration")
 
+WORSE = "worse"
+"""The rule of a check that tests a primary metric against the baseline."""
+
 ORDER: tuple[Status, ...] = ("failed", "accepted", "skipped", "passed")
 
 
@@ -78,8 +81,22 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """True when nothing failed that nobody accepted."""
-        return not any(check.status == "failed" for check in self.checks)
+        """True when nothing failed that nobody accepted, and something could be decided."""
+        return not self.no_verdict and not self.of("failed")
+
+    @property
+    def no_verdict(self) -> str:
+        """Why no primary metric could be tested against the baseline; "" when any was."""
+        tested = [check for check in self.checks if check.rule == WORSE]
+        untested = [check for check in tested if check.status == "skipped"]
+        return untested[0].reason if untested and len(untested) == len(tested) else ""
+
+    @property
+    def outcome(self) -> Literal["FAILED", "without a verdict", "passed"]:
+        """The verdict as the words behind ``Gate``."""
+        if self.of("failed"):
+            return "FAILED"
+        return "without a verdict" if self.no_verdict else "passed"
 
     def of(self, *statuses: Status) -> list[Check]:
         """The checks with these statuses, in their order."""
@@ -91,7 +108,12 @@ class Verdict:
     def summary(self) -> str:
         """The verdict in one line."""
         counts = ", ".join(f"{count} {name}" for name, count in self.counts().items() if count)
-        return f"Gate {'passed' if self.passed else 'FAILED'}: {counts or 'no checks'}."
+        if self.outcome == "without a verdict":
+            skipped, checks = len(self.of("skipped")), len(self.checks)
+            return (
+                f"Gate: {self.no_verdict}. {skipped} of {checks} checks were skipped; none failed."
+            )
+        return f"Gate {self.outcome}: {counts or 'no checks'}."
 
     def to_dict(self) -> dict[str, Any]:
         """The content of gate.json: no clock time, the same for the same runs and rules."""
@@ -103,6 +125,7 @@ class Verdict:
             "baseline": self.baseline,
             "gates": self.gates,
             "passed": self.passed,
+            "no_verdict": self.no_verdict,
             "counts": self.counts(),
             "checks": [check.to_dict() for check in self.checks],
             "accepts": [asdict(accept) for accept in self.accepts],

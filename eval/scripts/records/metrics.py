@@ -156,6 +156,19 @@ def _slices(path: Path) -> dict[str, Any]:
     return {}
 
 
+def sections_without_slices(path: Path) -> list[str]:
+    """The sections of a metrics.json whose slices slices.json lacks, or has of another scoring.
+
+    None of a metrics.json of schema 1, which holds its slices. Raises StorageError as read_json.
+    """
+    metrics = read_json(path, *SCHEMAS)
+    if metrics["schema"] != metric_lines.SCHEMA:
+        return []
+    marks = {name: part.get(_OF) for name, part in _slices(path).items()}
+    sections = metrics.get("sections", {}).items()
+    return [name for name, written in sections if marks.get(name) != metric_lines.mark_of(written)]
+
+
 NUMBERS = frozenset({"sections", *OF_CASES, CASE_VERDICTS})
 """What a report of the suite names a metrics.json for instead of holding it."""
 

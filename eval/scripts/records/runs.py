@@ -162,9 +162,11 @@ def read_config(folder: Path) -> RunConfig:
     path = folder / CONFIG
     raw = read_json(path, SCHEMA)
     try:
-        return msgspec.convert({"run_id": folder.name} | raw, RunConfig)
+        config = msgspec.convert({"run_id": folder.name} | raw, RunConfig)
+        msgspec.convert(config.api.get("mapped"), list[str] | None)
     except msgspec.ValidationError as error:
         raise StorageError(f"{path}: {error}.") from None
+    return config
 
 
 class ResultsWriter:

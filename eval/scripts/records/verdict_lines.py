@@ -9,7 +9,7 @@ messages are made anew by ``judge_answers.py --show-prompt``; the raw replies ar
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
@@ -17,7 +17,8 @@ from typing import Any, NotRequired, TypedDict
 import msgspec
 import orjson
 
-from records.files import JsonlWriter, drop_damaged_lines
+from records.files import JsonlWriter, drop_damaged_lines, locked
+from records.syncing import make_folder
 
 SCHEMA = 2
 
@@ -72,23 +73,37 @@ def text_sha256(text: str) -> str:
 
 
 class VerdictWriter(JsonlWriter):
-    """Appends verdicts to a verdicts.jsonl, and each setting before the first that names it."""
+    """Appends verdicts to a verdicts.jsonl, and each setting before the first that names it.
+
+    Each step holds the file's lock, and follows a file that ``drop_damage`` replaced meanwhile.
+    """
 
     def __init__(self, path: Path) -> None:
+        make_folder(path.parent)
+        with locked(path):
+            self._open(path)
+
+    def _open(self, path: Path) -> None:
         super().__init__(path)
         self._written = set(read_settings(path))
+        self._inode = path.stat().st_ino
 
     def write_together(self, records: Iterable[Any]) -> None:
-        lines: list[dict[str, Any]] = []
+        with locked(self.path):
+            if not self.path.exists() or self.path.stat().st_ino != self._inode:
+                self.close()
+                self._open(self.path)
+            super().write_together(self._lines(records))
+
+    def _lines(self, records: Iterable[Any]) -> Iterator[dict[str, Any]]:
         for record in records:
             told = {name: record[name] for name in _OF_SETTING}
             digest = hashlib.sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS)).hexdigest()
             setting = digest[:12]
             if setting not in self._written:
-                lines.append({"setting": setting} | told)
+                yield {"setting": setting} | told
                 self._written.add(setting)
-            lines.append(_stored(record, setting))
-        super().write_together(lines)
+            yield _stored(record, setting)
 
 
 def read_settings(path: Path) -> dict[str, VerdictSetting]:
@@ -126,7 +141,17 @@ class _Named(msgspec.Struct):
 
 def drop_damage(path: Path) -> int:
     """Take out the lines that are no JSON and, where there were any, the verdicts whose line on who
-    judged was among them; returns how many. The cache has these verdicts, so none is paid again."""
+    judged was among them; returns how many. The cache has these verdicts, so none is paid again.
+
+    The file's lock is held meanwhile, so that no line of another writer is lost. Raises
+    StorageError when it stays in use."""
+    if not path.exists():
+        return 0
+    with locked(path):
+        return _drop_damage(path)
+
+
+def _drop_damage(path: Path) -> int:
     lost = drop_damaged_lines(path)
     if not lost:
         return 0
@@ -134,7 +159,10 @@ def drop_damage(path: Path) -> int:
     named = msgspec.json.Decoder(_Named).decode
 
     def told(line: bytes) -> bool:
-        setting = named(line).setting
+        try:
+            setting = named(line).setting
+        except msgspec.ValidationError:
+            return True  # JSON of another shape: whoever reads the file names the line
         return setting is None or setting in settings
 
     return lost + drop_damaged_lines(path, told)

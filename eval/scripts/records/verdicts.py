@@ -20,7 +20,7 @@ import msgspec
 
 from records import jsonl, verdict_lines
 from records.errors import Problem, StorageError
-from records.files import JsonlWriter, check_schema
+from records.files import JsonlWriter, check_schema, locked
 from records.runs import CONFIG, read_config
 from records.verdict_lines import VerdictPrompt, VerdictSetting, read_setting
 
@@ -497,7 +497,7 @@ def withdraw(path: Path, judging_runs: Mapping[str, str]) -> None:
         return
     withdrawn_before = _withdrawn(path)
     judged_runs = {run for line in read_lines(path) for run in line.get("judging_runs", ())}
-    with JsonlWriter(path) as writer:
+    with locked(path), JsonlWriter(path) as writer:
         for run, reason in judging_runs.items():
             if run in judged_runs and run not in withdrawn_before:
                 writer.write(withdrawal(run, reason))

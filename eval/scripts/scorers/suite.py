@@ -32,7 +32,7 @@ from decisions.case_verdict import Ruling, read_verdicts
 from decisions.diagnosis import diagnose
 from decisions.engine import direction
 from decisions.gate import check_names, evaluate
-from decisions.gate_baseline import WORSE, comparable
+from decisions.gate_baseline import comparable
 from decisions.gate_checks import HEAD, GateEvidence, RunNumbers, baseline_of, left_out_of
 from decisions.gate_rules import GateRules, read_rules
 from decisions.measures import measures
@@ -44,7 +44,7 @@ from records.asked import ASKED, asked_ids, asked_of
 from records.cases import TestCase, iter_cases
 from records.errors import Problem, StorageError
 from records.files import replace_bytes, replace_json
-from records.gate_verdict import Check
+from records.gate_verdict import WORSE, Check
 from records.labels import has_labelled_texts, read_cases, read_labels
 from records.metric_lines import PRIMARY
 from records.metrics import PRIMARY_METRICS, MeasuredSection, read_sections
@@ -354,7 +354,7 @@ def _compare(
     changes = compare(baseline, report.measures, compared, tests, plan.max_drop, gone)
     told = {f"{change.section}.{change.metric}" for change in changes}
     changes += [_of_row(row, plan.max_drop) for row in result.rows if row.name not in told]
-    report.changes = changes
+    report.changes, report.no_verdict = changes, result.no_verdict
     report.caveats = [
         *caveats(baseline, plan.suite, report.header.get("cases", 0)),
         *result.notes,

@@ -62,6 +62,8 @@ class SuiteReport:
     changes: Sequence[BaselineChange] | None = None
     caveats: Sequence[str] = ()
     unlike: str = ""
+    no_verdict: str = ""
+    """Why no primary metric could be tested against the baseline; "" when any was."""
     baseline: str = ""
     gates: Sequence[Check] = field(default=())
     verdicts: VerdictCounts | None = None
@@ -209,7 +211,8 @@ def _verdict_text(report: SuiteReport) -> str:
     text = targets_text(met, len(measured) - met, len(aimed) - len(measured))
     if report.changes is not None:
         count = len(report.regressions)
-        text += f"; {count} regression{'s' * (count != 1)}"
+        none = f"; {report.no_verdict}" if report.no_verdict and not count else ""
+        text += none or f"; {count} regression{'s' * (count != 1)}"
     if report.unlike:
         text += "; the baseline is not comparable"
     if report.gates:

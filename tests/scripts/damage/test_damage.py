@@ -230,6 +230,14 @@ def test_a_damaged_configuration_is_named_by_the_comparison(desk: Any) -> None:
     assert "config.json: judge or api: " in done.stderr
 
 
+@pytest.mark.parametrize("mapped", [[["answer"]], [{}], 3, "answer"])
+def test_damaged_names_of_mapped_fields_are_a_sentence(desk: Any, mapped: Any) -> None:
+    desk.change("config.json", set_in("api", "mapped", mapped))
+    done = desk.compare()
+    assert done.exit_code == 2
+    assert "config.json: " in done.stderr
+
+
 @pytest.mark.parametrize(
     ("reader", "name"),
     [

@@ -342,6 +342,37 @@ def test_submit_and_fetch_over_http(run: JudgedRun, provider: Provider, folder: 
     assert set(provider.paid.values()) == {1}
 
 
+FAULT = {"code": "token_limit_exceeded", "message": "Enqueued\x1b[31m token limit", "line": 3}
+
+
+@pytest.mark.parametrize("status", ["failed", "expired", "cancelled"])
+def test_a_batch_that_ends_without_results_is_said_and_can_be_sent_again(
+    run: JudgedRun, provider: Provider, folder: Path, status: str
+) -> None:
+    """The provider's words, exit code 3, and the next --batch-submit begins it anew."""
+    run.write()
+    out(run, provider, folder)
+    run.call(*where(provider), "--batch-submit", str(folder))
+    lost = provider.batches["batch-0"]
+    lost |= {"status": status} | ({"errors": {"data": [FAULT]}} if status == "failed" else {})
+    provider.looks = 0
+    call = run.call(*where(provider), "--batch-fetch", str(folder))
+    assert call.exit_code == 3, call.output
+    assert f"batch batch-0: {status}, no results" in call.stdout, call.output
+    words = "token_limit_exceeded: Enqueued [31m token limit (line 3)"
+    assert (words in call.stdout) is (status == "failed"), call.stdout
+    assert "Batches that ended without results: 1" in call.stderr
+    assert f"--batch-submit {folder}" in " ".join(call.stderr.split())
+    sent = run.call(*where(provider), "--batch-submit", str(folder))
+    assert sent.exit_code == 0, sent.output
+    assert "batch-3" in sent.stdout, sent.output
+    assert len(provider.batches) == 4, "the two others are not begun again"
+    late = run.call(*where(provider), "--batch-fetch", str(folder))
+    assert late.exit_code == 0, late.output
+    assert take_in(run, *sorted(folder.glob("*.results.jsonl")))["verdicts"] == 4
+    assert out(run, provider, folder)["under_way"] == 0
+
+
 def forget_batches(folder: Path) -> None:
     """As after a kill between the moment when the server began a batch and its note."""
     state = json.loads((folder / "batch.json").read_text())

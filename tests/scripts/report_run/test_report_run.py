@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.scripts.report_run.answers import CASES, result
 
+import eval_suite
 import report_run
 import score_pipeline
 import score_retrieval
@@ -214,6 +215,25 @@ def test_a_run_of_which_only_metrics_json_is_kept(run: Any, tmp_path: Path) -> N
         assert "No call failed" not in text
         assert "Every answer has every score" not in text
     assert (folder / "report.html").exists()
+
+
+def test_missing_means_by_slice_are_explained(run: Any) -> None:
+    """Each form says which file is missing and what makes it; then all is as before."""
+    before = made(run)
+    assert before["slices"]
+    assert before["slices_missing"] == ""
+    (run.run / "slices.json").unlink()
+    again = made(run)
+    assert again["slices"] == []
+    words = again["slices_missing"]
+    assert words.startswith("Without means by slice: retrieval. ")
+    assert f"{run.run / 'slices.json'}, which git leaves out, is missing" in words
+    assert "No case has a category" not in (run.run / "report.html").read_text("utf-8")
+    for name in ("report.html", "report.md"):
+        text = (run.run / name).read_text("utf-8").replace("\\", "")
+        assert "eval_suite.py --run run makes it" in text
+    assert run.score(eval_suite.main, "--quiet").exit_code == 0
+    assert made(run)["slices_missing"] == ""
 
 
 def test_a_changed_eval_set_is_told(run: Any) -> None:

@@ -120,9 +120,11 @@ def chunk_of(row: Mapping[str, Any], rank: int, notes: Notes) -> RetrievedChunk:
 
     def first(kinds: Any, names: Iterable[str]) -> Any:
         """The first of the fields that has a value of these types."""
-        name = next((name for name in names if isinstance(fields.get(name), kinds)), "")
+        name = next((name for name in names if isinstance(fields.get(name), kinds)), None)
+        if name is None:
+            return None
         used.add(name)
-        return fields.get(name)
+        return fields[name]
 
     text = first(str, TEXTS)
     identity = first(str | int, NAMES)

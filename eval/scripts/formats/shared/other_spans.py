@@ -1,4 +1,8 @@
-"""Spans as exporters other than OTLP write them (the console, Phoenix, Jaeger), in OTLP's shape."""
+"""Spans as exporters other than OTLP write them (the console, Phoenix, Jaeger), in OTLP's shape.
+
+Phoenix' table of spans has a column an attribute: ``get_spans_dataframe`` of arize-phoenix 20.26
+(github.com/Arize-ai/phoenix, src/phoenix/trace/dsl/query.py), as pandas writes it.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +24,58 @@ def other_spans(document: Any, where: str = "", depth: int = 0) -> Iterator[tupl
     if _is_span(document):
         yield where, _as_otlp(document)
         return
+    if _TABLE_ID in document:
+        for index, row in _table_rows(document):
+            yield f"{where}{index}", _as_otlp(_of_table(row))
+        return
     for name in _LISTS:
         for number, item in enumerate(
             listed if isinstance(listed := document.get(name), list) else ()
         ):
             yield from other_spans(item, f"{where}.{name}[{number}]".lstrip("."), depth + 1)
+
+
+_TABLE_ID = "context.trace_id"
+"""A column of Phoenix' table of spans."""
+
+
+def _table_rows(table: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """A row as it is, or the rows of a table that was written by its columns (pandas' to_json)."""
+    first = table[_TABLE_ID]
+    if isinstance(first, dict):
+        columns = {name: cells for name, cells in table.items() if isinstance(cells, dict)}
+        return [
+            (f"[{row}]", {name: cells.get(row) for name, cells in columns.items()}) for row in first
+        ]
+    return [("", table)]
+
+
+def _of_table(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as a span with an object of attributes; empty cells are no attributes.
+
+    A column of whole numbers in which cells are empty holds them as 3.0.
+    """
+    attributes = {
+        name.removeprefix("attributes."): int(value)
+        if isinstance(value, float) and value.is_integer()
+        else value
+        for name, value in row.items()
+        if name.startswith("attributes.") and value is not None
+    }
+    kind = row.get("span_kind")
+    named = {"openinference.span.kind": kind} if isinstance(kind, str) else {}
+    context = {"trace_id": row[_TABLE_ID], "span_id": row.get("context.span_id")}
+    times = {name: _as_time(row.get(name)) for name in ("start_time", "end_time")}
+    return row | times | {"context": context, "attributes": named | attributes}
+
+
+def _as_time(value: Any) -> Any:
+    """A time as text. pandas writes a number since 1970, of seconds or parts of them."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e20:
+        return value
+    while value >= 1e11:  # the year 5138 in seconds
+        value /= 1000
+    return datetime.fromtimestamp(value, UTC).isoformat()
 
 
 def _is_span(raw: dict[str, Any]) -> bool:

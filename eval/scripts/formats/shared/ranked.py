@@ -21,6 +21,9 @@ from records.cases import TestCase
 from records.files import read_whole
 from records.results import RetrievedChunk, TestResult
 
+MOST_GRADE = 1_000_000
+"""What a grade of relevance is at most: TREC has none above 10."""
+
 MOST_SPLITS = "a topic judged in several splits: its judgements are joined"
 
 
@@ -112,6 +115,10 @@ def _grades(
             splits.append(split)
         for line, (document, grade) in groups.read(topic):
             name = unquote(document) if decode else document
+            if abs(grade) > MOST_GRADE:
+                message = f"the grade of {document!r} is too large; write a small whole number"
+                notes.problem(groups.path, line, "relevance", message)
+                continue
             number = int(grade) if grade == int(grade) else grade
             if grades.setdefault(name, number) != number:
                 message = f"{document!r} of topic {topic!r} has another grade further up"

@@ -22,6 +22,8 @@ import orjson
 
 from formats.shared.field_map import ROWS, FieldMap
 from formats.shared.item import Notes
+from formats.shared.parquet import SUFFIX as PARQUET
+from formats.shared.parquet import parquet_rows
 from formats.shared.texts import parsed
 from records.errors import StorageError
 from records.files import MAX_SETTINGS, read_whole
@@ -73,23 +75,31 @@ Linked = Callable[[Path, str, str], Iterator[SourceRow]]
 
 
 def iter_rows(
-    path: Path, notes: Notes, lists: Iterable[str] = (), linked: Linked | None = None
+    path: Path,
+    notes: Notes,
+    lists: Iterable[str] = (),
+    linked: Linked | None = None,
+    unwrap: Callable[[Any], Any] | None = None,
 ) -> Iterator[SourceRow]:
-    """The objects of a JSON, JSONL, CSV or YAML file; the ending of its name tells which.
+    """The objects of a JSON, JSONL, CSV, YAML or Parquet file; the ending of its name tells which.
 
-    ``lists``: keys under which a JSON or YAML object may hold its list of rows. JSONL and CSV are
-    read line by line, JSON and YAML at once. Without ``linked`` a text where rows belong is a
-    problem, and an object may hold columns, as pandas and datasets write them.
+    ``lists``: keys under which a JSON or YAML object may hold its list of rows. JSONL, CSV and
+    Parquet are read in pieces, JSON and YAML at once. Without ``linked`` a text where rows belong
+    is a problem, and an object may hold columns, as pandas and datasets write them. ``unwrap``
+    takes the object of a JSON document out of what is around it.
     """
     kind = path.suffix.lower()
-    if kind in (".csv", ".tsv"):
+    if kind == PARQUET:
+        for number, fields in enumerate(parquet_rows(path)):
+            yield SourceRow(path, None, f"[{number}]", fields)
+    elif kind in (".csv", ".tsv"):
         yield from _csv_rows(path, notes, "\t" if kind == ".tsv" else ",")
     elif kind in (".yaml", ".yml"):
         yield from _listed(path, read_yaml(path), lists, notes, linked)
     elif kind in (".jsonl", ".ndjson"):
         yield from jsonl_rows(path, notes)
     else:
-        yield from _json_rows(path, lists, notes, linked)
+        yield from _json_rows(path, lists, notes, linked, unwrap)
 
 
 def mapped_rows(
@@ -99,7 +109,7 @@ def mapped_rows(
     if ROWS not in fields.getters:
         yield from iter_rows(path, notes, lists)
         return
-    if path.suffix.lower() in (".csv", ".tsv", ".jsonl", ".ndjson"):
+    if path.suffix.lower() in (".csv", ".tsv", ".jsonl", ".ndjson", PARQUET):
         raise StorageError(f"--map {ROWS}: {path} has a row a line already; leave it out.")
     data = _bytes_of(path)
     try:
@@ -139,7 +149,11 @@ def jsonl_rows(path: Path, notes: Notes) -> Iterator[SourceRow]:
 
 
 def _json_rows(
-    path: Path, lists: Iterable[str], notes: Notes, linked: Linked | None = None
+    path: Path,
+    lists: Iterable[str],
+    notes: Notes,
+    linked: Linked | None,
+    unwrap: Callable[[Any], Any] | None,
 ) -> Iterator[SourceRow]:
     """The objects of a JSON list; a file of JSON lines under the name .json is read as such."""
     data = _bytes_of(path)
@@ -151,7 +165,7 @@ def _json_rows(
         else:
             notes.problem(path, error.lineno, "", _not_json(data, error))
         return
-    yield from _listed(path, value, lists, notes, linked)
+    yield from _listed(path, unwrap(value) if unwrap else value, lists, notes, linked)
 
 
 def _listed(

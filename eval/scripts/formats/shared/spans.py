@@ -20,6 +20,8 @@ import orjson
 
 from formats.shared.item import Notes
 from formats.shared.other_spans import other_spans
+from formats.shared.parquet import SUFFIX as PARQUET
+from formats.shared.parquet import parquet_rows
 from formats.shared.rows import BOM, jsonl_rows
 from records.errors import StorageError
 from records.files import read_whole
@@ -342,7 +344,9 @@ def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
                     notes.problem(path, line, where + read, "is missing or of another type")
     if not any_span:
         notes.check()
-        raise StorageError(f"{path}: holds no spans; write OTLP JSON with resourceSpans.")
+        raise StorageError(
+            f"{path}: holds no spans; write OTLP JSON with resourceSpans, or Phoenix' table."
+        )
 
 
 def spans_in(document: Any) -> Iterator[tuple[str, Span | str]]:
@@ -360,7 +364,13 @@ def _of_resources(item: Any) -> int:
 
 
 def _documents(path: Path, notes: Notes) -> Iterator[tuple[int | None, Any]]:
-    """The JSON values of a file with their lines: one, one a line, or one behind the other."""
+    """The JSON values of a file with their lines: one, one a line, or one behind the other.
+
+    Of a Parquet table the rows.
+    """
+    if path.suffix.lower() == PARQUET:
+        yield None, list(parquet_rows(path))
+        return
     data = read_whole(path).removeprefix(BOM)
     try:
         yield None, parse_json(data)

@@ -19,10 +19,10 @@ from ragmetrics.catalogue import right_metrics
 from records.asked import missing_remark
 from records.errors import StorageError
 from records.files import sha256_file
-from records.metrics import ReportSection, read_metrics, rounded
+from records.metrics import ReportSection, read_metrics, rounded, sections_without_slices
 from records.notes import read_notes
 from records.results import SCHEMA
-from records.runs import METRICS, VERSION
+from records.runs import METRICS, SLICES, VERSION
 from records.targets import TARGETS, Target
 from views.report import answers, figures, trend
 from views.report.case_list import (
@@ -166,6 +166,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "diagnosis": [finding.to_dict() for finding in diagnose(rated, sections)],
         "perspectives": perspectives,
         "slices": slices,
+        "slices_missing": _missing_slices(folder, metrics),
         "first_relevant": ranks,
         "latency": figures.latency(sections.get("pipeline"))
         | {"slowest": [[*cases.keys[row], ms] for ms, row in back.slowest if row in cases.keys]},
@@ -194,6 +195,18 @@ def _set_notes(metrics: Mapping[str, Any], eval_set: Path) -> list[str]:
     if scored not in (None, sha256_file(eval_set)):
         return ["The eval set has changed since the run was scored; its texts may differ."]
     return []
+
+
+def _missing_slices(folder: Path, metrics: Mapping[str, Any]) -> str:
+    """Why sections have no means by slice and what makes them; "" when all have."""
+    lacking = sections_without_slices(folder / METRICS)
+    if not lacking:
+        return ""
+    run = metrics.get("run_id") or folder.resolve().name
+    return (
+        f"Without means by slice: {', '.join(lacking)}. {folder / SLICES}, which git leaves out, "
+        f"is missing or of another scoring; eval_suite.py --run {run} makes it from the results."
+    )
 
 
 def _split(name: str) -> Name:

@@ -16,6 +16,8 @@ ListRow = Sequence[Any]
 """Case id, repeat, state, category, scores, question: see ``case_list.COLUMNS``."""
 
 MOST_ID, MOST_CATEGORY = 40, 20
+MOST_SCORE = 12
+"""Characters of a score: one of a damaged file must not take the room of the rest."""
 
 
 def case_rows(case_list: Mapping[str, Any], in_full: frozenset[str]) -> Iterator[str]:
@@ -73,5 +75,8 @@ def _cut(text: str, room: int) -> str:
 
 
 def _score(score: float | None) -> str:
-    """A score; an en dash for none."""
-    return "–" if score is None else short(score)
+    """A score, in few characters whatever its size; an en dash for none."""
+    if score is None:
+        return "–"
+    shown = short(score)
+    return shown if len(shown) <= MOST_SCORE else f"{score:.3g}"

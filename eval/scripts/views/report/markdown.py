@@ -47,7 +47,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield from _sweep(report["sweep"])
     yield from _diagnosis(report["diagnosis"])
     yield from _metrics(report["perspectives"])
-    yield from _slices(report["slices"])
+    yield from _slices(report["slices"], report["slices_missing"])
     yield from _ranks(report["first_relevant"])
     yield from _latency(report["latency"], report["outcomes"])
     yield from _stability(report["stability"])
@@ -170,8 +170,10 @@ def _metric(metric: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _slices(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _slices(tables: Sequence[Mapping[str, Any]], missing: str) -> Iterator[str]:
     yield from ("", "## Slices")
+    if missing:
+        yield from ("", _safe(missing))
     for slices in tables:
         of = "" if slices["of"] == "cases" else f" ({slices['of']})"
         yield from ("", f"### By {_safe(words.spaced(slices['dimension']))}{of}")
