@@ -2,7 +2,8 @@
 
 In: the catalogue of metrics, the labeller's table of actions, and the --help of every script in
 this folder. Out: the tables of metrics in EVAL.md, of scripts in README.md and of keys in
-docs/labelling.md (between the line `<!-- generated: metrics -->`, `scripts` or `keys`, and
+docs/labelling.md, of known products in docs/products.md (between the line
+`<!-- generated: metrics -->`, `scripts`, `keys` or `products`, and
 `<!-- end -->`; all else there is left alone), a page a script in docs/, and docs/README.md, which
 lists them.
 
@@ -32,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "eval" / "scripts")
 
 import options
 import storage
+from clients.known import Recipe, recipes
 from labeller.actions import ACTIONS
 from ragmetrics import catalogue
 from ragmetrics.catalogue import metric as catalogue_metric
@@ -105,6 +107,37 @@ def key_row(action: Action) -> tuple[str, str, str]:
     return f"`{keymap_id(action)}`", keys, action.help.replace("<", "&lt;")
 
 
+def product_table(recipes: Iterable[Recipe]) -> str:
+    """A Markdown table of known products: the command, what is found, and what is not."""
+    cells = [("product", "command", "found", "not found", "peculiar"), ("---",) * 5]
+    cells += [product_row(recipe) for recipe in sorted(recipes, key=lambda each: each.title)]
+    return "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in cells) + "\n"
+
+
+def product_row(recipe: Recipe) -> tuple[str, str, str, str, str]:
+    """One product as the cells of the table; what the user names can be found by a guess."""
+    response, chunk = (recipe.profile.get(name, {}) for name in ("response", "chunk"))
+    messages = "messages" in str(recipe.profile.get("request", {}))
+    parts = {
+        "answer": "answer" in response,
+        "passages": "retrieved" in response,
+        "their text": "text" in chunk,
+        f"their file{'' if 'rel_path' in chunk else ' by its name'}": "retrieved" in response,
+        "scores": "score_final" in chunk,
+        "citations": "references" in response,
+        "tokens": "usage" in response,
+        "cost": "cost_usd" in response,
+        "conversations": "session" in response or messages or "{session}" in str(recipe.profile),
+    }
+    found = [name for name, there in parts.items() if there]
+    absent = [name for name, there in parts.items() if not there]
+    if recipe.guesses:
+        found, absent = [*found, "the rest by its names"], []
+    notes = " ".join(recipe.known.get("notes", ()))
+    command = f"`{recipe.known['command']}`"
+    return recipe.title, command, ", ".join(found), ", ".join(absent) or "–", notes
+
+
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
@@ -161,7 +194,8 @@ def index(pages: Sequence[Path]) -> str:
     """docs/README.md: a line for each script."""
     intro = (
         "Each is run as `python eval/scripts/NAME.py`. "
-        "[How to label](labelling.md) is the manual of label_eval.py."
+        "[How to label](labelling.md) is the manual of label_eval.py, and "
+        "[Known products](products.md) lists those that are connected with one command."
     )
     return f"{MARK}\n\n# The scripts\n\n{intro}\n\n{script_table(pages)}"
 
@@ -190,7 +224,8 @@ def _folded(text: str) -> str:
 def wanted_files(root: Path) -> dict[Path, str | None]:
     """Every generated file with the text it should have; None for one that should be gone.
 
-    Raises StorageError when EVAL.md, README.md or docs/labelling.md is absent or lacks its markers.
+    Raises StorageError when EVAL.md, README.md, docs/labelling.md or docs/products.md is absent or
+    lacks its markers.
     """
     docs, runnable = root / "docs", scripts()
     texts: dict[Path, str | None] = {
@@ -199,6 +234,9 @@ def wanted_files(root: Path) -> dict[Path, str | None]:
             root / "README.md", "scripts", script_table(runnable, "docs/")
         ),
         docs / "labelling.md": with_block(docs / "labelling.md", "keys", key_tables(ACTIONS)),
+        docs / "products.md": with_block(
+            docs / "products.md", "products", product_table(recipes())
+        ),
         docs / "README.md": index(runnable),
     }
     texts |= {docs / f"{script.stem}.md": page(script, help_text(script)) for script in runnable}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from decisions.compare_markdown import clean_text
 from terminal.joiners import mark_lone_joiners
 from terminal.safe_text import display
-from terminal.tables import plain
+from terminal.tables import harmless_lines, plain
 
 NEEDED = [
     "می\u200cخواهم",  # Persian: "I want", two parts of one word that are not joined
@@ -31,14 +30,18 @@ HIDDEN = {
 ALWAYS = "\u200b\u2060\ufeff"
 
 
-@pytest.mark.parametrize("shown", [plain, clean_text, display], ids=["table", "diff.md", "screen"])
+@pytest.mark.parametrize(
+    "shown", [plain, harmless_lines, display], ids=["table", "diff.md", "screen"]
+)
 @pytest.mark.parametrize("text", NEEDED)
 def test_what_a_script_or_an_emoji_needs_stays(shown: object, text: str) -> None:
     assert callable(shown)
     assert shown(text) == text
 
 
-@pytest.mark.parametrize("shown", [plain, clean_text, display], ids=["table", "diff.md", "screen"])
+@pytest.mark.parametrize(
+    "shown", [plain, harmless_lines, display], ids=["table", "diff.md", "screen"]
+)
 @pytest.mark.parametrize(("text", "marked"), HIDDEN.items())
 def test_what_joins_nothing_is_shown(shown: object, text: str, marked: str) -> None:
     assert callable(shown)
@@ -46,7 +49,9 @@ def test_what_joins_nothing_is_shown(shown: object, text: str, marked: str) -> N
     assert shown(marked) == marked
 
 
-@pytest.mark.parametrize("shown", [plain, clean_text, display], ids=["table", "diff.md", "screen"])
+@pytest.mark.parametrize(
+    "shown", [plain, harmless_lines, display], ids=["table", "diff.md", "screen"]
+)
 def test_these_are_always_shown(shown: object) -> None:
     """Also beside letters of Persian, where a joiner would stay."""
     assert callable(shown)

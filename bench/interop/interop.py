@@ -14,9 +14,12 @@ import json
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +41,16 @@ PEERS = {
         "opentelemetry-sdk",
     ],
     "rankings": ["ir_measures", "ranx"],
+    "langserve": ["langserve[server]"],
+    "hayhooks": ["hayhooks"],
+    "workflows": ["llama-agents-server"],
 }
 """The Python peers and what is installed for each; none of them needs torch."""
 
 NPM = {"promptfoo": "promptfoo"}
+
+SERVED = {"langserve": "", "hayhooks": "", "workflows": "/workflows/rag/run"}
+"""Real servers that connect_bot.py is pointed at, and the path of the address that a user gives."""
 
 
 @dataclass
@@ -148,7 +157,8 @@ def versions(name: str) -> str:
         return f"{NPM[name]} {json.loads(package.read_text())['version']}"
     code = "import importlib.metadata as m, sys; "
     code += "print(*(f'{n} {m.version(n)}' for n in sys.argv[1:]), sep=', ')"
-    return run([str(HOMES / name / "bin" / "python"), "-c", code, *PEERS[name]]).strip()
+    names = [package.partition("[")[0] for package in PEERS[name]]
+    return run([str(HOMES / name / "bin" / "python"), "-c", code, *names]).strip()
 
 
 def run(words: list[str], **more: Any) -> str:
@@ -348,6 +358,63 @@ def round_trip(name: str, folder: Path) -> str:
     return "–"
 
 
+def served(name: str, folder: Path) -> str:
+    """Connect a real server with one command, run the facts against it, compare what is stored."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    python, url = str(HOMES / name / "bin" / "python"), f"http://127.0.0.1:{port}"
+    env = os.environ | {"PYTHONPATH": str(HERE)}
+    words = [python, str(HERE / "serving_peer.py"), name, str(port)]
+    quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    server = subprocess.Popen(words, env=env, start_new_session=True, **quiet)
+    try:
+        _await(port, server)
+        cases = folder / "set.jsonl"
+        rows = [
+            {
+                "id": f"q{number}",
+                "question": fact["question"],
+                "answerable": True,
+                "gold_supports": [{"rel_path": fact["passages"][0]["rel_path"]}],
+            }
+            for number, fact in enumerate(FACTS, start=1)
+        ]
+        cases.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        scripts, profile = ROOT / "eval" / "scripts", folder / "bot.toml"
+        common = ["--eval-set", str(cases)]
+        words = [sys.executable, str(scripts / "connect_bot.py"), url + SERVED[name], *common]
+        run([*words, "--name", str(profile), "--yes"], env={"PYTHONPATH": ""})
+        words = [sys.executable, str(scripts / "run_eval.py"), "--api-url", url, *common]
+        words += ["--profile", str(profile), "--results-dir", str(folder / "results")]
+        run([*words, "--run-id", "r", "--store-full-text"], env={"PYTHONPATH": ""})
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(60)
+    lines = (folder / "results" / "r" / "results.jsonl").read_text().splitlines()
+    found = [
+        (row["answer"], [(one["rel_path"], one["text"]) for one in row["retrieved"]])
+        for row in map(json.loads, lines)
+    ]
+    expected = [
+        (fact["answer"], [(one["rel_path"], one["text"]) for one in fact["passages"]])
+        for fact in FACTS
+    ]
+    return "equal (connected with one command)" if found == expected else f"DIFFERS: {found}"
+
+
+def _await(port: int, server: subprocess.Popen[bytes]) -> None:
+    """Until the server listens. Raises RuntimeError when it ended, or after two minutes."""
+    for _ in range(240):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        if server.poll() is not None:
+            break
+        time.sleep(0.5)
+    raise RuntimeError("the server does not listen")
+
+
 def watched(folder: Path) -> str:
     """Watch the traces of a real instrumented bot that changes on 16 March."""
     traces = folder / "watch"
@@ -387,6 +454,11 @@ def main() -> None:
         reason = installed(name)
         if reason is None:
             try:
+                if name in SERVED:
+                    trip = served(name, here)
+                    failed |= trip.startswith("DIFFERS")
+                    trips.append([name, versions(name), trip])
+                    continue
                 make_promptfoo(here) if name in NPM else peer(name, "make", here)
                 for source in (one for one in SOURCES if one.peer == name):
                     found = verdicts(source, here)

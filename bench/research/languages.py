@@ -28,6 +28,7 @@ from ragmetrics.support_model import THRESHOLDS as LANGUAGE_THRESHOLDS
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import fold
 from records.jsonl import read_rows
+from research import metrics
 
 _REFUSALS = Path(__file__).with_name("refusals_by_language.jsonl")
 
@@ -126,7 +127,7 @@ def measure_refusals() -> dict[str, dict[str, Any]]:
     figures = {}
     for language, pairs in sorted(rows.items()):
         labels, verdicts = [label for label, _ in pairs], [verdict for _, verdict in pairs]
-        precision, recall, f1 = agreement.precision_recall_f1(labels, verdicts)
+        precision, recall, f1 = metrics.precision_recall_f1(labels, verdicts)
         figures[language] = {
             "refusal_answers": len(pairs),
             "refusal_precision": precision,

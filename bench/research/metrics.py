@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics import abstention, groundedness
-from ragmetrics.case_scores import Passage
+from ragmetrics.case_scores import RetrievedText
 from ragmetrics.claims import prepare
 from ragmetrics.stats import agreement
 from ragmetrics.support import LexicalClaim, judge
 from ragmetrics.text import numbers
 from ragmetrics.text.words import content_words, fold
-from validation.human import AnswerPair, LabelledAbstention, LabelledClaim, RatedAnswer
+from research.labelled_sets import AnswerPair, LabelledAbstention, RatedAnswer
+from validation.human import LabelledClaim
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +29,24 @@ NAIVE_THRESHOLD = 0.4
 
 MIN_CLASS = 30
 """Rows of either class below which a figure is printed with a warning."""
+
+
+def precision_recall_f1(
+    labels: Sequence[int], verdicts: Sequence[bool], weights: agreement.Floats | None = None
+) -> tuple[float | None, float | None, float | None]:
+    """Precision, recall and F1 of the verdict "positive"; None where the denominator is 0."""
+    import numpy as np
+
+    positive = np.asarray(labels, dtype=bool)
+    judged = np.asarray(verdicts, dtype=bool)
+    weight = np.ones(len(positive)) if weights is None else weights
+    hits = float(weight @ (positive & judged))
+    flagged, actual = float(weight @ judged), float(weight @ positive)
+    return (
+        hits / flagged if flagged else None,
+        hits / actual if actual else None,
+        2 * hits / (flagged + actual) if flagged + actual else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +186,9 @@ def measure_ratings(rows: Iterable[RatedAnswer], draws: Resampling) -> dict[str,
     every = list(rows)
     scored: list[tuple[float, float, float, float, str]] = []
     for row in every:
-        chunks: list[Passage] = [_ContextChunk(str(n), text) for n, text in enumerate(row.contexts)]
+        chunks: list[RetrievedText] = [
+            _ContextChunk(str(n), text) for n, text in enumerate(row.contexts)
+        ]
         scores = groundedness.score_case(
             row.answer,
             chunks,
@@ -224,7 +245,7 @@ def measure_abstention(rows: Iterable[LabelledAbstention], draws: Resampling) ->
     every = list(rows)
     labels = [row.abstained for row in every]
     verdicts = [abstention.detect(row.answer).abstained for row in every]
-    precision, recall, f1 = agreement.precision_recall_f1(labels, verdicts)
+    precision, recall, f1 = precision_recall_f1(labels, verdicts)
     return {
         "n": len(every),
         "abstained": labels.count(1),
@@ -233,7 +254,7 @@ def measure_abstention(rows: Iterable[LabelledAbstention], draws: Resampling) ->
         "f1": f1,
         "f1_ci95": draws.interval(
             [row.group for row in every],
-            lambda w: agreement.precision_recall_f1(labels, verdicts, w)[2],
+            lambda w: precision_recall_f1(labels, verdicts, w)[2],
         ),
     }
 

@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "eval" / "scripts")
 
 import options
 import storage
-from research import blind_spots, documents, languages, metrics, support_fit
+from research import blind_spots, documents, labelled_sets, languages, metrics, support_fit
 from research.metrics import Resampling
 from storage import StorageError
 from validation import human
@@ -96,13 +96,13 @@ def build_report(
     if data is not None:
         report["support"] = _measured(human.SUPPORT, data, support, absent)
         report["abstention"] = _measured(
-            human.ABSTENTION, data, partial(metrics.measure_abstention, draws=draws), absent
+            labelled_sets.ABSTENTION, data, partial(metrics.measure_abstention, draws=draws), absent
         )
         report["ratings"] = _measured(
-            human.RATINGS, data, partial(metrics.measure_ratings, draws=draws), absent
+            labelled_sets.RATINGS, data, partial(metrics.measure_ratings, draws=draws), absent
         )
         report["pairs"] = _measured(
-            human.PAIRS, data, partial(metrics.measure_pairs, draws=draws), absent
+            labelled_sets.PAIRS, data, partial(metrics.measure_pairs, draws=draws), absent
         )
         if not any(report.values()):
             raise StorageError(f"{data}: holds none of the known sets; name the folder above them.")

@@ -181,9 +181,10 @@ def print_report(report: dict[str, Any], *, as_json: bool) -> None:
         layout = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
         click.echo(orjson.dumps(rounded(report), option=layout).decode())
         return
-    from validation import show
+    from terminal.page import print_page
+    from validation.show import calibration_page
 
-    show.print_report(options.stdout_console(), report)
+    print_page(options.stdout_console(), calibration_page(report))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ compared, 130 interrupted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from decisions.flips import Flips
     from decisions.rows import Comparison, MetricRow
     from records.run_table import RunTables
+    from terminal.page import Page
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ def find_flips(
 ) -> Flips | None:
     """The flips of a metric; without a name, of the primary one that moved most, worst first."""
     from decisions import flips
+    from views.case_files import first_answers
 
     if metric:
         row = comparison.row(metric)
@@ -93,30 +96,51 @@ def find_flips(
         row = min(changed, key=_interest, default=None)
     if row is None or not count or row.metric.endswith(SCORED):
         return None
-    return flips.find_flips(folders[0], folders[1], row, count, eval_set, tables=tables)
+    return flips.find_flips(
+        folders[0], folders[1], row, count, eval_set, answers=first_answers, tables=tables
+    )
 
 
-def show(report: Report, everything: bool, drop: float | None) -> None:
+def pages_of(report: Report, drop: float | None) -> list[Page]:
+    """A page for each comparison; of a single one with its cases."""
+    from decisions.compare_page import compare_page
+
+    return [
+        compare_page(
+            comparison,
+            cases=report.cases,
+            flips=report.flips,
+            talks=report.conversations,
+            drop=drop,
+        )
+        for comparison in report.comparisons
+    ]
+
+
+def show(report: Report, pages: Sequence[Page], everything: bool) -> None:
     """All of it on the terminal, the answer last."""
-    from decisions import compare_print
+    from decisions.compare_page import matrix_page
+    from terminal.page import print_page
 
     console = options.stdout_console()
-    for index, comparison in enumerate(report.comparisons):
+    everything = everything or not console.is_terminal  # so that a search finds each metric
+    for index, page in enumerate(pages):
         if index:
             console.print()
-        compare_print.print_comparison(console, comparison, everything)
-        compare_print.print_slices(console, comparison)
-        if drop is not None:
-            compare_print.print_power(console, comparison, drop)
-        if report.flips is not None:
-            compare_print.print_flips(console, report.flips)
-        if report.cases is not None:
-            compare_print.print_cases(console, report.cases)
-        if report.conversations is not None:
-            compare_print.print_conversations(console, report.conversations)
-        compare_print.print_answer(console, comparison)
-    if len(report.comparisons) > 1:
-        compare_print.print_matrix(console, report.comparisons)
+        print_page(console, page, every=everything)
+    if len(pages) > 1:
+        print_page(console, matrix_page(report.comparisons))
+
+
+def markdown_of(report: Report, pages: Sequence[Page]) -> bytes:
+    """The same as a document: what failed and all runs side by side come first."""
+    from decisions.compare_page import failures_page, matrix_page
+    from views.page import markdown
+
+    head = [failures_page(report.failures)] if report.failures else []
+    if len(pages) > 1:
+        head.append(matrix_page(report.comparisons))
+    return markdown([*head, *pages]).encode()
 
 
 def json_bytes(report: Report) -> bytes:
@@ -294,13 +318,9 @@ def main(
         cases = changes_of(pair, count)
         talks = find_changes(pair, eval_set)
     report = Report(comparisons, flips, failures(comparisons, fail_on), talks, cases)
+    pages = pages_of(report, drop)
     if markdown is not None:
-        from decisions.compare_markdown import render
-
-        text = render(
-            report.comparisons, report.flips, report.failures, report.conversations, report.cases
-        )
-        files.replace_bytes(markdown, text.encode())
+        files.replace_bytes(markdown, markdown_of(report, pages))
     if page is not None:
         from views.report.side_by_side import page_of_comparisons
 
@@ -309,7 +329,7 @@ def main(
     if as_json:
         click.echo(json_bytes(report), nl=False)
     else:
-        show(report, everything, drop)
+        show(report, pages, everything)
     for reason in report.failures:
         talk.print(f"Failed: {reason}", soft_wrap=True)
     return options.Exit.GATE_FAILED if report.failures else options.Exit.DONE

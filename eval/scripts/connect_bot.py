@@ -4,20 +4,25 @@ In: the bot's address, or a curl command that works, or an answer that you saved
 labelled set (--eval-set).
 Out: eval/profiles/NAME.toml, which run_eval.py --profile NAME takes; its path on stdout.
 
-The request is what you give (--curl, --body), else what the bot's /openapi.json names, else a known
-one (ours, OpenAI's) at the path of the URL. At most 8 requests are tried, each printed before it is
-sent; then three questions are asked, and one of them twice. In the answers a path is proposed for
-each field, by names, types and shapes: you accept or change them. Then the places that the bot
-names are checked against the labels: what would make them match, and what can be measured.
+Known products (docs/products.md) are recognised and asked in their own way. Else the request is
+what you give (--curl, --body), what the bot's /openapi.json names, or a known one (ours, OpenAI's)
+at the path of the URL. At most 8 requests are tried, each printed before it is sent; then three
+questions are asked, and one of them twice. In the answers a path is proposed for each field, by
+names, types and shapes: you accept or change them. Then the places that the bot names are checked
+against the labels: what would make them match, and what can be measured.
 
 No secret is written: header values are named by their variable (--header), and secrets in --curl
-become ${VARIABLE}. GraphQL works by --curl alone. A bot that must be polled does not work.
+become ${VARIABLE}. GraphQL works by --curl alone. A bot that must be asked to begin a conversation
+needs --begin, or an OpenAPI document. A bot that must be polled does not work.
 
 \b
     python eval/scripts/connect_bot.py http://localhost:9000
     python eval/scripts/connect_bot.py http://localhost:9000 --eval-set my_set.jsonl --yes
     python eval/scripts/connect_bot.py http://localhost:9000/v1/chat/completions \
         --header Authorization=BOT_TOKEN --name chat
+    python eval/scripts/connect_bot.py http://localhost:3000/api/v1/prediction/FLOW_ID
+    python eval/scripts/connect_bot.py 'http://localhost:9000/sessions/{session}/messages' \
+        --begin 'curl -X POST http://localhost:9000/sessions'
     python eval/scripts/connect_bot.py --curl @request.txt --ask 'How long is the warranty?'
     python eval/scripts/connect_bot.py http://localhost:9000/ask --from-response answer.json \
         --set answer=data.text --dry-run
@@ -128,6 +133,12 @@ def tell_outcome(outcome: Outcome) -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Read this saved answer instead of asking.",
 )
+@click.option(
+    "--begin",
+    metavar="COMMAND|@FILE",
+    help="A curl command that begins a conversation; write {session} where its id goes.",
+)
+@click.option("--model", help="The model, deployment or graph to ask.  [default: the first]")
 @click.option(
     "--set",
     "set_paths",

@@ -58,15 +58,9 @@ if TYPE_CHECKING:
     show_default=True,
     help="smoke: a small fixed part of the set, in seconds.",
 )
-@click.option("--embedding-model", help=options.EMBEDDING_MODEL)
-@click.option("--support-model", type=click.Path(path_type=Path), help=options.SUPPORT_MODEL)
-@click.option(
-    "--cache-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=storage.CACHE_DIR,
-    show_default="eval/cache",
-    help="Where vectors are kept.",
-)
+@options.embedding_model_option()
+@options.support_model_option
+@options.vectors_option
 @click.option(
     "--plugin",
     "plugins",
@@ -129,7 +123,7 @@ def main(brief: bool, **values: Any) -> int:
     report, written = run_suite(plan, options.stderr_console(quiet=plan.quiet))
     show(report, plan.as_json, plan.verbose, brief)
     if brief and not plan.as_json:
-        from scorers.show import print_worst_of
+        from views.worst import print_worst_of
 
         folder = storage.find_run(plan.results_dir, report.run_id if plan.api_url else plan.run)
         console = options.stdout_console()
@@ -145,12 +139,11 @@ def show(report: SuiteReport, as_json: bool, every: bool, brief: bool) -> None:
     if as_json:
         click.echo(storage.json_bytes(storage.rounded(report.to_dict())), nl=False)
         return
-    from scorers.suite_report import print_brief, print_report
+    from scorers.suite_report import brief_page, suite_page
+    from terminal.page import print_page
 
-    if brief:
-        print_brief(options.stdout_console(), report)
-    else:
-        print_report(options.stdout_console(), report, every)
+    page = brief_page(report) if brief else suite_page(report, every)
+    print_page(options.stdout_console(), page)
 
 
 if __name__ == "__main__":

@@ -149,14 +149,17 @@ def _init(folder: Path, gates_file: Path, force: bool) -> int:
 
 def _write(verdict: Verdict, folder: Path, xml: Path | None, comment: Path | None) -> list[Path]:
     """gate.json in the run folder, and what was asked for, each in one step."""
-    from decisions.gate_print import junit, markdown
+    from decisions.gate_print import MARKER, MOST, gate_page, junit
+    from views.page import markdown
 
     target = folder / storage.GATE
     storage.replace_json(target, storage.rounded(verdict.to_dict()))
     if xml is not None:
         storage.replace_bytes(xml, junit(verdict))
     if comment is not None:
-        storage.replace_bytes(comment, markdown(verdict).encode("utf-8", "replace"))
+        pages = [gate_page(verdict)]
+        text = markdown(pages, head=MARKER, most=MOST, rest=f"{storage.GATE} holds all checks")
+        storage.replace_bytes(comment, text.encode("utf-8", "replace"))
     return [target, *(path for path in (xml, comment) if path is not None)]
 
 
@@ -164,7 +167,8 @@ def _show(verdict: Verdict, gates_file: Path, values: dict[str, Any]) -> None:
     """JSON, or the table; with --github the table is fenced, so that it can hold no command."""
     import secrets
 
-    from decisions.gate_print import print_verdict, workflow_commands
+    from decisions.gate_print import gate_page, workflow_commands
+    from terminal.page import print_page
 
     if values["as_json"]:
         click.echo(storage.json_bytes(storage.rounded(verdict.to_dict())), nl=False)
@@ -172,7 +176,7 @@ def _show(verdict: Verdict, gates_file: Path, values: dict[str, Any]) -> None:
     token = secrets.token_hex(16)
     if values["github"]:
         click.echo(f"::stop-commands::{token}")
-    print_verdict(options.stdout_console(), verdict, values["verbose"])
+    print_page(options.stdout_console(), gate_page(verdict), every=values["verbose"])
     if values["github"]:
         click.echo(f"::{token}::")
         for line in workflow_commands(verdict, _shown(gates_file)):

@@ -285,6 +285,7 @@ def show(
     from scorers.contract import ScoringJob
     from scorers.judged import make_scorer, options_before, scorer_as_before, section_notes, warm
     from scorers.show import score_and_show
+    from views.worst import print_worst
 
     model, weight = values["embedding_model"], values["correctness_weight"]
     if again and weight is None:
@@ -297,7 +298,7 @@ def show(
         scorer = make_scorer(folder, reader, model=model, labels_dir=values["labels_dir"], **chosen)
         warm(scorer, folder, values["eval_set"], values["labels_dir"])
     shared = values | {"run": str(folder)}
-    section = score_and_show("judged", shared, options.Streams(values), scorer)
+    section = score_and_show("judged", shared, options.Streams(values), print_worst, scorer)
     if not values["quiet"]:
         answerer = storage.read_config(folder).answerer
         for note in section_notes(section, answerer, scorer.verdicts.others):

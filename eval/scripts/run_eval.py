@@ -281,6 +281,7 @@ def main(ctx: click.Context, /, max_mb: float, labels: bool, **values: Any) -> N
     from clients.run import run
     from clients.run_counts import table
     from clients.run_plan import RunOptions
+    from formats.shared.answers import read_answers
 
     if labels and values["from_jsonl"]:
         raise click.UsageError("--labels asks the bot; --from-jsonl asks nobody.")
@@ -296,7 +297,7 @@ def main(ctx: click.Context, /, max_mb: float, labels: bool, **values: Any) -> N
     pace = pace_of(run_options, asked, auto=auto)
     console = options.stderr_console(quiet=run_options.quiet)
     prompts = prompts_of(run_options.labels_dir) if labels else ()
-    folder, tally = run(run_options, console, prompts, pace)
+    folder, tally = run(run_options, console, prompts, pace, read_answers)
     summary = tally.to_dict()
     console.print(table(summary, f"Run {folder.name}"))
     if pace is not None:

@@ -17,26 +17,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 import options
 
 
-@options.command(help=__doc__)
-@options.score_options
-@options.scheduler_option
-@click.option(
-    "--decide-by",
-    type=click.Choice(["auto", "api", "phrases", "judge"]),
-    default="auto",
-    show_default=True,
-    help="What tells an abstention: the bot's own field, the answer's wording, or the first there; "
-    "judge: as auto, but a judge's verdict before the wording.",
-)
+@options.score_command("abstention", help=__doc__)
 def main(**values: Any) -> None:
     from scorers.show import score_and_show
+    from views.worst import print_worst
 
-    score_and_show("abstention", values, options.Streams(values))
+    score_and_show("abstention", values, options.Streams(values), print_worst)
 
 
 if __name__ == "__main__":

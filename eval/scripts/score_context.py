@@ -16,25 +16,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 import options
 
 
-@options.command(help=__doc__)
-@options.score_options
-@options.scheduler_option
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=None,
-    show_default="all",
-    help="Look at the first N retrieved chunks only (what the answer was given).",
-)
+@options.score_command("context", help=__doc__)
 def main(**values: Any) -> None:
     from scorers.show import score_and_show
+    from views.worst import print_worst
 
-    score_and_show("context", values, options.Streams(values))
+    score_and_show("context", values, options.Streams(values), print_worst)
 
 
 if __name__ == "__main__":

@@ -16,40 +16,17 @@ Examples:
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
-
-import click
 
 import options
 
 
-@options.command(help=__doc__)
-@options.score_options
-@options.scheduler_option
-@click.option(
-    "--first-index",
-    type=click.IntRange(min=0),
-    default=1,
-    show_default=True,
-    help="Number of the first chunk in the bot's citation marks.",
-)
-@click.option(
-    "--min-score",
-    type=options.FiniteRange(),
-    default=0.0,
-    show_default=True,
-    help="What the best retrieval score must exceed (retrieval_scores_ok).",
-)
-@click.option(
-    "--support-model",
-    type=click.Path(path_type=Path),
-    help=options.SUPPORT_MODEL,
-)
+@options.score_command("groundedness", help=__doc__)
 def main(**values: Any) -> None:
     from scorers.show import score_and_show
+    from views.worst import print_worst
 
-    score_and_show("groundedness", values, options.Streams(values))
+    score_and_show("groundedness", values, options.Streams(values), print_worst)
 
 
 if __name__ == "__main__":

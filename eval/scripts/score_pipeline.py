@@ -17,25 +17,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 import options
 
 
-@options.command(help=__doc__)
-@options.score_options
-@options.scheduler_option
-@click.option(
-    "--uncertain-below",
-    type=options.FiniteRange(0, 1),
-    default=0.5,
-    show_default=True,
-    help="Confidence under which a response counts as uncertain.",
-)
+@options.score_command("pipeline", help=__doc__)
 def main(**values: Any) -> None:
     from scorers.show import score_and_show
+    from views.worst import print_worst
 
-    score_and_show("pipeline", values, options.Streams(values))
+    score_and_show("pipeline", values, options.Streams(values), print_worst)
 
 
 if __name__ == "__main__":

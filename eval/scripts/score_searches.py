@@ -15,32 +15,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 import options
 
 
-@options.command(help=__doc__)
-@options.score_options
-@options.scheduler_option
-@click.option(
-    "--match",
-    type=click.Choice(["auto", "chunk", "anchor", "doc", "text"]),
-    default="auto",
-    show_default=True,
-    help="What counts as a match; auto takes the first that a case has gold for.",
-)
-@click.option(
-    "--min-similarity",
-    type=options.FiniteRange(0, 1),
-    default=0.8,
-    show_default=True,
-    help="Levenshtein similarity from which texts match.",
-)
+@options.score_command("searches", help=__doc__)
 def main(**values: Any) -> None:
     from scorers.show import score_and_show
+    from views.worst import print_worst
 
-    score_and_show("searches", values, options.Streams(values))
+    score_and_show("searches", values, options.Streams(values), print_worst)
 
 
 if __name__ == "__main__":

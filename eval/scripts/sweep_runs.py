@@ -133,9 +133,10 @@ def main(grid: Path, sweep_id: str | None, **values: Any) -> None:
     would hardly tell any settings apart, and says which.
     """
     from clients.run_plan import RunOptions
+    from decisions.sweep_words import sweep_page
     from experiments.grid import read_grid
     from experiments.sweep import SweepOptions, SweepRun
-    from experiments.sweep_print import print_sweep
+    from terminal.page import print_page
 
     if values["resume"] and not sweep_id:
         raise click.UsageError("--resume needs --sweep-id: which sweep is to be continued?")
@@ -158,7 +159,7 @@ def main(grid: Path, sweep_id: str | None, **values: Any) -> None:
     if common.as_json:
         click.echo(sweep.path.read_bytes(), nl=False)
         return
-    print_sweep(options.stdout_console(), outcome)
+    print_page(options.stdout_console(), sweep_page(outcome))
 
 
 if __name__ == "__main__":

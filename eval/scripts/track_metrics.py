@@ -41,7 +41,7 @@ from storage import StorageError
 from terminal.tables import plain
 
 if TYPE_CHECKING:
-    from decisions.alerts import AlertRule, HistoryChange, MetricLine
+    from decisions.alerts import AlertRule, HistoryChange, MetricCourse
     from decisions.history import MetricHistory
 
 
@@ -142,13 +142,14 @@ def _headline(primary: Sequence[str]) -> list[tuple[str, str]]:
 
 def _put_out(
     history: MetricHistory,
-    lines: list[MetricLine],
+    lines: list[MetricCourse],
     changed: list[HistoryChange],
     rule: AlertRule,
     values: dict[str, Any],
 ) -> None:
     """CSV to its file, and either JSON, CSV or the tables on stdout."""
-    from decisions.history_print import as_csv, as_dict, print_history
+    from decisions.history_print import as_csv, as_dict, history_page
+    from terminal.page import print_page
 
     for note in history.notes if not values["quiet"] else ():
         click.echo(f"Note: {plain(note, 400)}", err=True)
@@ -161,9 +162,7 @@ def _put_out(
         history_dict = storage.rounded(as_dict(history, lines, changed))
         click.echo(storage.json_bytes(history_dict), nl=False)
     else:
-        console = options.stdout_console()
-        print_history(
-            console,
+        page = history_page(
             history,
             lines,
             changed,
@@ -171,6 +170,7 @@ def _put_out(
             max_drop=rule.max_drop,
             primary=rule.primary,
         )
+        print_page(options.stdout_console(), page)
 
 
 def _is_dash(file: Path | None) -> bool:

@@ -108,8 +108,9 @@ def main(
     **values: Any,
 ) -> int:
     import storage
+    from terminal.page import print_page
     from views.report.page import watch_page
-    from watching.show import notes, show
+    from watching import show
     from watching.watch import WatchOptions, to_dict, watch
 
     wants_draw = values["cases"] or values["sample"]
@@ -127,11 +128,11 @@ def main(
                 "--html shows figures against a reference: add --reference A..B."
             )
         title = f"{folder.resolve().name} in production"
-        storage.replace_bytes(html, watch_page(outcome.figures, title, list(notes(outcome))))
+        storage.replace_bytes(html, watch_page(outcome.figures, title, list(show.notes(outcome))))
     if as_json:
         click.echo(storage.json_bytes(to_dict(outcome)), nl=False)
     elif not silent or outcome.alarms:
-        show(options.stdout_console(), outcome, pictures=plots)
+        print_page(options.stdout_console(), show.watch_page(outcome, pictures=plots))
     return options.Exit.GATE_FAILED if fail_on and outcome.alarms else options.Exit.DONE
 
 

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clients.http import KINDS, CallError
-from clients.mapping import CHUNK_FIELDS, REFERENCE_FIELDS, RESULT_FIELDS, build_result
+from clients.mapping import CHUNK_FIELDS, REFERENCE_FIELDS, build_result
 from clients.profile import load_profile
+from records.checked_results import RESULT_FIELDS
 from records.errors import StorageError
 from records.results import TestResult
 

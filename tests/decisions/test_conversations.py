@@ -12,9 +12,11 @@ from rich.console import Console
 
 from decisions import conversations
 from decisions.case_changes import read_pair
-from decisions.compare_markdown import render
-from decisions.compare_print import print_conversations
+from decisions.compare_page import compare_page
 from decisions.conversations import ConversationChange, ConversationChanges
+from decisions.rows import Comparison
+from terminal.page import print_page
+from views.page import markdown
 from views.report.page import _environment
 
 PASS, BREAKS, FAILED, UNLABELLED = 1.0, 0.0, "failed", None
@@ -123,13 +125,14 @@ def test_without_conversations_or_scores_there_is_nothing(tmp_path: Path, eval_s
 def test_every_form_of_a_comparison_names_them_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     change = ConversationChange("talk [b]", 1, 3, None, 2, "t2", "And <b>\x1b[31mthat?")
     talks = ConversationChanges(14, (change,) * 12, ())
-    print_conversations(Console(width=200, markup=False, highlight=False), talks)
+    page = compare_page(Comparison("old", "new", ()), talks=talks)
+    print_page(Console(width=200, markup=False, highlight=False), page)
     printed = capsys.readouterr().out
     assert "talk [b] (repeat 1): all 3 turns were ok, now turn 2 fails" in printed
     assert "2 more: --json has all of them." in printed
     assert "\x1b[31m" not in printed
-    text = render([], talks=talks)
-    assert "- `talk [b]`: all 3 turns were ok, now turn 2 fails (`And <b>" in text
+    text = markdown([page])
+    assert "- `talk [b]` (repeat 1): all 3 turns were ok, now turn 2 fails (`And <b>" in text
     assert "\x1b" not in text
     section = _environment().from_string(
         '{% import "compare.html.j2" as compare with context %}{{ compare.section(found) }}'

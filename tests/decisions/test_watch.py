@@ -10,9 +10,10 @@ from datetime import date, timedelta
 import pytest
 from rich.console import Console
 
-from decisions.watch import WatchedFigure, as_dict, daily_shares, percent, verdict, watch_figure
-from decisions.watch_print import limits, picture, print_watch
+from decisions.watch import WatchedFigure, as_dict, daily_shares, verdict, watch_figure
+from decisions.watch_print import limits, picture, watch_blocks
 from ragmetrics.stats.rise import DayCount
+from terminal.page import Page, fine_percent, print_page
 
 Counts = Sequence[tuple[int, int]]
 
@@ -110,7 +111,7 @@ def test_what_limits_an_answer_is_said_with_the_figures_that_it_limits() -> None
 
 
 def test_shares_as_people_read_them() -> None:
-    assert [percent(share) for share in (0, 0.0004, 0.0123, 0.5, 1)] == [
+    assert [fine_percent(share) for share in (0, 0.0004, 0.0123, 0.5, 1)] == [
         "0.0 %",
         "0.04 %",
         "1.2 %",
@@ -133,24 +134,33 @@ def test_the_picture_points_at_the_day_named_and_at_the_day_of_the_alarm() -> No
     """34 days in 34 columns: 3 March is the eleventh, and the alarm comes some days later."""
     assert RISEN.current is not None
     assert RISEN.current.sounded is not None
-    drawn = picture(RISEN, 80, unicode=False)
-    *_, pointers, axis, legend = drawn
+    *drawn, axis, legend = printed(RISEN, 80, "ascii")
     margin = len("9.0 %") + 1
     sounded = (RISEN.current.sounded - date(2026, 2, 21)).days
-    assert pointers == f"{' ' * (margin + 10)}^{' ' * (sounded - 11)}^"
+    assert drawn[-1] == f"{' ' * (margin + 10)}^{' ' * (sounded - 11)}^"
     assert axis.startswith("21 February - 26 March; dotted: reference 4.1 % and its upper limit ")
     assert legend == f"^ rose since 3 March, alarm on {RISEN.current.sounded.day} March"
-    assert drawn[0].startswith("9.0 %")
-    assert "▲ rose since 3 March" in picture(RISEN, 80)[-1]
-    assert picture(figure(STEADY, []), 80) == []
-    assert max(map(len, picture(RISEN, 20))) < 80, "narrow terminals get a narrow plot"
+    assert drawn[2].startswith("9.0 %")
+    assert "▲ rose since 3 March" in printed(RISEN, 80, "utf-8")[-1]
+    assert picture(figure(STEADY, [])) is None
+    assert max(map(len, printed(RISEN, 20, "ascii")[2:-2])) <= 20, "a narrow plot"
+
+
+def printed(shown: WatchedFigure, width: int, encoding: str) -> list[str]:
+    """The lines of a figure's plot."""
+    plot = picture(shown)
+    assert plot is not None
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding, newline="\n")
+    print_page(Console(file=file, width=width), Page("", [plot]))
+    file.seek(0)
+    return file.read().splitlines()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_the_terminal_ends_with_the_verdict(encoding: str) -> None:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding=encoding, newline="\n")
-    print_watch(Console(file=file, width=90), [RISEN, QUIET])
+    print_page(Console(file=file, width=90), Page("", list(watch_blocks([RISEN, QUIET]))))
     file.flush()
     lines = raw.getvalue().decode(encoding).splitlines()
     assert lines[:2] == [f"! {RISEN.sentence}", f"  {QUIET.sentence}"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragmetrics.paths import PathCut, examine_paths
+from ragmetrics.paths import PathCut, examine_paths, shared_folder
 
 LABELS = ("advanced/timeouts.md", "quickstart.md", "advanced/ssl.md", "api/x y.md")
 
@@ -66,3 +66,27 @@ def test_two_name_spaces_need_enough_paths_and_nothing_in_common() -> None:
     assert not two(["p1", "p2", "p3", "p4", "docs/a.md"])
     same = examine_paths([(["a.md"], ["b.md", "x1", "x2", "x3", "x4"])], labels)
     assert same.sentence() == "gold files seen 0 of 1 (same name space)."
+
+
+@pytest.mark.parametrize(
+    ("paths", "steps", "root", "first"),
+    [
+        (["/srv/docs/a.md", "/srv/docs/b/c.md", "/srv/docs/d.md"], (), "/srv/docs", "a.md"),
+        (
+            ["file:///srv/docs/a.md", "file:///srv/docs/b.md", "file:///srv/docs/c.md"],
+            ("scheme",),
+            "srv/docs",
+            "a.md",
+        ),
+        (["C:\\kb\\a.md", "C:\\kb\\b.md", "C:\\kb\\c.md"], (), "C:/kb", "a.md"),
+        (["/srv/a.md", "/srv/b.md"], (), "", "/srv/a.md"),  # two files say nothing
+        (["/srv/a.md", "/opt/b.md", "/var/c.md"], (), "", "/srv/a.md"),
+        (["docs/a.md", "docs/b.md", "docs/c.md"], (), "", "docs/a.md"),
+    ],
+)
+def test_absolute_paths_lose_the_folder_they_share(
+    paths: list[str], steps: tuple[str, ...], root: str, first: str
+) -> None:
+    cut = shared_folder(paths)
+    assert (cut.steps, cut.root) == (steps, root)
+    assert cut.applied(paths[0]) == first

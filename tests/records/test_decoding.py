@@ -51,7 +51,7 @@ def test_from_the_second_block_on_only_the_fields_of_the_lines_are_built() -> No
     (result,) = lean(block)
     assert result.__struct_fields__ == ("test_case_id", "retrieved", "unknown_0")
     assert [chunk.rank for chunk in result.chunks()] == [1, 2]
-    assert (result.status, result.repeat, result.references) == ("ok", 0, [])
+    assert (result.status, result.repeat, result.references) == ("ok", 0, None)
 
 
 @pytest.mark.parametrize("key", ["C:\\notes", 'say "x"', "\x1b]0;T\x07", "\0", "a\tb", "", "\x9b"])

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from research import documents, languages, metrics, support_fit
+from research import documents, labelled_sets, languages, metrics, support_fit
 from research.metrics import Resampling
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
@@ -197,8 +197,8 @@ def test_the_naive_rule_is_measured_on_the_same_rows() -> None:
 
 
 def test_every_known_set_has_its_own_key() -> None:
-    keys = [one.key for one in human.SUPPORT] + [one.key for one in human.RATINGS]
-    keys += [one.key for one in human.PAIRS] + [one.key for one in human.ABSTENTION]
+    keys = [one.key for one in human.SUPPORT] + [one.key for one in labelled_sets.RATINGS]
+    keys += [one.key for one in labelled_sets.PAIRS] + [one.key for one in labelled_sets.ABSTENTION]
     assert len(set(keys)) == len(keys)
 
 
@@ -246,8 +246,8 @@ def test_correlations_equal_scipys(rows: list[tuple[int, int]]) -> None:
 def test_precision_recall_f1() -> None:
     # Flagged 3, of them right 2; wanted 4: 2/3, 2/4, 4/7.
     labels, verdicts = [1, 1, 1, 1, 0, 0], [True, True, False, False, True, False]
-    assert agreement.precision_recall_f1(labels, verdicts) == (2 / 3, 2 / 4, 4 / 7)
-    assert agreement.precision_recall_f1([0], [False]) == (None, None, None)
+    assert metrics.precision_recall_f1(labels, verdicts) == (2 / 3, 2 / 4, 4 / 7)
+    assert metrics.precision_recall_f1([0], [False]) == (None, None, None)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from records.results import RetrievedChunk, TestResult
 from records.scores import ScoreLine
 from scorers.conversations import ConversationsScorer
 from scorers.pipeline import check_response
-from scorers.turn_loss import TOO_FEW, turn_loss
+from scorers.variation import TOO_FEW, turn_loss
 
 NAMES = [metric.name for metric in ROWS]
 SCORER = ConversationsScorer()

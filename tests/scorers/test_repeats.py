@@ -16,8 +16,8 @@ from ragmetrics import catalogue
 from records.metrics import load_metrics
 from records.runs import METRICS, scores_file
 from scorers.loop import score_run
-from scorers.repeats import stability
 from scorers.retrieval import RetrievalScorer
+from scorers.variation import stability
 
 IDS = ["q0", "q1"]
 

@@ -14,6 +14,7 @@ import make_docs
 import pytest
 from click.testing import CliRunner, Result
 
+from clients.known import recipes
 from labeller.actions import ACTIONS
 from ragmetrics.catalogue import METRICS
 from ragmetrics.catalogue.metric import Metric
@@ -37,6 +38,9 @@ def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[s
     )
 
 
+PRODUCTS = "# Known\n\n<!-- generated: products -->\n<!-- end -->\n"
+OTHER_PAGES = {"README", "labelling", "products"}
+
 help_text = cache(make_docs.help_text)
 """Each script is asked once for all tests that call make_docs in this process."""
 
@@ -54,6 +58,7 @@ def unwritten(folder: Path) -> Path:
     (folder / "README.md").write_text(LISTED, encoding="utf-8")
     (folder / "docs").mkdir()
     (folder / "docs" / "labelling.md").write_text(KEYS, encoding="utf-8")
+    (folder / "docs" / "products.md").write_text(PRODUCTS, encoding="utf-8")
     return folder
 
 
@@ -145,7 +150,7 @@ def test_writes_tables_and_a_page_for_each_script(made: Path) -> None:
     assert document.endswith("<!-- end -->\nafter\n")
     names = {path.stem for path in make_docs.scripts()}
     assert {"run_eval", "score_retrieval"} <= names
-    assert {path.stem for path in (made / "docs").glob("*.md")} == names | {"README", "labelling"}
+    assert {path.stem for path in (made / "docs").glob("*.md")} == names | OTHER_PAGES
     page = (made / "docs" / "score_retrieval.md").read_text("utf-8")
     assert "\nUsage: score_retrieval.py [OPTIONS]\n" in page
     assert "--min-similarity" in page
@@ -173,6 +178,12 @@ def test_actions_become_tables_of_keys() -> None:
         "| --- | --- | --- |\n"
         "| `snippet.drop` | none: by name, from `:` | Drop. |\n"
     )
+
+
+def test_the_page_of_known_products_has_a_row_for_each_recipe(made: Path) -> None:
+    page = (made / "docs" / "products.md").read_text("utf-8")
+    for recipe in recipes():
+        assert f"| {recipe.title} | `{recipe.known['command']}` |" in page
 
 
 def test_the_manual_of_labelling_names_every_action(made: Path) -> None:
@@ -233,7 +244,7 @@ def test_writing_mends_what_is_stale_and_keeps_pages_of_others(
     assert {path: path.read_bytes() for path in fresh.rglob("*.md")} == before
 
 
-@pytest.mark.parametrize("name", ["EVAL.md", "README.md", "docs/labelling.md"])
+@pytest.mark.parametrize("name", ["EVAL.md", "README.md", "docs/labelling.md", "docs/products.md"])
 @pytest.mark.parametrize("text", [None, "no markers\n", "<!-- generated: metrics -->\nno end\n"])
 def test_a_document_without_place_for_a_table(
     root: Path, call: Callable[..., Result], name: str, text: str | None

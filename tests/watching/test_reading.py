@@ -14,7 +14,7 @@ from typing import Any
 from tests.watching.conftest import DAY, NOW, REFUSAL, START, otlp, span, trace
 
 from records.files import _lock_of
-from records.trace_index import TraceIndex
+from watching.trace_index import TraceIndex
 
 
 def shares(outcome: Any) -> dict[str, tuple[int, int]]:
@@ -157,7 +157,7 @@ def test_a_killed_look_loses_and_doubles_nothing(
     folder: Path, tmp_path: Path, look: Callable[..., Any], monkeypatch: Any
 ) -> None:
     """Killed -9 at the n-th statement of SQLite, for n over the whole of a look."""
-    monkeypatch.setattr("watching.reading._SPANS_A_STEP", 6)
+    monkeypatch.setattr("watching.watch._SPANS_A_STEP", 6)
     monkeypatch.setattr("watching.watch._TRACES_A_STEP", 4)
     for part in range(2):
         names = [f"{part}.{n}" for n in range(10)]

@@ -13,12 +13,13 @@ import asyncio
 import threading
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import orjson
 
+from clients.expressions import compile_path
 from clients.http import (
     CallError,
     CallFailed,
@@ -143,8 +144,11 @@ class ChatApi:
         for name, value in login.items():
             self._headers.setdefault(name, value)
         self._url = urlsplit(url)
-        fixed = not any(set("{}") & set(str(value)) for value in self._query.values())
-        self._fixed_url = self._url_for(profile.path, self._query, {}) if fixed else None
+        parts = (profile.path, *self._query.values())
+        fixed = not any(set("{}") & set(str(part)) for part in parts)
+        self._fixed_url = (
+            self._url_for(profile.path, self._query, {"session": None}) if fixed else None
+        )
         self._seen = False
         self._transport: Transport = transport or HttpTransport(
             url,
@@ -156,18 +160,25 @@ class ChatApi:
 
     async def ask(self, question: Question) -> BotAnswer:
         """Ask once, with retries. Raises Interrupted when ``stop`` is set, and nothing else."""
-        send = self._request(question)
         attempts = 1
         try:
             if question.reset and self._profile.reset is not None:
-                await call_with_retries(
-                    self._resetting(question), self._policy, self.stop, limits=self._limits
+                send = self._other(self._profile.reset, question)
+                await call_with_retries(send, self._policy, self.stop, limits=self._limits)
+            if self._profile.begin is not None and question.session is None:
+                send = self._other(self._profile.begin, question)
+                begun, _ = await call_with_retries(
+                    send, self._policy, self.stop, limits=self._limits
                 )
+                question = self._begun(question, begun)
+            send = self._request(question)
             reply, attempts = await call_with_retries(
                 send, self._policy, self.stop, limits=self._limits
             )
             await asyncio.sleep(0)  # answers that came together have their times before one is read
             answer = self._read(reply, question)
+            if self._profile.begin is not None:
+                answer.result.session = answer.result.session or question.session
             tokens = answer.result.usage.get("total_tokens")
             if self._limits is not None and isinstance(tokens, int):
                 self._limits.spent(None, tokens)
@@ -179,7 +190,18 @@ class ChatApi:
 
     def reply(self, question: Question) -> Reply:
         """One try, as the bot answers it. Raises CallError for anything but a success."""
+        if self._profile.begin is not None and question.session is None:
+            begun = finish(self._other(self._profile.begin, question)(self._policy.timeout))
+            question = self._begun(question, begun)
         return finish(self._request(question)(self._policy.timeout))
+
+    def _begun(self, question: Question, reply: Reply) -> Question:
+        """The question in the conversation that the bot has just begun. Raises CallError."""
+        path = (self._profile.begin or {})["session"]
+        session = compile_path(path)(_parse(reply))
+        if not session or not isinstance(session, (str, int)):
+            raise CallError("mapping", f"begin.session: the answer has no id at {path}")
+        return replace(question, session=str(session))
 
     def _request(self, question: Question) -> _Send:
         """The request for a question, which is sent with the seconds that it may take."""
@@ -201,14 +223,16 @@ class ChatApi:
 
         return send_once if question.in_session else send
 
-    def _resetting(self, question: Question) -> _Send:
-        """The profile's request that makes the bot forget what came before."""
-        reset, values = self._profile.reset or {}, self._values(question)
-        path = reset.get("path", self._profile.path)
-        url = self._url_for(path, reset.get("query", {}), values)
-        body = orjson.dumps(render(reset["body"], values)) if "body" in reset else None
-        method = reset.get("method", "POST")
-        return lambda timeout: self._transport.send(method, url, self._headers, body, timeout)
+    def _other(self, request: Mapping[str, Any], question: Question) -> _Send:
+        """A request beside the question's: to begin a conversation, or to forget what came."""
+        values = self._values(question)
+        url = self._url_for(
+            request.get("path", self._profile.path), request.get("query", {}), values
+        )
+        body = orjson.dumps(render(request["body"], values)) if "body" in request else None
+        headers = {"Content-Type": JSON, **self._headers} if body else self._headers
+        method = request.get("method", "POST")
+        return lambda timeout: self._transport.send(method, url, headers, body, timeout)
 
     def _values(self, question: Question) -> dict[str, Any]:
         history = self._profile.messages(question.history) if question.history else []
@@ -223,6 +247,7 @@ class ChatApi:
         for name, value in render(query, values).items():
             items = value if isinstance(value, list) else [value]
             pairs.extend((name, _query_text(item)) for item in items)
+        path = render(path, {**values, "session": quote(str(values["session"] or ""), safe="")})
         # an address that names the endpoint already is taken as it is
         path = self._url.path.rstrip("/").removesuffix(self._profile.path) + path
         return urlunsplit((self._url.scheme, self._url.netloc, path, urlencode(pairs), ""))

@@ -26,7 +26,8 @@ from clients.curl import CurlRequest, parse_curl
 from clients.expressions import MOST, compile_path
 from clients.guess import TABLES, Proposal, fitting_units, propose
 from clients.http import CallError, Reply
-from clients.mapping import CHUNK_FIELDS, FACT_FIELDS, REFERENCE_FIELDS, RESULT_FIELDS
+from clients.known import at_path
+from clients.mapping import CHUNK_FIELDS, FACT_FIELDS, REFERENCE_FIELDS
 from clients.place_check import (
     AskedQuestion,
     Measurable,
@@ -37,15 +38,35 @@ from clients.place_check import (
     path_verdict,
     suggest,
 )
-from clients.probe import Answered, Heard, K, Prober, Try, questions_of, read_reply
+from clients.probe import (
+    Answered,
+    Heard,
+    K,
+    Prober,
+    Try,
+    questions_of,
+    read_reply,
+    understood,
+    with_model,
+)
 from clients.profile import METHODS, check_profile
 from clients.proof import Proof, ProvenAnswer, ProvenPlaces, prove
-from clients.reply_form import guess_stream, sample, tree
+from clients.reply_form import sample, tree
 from clients.run_plan import header_templates
 from clients.secrets import Redactor, public_url
-from clients.shapes import SecretFinder, Shape, known_shapes, shape_of, template, with_history
-from ragmetrics.paths import PathVerdict
+from clients.shapes import (
+    NO_MODEL,
+    SESSION,
+    SecretFinder,
+    Shape,
+    known_shapes,
+    shape_of,
+    template,
+    with_history,
+)
+from ragmetrics.paths import PathVerdict, shared_folder
 from records.cases import TestCase
+from records.checked_results import RESULT_FIELDS
 from records.errors import StorageError
 from records.files import MAX_SETTINGS, read_whole, replace_bytes
 from records.lines import parse_json
@@ -92,6 +113,8 @@ class ConnectOptions:
     curl: str | None = None
     ask: tuple[str, ...] = ()
     from_response: Path | None = None
+    model: str | None = None
+    begin: str | None = None
     set_paths: tuple[str, ...] = ()
     name: str = "mybot"
     force: bool = False
@@ -247,14 +270,24 @@ def connect(
     headers = header_templates(options.header)
     given = _given_shape(options, request, path, url_query, finder)
     plain = finder.shape(Shape("GET", path, "the URL", {} if given else template(url_query, None)))
+    opening = _begin(options, path, given, finder)
     names = _variable_names(finder, talk)
     given = _renamed(given, names) if given else None
     query = _renamed(plain, names).query
+    begin = _renamed(opening, names).as_begin() if opening else None
     environ = {**environ, **{names[name]: value for name, value in finder.values.items()}}
-    prober = Prober(base, headers, environ, talk.tell, options.timeout, query)
+    prober = Prober(
+        base,
+        headers,
+        environ,
+        talk.tell,
+        options.timeout,
+        query,
+        model=options.model,
+        begin=begin,
+    )
     if options.from_response:
-        shape = given or known_shapes(path)[0]
-        answered, heard, repeat = _from_file(options, shape, questions[0])
+        answered, heard, repeat = _from_file(options, given, path, questions[0])
     else:
         talk.tell(
             f"When the request is known, {len(questions)} questions are asked, the first one twice."
@@ -262,13 +295,18 @@ def connect(
         answered = prober.find(given, path, questions[0])
         heard, repeat = _ask_all(prober, answered, questions, talk)
     shape = with_history(replace(answered.shape, headers={**answered.shape.headers, **headers}))
-    proposal = propose(
-        [each.payload for each in heard],
-        [each.question.text for each in heard],
-        seconds=[each.timing.total for each in heard],
-        gold_paths=[gold.rel_path for case in cases for gold in case.gold_supports],
-        settings=answered.settings,
-    )
+    payloads, texts = [each.payload for each in heard], [each.question.text for each in heard]
+    seconds = [each.timing.total for each in heard]
+    gold = [support.rel_path for case in cases for support in case.gold_supports]
+    if answered.recipe:
+        proposal = answered.recipe.proposal(payloads, texts, seconds=seconds, gold_paths=gold)
+        own = answered.recipe.shape()
+        if answered.recipe.needs_id and own and own.path == answered.shape.path:
+            proposal.about.append("Write your own id into the path of the request.")
+    else:
+        proposal = propose(
+            payloads, texts, seconds=seconds, gold_paths=gold, settings=answered.settings
+        )
     _set_paths(proposal, dict(_assignment(text) for text in options.set_paths))
     job = _ConnectJob(options, shape, heard, repeat, proposal, cases, chosen)
     job.settle()
@@ -327,11 +365,21 @@ class _ConnectJob:
         self._settle_time()
         before = check_places(raw)
         known = [gold.rel_path for case in self._cases for gold in case.gold_supports]
-        found = by_hand or suggest(raw, known)
+        found = by_hand or (suggest(raw, known) if known else self._folder())
         settings.update(found)
         settled = self._asked(self._read())
         self._verdict = PlaceVerdict(check_places(settled), before, found, self._stable())
         self._paths = path_verdict(settled, known)
+
+    def _folder(self) -> dict[str, str]:
+        """Without labels: the folder of the server that all files that came lie in."""
+        paths = [chunk.rel_path or "" for result in self._results for chunk in result.chunks()]
+        cut = shared_folder(paths)
+        settings = {"path_root": cut.root, "path_cut": " ".join(cut.steps)}
+        note = f"All files that came lie in {cut.root}; change it with --set path_root=FOLDER."
+        if cut.root and note not in self._proposal.notes:
+            self._proposal.notes.append(note)
+        return {name: value for name, value in settings.items() if value}
 
     def _drop_doubles(self) -> None:
         """Take out citations that are the list of passages: every answer would cite them all."""
@@ -406,7 +454,7 @@ class _ConnectJob:
             verdict=self._verdict,
             measurable=measurable(self._proposal.tables, self._results),
             proof=self._proof(),
-            notes=[*self._proposal.notes, *self._faults],
+            notes=[*self._proposal.about, *self._proposal.notes, *self._faults],
             variables=variables,
             usage=dict(usage),
             cost_usd=sum(costs) if costs else None,
@@ -499,7 +547,9 @@ class _ConnectJob:
                 rows.append(FieldRow(f"{table}.{key}", expression, _sample(expression, items)))
         for key, path in proposal.tables["facts"].items():
             rows.append(FieldRow(f"facts.{key}", path, _sample(path, payloads)))
-        rows += [FieldRow(key, value, "") for key, value in proposal.settings.items()]
+        for key, value in proposal.settings.items():
+            text = value if isinstance(value, str) else ", ".join(value)
+            rows.append(FieldRow(key, text, ""))
         return rows
 
 
@@ -549,6 +599,24 @@ def _given_request(options: ConnectOptions) -> CurlRequest | None:
     return CurlRequest(options.url or "", method, {}, {}, body)
 
 
+def _begin(
+    options: ConnectOptions, path: str, given: Shape | None, finder: SecretFinder
+) -> Shape | None:
+    """The request of --begin without its secrets. Raises StorageError."""
+    if options.begin is None:
+        return None
+    parts = [path, *((given.body, dict(given.query)) if given else ())]
+    if SESSION not in json.dumps(parts):
+        raise StorageError(
+            f"--begin: write {SESSION} where its id goes: in the URL, --body or --curl."
+        )
+    text = options.begin
+    request = parse_curl(_read_text(Path(text[1:]), "--begin") if text.startswith("@") else text)
+    own_path = urlsplit(request.url).path or "/"
+    query, body = template(request.query, None), template(request.body, None)
+    return finder.shape(Shape(request.method, own_path, "--begin", query, {}, body))
+
+
 def _read_text(path: Path, option: str) -> str:
     try:
         return read_whole(path, MAX_SETTINGS).decode("utf-8")
@@ -577,6 +645,8 @@ def _given_shape(
     request.query = {**url_query, **request.query}
     asked = [text for text in options.ask if text]
     shape = shape_of(request, path, asked, "--curl" if options.curl else "--body")
+    if options.body and (recipes := at_path(path)) and not recipes[0].guesses:
+        shape = recipes[0].completed(shape)
     if shape.method not in METHODS:
         raise StorageError(f"--curl: {shape.method} is no method of a profile.")
     return finder.shape(shape)
@@ -663,7 +733,7 @@ def _ask_all(
 
 
 def _from_file(
-    options: ConnectOptions, shape: Shape, question: Question
+    options: ConnectOptions, given: Shape | None, path_of_url: str, question: Question
 ) -> tuple[Answered, list[Heard], Heard | None]:
     """A saved answer as if the bot had just given it."""
     path = options.from_response
@@ -672,19 +742,26 @@ def _from_file(
         body = read_whole(path, MOST)
     except OSError as error:
         raise StorageError(f"--from-response {path}: {error.strerror}.") from None
-    settings = guess_stream(body, "") or {}
     try:
-        payload, settings_read, _ = read_reply(Reply(200, {}, body, 0.0), Redactor(), settings)
+        payload, settings, _, recipe = understood(
+            Reply(200, {}, body, 0.0), Redactor(), path_of_url
+        )
     except CallError as error:
         raise StorageError(f"--from-response {path}: {error.message}.") from None
     heard = Heard(question, payload, Timing(0.0))
-    if not options.set_paths and not propose([payload], [], settings=settings).usable:
+    shape = given or (recipe and recipe.shape(path_of_url)) or known_shapes(path_of_url)[0]
+    shape = with_model(shape, options.model or NO_MODEL)
+    if (
+        not recipe
+        and not options.set_paths
+        and not propose([payload], [], settings=settings).usable
+    ):
         shown = "\n".join(f"  {line}" for line in tree(payload))
         raise StorageError(
             f"--from-response {path}: holds neither an answer nor passages that can be told:\n"
             f"{shown}\nName their paths with --set answer=PATH or --set retrieved=PATH."
         )
-    return Answered(shape, settings_read, heard), [heard], None
+    return Answered(shape, settings, heard, recipe), [heard], None
 
 
 def _assignment(text: str) -> tuple[str, str]:
@@ -726,6 +803,7 @@ def _profile_text(shape: Shape, proposal: Proposal) -> str:
         "# Made by connect_bot.py. Every key is explained in eval/profiles/default.toml.",
         "schema = 1",
         f"description = {_toml(f'{shape.method} {shape.path}')}",
+        *(f"# {note}" for note in proposal.about),
     ]
     if required := settings.pop("required", None):
         lines.append(f"required = [{_toml(required)}]")
@@ -735,6 +813,8 @@ def _profile_text(shape: Shape, proposal: Proposal) -> str:
         if isinstance(table, Mapping) and table:
             lines += ["", f"[request.{name}]"]
             lines += [f"{_key(k)} = {_toml(v)}" for k, v in table.items() if v is not None]
+    if shape.begin:
+        lines += ["", "[begin]", *(f"{_key(k)} = {_toml(v)}" for k, v in shape.begin.items())]
     for name in TABLES:
         if paths := proposal.tables[name]:
             lines += ["", f"[{name}]", *(f"{key} = {_toml(path)}" for key, path in paths.items())]

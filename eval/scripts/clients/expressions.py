@@ -143,7 +143,20 @@ def _marks(text: str | None) -> list[int] | None:
     return list(dict.fromkeys(numbers))
 
 
+def _zip(*lists: Sequence[Any] | None) -> list[list[Any]] | None:
+    from jmespath.exceptions import JMESPathError
+
+    lengths = {len(items) for items in lists if items is not None}
+    if len(lengths) > 1:
+        raise JMESPathError(f"zip() got lists of {' and '.join(map(str, sorted(lengths)))} items")
+    if not lengths:
+        return None
+    size = lengths.pop()
+    return [list(row) for row in zip(*(items or [None] * size for items in lists), strict=True)]
+
+
 _TEXT = ("string", "null")
+_LIST = ("array", "null")
 
 HELPERS: dict[str, tuple[Callable[..., Any], tuple[tuple[str, ...], ...], str]] = {
     "split": (_split, (_TEXT, ("string",)), "split(text, '/'): the pieces, without empty ones"),
@@ -156,8 +169,12 @@ HELPERS: dict[str, tuple[Callable[..., Any], tuple[tuple[str, ...], ...], str]] 
     "after": (_after, (_TEXT, ("string",)), "after(text, 'Sources:'): null if that is missing"),
     "number": (_number, (("string", "number", "null"),), "number('1,204 ms'): 1204"),
     "marks": (_marks, (_TEXT,), "marks(text): the numbers of its [1] and [2, 3] marks"),
+    "zip": (_zip, (_LIST, _LIST), "zip(a, b, …): parallel lists item by item; [0] is that of a"),
 }
 """Each helper with the types of its arguments and one line about it."""
+
+_VARIADIC = frozenset(("zip",))
+"""Helpers that take further arguments of the last type."""
 
 
 def _check_size(size: int, most: int) -> None:
@@ -186,6 +203,8 @@ def _interpreter() -> Any:
 
         method.__name__ = f"_func_{name}"
         arguments: list[Any] = [{"types": list(kinds)} for kinds in types]
+        if name in _VARIADIC:
+            arguments[-1]["variadic"] = True
         members[method.__name__] = functions.signature(*arguments)(method)
     registry: Any = type("Helpers", (functions.Functions,), members)
 

@@ -40,6 +40,8 @@ class Proposal:
     tables: dict[str, dict[str, str]] = field(default_factory=lambda: {name: {} for name in TABLES})
     settings: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    about: list[str] = field(default_factory=list)
+    """What is peculiar to a known product; a profile keeps it as comments."""
 
     @property
     def usable(self) -> bool:
@@ -102,9 +104,17 @@ def _nodes(payload: Any, *, streamed: bool) -> Iterator[Node]:
         return
     events = [event for event in payload.get("events", ()) if isinstance(event, dict)]
     yield from walk({"text": payload.get("text") or None, "last": payload.get("last")})
+    deep: dict[str, list[Node]] = {}
     for event in events:
-        if event != payload.get("last") and (selector := _selector(event, events)):
+        selector = _selector(event, events)
+        if selector and event != payload.get("last"):
             yield from walk(event, f"{selector} | [0]", ())
+        for node in () if selector else walk(event):
+            if "[" in node.path and isinstance(node.value, list):
+                deep.setdefault(node.path, []).append(node)
+    for path, (node, *others) in deep.items():
+        if not others:  # as the passages in the first delta
+            yield Node(f"events[].{path} | [0]", node.names, node.value)
 
 
 def _selector(event: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> str | None:
@@ -275,6 +285,11 @@ def _best(
     return column if weight >= least else None
 
 
+def chunk_paths(lists: Sequence[Any], gold_paths: Iterable[str]) -> dict[str, str]:
+    """The paths inside a passage, for the list of passages of each answer."""
+    return _chunk(_Column("", (), tuple(lists)), set(gold_paths)) if any(lists) else {}
+
+
 def _chunk(passages: _Column, gold_paths: set[str]) -> dict[str, str]:
     items = _items(passages)
     if all(isinstance(item, str) for item in items):
@@ -371,14 +386,18 @@ def _expression(column: _Column) -> str:
     if any(isinstance(value, list) for value in values):
         return f"join(' > ', {column.path})"
     if all(isinstance(value, str) for value in values):
-        return (
-            f"number({column.path})" if name_rank(column.name, field_names.SCORE) else column.path
-        )
+        return _as_number(column) if name_rank(column.name, field_names.SCORE) else column.path
     integers = any(type(value) is int for value in values)
     is_id = name_rank(column.name, field_names.CHUNK_ID) or name_rank(
         column.name, field_names.DOC_ID
     )
     return f"{column.path} && to_string({column.path})" if integers and is_id else column.path
+
+
+def _as_number(column: _Column) -> str:
+    """The path of a number, which may come as a text."""
+    text = any(isinstance(value, str) for value in column.present)
+    return f"number({column.path})" if text else column.path
 
 
 def _sources_in_text(answer: _Column, proposal: Proposal) -> None:
@@ -465,14 +484,16 @@ def _rest(columns: Sequence[_Column], proposal: Proposal, seconds: Sequence[floa
         elif truths and name in field_names.ANSWERED:
             response.setdefault("abstained", f"{column.path} == `false`")
         elif name in ("confidence", "certainty") and _numbers(column):
-            if all(isinstance(value, (int, float)) and 0 <= value <= 1 for value in values):
-                response.setdefault("confidence", column.path)
+            if all("%" not in str(value) and 0 <= float(value) <= 1 for value in values):
+                response.setdefault("confidence", _as_number(column))
         elif name in field_names.FLAGS and all(isinstance(item, str) for item in _items(column)):
             if all(isinstance(value, list) for value in values):
                 response.setdefault("policy_flags", column.path)
         elif {"cost", "price"} & set(name.split("_")) and _numbers(column):
-            if not field_names.OTHER_MONEY & set(name.split("_")):
-                response.setdefault("cost_usd", _expression(column))
+            if not field_names.OTHER_MONEY & set(name.split("_")) and (
+                "cost_usd" not in response or "total" in name.split("_")
+            ):
+                response["cost_usd"] = _as_number(column)
         elif name in ("model", "model_name") and len(set(_strings(values))) == 1:
             proposal.tables["facts"].setdefault("answerer", f"{{model: {column.path}}}")
         elif column.path == "error" and not any(values):
@@ -505,9 +526,7 @@ def _times(columns: Sequence[_Column], proposal: Proposal, seconds: Sequence[flo
         )
         stage = stage or ("total" if field_names.TIME_WORDS & set(last) or len(last) == 1 else None)
         if stage:
-            text = any(isinstance(value, str) for value in column.present)
-            path = f"number({column.path})" if text else column.path
-            by_unit[unit].setdefault(stage, path)
+            by_unit[unit].setdefault(stage, _as_number(column))
     unit, stages = max(by_unit.items(), key=lambda pair: len(pair[1]))
     if stages:
         parts = ", ".join(f"{stage}: {path}" for stage, path in stages.items())
@@ -547,7 +566,7 @@ def _usage(columns: Sequence[_Column], response: dict[str, str]) -> None:
             None,
         )
         if kind:
-            counts.setdefault(kind, column.path)
+            counts.setdefault(kind, _as_number(column))
     if counts:
         parts = ", ".join(f"{kind}: {path}" for kind, path in counts.items())
         response["usage"] = f"{{{parts}}}"
@@ -555,9 +574,14 @@ def _usage(columns: Sequence[_Column], response: dict[str, str]) -> None:
 
 def _counts_tokens(values: Sequence[Any]) -> bool:
     return all(isinstance(value, dict) for value in values) and any(
-        "tokens" in name_words(key) for value in values for key in value
+        "tokens" in name_words(key) and type(count) is int
+        for value in values
+        for key, count in value.items()
     )
 
 
 def _counts(column: _Column) -> bool:
-    return bool(column.present) and all(type(value) is int for value in column.present)
+    return bool(column.present) and all(
+        type(value) is int or (isinstance(value, str) and value.isdecimal())
+        for value in column.present
+    )

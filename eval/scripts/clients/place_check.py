@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 from clients.mapping import ANY_TITLE, PlaceForm
-from ragmetrics.gold import GoldSupport, passage_of, quotes_of
+from ragmetrics.gold import GoldPlace, passage_of, quotes_of
 from ragmetrics.matching import (
     SEPARATOR,
     Anchor,
@@ -74,7 +74,7 @@ class PlaceCheck:
         return "headings" if not self.quotes else "places" if self.quotes < self.gold else "quotes"
 
 
-def asked_of(result: TestResult, gold: Sequence[GoldSupport]) -> AskedQuestion:
+def asked_of(result: TestResult, gold: Sequence[GoldPlace]) -> AskedQuestion:
     """An answer beside the gold supports of its case, each place once."""
     places = dict.fromkeys(
         (anchor(support.rel_path, support.heading_path), tuple(quotes_of(support)))

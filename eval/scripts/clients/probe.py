@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,11 +12,12 @@ from clients.bot import ChatApi, Question, Timing, parse_reply
 from clients.expressions import compile_path
 from clients.guess import propose
 from clients.http import CallError, NotConnected, Reply, RetryPolicy
+from clients.known import MODEL, Recipe, at_path, described, recognised
 from clients.mapping import AnswerMap
 from clients.profile import Profile, fill
 from clients.reply_form import guess_stream
 from clients.secrets import SECRET_HEADER, Redactor, url_in_message
-from clients.shapes import Shape, corrected, known_shapes, openapi_shapes
+from clients.shapes import NO_MODEL, SESSION, Shape, corrected, known_shapes, openapi_shapes
 from clients.streams import END_MARK, Stream
 from records.errors import StorageError, Unreachable
 from terminal.tables import printable
@@ -29,6 +31,9 @@ K = 5
 """Passages that the tries ask for."""
 
 LONGEST_WAIT_S = 60.0
+
+_MODELS = "[data[].id, models[].[name, id][], [].[graph_id, id][]][] | [?@]"
+"""The names in a list of models, however it is written."""
 
 _ACCEPT = "application/json, text/event-stream;q=0.5, application/x-ndjson;q=0.5"
 
@@ -65,6 +70,8 @@ class Answered:
     shape: Shape
     settings: Mapping[str, str]
     first: Heard
+    recipe: Recipe | None = None
+    """The known product that the answer is of."""
 
 
 def _stream_of(settings: Mapping[str, str]) -> Stream | None:
@@ -93,6 +100,27 @@ def read_reply(
     return redactor.data(payload), settings, Timing(reply.seconds, first_token)
 
 
+def understood(
+    reply: Reply, redactor: Redactor, path: str
+) -> tuple[Any, Mapping[str, str], Timing, Recipe | None]:
+    """An answer as ``read_reply`` gives it, and the product that it is of, read by its recipe.
+
+    Raises CallError.
+    """
+    payload, settings, timing = read_reply(reply, redactor)
+    recipe = recognised(payload, path)
+    if recipe is not None and recipe.stream and recipe.stream != settings:
+        payload, settings, timing = read_reply(reply, redactor, recipe.stream)
+    return payload, settings, timing, recipe
+
+
+def with_model(shape: Shape, model: str) -> Shape:
+    """The shape with a model in the place of none."""
+    body = json.dumps(shape.body).replace(json.dumps(MODEL), json.dumps(model))
+    none = f'"model": {json.dumps(NO_MODEL)}'
+    return replace(shape, body=json.loads(body.replace(none, f'"model": {json.dumps(model)}')))
+
+
 class Prober:
     """Asks a bot without knowing how. ``tell`` gets a line for each request before it goes out."""
 
@@ -105,16 +133,23 @@ class Prober:
         timeout: float,
         query: Mapping[str, Any] | None = None,
         max_bytes: int = 64 * 2**20,
+        model: str | None = None,
+        begin: Mapping[str, Any] | None = None,
     ) -> None:
         """``headers``: name and value with ``${VARIABLE}``; ``environ``: the variables' values.
 
-        ``query``: parameters of the user's URL, which every request but a given one gets."""
+        ``query``: parameters of the user's URL, which every request but a given one gets.
+        ``model``: the model to ask, where a request names one; ``begin``: the request that begins
+        a conversation, for requests that have a session."""
         self.tries: list[Try] = []
         self._url, self._headers, self._environ = url, headers, environ
         self._tell, self._timeout, self._max_bytes = tell, timeout, max_bytes
         self._query = query or {}
         self._waited = self._reached = False
         self._last: Shape | None = None
+        self._model, self._begin = model, begin
+        self._listed: dict[str, str | None] = {}
+        self._refused: tuple[int, Shape] | None = None
 
     def find(self, given: Shape | None, path: str, question: Question) -> Answered:
         """The first request that brings an answer or passages.
@@ -122,11 +157,19 @@ class Prober:
         ``given``: the user's own request, then nothing else is tried. Raises StorageError when none
         does, with a table of the tries; Unreachable when nobody answers at all.
         """
-        shapes = [given] if given else self._shapes(path)
+        shapes = [given] if given else self._known(path)
+        guessed = given is not None
         seen: set[str] = set()
-        while shapes and len(self.tries) < MOST_TRIES:
-            shape = shapes.pop(0)
-            if shape.key() in seen:
+        while len(self.tries) < MOST_TRIES:
+            if not shapes:
+                if guessed:
+                    break
+                guessed, shapes = True, self._shapes(path)
+                continue
+            shape = self._with_model(shapes.pop(0))
+            if self._begin and SESSION in shape.path + json.dumps([shape.body, dict(shape.query)]):
+                shape = replace(shape, begin=self._begin)
+            if shape.key() in seen or (self._refused and shape.path == self._refused[1].path):
                 continue
             seen.add(shape.key())
             try:
@@ -138,6 +181,8 @@ class Prober:
                 return answered
             better = corrected(shape, reply.body)  # some say with 200 what they miss
             shapes[:0] = [better] if better else []
+        if self._refused:
+            self._refuse_login(*self._refused)
         if not self._reached:
             raise Unreachable(f"no answer from {self._shown_url}: {self.tries[-1].excerpt}.")
         raise StorageError(self.table() + "\nNothing was written. " + HOW_TO_GO_ON)
@@ -161,6 +206,7 @@ class Prober:
             query=shape.query,
             headers={"Accept": _ACCEPT, **shape.headers, **self._headers},
             body=shape.body,
+            begin=shape.begin,
             stream=Stream("sse"),  # what arrives when is noted
         )
         profile, headers = fill(profile, self._environ)
@@ -198,6 +244,42 @@ class Prober:
     def _shown_url(self) -> str:
         return printable(url_in_message(self._url))
 
+    def _known(self, path: str) -> list[Shape]:
+        """The requests of the products whose address ends like the user's."""
+        shapes = (recipe.shape(path) for recipe in at_path(path))
+        return [replace(each, query=self._query) for each in shapes if each is not None]
+
+    def _with_model(self, shape: Shape) -> Shape:
+        """The shape with a model that the bot has: the user's, else the first that it lists."""
+        body = json.dumps(shape.body)
+        ours = isinstance(shape.body, Mapping) and shape.body.get("model") == NO_MODEL
+        if MODEL not in body and not ours:
+            return shape
+        return with_model(shape, self._model or self._first_model(shape) or NO_MODEL)
+
+    def _first_model(self, shape: Shape) -> str | None:
+        method, _, path = shape.models.rpartition(" ")
+        if not path:
+            base = re.fullmatch(r"(.*)/(?:chat/completions|responses)/?", shape.path)
+            if base is None:
+                return None
+            path = f"{base[1]}/models"
+        if path not in self._listed:
+            self._listed[path] = None
+            body: dict[str, Any] | None = {} if method == "POST" else None
+            ask = Shape(method or "GET", path, "which models are there?", self._query, body=body)
+            try:
+                names = compile_path(_MODELS)(
+                    json.loads(self.send(ask, Question("models", ""))[0].body)
+                )
+            except (CallError, ValueError, RecursionError):
+                names = None
+            if names := [name for name in names or () if isinstance(name, str)]:
+                self._listed[path] = names[0]
+                which = f"the first of {len(names)}" if len(names) > 1 else "the only one"
+                self._tell(f"   model {printable(names[0])}, {which}; another: --model NAME")
+        return self._listed[path]
+
     def _shapes(self, path: str) -> list[Shape]:
         """What openapi.json names, else the known requests at the user's own path."""
         shape = Shape("GET", "/openapi.json", "does the bot describe itself?")
@@ -207,22 +289,35 @@ class Prober:
         except (CallError, ValueError, RecursionError) as error:
             if isinstance(error, CallError) and error.status in (401, 403) and path == "/":
                 self._refuse_login(error.status, shape)
-        shapes = openapi_shapes(document, path) or known_shapes(path)
+        shapes = openapi_shapes(document, path)
+        if recipe := described(document):
+            own = [each for each in shapes if recipe.fit(each.path)]
+            fixed = recipe.shape()
+            if not own and recipe.needs_id and path == "/":
+                raise StorageError(
+                    f"this is {recipe.title}, whose address names one of yours: "
+                    f"{recipe.known['command']}"
+                )
+            shapes = [*([fixed] if fixed and not own else []), *own, *shapes]
+        shapes = shapes or known_shapes(path)
         return [replace(each, query={**self._query, **each.query}) for each in shapes]
 
     def _answer(
         self, shape: Shape, reply: Reply, redactor: Redactor, question: Question
     ) -> Answered | None:
         try:
-            payload, settings, timing = read_reply(reply, redactor)
+            payload, settings, timing, recipe = understood(reply, redactor, shape.path)
         except CallError:
             return None
         if isinstance(payload, dict) and payload.get("error"):
             return None
-        if not propose([payload], [question.text], settings=settings).usable:
+        texts = [question.text]
+        proposal = recipe.proposal([payload], texts) if recipe else None
+        proposal = proposal or propose([payload], texts, settings=settings)
+        if not proposal.usable:
             self._check_waiting(reply, payload)
             return None
-        return Answered(shape, settings, Heard(question, payload, timing))
+        return Answered(shape, settings, Heard(question, payload, timing), recipe)
 
     def _check_waiting(self, reply: Reply, payload: Any) -> None:
         status = payload.get("status") if isinstance(payload, dict) else None
@@ -235,7 +330,8 @@ class Prober:
     def _next(self, shape: Shape, error: CallError, seen: set[str]) -> list[Shape]:
         """The requests to try first after this failure."""
         if error.status in (401, 403):
-            self._refuse_login(error.status, shape)
+            self._refused = error.status, shape
+            return []
         if error.kind == "timeout" and sum(each.status == "timeout" for each in self.tries) > 1:
             raise Unreachable(
                 f"no answer from {self._shown_url} within {self._timeout:g} s, twice; give it more "
@@ -245,7 +341,7 @@ class Prober:
             return self._wait(shape, error, seen)
         if error.status == 405:
             return self._allowed(shape, error)
-        if error.status in (400, 422) and (better := corrected(shape, error.body)):
+        if error.status in (400, 404, 422) and (better := corrected(shape, error.body)):
             return [better]
         return []
 

@@ -25,7 +25,6 @@ from clients.mapping import (
     FACT_FIELDS,
     MILLISECONDS,
     REFERENCE_FIELDS,
-    RESULT_FIELDS,
     SEARCH_FIELDS,
     AnswerMap,
     PlaceForm,
@@ -34,6 +33,7 @@ from clients.secrets import Headers, fill_variables, resolve_headers
 from clients.streams import END_MARK, FORMS, Stream
 from ragmetrics.paths import STEPS
 from records.cases import ChatMessage
+from records.checked_results import RESULT_FIELDS
 from records.errors import Problem, StorageError
 from records.files import read_toml
 from records.results import TestResult
@@ -73,11 +73,14 @@ TABLES = {
     "sweep": dict,
     "history": dict,
     "reset": dict,
+    "begin": dict,
 }
 
 HISTORY = {"role": str, "content": str, "user": str, "assistant": str, "system": str}
 
 RESET = {"method": str, "path": str, "query": dict, "body": dict}
+
+BEGIN = {**RESET, "session": str}
 
 REQUEST = {"method": str, "path": str, "query": dict, "headers": dict, "body": dict}
 
@@ -107,8 +110,10 @@ class Profile:
     """What the bot calls roles and keys of a message, where not as everybody does."""
     reset: Mapping[str, Any] | None = None
     """The request that makes the bot forget what came before."""
+    begin: Mapping[str, Any] | None = None
+    """The request that begins a conversation; ``session`` finds its name in the answer."""
     turns_sha256: str = ""
-    """Like ``sha256``, over all that a question with a history is asked by."""
+    """Over all that a question with a history is asked by."""
 
     @property
     def remembers(self) -> bool:
@@ -145,7 +150,7 @@ def load_profile(name: str, folder: Path) -> Profile:
 
 def check_profile(name: str, raw: dict[str, Any], source: str) -> Profile:
     """The profile of parsed TOML. Raises StorageError with every problem, under ``source``."""
-    check = _Check(source)
+    check = _ProfileReader(source)
     profile = check.profile(name, raw)
     if check.problems:
         raise StorageError.from_problems(check.problems)
@@ -202,7 +207,7 @@ def _sha256(counted: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(counted, sort_keys=True, default=str).encode()).hexdigest()
 
 
-class _Check:
+class _ProfileReader:
     """Walks over a parsed profile and gathers what is wrong with it."""
 
     def __init__(self, source: str) -> None:
@@ -222,6 +227,12 @@ class _Check:
         if reset is not None:
             reset = self._table("reset", reset, RESET)
             self._request(reset, "reset")
+        begin = top.get("begin")
+        if begin is not None:
+            begin = self._table("begin", begin, BEGIN)
+            self._request(begin, "begin")
+            self._path("begin.session", begin.get("session"))
+        tables = {"request": request, "retrieval_only": overlay, "reset": reset, "begin": begin}
         return Profile(
             name=name,
             sha256=_digest_without_turns(raw),
@@ -233,14 +244,12 @@ class _Check:
             headers=request.get("headers", {}),
             body=request.get("body"),
             retrieval_only=overlay,
-            uses=self._placeholders(
-                {"request": request, "retrieval_only": overlay or {}, "reset": reset or {}},
-                self._sweep(top.get("sweep", {})),
-            ),
+            uses=self._placeholders(tables, self._sweep(top.get("sweep", {}))),
             stream=self._stream(top),
             sweep=top.get("sweep", {}),
             names=self._table("history", top.get("history", {}), HISTORY),
             reset=reset,
+            begin=begin,
         )
 
     def _request(self, request: Mapping[str, Any], table: str = "request") -> None:
@@ -291,10 +300,10 @@ class _Check:
         )
 
     def _placeholders(
-        self, tables: Mapping[str, Mapping[str, Any]], sweep: set[str]
+        self, tables: Mapping[str, Mapping[str, Any] | None], sweep: set[str]
     ) -> frozenset[str]:
         names: set[str] = set()
-        for table, part in tables.items():
+        for table, part in ((table, part or {}) for table, part in tables.items()):
             for key in ("query", "body"):
                 for where, name in _used_placeholders(part.get(key, {})):
                     names.add(name)
@@ -304,8 +313,14 @@ class _Check:
                             f"{table}.{key}{where}",
                             f"{{{name}}} is unknown; known are: {allowed} (write {{{{ for a brace)",
                         )
+            for _, name in _used_placeholders(part.get("path", "")):
+                names.add(name)
+                if name != "session":
+                    self._add(f"{table}.path", f"holds {{{name}}}; {{session}} alone may be there")
         if "question" not in names:
             self._add("request", 'has no "{question}" in its body or query')
+        if tables["begin"] and "session" not in names:
+            self._add("begin", 'needs "{session}" in the request')
         for name in sweep - names:
             self._add(f"sweep.{name}", f'"{{{name}}}" is nowhere in the request')
         return frozenset(names)
@@ -482,7 +497,8 @@ def fill(
         profile.retrieval_only, environ, source, "retrieval_only"
     )
     reset, reset_secrets, reset_faults = fill_variables(profile.reset, environ, source, "reset")
-    faults = [*faults, *reset_faults]
+    begin, begin_secrets, begin_faults = fill_variables(profile.begin, environ, source, "begin")
+    faults = [*faults, *reset_faults, *begin_faults]
     if problems := [*problems, *faults, *query_faults, *body_faults, *overlay_faults]:
         raise StorageError.from_problems(problems)
     all_headers = Headers(
@@ -494,10 +510,13 @@ def fill(
             *body_secrets,
             *overlay_secrets,
             *reset_secrets,
+            *begin_secrets,
         ),
         headers.literal,
     )
-    filled = replace(profile, query=query, body=body, retrieval_only=overlay, reset=reset)
+    filled = replace(
+        profile, query=query, body=body, retrieval_only=overlay, reset=reset, begin=begin
+    )
     return filled, all_headers
 
 

@@ -371,7 +371,7 @@ def _cited_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> 
     if path is None:
         says = "No list of citations is mapped: only [n] marks in the answer are read."
         return _row(ask, None, (), "–", says)
-    cited = [each.result.references for each in answers]
+    cited = [each.result.references or [] for each in answers]
     values = [
         f"{len(references)}: " + ", ".join(_name(each) for each in references[:3])
         for references in cited
@@ -380,7 +380,7 @@ def _cited_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> 
     resolved = sum(
         _names_a_passage(reference, each.result.chunks())
         for each in answers
-        for reference in each.result.references
+        for reference in each.result.references or ()
     )
     if not total:
         return _row(ask, path, values, "?", "No answer cites anything.")

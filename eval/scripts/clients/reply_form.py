@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from clients import field_names
+from clients.http import CallError
+from clients.streams import CODED, END_MARK, Stream, read_stream
 
 MAX_DEPTH = 8
 
@@ -21,12 +23,10 @@ def guess_stream(body: bytes, content_type: str) -> dict[str, str] | None:
     """The settings by which a streamed body can be read; None when it is no stream."""
     head = body.lstrip()[:6]
     sse = "event-stream" in content_type or head.startswith((b"data:", b"event:"))
-    if not sse and not ("ndjson" in content_type or _is_ndjson(body)):
+    coded = not sse and _is_lines(body, lambda line: CODED.match(line) is not None)
+    if not sse and not coded and not ("ndjson" in content_type or _is_ndjson(body)):
         return None
-    from clients.http import CallError
-    from clients.streams import END_MARK, Stream, read_stream
-
-    form = "sse" if sse else "ndjson"
+    form = "sse" if sse else "vercel" if coded else "ndjson"
     try:
         payload, _ = read_stream(body, Stream(form, maps_error=True))
     except CallError:
@@ -86,24 +86,93 @@ class Node:
     value: Any
 
 
+class Row(dict[str, Any]):
+    """One item of parallel lists: its keys are their names, its paths their numbers."""
+
+
+def parallel_lists(value: Mapping[str, Any]) -> tuple[str, list[Row]] | None:
+    """Texts beside a list of as many files, ids or metadata, as zip() makes them one list.
+
+    ``{"documents": [["A."]], "ids": [["1"]]}`` is ``zip(documents[0], ids[0])``. None without any.
+    """
+    lists: dict[str, tuple[str, list[Any]]] = {}
+    for key, items in value.items():
+        nested = isinstance(items, list) and len(items) == 1 and isinstance(items[0], list)
+        inner = items[0] if nested else items
+        if isinstance(inner, list) and inner:
+            lists[key] = (child("", str(key)) + "[0]" * nested, inner)
+    ranked = {
+        key: name_rank(key, field_names.TEXT) or name_rank(key.removesuffix("s"), field_names.TEXT)
+        for key, (_, items) in lists.items()
+        if all(isinstance(item, str) for item in items)
+        and sum(len(item.split()) for item in items) >= 4 * len(items)
+    }
+    texts = max(ranked, key=lambda key: ranked[key], default=None)
+    if texts is None or not ranked[texts]:
+        return None
+    size = len(lists[texts][1])
+    beside = [
+        key
+        for key, (_, items) in lists.items()
+        if len(items) == size and key != texts and _places(key, items)
+    ]
+    keys = [texts, *beside]
+    columns = [lists[key][1] for key in keys]
+    rows = [Row(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
+    return (f"zip({', '.join(lists[key][0] for key in keys)})", rows) if beside else None
+
+
+def _places(name: str, items: Sequence[Any]) -> bool:
+    """Whether a list can say where as many texts are from."""
+    if all(isinstance(item, dict) for item in items):
+        return name_words(name)[:1] in (["meta"], ["metadata"], ["metadatas"])
+    tables = (field_names.FILE, field_names.CHUNK_ID, field_names.SCORE)
+    return any(
+        name_rank(each, table) for each in (name, name.removesuffix("s")) for table in tables
+    ) and not any(isinstance(item, (dict, list)) for item in items)
+
+
 def walk(value: Any, path: str = "", names: tuple[str, ...] = ()) -> Iterator[Node]:
     """Every node below ``value``; of a list only its first item."""
     if path:
         yield Node(path, names, value)
     if len(names) > MAX_DEPTH:
         return
-    if isinstance(value, dict):
+    if isinstance(value, Row):
+        for place, (key, item) in enumerate(value.items()):
+            yield from walk(item, f"[{place}]", (*names, key.removesuffix("s")))
+    elif isinstance(value, dict):
         for key, item in value.items():
             yield from walk(item, child(path, str(key)), (*names, str(key)))
+        yield from _zipped(value, path, names)
     elif isinstance(value, list) and value and isinstance(value[0], (dict, list)):
+        yield from _zipped_all(value, path, names)
         yield from walk(value[0], f"{path}[0]", names)
+    elif isinstance(value, list) and value and names and names[-1] in field_names.REPLIES:
+        yield Node(f"{path}[0]", names, value[0])
+
+
+def _zipped(value: dict[str, Any], path: str, names: tuple[str, ...]) -> Iterator[Node]:
+    if zipped := parallel_lists(value):
+        inner = f"{path}.{zipped[0]}" if path else zipped[0]
+        yield Node(inner, (*names, "passages"), zipped[1])
+
+
+def _zipped_all(value: list[Any], path: str, names: tuple[str, ...]) -> Iterator[Node]:
+    """Parallel lists in every item of a list, as one list."""
+    parts = [parallel_lists(item) for item in value if isinstance(item, dict)]
+    if parts and all(parts) and len({part[0] for part in parts if part}) == 1 and parts[0]:
+        rows = [row for part in parts if part for row in part[1]]
+        yield Node(f"{path}[].{parts[0][0]}[]", (*names, "passages"), rows)
 
 
 def _is_ndjson(body: bytes) -> bool:
-    lines = [line for line in body.splitlines() if line.strip()]
-    return len(lines) > 1 and all(
-        line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}") for line in lines
-    )
+    return _is_lines(body, lambda line: line.startswith(b"{") and line.endswith(b"}"))
+
+
+def _is_lines(body: bytes, fits: Callable[[bytes], bool]) -> bool:
+    lines = [line.strip() for line in body.splitlines() if line.strip()]
+    return len(lines) > 1 and all(map(fits, lines))
 
 
 def _delta(events: Sequence[Any]) -> str | None:
@@ -125,6 +194,9 @@ def _delta(events: Sequence[Any]) -> str | None:
         if len(set(texts)) > 1 or len(events) <= 3
     }
     named = {path: weight for path, weight in weights.items() if weight[0]}
+    if not named:
+        most = [path for path, (_, count) in weights.items() if count > len(events) / 2]
+        named = {path: weights[path] for path in most if len(events) > 3 and len(most) == 1}
     if not named:
         return None
     path = max(named, key=lambda key: (named[key][1], named[key][0]))

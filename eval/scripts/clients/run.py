@@ -5,21 +5,21 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import AsyncIterator, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clients.bot import BotAnswer, ChatApi, Question
 from clients.demo_server import demo_server
-from clients.http import RetryPolicy, ask_each, finish
-from clients.imported import read_answers
+from clients.http import KINDS, RetryPolicy, ask_each, finish
 from clients.limits import CallLimits
 from clients.profile import Profile, fill, load_profile
 from clients.proof import RUN_CASES, prove_run
 from clients.run_counts import RunTally, Step, progress
 from clients.run_plan import (
     SHARD_COUNT,
+    AnswersReader,
     Ending,
     Job,
     Jobs,
@@ -72,17 +72,19 @@ def run(
     console: Console,
     prompts: Sequence[SafetyPrompt] = (),
     pace: Pace | None = None,
+    read_answers: AnswersReader | None = None,
 ) -> tuple[Path, RunTally]:
     """Make the run; then ask the labelled prompts, too. Returns its folder and what it came to.
 
-    ``pace``: asks in portions, and may pause or stop the run after each of them.
+    ``pace``: asks in portions, and may pause or stop the run after each of them. ``read_answers``:
+    reads the answers of ``from_jsonl``.
 
     Raises StorageError for unusable input (nothing is written then), Unreachable when the bot does
     not answer at all or fails too often (what came in is kept), KeyboardInterrupt as it comes.
     """
     options.check()
     with CaseFile(options.eval_set, options.labels_dir) as cases:
-        return _run(options, console, cases, prompts, pace)
+        return _run(options, console, cases, prompts, pace, read_answers)
 
 
 def _run(
@@ -91,6 +93,7 @@ def _run(
     case_file: CaseFile,
     prompts: Sequence[SafetyPrompt],
     pace: Pace | None,
+    read_answers: AnswersReader | None,
 ) -> tuple[Path, RunTally]:
     """The same; the set is sound. Cases are held one at a time, but for an import or a pace, which
     need them in other orders, and for turns that are asked with those before them."""
@@ -105,7 +108,9 @@ def _run(
     jobs = Jobs(selected, options.repeat)
     order = selected.ids if isinstance(selected, CaseFile) else [case.id for case in selected]
     if options.from_jsonl:
-        answers = read_answers(options.from_jsonl, cases, list(jobs))
+        assert read_answers is not None, "the caller reads the answers"
+        keys = [job.key for job in jobs]
+        answers = read_answers(options.from_jsonl, cases, keys, KINDS)
         config = options.config(None, len(cases), order)
         session = _Session(options, config, console, len(jobs), order)
         with session.opened(resume=False):
@@ -389,12 +394,9 @@ class _Session:
             with contextlib.suppress(OSError):
                 (self.folder / f"{PARTIAL}.lock").unlink()
 
-    def take(self, results: Generator[TestResult]) -> tuple[Path, RunTally]:
+    def take(self, results: Iterable[TestResult]) -> tuple[Path, RunTally]:
         """Write results that are there already; finish, or stop when too many are errors."""
-        with (
-            progress(self._console, self._total, 0, verbose=self._options.verbose) as step,
-            contextlib.closing(results),
-        ):
+        with progress(self._console, self._total, 0, verbose=self._options.verbose) as step:
             self._write(((result,) for result in results), step)
         return self.finish()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,16 +19,21 @@ from records.cases import TestCase
 from records.errors import StorageError
 from records.files import git_commit, sha256_file
 from records.labels import labels_sha256
-from records.results import RunConfig
+from records.results import RunConfig, TestResult
 from records.runs import ROOT, VERSION, check_run_id
 from terminal.tables import printable
 
 SHOWN = 12
 PACE = "pace"
+"""Key of config.json's ``run``: how a run that is asked in portions was planned."""
 
 SHARD_COUNT = "shards"
 """In config.json's ``run``: how many parts the results are cut into."""
-"""Key of config.json's ``run``: how a run that is asked in portions was planned."""
+
+AnswersReader = Callable[
+    [Path, Sequence[TestCase], Collection[tuple[str, int]], Collection[str]], Iterator[TestResult]
+]
+"""Reads a file of answers: the set, the cases and repeats asked, the kinds of errors there are."""
 
 
 @dataclass(frozen=True)

@@ -23,18 +23,41 @@ QUESTION = "{question}"
 
 HISTORY = "{history}"
 
+SESSION = "{session}"
+
+SESSION_ID = (
+    "session_id || conversation_id || thread_id || chat_id || id || data.session_id || data.id"
+)
+"""Where the answer to a request that begins a conversation may name it."""
+
+_CONVERSATIONS = frozenset(("session", "conversation", "thread", "chat"))
+
+NO_MODEL = "default"
+"""Stands in a request for a model where the bot lists none."""
+
 _HELD = re.compile(rf"\{{(?:{'|'.join(PLACEHOLDERS)})\}}|{VARIABLE.pattern}")
 _SHOWS_MORE = frozenset(
     ("include_sources", "return_sources", "return_source_documents", "with_sources", "debug")
 )
 _QUOTED = re.compile(r"[`'\"“]([A-Za-z_]\w*)[`'\"”]")
-_LACKS = re.compile(r"missing|required|must|need|expect|provide", re.IGNORECASE)
+_LACKS = re.compile(
+    r"missing|required|must|need|expect|provide|(?:empty|blank|null)\b", re.IGNORECASE
+)
 _SURPLUS = re.compile(r"unexpected|not allowed|unknown|not permitted|extra", re.IGNORECASE)
 _BARE = re.compile(
     r"(?:field|parameter|property|key|argument)s?:? ([A-Za-z_]\w*)"
     r"|([A-Za-z_]\w*) (?:field |parameter )?is (?:required|missing)"
-    r"|provide an? ([A-Za-z_]\w*) (?:parameter|field)",
+    r"|provide an? ([A-Za-z_]\w*) (?:parameter|field)"
+    r"|([A-Za-z_]\w*) (?:field |parameter )?(?:can ?not|can't|must not|should not) be"
+    r" (?:empty|blank|null)",
 )
+_CHOICES = re.compile(
+    r"(?:available|choose|one of|supported|allowed|valid|known)(?:[ \w]*)[:=]"
+    r" *\[?[`'\"]?([\w./:@-]+)",
+    re.IGNORECASE,
+)
+_NAMED = ("param", "params", "parameter", "field", "argument")
+"""Keys of an error that name the field which is wrong."""
 _PLAIN_WORDS = re.compile(
     r"an?|the|field|value|body|request|json|parameter|is|are|was|valid|type|string|this|property"
     r"|object|required|missing|must",
@@ -52,6 +75,10 @@ class Shape:
     query: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
+    begin: Mapping[str, Any] | None = None
+    """The request that begins a conversation, as a profile's ``[begin]`` holds it."""
+    models: str = ""
+    """The request that lists what can stand for the model, such as ``GET /v1/models``."""
 
     def text(self) -> str:
         """The request on one line; variables are shown by their names."""
@@ -62,17 +89,23 @@ class Shape:
 
     def key(self) -> str:
         """Equal for requests that are the same to the bot."""
-        return json.dumps([self.method, self.path, dict(self.query), self.body], sort_keys=True)
+        parts = [self.method, self.path, dict(self.query), self.body, self.begin]
+        return json.dumps(parts, sort_keys=True)
+
+    def as_begin(self) -> dict[str, Any]:
+        """The request as a profile's ``[begin]``, whose answer names the session."""
+        body = self.body if isinstance(self.body, Mapping) else {}
+        begin = {"method": self.method, "path": self.path, "query": dict(self.query)}
+        kept: dict[str, Any] = {key: value for key, value in begin.items() if value}
+        return kept | ({} if self.method == "GET" else {"body": body}) | {"session": SESSION_ID}
 
 
 def known_shapes(path: str) -> list[Shape]:
     """Our own request and OpenAI's two, at a path; first the one whose path it looks like."""
     messages = [{"role": "user", "content": QUESTION}]
     ours = Shape("POST", path, "our own request", body={"question": QUESTION, "k": "{k}"})
-    chat = Shape("POST", path, "OpenAI chat", body={"model": "default", "messages": messages})
-    responses = Shape(
-        "POST", path, "OpenAI responses", body={"model": "default", "input": QUESTION}
-    )
+    chat = Shape("POST", path, "OpenAI chat", body={"model": NO_MODEL, "messages": messages})
+    responses = Shape("POST", path, "OpenAI responses", body={"model": NO_MODEL, "input": QUESTION})
     if path.rstrip("/").endswith("completions"):
         return [chat, ours, responses]
     if path.rstrip("/").endswith("responses"):
@@ -214,9 +247,10 @@ def openapi_shapes(document: Any, own_path: str) -> list[Shape]:
     prefix = _server_prefix(document)
     ranked: list[tuple[float, Shape]] = []
     for path, operations in document["paths"].items():
-        if not isinstance(operations, Mapping) or "{" in path:
+        begin = _begun_at(document, prefix, path)
+        if not isinstance(operations, Mapping) or ("{" in path and begin is None):
             continue
-        full = f"{prefix}{path}"
+        full = prefix + (re.sub(r"\{\w+\}", SESSION, path) if begin else path)
         own = own_path.rstrip("/") in (full.rstrip("/"), path.rstrip("/"))
         if own_path.strip("/") and not own:
             continue
@@ -226,8 +260,24 @@ def openapi_shapes(document: Any, own_path: str) -> list[Shape]:
                 continue
             shape, weight = _operation_shape(document, method, full, operation)
             if shape is not None:
-                ranked.append((weight, shape))
+                ranked.append((weight, replace(shape, begin=begin)))
     return [shape for _, shape in sorted(ranked, key=lambda pair: -pair[0])]
+
+
+def _begun_at(document: Mapping[str, Any], prefix: str, path: str) -> dict[str, Any] | None:
+    """The request that begins a conversation, where a path holds the id of one: the POST to the
+    collection that the id is of. None for other paths."""
+    match = re.fullmatch(r"(/[^{}]*)/\{(\w+)\}/[^{}]+", path)
+    operations = document["paths"].get(match[1]) if match else None
+    if match is None or not isinstance(operations, Mapping) or "post" not in operations:
+        return None
+    words = {word.removesuffix("s") for word in name_words(f"{match[1]} {match[2]}")}
+    if not words & _CONVERSATIONS:
+        return None
+    shape, _ = _operation_shape(document, "post", match[1], operations["post"], bare=True)
+    ids = dict.fromkeys((match[2], *SESSION_ID.split(" || ")))
+    body = shape.body if shape is not None else {}
+    return {"path": prefix + match[1], "body": body or {}, "session": " || ".join(ids)}
 
 
 def _server_prefix(document: Mapping[str, Any]) -> str:
@@ -245,8 +295,14 @@ def _asks(path: str, operation: Mapping[str, Any]) -> bool:
 
 
 def _operation_shape(
-    document: Mapping[str, Any], method: str, path: str, operation: Mapping[str, Any]
+    document: Mapping[str, Any],
+    method: str,
+    path: str,
+    operation: Mapping[str, Any],
+    *,
+    bare: bool = False,
 ) -> tuple[Shape | None, float]:
+    """The request of an operation and how likely it takes a question; ``bare``: it takes none."""
     origin = f"openapi.json: {operation.get('summary') or operation.get('operationId') or path}"
     parameters = operation.get("parameters")
     properties, required = {}, []
@@ -262,7 +318,7 @@ def _operation_shape(
         if "json" in kind and isinstance(media, Mapping):
             schema = media.get("schema")
     body, in_body = (None, 0.0) if method == "get" else _filled(document, schema)
-    if not in_query and not in_body:
+    if not in_query and not in_body and not bare:
         return None, 0.0
     if in_body and in_query:  # the same text twice asks nothing more
         query = {name: value for name, value in query.items() if value != QUESTION}
@@ -369,7 +425,7 @@ def corrected(shape: Shape, body: bytes) -> Shape | None:
     except (ValueError, RecursionError):
         said = body.decode("utf-8", "replace")
     new, changed = shape, False
-    for where, name, value in _complaints(said):
+    for where, name, value in [*_offers(shape, said), *_complaints(said)]:
         changed_to = _changed(new, where, name, value)
         changed = changed or changed_to is not None
         new = changed_to or new
@@ -401,6 +457,9 @@ def _complaints(said: Any) -> Iterator[tuple[str, list[str], Any]]:
             elif "list" in kind:
                 yield where, path, []
         return
+    if named := _named(said):
+        yield "body", [named], None
+        return
     for text in _texts(said):
         for sentence in re.split(r"(?<=[.;!\n])\s", text):
             drop = bool(_SURPLUS.search(sentence))
@@ -412,6 +471,27 @@ def _complaints(said: Any) -> Iterator[tuple[str, list[str], Any]]:
             for name in dict.fromkeys(names):
                 if not _PLAIN_WORDS.fullmatch(name):
                     yield "body", [name], _DROP if drop else None
+
+
+def _named(said: Any) -> str | None:
+    """The field that an error names beside its message, as ``"params": "inputs"``."""
+    for each in (said, *(said.values() if isinstance(said, Mapping) else ())):
+        for key in _NAMED if isinstance(each, Mapping) else ():
+            if isinstance(name := each.get(key), str) and re.fullmatch(r"[A-Za-z_]\w*", name):
+                return name
+    return None
+
+
+def _offers(shape: Shape, said: Any) -> Iterator[tuple[str, list[str], Any]]:
+    """Fields of the request with the first value that an error offers: ``Available: a, b``."""
+    text = "\n".join(_texts(said))
+    choice = _CHOICES.search(text)
+    if choice is None or not isinstance(shape.body, Mapping):
+        return
+    for name, value in shape.body.items():
+        named = re.search(rf"\b{re.escape(name)}s?\b", text)
+        if isinstance(value, str) and not _HELD.search(value) and (named or value in text):
+            yield "body", [name], choice[1].rstrip(".")
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -466,4 +546,6 @@ def _missing(name: str) -> Any:
         return []
     if plain in ("stream", "streaming"):
         return False
+    if plain in field_names.OBJECTS:
+        return {}
     return QUESTION if name_rank(name, field_names.QUESTION) else "default"

@@ -1,9 +1,10 @@
-"""A streamed answer as one value: server-sent events, or a line of JSON for each event; pure.
+"""A streamed answer as one value: server-sent events, or lines of JSON, bare or coded; pure.
 
     {"text": the pieces of the answer put together, "events": […], "last": the last event}
 
 The paths of a profile look into this value as they look into any other answer. An event that has a
-name carries it as ``event``; what is no JSON object stands under ``data``.
+name carries it as ``event``; what is no JSON object stands under ``data``. The lines of ``vercel``
+(``0:"a piece"``, the data stream of the Vercel AI SDK, version 4) have their code as ``event``.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ import orjson
 from clients.expressions import Getter
 from clients.http import CallError, message_of
 
-FORMS = ("sse", "ndjson")
+FORMS = ("sse", "ndjson", "vercel")
 
 END_MARK = "[DONE]"
 """What OpenAI's servers send behind their last event; never an event itself."""
 
-ACCEPTED = {"sse": "text/event-stream", "ndjson": "application/x-ndjson"}
+ACCEPTED = {"sse": "text/event-stream", "ndjson": "application/x-ndjson", "vercel": "text/plain"}
 
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r|\Z)")
+CODED = re.compile(rb"([0-9a-z]):(?=[\[{\"])")
+"""How a line of a ``vercel`` stream begins."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ def read_stream(body: bytes, stream: Stream) -> tuple[dict[str, Any], int | None
     last: Any = None
     complete = stream.last is None and not stream.needs_mark
     ended = False
-    for event in _sse(body) if stream.form == "sse" else _ndjson(body):
+    coded = stream.form == "vercel"
+    for event in _sse(body) if stream.form == "sse" else _ndjson(body, coded=coded):
         if event.value == END_MARK:
             complete, ended = complete or stream.needs_mark, True
             continue
@@ -135,13 +139,16 @@ def _named(name: str, text: str) -> Any:
     return {"event": name, "data": data} if name else {"data": data}
 
 
-def _ndjson(body: bytes) -> Iterator[_Event]:
+def _ndjson(body: bytes, *, coded: bool = False) -> Iterator[_Event]:
     for number, (line, end) in enumerate(_lines(body.removeprefix(b"\xef\xbb\xbf")), start=1):
         if not line.strip():
             continue
+        code = CODED.match(line) if coded else None
         try:
-            value = orjson.loads(line)
+            value = orjson.loads(line[code.end() :] if code else line)
         except orjson.JSONDecodeError as error:
             reason = f"line {number} of the stream is no JSON: {error}"
             raise CallError("malformed", reason) from None
+        if code:
+            value = {"event": code[1].decode(), "data": value}
         yield _Event(value if isinstance(value, dict) else {"data": value}, end)

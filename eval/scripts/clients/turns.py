@@ -117,9 +117,8 @@ def plan_of(
     """How the selected cases are asked; None when none has a history. ``chosen``: the user named
     the history. Raises StorageError for what cannot be asked in that way."""
     sends = "history" in profile.uses
-    plan = TurnPlan(
-        None, sends, profile.remembers, "session" in profile.answer.response, profile.one_memory
-    )
+    names_sessions = "session" in profile.answer.response or profile.begin is not None
+    plan = TurnPlan(None, sends, profile.remembers, names_sessions, profile.one_memory)
     remarks: list[str] = []
     fixed = sum(case.history is not None for case in cases)
     if fixed and not sends:

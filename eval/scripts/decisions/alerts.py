@@ -85,7 +85,7 @@ class Alert:
 
 
 @dataclass
-class MetricLine:
+class MetricCourse:
     """One metric. ``positions``: the points that have it; ``judged``: one for each of them.
 
     ``breaks``: points where the definition or the eval set changed; only the part after the last is
@@ -135,12 +135,12 @@ def _fits(key: Key, glob: str) -> bool:
 
 def make_lines(
     points: Sequence[HistoryPoint], keys: Iterable[Key], rule: AlertRule, pair_of: PairOf
-) -> list[MetricLine]:
+) -> list[MetricCourse]:
     """The lines of some metrics, judged."""
     return [_judged(_line(points, key), rule, pair_of, len(points) - 1) for key in keys]
 
 
-def _line(points: Sequence[HistoryPoint], key: Key) -> MetricLine:
+def _line(points: Sequence[HistoryPoint], key: Key) -> MetricCourse:
     valued = [
         (position, point.values[key])
         for position, point in enumerate(points)
@@ -155,7 +155,7 @@ def _line(points: Sequence[HistoryPoint], key: Key) -> MetricLine:
     metric = _BY_DEFINITION.get(valued[-1][1].definition)
     direction = metric is None or metric.higher_is_better
     positions, values = [position for position, _ in valued], [value for _, value in valued]
-    return MetricLine(*key, direction, positions, values, breaks)
+    return MetricCourse(*key, direction, positions, values, breaks)
 
 
 def _eval_sets(points: Sequence[HistoryPoint]) -> list[int]:
@@ -169,7 +169,7 @@ def _eval_sets(points: Sequence[HistoryPoint]) -> list[int]:
     return numbers
 
 
-def _judged(line: MetricLine, rule: AlertRule, pair_of: PairOf, newest: int) -> MetricLine:
+def _judged(line: MetricCourse, rule: AlertRule, pair_of: PairOf, newest: int) -> MetricCourse:
     """Judge today's part of a line; what is not primary gets its band and no alert."""
     start = line.segment()
     positions, values = line.positions[start:], line.values[start:]
@@ -245,7 +245,7 @@ class HistoryChange:
     text: str
 
 
-def changes(points: Sequence[HistoryPoint], lines: Sequence[MetricLine]) -> list[HistoryChange]:
+def changes(points: Sequence[HistoryPoint], lines: Sequence[MetricCourse]) -> list[HistoryChange]:
     """New definitions, another eval set, other labels, cases, or options of a section."""
     history_changes = []
     shown = {line.section for line in lines}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
@@ -14,6 +14,7 @@ import msgspec
 from decisions.case_lines import CommittedVerdicts
 from decisions.case_rules import CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import WAYS, CaseVerdict, Key, Ruling, RunVerdicts, Ways, read_verdicts
+from ragmetrics.catalogue.cases import CaseRule
 from records.run_table import RunTable, RunTables
 from records.runs import METRICS, scored_sections
 from records.scores import ScoreLine
@@ -241,13 +242,22 @@ def reasons_in_words(
     before: Mapping[str, float | None] | None = None,
 ) -> tuple[str, ...]:
     """Why a case fails, a sentence a rule, the most harmful first."""
+    return rules_in_words(ruling, verdict.reasons, lines, before)
+
+
+def rules_in_words(
+    ruling: Ruling,
+    rules: Iterable[CaseRule],
+    lines: Lines,
+    before: Mapping[str, float | None] | None = None,
+) -> tuple[str, ...]:
+    """A sentence for each rule that an answer breaks; ``before``: its scores in another run."""
     values = scores_of(lines)
     return tuple(
-        ruling.sentence(rule, values, _evidence(lines, rule.section), before)
-        for rule in verdict.reasons
+        ruling.sentence(rule, values, _evidence(lines, rule.section), before) for rule in rules
     )
 
 
 def _evidence(lines: Lines, section: str) -> Mapping[str, Any]:
     evidence = lines[section].evidence if section in lines else None
-    return evidence if isinstance(evidence, dict) else msgspec.to_builtins(evidence) or {}
+    return msgspec.to_builtins(evidence) or {}

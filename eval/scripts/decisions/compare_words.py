@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from decisions.case_changes import ChangedCase
 from decisions.compare import TOO_FEW
-from decisions.flips import Flip, Flips, FlipSide, Ranks
+from decisions.flips import Flip, Flips, Ranks
 from decisions.rows import SCORED, SIGNS, Comparison, MetricRow, RowVerdict
 from ragmetrics.stats.means import UNRELIABLE_BELOW
-from terminal.tables import counted, number, plain
-
-HEAD = (
-    "metric",
-    "base",
-    "new",
-    "compared",
-    "difference",
-    "95 % interval",
-    "p",
-    "verdict",
-)
+from terminal.page import DataColumn, apart, from_to, number, p_value, signed, signed_between, times
+from terminal.tables import counted, plain
 
 PRIMARY_TITLE = "Primary metrics: they decide (p of one joint test of all of them)"
 
@@ -125,26 +115,43 @@ def legend(comparison: Comparison) -> list[str]:
     return lines
 
 
-def row_cells(row: MetricRow) -> tuple[str, ...]:
-    """Metric, both means over the cases that are compared, how many those are, difference,
-    interval, corrected p, verdict."""
-    interval = "–"
+def row_name(row: MetricRow) -> str:
+    """The metric, or of a slice its value."""
+    return row.metric if row.slice is None else row.slice.partition("=")[2]
+
+
+def interval_words(row: MetricRow) -> str:
+    """The 95 % interval of the difference or of the ratio; a star where cases are few."""
     if row.ratio_interval is not None:
-        interval = " to ".join(map(_times, row.ratio_interval))
-    elif row.interval is not None:
-        mark = "*" if row.n < UNRELIABLE_BELOW else ""
-        interval = f"{_signed(row.interval[0])} to {_signed(row.interval[1])}{mark}"
-    base, new, compared = _compared(row)
-    return (
-        row.metric if row.slice is None else row.slice.partition("=")[2],
-        number(base),
-        number(new),
-        compared,
-        _change(row),
-        interval,
-        _p_value(row.p_adjusted),
-        _verdict(row),
-    )
+        return " to ".join(map(times, row.ratio_interval))
+    mark = "*" if row.interval is not None and row.n < UNRELIABLE_BELOW else ""
+    return signed_between(row.interval) + mark
+
+
+COLUMNS: tuple[DataColumn[MetricRow], ...] = (
+    DataColumn("metric", row_name, words=True, foreign=True),
+    DataColumn("base", lambda row: _means(row)[0]),
+    DataColumn("new", lambda row: _means(row)[1]),
+    DataColumn("compared", lambda row: _compared(row)[2], drop=1),
+    DataColumn("difference", lambda row: _change(row)),
+    DataColumn("95 % interval", interval_words, drop=3),
+    DataColumn("p", lambda row: p_value(row.p_adjusted), drop=2),
+    DataColumn("verdict", lambda row: _verdict(row), words=True),
+)
+"""Of a table of metrics: both means over the cases that are compared, how many those are, the
+difference, its interval, the corrected p, the verdict."""
+
+HEAD = tuple(column.name for column in COLUMNS)
+
+
+def row_cells(row: MetricRow) -> tuple[str, ...]:
+    """What ``COLUMNS`` show of a metric."""
+    return tuple(column.cell(row) for column in COLUMNS)
+
+
+def _means(row: MetricRow) -> tuple[str, ...]:
+    base, new, _ = _compared(row)
+    return apart(base, new)
 
 
 def _compared(row: MetricRow) -> tuple[float | None, float | None, str]:
@@ -159,23 +166,18 @@ def _compared(row: MetricRow) -> tuple[float | None, float | None, str]:
 
 def _change(row: MetricRow) -> str:
     """The difference, or the ratio of times, costs and tokens."""
-    return _signed(row.delta) if row.ratio is None else f"{_times(row.ratio)}×"
-
-
-def _times(ratio: float | None) -> str:
-    """Two decimals, three significant digits of what is small."""
-    return f"{ratio or 0:.2f}" if ratio is None or ratio >= 0.1 else f"{ratio:.3g}"
+    return signed(row.delta) if row.ratio is None else f"{times(row.ratio)}×"
 
 
 def _verdict(row: MetricRow) -> str:
     """The verdict in words; with no evidence, what this n could have shown."""
     if row.verdict == "mixed":
-        return f"{SIGNS['mixed']} mixed: {_times(row.ratio_totals)}× in all"
+        return f"{SIGNS['mixed']} mixed: {times(row.ratio_totals)}× in all"
     if row.verdict == "no evidence":
         look = "▽ look" if row.look else "no evidence"
         if row.mde is None:
             return look
-        size = f"{_times(row.mde)}×" if row.ratio is not None else number(row.mde)
+        size = f"{times(row.mde)}×" if row.ratio is not None else number(row.mde)
         return f"{look} (MDE {size})"
     if row.verdict == "too few":
         return f"too few to tell ({row.units})"
@@ -183,21 +185,6 @@ def _verdict(row: MetricRow) -> str:
         return f"n < {TOO_FEW}: no test" if row.slice else "no test (whole run)"
     sign = SIGNS.get(row.verdict)
     return f"{sign} {row.verdict}" if sign else row.verdict
-
-
-def _signed(value: float | None) -> str:
-    """A difference with its sign."""
-    if value is None:
-        return "–"
-    shown = number(value)
-    return f"+{shown}" if value > 0 else shown.replace("-", "−")
-
-
-def _p_value(p: float | None) -> str:
-    """Three decimals; below that ``<.001``."""
-    if p is None:
-        return "–"
-    return "<.001" if p < 0.001 else f"{p:.3f}"
 
 
 def row_groups(comparison: Comparison) -> tuple[list[MetricRow], list[MetricRow], list[MetricRow]]:
@@ -257,7 +244,7 @@ def _ranks(gold_ranks: Ranks | None) -> str:
 
 def flip_title(flip: Flip) -> str:
     """What happened to the score and to the ranks of the gold."""
-    title = f"{number(flip.base.score)} → {number(flip.new.score)}"
+    title = from_to(flip.base.score, flip.new.score)
     if flip.base.ranks is None and flip.new.ranks is None:
         return title
     return f"{title}; gold at rank {_ranks(flip.base.ranks)} → {_ranks(flip.new.ranks)}"
@@ -299,18 +286,3 @@ def _matrix_cell(row: MetricRow | None) -> str:
     sign = SIGNS.get(row.verdict, "")
     cases = f", n {row.n:,}" if row.n and (row.lost or row.gained) else ""
     return f"{number(row.new_mean)} ({_change(row)}{cases}) {sign}".rstrip()
-
-
-def answers(flip: Flip) -> Iterable[tuple[str, str]]:
-    """The answers before and after, once when they are the same."""
-    before, after = _answer(flip.base), _answer(flip.new)
-    if before == after:
-        return [("both", before)]
-    return [("base", before), ("new ", after)]
-
-
-def _answer(side: FlipSide) -> str:
-    """What the bot said, or why it did not."""
-    if side.error:
-        return f"failed: {side.error}"
-    return "(no answer recorded)" if side.answer is None else side.answer or "(empty)"

@@ -4,20 +4,34 @@ A metric rises or falls; whether a case broke is for ``case_changes`` to say."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-
-import msgspec
+from typing import Any, Protocol
 
 from decisions.compare import read_pairs
 from decisions.rows import MetricRow
-from records.results import ErrorInfo
 from records.run_table import RunTable, RunTables
-from records.runs import scores_file
 
 Ranks = tuple[int | None, ...]
 """The rank of each gold support, None where it was not found."""
+
+
+class AnsweredCase(Protocol):
+    """What one run answered to a case: ``error`` is empty for calls that did not fail."""
+
+    @property
+    def question(self) -> str: ...
+    @property
+    def answer(self) -> str | None: ...
+    @property
+    def error(self) -> str: ...
+    @property
+    def ranks(self) -> Ranks | None: ...
+
+
+AnswersOf = Callable[[RunTable, Collection[str]], Mapping[str, AnsweredCase]]
+"""Reads the first answer to some cases of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +77,13 @@ def find_flips(
     count: int,
     eval_set: Path | None = None,
     *,
-    texts: bool = True,
+    answers: AnswersOf | None = None,
     tables: RunTables | None = None,
 ) -> Flips:
     """The ``count`` largest changes of a metric for the worse and for the better.
 
-    Larger ones come first, then in the order of the set. Without ``texts`` they have scores alone:
-    no question, answer or rank. ``tables``: what was read of the runs.
+    Larger ones come first, then in the order of the set. ``answers`` reads cases of a run; without
+    it they have scores alone: no question, answer or rank. ``tables``: what was read of the runs.
     """
     import numpy as np
 
@@ -88,63 +102,24 @@ def find_flips(
     worse, better = most(-1), most(1)
     ids = pairs.case_ids(worse + better)
     chosen = {ids[index] for index in worse + better}
-    details = _Details([_side_of(tables[run], chosen) for run in (base, new) if texts])
-    flips = {
-        index: details.flip(ids[index], float(old[index]), float(now[index]))
-        for index in worse + better
-    }
+    before, after = (answers(tables[run], chosen) if answers else {} for run in (base, new))
+
+    def flip(index: int) -> Flip:
+        sides = [cases.get(ids[index]) for cases in (before, after)]
+        question = next((case.question for case in sides if case is not None), "")
+        scores = float(old[index]), float(now[index])
+        return Flip(ids[index], question, *map(_side, sides, scores))
+
     return Flips(
         row.name,
         fell_behind=int((change < 0).sum()),
         gained=int((change > 0).sum()),
-        worse=tuple(flips[index] for index in worse),
-        better=tuple(flips[index] for index in better),
+        worse=tuple(map(flip, worse)),
+        better=tuple(map(flip, better)),
     )
 
 
-class _FlipAnswer(msgspec.Struct, gc=False):
-    test_case_id: str
-    question: str = ""
-    status: str = "ok"
-    error: ErrorInfo | None = None
-    answer: str | None = None
-
-
-_Side = tuple[dict[str, _FlipAnswer], dict[str, Any]]
-"""A run's answers and score lines of retrieval, by case."""
-
-
-@dataclass
-class _Details:
-    sides: list[_Side]
-
-    def flip(self, case_id: str, old: float, now: float) -> Flip:
-        found = (answers[case_id] for answers, _ in self.sides if case_id in answers)
-        asked = next(found, None)
-        return Flip(
-            case_id,
-            asked.question if asked else "",
-            self._side(0, case_id, old),
-            self._side(1, case_id, now),
-        )
-
-    def _side(self, run: int, case_id: str, score: float) -> FlipSide:
-        answers, ranks = self.sides[run] if self.sides else ({}, {})
-        answer, ranked = answers.get(case_id), ranks.get(case_id)
-        gold_ranks = ranked.evidence.found if ranked and ranked.evidence else None
-        error = answer.error if answer else None
-        return FlipSide(
-            score,
-            answer.answer if answer else None,
-            f"{error.kind}: {error.message}" if error else None,
-            None if gold_ranks is None else tuple(gold_ranks),
-        )
-
-
-def _side_of(table: RunTable, case_ids: set[str]) -> _Side:
-    """Answers and ranks of some cases; of repeats the first."""
-    ranks: dict[str, Any] = {}
-    if scores_file(table.folder, "retrieval").exists():
-        lines = table.section("retrieval").lines_of(case_ids, ("evidence.found",))
-        ranks = {case_id: own[0] for case_id, own in lines.items()}
-    return table.results_of(case_ids, _FlipAnswer), ranks
+def _side(case: AnsweredCase | None, score: float) -> FlipSide:
+    if case is None:
+        return FlipSide(score)
+    return FlipSide(score, case.answer, case.error or None, case.ranks)

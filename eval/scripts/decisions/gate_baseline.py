@@ -30,7 +30,8 @@ from decisions.regressions import (
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from records.gate_verdict import WORSE, Check
 from records.targets import GATES
-from terminal.tables import counted, number
+from terminal.page import fine_percent, from_to, number, p_words
+from terminal.tables import counted
 
 SHOWN = 5
 
@@ -127,10 +128,9 @@ def _primary(result: Regressions) -> Iterator[Check]:
 
 
 def _why_worse(row: Regression, result: Regressions) -> str:
-    moved = f"{number(row.before)} → {number(row.now)}: worse by {number(abs(row.delta or 0.0))}"
-    p = "p < 0.001" if (row.p or 0.0) < 0.001 else f"p {row.p:.3f}"
+    moved = f"{from_to(row.before, row.now)}: worse by {number(abs(row.delta or 0.0))}"
     tested = counted(len(result.rows), "primary metric")
-    together = f"{p}, corrected for {tested}"
+    together = f"{p_words(row.p or 0.0)}, corrected for {tested}"
     cases = result.cases or counted(row.n, "case")
     few = f"; n = {row.n}: unreliable" if row.n < UNRELIABLE_BELOW else ""
     return f"{moved} ({row.method}, {cases}, {together}{few})"
@@ -376,14 +376,14 @@ class MetricChange:
 
 def _explain(rule: AgainstBase, change: MetricChange) -> str:
     """Why a rule is broken; "" when it is kept."""
-    moved = f"{number(change.old)} → {number(change.now)}"
+    moved = from_to(change.old, change.now)
     if rule.kind == "drop":
         allowed = rule.size * abs(change.old) if rule.relative else rule.size
         if change.worse_by <= allowed + EPSILON:
             return ""
         share = ""
         if rule.relative and abs(change.old) > EPSILON:
-            share = f", {100 * change.worse_by / abs(change.old):.1f} %"
+            share = f", {fine_percent(change.worse_by / abs(change.old))}"
         return (
             f"{moved}: worse by {number(change.worse_by)}{share}, at most {_size(rule)} is allowed"
         )

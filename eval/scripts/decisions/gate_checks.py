@@ -38,7 +38,7 @@ from records.run_table import RunTables
 from records.runs import METRICS, SCORES, find_run, scored_sections
 from records.scores import ALL_BUT_EVIDENCE
 from records.targets import GATES, TARGETS, Target
-from terminal.tables import number
+from terminal.page import number
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,7 @@ from decisions.primary import primary_names
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
 from records.targets import TARGETS
-from terminal.tables import number
+from terminal.page import number
 
 ROOM = 0.05
 """How far under a figure its floor lies where it has no interval, as a share of the range."""

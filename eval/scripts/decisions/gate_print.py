@@ -1,146 +1,110 @@
-"""The verdict on a terminal."""
+"""The verdict of a gate as a page, and in the forms of CI: JUnit XML, GitHub's annotations."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from decisions.compare_markdown import cell, clean_text, code
 from decisions.gate_checks import amount
 from records.gate_verdict import Check, Verdict
-from terminal.tables import number, plain, print_columns
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
+from terminal.page import (
+    Block,
+    Conclusion,
+    DataColumn,
+    DataTable,
+    Page,
+    Prose,
+    Quoted,
+    Tone,
+    apart,
+    between,
+    signed,
+    signed_between,
+)
+from terminal.tables import harmless_lines, plain
 
 MARKS = {"failed": "✗", "accepted": "!", "skipped": "–", "passed": "✓"}
 
-STYLES = {"failed": "red", "accepted": "yellow", "skipped": "dim", "passed": "green"}
+_TONES: dict[str, Tone] = {
+    "failed": "bad",
+    "accepted": "doubt",
+    "skipped": "quiet",
+    "passed": "good",
+}
 
-HEAD = ("check", "must be", "value", "baseline", "change", "n")
+_OUTCOMES: dict[str, Tone] = {"FAILED": "bad", "without a verdict": "quiet", "passed": "good"}
 
-LEAST_NEEDED = ("n", "baseline", "change")
-"""Columns that a narrow terminal does without, in this order."""
-
-
-def print_verdict(console: Console, verdict: Verdict, every: bool) -> None:
-    """The verdict, a table of the checks (without the passed ones unless ``every``), reasons and
-    counts."""
-    from rich.text import Text
-
-    against = f" against {verdict.baseline}" if verdict.baseline else ""
-    head = f"Gate {verdict.outcome}: run {verdict.run_id}{against}, rules of {verdict.gates}"
-    console.print(Text(plain(head), style="bold"))
-    shown = list(verdict.checks) if every else verdict.of("failed", "accepted", "skipped")
-    rows = []
-    for check in shown:
-        value, baseline, _, n = _figures(check)
-        change = "" if check.delta is None else _signed(check.delta)
-        cells = (plain(check.name), plain(check.must), value, baseline, change, n)
-        rows.append((MARKS[check.status], *cells))
-    if shown:
-        styles = [STYLES[check.status] for check in shown]
-        print_columns(
-            console, ("", *HEAD), rows, styles=styles, droppable=LEAST_NEEDED, left=HEAD[:2]
-        )
-    for check in verdict.of("failed", "accepted", "skipped"):
-        text = f"{MARKS[check.status]} {check.name}: {check.reason}"
-        if check.accepted:
-            text += f". Accepted: {check.accepted}"
-        console.print(Text(plain(text, 2000), style=STYLES[check.status]))
-    for note in verdict.caveats:
-        console.print(Text(plain(note, 500), style="yellow"))
-    console.print(Text(verdict.summary(), style="bold"))
-
+_LONGEST = 500
+"""Characters of one text."""
 
 MARKER = "<!-- rag-eval-gate -->"
 """First line of the comment, by which a job finds its own to replace it."""
 
-COMMENT_MARKS = {"failed": "❌", "accepted": "⚠️", "skipped": "➖", "passed": "✅"}
-
-OUTCOME_MARKS = {"FAILED": "❌", "without a verdict": "➖", "passed": "✅"}
-
 MOST = 60_000
-"""Characters; GitHub refuses comments of more than 65,536."""
-
-LONGEST = 500
-"""Characters of one text."""
-
-CUT = "\n… cut here; gate.json holds all checks."
-
-COMMENT_HEAD = ("", "check", "must be", "value", "baseline", "difference", "n")
+"""Characters of a comment; GitHub refuses more than 65,536."""
 
 
-def markdown(verdict: Verdict) -> str:
-    """Verdict first, then what failed and why, what was accepted, and a folded table of all."""
-    against = f" against {_shown(verdict.baseline)}" if verdict.baseline else ""
-    mark = OUTCOME_MARKS[verdict.outcome]
-    lines = [
-        MARKER,
-        f"## {mark} {verdict.summary()}",
-        "",
-        f"Run {_shown(verdict.run_id)}{against}.",
-    ]
-    failed, accepted = verdict.of("failed"), verdict.of("accepted")
-    if failed:
-        lines += [
-            "",
-            "### Failed",
-            "",
-            *(f"- {_shown(c.name)}: {_shown(c.reason)}" for c in failed),
-        ]
-    if accepted:
-        lines += ["", "### Accepted trade-offs", ""]
-        for check in accepted:
-            name, reason, excuse = map(_shown, (check.name, check.reason, check.accepted or ""))
-            lines.append(f"- {name}: {reason}; accepted: {excuse}")
-    if notes := [*verdict.caveats, *(check.reason for check in verdict.of("skipped"))]:
-        lines += ["", "### Notes", "", *(f"- {_shown(note)}" for note in notes)]
-    body = "\n".join(lines)
-    folded = "\n".join(_folded(verdict.checks))
-    if len(body) > MOST:
-        return body[: MOST - len(CUT)].rsplit("\n", 1)[0] + CUT + "\n"
-    if len(body) + len(folded) > MOST:
-        return body + "\n" + CUT + "\n"
-    return f"{body}\n\n{folded}\n"
+def _value(check: Check) -> str:
+    if check.value is None:
+        return ""
+    return amount(check.value) if check.section == "run" else apart(check.value, check.baseline)[0]
 
 
-def _folded(checks: Sequence[Check]) -> Iterable[str]:
-    yield f"<details><summary>All {len(checks)} checks</summary>"
-    yield ""
-    yield "| " + " | ".join(COMMENT_HEAD) + " |"
-    yield "|" + "---|" * len(COMMENT_HEAD)
-    for check in checks:
-        texts = (cell(plain(text, LONGEST)) for text in (check.name, check.must))
-        cells = (*texts, *_figures(check))
-        yield f"| {COMMENT_MARKS[check.status]} | " + " | ".join(cells) + " |"
-    yield ""
-    yield "</details>"
+def _baseline(check: Check) -> str:
+    if check.baseline is None:
+        return ""
+    if check.section == "run":
+        return amount(check.baseline)
+    return apart(check.baseline, check.value)[0]
 
 
-def _figures(check: Check) -> tuple[str, str, str, str]:
-    """Value, baseline, difference with its interval, and n; "" for what a check does not have."""
-    words = amount if check.section == "run" else number
-    value = "" if check.value is None else words(check.value)
-    baseline = "" if check.baseline is None else words(check.baseline)
-    change = "" if check.delta is None else _signed(check.delta)
-    if check.delta is not None and check.interval is not None:
-        change += f" ({_signed(check.interval[0])} … {_signed(check.interval[1])})"
-    return value, baseline, change, "" if check.n is None else str(check.n)
+def _interval(check: Check) -> str:
+    """Of the difference, or of a value that no baseline is beside."""
+    if check.interval is None:
+        return ""
+    return between(check.interval) if check.delta is None else signed_between(check.interval)
 
 
-def _signed(value: float) -> str:
-    """A difference, with its sign."""
-    return f"{'+' if value > 0 else '-' if value < 0 else '±'}{number(abs(value))}"
+_COLUMNS: tuple[DataColumn[Check], ...] = (
+    DataColumn("", lambda check: MARKS[check.status], mark=True),
+    DataColumn("check", lambda check: check.name, words=True, foreign=True),
+    DataColumn("must be", lambda check: check.must, words=True, foreign=True),
+    DataColumn("value", _value),
+    DataColumn("baseline", _baseline, drop=3),
+    DataColumn("change", lambda check: "" if check.delta is None else signed(check.delta), drop=4),
+    DataColumn("95 % interval", _interval, drop=1),
+    DataColumn("n", lambda check: "" if check.n is None else str(check.n), drop=2),
+)
 
 
-def _shown(text: str) -> str:
-    """Foreign text as a code span: in one, GitHub reads no markup, mentions and links."""
-    return code(plain(text, LONGEST))
+def gate_page(verdict: Verdict) -> Page:
+    """The checks that did not pass, why, the others folded, and the verdict in a word."""
+    run: tuple[str | Quoted, ...] = (f"Gate {verdict.outcome}: run ", _quoted(verdict.run_id))
+    if verdict.baseline:
+        run = (*run, " against ", _quoted(verdict.baseline))
+    blocks: list[Block] = [Prose((*run, ", rules of ", _quoted(verdict.gates)), "strong")]
+    loud, passed = verdict.of("failed", "accepted", "skipped"), verdict.of("passed")
+    blocks.append(DataTable(_COLUMNS, loud, tone=_tone))
+    for check in loud:
+        why: tuple[str | Quoted, ...] = (_quoted(check.name), ": ", _quoted(check.reason))
+        if check.accepted:
+            why = (*why, ". Accepted: ", _quoted(check.accepted))
+        blocks.append(Prose((f"{MARKS[check.status]} ", *why), _tone(check), item=1))
+    blocks += [Prose(_quoted(note), "doubt") for note in verdict.caveats]
+    title = f"{len(passed)} passed"
+    blocks.append(DataTable(_COLUMNS, passed, tone=_tone, folded=title))
+    blocks.append(Conclusion(verdict.summary(), _OUTCOMES[verdict.outcome]))
+    return Page("", blocks)
+
+
+def _tone(check: Check) -> Tone:
+    return _TONES[check.status]
+
+
+def _quoted(text: str) -> Quoted:
+    return Quoted(plain(text, _LONGEST))
 
 
 GITHUB_MOST = 10
@@ -202,7 +166,7 @@ def _at_most(part: list[_Annotation], most: int) -> Iterator[_Annotation]:
 
 def _escape_data(text: str) -> str:
     """The message of a command, without what a terminal or a log would obey."""
-    return clean_text(text).replace("%", "%25").replace("\n", "%0A")
+    return harmless_lines(text).replace("%", "%25").replace("\n", "%0A")
 
 
 def _escape_property(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The history on a terminal: a table with sparklines, plots, what changed, alerts."""
+"""The history as a page (a table with sparklines, plots, what changed, alerts), CSV and JSON."""
 
 from __future__ import annotations
 
@@ -8,73 +8,79 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from math import isfinite
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from decisions.alerts import Alert, HistoryChange, MetricLine
+from decisions.alerts import Alert, HistoryChange, MetricCourse
 from decisions.history import HistoryPoint, MetricHistory
 from ragmetrics.stats.control import LevelShift, relative_drop
 from records.results import SCHEMA
-from terminal.plot import plot_lines, shrunk
-from terminal.sparkline import sparkline
-from terminal.tables import number, plain
+from terminal.page import (
+    Block,
+    Conclusion,
+    DataColumn,
+    DataTable,
+    Heading,
+    LinePlot,
+    Page,
+    Prose,
+    TrendColumn,
+    between,
+    fine_percent,
+    items,
+    number,
+    signed,
+)
+from terminal.tables import counted
 
-if TYPE_CHECKING:
-    from rich.console import Console
 
-
-ASCII = str.maketrans({"–": "-", "…": ".", "▼": "v", "▲": "^", "→": ">", "•": "*"})
-
-HEIGHT = 8
-
-NARROWEST = 8
-"""Columns that a sparkline or a plot keeps on the narrowest terminal."""
-
-
-def print_history(
-    console: Console,
+def history_page(
     history: MetricHistory,
-    lines: Sequence[MetricLine],
+    lines: Sequence[MetricCourse],
     changed: Sequence[HistoryChange],
     *,
     plots: bool,
     max_drop: float | None,
     primary: Collection[str],
-) -> None:
-    """Everything, as wide as the terminal. Outside UTF-8 only ASCII is printed.
+) -> Page:
+    """The metrics with their trends, plots, what changed in between, alerts, how many there are.
 
     ``primary``: the metrics that alert, in the order in which they are named.
     """
-    screen = _Screen(console)
     points = history.points
-    screen.say(
-        f"{len(points)} {'point' if len(points) == 1 else 'points'}: "
-        f"{points[0].title}" + (f" to {points[-1].title}" if len(points) > 1 else "")
-    )
+    blocks: list[Block] = [
+        Prose(
+            f"{counted(len(points), 'point')}: {points[0].title}"
+            + (f" to {points[-1].title}" if len(points) > 1 else "")
+        )
+    ]
     if not lines:
-        screen.say("No metric of the history fits --metric.")
-        return
-    _table(screen, lines, len(points))
+        return Page("", [*blocks, Prose("No metric of the history fits --metrics.")])
+    blocks.append(_table(lines, len(points)))
     for line in lines if plots or len(lines) == 1 else ():
-        if len(line.positions) < 2:
-            continue
-        _plot(screen, line, len(points), max_drop)
+        if len(line.positions) > 1:
+            blocks.append(_plot(line, len(points), max_drop))
     if changed:
-        screen.say("")
+        blocks.append(Prose(""))
     for change in changed:
-        screen.say(f"{points[change.position].label}: {change.text}.", "yellow")
+        blocks.append(Prose(f"{points[change.position].label}: {change.text}.", "doubt"))
     notes = [note for line in lines for note in _shift_notes(line, points)]
     if notes:
-        screen.say("")
-    for note in notes:
-        screen.say(note)
-    _alerts(screen, history, lines)
-    screen.say("")
-    screen.say(_watched(lines, primary, max_drop), "dim")
+        blocks.append(Prose(""))
+    blocks += map(Prose, notes)
+    blocks += _alerts(history, lines)
+    blocks += [Prose(""), Prose(_watched(lines, primary, max_drop), "quiet")]
     alarmed = sum(bool(line.alerts) for line in lines)
-    screen.say(f"{alarmed} of {len(lines)} metrics call for a look." if alarmed else "No alert.")
+    blocks.append(
+        Conclusion(f"{alarmed} of {len(lines)} metrics call for a look.", "bad")
+        if alarmed
+        else Conclusion("No alert.", "good")
+    )
+    return Page("", blocks)
 
 
-def _watched(lines: Sequence[MetricLine], primary: Collection[str], max_drop: float | None) -> str:
+def _watched(
+    lines: Sequence[MetricCourse], primary: Collection[str], max_drop: float | None
+) -> str:
     """Which metrics can alert at all."""
     shown = {line.name for line in lines}
     watched = [name for name in primary if name in shown]
@@ -87,7 +93,7 @@ def _watched(lines: Sequence[MetricLine], primary: Collection[str], max_drop: fl
     return text
 
 
-def _shift_notes(line: MetricLine, points: Sequence[HistoryPoint]) -> Iterator[str]:
+def _shift_notes(line: MetricCourse, points: Sequence[HistoryPoint]) -> Iterator[str]:
     """The changes of level that are no alert: rises, and falls that something later ended."""
     open_ones = {alert.at for alert in line.alerts}
     for index, shift in enumerate(line.shifts):
@@ -99,7 +105,7 @@ def _shift_notes(line: MetricLine, points: Sequence[HistoryPoint]) -> Iterator[s
             yield f"{line.name} was worse from {title} on: {level}."
 
 
-def _level(line: MetricLine, shift: LevelShift) -> str:
+def _level(line: MetricCourse, shift: LevelShift) -> str:
     """The means before and since a change, each up to the next change of level."""
     begins = [item.began for item in line.shifts]
     index = line.shifts.index(shift)
@@ -120,7 +126,7 @@ def _level(line: MetricLine, shift: LevelShift) -> str:
     return f"on average {number(means[0])} before, {number(means[1])} in the {runs} since"
 
 
-def _alerts(screen: _Screen, history: MetricHistory, lines: Sequence[MetricLine]) -> None:
+def _alerts(history: MetricHistory, lines: Sequence[MetricCourse]) -> Iterator[Block]:
     """The metrics that call for a look, under the commit where they got worse."""
     by_heading: dict[str, dict[str, list[str]]] = {}
     for line in lines:
@@ -129,70 +135,41 @@ def _alerts(screen: _Screen, history: MetricHistory, lines: Sequence[MetricLine]
             messages = by_heading.setdefault(_heading(alert, history.points), {})
             messages.setdefault(name, []).append(_reason(line, alert, history.points))
     for head, metrics in by_heading.items():
-        screen.say("")
-        screen.say(f"ALERT {head}:", "bold red")
-        for name, reasons in metrics.items():
-            screen.say(f"  {name}: {'; '.join(reasons)}.", "red")
+        yield Heading(f"ALERT {head}:", tone="bad")
+        yield from items((f"{name}: {'; '.join(why)}." for name, why in metrics.items()), "bad")
 
 
-class _Screen:
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self.unicode = console.encoding.lower().replace("-", "").startswith("utf")
-        self.width = max(console.width, 40)
-
-    def say(self, text: str, style: str = "") -> None:
-        """Foreign text made harmless, wrapped at words."""
-        from rich.text import Text
-
-        self.console.print(Text(self.safe(plain(text, 2000)), style=style))
-
-    def raw(self, text: str, style: str = "") -> None:
-        """A line that is drawn: never wrapped."""
-        from rich.text import Text
-
-        self.console.print(Text(text, style=style), no_wrap=True, overflow="crop")
-
-    def safe(self, text: str) -> str:
-        if self.unicode:
-            return text
-        return text.translate(ASCII).encode("ascii", "replace").decode("ascii")
-
-
-def _table(screen: _Screen, lines: Sequence[MetricLine], count: int) -> None:
+def _table(lines: Sequence[MetricCourse], count: int) -> DataTable[MetricCourse]:
     """A heading a section, a row a metric; the trend takes what the figures leave."""
-    head = ("first", "last", "change")
-    names = [screen.safe(plain(line.metric, 60)) for line in lines]
-    figures = [tuple(screen.safe(cell) for cell in _figures(line)) for line in lines]
-    widths = [max(map(len, column)) for column in zip(head, *figures, strict=True)]
-    longest = max(map(len, (*names, "metric")))
-    room = screen.width - 2 - longest - sum(widths) - len(widths) - 1
-    sparks = [_spark(line, count, max(room, NARROWEST), screen.unicode) for line in lines]
-    wide = max(5, *map(len, sparks))
-
-    def row(mark: str, name: str, spark: str, cells: Sequence[str], style: str) -> None:
-        shown = " ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-        screen.raw(f"{mark} {name:<{longest}} {spark:<{wide}} {shown}", style)
-
-    row(" ", "metric", "trend", head, "dim")
-    section = None
-    for line, name, spark, cells in zip(lines, names, sparks, figures, strict=True):
-        if line.section != section:
-            section = line.section
-            screen.raw(screen.safe(plain(section, 60)), "bold")
-        row("!" if line.alerts else " ", name, spark, cells, "red" if line.alerts else "")
+    return DataTable(
+        (
+            DataColumn[MetricCourse](
+                "metric", lambda line: f"{'! ' if line.alerts else '  '}{line.metric}"
+            ),
+            TrendColumn[MetricCourse]("trend", lambda line: (_values(line, count), line.breaks)),
+            DataColumn[MetricCourse]("first", lambda line: number(_first_and_last(line)[0])),
+            DataColumn[MetricCourse]("last", lambda line: number(_first_and_last(line)[1])),
+            DataColumn[MetricCourse]("change", _change),
+        ),
+        lines,
+        tone=lambda line: "bad" if line.alerts else None,
+        group=lambda line: line.section,
+    )
 
 
-def _figures(line: MetricLine) -> tuple[str, ...]:
-    """First and last value of today's definition and eval set, and the change between them."""
-    values = [value.mean for value in line.values[line.segment() :]]
-    change = values[-1] - values[0]
-    arrow = "  " if abs(change) < 5e-4 else " ▲" if change > 0 else " ▼"
-    sign = "+" if change > 0 else "-" if change < 0 else ""
-    return number(values[0]), number(values[-1]), f"{sign}{number(abs(change))}{arrow}"
+def _first_and_last(line: MetricCourse) -> tuple[float, float]:
+    """The ends of what today's definition measured on today's eval set."""
+    values = line.values[line.segment() :]
+    return values[0].mean, values[-1].mean
 
 
-def _values(line: MetricLine, count: int) -> list[float | None]:
+def _change(line: MetricCourse) -> str:
+    first, last = _first_and_last(line)
+    arrow = " ·" if abs(last - first) < 5e-4 else " ▲" if last > first else " ▼"
+    return f"{signed(last - first)}{arrow}"
+
+
+def _values(line: MetricCourse, count: int) -> list[float | None]:
     """One value a point, None where the metric was not measured."""
     values: list[float | None] = [None] * count
     for position, value in zip(line.positions, line.values, strict=True):
@@ -200,50 +177,30 @@ def _values(line: MetricLine, count: int) -> list[float | None]:
     return values
 
 
-def _spark(line: MetricLine, count: int, room: int, unicode: bool) -> str:
-    """All points; where there are more than columns, neighbours share one as their mean."""
-    columns = max(min(count, room - len(line.breaks)), 1)
-    values, breaks = shrunk(_values(line, count), line.breaks, columns)
-    return sparkline(values, breaks, unicode=unicode)
-
-
-def _plot(screen: _Screen, line: MetricLine, count: int, max_drop: float | None) -> None:
+def _plot(line: MetricCourse, count: int, max_drop: float | None) -> LinePlot:
     """A plot with the control band of the newest point, and with the limit of the plain rule."""
     judged = line.judged[-1]
     limits: list[float] = []
     dotted = []
     if judged.band is not None:
         limits += judged.band
-        dotted.append(f"control band {number(judged.band[0])} – {number(judged.band[1])}")
+        dotted.append(f"control band {between(judged.band)}")
     if max_drop is not None and judged.baseline is not None:
         side = -1.0 if line.higher_is_better else 1.0
         limits.append(judged.baseline + side * max_drop * abs(judged.baseline))
-        dotted.append(f"{_percent(max_drop)} worse than {number(judged.baseline)}")
-    began = [alert.at for alert in line.alerts if alert.kind != "gone"]
+        dotted.append(f"{fine_percent(max_drop)} worse than {number(judged.baseline)}")
     title = f"{line.name} ({'higher' if line.higher_is_better else 'lower'} is better"
-    if dotted:
-        title += f"; dotted: {', '.join(dotted)}"
-    screen.console.print()
-    screen.say(title + ")", "bold")
-    drawn = plot_lines(
+    return LinePlot(
+        "; dotted: ".join([title, *([", ".join(dotted)] if dotted else [])]) + ")",
         _values(line, count),
-        width=max(min(screen.width - 10, 4 * count), NARROWEST),
-        height=HEIGHT,
-        breaks=line.breaks,
-        limits=limits,
-        marks=began,
-        unicode=screen.unicode,
+        limits,
+        [alert.at for alert in line.alerts if alert.kind != "gone"],
+        line.breaks,
+        step=4,
     )
-    for row in drawn:
-        screen.raw(row)
 
 
-def _percent(drop: float) -> str:
-    """A relative drop as a person reads it."""
-    return f"{100 * drop:.1f} %"
-
-
-def _reason(line: MetricLine, alert: Alert, points: Sequence[HistoryPoint]) -> str:
+def _reason(line: MetricCourse, alert: Alert, points: Sequence[HistoryPoint]) -> str:
     """What is wrong with a line, without the point where it began."""
     found = line.judged[line.positions.index(alert.found)] if alert.kind != "gone" else None
     if found is None:
@@ -258,7 +215,7 @@ def _reason(line: MetricLine, alert: Alert, points: Sequence[HistoryPoint]) -> s
     return text if alert.found == alert.at else f"{text}; found at {points[alert.found].label}"
 
 
-def _under_median(line: MetricLine, alert: Alert) -> str:
+def _under_median(line: MetricCourse, alert: Alert) -> str:
     """How far the value lay under the median of its line, which restarts at a change of level."""
     start = line.positions[line.segment()]
     start = max([start, *(shift.began for shift in line.shifts if shift.began < alert.at)])
@@ -273,7 +230,7 @@ def _below(drop: float | None, value: float, baseline: float | None) -> str:
     """``24.7 % worse than 0.810``; of 0 there is no share, so the difference itself."""
     size = number(abs(value - (baseline or 0)))
     if drop is not None and isfinite(drop):
-        size = _percent(drop)
+        size = fine_percent(drop)
     return f"{size} worse than {number(baseline)}"
 
 
@@ -299,7 +256,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet would take for a formula when a text begins with it."""
 
 
-def _rows(history: MetricHistory, lines: Sequence[MetricLine]) -> Iterator[dict[str, Any]]:
+def _rows(history: MetricHistory, lines: Sequence[MetricCourse]) -> Iterator[dict[str, Any]]:
     """A row for each metric at each point, in the order of metrics, then points."""
     for line in lines:
         for position, value, judged in zip(line.positions, line.values, line.judged, strict=True):
@@ -328,7 +285,7 @@ def _rows(history: MetricHistory, lines: Sequence[MetricLine]) -> Iterator[dict[
             }
 
 
-def as_csv(history: MetricHistory, lines: Sequence[MetricLine]) -> str:
+def as_csv(history: MetricHistory, lines: Sequence[MetricCourse]) -> str:
     """CSV with a header line. A text that a spreadsheet would run is led by an apostrophe."""
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -358,7 +315,7 @@ def _origin(point: HistoryPoint) -> dict[str, str | None]:
 
 
 def as_dict(
-    history: MetricHistory, lines: Sequence[MetricLine], changed: Sequence[HistoryChange]
+    history: MetricHistory, lines: Sequence[MetricCourse], changed: Sequence[HistoryChange]
 ) -> dict[str, Any]:
     """Points, lines with their alerts, changes and notes. No clock time enters."""
     points = [
@@ -374,7 +331,7 @@ def as_dict(
     }
 
 
-def _line(history: MetricHistory, line: MetricLine) -> dict[str, Any]:
+def _line(history: MetricHistory, line: MetricCourse) -> dict[str, Any]:
     columns = ("point", "definition", "mean", *COUNTS, *JUDGED[:-1])
     return {
         "section": line.section,

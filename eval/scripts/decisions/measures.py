@@ -52,6 +52,11 @@ class Measure:
         target = parse_target((self.target or self.advisory or "").removeprefix(ADVISORY))
         return None if target is None else target.bound
 
+    @property
+    def open(self) -> bool:
+        """Whether there is a target, but nothing that could meet it."""
+        return bool(self.target) and self.passed is None
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragmetrics.stats.repeats import LEVELS
-from terminal.tables import number
+from terminal.page import number
 
 SOURCES = (*LEVELS[:3], "judge", LEVELS[3])
 

@@ -1,19 +1,62 @@
-"""A sweep in words: the rows of its table, the Pareto line, and what to do next."""
+"""A sweep as a page: the rows of its table, the Pareto line, and what to do next."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from records.sweeps import SettingOutcome, Sweep
+from terminal.page import (
+    DataColumn,
+    DataTable,
+    Page,
+    Prose,
+    Quoted,
+    percent,
+    signed,
+    signed_between,
+)
 from terminal.tables import counted, printable
 
 _STATES = {"best": "★ best", "left": "left", "worse": "worse", "broken": "limit", "racing": "…"}
 
-COLUMNS = (
-    *("setting", "state", "quality", "against best", "interval"),
-    *("cases", "failing", "no answer", "p50 ms", "p95 ms", "USD a call"),
+
+def _difference(outcome: SettingOutcome) -> str:
+    return (
+        "" if outcome.difference is None or outcome.interval is None else signed(outcome.difference)
+    )
+
+
+def _state(outcome: SettingOutcome) -> str:
+    return _STATES[outcome.state] + (", baseline" if outcome.baseline else "")
+
+
+COLUMNS: tuple[DataColumn[SettingOutcome], ...] = (
+    DataColumn("setting", lambda outcome: outcome.name, words=True, foreign=True),
+    DataColumn("state", _state, words=True),
+    DataColumn("quality", lambda outcome: _number(outcome.quality, ".4f")),
+    DataColumn("against best", _difference),
+    DataColumn(
+        "interval",
+        lambda outcome: signed_between(outcome.interval) if _difference(outcome) else "",
+        drop=4,
+    ),
+    DataColumn("cases", lambda outcome: f"{outcome.cases:,}", drop=2),
+    DataColumn(
+        "failing", lambda outcome: "–" if outcome.failing is None else f"{outcome.failing:,}"
+    ),
+    DataColumn("no answer", lambda outcome: f"{outcome.failed:,}"),
+    DataColumn("p50 ms", lambda outcome: _number(outcome.latency_p50_ms, ",.0f"), drop=1),
+    DataColumn("p95 ms", lambda outcome: _number(outcome.latency_p95_ms, ",.0f")),
+    DataColumn("USD a call", lambda outcome: _number(outcome.cost_usd, ".5f"), drop=3),
 )
 """Of a sweep's table; ``interval`` is that of the difference, for all pairs and looks."""
+
+
+def sweep_page(sweep: Sweep) -> Page:
+    """The table, then what it means, a sentence a line."""
+    lines = (Prose(printable(line)) for line in sentences(sweep))
+    title = ("Sweep ", Quoted(sweep.sweep_id))
+    return Page("", [Prose(title), DataTable(COLUMNS, ranked(sweep)), *lines])
 
 
 def sentences(sweep: Sweep) -> Iterator[str]:
@@ -24,7 +67,7 @@ def sentences(sweep: Sweep) -> Iterator[str]:
     saved = 1 - sweep.calls / sweep.planned if sweep.planned else 0.0
     yield (
         f"Ended: {sweep.ended}: {sweep.reason}. {counted(sweep.calls, 'call')} of "
-        f"{sweep.planned:,} ({saved:.0%} saved). Quality: {names}."
+        f"{sweep.planned:,} ({percent(saved)} saved). Quality: {names}."
     )
     for outcome in sweep.settings:
         if outcome.reason:
@@ -39,13 +82,12 @@ def sentences(sweep: Sweep) -> Iterator[str]:
         )
     if sweep.confirmed:
         own = sweep.confirmed
-        low, high = own["interval"] or (float("nan"), float("nan"))
         again = own.get("again", 0)
         on = f"{counted(own['cases'], 'case')}, {again} of them asked again" if again else ""
         yield (
             f"Confirmed on {on or counted(own['cases'], 'other case')}: {own['best']:.4f} against "
-            f"{own['baseline']:.4f} of the baseline, {own['difference']:+.4f} "
-            f"({low:+.4f} to {high:+.4f})."
+            f"{own['baseline']:.4f} of the baseline, {signed(own['difference'])} "
+            f"({signed_between(own['interval'])})."
         )
         if again:
             yield (
@@ -60,27 +102,6 @@ def ranked(sweep: Sweep) -> list[SettingOutcome]:
     return sorted(
         sweep.settings,
         key=lambda o: (o.state == "broken", o.quality is None, -(o.quality or 0.0), o.name),
-    )
-
-
-def cells(outcome: SettingOutcome) -> tuple[str, ...]:
-    """A setting's row of the table, by ``COLUMNS``."""
-    difference = interval = ""
-    if outcome.difference is not None and outcome.interval is not None:
-        low, high = outcome.interval
-        difference, interval = f"{outcome.difference:+.3f}", f"{low:+.3f} to {high:+.3f}"
-    return (
-        printable(outcome.name),
-        _STATES[outcome.state] + (", baseline" if outcome.baseline else ""),
-        _number(outcome.quality, ".4f"),
-        difference,
-        interval,
-        f"{outcome.cases:,}",
-        "–" if outcome.failing is None else f"{outcome.failing:,}",
-        f"{outcome.failed:,}",
-        _number(outcome.latency_p50_ms, ",.0f"),
-        _number(outcome.latency_p95_ms, ",.0f"),
-        _number(outcome.cost_usd, ".5f"),
     )
 
 

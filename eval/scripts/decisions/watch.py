@@ -12,6 +12,7 @@ from typing import Any
 
 from ragmetrics.stats import rise
 from ragmetrics.stats.rise import DayCount, QuarterWatch, ReferenceShare
+from terminal.page import fine_percent
 from terminal.tables import counted
 
 ENOUGH_UNITS = 3000
@@ -76,16 +77,18 @@ def watch_figure(
 def _sentence(
     label: str, unit: str, reference: ReferenceShare, quarter: QuarterWatch | None
 ) -> str:
-    before = percent(reference.share)
+    before = fine_percent(reference.share)
     if quarter is None or quarter.share is None:
         return f"{label}: {before} in the reference; no {unit} to watch yet."
-    now = percent(quarter.share)
+    now = fine_percent(quarter.share)
     if not quarter.alarm:
         return (
             f"{label}: {now} of {quarter.n:,} {unit} since {spoken(quarter.days[0].day)}, "
             f"{before} in the reference: no evidence of a rise."
         )
-    after = "" if quarter.share_after is None else f"; {percent(quarter.share_after)} after that"
+    after = (
+        "" if quarter.share_after is None else f"; {fine_percent(quarter.share_after)} after that"
+    )
     return (
         f"{label} rose from {before} to {now} {_when(quarter)} (certain enough at any look){after}."
     )
@@ -96,8 +99,9 @@ def _earlier_alarm(reference: ReferenceShare, quarters: Sequence[QuarterWatch]) 
     for quarter in reversed(quarters):
         if quarter.alarm and quarter.share is not None:
             yield (
-                f"In the quarter from {spoken(quarter.start)} {quarter.start.year} it rose from "
-                f"{percent(reference.share)} to {percent(quarter.share)} {_when(quarter)}."
+                f"In the quarter from {spoken(quarter.start)} {quarter.start.year} it rose "
+                f"from {fine_percent(reference.share)} to {fine_percent(quarter.share)} "
+                f"{_when(quarter)}."
             )
             return
 
@@ -132,11 +136,6 @@ def daily_shares(quarter: QuarterWatch) -> list[tuple[date, float | None]]:
     first, last = quarter.days[0].day, quarter.days[-1].day
     days = [first + timedelta(days=place) for place in range((last - first).days + 1)]
     return [(day, shares.get(day)) for day in days]
-
-
-def percent(share: float) -> str:
-    """A share as people read it: one digit after the point, two below 1 %."""
-    return f"{100 * share:.1f} %" if share >= 0.01 or not share else f"{100 * share:.2f} %"
 
 
 def spoken(day: date) -> str:

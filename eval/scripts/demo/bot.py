@@ -25,7 +25,15 @@ from clients.embedder import EmbeddingUnavailable
 from clients.own_pages import bracketed, is_own, own_hosts
 from demo.answerer import SOURCES, Answerer, DemoAnswer
 from demo.chunker import NoteChunk
-from demo.retriever import FolderMode, Hit, Retrieval, Retriever, Search, Selection, UnknownFilter
+from demo.retriever import (
+    FolderMode,
+    Hit,
+    IndexSearch,
+    Retrieval,
+    Retriever,
+    Selection,
+    UnknownFilter,
+)
 from demo.rewriting import FollowUp, Sessions, rewrite
 from guardrails import injection, leakage
 
@@ -250,7 +258,7 @@ def _retrieved(hit: Hit) -> dict[str, Any]:
     }
 
 
-def _searched(search: Search, clock: _Clock) -> dict[str, Any]:
+def _searched(search: IndexSearch, clock: _Clock) -> dict[str, Any]:
     return {
         "query": search.query,
         "start_ms": clock.since(search.start),

@@ -51,7 +51,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class IndexSearch:
     """One of several searches for a question. ``start`` is a reading of ``time.perf_counter``."""
 
     query: str
@@ -66,11 +66,11 @@ class Retrieval:
 
     hits: tuple[Hit, ...]
     selection: Selection
-    searches: tuple[Search, ...] = ()
+    searches: tuple[IndexSearch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored:
+class _ChunkScores:
     """The scores of all chunks for one query; ``vector`` is None without vectors."""
 
     lexical: Scores
@@ -139,26 +139,26 @@ class Retriever:
         the second search counts in the scores, the first counts the rest. Otherwise as ``search``.
         """
         allowed = self._allowed(vaults, folders)
-        scored: list[_Scored] = []
-        searches: list[Search] = []
+        scored: list[_ChunkScores] = []
+        searches: list[IndexSearch] = []
         for query, extra in ((question, {}), (rewritten, carried)):
             start = time.perf_counter()
             scored.append(self._score(query, extra))
             hits = self._hits(_order(scored[-1].final, allowed)[:k], scored[-1])
-            searches.append(Search(query, start, time.perf_counter() - start, hits))
+            searches.append(IndexSearch(query, start, time.perf_counter() - start, hits))
         both = _mixed(scored[0], scored[1], share)
         order = _order(both.final, allowed)
         selection, order = self._narrow(folder_mode, rewritten, both, order)
         return Retrieval(self._hits(order[:k], both), selection, tuple(searches))
 
-    def _score(self, query: str, carried: Mapping[str, float] | None = None) -> _Scored:
+    def _score(self, query: str, carried: Mapping[str, float] | None = None) -> _ChunkScores:
         """How well each chunk fits ``query``, in whose words ``carried`` weighs some terms."""
         lexical = self.index.lexical.scores(query, carried)
         vector = self._vector_scores(query)
-        return _Scored(lexical, vector, self._fuse(lexical, vector))
+        return _ChunkScores(lexical, vector, self._fuse(lexical, vector))
 
     def _narrow(
-        self, mode: FolderMode, question: str, scored: _Scored, order: list[int]
+        self, mode: FolderMode, question: str, scored: _ChunkScores, order: list[int]
     ) -> tuple[Selection, list[int]]:
         """The folders that are searched, and ``order`` without chunks of others."""
         chunks = self.index.chunks
@@ -171,7 +171,7 @@ class Retriever:
             order = [i for i in order if chunks[i].folder in selection.chosen]
         return selection, order
 
-    def _hits(self, order: Sequence[int], scored: _Scored) -> tuple[Hit, ...]:
+    def _hits(self, order: Sequence[int], scored: _ChunkScores) -> tuple[Hit, ...]:
         return tuple(
             Hit(
                 chunk=self.index.chunks[i],
@@ -239,7 +239,7 @@ def _order(final: Scores, allowed: NDArray[np.bool_]) -> list[int]:
     return order
 
 
-def _mixed(first: _Scored, second: _Scored, share: float) -> _Scored:
+def _mixed(first: _ChunkScores, second: _ChunkScores, share: float) -> _ChunkScores:
     """The mean of two searches' scores, the second counting ``share`` and the first the rest."""
     import numpy as np
 
@@ -250,7 +250,7 @@ def _mixed(first: _Scored, second: _Scored, share: float) -> _Scored:
     if first.vector is not None and second.vector is not None:
         vector = mean(first.vector, second.vector)
     final = np.round(mean(first.final, second.final), DIGITS)
-    return _Scored(mean(first.lexical, second.lexical), vector, final)
+    return _ChunkScores(mean(first.lexical, second.lexical), vector, final)
 
 
 def _listed(names: Collection[str]) -> str:

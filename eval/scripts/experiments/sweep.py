@@ -14,6 +14,7 @@ from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clients.demo_server import DemoServers, started
 from clients.profile import load_profile
 from clients.run import end, run
 from clients.run_plan import Ending, Job, Jobs, RunOptions, select
@@ -23,7 +24,6 @@ from decisions.effects import compact, measure
 from decisions.engine import higher_is_better, range_of
 from decisions.pairing import ClusterCodes
 from experiments import race
-from experiments.bots import DemoServers, started
 from experiments.grid import Grid, Setting, check_fields, slug
 from experiments.order import portions, random_order
 from experiments.scoring import PartScorer, results_so_far

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from formats.shared.dialogue import cases_of, message_of, turns_of
+from formats.shared.dialogue import cases_of, rest_of, turns_in
 from formats.shared.item import (
     Ids,
     ImportedCase,
@@ -99,24 +99,11 @@ def _dialogue(
     raw = row.fields.get("turns")
     listed = structured(raw)
     items = listed if isinstance(listed, list) else []
-    messages = []
-    for number, item in enumerate(items):
-        message = message_of(item)
-        if message is None:
-            where = f"{row.where}turns[{number}]"
-            notes.problem(row.path, row.line, where, "is no turn with a role and a content")
-        else:
-            messages.append(message)
-    turns = turns_of(messages, notes)
+    turns = turns_in(row, "turns", items, "turn with a role and a content", notes)
     if not turns:
         notes.left_out["scenarios without a turn of the user"] += 1
         return
-    rest = {
-        name: value
-        for name, value in row.fields.items()
-        if name not in ("turns", "name") and value not in (None, "", [], {})
-    }
-    notes.carried.update(list(rest))
+    rest = rest_of(row, ("turns", "name"), notes)
     own = row.fields.get("name")
     name = own if isinstance(own, str) and own.strip() else ids.make(turns[0].question)
     run = options.run_id or row.path.stem

@@ -192,10 +192,12 @@ def _object(fields: Fields, name: str, alone: str) -> dict[str, float]:
     return {}
 
 
-def _references(fields: Fields) -> list[Reference]:
-    """Cited sources: objects with our names, numbers of passages, or ids."""
+def _references(fields: Fields) -> list[Reference] | None:
+    """Cited sources: objects with our names, numbers of passages, or ids; None without a field."""
     value = fields.take("references")
-    entries = value if isinstance(value, list) else [] if value is None else [value]
+    if value is None:
+        return None
+    entries = value if isinstance(value, list) else [value]
     try:
         return [
             Reference(index=entry)

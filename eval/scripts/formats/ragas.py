@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import orjson
 
-from formats.shared.dialogue import cases_of, message_of, turns_of
+from formats.shared.dialogue import cases_of, rest_of, turns_in
 from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes, SystemAnswer, passages
 from formats.shared.rows import Fields, SourceRow, iter_rows, unpacked, with_rest
 from formats.shared.stored import Stored, StoredCase
@@ -69,24 +69,12 @@ def _dialogue(
     row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes
 ) -> Iterator[ImportedCase]:
     """The questions of a sample of several turns; its reference is about the whole conversation."""
-    messages = []
-    for number, raw in enumerate(row.fields["user_input"]):
-        message = message_of(raw)
-        if message is None:
-            where = f"{row.where}user_input[{number}]"
-            notes.problem(row.path, row.line, where, "is no message with a type and a content")
-        else:
-            messages.append(message)
-    turns = turns_of(messages, notes)
+    items = row.fields["user_input"]
+    turns = turns_in(row, "user_input", items, "message with a type and a content", notes)
     if not turns:
         notes.left_out["samples without a question"] += 1
         return
-    rest = {
-        name: value
-        for name, value in row.fields.items()
-        if name != "user_input" and value not in (None, "", [], {})
-    }
-    notes.carried.update(list(rest))
+    rest = rest_of(row, ("user_input",), notes)
     name = ids.make(turns[0].question)
     notes.changed["samples, which have no id, named by a hash of the question"] += 1
     run = options.run_id or row.path.stem

@@ -64,7 +64,8 @@ def print_estimate(console: Console, estimate: CostEstimate) -> None:
 def print_self_test(console: Console, report: dict[str, Any]) -> None:
     """The report of a self-test with its limits."""
     from judging.selftest import LIMITS, is_within
-    from terminal.tables import number, plain, print_rows
+    from terminal.page import number
+    from terminal.tables import plain, print_rows
 
     judge = report["judge"]
     console.print(f"Self-test of {plain(judge['provider'])}/{plain(judge['model'])}:")

@@ -20,10 +20,10 @@ class AskedQuery(NamedTuple):
     """What a search asks, and what is sent as said before it."""
 
     text: str
-    history: tuple[Message, ...] = ()
+    history: tuple[PriorMessage, ...] = ()
 
 
-class Message(NamedTuple):
+class PriorMessage(NamedTuple):
     """Something that was said; ``role`` is ``user``, ``assistant`` or ``system``."""
 
     role: str
@@ -33,7 +33,7 @@ class Message(NamedTuple):
 
 def messages_before(
     case: Record, ids: Sequence[str], case_of: Callable[[str], Record]
-) -> list[Message]:
+) -> list[PriorMessage]:
     """What stands before a case, oldest first. ``ids`` are those of the set, in its order.
 
     The bot's part of an earlier turn is its reference answer.
@@ -41,16 +41,16 @@ def messages_before(
     history = case.get("history")
     if isinstance(history, list):
         return [
-            Message(str(item.get("role", "")), str(item.get("content", "")))
+            PriorMessage(str(item.get("role", "")), str(item.get("content", "")))
             for item in history
             if isinstance(item, dict)
         ]
-    messages: list[Message] = []
+    messages: list[PriorMessage] = []
     for turn in _turns_before(case, ids, case_of):
         number = turn.get("turn")
         messages += [
-            Message("user", str(turn.get("question") or ""), number),
-            Message("assistant", str(turn.get("reference_answer") or ""), number),
+            PriorMessage("user", str(turn.get("question") or ""), number),
+            PriorMessage("assistant", str(turn.get("reference_answer") or ""), number),
         ]
     return messages
 
@@ -110,7 +110,7 @@ def place_of_last(case_id: str, ids: Sequence[str], case_of: Callable[[str], Rec
     return place
 
 
-def conversation_text(messages: Sequence[Message]) -> tuple[DisplayText, list[Mark]]:
+def conversation_text(messages: Sequence[PriorMessage]) -> tuple[DisplayText, list[Mark]]:
     """The messages, a line each, and where the names of those who speak stand."""
     text = ""
     marks: list[Mark] = []

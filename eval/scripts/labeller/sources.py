@@ -21,7 +21,8 @@ from labeller.passages import Chunk
 from labeller.ports import Arrival
 from records.errors import Problem, StorageError
 from records.files import replace_bytes
-from records.results import RetrievedChunk, TestResult, iter_results, read_results
+from records.results import RetrievedChunk, TestResult, iter_results
+from records.run_table import result_offsets
 from records.shards import open_lines
 
 if TYPE_CHECKING:
@@ -59,18 +60,18 @@ class RunChunks:
     def __init__(self, results: Path) -> None:
         self._path = results
         self._lock = threading.Lock()
-        self._offsets: dict[str, int] | None = None
+        self._offsets: dict[str, tuple[int, ...]] | None = None
 
     def __call__(self, case_id: str, query: str, k: int | None) -> list[Chunk]:
         with self._lock:
             if self._offsets is None:
                 self._offsets = self._index()
-            offset = self._offsets.get(case_id)
-        if offset is None:
+            offsets = self._offsets.get(case_id)
+        if offsets is None:
             raise FetchError("the run holds no result for this case; p needs an API.")
         try:
             with open_lines(self._path) as file:
-                file.seek(offset)
+                file.seek(offsets[0])
                 result = msgspec.json.decode(file.readline(), type=TestResult)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise FetchError(f"{self._path.name}: {error}") from None
@@ -78,14 +79,11 @@ class RunChunks:
             raise FetchError("a run cannot be asked anything else; name an API with --api-url.")
         return _chunks_of(result)
 
-    def _index(self) -> dict[str, int]:
-        offsets: dict[str, int] = {}
+    def _index(self) -> dict[str, tuple[int, ...]]:
         try:
-            for offset, result in read_results(self._path, ["test_case_id"], _pass_over):
-                offsets.setdefault(result.test_case_id, offset)
+            return result_offsets(self._path, report=_pass_over)
         except StorageError as error:
             raise FetchError(str(error)) from None
-        return offsets
 
 
 class ApiChunks:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ragmetrics.case_scores import Passage, unusable
+from ragmetrics.case_scores import RetrievedText, unusable
 from ragmetrics.claims import AnswerClaim, extract, has_threshold, merged, prepare, score_claim
 from ragmetrics.text import numbers
 from ragmetrics.text.language import language_of
@@ -96,7 +96,7 @@ def _decided(start: int, end: int, rule: str, supported_after: int | None) -> De
 
 
 def detect_with_passages(
-    answer: str | None, passages: Sequence[Passage], question: str
+    answer: str | None, passages: Sequence[RetrievedText], question: str
 ) -> Detection:
     """Decide by phrases whether an answer abstains, looking at the passages where they help.
 
@@ -122,7 +122,7 @@ def _claims_after(answer: str, position: int) -> list[AnswerClaim]:
 
 
 def _count_supported(
-    claims: Sequence[AnswerClaim], passages: Sequence[Passage], question: str
+    claims: Sequence[AnswerClaim], passages: Sequence[RetrievedText], question: str
 ) -> int:
     language = language_of(
         " ".join(claim.text for claim in claims), question, (item.text for item in passages)

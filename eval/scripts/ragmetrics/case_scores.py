@@ -18,7 +18,7 @@ LANGUAGE = "language"
 """The phrase lists do not cover the answer's language, or the contexts are in another one."""
 
 
-class Passage(Protocol):
+class RetrievedText(Protocol):
     """A retrieved chunk; ``text`` is None when the bot sends none."""
 
     @property
@@ -60,7 +60,7 @@ def not_applicable(names: Sequence[str], reason: str) -> CaseScores:
     return CaseScores(dict.fromkeys(names), dict.fromkeys(names, reason))
 
 
-def unusable(chunks: Sequence[Passage]) -> str | None:
+def unusable(chunks: Sequence[RetrievedText]) -> str | None:
     """Why the chunks' texts cannot be scored, None when they can (or when there are no chunks)."""
     if any(chunk.truncated for chunk in chunks):
         return _TRUNCATED

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ragmetrics.case_scores import Cited, Passage
+from ragmetrics.case_scores import Cited, RetrievedText
 from ragmetrics.claims import AnswerClaim, PreparedChunk, score_claim, supported_together
 from ragmetrics.text.numbers import NumberIndex
 from ragmetrics.text.sentences import MARK
@@ -82,7 +82,7 @@ def _name(text: str) -> str:
     return plain.partition("#")[0].strip().casefold()
 
 
-def _names(chunk: Passage) -> set[str]:
+def _names(chunk: RetrievedText) -> set[str]:
     """What a citation may call a chunk: its ids, its path, its file with and without ending."""
     names = {_name(name) for name in (chunk.chunk_id, chunk.doc_id, chunk.rel_path) if name}
     if chunk.rel_path:
@@ -99,7 +99,7 @@ class Resolver:
     """
 
     def __init__(
-        self, chunks: Sequence[Passage], references: Iterable[Cited] = (), first: int = 1
+        self, chunks: Sequence[RetrievedText], references: Iterable[Cited] = (), first: int = 1
     ) -> None:
         self._first = first
         self._size = len(chunks)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from ragmetrics.case_scores import NO_CONTEXTS, CaseScores, Passage, not_applicable, unusable
+from ragmetrics.case_scores import NO_CONTEXTS, CaseScores, RetrievedText, not_applicable, unusable
 from ragmetrics.facts import Fact, find_facts
 from ragmetrics.text.tfidf import Frequencies, tokens
 
@@ -152,7 +152,7 @@ def unique_token_ratio(chunks: Sequence[Sequence[str]]) -> float | None:
 
 
 def score_case(
-    chunks: Sequence[Passage],
+    chunks: Sequence[RetrievedText],
     *,
     frequencies: Frequencies | None = None,
     gold_facts: Sequence[Fact] = (),
@@ -214,7 +214,7 @@ def score_case(
 
 
 def _alike(
-    chunks: Sequence[Passage],
+    chunks: Sequence[RetrievedText],
     grams: Mapping[tuple[int, int], float],
     read: Sequence[Sequence[str]],
 ) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ragmetrics.case_scores import (
     NO_QUESTION,
     CaseScores,
     Collector,
-    Passage,
+    RetrievedText,
     unusable,
 )
 from ragmetrics.stats.means import share_from
@@ -68,7 +68,7 @@ def score_case(
     question: str | None,
     answer: str,
     reference: str,
-    chunks: Sequence[Passage],
+    chunks: Sequence[RetrievedText],
     *,
     abstained: bool = False,
     sufficient: float = SUFFICIENT,
@@ -203,7 +203,7 @@ def claiming_sentences(text: str) -> list[str]:
     return list(dict.fromkeys(sentence for sentence in bare if any(map(str.isalnum, sentence))))
 
 
-def distinct_texts(chunks: Sequence[Passage]) -> tuple[list[str], str]:
+def distinct_texts(chunks: Sequence[RetrievedText]) -> tuple[list[str], str]:
     """The chunks' texts, each once, or none and why."""
     why = unusable(chunks) if chunks else NO_CONTEXTS
     if why:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from ragmetrics import matching
+from ragmetrics.case_scores import RetrievedText
 from ragmetrics.matching import Anchor, Matches, Mode, Passage
 
 CUT = "text was truncated"
@@ -16,7 +17,7 @@ CUT = "text was truncated"
 NO_QUOTED_TEXT = "your labels are quotes; map the passages' text, or use --match doc"
 
 
-class GoldSupport(Protocol):
+class GoldPlace(Protocol):
     """A gold support of a set."""
 
     @property
@@ -39,7 +40,7 @@ class GoldCase(Protocol):
     @property
     def chunk_relevance_grades(self) -> dict[str, float]: ...
     @property
-    def gold_supports(self) -> Sequence[GoldSupport]: ...
+    def gold_supports(self) -> Sequence[GoldPlace]: ...
     @property
     def required_support_groups(self) -> list[list[int]] | None: ...
     @property
@@ -50,21 +51,11 @@ class GoldCase(Protocol):
     def gold_contexts(self) -> Sequence[str]: ...
 
 
-class GoldChunk(Protocol):
-    """What a retrieved chunk says of itself."""
+class GoldChunk(RetrievedText, Protocol):
+    """A retrieved chunk that also says under which heading it is."""
 
     @property
-    def chunk_id(self) -> str: ...
-    @property
-    def doc_id(self) -> str | None: ...
-    @property
-    def rel_path(self) -> str | None: ...
-    @property
     def heading_path(self) -> str | None: ...
-    @property
-    def text(self) -> str | None: ...
-    @property
-    def truncated(self) -> bool: ...
 
 
 def doc_of(chunk: GoldChunk) -> str | None:
@@ -90,7 +81,7 @@ def whole_text(chunk: GoldChunk) -> str | None:
     return None if chunk.truncated else chunk.text
 
 
-def quotes_of(support: GoldSupport) -> Sequence[str]:
+def quotes_of(support: GoldPlace) -> Sequence[str]:
     """The texts that a support quotes: its snippets, and without a heading its exact quote, too."""
     exact = "" if support.quote is None else str(support.quote.get("exact") or "").strip()
     if not exact or exact in support.snippets or matching.heading_segments(support.heading_path):

@@ -18,7 +18,7 @@ from ragmetrics.case_scores import (
     CaseScores,
     Cited,
     Collector,
-    Passage,
+    RetrievedText,
     unusable,
 )
 from ragmetrics.citations import Citation, Resolver
@@ -61,7 +61,7 @@ MODEL_THRESHOLD = 0.5
 def _score_claims(
     scores: Collector,
     parts: _PreparedAnswer,
-    chunks: Sequence[Passage],
+    chunks: Sequence[RetrievedText],
     model: SupportModel | None = None,
 ) -> None:
     reason = unusable(chunks)
@@ -111,7 +111,7 @@ def _score_claims(
         scores.reasons["mean_claim_support"] = NO_CONTEXTS
 
 
-def _evidence(judged: LexicalClaim, chunks: Sequence[Passage]) -> dict[str, Any]:
+def _evidence(judged: LexicalClaim, chunks: Sequence[RetrievedText]) -> dict[str, Any]:
     """What a report needs to show why a claim passed or failed; empty parts are left out.
 
     ``score`` is the share of the claim's words in the window, ``strength`` what decides.
@@ -172,7 +172,7 @@ class _PreparedAnswer:
 
 def _prepare_answer(
     answer: str,
-    chunks: Sequence[Passage],
+    chunks: Sequence[RetrievedText],
     question: str = "",
     references: Sequence[Cited] = (),
     first_index: int = 1,
@@ -402,7 +402,7 @@ class Labels:
 
 def score_case(
     answer: str | None,
-    chunks: Sequence[Passage],
+    chunks: Sequence[RetrievedText],
     *,
     question: str = "",
     references: Sequence[Cited] = (),
@@ -487,7 +487,7 @@ def score_case(
     return scores.result()
 
 
-def _citations(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Passage]) -> None:
+def _citations(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[RetrievedText]) -> None:
     marked = [citation.chunk for citation in parts.cited]
     scores.set(
         "citation_validity_form",
@@ -531,7 +531,7 @@ def _citations(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Passa
 def _labels(
     scores: Collector,
     parts: _PreparedAnswer,
-    chunks: Sequence[Passage],
+    chunks: Sequence[RetrievedText],
     labels: Labels,
     language: str | None,
 ) -> None:
@@ -576,7 +576,7 @@ def _nuggets(scores: Collector, text: str, labels: Labels) -> None:
 
 
 def _texts(
-    scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Passage], labels: Labels
+    scores: Collector, parts: _PreparedAnswer, chunks: Sequence[RetrievedText], labels: Labels
 ) -> None:
     both = overlap(bare(parts.text), labels.reference_answer or "")
     scores.set("answer_overlap", both and both[0], "no reference_answer")

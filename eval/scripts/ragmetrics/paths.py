@@ -24,6 +24,7 @@ MOST_PASSAGES = 2_000
 """Passages that are looked at: more tell nothing new."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:/")
 _SUFFIX = re.compile(r"\.(?:html?|mdx?|markdown|rst|txt|adoc)$", re.IGNORECASE)
 
 _FILE_LIKE = re.compile(
@@ -189,6 +190,27 @@ class PathVerdict(NamedTuple):
 
 Asked = tuple[Sequence[str], Sequence[str]]
 """Of one question: the paths of its gold files, and those of the bot's passages."""
+
+
+def shared_folder(paths: Iterable[str]) -> PathCut:
+    """The folder of a server that absolute paths have in common, when no label says where it ends.
+
+    Nothing is cut for fewer than three files, or where some path is not absolute.
+    """
+    files = {normalise_path(path) for path in paths if path}
+    steps = ("scheme",) if files and all(path.startswith("file://") for path in files) else ()
+    cut = PathCut(steps)
+    forms = [cut.applied(path) for path in files]
+    absolute = steps or all(_ABSOLUTE.match(path) for path in files)
+    if len(files) < LEAST_GOLD_FILES or not absolute:
+        return AS_WRITTEN
+    shared = [path.split("/")[:-1] for path in forms]
+    depth = next(
+        (level for level, names in enumerate(zip(*shared, strict=False)) if len(set(names)) > 1),
+        min(map(len, shared)),
+    )
+    root = "/".join(shared[0][:depth])
+    return PathCut(steps, root) if root.strip("/") else AS_WRITTEN
 
 
 def examine_paths(asked: Iterable[Asked], known: Iterable[str] = ()) -> PathVerdict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 
@@ -98,14 +98,6 @@ def conversations_of(cases: Iterable[TurnT]) -> Iterator[list[TurnT]]:
         turns.append(case)
     if turns:
         yield turns
-
-
-def earlier_turns(cases: Sequence[TurnT], position: int) -> Sequence[TurnT]:
-    """The turns before the case at a position of the set; none for a case of no conversation."""
-    conversation, first = cases[position].conversation, position
-    while conversation and first and cases[first - 1].conversation == conversation:
-        first -= 1
-    return cases[first:position]
 
 
 def has_conversations(cases: Iterable[_Turn]) -> bool:

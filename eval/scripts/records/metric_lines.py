@@ -65,7 +65,7 @@ class MetricLine(msgspec.Struct, kw_only=True):
     clusters: int | None = None
 
 
-class _Line(dict[str, Any]):
+class _OneLine(dict[str, Any]):
     """An object that stands on one line, whatever it holds."""
 
 
@@ -82,7 +82,7 @@ def written_section(section: Mapping[str, Any]) -> dict[str, Any]:
     usual = {name: _most_common(section.get(name, {}).values()) for name in _USUAL}
     lines = {}
     for metric in dict.fromkeys(m for table in _TABLES for m in section.get(table, {})):
-        line = _Line()
+        line = _OneLine()
         for table, name in _TABLES.items():
             value = section.get(table, {}).get(metric)
             if value is not None and value != _NOTHING.get(table, ""):
@@ -150,7 +150,7 @@ def metrics_bytes(metrics: Mapping[str, Any]) -> bytes:
 def _lines(value: Any, indent: bytes, name: str) -> Iterator[bytes]:
     """A member of that name as lines of JSON; all but the first are indented."""
     nested = isinstance(value, dict) and any(isinstance(v, dict) for v in value.values())
-    if not value or isinstance(value, _Line) or not (nested or name in _BROKEN):
+    if not value or isinstance(value, _OneLine) or not (nested or name in _BROKEN):
         yield compact(value)
         return
     yield b"{"

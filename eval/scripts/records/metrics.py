@@ -536,7 +536,7 @@ class RunBudget(msgspec.Struct):
 
 
 class MetricStability(msgspec.Struct):
-    """What repeats tell of a metric: see ``scorers/repeats.py``."""
+    """What repeats tell of a metric: see ``scorers/variation.py``."""
 
     n: int
     worst: float | None

@@ -113,11 +113,12 @@ class TestResult(msgspec.Struct):
     """What the bot answered to one case, or the error that it ended with. Times in milliseconds.
 
     ``retrieved`` is what the answer saw: an empty list says that nothing was found, null that
-    nobody knows (not mapped, or ``absent`` says why). ``absent``: fields that the profile maps and
-    this answer lacks, each with what was looked for. ``searches``: how it was come by, where told;
-    ``retrieved_from_search``: the number (from 1) of the search whose passages stand in
-    ``retrieved`` because nothing else says what the answer saw. ``rewritten_query``: the question
-    as the bot made it whole before it searched. Lines of bots without searches have none of them.
+    nobody knows (not mapped, or ``absent`` says why); so it is with ``references``. ``absent``:
+    fields that the profile maps and this answer lacks, each with what was looked for.
+    ``searches``: how it was come by, where told; ``retrieved_from_search``: the number (from 1) of
+    the search whose passages stand in ``retrieved`` because nothing else says what the answer saw.
+    ``rewritten_query``: the question as the bot made it whole before it searched. Lines of bots
+    without searches have none of them.
 
     Of a turn of a conversation, and of a case with a history of its own: ``asked_with`` says which
     history it was asked with (``live``, ``replay``, ``alone``, ``none``, or ``fixed``),
@@ -133,7 +134,7 @@ class TestResult(msgspec.Struct):
     schema: int = SCHEMA
     error: ErrorInfo | None = None
     answer: str | None = None
-    references: list[Reference] = msgspec.field(default_factory=list)
+    references: list[Reference] | None = None
     retrieved: list[RetrievedChunk | str] | None = None
     folder_selection: FolderSelection | None = None
     abstained: bool | None = None

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, groupby, islice
 from math import nan
 from operator import attrgetter
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from records import jsonl
 from records.clusters import AUTO, Clustering, clustering_of
 from records.errors import Problem, StorageError
+from records.lines import Report
+from records.results import TestResult, read_results
 from records.runs import results_file, scored_sections, scores_file
 from records.scores import (
     OWN_TEXTS,
@@ -78,8 +80,6 @@ _MARKED = 256
 """Lines from one known offset to the next."""
 
 Scores = Mapping[str, float | None]
-
-Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 
 class _Rows:
@@ -350,8 +350,8 @@ class SectionTable:
         self, case_ids: Collection[str], fields: Sequence[str] = ()
     ) -> dict[str, list[Any]]:
         """The score lines of each of some cases, as far as they have any; without ``fields`` whole
-        ones, with their evidence as plain data."""
-        kind = line_type(self.section, ("case_id", *fields)) if fields else ScoreLine
+        ones."""
+        kind = line_type(self.section, ("case_id", *fields) if fields else ())
         rows = self.rows_of(case_ids)
         return {lines[0].case_id: lines for _, lines in self._picked(list(rows.values()), kind)}
 
@@ -406,6 +406,27 @@ def _array(values: array[int]) -> Any:
     return np.frombuffer(values, values.typecode) if values else np.zeros(0, values.typecode)
 
 
+def result_offsets(
+    path: Path,
+    case_ids: Collection[str] | None = None,
+    report: Report | None = None,
+    *,
+    whole: bool = False,
+) -> dict[str, tuple[int, ...]]:
+    """Where the results of each case (by default of all) begin in a file of results, by repeat.
+
+    ``report`` takes lines that are no results, else they raise StorageError. ``whole``: each line
+    is checked in full, else for what is read here.
+    """
+    fields = () if whole else ("test_case_id", "repeat")
+    places: dict[str, tuple[tuple[int, int], ...]] = {}
+    for offset, result in read_results(path, fields, report):
+        case_id = result.test_case_id
+        if case_ids is None or case_id in case_ids:
+            places[case_id] = (*places.get(case_id, ()), (result.repeat, offset))
+    return {case_id: tuple(offset for _, offset in sorted(own)) for case_id, own in places.items()}
+
+
 class RunTable:
     """A run as columns; each section is read when it is first asked for."""
 
@@ -449,45 +470,43 @@ class RunTable:
         """The scored sections whose lines are the run's own answers."""
         return [name for name in scored_sections(self.folder) if name != OWN_TEXTS]
 
-    def results_of(self, case_ids: Collection[str], kind: type[Struct]) -> dict[str, Struct]:
-        """The first result of each of some cases, as far as they have one. ``kind`` has a
-        ``test_case_id``. Raises StorageError for damaged results."""
+    def answers_of(self, case_ids: Collection[str]) -> list[TestResult]:
+        """All results of some cases. Raises StorageError for damaged results."""
         path = results_file(self.folder)
-        if not path.exists():
-            return {}
-        results = self._results_in_place(path, case_ids, msgspec.json.Decoder(kind).decode)
-        if len(results) < len(case_ids):
-            for _, _, result in jsonl.read(path, kind, "result line", "make the run again"):
-                case_id: str = result.test_case_id  # type: ignore[attr-defined]
-                if case_id in case_ids:
-                    results.setdefault(case_id, result)
-        return results
+        if not case_ids or not path.exists():
+            return []
+        answers = self._answers_in_place(path, case_ids)
+        if answers is None:
+            offsets = chain.from_iterable(result_offsets(path, case_ids).values())
+            lines = jsonl.read(path, TestResult, "result line", "make the run again", at=offsets)
+            answers = [result for _, _, result in lines]
+        return answers
 
-    def _results_in_place(
-        self, path: Path, case_ids: Collection[str], decode: Callable[[bytes], Any]
-    ) -> dict[str, Any]:
-        """Those results that stand where the score line of their case stands."""
+    def _answers_in_place(self, path: Path, case_ids: Collection[str]) -> list[TestResult] | None:
+        """The same where each result has the place of its score line; None where one has not."""
         table = next(
             (self._sections[name] for name in self._own_sections() if name in self._sections), None
         )
-        if table is None or not case_ids:
-            return {}
+        rows = {} if table is None else table.rows_of(case_ids)
+        if table is None or len(rows) < len(set(case_ids)):
+            return None
         numbers = {
-            table.line_number(row): case_id for case_id, row in table.rows_of(case_ids).items()
+            number: case_id
+            for case_id, row in rows.items()
+            for number in range(table.line_number(row), table.line_number(row + 1))
         }
-        results: dict[str, Any] = {}
+        answers = []
         with open_lines(path) as file:
-            for number, line in enumerate(file):
+            for number, line in enumerate(islice(file, max(numbers) + 1)):
                 if number in numbers:
                     try:
-                        result = decode(line)
+                        result = msgspec.json.decode(line, type=TestResult)
                     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                        break  # the one who reads all of them says what is wrong
-                    if result.test_case_id == numbers[number]:
-                        results[numbers[number]] = result
-                    if number == max(numbers):
-                        break
-        return results
+                        return None  # the one who reads all of them says what is wrong
+                    if result.test_case_id != numbers[number]:
+                        return None
+                    answers.append(result)
+        return answers
 
 
 class RunTables:

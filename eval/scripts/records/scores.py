@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, repeat
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,6 +57,7 @@ class ClaimEvidence(msgspec.Struct):
     supported: bool | None = None
     score: float | None = None
     chunk_id: str | None = None
+    window: tuple[int, int] | None = None
     skipped: str | None = None
     missing: list[str] = []
     vetoed_by: list[str | float] = []
@@ -63,17 +65,23 @@ class ClaimEvidence(msgspec.Struct):
     unknown_names: list[str] = []
 
 
-class NumberEvidence(msgspec.Struct):
-    """Numbers of the answer that stand in no source."""
+class CitationEvidence(msgspec.Struct):
+    """A citation of the answer: the passage that it names, and whether that supports its claim."""
 
-    fabricated: list[str | float] = []
+    target: str | int | None = None
+    chunk_id: str | None = None
+    supported: bool | None = None
 
 
 class GroundednessEvidence(msgspec.Struct):
-    """Claims and numbers of the answer, and the claims of the labels that it holds or lacks."""
+    """Claims, citations and numbers of the answer, and the labels' claims that it has or lacks.
+
+    ``numbers``: by kind, ``fabricated`` for those that are in no source.
+    """
 
     claims: list[ClaimEvidence] = []
-    numbers: NumberEvidence = msgspec.field(default_factory=NumberEvidence)
+    numbers: dict[str, list[str | float]] = {}
+    citations: list[CitationEvidence] = []
     expected_claims_missing: list[str] = []
     forbidden_claims_found: list[str] = []
     nuggets_missing: list[str] = []
@@ -86,6 +94,13 @@ class OverBudget(msgspec.Struct):
     budget_ms: float
 
 
+class CitationCount(msgspec.Struct):
+    """How many citations an answer has, and how many it needs."""
+
+    found: int
+    min: int
+
+
 class PipelineEvidence(msgspec.Struct):
     """The outcome of a case beside the expected one, and what was measured."""
 
@@ -95,15 +110,120 @@ class PipelineEvidence(msgspec.Struct):
     missing_flags: list[str] = []
     forbidden_flags: list[str] = []
     over_budget: dict[str, OverBudget] = {}
+    citations: CitationCount | None = None
     latency_ms: dict[str, float] = {}
     usage: dict[str, Any] = {}
     cost_usd: float | None = None
 
 
-class _AbstentionEvidence(msgspec.Struct):
-    """The cell of the table answered x answerable."""
+class AbstentionEvidence(msgspec.Struct):
+    """The cell of the table answered x answerable, and how it was decided."""
 
     cell: str = ""
+    decided_by: str = ""
+    why: str | None = None
+    phrases: str | None = None
+    span: tuple[int, int] | None = None
+
+
+class AlikeChunks(msgspec.Struct):
+    """Two passages, and the share of 3-grams that they have in common."""
+
+    chunks: list[str]
+    overlap: float
+
+
+class FactChunks(msgspec.Struct):
+    """A gold fact, and the passages that contain it."""
+
+    fact: str
+    chunks: list[str]
+
+
+class ContextEvidence(msgspec.Struct):
+    """The passages that are most alike, and where the gold facts are."""
+
+    most_alike: AlikeChunks | None = None
+    facts: list[FactChunks] = []
+
+
+class NearSentence(msgspec.Struct):
+    """A sentence of the answer, its cosine to the nearest window of a passage, and that window."""
+
+    window: float
+    text: str
+    nearest: str
+
+
+class EmbeddingEvidence(msgspec.Struct):
+    """The sentences of the answer."""
+
+    sentences: list[NearSentence] = []
+
+
+class JudgedItem(msgspec.Struct):
+    """A claim or fact with its verdict."""
+
+    text: str
+    verdict: str
+    quote: str | None = None
+    chunk_id: str | None = None
+    reason: str | None = None
+    blame: str | None = None
+
+
+class Manipulation(msgspec.Struct):
+    """What says that an answer talks to the judge: rules by name, the judge itself."""
+
+    rules: list[str]
+    judge: bool
+
+
+class JudgedEvidence(msgspec.Struct):
+    """What was judged of an answer."""
+
+    claims: list[JudgedItem] = []
+    facts: list[JudgedItem] = []
+    nuggets: list[JudgedItem] = []
+    facts_in_contexts: list[JudgedItem] = []
+    claims_in_reference: list[JudgedItem] = []
+    questions: list[str] = []
+    reply: str | None = None
+    manipulation: Manipulation | None = None
+
+
+class SearchEvidence(msgspec.Struct):
+    """What one search brought: how many passages, the ranks of new ones, and of the gold."""
+
+    passages: int = 0
+    new: list[Rank] | None = None
+    evidence_recall: float | None = None
+    found: list[Rank | None] = []
+    hits: list[Rank] | None = None
+    error: str | None = None
+
+
+class SearchesEvidence(msgspec.Struct):
+    """The searches of an answer, and at which of them all needed evidence was there.
+
+    ``complete_at``: unset where that was not scored. ``lost``: supports that the answer lacks.
+    """
+
+    match: str = ""
+    searches: list[SearchEvidence] = []
+    complete_at: int | msgspec.UnsetType | None = msgspec.UNSET
+    lost: list[int] = []
+    turn: int | None = None
+
+
+class ConversationEvidence(msgspec.Struct):
+    """A turn: the supports that it lacks, and the turns that brought them."""
+
+    turn: int | None = None
+    asks_back: bool | None = None
+    match: str = "anchor"
+    missing: list[int] = []
+    found_at: list[int | None] = []
 
 
 class _PromptEvidence(msgspec.Struct):
@@ -177,8 +297,6 @@ class ScoreLine(msgspec.Struct, omit_defaults=True):
 
 SCORES_OF_CASE = ("case_id", "scores")
 
-SCORES_AND_STATUS = (*SCORES_OF_CASE, "status")
-
 SCORES_OF_RESULT = (*SCORES_OF_CASE, "repeat")
 
 ALL_BUT_EVIDENCE = (*SCORES_OF_RESULT, "status", "reasons")
@@ -187,7 +305,12 @@ EVIDENCE: Mapping[str, type[msgspec.Struct]] = {
     "retrieval": RetrievalEvidence,
     "groundedness": GroundednessEvidence,
     "pipeline": PipelineEvidence,
-    "abstention": _AbstentionEvidence,
+    "abstention": AbstentionEvidence,
+    "context": ContextEvidence,
+    "conversations": ConversationEvidence,
+    "embedding": EmbeddingEvidence,
+    "judged": JudgedEvidence,
+    "searches": SearchesEvidence,
     "safety": _PromptEvidence,
 }
 """What readers use of a section's evidence; other sections have evidence of any form."""
@@ -293,42 +416,24 @@ def find_score_line(path: Path, case_id: str, repeat: int) -> ScoreLine | None:
 
     The id is looked for in the bytes, so that a large file costs no decoding. Raises OSError.
     """
-    needle, decode = orjson.dumps(case_id), _decode_scores
-    rest = b""
-    with open(path, "rb") as file:
-        while block := file.read(_BLOCK):
-            data = rest + block
-            end = data.rfind(b"\n") + 1
-            if (line := _line_in(data[:end], needle, decode, (case_id, repeat))) is not None:
-                break
-            rest = data[end:]
-        else:
-            line = _line_in(rest, needle, decode, (case_id, repeat))
-    if line is not None and (head := read_head(path)):
-        head.complete(line)
-    return line
-
-
-_BLOCK = 1 << 22
-"""Bytes in which an id is looked for at once."""
-
-
-def _line_in(
-    data: bytes, needle: bytes, decode: Callable[[bytes], ScoreLine], key: tuple[str, int]
-) -> ScoreLine | None:
-    """The score line of a result among some whole lines."""
-    at = data.find(needle)
-    while at >= 0:
-        start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
-        end = end if end >= 0 else len(data)
-        try:
-            line = decode(data[start:end])
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            pass  # damaged, or the words stand inside a text
-        else:
-            if (line.case_id, line.repeat) == key:
-                return line
-        at = data.find(needle, end)
+    if not path.stat().st_size:
+        return None
+    needle = orjson.dumps(case_id)
+    with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        at = data.find(needle)
+        while at >= 0:
+            file.seek(data.rfind(b"\n", 0, at) + 1)
+            text = file.readline()
+            try:
+                line = _decode_scores(text)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                pass  # damaged, or the words stand inside a text
+            else:
+                if (line.case_id, line.repeat) == (case_id, repeat):
+                    if head := read_head(path):
+                        head.complete(line)
+                    return line
+            at = data.find(needle, file.tell())
     return None
 
 

@@ -34,7 +34,6 @@ from scorers.contract import (
     ScoreRow,
     ScoringJob,
     SectionScorer,
-    WorstCase,
     add_metric,
 )
 from scorers.loop import results_of
@@ -344,23 +343,4 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
         )
 
 
-def _show_worst(console: Console, item: WorstCase) -> None:
-    """What the bot said, what it was taken for and why."""
-    from terminal.tables import plain
-
-    evidence = item.evidence
-    answer = item.result.answer or ""
-    names = {"api": "the bot says so", "phrases": "by its wording", "judge": "the judge says so"}
-    cell = evidence["cell"].partition("_")[0]
-    why = f", {plain(evidence['why'], 60)}" if evidence.get("why") else ""
-    console.print(f"  {cell}: {names[evidence['decided_by']]}{why}", soft_wrap=True)
-    console.print(f"  answer: {plain(answer) or '(empty)'}", soft_wrap=True)
-    if "phrases" in evidence:
-        console.print(f"  its wording says: {evidence['phrases']}")
-    if "span" in evidence:
-        console.print(f"  sentence: {plain(answer[slice(*evidence['span'])])}", soft_wrap=True)
-
-
-SECTION = SectionScorer(
-    options=AbstentionOptions, scorer=_make_scorer, show_worst=_show_worst, show_more=_show_more
-)
+SECTION = SectionScorer(options=AbstentionOptions, scorer=_make_scorer, show_more=_show_more)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragmetrics import context
 from ragmetrics.catalogue.context import ROWS
@@ -15,11 +15,8 @@ from records.cases import TestCase
 from records.results import TestResult, iter_results
 from records.targets import BANDS, read_bands
 from scorers.common import in_rank_order, row_of, without_passages
-from scorers.contract import Evidence, ScoreRow, ScoringJob, SectionScorer, WorstCase
+from scorers.contract import Evidence, ScoreRow, ScoringJob, SectionScorer
 from scorers.loop import results_of
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 Bands = Mapping[str, tuple[float, float]]
 
@@ -86,24 +83,4 @@ def _make_scorer(job: ScoringJob, options: ContextOptions) -> ContextScorer:
     return ContextScorer(frequencies, options.top, read_bands(BANDS))
 
 
-def _show_worst(console: Console, item: WorstCase) -> None:
-    """The two chunks that are most alike, and where each gold fact stands."""
-    from terminal.tables import plain
-
-    chunks = {chunk.chunk_id: chunk for chunk in in_rank_order(item.result)}
-    ranks = {name: rank for rank, name in enumerate(chunks, 1)}
-    alike = item.evidence.get("most_alike")
-    if alike:
-        console.print(f"  most alike, 3-gram overlap {alike['overlap']:.2f}:")
-        for name in alike["chunks"]:
-            chunk = chunks[name]
-            location = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
-            console.print(f"    {ranks[name]:>3}. {plain(location or name)}", soft_wrap=True)
-            console.print(f"         {plain(chunk.text or '', 100)}", soft_wrap=True)
-    for fact in item.evidence.get("facts", []):
-        rank_list = ", ".join(str(ranks[name]) for name in fact["chunks"])
-        where = f"in chunk {rank_list}" if rank_list else "in no chunk"
-        console.print(f"  fact {where}: {plain(fact['fact'])}", soft_wrap=True)
-
-
-SECTION = SectionScorer(options=ContextOptions, scorer=_make_scorer, show_worst=_show_worst)
+SECTION = SectionScorer(options=ContextOptions, scorer=_make_scorer)

@@ -74,38 +74,49 @@ class ScoringJob:
         return replace(self, jobs=1) if code.place == "here or cluster" else self
 
 
-@dataclass(frozen=True, slots=True)
-class WorstCase:
-    """One bad case: its score, the evidence that explains it, what was asked and returned."""
-
-    score: float
-    evidence: Mapping[str, Any]
-    case: TestCase
-    result: TestResult
-
-
 @dataclass(frozen=True)
 class SectionScorer:
     """What is code of a section; what is data of it stands in the catalogue.
 
     ``options``: the dataclass of what can be chosen; its fields have the names of the script's
     options. ``scorer``: makes a scorer that has all it needs for a job. ``score``: scores a section
-    without one, whose lines are no cases. ``show_worst`` prints what explains one bad case,
-    ``show_more`` what the section holds besides means. ``place``: other processes of this machine
-    would have to load again what the scorer holds, and those of others could not.
+    without one, whose lines are no cases, and ``score_and_show`` prints it, too, from the script's
+    options. ``as_run`` writes a plain data set as a run folder into a folder. ``show_more`` prints
+    what there is besides means. ``place``: other processes of this machine would have to load again
+    what the scorer holds, and those of others could not.
     """
 
     options: type[Any]
     scorer: Callable[[ScoringJob, Any], Scorer] | None = None
-    show_worst: Callable[[Console, WorstCase], None] | None = None
     show_more: Callable[[Console, Mapping[str, Any]], None] | None = None
     place: Literal["anywhere", "here or cluster", "here"] = "anywhere"
     score: Callable[[ScoringJob, Any], dict[str, Any]] | None = None
+    score_and_show: Callable[[Mapping[str, Any], ScoreOutput], dict[str, Any]] | None = None
+    as_run: Callable[[Path, Path], Path] | None = None
 
     def options_from(self, values: Mapping[str, Any]) -> Any:
         """The options whose values are there, the others as usual."""
         names = {field.name for field in fields(self.options)}
         return self.options(**{name: values[name] for name in names & values.keys()})
+
+
+class ScoreOutput(Protocol):
+    """Where a script's output goes: the console for tables, JSON on stdout, talk on stderr."""
+
+    def console(self) -> Console:
+        """The console of stdout."""
+
+    def talk(self) -> Console:
+        """The console of stderr, silent with --quiet."""
+
+    def json(self, value: dict[str, Any]) -> None:
+        """Write rounded JSON to stdout."""
+
+    def note(self, text: str) -> None:
+        """Say on stderr what a reader should know; nothing for "" and with --quiet."""
+
+    def nothing(self, reason: str) -> None:
+        """Say that there is nothing to print: null as JSON, and why on stderr."""
 
 
 class Scorer(Protocol):

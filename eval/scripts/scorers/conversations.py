@@ -14,7 +14,7 @@ from ragmetrics import searches as ragmetrics_searches
 from ragmetrics.case_scores import Collector
 from ragmetrics.catalogue.conversations import ROWS, RUN_ROWS
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.gold import CUT, CaseGold, Match, gold_names, gold_of, match_chunks, unusable
+from ragmetrics.gold import CUT, CaseGold, Match, gold_of, match_chunks, unusable
 from ragmetrics.pipeline import spread
 from ragmetrics.stats.tally import FAILED, Value
 from records.cases import TestCase
@@ -30,7 +30,6 @@ from scorers.contract import (
     ScoreRow,
     ScoringJob,
     SectionScorer,
-    WorstCase,
     add_metric,
 )
 from scorers.groundedness import GroundednessScorer
@@ -323,24 +322,6 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
         print_rows(console, ("", "mean", "p50", "p95", "max"), rows)
 
 
-def _show_worst(console: Console, item: WorstCase) -> None:
-    """The turn, and where the evidence that it lacks had been."""
-    from terminal.tables import plain
-
-    evidence = item.evidence
-    if "turn" in evidence:
-        where = f"turn {evidence['turn']} of conversation {plain(item.case.conversation or '', 60)}"
-        console.print(f"  {where}", soft_wrap=True)
-    names = gold_names(item.case, evidence.get("match", "anchor"))
-    for support, turn in zip(
-        evidence.get("missing", ()), evidence.get("found_at", ()), strict=True
-    ):
-        where = f"brought at turn {turn}" if turn else "brought at no turn"
-        console.print(f"  missing here, {where}: {plain(names[support])}", soft_wrap=True)
-    if evidence.get("asks_back"):
-        console.print("  asks back", soft_wrap=True)
-
-
 def _make(job: ScoringJob, options: ConversationsScorer) -> ConversationsScorer:
     if not has_turns(job.eval_set):
         raise NothingToScore(
@@ -350,6 +331,4 @@ def _make(job: ScoringJob, options: ConversationsScorer) -> ConversationsScorer:
     return replace(options, groundedness=groundedness)
 
 
-SECTION = SectionScorer(
-    options=ConversationsScorer, scorer=_make, show_worst=_show_worst, show_more=_show_more
-)
+SECTION = SectionScorer(options=ConversationsScorer, scorer=_make, show_more=_show_more)

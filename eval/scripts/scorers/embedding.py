@@ -42,12 +42,9 @@ from scorers.contract import (
     ScoreRow,
     ScoringJob,
     SectionScorer,
-    WorstCase,
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ragmetrics.embedding import Steps, Vectors
 
 
@@ -326,23 +323,6 @@ def _wrong(item: Any) -> Iterator[tuple[str, str]]:
         yield ".contexts", "is no list of texts; write the retrieved passages as strings"
 
 
-SHOWN = 6
-"""Sentences that are listed for a bad case."""
-
-
-def _show_worst(console: Console, item: WorstCase) -> None:
-    """Each sentence with its cosines, the farthest first, and what it is nearest to."""
-    from terminal.tables import plain
-
-    sentences = sorted(item.evidence.get("sentences", ()), key=lambda sentence: sentence["window"])
-    for sentence in sentences[:SHOWN]:
-        console.print(
-            f"  {sentence['window']:6.3f}  {plain(sentence['text'], 160)}\n"
-            f"          nearest: {plain(sentence['nearest'], 160)}",
-            soft_wrap=True,
-        )
-
-
 SECTION = SectionScorer(
-    options=EmbeddingOptions, scorer=_make_scorer, show_worst=_show_worst, place="here or cluster"
+    options=EmbeddingOptions, scorer=_make_scorer, place="here or cluster", as_run=as_run
 )

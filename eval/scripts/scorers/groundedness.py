@@ -12,7 +12,7 @@ from ragmetrics.catalogue.metric import Metric
 from ragmetrics.groundedness import Labels
 from records.cases import TestCase
 from records.errors import Problem
-from records.results import RetrievedChunk, RunConfig, TestResult, iter_results
+from records.results import RunConfig, TestResult, iter_results
 from records.runs import CONFIG, read_config
 from scorers.abstention import decide, usual_language
 from scorers.common import citation_count, in_rank_order, row_of, with_known_passages
@@ -23,13 +23,10 @@ from scorers.contract import (
     ScoreRow,
     ScoringJob,
     SectionScorer,
-    WorstCase,
 )
 from scorers.loop import results_of
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from clients.cross_encoder import CrossEncoderSupport
 
 
@@ -75,7 +72,7 @@ class GroundednessScorer:
             result.answer,
             chunks,
             question=case.question_alone or case.question,
-            references=result.references,
+            references=result.references or (),
             abstained=bool(decide(result).abstained),
             labels=Labels(
                 case.answerable,
@@ -133,54 +130,4 @@ def names_sources(folder: Path) -> bool:
     return any(map(citation_count, iter_results(results_of(folder), problems.append)))
 
 
-SHOWN = 6
-"""Claims that are listed for a bad case; those that failed come first."""
-
-
-def _show_worst(console: Console, item: WorstCase) -> None:
-    """The claims with their best windows, numbers and citations that failed, labels missed."""
-    from terminal.tables import plain
-
-    evidence = item.evidence
-    chunks = {chunk.chunk_id: chunk for chunk in in_rank_order(item.result)}
-    judged = [claim for claim in evidence.get("claims", []) if "skipped" not in claim]
-    for claim in sorted(judged, key=lambda claim: claim["supported"])[:SHOWN]:
-        for line in _claim_lines(claim, chunks):
-            console.print(line, soft_wrap=True)
-    if len(judged) > SHOWN:
-        console.print(f"  … {len(judged) - SHOWN} more claims")
-    for kind, figures in evidence.get("numbers", {}).items():
-        console.print(f"  {kind} numbers: {plain(', '.join(figures))}", soft_wrap=True)
-    for cited in evidence.get("citations", []):
-        if cited["chunk_id"] is None:
-            console.print(f"  citation [{plain(str(cited['target']))}] names no retrieved chunk")
-        elif cited.get("supported") is False:
-            console.print(f"  citation [{plain(str(cited['target']))}] does not bear its claim")
-    for name in ("expected_claims_missing", "forbidden_claims_found", "nuggets_missing"):
-        for text in evidence.get(name, []):
-            console.print(f"  {name.replace('_', ' ')}: {plain(text)}", soft_wrap=True)
-
-
-def _claim_lines(claim: dict[str, Any], chunks: dict[str, RetrievedChunk]) -> list[str]:
-    """A claim, what the contexts hold of it, and what they lack."""
-    from terminal.tables import plain
-
-    mark = "✓" if claim["supported"] else "✗"
-    lines = [f"  {mark} {claim['score']:.2f}  {plain(claim['text'])}"]
-    if "chunk_id" in claim:
-        name = claim["chunk_id"]
-        text = (chunks[name].text or "")[slice(*claim["window"])]
-        location = chunks[name].rel_path or name
-        lines.append(f"         best in {plain(location, 60)}: {plain(text, 160)}")
-    if claim.get("missing"):
-        lines.append(f"         words not there: {plain(', '.join(claim['missing']))}")
-    if claim.get("vetoed_by"):
-        lines.append(f"         found nowhere: {plain(', '.join(claim['vetoed_by']))}")
-    if claim.get("negation_mismatch"):
-        lines.append("         note: the claim is negated, the passage is not")
-    if claim.get("unknown_names"):
-        lines.append(f"         names in no passage: {plain(', '.join(claim['unknown_names']))}")
-    return lines
-
-
-SECTION = SectionScorer(options=GroundednessOptions, scorer=_make_scorer, show_worst=_show_worst)
+SECTION = SectionScorer(options=GroundednessOptions, scorer=_make_scorer)

@@ -48,7 +48,6 @@ from scorers.contract import (
     ScoreRow,
     ScoringJob,
     SectionScorer,
-    WorstCase,
 )
 from scorers.embedding import BLOCK, Embed, answered, vectors_of
 
@@ -495,15 +494,6 @@ def _scorer_of(job: ScoringJob, options: JudgedOptions) -> JudgedScorer:
         raise CannotRun(error.message) from None
 
 
-SHOWN = 8
-"""Claims and facts that are listed for a bad case; those that failed come first."""
-
-MARKS = dict.fromkeys(("supported", "present", "attributed", "support"), "✓") | {
-    "contradicted": "✗",
-    "partial": "~",
-}
-
-
 def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     """What the section holds beside means."""
     from terminal.tables import plain, print_rows
@@ -537,43 +527,9 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
         print_rows(console, ("spread (highest - lowest)", "mean"), rows)
 
 
-def _show_worst(console: Console, item: WorstCase) -> None:
-    """Claims and facts of a bad case with verdict, quote and reason; what failed comes first."""
-    from terminal.tables import plain
-
-    evidence = item.evidence
-    for name in ("claims", "facts", "nuggets", "facts_in_contexts", "claims_in_reference"):
-        rows = evidence.get(name, [])
-        if not rows:
-            continue
-        console.print(f"  {name.replace('_', ' ')}:")
-        for row in sorted(rows, key=lambda row: row["verdict"] in MARKS)[:SHOWN]:
-            blame = f"  [{row['blame'].replace('_', ' ')}]" if "blame" in row else ""
-            mark, verdict = MARKS.get(row["verdict"], "·"), row["verdict"].replace("_", " ")
-            console.print(f"  {mark} {verdict:<14} {plain(row['text'])}{blame}", soft_wrap=True)
-            if row.get("quote"):
-                where = f" ({plain(row['chunk_id'], 60)})" if row.get("chunk_id") else ""
-                console.print(f'      "{plain(row["quote"], 160)}"{where}', soft_wrap=True)
-            if row.get("reason"):
-                console.print(f"      {plain(row['reason'], 160)}", soft_wrap=True)
-        if len(rows) > SHOWN:
-            console.print(f"    … {len(rows) - SHOWN} more")
-    for question in evidence.get("questions", ()):
-        console.print(f"  answers the question: {plain(question)}", soft_wrap=True)
-    if "reply" in evidence:
-        console.print(f"  kind of reply: {evidence['reply'].replace('_', ' ')}")
-    if "manipulation" in evidence:
-        suspicion = evidence["manipulation"]
-        rules = ", ".join(suspicion["rules"]) + (
-            "; the judge says so" if suspicion["judge"] else ""
-        )
-        console.print(f"  talks to the judge: {rules.removeprefix('; ')}")
-
-
 SECTION = SectionScorer(
     options=JudgedOptions,
     scorer=_scorer_of,
-    show_worst=_show_worst,
     show_more=_show_more,
     place="here",
 )

@@ -44,8 +44,7 @@ from scorers.contract import (
     Scorer,
 )
 from scorers.ranges import ScoredRange, score_range
-from scorers.repeats import stability
-from scorers.turn_loss import turn_loss
+from scorers.variation import stability, turn_loss
 from scorers.workers import code_versions, how_it_ended, opened, sealed, sent, worker_pool
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from records.cases import TestCase
 from records.results import TestResult
 from records.scores import ScoreLine
 from scorers.common import citation_count, row_of
-from scorers.contract import Evidence, ScoreRow, SectionScorer, WorstCase, add_metric
+from scorers.contract import Evidence, ScoreRow, SectionScorer, add_metric
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -220,28 +220,8 @@ def _totals_lines(section: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _show_worst(console: Console, item: WorstCase) -> None:
-    """The outcome and why, then each check that failed."""
-    from terminal.tables import plain
-
-    evidence = item.evidence
-    expectation = f", expected {plain(evidence['expected'], 40)}" if "expected" in evidence else ""
-    outcome = evidence["outcome"] or "no outcome"
-    console.print(f"  {outcome} ({plain(evidence['why'])}){expectation}", soft_wrap=True)
-    if evidence.get("missing_flags"):
-        console.print(f"  missing flags: {plain(', '.join(evidence['missing_flags']))}")
-    if evidence.get("forbidden_flags"):
-        console.print(f"  forbidden flags: {plain(', '.join(evidence['forbidden_flags']))}")
-    if "citations" in evidence:
-        citations = evidence["citations"]
-        console.print(f"  citations: {citations['found']}, at least {citations['min']} wanted")
-    for stage, over in evidence.get("over_budget", {}).items():
-        console.print(f"  {plain(stage, 40)}: {over['ms']:,.1f} ms > {over['budget_ms']:,.0f} ms")
-
-
 SECTION = SectionScorer(
     options=PipelineScorer,
     scorer=lambda job, options: options,
-    show_worst=_show_worst,
     show_more=_show_more,
 )

@@ -19,7 +19,6 @@ from ragmetrics.gold import (
     CUT,
     CaseGold,
     Match,
-    gold_names,
     gold_of,
     match_chunks,
     passage_of,
@@ -39,7 +38,6 @@ from scorers.contract import (
     ScoreRow,
     ScoringJob,
     SectionScorer,
-    WorstCase,
 )
 from scorers.retrieval_pool import (
     NO_JUDGEMENTS,
@@ -419,7 +417,8 @@ def _recency_of(case: TestCase, result: TestResult, min_similarity: float) -> tu
         matching.anchor(support.rel_path, support.heading_path) for support in case.gold_supports
     ]
     quotes = [quotes_of(support) for support in case.gold_supports]
-    sources = [passage_of(resolve(reference, chunks)) for reference in result.references]
+    cited = result.references or ()
+    sources = [passage_of(resolve(reference, chunks)) for reference in cited]
     verdicts = [
         [
             source is not None and matching.matches_place(place, words, source, min_similarity)
@@ -429,12 +428,12 @@ def _recency_of(case: TestCase, result: TestResult, min_similarity: float) -> tu
     ]
     if any(verdict is None for own in verdicts for verdict in own):
         return None, UNRESOLVED
-    cited = [[index for index, cites in enumerate(own) if cites] for own in verdicts]
+    places = [[index for index, cites in enumerate(own) if cites] for own in verdicts]
     answer = matching.fold(result.answer)
     facts = [matching.fold(fact) for fact in case.expected_key_facts]
     states_all = bool(facts) and all(fact in answer for fact in facts)
     dates = [support.date for support in case.gold_supports]
-    return ragmetrics_retrieval.recency_rule_ok(rule, cited, dates, states_all), ""
+    return ragmetrics_retrieval.recency_rule_ok(rule, places, dates, states_all), ""
 
 
 MOST_GOLD = 16
@@ -494,26 +493,6 @@ def _ranks(names: Iterable[str], ids: Sequence[str]) -> list[int] | None:
     return ranks
 
 
-SHOWN = 10
-"""Retrieved chunks that are listed for a bad case."""
-
-
-def _show_worst(console: Console, item: WorstCase) -> None:
-    """What was wanted and at which rank it came, and what was retrieved."""
-    from terminal.tables import plain
-
-    evidence = item.evidence
-    names = gold_names(item.case, evidence["match"])
-    for name, rank in zip(names, evidence["found"], strict=True):
-        at = "missed" if rank is None else f"rank {rank}"
-        console.print(f"  wanted {at:>9}  {plain(name)}", soft_wrap=True)
-    for rank, chunk in enumerate(in_rank_order(item.result)[:SHOWN], 1):
-        location = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
-        mark = "✓" if rank in evidence["hits"] else " "
-        name = plain(location or chunk.chunk_id)
-        console.print(f"  got    {mark} {rank:>5}.  {name}", soft_wrap=True)
-
-
 SHOWN_RANGE = 5
 """The cut-off whose ranges are shown, or the nearest one."""
 
@@ -570,6 +549,4 @@ def _with_places(eval_set: Path) -> Iterator[TestCase]:
         yield from iter_cases(eval_set, lambda problem: None)
 
 
-SECTION = SectionScorer(
-    options=RetrievalScorer, scorer=_make, show_worst=_show_worst, show_more=_show_ranges
-)
+SECTION = SectionScorer(options=RetrievalScorer, scorer=_make, show_more=_show_ranges)

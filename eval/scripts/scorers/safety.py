@@ -36,7 +36,7 @@ from scorers.contract import CannotRun, ScoringJob, SectionScorer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scorers.show import ScoreOutput
+    from scorers.contract import ScoreOutput
 
 Source = Literal["auto", "system", "reference"]
 
@@ -513,13 +513,10 @@ def _score_texts(job: ScoringJob, options: SafetyScorer) -> dict[str, Any]:
     return section
 
 
-SECTION = SectionScorer(options=SafetyScorer, score=_score_texts)
-
-
-def score_and_show(values: Mapping[str, Any], output: ScoreOutput) -> None:
+def _score_and_show(values: Mapping[str, Any], output: ScoreOutput) -> dict[str, Any]:
     """Score the guardrails of a run and print the section, its slices and what was judged wrongly.
 
-    ``given``: the script's options by name. Without labelled texts nothing is scored, which is no
+    ``values``: the script's options by name. Without labelled texts nothing is scored, which is no
     fault: the other scorers go on.
     """
     from scorers.show import missing_results, removed_sections, request_of, show
@@ -534,7 +531,7 @@ def score_and_show(values: Mapping[str, Any], output: ScoreOutput) -> None:
         )
     except CannotRun as error:
         output.nothing(error.message)
-        return
+        return {}
     if request.as_json:
         output.json(section)
     else:
@@ -549,6 +546,7 @@ def score_and_show(values: Mapping[str, Any], output: ScoreOutput) -> None:
         output.note(removed_sections(folder, before))
     if failed := max(section["failed"].values(), default=0):
         output.note(f"{failed} prompts failed in this run and count nowhere.")
+    return section
 
 
 def _show_sources(console: Console, section: Mapping[str, Any]) -> None:
@@ -564,13 +562,14 @@ def _show_slices(
     console: Console, section: Mapping[str, Any], by: Sequence[str], headline: Sequence[str]
 ) -> None:
     """For each dimension asked for one table of the headline metrics that its slices have."""
-    from terminal import tables
+    from scorers.section_page import slice_block
+    from terminal.page import print_blocks
 
     for dimension in by:
         slices = section["by"].get(dimension, {}).values()
         names = [name for name in headline if any(name in part["mean"] for part in slices)]
         console.print(f"\nBy {dimension}:")
-        tables.print_by(console, section, dimension, names)
+        print_blocks(console, [slice_block(section, dimension, names)])
 
 
 def _show_wrong(
@@ -591,3 +590,6 @@ def _show_wrong(
             f"  fired: {plain(fired, 160)}",
             soft_wrap=True,
         )
+
+
+SECTION = SectionScorer(options=SafetyScorer, score=_score_texts, score_and_show=_score_and_show)

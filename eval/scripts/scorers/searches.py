@@ -12,7 +12,7 @@ from ragmetrics import searches as ragmetrics_searches
 from ragmetrics.case_scores import Collector
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.catalogue.searches import ROWS
-from ragmetrics.gold import CUT, CaseGold, Match, gold_names, gold_of, match_chunks, unusable
+from ragmetrics.gold import CUT, CaseGold, Match, gold_of, match_chunks, unusable
 from ragmetrics.matching import Matches
 from records.cases import TestCase
 from records.judged import identity_of
@@ -26,7 +26,6 @@ from scorers.contract import (
     ScoreRow,
     ScoringJob,
     SectionScorer,
-    WorstCase,
 )
 
 if TYPE_CHECKING:
@@ -259,42 +258,6 @@ def _least(section: Mapping[str, Any]) -> str:
     )
 
 
-def _show_worst(console: Console, item: WorstCase) -> None:
-    """Query by query: what it asked, what it brought, and where the gold stood in it."""
-    from terminal.tables import counted, plain
-
-    evidence = item.evidence
-    if "turn" in evidence:
-        where = f"turn {evidence['turn']} of conversation {plain(item.case.conversation or '', 60)}"
-        console.print(f"  {where}", soft_wrap=True)
-    if item.result.rewritten_query:
-        console.print(f"  rewritten as: {plain(item.result.rewritten_query)}", soft_wrap=True)
-    names = gold_names(item.case, evidence["match"]) if "match" in evidence else []
-    for number, ((search, _), row) in enumerate(
-        zip(item.result.searched(), evidence["searches"], strict=True), 1
-    ):
-        times = (("at", search.start_ms), ("took", search.latency_ms))
-        parts = [f"{name} {time:,.0f} ms" for name, time in times if time is not None]
-        parts.insert(0, plain(search.tool, 40) if search.tool else "")
-        parts.append(f"{counted(row['passages'], 'passage')}, {len(row['new'])} new")
-        if "evidence_recall" in row:
-            parts.append(f"evidence_recall {row['evidence_recall']:.3f}")
-        about = "; ".join(filter(None, parts))
-        query = plain(search.query or "no query told")
-        console.print(f"  search {number}  {query}  ({about})", soft_wrap=True)
-        if "error" in row:
-            console.print(f"    failed: {plain(row['error'])}", soft_wrap=True)
-        for name, rank in zip(names, row.get("found", ()), strict=False):
-            if rank is not None:
-                console.print(f"    ✓ {rank:>3}.  {plain(name)}", soft_wrap=True)
-    complete = evidence.get("complete_at")
-    if "match" in evidence:
-        at = f"complete at search {complete}" if complete else "never complete"
-        console.print(f"  evidence: {at}", soft_wrap=True)
-    for support in evidence.get("lost", ()):
-        console.print(f"  lost before the answer: {plain(names[support])}", soft_wrap=True)
-
-
 def _make(job: ScoringJob, options: SearchesScorer) -> SearchesScorer:
     results = job.folder / RESULTS
     if results.exists() and not tells_searches(results):
@@ -308,6 +271,5 @@ def _make(job: ScoringJob, options: SearchesScorer) -> SearchesScorer:
 SECTION = SectionScorer(
     options=SearchesScorer,
     scorer=_make,
-    show_worst=_show_worst,
     show_more=_show_tables,
 )

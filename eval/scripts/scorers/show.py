@@ -2,52 +2,35 @@
 
 from __future__ import annotations
 
-import heapq
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from decisions.repeat_rows import STABILITY_HEAD, pass_lines, stability_rows
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric, MetricSection
 from records.asked import asked_of, missing_remark
-from records.cases import iter_cases
 from records.errors import StorageError, did_you_mean
 from records.files import sha256_file
-from records.labels import read_labels
 from records.metrics import load_metrics, section_names
-from records.results import RunConfig, iter_results
-from records.runs import CONFIG, METRICS, find_run, read_config, results_file, scores_file
-from records.scores import SCORES_OF_RESULT, ScoreLine, read_whole_scores
+from records.results import RunConfig
+from records.runs import CONFIG, EVAL_SET, METRICS, find_run, read_config
 from scorers import SECTIONS
-from scorers.contract import NothingToScore, ScoringJob, WorstCase
+from scorers.contract import NothingToScore, ScoringJob
+from terminal.page import signed, signed_between
 from terminal.tables import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scorers.contract import Scorer
+    from scorers.contract import ScoreOutput, Scorer
 
 
-class ScoreOutput(Protocol):
-    """Where a script's output goes: the console for tables, JSON on stdout, talk on stderr."""
-
-    def console(self) -> Console:
-        """The console of stdout."""
-
-    def talk(self) -> Console:
-        """The console of stderr, silent with --quiet."""
-
-    def json(self, value: dict[str, Any]) -> None:
-        """Write rounded JSON to stdout."""
-
-    def note(self, text: str) -> None:
-        """Say on stderr what a reader should know; nothing for "" and with --quiet."""
-
-    def nothing(self, reason: str) -> None:
-        """Say that there is nothing to print: null as JSON, and why on stderr."""
-
+ShowWorst = Callable[["Console", Path, str, Metric, int, Path, Path, int], None]
+"""Prints the worst cases of a run's section by a metric: how many of them, the set and its labels,
+and how many cases have a score."""
 
 _MOST_ROWS = 12
 """A table of so many metrics is shown whole."""
@@ -79,13 +62,38 @@ def request_of(values: Mapping[str, Any]) -> ScoreRequest:
 
 
 def score_and_show(
-    name: str, values: Mapping[str, Any], output: ScoreOutput, scorer: Scorer | None = None
+    name: str,
+    values: Mapping[str, Any],
+    output: ScoreOutput,
+    show_worst: ShowWorst,
+    scorer: Scorer | None = None,
 ) -> dict[str, Any]:
     """Score a section of a run and print it: as JSON, or as tables with slices and worst cases.
 
-    ``values``: the script's options by name, shared ones and those of the section. ``scorer``: one
+    ``values``: the script's options by name, shared ones and those of the section; ``dataset``
+    among them is scored instead of a run. ``show_worst`` prints the worst cases. ``scorer``: one
     that is ready already. A run without what the section is about is said to be one; {} then.
     """
+    code = SECTIONS[name]
+    if code.score_and_show is not None:
+        return code.score_and_show(values, output)
+    dataset = values.get("dataset")
+    if dataset is None or code.as_run is None:
+        return _score_run(name, values, output, show_worst, scorer)
+    with tempfile.TemporaryDirectory(prefix="rag-eval-") as temporary:
+        folder = code.as_run(dataset, Path(temporary))
+        run = {"run": str(folder), "eval_set": folder / EVAL_SET.name, "labels_dir": folder}
+        return _score_run(name, {**values, **run}, output, show_worst, scorer)
+
+
+def _score_run(
+    name: str,
+    values: Mapping[str, Any],
+    output: ScoreOutput,
+    show_worst: ShowWorst,
+    scorer: Scorer | None,
+) -> dict[str, Any]:
+    """Score a section of a run and print it."""
     from scorers.loop import score_run
     from scorers.workers import cluster
 
@@ -131,11 +139,17 @@ def score_and_show(
         show(console, folder, row, section, request.by, headline or names[:3], request.verbose)
         if code.show_more is not None:
             code.show_more(console, section)
-        if request.worst and code.show_worst is not None:
-            bad = _worst_cases(
-                folder, row, metric, request.worst, request.eval_set, request.labels_dir
+        if request.worst:
+            show_worst(
+                console,
+                folder,
+                name,
+                metric,
+                request.worst,
+                request.eval_set,
+                request.labels_dir,
+                section["n"][metric.name],
             )
-            _print_worst(console, bad, metric, code.show_worst, scored=section["n"][metric.name])
     for text in _remarks(folder, request.eval_set, section, row):
         output.note(text)
     output.note(removed_sections(folder, before))
@@ -175,8 +189,10 @@ def show(
     Without ``every`` a long table shrinks to the headline and to what has a target.
     """
     from decisions.diagnosis import path_mismatch, place_mismatch
+    from decisions.measures import measures
     from records.targets import read_advisory, read_targets
-    from terminal import tables
+    from scorers.section_page import section_blocks, slice_block
+    from terminal.page import Prose, print_blocks
 
     modes = section["by"].get("match", {})
     matched = ", ".join(f"{mode} ({part['n']})" for mode, part in modes.items())
@@ -184,13 +200,13 @@ def show(
         f"{row.title} of run {folder.name}" + (f", matched by {matched}" if matched else "")
     )
     for mismatch in filter(None, (path_mismatch(section), place_mismatch(section))):
-        text = f"{mismatch.says} Look at {mismatch.look_at}"
-        console.print(tables.plain(text, 1000), style="yellow", markup=False, highlight=False)
-    targets = {**read_targets().get(row.name, {}), **read_advisory().get(row.name, {})}
+        print_blocks(console, [Prose(f"{mismatch.says} Look at {mismatch.look_at}", "doubt")])
+    found = measures({row.name: section}, read_targets(), advisory=read_advisory())
+    aimed = [m.metric for m in found.values() if m.target or m.advisory]
     names = list(section["mean"])
     if not every and len(names) > _MOST_ROWS:
-        names = [name for name in names if name in headline or name in targets]
-    tables.print_section(console, section, targets, names)
+        names = [name for name in names if name in headline or name in aimed]
+    print_blocks(console, section_blocks(section, [found[row.name, name] for name in names]))
     if left_out := len(section["mean"]) - len(names):
         text = f"{counted(left_out, 'more metric')}: -v shows them, and metrics.json holds them."
         console.print(text, soft_wrap=True)
@@ -201,7 +217,7 @@ def show(
     suffix = _shared_cutoff(headline)
     for dimension in by:
         console.print(f"By {dimension}" + (f", at {suffix[1:]}:" if suffix else ":"))
-        tables.print_by(console, section, dimension, headline, suffix)
+        print_blocks(console, [slice_block(section, dimension, headline, suffix)])
 
 
 def _print_stability(
@@ -225,9 +241,9 @@ def _turn_loss_lines(losses: Mapping[str, Any], headline: Sequence[str]) -> list
     for name in (name for name in headline if name in losses):
         loss = losses[name]
         ends = loss["ci95"]
-        sure = f"{ends[0]:+.3f} to {ends[1]:+.3f}" if ends else loss["mark"]
+        sure = signed_between(ends) if ends else loss["mark"]
         about = counted(loss["conversations"], "conversation")
-        lines.append(f"  {name} {loss['mean']:+.3f} ({sure}; {about})")
+        lines.append(f"  {name} {signed(loss['mean'])} ({sure}; {about})")
     if lines:
         lines.insert(0, "Later turns minus the first (they are other questions; no verdict):")
     return lines
@@ -238,44 +254,6 @@ def _shared_cutoff(names: Sequence[str]) -> str:
     _, at, cutoff = names[0].partition("@") if names else ("", "", "")
     suffix = at + cutoff
     return suffix if at and sum(name.endswith(suffix) for name in names) > 1 else ""
-
-
-def print_worst_of(
-    console: Console, folder: Path, name: str, eval_set: Path, labels_dir: Path | None
-) -> None:
-    """The worst case of a section that is scored, by the metric that its bad cases are sorted by;
-    nothing where it has none."""
-    row, show_case = catalogue.SECTIONS[name], SECTIONS[name].show_worst
-    if not row.worst_by or show_case is None or not scores_file(folder, name).exists():
-        return
-    metric = find_metric(catalogue.at_cutoffs(row.metrics, catalogue.KS), row.worst_by)
-    if bad := _worst_cases(folder, row, metric, 1, eval_set, labels_dir):
-        console.print()
-        _print_worst(console, bad, metric, show_case, scored=1)
-
-
-def _print_worst(
-    console: Console,
-    bad: Sequence[WorstCase],
-    key: Metric,
-    show_case: Callable[[Console, WorstCase], None],
-    *,
-    scored: int,
-) -> None:
-    """Each bad case with its question and score, then what explains it."""
-    from terminal.tables import plain
-
-    if not bad:
-        none = f"No case has a score of {key.name}; see the column n/a."
-        perfect = f"No case is bad: all {scored} have the best score that {key.name} can have."
-        console.print(perfect if scored else none)
-        return
-    which = "worst case" if len(bad) == 1 else f"{len(bad)} worst cases"
-    console.print(f"The {which} by {key.name}:")
-    for item in bad:
-        title = f"{plain(item.case.id, 60)}  {key.name} {item.score:.3f}"
-        console.print(f"\n{title}  {plain(item.case.question)}", soft_wrap=True)
-        show_case(console, item)
 
 
 def _remarks(
@@ -326,64 +304,3 @@ def missing_results(folder: Path, config: RunConfig, row: MetricSection | None =
     asks = config.api.get("source") == "http"
     remedy = f"run_eval.py --resume --run-id {name} asks them" if asks else "make the run again"
     return f"{remark} and {_counting(header['missing'], row)}; {remedy}."
-
-
-EXPLAINED = (*SCORES_OF_RESULT, "status", "evidence")
-"""What is read of a score line to find and to explain a bad case."""
-
-
-def _worst_cases(
-    folder: Path,
-    row: MetricSection,
-    metric: Metric,
-    count: int,
-    eval_set: Path,
-    labels_dir: Path | None,
-) -> list[WorstCase]:
-    """The ``count`` cases with the worst score of one metric, worst first, in set order on ties.
-
-    Reads the section's score lines; unscored cases and those with the best score that the metric
-    can have are left out. Memory: ``count`` cases.
-    """
-    best = metric.high if metric.higher_is_better else metric.low
-    sign = 1.0 if metric.higher_is_better else -1.0
-    heap: list[tuple[float, int, ScoreLine]] = []
-    for number, line in enumerate(read_whole_scores(folder, row.name, EXPLAINED)):
-        score = line.scores.get(metric.name)
-        if line.status == "failed":
-            continue  # there is no answer to look at
-        if score is not None and score != best:
-            entry = (-sign * score, -number, line)
-            if len(heap) < count:
-                heapq.heappush(heap, entry)
-            else:
-                heapq.heappushpop(heap, entry)
-    worst = sorted(heap, reverse=True)
-    keys = {(line.case_id, line.repeat) for _, _, line in worst}
-    results = {
-        key: result
-        for result in iter_results(results_file(folder))
-        if (key := (result.test_case_id, result.repeat)) in keys
-    }
-    labels, _ = read_labels(labels_dir, lambda problem: None)
-    ids = {case_id for case_id, _ in keys}
-    cases = {
-        case.id: case
-        for case in iter_cases(eval_set, lambda problem: None, labels)
-        if case.id in ids
-    }
-    return [
-        WorstCase(
-            -sign * badness,
-            _explaining(row, line),
-            cases[line.case_id],
-            results[line.case_id, line.repeat],
-        )
-        for badness, _, line in worst
-    ]
-
-
-def _explaining(row: MetricSection, line: ScoreLine) -> dict[str, Any]:
-    """The fields of a line's evidence that explain a bad case of this section."""
-    evidence = line.evidence or {}
-    return {name: evidence[name] for name in row.evidence if name in evidence}

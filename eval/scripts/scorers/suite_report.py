@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from decisions.baseline import FAILING, BaselineChange, ChangeVerdict
 from decisions.case_changes import CaseChanges
 from decisions.case_verdict import VerdictCounts
 from decisions.diagnosis import DiagnosisFinding
-from decisions.measures import UNCLEAR_BAND, Measure, targets_text
+from decisions.measures import Measure, targets_text
 from decisions.primary import primary_names
 from ragmetrics import catalogue
 from records.asked import missing_remark
@@ -22,29 +22,23 @@ from records.gate_verdict import Check
 from records.metrics import NUMBERS, reference_to, rounded
 from records.results import SCHEMA
 from records.runs import METRICS
+from scorers.section_page import measure_table
 from scorers.sections import SectionOutcome
-from terminal.tables import (
-    SCALE,
-    counted,
-    draws_unicode,
-    has_room,
+from terminal.page import (
+    Block,
+    Conclusion,
+    Heading,
+    Page,
+    Prose,
+    Quoted,
+    between,
+    from_to,
     number,
-    picture,
-    plain,
-    print_columns,
-    without,
+    p_words,
+    plain_table,
+    signed,
 )
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-
-MARKS = {True: "✓", False: "✗", None: ""}
-
-HEAD = ("metric", "mean", "95 % interval", "n", "target", "", "band")
-
-LEAST_NEEDED = (SCALE, "band", "n", "95 % interval")
-"""Columns that a narrow terminal does without, in this order."""
+from terminal.tables import counted, plain
 
 
 @dataclass
@@ -142,23 +136,6 @@ class SuiteReport:
         }
 
 
-def _cells(measure: Measure) -> tuple[str, ...]:
-    """A measure as the cells of a table under ``HEAD``."""
-    interval = (
-        "–" if measure.ci95 is None else f"{number(measure.ci95[0])} – {number(measure.ci95[1])}"
-    )
-    mark = "?" if measure.target and measure.passed is None else MARKS[measure.passed]
-    return (
-        measure.metric,
-        number(measure.mean),
-        interval,
-        str(measure.n),
-        measure.target or measure.advisory or "",
-        mark,
-        measure.band or "",
-    )
-
-
 def _rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[Measure]:
     """The measures of one section to show: its headline and all with a target, or every one."""
     if outcome.section is None:
@@ -184,12 +161,13 @@ def _change_text(change: BaselineChange) -> str:
         return f"was {number(change.before)}, applies to no case any more"
     if change.verdict == "not comparable":
         return "was measured by another definition"
-    chance = "" if change.p is None else f", p {change.p:.3f}"
+    chance = "" if change.p is None else f", {p_words(change.p)}"
     delta = (change.now or 0.0) - (change.before or 0.0)
     way = "higher" if delta > 0 else "lower"
     if change.verdict in ("regression", "worse", "better"):
         way = change.verdict.replace("regression", "worse")
-    return f"{number(change.before)} → {number(change.now)} ({way} by {abs(delta):.3f}{chance})"
+    size = signed(abs(delta)).lstrip("+")
+    return f"{from_to(change.before, change.now)} ({way} by {size}{chance})"
 
 
 def _fell(change: BaselineChange) -> bool:
@@ -239,10 +217,6 @@ def write_report(report: SuiteReport, path: Path, metrics: Path, *, copied: bool
     return path
 
 
-STYLES = {True: "green", False: "red", None: None}
-
-INDENT = "  "
-
 _TESTED: Mapping[ChangeVerdict, str] = {
     "worse": "worse",
     "better": "better",
@@ -254,72 +228,67 @@ _TESTED: Mapping[ChangeVerdict, str] = {
 """The verdicts on primary metrics, as they are counted."""
 
 
-def print_report(console: Console, report: SuiteReport, every: bool) -> None:
+def suite_page(report: SuiteReport, every: bool) -> Page:
     """A table of the perspectives, what cannot be told, the diagnosis, the changes, the verdict."""
-    from rich.padding import Padding
-    from rich.text import Text
-
-    console.print(f"Run {report.run_id}, {report.suite} suite")
+    blocks: list[Block] = [Prose(("Run ", Quoted(report.run_id), f", {report.suite} suite"))]
     if report.left_out:
-        console.print(Text(report.left_out))
+        blocks.append(Prose(report.left_out))
     if report.incomplete:
-        console.print(Text(report.incomplete, style="yellow"))
-    _print_table(console, report, every)
-    for sentence in _case_sentences(report):
-        console.print(sentence, soft_wrap=True)
+        blocks.append(Prose(report.incomplete, "doubt"))
+    scored = [outcome for outcome in report.outcomes if outcome.status == "scored"]
+    rows = [measure for outcome in scored for measure in _rows_of(report, outcome, every)]
+    blocks.append(measure_table(rows, every_count=False, groups=True))
+    blocks += map(Prose, _case_sentences(report))
     for outcome in report.outcomes:
-        scored = outcome.status == "scored"
         if outcome.reason:
-            state = "" if scored else f"{outcome.status}: "
+            state = "" if outcome in scored else f"{outcome.status}: "
             text = f"{outcome.name}: {state}{plain(outcome.reason, 400)}"
-            console.print(Text(text, style="dim" if scored else "yellow"))
-    console.print("\nDiagnosis")
+            blocks.append(Prose(text, "quiet" if outcome in scored else "doubt"))
+    blocks.append(Heading("Diagnosis"))
     for finding in report.findings:
-        console.print(Padding(Text(f"• {finding.says}"), (0, 0, 0, 0)))
+        blocks.append(Prose(finding.says, item=1))
         for name, text in (("because", "; ".join(finding.because)), ("look at", finding.look_at)):
             if text:
-                console.print(Padding(Text(f"{name} {text}"), (0, 0, 0, 4)))
-    _print_changes(console, report, every)
+                blocks.append(Prose(f"{name} {text}", item=2))
+    blocks += _changes(report, every)
     for gate in report.gates:
         text = f"gate missed: {gate.section} {gate.metric}: {gate.reason}"
-        console.print(Text(plain(text, 2000), style="red"))
-    console.print(f"\n{_verdict_text(report)}")
+        blocks.append(Prose(text, "bad"))
+    blocks.append(Conclusion(_verdict_text(report)))
+    return Page("", blocks)
 
 
 _FINDINGS = 3
 
-_BRIEF_HEAD = ("", "mean", "95 % interval", "metric")
 
-
-def print_brief(console: Console, report: SuiteReport) -> None:
+def brief_page(report: SuiteReport) -> Page:
     """What was measured, the primary metrics in words, and the first three findings."""
-    from rich.padding import Padding
-    from rich.text import Text
-
     errors = report.header.get("errors", 0)
     asked = (
         f"{questions}, {counted(errors, 'failed call')}: " if (questions := _asked(report)) else ""
     )
-    console.print(f"\nRun {report.run_id}: {asked}{_verdict_text(report)}", soft_wrap=True)
     rows = []
     for name in primary_names():
         section, _, metric = name.partition(".")
         measure = report.measures.get((section, metric))
         if measure is not None and measure.mean is not None:
             words = catalogue.find(metric, catalogue.SECTIONS[section].metrics).in_words(metric)
-            _, mean, interval, *_ = _cells(measure)
+            mean, interval = number(measure.mean), between(measure.ci95)
             rows.append((words or name, mean, interval, name))
-    print_columns(console, _BRIEF_HEAD, rows, left=(_BRIEF_HEAD[-1],))
-    for sentence in _case_sentences(report):
-        console.print(f"\n{sentence}", soft_wrap=True)
-    console.print("\nWhat stands out:")
+    blocks: list[Block] = [
+        Heading(("Run ", Quoted(report.run_id), f": {asked}{_verdict_text(report)}")),
+        plain_table(("", "mean", "95 % interval", "metric"), rows, words=4),
+        *map(Heading, _case_sentences(report)),
+        Heading("What stands out:"),
+    ]
     for number_of, finding in enumerate(report.findings[:_FINDINGS], 1):
-        look = f"\nLook at {finding.look_at}" if finding.look_at else ""
-        text = Text(f"{number_of}. {plain(finding.says, 1000)}")
-        console.print(text, Padding(Text(look.strip()), (0, 0, 0, 3)), sep="\n")
+        blocks.append(Prose(f"{number_of}. {plain(finding.says, 1000)}"))
+        if finding.look_at:
+            blocks.append(Prose(f"Look at {finding.look_at}", item=1))
     if len(report.findings) > _FINDINGS:
         more = counted(len(report.findings) - _FINDINGS, "more finding")
-        console.print(f"   {more}: eval_suite.py without --brief.")
+        blocks.append(Prose(f"{more}: eval_suite.py without --brief.", item=1))
+    return Page("", blocks)
 
 
 def _asked(report: SuiteReport) -> str:
@@ -334,51 +303,22 @@ def _asked(report: SuiteReport) -> str:
     )
 
 
-def _print_table(console: Console, report: SuiteReport, every: bool) -> None:
-    """A heading a perspective, a row a measure; with pictures where there is room."""
-    rows: list[tuple[str, ...]] = []
-    styles: list[str] = []
-    for outcome in report.outcomes:
-        if outcome.status != "scored":
-            continue
-        rows.append((outcome.name, *[""] * len(HEAD)))
-        styles.append("bold")
-        for measure in _rows_of(report, outcome, every):
-            name, *rest, band = _cells(measure)
-            # On 80 columns there is no room for more than one word.
-            band = "" if band == UNCLEAR_BAND else band
-            drawn = picture(
-                measure.ci95, measure.mean, measure.bound, unicode=draws_unicode(console)
-            )
-            rows.append((plain(INDENT + name), *rest[:2], drawn, *rest[2:], band))
-            styles.append(STYLES[measure.passed] or "")
-    head: tuple[str, ...] = (*HEAD[:3], SCALE, *HEAD[3:])
-    if not has_room(console):
-        head, rows = without(head, 3), [without(row, 3) for row in rows]
-    print_columns(
-        console, head, rows, styles=styles, droppable=LEAST_NEEDED, left=(SCALE, HEAD[-1])
-    )
-
-
-def _print_changes(console: Console, report: SuiteReport, every: bool) -> None:
+def _changes(report: SuiteReport, every: bool) -> Iterator[Block]:
     """Regressions, and with ``every`` every number that is worse than before."""
-    from rich.text import Text
-
     if report.changes is None:
         return
-    console.print(Text(f"\nAgainst {report.baseline}"))
+    yield Heading(f"Against {report.baseline}")
     if report.unlike:
-        console.print(Text(plain(f"not comparable: {report.unlike}", 2000), style="red"))
-    for note in report.caveats:
-        console.print(Text(note, style="yellow"))
+        yield Prose(f"not comparable: {report.unlike}", "bad")
+    yield from (Prose(note, "doubt") for note in report.caveats)
     for change in report.changes:
         failing = change in report.regressions
         if failing or change.verdict == "not comparable" or (every and _fell(change)):
             text = f"{change.verdict}: {change.section} {change.metric} {_change_text(change)}"
-            console.print(Text(text, style="red" if failing else ""))
+            yield Prose(text, "bad" if failing else None)
     counts = Counter(change.verdict for change in report.changes)
     tested = [f"{counts[name]} {words}" for name, words in _TESTED.items() if counts[name]]
-    console.print(
+    yield Prose(
         f"{counted(len(report.changes), 'metric')} compared: "
         f"{', '.join([counted(len(report.regressions), 'regression'), *tested])}; not tested: "
         f"{counts['lower']} lower, {counts['higher']} higher"

@@ -1,9 +1,10 @@
-"""Tables on the terminal, drawn from the same section that --json prints and metrics.json holds."""
+"""What a terminal draws: tables that fit it, pictures of intervals, and foreign text made safe."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from terminal.joiners import mark_lone_joiners
 
@@ -16,9 +17,6 @@ PICTURE = 21
 
 ROOMY = 100
 """Columns of a terminal from which tables have pictures."""
-
-_NAMED = 3
-"""Metrics that the reason of a star names."""
 
 CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�")
 
@@ -37,6 +35,11 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 def harmless(text: str) -> str:
     """Foreign text on one line: no control or direction characters, nothing that hides in it."""
     return mark_lone_joiners(text).translate(CONTROL)
+
+
+def harmless_lines(text: str) -> str:
+    """Foreign text without control, direction and hidden characters; line ends stay."""
+    return "\n".join(harmless(line) for line in re.split(r"\r\n|\r|\n", text))
 
 
 def printable(text: str) -> str:
@@ -148,128 +151,6 @@ def scale(low: str, high: str, middle: str = "") -> str:
 def draws_unicode(console: Console) -> bool:
     """Whether the console's encoding has the characters of pictures."""
     return console.encoding.lower().startswith("utf")
-
-
-def number(value: float | None) -> str:
-    """Three decimals, fewer from 10 up; an en dash for what is undefined."""
-    if value is None:
-        return "–"
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.{1 if abs(value) < 100 else 0}f}"
-
-
-class Bound(Protocol):
-    """A target of a metric, which prints itself."""
-
-    @property
-    def bound(self) -> float:
-        """The number that a mean is held against."""
-
-    def passed(self, mean: float | None) -> bool | None:
-        """Does a mean keep it? None when there is no mean."""
-
-
-SCALE = scale("0", "1")
-"""The head of the pictures of intervals; the rule in them is the target."""
-
-_LEAST_NEEDED = (SCALE, "failed", "n/a", "n", "95 % interval")
-"""Columns that a narrow terminal does without, in this order."""
-
-
-def without(row: tuple[str, ...], at: int) -> tuple[str, ...]:
-    """A row of a table but for one column."""
-    return row[:at] + row[at + 1 :]
-
-
-def print_section(
-    console: Console,
-    section: Mapping[str, Any],
-    targets: Mapping[str, Bound],
-    names: Sequence[str] = (),
-) -> None:
-    """Metric, mean, 95 % interval, n, not applicable, failed, target, pass mark.
-
-    Only the metrics of ``names``, all when it is empty. An interval that is to be doubted, or that
-    is not there, has a star; below stands why. Where cases share documents or groups, a line says
-    so. A terminal with room has a picture of each interval that lies between 0 and 1.
-    """
-    rows: list[tuple[str, ...]] = []
-    styles: list[str | None] = []
-    reasons: dict[str, list[str]] = {}
-    for name in names or section["mean"]:
-        mean, interval, n = section["mean"][name], section["ci95"][name], section["n"][name]
-        shown = "–" if interval is None else f"{number(interval[0])} – {number(interval[1])}"
-        target = targets.get(name)
-        passed = None if target is None else target.passed(mean)
-        counts = (str(n), str(section["not_applicable"][name]), str(section["failed"][name]))
-        note = "*" if name in section["marks"] else ""
-        if note:
-            reasons.setdefault(section["marks"][name], []).append(name)
-        goal = None if target is None else target.bound
-        drawn = picture(interval, mean, goal, unicode=draws_unicode(console))
-        mark = {None: "", True: "✓", False: "✗"}[passed]
-        styles.append({None: None, True: "green", False: "red"}[passed])
-        aim = str(target or "")
-        rows.append((name, number(mean), shown + note, drawn, *counts, aim, mark))
-    head: tuple[str, ...] = (
-        "metric",
-        "mean",
-        "95 % interval",
-        SCALE,
-        "n",
-        "n/a",
-        "failed",
-        "target",
-        "",
-    )
-    if not has_room(console) or not any(row[3] for row in rows):
-        head, rows = without(head, 3), [without(row, 3) for row in rows]
-    print_columns(console, head, rows, styles=styles, droppable=_LEAST_NEEDED, left=(SCALE,))
-    for reason, marked in reasons.items():
-        more = f" and {len(marked) - _NAMED} more" if len(marked) > _NAMED else ""
-        console.print(f"* {', '.join(marked[:_NAMED])}{more}: {reason}", soft_wrap=True)
-    by, units = section["clustered_by"], max(section["clusters"].values(), default=0)
-    if by != "none" and units:
-        shared = {"group": "share a group", "conversation": "are turns of one conversation"}.get(
-            by, "share their first gold document"
-        )
-        console.print(
-            f"Cases that {shared} are counted together ({counted(units, 'independent unit')}).",
-            soft_wrap=True,
-        )
-
-
-def print_by(
-    console: Console,
-    section: Mapping[str, Any],
-    dimension: str,
-    names: Sequence[str],
-    suffix: str = "",
-) -> None:
-    """The named metrics' means for each value of a dimension, with the number of cases scored.
-
-    A ``suffix`` that the names share (``@5``) is left out of the column heads; long names take two
-    lines.
-    """
-    slices: Mapping[str, Any] = section["by"].get(dimension, {})
-    if not slices:
-        dimensions = ", ".join(section["by"]) or "none"
-        console.print(f"No case has a {dimension}; dimensions with values: {dimensions}.")
-        return
-    heads = [_in_two(name.removesuffix(suffix)) for name in names]
-    rows = [
-        (plain(value), str(part["n"]), *(number(part["mean"].get(name)) for name in names))
-        for value, part in slices.items()
-    ]
-    print_columns(console, (dimension, "n", *heads), rows, droppable=heads[:0:-1])
-
-
-def _in_two(name: str, limit: int = 12) -> str:
-    """A long name on two lines, broken behind the underscore nearest to its middle."""
-    breaks = [index + 1 for index, char in enumerate(name) if char == "_"]
-    if len(name) <= limit or not breaks:
-        return name
-    middle = min(breaks, key=lambda index: abs(index - len(name) / 2))
-    return f"{name[:middle]}\n{name[middle:]}"
 
 
 def print_rows(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

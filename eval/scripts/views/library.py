@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
+from decisions.case_verdict import Key
 from records.cases import Labels
 from records.errors import StorageError
 from records.judgements import Verdicts, read_verdicts
@@ -20,9 +21,10 @@ from records.labels import read_labels
 from records.runs import CONFIG, PARTIAL, RESULTS, VERDICTS, results_file, scores_file
 from records.scores import read_head
 from records.verdicts import judge_of
-from views.browser.model import Detail, Key, RunInfo, Trend
+from views.browser.model import RunInfo, Trend
 from views.browser.table import UNSCORED, Table
-from views.detail import build
+from views.case import Case
+from views.case_files import read_case
 from views.notes import CaseNotes
 from views.runs import (
     Signature,
@@ -145,7 +147,7 @@ PAUSE_SECONDS = 0.001
 """Between two blocks, so that a key press need not wait for its turn."""
 
 
-class _Turn(msgspec.Struct):
+class _ConversationOf(msgspec.Struct):
     conversation: str | None = None
 
 
@@ -273,7 +275,7 @@ class Opened:
 
     # -- one case -------------------------------------------------------------------------------
 
-    def detail(self, key: Key) -> Detail | None:
+    def detail(self, key: Key) -> Case | None:
         """One case, read now; None when it is not known (any more)."""
         snapshot = self._snapshot
         table, folder = snapshot.table, self._folder
@@ -287,7 +289,7 @@ class Opened:
             if offsets[row] != UNSCORED
             and (line := line_at(scores_file(folder, section), offsets[row]))
         }
-        return build(
+        return read_case(
             line_at(snapshot.path, table.offsets[row]),
             b"" if offset == UNSCORED else line_at(self._eval_set, offset),
             self._labels() if offset != UNSCORED else {},
@@ -326,7 +328,7 @@ class Opened:
         """The conversation of a row's case, read from its line in the set."""
         line = line_at(self._eval_set, table.case_offsets[row])
         try:
-            return msgspec.json.decode(line, type=_Turn).conversation
+            return msgspec.json.decode(line, type=_ConversationOf).conversation
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
 

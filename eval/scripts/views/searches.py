@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from msgspec import UNSET
 
 from ragmetrics.searches import new_passages
 from records.judged import identity_of
 from records.results import RetrievedChunk, TestResult
+from records.scores import SearchesEvidence, SearchEvidence
 
 SHOWN_NEW = 3
 """New passages of a search that are listed besides gold ones."""
@@ -71,17 +73,17 @@ class SearchStep:
         return start, max(1, min(width - start, round(end) - start))
 
 
-def search_steps(result: TestResult, evidence: Mapping[str, Any]) -> tuple[SearchStep, ...]:
+def search_steps(result: TestResult, evidence: SearchesEvidence) -> tuple[SearchStep, ...]:
     """The searches of a result; ``evidence`` is that of its line in the section ``searches``, empty
     where that was not scored."""
     searched = result.searched()
-    rows: Sequence[Mapping[str, Any]] = evidence.get("searches") or ()
+    rows = evidence.searches
     if len(rows) != len(searched):
-        rows = [{}] * len(searched)
+        rows = [SearchEvidence()] * len(searched)
     fresh = new_passages([[identity_of(chunk) for chunk in chunks] for _, chunks in searched])
     steps = []
     for (search, chunks), row, new in zip(searched, rows, fresh, strict=True):
-        gold = tuple(row["hits"]) if "hits" in row else None
+        gold = None if row.hits is None else tuple(row.hits)
         steps.append(
             SearchStep(
                 query=search.query or "",
@@ -94,20 +96,20 @@ def search_steps(result: TestResult, evidence: Mapping[str, Any]) -> tuple[Searc
                     NewPassage(
                         rank, location_of(chunks[rank - 1]), None if gold is None else rank in gold
                     )
-                    for rank in row.get("new", new)
+                    for rank in (new if row.new is None else row.new)
                 ),
                 gold=gold,
-                evidence_recall=row.get("evidence_recall"),
+                evidence_recall=row.evidence_recall,
             )
         )
     return tuple(steps)
 
 
-def complete_words(evidence: Mapping[str, Any]) -> str:
+def complete_words(evidence: SearchesEvidence) -> str:
     """At which search all needed evidence was there, in words; "" where that was not scored."""
-    if "complete_at" not in evidence:
+    number = evidence.complete_at
+    if number is UNSET:
         return ""
-    number = evidence["complete_at"]
     return f"evidence complete at search {number}" if number else "evidence never complete"
 
 

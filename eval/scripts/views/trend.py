@@ -8,10 +8,11 @@ from pathlib import Path
 
 import msgspec
 
+from decisions.case_verdict import Key
 from records.metrics import read_summary
 from records.runs import METRICS, scored_sections, scores_file
 from records.scores import find_score_line
-from views.browser.model import Key, MetricTrend, RunInfo, Trend
+from views.browser.model import MetricTrend, RunInfo, Trend
 
 
 @dataclass

@@ -26,10 +26,10 @@ from ragmetrics.text.asked_questions import NEAR, AskedQuestions
 from records.errors import StorageError
 from records.results import TestResult
 from records.runs import ENRICHED, UNIFORM
-from records.trace_index import SHARE, TraceIndex
-from watching.figures import FIGURES, Reference, condition_of
+from watching.figures import FIGURES, ReferencePeriod, condition_of
 from watching.summary import ERRORS
 from watching.texts import TraceText, texts_of
+from watching.trace_index import SHARE, TraceIndex
 
 ORDINARY = "ordinary"
 """The stratum of traces that no figure calls bad."""
@@ -74,7 +74,7 @@ def draw_cases(
     target: Path,
     *,
     questions: Iterable[str],
-    reference: Reference | None,
+    reference: ReferencePeriod | None,
     since: Mapping[str, int],
     first_day: int,
     force: bool,
@@ -128,7 +128,7 @@ def _strata(
     count: int,
     asked: AskedQuestions,
     draw: Draw,
-    reference: Reference | None,
+    reference: ReferencePeriod | None,
     since: Mapping[str, int],
     first_day: int,
 ) -> dict[str, dict[str, list[Drawn]]]:

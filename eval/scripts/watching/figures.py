@@ -11,7 +11,6 @@ from typing import Any
 from decisions.watch import WatchedFigure, watch_figure
 from ragmetrics.stats.rise import DayCount
 from records.errors import StorageError
-from records.trace_index import DayCounts, TraceIndex
 from watching.summary import (
     ANSWERS,
     CLAIMS,
@@ -21,6 +20,7 @@ from watching.summary import (
     LEAKS,
     REFUSALS,
 )
+from watching.trace_index import DayCounts, TraceIndex
 
 _EPOCH = date(1970, 1, 1)
 _FACT = "reference"
@@ -54,7 +54,7 @@ FIGURES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ReferencePeriod:
     """The period that is held to be normal. Frozen: what is read later does not change it.
 
     ``latency`` in microseconds and ``length`` in characters: what 95 % of its traces do not exceed.
@@ -95,7 +95,7 @@ def parse_range(text: str) -> tuple[date, date]:
 
 def reference_of(
     index: TraceIndex, wished: str | None, *, replace: bool, now: int
-) -> Reference | None:
+) -> ReferencePeriod | None:
     """The reference of an index; frozen at its first use. None while nobody named one.
 
     Raises StorageError for another one than the frozen, unless it is to be replaced, and for days
@@ -142,8 +142,8 @@ def reference_of(
     return _thawed(facts)
 
 
-def _thawed(facts: Mapping[str, Any]) -> Reference:
-    return Reference(
+def _thawed(facts: Mapping[str, Any]) -> ReferencePeriod:
+    return ReferencePeriod(
         date.fromisoformat(facts["first"]),
         date.fromisoformat(facts["last"]),
         facts["traces"],
@@ -165,7 +165,7 @@ def _conditions(latency: int | None, length: int | None) -> dict[str, tuple[int,
     return {f.name: (f.bit, own.get(f.bit, f"bad & {f.bit} != 0")) for f in FIGURES}
 
 
-def condition_of(figure: Figure, reference: Reference | None) -> str:
+def condition_of(figure: Figure, reference: ReferencePeriod | None) -> str:
     """When a trace is bad by a figure, in SQL."""
     latency = reference.latency if reference else None
     length = reference.length if reference else None
@@ -173,7 +173,7 @@ def condition_of(figure: Figure, reference: Reference | None) -> str:
 
 
 def series_of(
-    index: TraceIndex, reference: Reference | None, first: int = 0
+    index: TraceIndex, reference: ReferencePeriod | None, first: int = 0
 ) -> dict[str, list[DayCounts]]:
     """Every figure by day, from a day on."""
     conditions = _conditions(
@@ -182,7 +182,7 @@ def series_of(
     return index.daily(conditions, first, 1 << 40)
 
 
-def watched(index: TraceIndex, reference: Reference, unit: str) -> list[WatchedFigure]:
+def watched(index: TraceIndex, reference: ReferencePeriod, unit: str) -> list[WatchedFigure]:
     """Each figure that the reference has units for, against it. ``unit``: a plural."""
     series = series_of(index, reference, day_of(reference.last) + 1)
     figures = [figure for figure in FIGURES if reference.days.get(figure.name)]

@@ -1,20 +1,14 @@
-"""A look at production on the terminal: the shares, what was read, the alarms."""
+"""A look at production as a page: the shares, what was read, the alarms."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from decisions.watch import percent
-from decisions.watch_print import print_watch
-from terminal.tables import counted, printable
+from decisions.watch_print import watch_blocks
+from terminal.page import Block, Page, Prose, fine_percent, plain_table
+from terminal.tables import counted
 from watching.figures import FIGURES, date_of
 from watching.watch import Watch, in_all
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-_NONE = "–"
 
 _NO_REFERENCE = (
     "No reference: name days that are normal, such as --reference 2026-03-01..2026-03-14, and what "
@@ -22,27 +16,20 @@ _NO_REFERENCE = (
 )
 
 
-def show(console: Console, outcome: Watch, *, pictures: bool) -> None:
-    """The shares as a table, what was read, then each figure against its reference, the verdict
-    last. ``pictures``: of every figure, not of alarms alone."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=Text(_title(outcome)), title_justify="left")
-    table.add_column("bad share", overflow="fold")
-    for name in ("in all", "bad", outcome.unit):
-        table.add_column(name, justify="right", no_wrap=True)
+def watch_page(outcome: Watch, *, pictures: bool) -> Page:
+    """The shares as a table, what was read, then each figure against its reference, and the
+    verdict. ``pictures``: of every figure, not of alarms alone."""
+    rows = []
     for figure in FIGURES:
         bad, n = in_all(outcome.series[figure.name])
-        share = percent(bad / n) if n else _NONE
-        table.add_row(*(Text(cell) for cell in (figure.label, share, f"{bad:,}", f"{n:,}")))
-    console.print(table)
-    for line in notes(outcome):
-        console.print(Text(printable(line)), soft_wrap=True)
+        share = fine_percent(bad / n) if n else "–"
+        rows.append((figure.label, share, f"{bad:,}", f"{n:,}"))
+    head = ("bad share", "in all", "bad", outcome.unit)
+    blocks: list[Block] = [Prose(_title(outcome)), plain_table(head, rows)]
+    blocks += map(Prose, notes(outcome))
     if outcome.reference is None:
-        console.print(Text(_NO_REFERENCE), soft_wrap=True)
-    else:
-        print_watch(console, outcome.figures, pictures=pictures)
+        return Page("", [*blocks, Prose(_NO_REFERENCE)])
+    return Page("", [*blocks, *watch_blocks(outcome.figures, pictures=pictures)])
 
 
 def _title(outcome: Watch) -> str:

@@ -18,7 +18,7 @@ from formats.shared.spans import (
     spans_in,
 )
 from ragmetrics.abstention import detect
-from records.trace_index import SpanRow, TraceRow, hash_of
+from watching.trace_index import SpanRow, TraceRow, hash_of
 
 AGENT, CHAT, RETRIEVAL, TOOL, OUTERMOST = 1, 2, 3, 4, 5
 """Kinds of spans; an outermost span may be none of the others."""

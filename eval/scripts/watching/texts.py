@@ -12,7 +12,7 @@ from formats.shared.span_stream import open_spans, parse_value
 from formats.shared.spans import Span, kind_of, messages_of, spans_in
 from formats.shared.traces import case_of_trace
 from records.results import TestResult
-from records.trace_index import TraceIndex, hash_of
+from watching.trace_index import TraceIndex, hash_of
 
 _AT_ONCE = 100
 """Traces whose texts are in memory together."""

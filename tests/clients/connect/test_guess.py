@@ -10,6 +10,7 @@ import pytest
 from clients.expressions import compile_path
 from clients.guess import propose
 from clients.reply_form import guess_stream, tree
+from clients.streams import Stream, read_stream
 
 QUESTION = "How long is the warranty?"
 PROSE = "The warranty is two years from the day you bought the product."
@@ -278,3 +279,104 @@ def test_the_tree_shows_every_path_that_can_be_written() -> None:
     for line in tree(LANGSERVE):
         path = line.partition("  ")[0]
         assert compile_path(path)(LANGSERVE) is not None
+
+
+CHROMA = {
+    "answer": "It is mown weekly in the warm months.",
+    "ids": [["c1", "c2"]],
+    "documents": [["A lawn is mown every week.", "Roses are pruned in early March."]],
+    "metadatas": [[{"source": "garden/lawn.md"}, {"source": "garden/roses.md"}]],
+    "distances": [[0.1, 0.4]],
+}
+
+
+def test_parallel_lists_are_read_item_by_item() -> None:
+    tables = propose([CHROMA], ["How often is the lawn mown?"]).tables
+    assert tables["response"]["answer"] == "answer"
+    path = tables["response"]["retrieved"]
+    rows = compile_path(path)(CHROMA)
+    found = [
+        {name: compile_path(inner)(row) for name, inner in tables["chunk"].items()} for row in rows
+    ]
+    assert [(row["chunk_id"], row["rel_path"]) for row in found] == [
+        ("c1", "garden/lawn.md"),
+        ("c2", "garden/roses.md"),
+    ]
+    assert found[1]["text"] == "Roses are pruned in early March."
+
+
+def test_parallel_lists_in_every_item_of_a_list_become_one_list() -> None:
+    sources = [
+        {
+            "name": "Handbook",
+            "document": [f"The {word} is looked after every year."],
+            "metadata": [{"source": f"{word}.md"}],
+        }
+        for word in ("boiler", "gutter")
+    ]
+    payload = {"answer": "Both are looked after every year.", "sources": sources}
+    tables = propose([payload], ["What is looked after?"]).tables
+    rows = compile_path(tables["response"]["retrieved"])(payload)
+    paths = [compile_path(tables["chunk"]["rel_path"])(row) for row in rows]
+    assert paths == ["boiler.md", "gutter.md"]
+
+
+def test_lists_that_only_have_the_same_length_stay_apart() -> None:
+    payload = {
+        "answer": "It is mown weekly in the warm months.",
+        "contexts": ["A lawn is mown every week.", "Roses are pruned in early March."],
+        "follow_up": ["Why?", "When?"],
+    }
+    assert propose([payload], ["How often?"]).tables["response"]["retrieved"] == "contexts"
+
+
+def test_a_list_deep_in_one_event_of_a_stream_is_found() -> None:
+    """The first delta of a server that speaks OpenAI's protocol has the passages."""
+    cited = [{"content": PASSAGE, "filepath": "shop/warranty.md"}]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "context": {"citations": cited}}]
+    deltas += [{"content": f"{word} "} for word in PROSE.split()]
+    events = [{"id": "c", "choices": [{"delta": delta}]} for delta in deltas]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+    settings = guess_stream(body.encode(), "text/event-stream") or {}
+    payload, _ = read_stream(body.encode(), Stream("sse", compile_path(settings["stream_delta"])))
+    tables = propose([payload], [QUESTION], settings=settings).tables
+    assert tables["response"]["answer"] == "text"
+    assert compile_path(tables["response"]["retrieved"])(payload) == cited
+    assert tables["chunk"]["rel_path"] == "filepath"
+
+
+def test_numbers_in_texts_are_numbers() -> None:
+    payload = {
+        "answer": "It is mown weekly in the warm months.",
+        "usage": {"prompt_tokens": "310", "completion_tokens": "12"},
+        "price": {"prompt_unit_price": "0.001", "total_price": "0.0004"},
+        "latency_ms": "41.5",
+    }
+    response = propose([payload], ["How often?"]).tables["response"]
+    values = {name: compile_path(path)(payload) for name, path in response.items()}
+    assert values["usage"] == {"prompt_tokens": 310, "completion_tokens": 12}
+    assert values["cost_usd"] == 0.0004
+    assert values["latency_ms"] == {"total": 41.5}
+
+
+def test_the_one_key_that_varies_is_the_piece_of_an_answer() -> None:
+    words = ["Mow ", "it ", "every ", "week."]
+    body = "".join(f"data: {json.dumps({'type': 'x', 'w': word})}\n\n" for word in words)
+    settings = guess_stream(body.encode(), "text/event-stream")
+    assert settings is not None
+    assert settings["stream_delta"] == "w"
+
+
+def test_two_keys_that_vary_are_not_guessed() -> None:
+    pairs = zip(["a", "b", "c", "d"], ["k", "l", "m", "n"], strict=True)
+    body = "".join(f"data: {json.dumps({'w': w, 'v': v})}\n\n" for w, v in pairs)
+    settings = guess_stream(body.encode(), "text/event-stream")
+    assert settings is not None
+    assert "stream_delta" not in settings
+
+
+def test_lines_with_a_code_are_a_stream() -> None:
+    body = b'8:[{"type":"sources"}]\n0:"Mow "\n0:"it."\n'
+    settings = guess_stream(body, "text/plain")
+    assert settings is not None
+    assert settings["stream"] == "vercel"

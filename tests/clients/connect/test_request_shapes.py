@@ -260,3 +260,45 @@ def test_a_header_whose_value_looks_random_becomes_a_variable(value: str, is_sec
     finder = SecretFinder()
     headers = finder.shape(Shape("POST", "/", "--curl", {}, {"X-Custom": value}, {})).headers
     assert headers == {"X-Custom": "${BOT_X_CUSTOM}" if is_secret else value}
+
+
+CHAT = Shape("POST", "/chat", "test", body={"model": "default", "query": "{question}"})
+
+
+@pytest.mark.parametrize(
+    ("said", "body"),
+    [
+        (
+            {"code": "invalid_param", "message": "Missing required parameter", "params": "inputs"},
+            CHAT.body | {"inputs": {}},
+        ),
+        (
+            {"error": {"message": "Missing required parameter.", "param": "session_id"}},
+            CHAT.body | {"session_id": "{uuid}"},
+        ),
+        (
+            {"error": "message parameter cannot be empty."},
+            {"model": "default", "message": "{question}"},
+        ),
+        ({"error": "input must not be blank"}, {"model": "default", "input": "{question}"}),
+        (
+            {"error": {"message": "model 'default' not found. Available: rag-small, rag-large"}},
+            CHAT.body | {"model": "rag-small"},
+        ),
+        (
+            {"detail": "Unknown model default; available models: ['kb-1']"},
+            CHAT.body | {"model": "kb-1"},
+        ),
+    ],
+)
+def test_an_error_that_names_a_parameter_is_understood(said: Any, body: Any) -> None:
+    better = corrected(CHAT, json.dumps(said).encode())
+    assert better is not None
+    assert better.body == body
+
+
+@pytest.mark.parametrize(
+    "said", [{"detail": "Not Found"}, {"error": "no such page"}, "Available soon", {"param": 3}]
+)
+def test_an_error_that_names_nothing_changes_nothing(said: Any) -> None:
+    assert corrected(CHAT, json.dumps(said).encode()) is None

@@ -16,6 +16,7 @@ from decisions.flips import Flips, find_flips
 from records.errors import StorageError
 from records.run_table import RunTables
 from records.shards import open_address
+from views.case_files import first_answers
 
 Runs = Any
 
@@ -26,7 +27,7 @@ def flips(runs: Runs, metric: str, base: Any, new: Any, count: int = 9, **more: 
     other = runs.make("new", {metric: new}, section, **(more | {"answers": {"q0": "No."}}))
     row = compare(one, other).row(metric)
     assert row is not None
-    return find_flips(one, other, row, count)
+    return find_flips(one, other, row, count, answers=first_answers)
 
 
 def ids(found: Any) -> list[str]:

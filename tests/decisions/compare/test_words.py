@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from decisions import compare_print, compare_words
+from decisions import compare_words
+from decisions.compare_page import compare_page, matrix_page
 from decisions.effects import Effect
 from decisions.engine import Headline
 from decisions.rows import Comparison, MetricRow, RowVerdict
+from terminal.page import print_page
+from views.page import markdown
 
 
 def row(metric: str, delta: float, verdict: RowVerdict, **more: Any) -> MetricRow:
@@ -103,7 +106,7 @@ def test_a_narrow_terminal_loses_columns_and_never_a_part_of_a_name(width: int, 
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=width, color_system=None)
     name = "citation_validity_content"
-    compare_print.print_comparison(console, comparison(row(name, -0.3, "worse")))
+    print_page(console, compare_page(comparison(row(name, -0.3, "worse"))))
     shown = text.getvalue()
     line = next(line for line in shown.splitlines() if line.startswith(name))
     assert "−0.300" in line
@@ -119,7 +122,7 @@ def test_pictures_stay_from_100_columns_on(width: int) -> None:
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=width, color_system=None)
     rows = [row("citation_validity_content", -0.3, "worse"), row("recall@5", 0.1, "no evidence")]
-    compare_print.print_comparison(console, comparison(*rows))
+    print_page(console, compare_page(comparison(*rows)), every=True)
     lines = text.getvalue().splitlines()
     head = next(line for line in lines if line.startswith("metric"))
     assert "−0.4" in head
@@ -134,7 +137,7 @@ def test_outside_a_terminal_every_metric_has_its_whole_line() -> None:
     text = io.StringIO()
     console = Console(file=text, width=40)
     rows = [row("a", -0.3, "worse"), explored("context_relevance", 0.0, "no evidence")]
-    compare_print.print_comparison(console, comparison(*rows))
+    print_page(console, compare_page(comparison(*rows)), every=True)
     lines = [line for line in text.getvalue().splitlines() if line.startswith("context_relevance ")]
     assert len(lines) == 1
     assert "no evidence" in lines[0]
@@ -175,7 +178,6 @@ def test_cases_scored_in_one_run_only_are_told_once_for_metrics_alike() -> None:
 def test_a_matrix_tells_over_how_many_cases_a_difference_is() -> None:
     """40 cases in both; without the 11 that only the base has, two means of other cases."""
     uneven = row("recall", 0.0, "no evidence", base_mean=0.72, new_mean=0.82, lost=11)
-    lines = compare_words.matrix_lines(
-        [comparison(uneven), comparison(row("recall", 0.1, "better"))]
-    )
-    assert lines[0] == ("recall", "0.720", "0.820 (0.000, n 40) ·", "0.600 (+0.100) ▲")
+    page = matrix_page([comparison(uneven), comparison(row("recall", 0.1, "better"))])
+    (line,) = (line for line in markdown([page]).splitlines() if line.startswith("| `recall`"))
+    assert line == "| `recall` | 0.720 | 0.820 (0.000, n 40) · | 0.600 (+0.100) ▲ |"

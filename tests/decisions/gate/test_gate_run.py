@@ -26,7 +26,7 @@ def test_accepted_trade_offs_are_recorded_and_shown(gate: Any) -> None:
     assert "Accepted: k was lowered" in done.stdout
     assert "--accept scope_miss was not needed" in " ".join(done.stdout.split())
     assert "::warning file=gates.toml,line=2,title=Gate failed%2C accepted" in done.stdout
-    assert "accepted: `k was lowered`" in (gate.folder / "g.md").read_text()
+    assert "Accepted: `k was lowered`" in (gate.folder / "g.md").read_text()
     skipped = next(ET.parse(gate.folder / "g.xml").getroot().iter("skipped"))
     assert "accepted: k was lowered" in (skipped.get("message") or "")
     unknown = gate.run("--accept", "mmr=typo")

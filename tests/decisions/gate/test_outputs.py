@@ -12,20 +12,21 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from decisions.compare_markdown import cell, clean_text
 from decisions.gate_print import (
     MARKER,
     MOST,
     _escape_data,
     _escape_property,
-    _shown,
+    gate_page,
     junit,
-    markdown,
-    print_verdict,
     workflow_commands,
 )
 from records.gate_verdict import Accept, Check, Verdict, parse_accepts, with_accepts
 from storage import StorageError
+from terminal.page import DataColumn, print_page
+from terminal.tables import harmless_lines
+from views.page import _cell, code
+from views.page import markdown as markdown_of
 
 HOSTILE = "</failure><script>alert(1)</script>]]>&\x00\x1b[31m\n::error::x\r| `a` @team #1 \ud800"
 
@@ -49,6 +50,12 @@ WHOLE = verdict(
     caveats=(HOSTILE,),
     baseline=HOSTILE,
 )
+
+
+def markdown(shown: Verdict) -> str:
+    rest = "gate.json holds all checks"
+    return markdown_of([gate_page(shown)], head=MARKER, most=MOST, rest=rest)
+
 
 SUITE = {"name", "tests", "failures", "errors", "skipped", "time"}
 ALLOWED = {
@@ -107,7 +114,7 @@ def test_an_annotation_is_one_line_that_reads_back(text: str) -> None:
     assert level.startswith("error file=eval/gates.toml,line=3,title=")
     for escape, char in (("%0A", "\n"), ("%25", "%")):
         message = message.replace(escape, char)
-    assert message == clean_text(text)
+    assert message == harmless_lines(text)
 
 
 def test_escapes_of_workflow_commands() -> None:
@@ -149,12 +156,12 @@ def test_markdown_is_inert() -> None:
         assert harm not in outside
         assert not any(harm in block for block in blocks)
     rows = [line for line in text.splitlines() if line.startswith("| ")]
-    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {8}
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {9}
 
 
 @given(st.text(max_size=100))
 def test_a_code_span_ends_where_it_should(text: str) -> None:
-    span = _shown(text)
+    span = code(text)
     tokens = MarkdownIt("commonmark").parse(f"before {span} after")
     parts = [part for token in tokens for part in token.children or ()]
     assert [part.type for part in parts] == ["text", "code_inline", "text"]
@@ -163,7 +170,7 @@ def test_a_code_span_ends_where_it_should(text: str) -> None:
 
 @given(st.text("a`|\\ <b>", max_size=12))
 def test_a_cell_ends_where_it_should(text: str) -> None:
-    row = f"| {cell(text)} | 1 |"
+    row = f"| {_cell(text, DataColumn('', str, foreign=True))} | 1 |"
     tokens = MarkdownIt("commonmark").enable("table").parse(f"| a | b |\n|---|---|\n{row}\n")
     inside = [token.children for token in tokens if token.type == "inline"][2:]
     assert [[part.type for part in parts or ()] for parts in inside] == [["code_inline"], ["text"]]
@@ -222,7 +229,7 @@ def test_a_lower_number_is_accepted_but_not_that_it_is_no_longer_measured() -> N
 def test_the_verdict_comes_first_and_no_number_is_cut_on_a_narrow_terminal() -> None:
     long = check("failed", "a-case-with-a-very-long-name" * 3, "case", reason="bad")
     screen = io.StringIO()
-    print_verdict(Console(file=screen, width=60), verdict(long), every=True)
+    print_page(Console(file=screen, width=60), gate_page(verdict(long)), every=True)
     lines = screen.getvalue().splitlines()
     assert lines[0] == "Gate FAILED: run run, rules of gates.toml"
     assert "0.100" in screen.getvalue()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from tests.definitions import definition_of
 
-from decisions.alerts import Alert, AlertRule, MetricLine, PointPairs, chosen_keys, make_lines
+from decisions.alerts import Alert, AlertRule, MetricCourse, PointPairs, chosen_keys, make_lines
 from decisions.history import HistoryPoint, Key, MetricValue
 from ragmetrics.stats.control import PairVerdict
 from records.clusters import ClusterLabels
@@ -51,7 +51,7 @@ def nothing(before: int, now: int, key: Key) -> None:
     return None
 
 
-def line_of(points: Sequence[HistoryPoint], rule: AlertRule, key: Key = CLAIMS) -> MetricLine:
+def line_of(points: Sequence[HistoryPoint], rule: AlertRule, key: Key = CLAIMS) -> MetricCourse:
     (line,) = make_lines(points, [key], rule, nothing)
     return line
 

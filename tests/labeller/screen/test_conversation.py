@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.labeller.test_plain import FakeSource, FakeStore
 
-from labeller.conversation import AskedQuery, Message, asked_query, messages_before
+from labeller.conversation import AskedQuery, PriorMessage, asked_query, messages_before
 from labeller.plain import PlainLabeller
 from labeller.session import Session
 from labeller.sources import Api, api_source
@@ -64,8 +64,8 @@ def test_own_question_and_marked_words_are_asked_behind_the_conversation() -> No
         return asked_query(cases[case_id], query, list(cases), cases.__getitem__)
 
     behind = (
-        Message("user", "How long are logs kept?", 1),
-        Message("assistant", "For 30 days.", 1),
+        PriorMessage("user", "How long are logs kept?", 1),
+        PriorMessage("assistant", "For 30 days.", 1),
     )
     assert asked("Who can extend it?") == AskedQuery("Who can extend it?", behind)
     assert asked("> who else?") == AskedQuery("who else?", behind)

@@ -10,7 +10,7 @@ import pytest
 
 from records.cases import TestCase, iter_cases
 from records.clusters import cluster_number, clustered_by, clusters_of, label_of
-from records.conversations import conversations_of, earlier_turns
+from records.conversations import conversations_of
 from records.editing import Document
 from records.errors import Problem, StorageError
 from records.joining import Work, split
@@ -112,13 +112,9 @@ def test_the_fields_of_turns_stand_in_the_set_alone(tmp_path: Path) -> None:
     assert problems(path, tmp_path) == [(2, "group")]
 
 
-def test_what_came_before_a_turn() -> None:
+def test_turns_of_a_conversation_stand_together() -> None:
     ends = [("a", 1), ("a", 2), ("a", 3), ("a", 4), (None, None), ("b", 1)]
     cases = [TestCase(str(n), "?", conversation=c, turn=t) for n, (c, t) in enumerate(ends)]
-    assert [case.id for case in earlier_turns(cases, 3)] == ["0", "1", "2"]
-    assert not earlier_turns(cases, 0)
-    assert not earlier_turns(cases, 4)
-    assert not earlier_turns(cases, 5)
     assert [[case.id for case in turns] for turns in conversations_of(cases)] == [
         ["0", "1", "2", "3"],
         ["4"],

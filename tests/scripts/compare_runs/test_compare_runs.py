@@ -22,7 +22,7 @@ def test_the_report_on_the_terminal(compare: Compare) -> None:
     # 8 of 24 lose their only gold, in both metrics: 2 of 2^8 patterns, counted half: .0039.
     row = next(line for line in shown.splitlines() if line.startswith("recall@5"))
     assert row.split()[1:5] == ["1.000", "0.667", "24/24", "−0.333"]
-    assert "0.004" in row
+    assert " .004 " in row
     assert "▼ worse" in row
     assert "Of 24 cases 0 broke and 0 were fixed; 24 still fail" in shown  # none cites a source
     assert "gold at rank 2 → –" in shown

@@ -51,7 +51,7 @@ def test_a_regression_against_a_baseline_fails(
 
     against = ("--run", "run", "--sections", "retrieval", "--baseline")
     done = finished.score(main, *against, str(runs / "before"))
-    assert "regression: retrieval recall@5 1.000 → 0.600 (worse by 0.400, p 0.000)" in done.stdout
+    assert "regression: retrieval recall@5 1.000 → 0.600 (worse by 0.400, p < .001)" in done.stdout
     shutil.rmtree(runs / "run")
     shutil.copytree(runs / "before", runs / "run")
     better = suite(*against, str(runs / "after"))

@@ -21,7 +21,7 @@ def test_the_brief_form_tells_what_a_newcomer_asks(write: Any, finished: Any) ->
     findings = shown.partition("What stands out:\n")[2]
     assert findings.startswith("1. ")
     assert "\n4. " not in findings
-    assert findings.count("Look at ") == findings.count("\n   Look at ") <= 3
+    assert findings.count("Look at ") == findings.count("\n  Look at ") <= 3
 
 
 def test_a_long_table_shrinks_to_the_main_metrics(write: Any, finished: Any) -> None:

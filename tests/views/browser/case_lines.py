@@ -12,8 +12,8 @@ from records.judgements import Verdicts, answer_sha256
 from storage import TestResult, case_from_dict, iter_results, read_cases
 from views.browser.case_page import case_docs
 from views.browser.document import Doc
-from views.browser.model import Detail
-from views.detail import build
+from views.case import Case
+from views.case_files import read_case
 
 NONE = Verdicts({})
 ANSWER = "Logs are kept for 30 days. The owner can extend this. It costs nothing."
@@ -89,8 +89,8 @@ def detail_of(
     case: dict[str, Any] | None = CASE,
     scores: dict[str, Any] = SCORES,
     verdicts: Verdicts = NONE,
-) -> Detail:
-    return build(
+) -> Case:
+    return read_case(
         line(result),
         line(case) if case else b"",
         {},
@@ -151,7 +151,7 @@ def verdict_line(eval_set: Path, run: Path, **more: Any) -> bytes:
     return line(made | more)
 
 
-def page(detail: Detail, **more: Any) -> str:
+def page(detail: Case, **more: Any) -> str:
     options = {"failing": False, "full": False, "two": False} | more
     left, right = case_docs(Doc, detail, "state", **options)
     return left.text + (right.text if right else "")

@@ -10,18 +10,19 @@ import msgspec
 import pytest
 from tests.views.browser.conftest import Runs
 
-from records.scores import ScoreLine
+from records.scores import ScoreLine, SearchesEvidence
 from storage import TestResult, case_from_dict
 from terminal.actions import ActionRefused
 from views.browser.case_page import conversation_doc
 from views.browser.document import Doc
-from views.browser.model import Detail
 from views.browser.pages import CaseScreen
+from views.case import Case, Said, case_of
 from views.library import RunLibrary
 from views.report import words
 from views.report.conversations import conversations
-from views.report.described import Said, describe
-from views.report.page import _environment
+from views.report.described import describe
+from views.report.page import _environment, comparison_page
+from views.report.side_by_side import with_changes
 from views.searches import longest_ms, search_steps
 
 A, B, C = ({"chunk_id": name, "rel_path": f"{name}.md", "text": f"Text {name}."} for name in "abc")
@@ -39,6 +40,7 @@ EVIDENCE: dict[str, Any] = {
         {"passages": 0, "new": [], "error": "no index"},
     ],
 }
+FOUND = msgspec.convert(EVIDENCE, SearchesEvidence)
 
 
 def turn(name: str, number: int, **more: Any) -> dict[str, Any]:
@@ -54,7 +56,7 @@ def answer(case_id: str, **more: Any) -> dict[str, Any]:
 
 def test_a_search_shows_what_no_search_before_it_brought() -> None:
     result = msgspec.convert(answer("x", searches=SEARCHES), TestResult)
-    first, second, third = search_steps(result, EVIDENCE)
+    first, second, third = search_steps(result, FOUND)
     assert [(p.rank, p.location, p.gold) for p in second.new] == [(2, "c.md", True)]
     assert first.says() == "2 passages, 2 new, no gold, evidence_recall 0.00"
     assert second.says() == "2 passages, 1 new, gold at 2, evidence_recall 1.00"
@@ -64,7 +66,7 @@ def test_a_search_shows_what_no_search_before_it_brought() -> None:
     assert longest == 400
     assert [step.bar(longest, 16) for step in (first, second, third)] == [(0, 4), (4, 12), (12, 4)]
     # without scores what is new is counted here, and nobody looked for gold
-    unscored = search_steps(result, {})
+    unscored = search_steps(result, SearchesEvidence())
     assert [[p.rank for p in step.new] for step in unscored] == [[1, 2], [2], []]
     assert unscored[1].says() == "2 passages, 1 new"
 
@@ -111,7 +113,7 @@ def test_the_turns_of_a_conversation_are_found_in_order(talks: RunLibrary) -> No
         run.close()
     assert (detail.conversation, detail.turn) == ("p", 2)
     assert detail.complete == "evidence complete at search 2"
-    turns: list[tuple[Detail, str, bool]] = [(detail, "FAILS: pass=0", True)]
+    turns: list[tuple[Case, str, bool]] = [(detail, "FAILS: pass=0", True)]
     for ascii_only, bars in ((False, "░░░░████████████"), (True, "....############")):
         doc = conversation_doc(partial(Doc, ascii_only=ascii_only, width=78), turns, "p2")
         assert "1 turn · turn 2 is the first that fails" in doc.text
@@ -151,11 +153,11 @@ def described(case: dict[str, Any], said: Said, **more: Any) -> dict[str, Any]:
     result = msgspec.convert(answer(case["id"], **more), TestResult)
     lines: dict[str, ScoreLine] = {}
     if "searches" in more:
-        lines["searches"] = ScoreLine(case["id"], 0, "scored", {}, {}, EVIDENCE)
-    return describe(test_case, result, lines, said, {})
+        lines["searches"] = ScoreLine(case["id"], 0, "scored", {}, {}, FOUND)
+    return describe(case_of(result, test_case, lines), said)
 
 
-FAILS, FINE = Said("fails", ["no gold passage"]), Said("ok")
+FAILS, FINE = Said("fails", ("no gold passage",)), Said("ok")
 
 
 def test_the_report_lists_those_that_fail_first_at_the_earliest_turn() -> None:
@@ -192,3 +194,16 @@ def test_the_report_lists_those_that_fail_first_at_the_earliest_turn() -> None:
     assert html.count("find⟨U+001B⟩[2J⟨U+202E⟩&lt;b&gt;, at 100 ms, took 300 ms") == 2
     assert not {"\x1b", "\u202e"} & set(html)
     assert "Evidence complete at search 2." in html
+
+
+def test_a_page_of_a_comparison_draws_the_searches_of_its_cases() -> None:
+    changed = described({"id": "x", "question": "?"}, FAILS, searches=SEARCHES)
+    report = {
+        "title": "a → b",
+        "comparisons": [],
+        "answers": [with_changes(changed, (), None, "broke")],
+        "left_out": 0,
+        "failures": [],
+        "tool_version": "1",
+    }
+    assert b'<rect class="bar" x="25" width="75"' in comparison_page(report)

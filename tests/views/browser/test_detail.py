@@ -16,10 +16,10 @@ from tests.views.browser.case_lines import (
     page,
 )
 
-from views.browser.case_page import case_docs
+from views.browser.case_page import case_docs, raw_doc
 from views.browser.document import Doc
-from views.browser.model import Claim
-from views.detail import build
+from views.case import Claim
+from views.case_files import read_case
 
 
 def test_claims_keep_their_place_verdict_and_reason() -> None:
@@ -104,6 +104,14 @@ def test_chunk_gold_takes_the_chunk_labels() -> None:
     ]
 
 
+def test_graded_chunks_are_gold_where_their_grade_says_so() -> None:
+    evidence = {"match": "chunk", "found": [None, 3], "hits": [3]}
+    scores = {"retrieval": {"case_id": "q", "scores": {}, "evidence": evidence}}
+    grades = {"chunk_relevance_grades": {"c9": 2, "c8": 0, "c3": 1}}
+    gold = detail_of(case=CASE | grades, scores=scores).gold
+    assert [(one.location, one.rank) for one in gold] == [("chunk c9", None), ("chunk c3", 3)]
+
+
 def test_the_trace_tells_how_the_answer_came_about() -> None:
     trace = dict(detail_of().trace)
     assert trace["outcome"] == "uncertain, expected success (flag late)"
@@ -130,14 +138,15 @@ def test_lines_of_another_form_are_named_and_left_out() -> None:
     said = "\n".join(detail.problems)
     assert "scores/groundedness.jsonl: the line cannot be read" in said
     assert "the case in the eval set was changed" in said
-    gone = build(b"", b"", {}, {}, lambda: NONE, ("q", 0))
+    gone = read_case(b"", b"", {}, {}, lambda: NONE, ("q", 0))
     assert gone.problems == (
         "the line is not there any more: the file was replaced; it is being read again",
     )
-    other = build(line({"test_case_id": "z"}), b"", {}, {}, lambda: NONE, ("q", 0))
+    other = read_case(line({"test_case_id": "z"}), b"", {}, {}, lambda: NONE, ("q", 0))
     assert other.problems == gone.problems
 
 
 def test_the_raw_result_is_what_the_file_holds() -> None:
     assert json.loads(detail_of().raw) == RESULT
-    assert build(b"\xffnot JSON", b"", {}, {}, lambda: NONE, ("q", 0)).raw == "\ufffdnot JSON"
+    broken = read_case(b"\xffnot JSON", b"", {}, {}, lambda: NONE, ("q", 0))
+    assert raw_doc(Doc, broken).text.endswith("\ufffdnot JSON\n")

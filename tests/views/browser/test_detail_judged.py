@@ -75,7 +75,7 @@ def test_parts_of_one_opinion_are_shown_together() -> None:
     (one,) = detail_of(verdicts=verdicts_on(parts[1], parts[0])).judged
     assert [(claim.text, claim.verdict, claim.word, claim.chunk_id) for claim in one.items] == [
         ("Kept for\n  30 days.", "supported", "useful", "c1"),
-        ("Nothing", "unsupported", "not useful", "c2"),
+        ("Nothing", "unsupported", "not_useful", "c2"),
     ]
     failed = {**parts[1], "status": "failed", "failure": "malformed", "verdicts": []}
     (one,) = detail_of(verdicts=verdicts_on(parts[0], failed)).judged

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from records.scores import ScoreLine
 from views.browser.case_page import CaseInRun, _changes_part
 from views.browser.document import Doc
-from views.browser.model import Detail, SectionScores
 from views.browser.rows import score_pair
+from views.case import Case
 
 
 @pytest.mark.parametrize(
@@ -33,9 +34,9 @@ def test_a_column_of_the_list_has_room_for_three_decimals() -> None:
     assert score_pair(0.19, 0.1904, 3) == ("0.19", "0.19")
 
 
-def detail(value: float) -> Detail:
-    scores = {"mrr": value, "context_relevance_top3": value}
-    return Detail("q", 0, "?", "ok", scores=(SectionScores("s", "scored", scores, {}),))
+def detail(value: float) -> Case:
+    scores: dict[str, float | None] = {"mrr": value, "context_relevance_top3": value}
+    return Case("q", 0, "?", "ok", lines={"s": ScoreLine("q", 0, "scored", scores)})
 
 
 def test_values_stand_under_each_other_whatever_the_length_of_the_names() -> None:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import judge_answers
 import report_run
-from views.browser.model import Detail
+from views.case import Case
 from views.library import RunLibrary
 
 CLAIMS = 45
@@ -76,7 +76,7 @@ class Judged:
         found: dict[str, Any] = answer
         return found
 
-    def browsed(self, wait_until: Callable[..., None]) -> Detail:
+    def browsed(self, wait_until: Callable[..., None]) -> Case:
         """The case as the browser shows it."""
         run = RunLibrary(self.run.parent, self.eval_set, None).open("r")
         run.start(lambda: None)
@@ -96,7 +96,7 @@ def judged(tmp_path: Path) -> Judged:
     return run
 
 
-def browsed_claims(detail: Detail) -> list[str]:
+def browsed_claims(detail: Case) -> list[str]:
     return [claim.text for one in detail.judged for claim in one.items]
 
 

@@ -282,10 +282,15 @@ def test_verdicts_that_come_while_one_looks_are_told_and_shown(runs: Any, wait_u
         before = len(told)
         with open(folder / "verdicts.jsonl", "ab") as file:
             file.write(verdict_line(runs.eval_set, folder, judge_repeat=number))
+
+        def judged() -> list[str]:
+            detail = run.detail(("a", 0))
+            assert detail is not None
+            return [one.metric for one in detail.judged]
+
+        shown = metrics[: number + 1]
+        wait_until(lambda: judged() == shown, "the new verdict is shown")  # noqa: B023
         wait_until(lambda: len(told) > before, "the new verdict is told")  # noqa: B023
-        detail = run.detail(("a", 0))
-        assert detail is not None
-        assert [one.metric for one in detail.judged] == metrics[: number + 1]
     assert run.detail(("a", 1)) is None
     assert run.detail(("b", 0)) is None
     run.close()

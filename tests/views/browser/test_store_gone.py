@@ -26,7 +26,7 @@ def test_a_case_without_the_files_that_were_taken_away(runs: Any, wait_until: Wa
         detail = run.detail(("a", 0))
         assert detail is not None
         assert detail.problems == ()  # also before it is known that a file is gone
-        return len(detail.judged), len(detail.scores)
+        return len(detail.judged), len(detail.lines)
 
     assert judged_and_scored() == (1, 1)
     before = run.table

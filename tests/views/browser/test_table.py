@@ -6,10 +6,11 @@ import pytest
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Ruling
+from records.scores import GroundednessEvidence, ScoreLine
 from views.browser.failing import Failing
-from views.browser.model import Detail, SectionScores
 from views.browser.query import parse
 from views.browser.table import Table
+from views.case import Case
 
 NUMBERS = {"latency": 1.0, "confidence": None, "cost": None}
 
@@ -94,26 +95,27 @@ def test_a_condition_takes_the_place_of_the_rules(table: Table) -> None:
     # a meets it; b and c do not; d is an error; e was not scored, so nobody knows
     assert list(failing.codes(table)) == [0, failing.custom, failing.custom, 1, 0]
     assert failing.word(failing.custom) == "fails"
-    detail = Detail("b", 0, "", "ok")
+    detail = Case("b", 0, "", "ok")
     assert failing.state(table, ("b", 0), detail) == (True, "FAILS: does not meet: recall@5>0.5")
 
 
 def test_the_state_of_a_case_names_all_its_reasons_and_warnings(table: Table) -> None:
     scores = (
-        SectionScores("retrieval", "scored", {"mrr": 0.0}, {}),
-        SectionScores("groundedness", "scored", {"numeric_fabrications": 2.0}, {}),
-        SectionScores("pipeline", "scored", {"latency_ok": 0.0}, {}),
+        ("retrieval", "mrr", 0.0),
+        ("groundedness", "numeric_fabrications", 2.0),
+        ("pipeline", "latency_ok", 0.0),
     )
-    detail = Detail("c", 0, "", "ok", scores=scores)
-    for section in scores:
-        for name, value in section.scores.items():
-            table.metrics[name] = section.section
-            table.numbers[name] = table.new_numbers()
-            table.numbers[name][2] = value or 0.0
+    lines = {section: ScoreLine("c", 0, "scored", {name: n}) for section, name, n in scores}
+    lines["groundedness"].evidence = GroundednessEvidence(numbers={"fabricated": ["9", "25"]})
+    detail = Case("c", 0, "", "ok", lines=lines)
+    for section, name, value in scores:
+        table.metrics[name] = section
+        table.numbers[name] = table.new_numbers()
+        table.numbers[name][2] = value
     assert Failing().state(table, ("c", 0), detail) == (
         True,
-        "FAILS: no gold passage was retrieved; 2 numbers in no passage (warning: slower than its "
-        "time budget)",
+        "FAILS: no gold passage was retrieved; 2 numbers in no passage: 9, 25 (warning: slower "
+        "than its time budget)",
     )
 
 

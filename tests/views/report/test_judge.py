@@ -11,16 +11,23 @@ import pytest
 
 import report_run
 from storage import replace_json
+from views.case import Case, Claim, JudgedMetric, Said
 from views.report import answers, words
-from views.report.described import _judged_rows
+from views.report.described import describe
 
 
 def test_the_judges_bad_news_come_first() -> None:
-    rows = [
-        {"id": "1", "text": "So.", "verdict": "supported", "quote": "so"},
-        {"id": "2", "text": "Not so.", "verdict": "not_found", "blame": "hallucination"},
-    ]
-    found = _judged_rows({"claims": rows, "facts": [{"text": "F", "verdict": "missing"}]})
+    claims = (
+        Claim("So.", None, "supported", word="supported", quote="so"),
+        Claim("Not so.", None, "unsupported", word="not_found", blame="hallucination"),
+    )
+    facts = (Claim("F", None, "unsupported", word="missing"),)
+    judged = (
+        JudgedMetric("groundedness", "j", "ok", items=claims),
+        JudgedMetric("correctness", "j", "ok", items=facts),
+        JudgedMetric("nuggets", "j", "failed", items=facts),
+    )
+    found = describe(Case("q", 0, "?", "ok", judged=judged), Said())["verdicts"]
     assert [(one["kind"], one["good"]) for one in found] == [
         ("claim", False),
         ("fact", False),

@@ -15,10 +15,10 @@ from decisions.case_verdict import Ruling
 from decisions.measures import measures
 from ragmetrics.catalogue.cases import RULES, CaseRule
 from ragmetrics.catalogue.metric import Metric
-from records.scores import ScoreLine
 from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_json
+from views.case import Said, case_of
 from views.report import figures
-from views.report.described import Said, describe
+from views.report.described import describe
 from views.report.page import _draw
 from views.report.scan import keys_at, lines_at, read_results, scan_scores
 
@@ -57,7 +57,7 @@ def test_sections_are_joined_by_answer_whatever_their_order(tmp_path: Path) -> N
     counts = scan.verdicts.counts()
     assert (counts.cases, counts.failing, counts.unstable) == (3, 1, 1)  # p: one of two answers
     lines = lines_at(tmp_path, scan, [3, 1])
-    assert lines[3] == {"context": ScoreLine("p", 1, "scored", {"y": 0.2})}
+    assert {name: line.scores for name, line in lines[3].items()} == {"context": {"y": 0.2}}
     assert set(lines[1]) == {"a"}
 
 
@@ -95,7 +95,7 @@ def test_a_reference_marks_the_passage_that_it_names() -> None:
     ]
     refs = [Reference(index=1, chunk_id="b"), Reference(index=3)]
     result = TestResult("q", "Q?", answer="A [1][3]", retrieved=chunks, references=refs)
-    found = describe(None, result, {}, Said(), {})
+    found = describe(case_of(result), Said())
     assert [one["cited"] for one in found["retrieved"]] == [False, True, True]
     assert found["retrieved"][0]["text"]["left_out"] == 800
     assert found["gold"] == found["claims"] == found["verdicts"] == []

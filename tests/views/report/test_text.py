@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from terminal.page import percent
 from views.report import words
 from views.report.text import cut, markdown_fence, markdown_line, one_line, page_bytes, visible
 
@@ -88,7 +89,7 @@ def test_signs_of_markdown_are_escaped(text: str, shown: str) -> None:
     [(None, "–"), (0.0, "0 %"), (0.001, "< 1 %"), (0.5, "50 %"), (0.999, "> 99 %"), (1.0, "100 %")],
 )
 def test_a_percentage_is_never_rounded_to_all_or_nothing(share: float | None, shown: str) -> None:
-    assert words.percent(share) == shown
+    assert percent(share) == shown
 
 
 def test_a_correlation_has_no_minus_zero() -> None:

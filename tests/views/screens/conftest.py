@@ -11,23 +11,21 @@ import pytest
 from textual.geometry import Size
 
 from decisions.case_rules import Basis, CaseRules
+from decisions.case_verdict import Key
 from records.errors import StorageError
 from records.notes import CaseNote, own_note
+from records.scores import ScoreLine
 from views.browser.app import BrowseApp
 from views.browser.lists import CasesScreen
-from views.browser.model import (
+from views.browser.model import MetricTrend, RunInfo, Trend
+from views.browser.table import Table
+from views.case import (
+    Case,
     Claim,
-    Detail,
     GoldMatch,
     JudgedMetric,
-    Key,
-    MetricTrend,
     RetrievedPassage,
-    RunInfo,
-    SectionScores,
-    Trend,
 )
-from views.browser.table import Table
 
 Scores = dict[str, tuple[float | None, float | None]]
 """recall@5 and outcome_match by case id; None: not scored."""
@@ -100,13 +98,13 @@ class FakeRun:
             raise StorageError("taken: exists already; choose another name.")
         return len(keys)
 
-    def detail(self, key: Key) -> Detail | None:
+    def detail(self, key: Key) -> Case | None:
         row, text = self.table.row_of(*key), self.text
         if row is None:
             return None
         answer = f"{text}{self.answer}"
         size = len(text)
-        return Detail(
+        return Case(
             case_id=self.table.ids[row],
             repeat=0,
             question=self.table.questions[row],
@@ -126,15 +124,21 @@ class FakeRun:
             match=f"anchor{text}",
             gold=(GoldMatch(f"{text}a.md", (f"{text}kept",), rank=1),),
             labels=(("key fact", f"{text}30 days"),),
-            scores=(SectionScores(f"x{text}", "scored", {f"m{text}": 0.5}, {"n": f"no {text}"}),),
+            lines={
+                f"x{text}": ScoreLine("", 0, "scored", {f"m{text}": 0.5}, {"n": f"no {text}"}),
+            },
             judged=(
                 JudgedMetric(
-                    text, text, text, text, (Claim(text, None, "unclear", text),), (text,)
+                    text,
+                    text,
+                    text,
+                    text,
+                    (Claim(text, None, "unclear", text, quote=text),),
                 ),
                 *self.more,
             ),
             trace=(("flags", f"{text}late"),),
-            raw=f'{{"answer": "{text}"}}',
+            raw=f'{{"answer": "{text}"}}'.encode("utf-8", "surrogatepass"),
             problems=(text,) if text else (),
         )
 

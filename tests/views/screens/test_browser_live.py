@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from views.browser.app import BrowseApp
-from views.browser.model import JudgedMetric
+from views.case import JudgedMetric
 
 NUMBERS = {"latency": 1.0, "confidence": None, "cost": None}
 

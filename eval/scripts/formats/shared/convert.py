@@ -31,7 +31,7 @@ from records.results import RunConfig, TestResult
 from records.runs import CONFIG, RESULTS, SAMPLE, VERSION, check_run_id, config_hash, find_run
 
 
-class _Importer(Protocol):
+class _ImportFormat(Protocol):
     """A format that is read: a module of ``formats``, or what acts as one."""
 
     NAME: str
@@ -42,7 +42,7 @@ class _Importer(Protocol):
 
 
 def import_data(
-    module: _Importer,
+    module: _ImportFormat,
     sources: Sequence[Path],
     target: Path,
     options: dict[str, Any],

@@ -120,7 +120,7 @@ def _check_output(request: CutRequest) -> None:
         raise StorageError(f"{output}: exists already; choose another, or --force.")
 
 
-class _Turn(msgspec.Struct):
+class _TurnOfCase(msgspec.Struct):
     id: str | None = None
     turn: int | None = None
 
@@ -129,22 +129,22 @@ def _later_turns(eval_set: Path) -> frozenset[str]:
     """The cases that go on with a conversation, which is not cut; none without the set."""
     if not eval_set.exists():
         return frozenset()
-    decode = msgspec.json.Decoder(_Turn).decode
+    decode = msgspec.json.Decoder(_TurnOfCase).decode
     later: set[str] = set()
     with open_lines(eval_set) as file:
         for line in file:
             with contextlib.suppress(msgspec.MsgspecError):  # told when the set is cut or scored
-                case = decode(line) if b'"turn"' in line else _Turn()
+                case = decode(line) if b'"turn"' in line else _TurnOfCase()
                 later |= {case.id} if case.id and (case.turn or 0) > 1 else set()
     return frozenset(later)
 
 
-class _Key(msgspec.Struct):
+class _CaseOfResult(msgspec.Struct):
     test_case_id: str
 
 
 def _results(path: Path) -> Iterator[tuple[bytes, str]]:
-    decode = msgspec.json.Decoder(_Key).decode
+    decode = msgspec.json.Decoder(_CaseOfResult).decode
     for number, line in _numbered(path):
         try:
             yield line, decode(line).test_case_id

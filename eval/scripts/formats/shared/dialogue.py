@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from formats.shared.item import ImportedCase, Notes, SystemAnswer, passages, passages_in
+from formats.shared.rows import SourceRow
 from formats.shared.spans import structured
 from formats.shared.traces import words_in
 from records.results import RetrievedChunk, Search, SearchedChunk, TestResult
@@ -97,6 +98,20 @@ def _calls(raw: Any) -> dict[str, tuple[str, str | None]]:
     return calls
 
 
+def turns_in(
+    row: SourceRow, field: str, items: Iterable[Any], tells: str, notes: Notes
+) -> list[DialogueTurn]:
+    """The questions of the messages in a field of a row; ``tells``: what each of them must say."""
+    messages = []
+    for number, item in enumerate(items):
+        if (message := message_of(item)) is None:
+            where = f"{row.where}{field}[{number}]"
+            notes.problem(row.path, row.line, where, f"is no {tells}")
+        else:
+            messages.append(message)
+    return turns_of(messages, notes)
+
+
 def turns_of(messages: Sequence[Message], notes: Notes) -> list[DialogueTurn]:
     """The questions of a conversation, each with the last answer before the next one.
 
@@ -143,6 +158,17 @@ def _passages(text: str, notes: Notes) -> list[RetrievedChunk]:
         return []
     name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return passages([text], [name])
+
+
+def rest_of(row: SourceRow, taken: Collection[str], notes: Notes) -> dict[str, Any]:
+    """The fields of a row that are not taken and have a value; counted as kept under metadata."""
+    rest = {
+        name: value
+        for name, value in row.fields.items()
+        if name not in taken and value not in (None, "", [], {})
+    }
+    notes.carried.update(list(rest))
+    return rest
 
 
 def cases_of(

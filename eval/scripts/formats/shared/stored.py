@@ -21,7 +21,8 @@ from records.cases import TestCase, canonical, case_from_dict
 from records.errors import StorageError
 from records.labels import read_labels, unknown_labels
 from records.lines import iter_lines, parse_json
-from records.results import RetrievedChunk, TestResult, read_results, tells_retrieved
+from records.results import RetrievedChunk, TestResult, tells_retrieved
+from records.run_table import result_offsets
 from records.runs import results_file
 from records.shards import open_lines
 
@@ -76,18 +77,15 @@ class Stored:
         self._results = results_file(run) if run else None
         self._index = self._offsets()
 
-    def _offsets(self) -> dict[str, list[int]]:
+    def _offsets(self) -> dict[str, tuple[int, ...]]:
         """Where the lines of each case begin in results.jsonl, by repeat; each is looked at."""
-        offsets: dict[str, list[tuple[int, int]]] = {}
         if self._results is None:
             return {}
         if not self._results.exists():
             raise StorageError(f"{self._results}: no such file; the run is not complete.")
-        report = self._notes.report
-        for offset, result in read_results(self._results, report=report):
-            offsets.setdefault(result.test_case_id, []).append((result.repeat, offset))
+        offsets = result_offsets(self._results, report=self._notes.report, whole=True)
         self._notes.check()
-        return {name: [at for _, at in sorted(positions)] for name, positions in offsets.items()}
+        return offsets
 
     def cases(
         self, held: Set[str], held_results: Set[str] = frozenset(), repeats: bool = False

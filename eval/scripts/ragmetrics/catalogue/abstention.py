@@ -73,6 +73,5 @@ SECTION = MetricSection(
     ROWS + RUN_ROWS,
     "score_abstention.py",
     labels=("answerable",),
-    evidence=("cell", "decided_by", "why", "phrases", "span"),
     worst_by="hallucination_on_unanswerable",
 )

@@ -99,7 +99,6 @@ SECTION = MetricSection(
     ROWS,
     "score_context.py",
     labels=("gold_facts", "query_type"),
-    evidence=("most_alike", "facts"),
     needs=("texts",),
     worst_by="redundancy_tfidf",
     alias="context_quality",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ragmetrics.catalogue.metric import Metric, MetricSection
+from ragmetrics.catalogue.retrieval import GOLD_LABELS
 
 
 def _row(name: str, meaning: str, needs: str, **more: Any) -> Metric:
@@ -74,18 +75,7 @@ SECTION = MetricSection(
     "Conversations",
     ROWS + RUN_ROWS,
     "score_conversations.py",
-    labels=(
-        "answerable",
-        "expected_outcome",
-        "relevant_chunks",
-        "chunk_relevance_grades",
-        "gold_supports",
-        "required_support_groups",
-        "relevant_docs",
-        "relevance_grades",
-        "gold_contexts",
-    ),
-    evidence=("turn", "asks_back", "pass", "missing", "found_at"),
+    labels=("expected_outcome", *GOLD_LABELS),
     needs=("conversations",),
     worst_by="evidence_in_history",
 )

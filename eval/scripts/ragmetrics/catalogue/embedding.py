@@ -114,7 +114,6 @@ SECTION = MetricSection(
     ROWS,
     "score_embedding.py",
     labels=("reference_answer",),
-    evidence=("sentences",),
     needs=("embedding model",),
     worst_by="answer_hallucination@2",
 )

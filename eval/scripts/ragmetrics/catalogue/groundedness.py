@@ -252,14 +252,6 @@ SECTION = MetricSection(
         "expected_citations",
         "gold_facts",
     ),
-    evidence=(
-        "claims",
-        "numbers",
-        "citations",
-        "expected_claims_missing",
-        "forbidden_claims_found",
-        "nuggets_missing",
-    ),
     needs=("texts",),
     worst_by="mean_claim_support",
 )

@@ -266,16 +266,6 @@ SECTION = MetricSection(
     ROWS,
     "judge_answers.py",
     labels=("answerable", "expected_key_facts", "reference_answer", "gold_facts"),
-    evidence=(
-        "claims",
-        "facts",
-        "nuggets",
-        "facts_in_contexts",
-        "claims_in_reference",
-        "questions",
-        "reply",
-        "manipulation",
-    ),
     needs=("texts", "verdicts"),
 )
 

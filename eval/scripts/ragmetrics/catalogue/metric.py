@@ -90,10 +90,9 @@ class Metric:
 class MetricSection:
     """A part of metrics.json, with the metrics that its scorer computes.
 
-    ``script``: what scores it. ``labels``: the fields of a case that it reads. ``evidence``: the
-    fields of a score line's evidence that explain a bad case. ``needs``: what it cannot do without.
-    ``worst_by``: the metric that bad cases are sorted by. ``alias``: another name that options
-    take.
+    ``script``: what scores it. ``labels``: the fields of a case that it reads. ``needs``: what it
+    cannot do without. ``worst_by``: the metric that bad cases are sorted by. ``alias``: another
+    name that options take.
     """
 
     name: str
@@ -101,7 +100,6 @@ class MetricSection:
     metrics: tuple[Metric, ...]
     script: str
     labels: tuple[str, ...] = ()
-    evidence: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ()
     worst_by: str = ""
     alias: str = ""

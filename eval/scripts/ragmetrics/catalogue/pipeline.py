@@ -93,14 +93,5 @@ SECTION = MetricSection(
         "min_citations",
         "latency_budget_ms",
     ),
-    evidence=(
-        "outcome",
-        "why",
-        "expected",
-        "missing_flags",
-        "forbidden_flags",
-        "citations",
-        "over_budget",
-    ),
     worst_by="pass",
 )

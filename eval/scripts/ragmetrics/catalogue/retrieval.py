@@ -174,23 +174,23 @@ ROWS: tuple[Metric, ...] = (
     ),
 )
 
+GOLD_LABELS = (
+    "answerable",
+    "relevant_chunks",
+    "chunk_relevance_grades",
+    "gold_supports",
+    "required_support_groups",
+    "relevant_docs",
+    "relevance_grades",
+    "gold_contexts",
+)
+"""What of a case says which passages it needs."""
+
 SECTION = MetricSection(
     "retrieval",
     "Retrieval",
     ROWS,
     "score_retrieval.py",
-    labels=(
-        "answerable",
-        "relevant_chunks",
-        "chunk_relevance_grades",
-        "gold_supports",
-        "required_support_groups",
-        "relevant_docs",
-        "relevance_grades",
-        "gold_contexts",
-        "recency_conflict_rule",
-        "expected_key_facts",
-    ),
-    evidence=("match", "found", "hits", "unjudged"),
+    labels=(*GOLD_LABELS, "recency_conflict_rule", "expected_key_facts"),
     worst_by="ndcg@5",
 )

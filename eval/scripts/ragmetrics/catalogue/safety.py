@@ -117,6 +117,5 @@ SECTION = MetricSection(
     ROWS,
     "score_safety.py",
     labels=("attack_category",),
-    evidence=("patterns",),
     needs=("labelled texts",),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ragmetrics.catalogue.metric import Metric, MetricSection
+from ragmetrics.catalogue.retrieval import GOLD_LABELS
 
 
 def _row(name: str, meaning: str, **more: Any) -> Metric:
@@ -82,17 +83,7 @@ SECTION = MetricSection(
     "Searches",
     ROWS,
     "score_searches.py",
-    labels=(
-        "answerable",
-        "relevant_chunks",
-        "chunk_relevance_grades",
-        "gold_supports",
-        "required_support_groups",
-        "relevant_docs",
-        "relevance_grades",
-        "gold_contexts",
-    ),
-    evidence=("match", "searches", "complete_at", "lost", "turn"),
+    labels=GOLD_LABELS,
     needs=("searches",),
     worst_by="union_evidence_recall",
 )

@@ -213,24 +213,6 @@ def balanced_accuracy(
     )
 
 
-def precision_recall_f1(
-    labels: Sequence[int], verdicts: Sequence[bool], weights: Floats | None = None
-) -> tuple[float | None, float | None, float | None]:
-    """Precision, recall and F1 of the verdict "positive"; None where the denominator is 0."""
-    import numpy as np
-
-    positive = np.asarray(labels, dtype=bool)
-    judged = np.asarray(verdicts, dtype=bool)
-    weight = np.ones(len(positive)) if weights is None else weights
-    hits = float(weight @ (positive & judged))
-    flagged, actual = float(weight @ judged), float(weight @ positive)
-    return (
-        hits / flagged if flagged else None,
-        hits / actual if actual else None,
-        2 * hits / (flagged + actual) if flagged + actual else None,
-    )
-
-
 def _ranks(values: Sequence[float] | Floats, times: Floats) -> Floats:
     """Ranks from 1 of values that occur so many times; equal ones share the mean of theirs."""
     import numpy as np

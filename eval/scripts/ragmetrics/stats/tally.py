@@ -74,8 +74,8 @@ def average(rows: Sequence[Values]) -> Values:
 _WHOLE: Slice = ("", "")
 """The slice of all cases."""
 
-_ABSENT, _LOST = float("nan"), float("inf")
-"""None and FAILED in a table of scores, where no other value is infinite."""
+_LOST = float("inf")
+"""FAILED in a table of scores, where no other value is infinite."""
 
 
 class Tally:
@@ -224,7 +224,7 @@ class Tally:
         means: dict[int, list[tuple[Slice, MeanOfGroup]]] = {}
         for column, metric in zip(_alike(table, metrics), metrics, strict=True):
             if column not in means:
-                scores = _Column(table[:, column], times, metric)
+                scores = _MetricColumn(table[:, column], times, metric)
                 means[column] = list(cases.means(scores, batches))
             for part, mean in means[column]:
                 parts.setdefault(part, {})[metric.name] = mean
@@ -307,7 +307,7 @@ class _Batch(NamedTuple):
         )
 
 
-class _Column:
+class _MetricColumn:
     """The scores of a metric in each row of the table: its levels, and the level of each row."""
 
     def __init__(
@@ -355,7 +355,7 @@ class _Cases:
         )
 
     def means(
-        self, column: _Column, batches: Sequence[_Batch]
+        self, column: _MetricColumn, batches: Sequence[_Batch]
     ) -> Iterator[tuple[Slice, MeanOfGroup]]:
         """The mean of a metric in each slice."""
         import numpy as np
@@ -391,7 +391,7 @@ class _Cases:
                 ):
                     yield batch.names[mean.group], mean
 
-    def _levels(self, counted: CountedValues, column: _Column) -> _Levels:
+    def _levels(self, counted: CountedValues, column: _MetricColumn) -> _Levels:
         """How often each level of a metric occurred in each combination of slices."""
         import numpy as np
 
@@ -416,7 +416,7 @@ class _Cases:
         return _Levels(keys % number, times, np.searchsorted(keys // number, self._numbers))
 
     def _sums(
-        self, column: _Column
+        self, column: _MetricColumn
     ) -> tuple[NDArray[np.int64], list[tuple[int, NDArray[np.int64]]]]:
         """For each cell how many cases have a score, and the limbs of the sum of these."""
         import numpy as np

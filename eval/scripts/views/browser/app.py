@@ -26,12 +26,11 @@ from terminal.app import STYLE_SHEET, THEMES, StyleSheets, TerminalApp, check_th
 from terminal.safe_text import display, one_line
 from terminal.windows import LinePrompt, Palette
 from views.browser.actions import NoteStep, key_names
-from views.browser.groups import GroupsScreen
 from views.browser.listing import CaseList, ListWalk, PairList, Walk
 from views.browser.lists import CasesScreen, ListScreen
 from views.browser.model import Library, OpenRun
 from views.browser.pages import CaseScreen, PageScreen, PairScreen
-from views.browser.run_list import RunsScreen
+from views.browser.run_list import GroupsScreen, RunsScreen
 from views.browser.summary import Group
 
 LOOK_SECONDS = 1.0

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from records.notes import CaseNote
 from terminal.tables import counted
-from views.browser.model import Detail
 from views.browser.rows import score
+from views.case import Case
 from views.report.text import markdown_fence, markdown_line, visible
 
 _PASSAGE = 600
@@ -16,12 +16,12 @@ _PASSAGE = 600
 _PASSAGES = 10
 
 
-def case_markdown(run_id: str, detail: Detail, state: str, notes: Sequence[CaseNote]) -> str:
+def case_markdown(run_id: str, detail: Case, state: str, notes: Sequence[CaseNote]) -> str:
     """Question, answer, why it fails, gold with ranks, passages and scores of a case of a run."""
     return "\n".join(_lines(run_id, detail, state, notes)).rstrip("\n") + "\n"
 
 
-def _lines(run_id: str, detail: Detail, state: str, notes: Sequence[CaseNote]) -> Iterator[str]:
+def _lines(run_id: str, detail: Case, state: str, notes: Sequence[CaseNote]) -> Iterator[str]:
     repeat = f" (repeat {detail.repeat})" if detail.repeat else ""
     yield f"## {markdown_line(detail.case_id)}{repeat}, run {markdown_line(run_id)}"
     yield from ("", f"**{markdown_line(state)}**", "", "Question:")
@@ -51,6 +51,6 @@ def _lines(run_id: str, detail: Detail, state: str, notes: Sequence[CaseNote]) -
     if len(detail.passages) > _PASSAGES:
         yield f"and {len(detail.passages) - _PASSAGES} more"
     yield from ("", "Scores:", "")
-    for section in detail.scores:
-        values = [f"{name} {score(v)}" for name, v in section.scores.items() if v is not None]
-        yield f"- {section.section}: {markdown_line(', '.join(values) or section.status, 2000)}"
+    for section, line in detail.lines.items():
+        values = [f"{name} {score(v)}" for name, v in line.scores.items() if v is not None]
+        yield f"- {section}: {markdown_line(', '.join(values) or line.status, 2000)}"

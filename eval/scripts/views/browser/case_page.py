@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
 
 from records.notes import CaseNote
 from terminal.safe_text import one_line
 from terminal.sparkline import sparkline
 from terminal.tables import counted
 from views.browser.document import CHUNK_INDENT, LABEL_WIDTH, SAYS, STYLES, Blank, Doc, squeezed
-from views.browser.model import Detail, RetrievedPassage, Trend
+from views.browser.model import Trend
 from views.browser.rows import MAIN, score, score_pair
+from views.case import Case, RetrievedPassage
 from views.searches import SearchStep, longest_ms
 from views.word_changes import word_changes
 
@@ -23,7 +27,7 @@ SHORT_CHUNK = 260
 
 def _answer_part(
     doc: Doc,
-    detail: Detail,
+    detail: Case,
     title: str = "Answer",
     note: str = "",
     changed: Sequence[tuple[int, int]] = (),
@@ -41,7 +45,7 @@ def _answer_part(
         doc.answer(detail.answer, detail.claims, changed)
 
 
-def _question_part(doc: Doc, detail: Detail, state: str, failing: bool) -> None:
+def _question_part(doc: Doc, detail: Case, state: str, failing: bool) -> None:
     """The question, whether the case fails and why."""
     doc.part("Question", detail.case_id + (f" repeat {detail.repeat}" if detail.repeat else ""))
     doc.line(detail.question, "term")
@@ -60,7 +64,7 @@ def _notes_part(doc: Doc, notes: Sequence[CaseNote]) -> None:
         doc.pair("note", f"{note.line()}{run}", "warn" if note.flag else "")
 
 
-def _claims_part(doc: Doc, detail: Detail) -> None:
+def _claims_part(doc: Doc, detail: Case) -> None:
     """Each claim with its verdict, and the chunk that supports it."""
     if not detail.claims:
         return
@@ -70,7 +74,7 @@ def _claims_part(doc: Doc, detail: Detail) -> None:
         doc.claim(claim, _where(ranks, claim.chunk_id))
 
 
-def _ranks_of(detail: Detail) -> dict[str, int]:
+def _ranks_of(detail: Case) -> dict[str, int]:
     """Rank of each chunk id; of one that comes twice, the first."""
     ranks: dict[str, int] = {}
     for passage in detail.passages:
@@ -84,7 +88,7 @@ def _where(ranks: Mapping[str, int], chunk_id: str) -> str:
     return f"chunk {ranks[chunk_id]}" if chunk_id in ranks else f"chunk {chunk_id}"
 
 
-def _gold_part(doc: Doc, detail: Detail) -> None:
+def _gold_part(doc: Doc, detail: Case) -> None:
     """What should have been found and said."""
     if not detail.gold and not detail.labels:
         doc.part("Expected", "the eval set does not hold this case")
@@ -106,7 +110,7 @@ def _gold_part(doc: Doc, detail: Detail) -> None:
         doc.pair(label, text)
 
 
-def _passages_part(doc: Doc, detail: Detail, *, full: bool, title: str = "Retrieved") -> None:
+def _passages_part(doc: Doc, detail: Case, *, full: bool, title: str = "Retrieved") -> None:
     """The chunks in rank order, gold ones marked, snippets of gold in them highlighted."""
     if detail.hits is None:
         note = "gold unknown: score_retrieval.py has no score here"
@@ -142,7 +146,7 @@ BAR_WIDTH = 16
 SEARCH_INDENT = 4
 
 
-def _searches_part(doc: Doc, detail: Detail) -> None:
+def _searches_part(doc: Doc, detail: Case) -> None:
     """The searches as a waterfall: when, what was asked, what was new, gold marked."""
     if detail.searches:
         note = [counted(len(detail.searches), "search", "searches"), detail.complete]
@@ -150,7 +154,7 @@ def _searches_part(doc: Doc, detail: Detail) -> None:
         _waterfall(doc, detail)
 
 
-def _waterfall(doc: Doc, detail: Detail) -> None:
+def _waterfall(doc: Doc, detail: Case) -> None:
     if detail.rewritten:
         doc.pair("rewritten as", detail.rewritten)
     longest = longest_ms(detail.searches)
@@ -185,7 +189,7 @@ def _bar(step: SearchStep, longest: float, doc: Doc) -> str:
     return free * start + full * size + free * (BAR_WIDTH - start - size)
 
 
-def _said_before_part(doc: Doc, detail: Detail) -> None:
+def _said_before_part(doc: Doc, detail: Case) -> None:
     """Where the case stands in its conversation, or what it says was said before it."""
     if detail.conversation:
         doc.pair("conversation", f"turn {detail.turn} of {detail.conversation}; H shows all turns")
@@ -193,7 +197,7 @@ def _said_before_part(doc: Doc, detail: Detail) -> None:
         doc.pair({"assistant": "bot"}.get(message.role, message.role), squeezed(message.content))
 
 
-def conversation_doc(blank: Blank, turns: Sequence[tuple[Detail, str, bool]], current: str) -> Doc:
+def conversation_doc(blank: Blank, turns: Sequence[tuple[Case, str, bool]], current: str) -> Doc:
     """A conversation turn by turn; each turn with its state in words and whether it fails."""
     doc = blank()
     name = turns[0][0].conversation if turns else ""
@@ -226,36 +230,36 @@ def conversation_doc(blank: Blank, turns: Sequence[tuple[Detail, str, bool]], cu
     return doc
 
 
-def _judged_part(doc: Doc, detail: Detail) -> None:
+def _judged_part(doc: Doc, detail: Case) -> None:
     """What judges said, claim by claim."""
     ranks = _ranks_of(detail)
     for judgement in detail.judged:
         notes = (judgement.judge, judgement.status, judgement.reason)
         note = " · ".join(notes[:2] if not judgement.reason else notes)
         doc.part(f"Judge: {judgement.metric}", note)
-        for claim, quote in zip(judgement.items, judgement.quotes, strict=True):
-            doc.claim(claim, _where(ranks, claim.chunk_id), quote)
+        for claim in judgement.items:
+            doc.claim(claim, _where(ranks, claim.chunk_id), claim.quote)
         if not judgement.items:
             doc.line("(no verdict)", "dim")
 
 
-def _scores_part(doc: Doc, detail: Detail) -> None:
+def _scores_part(doc: Doc, detail: Case) -> None:
     """All scores by section, a few to a line, and the reasons for what has none."""
-    doc.part("Scores", "" if detail.scores else "none yet: run eval_suite.py or a score_*.py")
-    for section in detail.scores:
+    doc.part("Scores", "" if detail.lines else "none yet: run eval_suite.py or a score_*.py")
+    for section, line in detail.lines.items():
         scores = [
-            f"{name} {score(value)}" for name, value in section.scores.items() if value is not None
+            f"{name} {score(value)}" for name, value in line.scores.items() if value is not None
         ]
-        doc.pair(section.section, ", ".join(scores) or section.status, "" if scores else "dim")
+        doc.pair(section, ", ".join(scores) or line.status, "" if scores else "dim")
         reasons: dict[str, list[str]] = {}
-        for name, reason in section.reasons.items():
+        for name, reason in line.reasons.items():
             reasons.setdefault(reason, []).append(name)
         for reason, names in reasons.items():
             shown = "nothing scored" if names == ["*"] else ", ".join(names)
             doc.pair("", f"- {shown}: {reason}", "dim")
 
 
-def _trace_part(doc: Doc, detail: Detail) -> None:
+def _trace_part(doc: Doc, detail: Case) -> None:
     """How the answer came about."""
     doc.part("Trace")
     for label, text in detail.trace:
@@ -265,7 +269,7 @@ def _trace_part(doc: Doc, detail: Detail) -> None:
 
 def case_docs(
     blank: Blank,
-    detail: Detail,
+    detail: Case,
     state: str,
     *,
     failing: bool,
@@ -296,13 +300,22 @@ def case_docs(
     return left, None
 
 
-def raw_doc(blank: Blank, detail: Detail) -> Doc:
+def raw_doc(blank: Blank, detail: Case) -> Doc:
     """The result as JSON."""
     doc = blank()
     doc.part("Result as it stands in the file", detail.case_id)
-    for line in detail.raw.split("\n"):
+    for line in _indented(detail.raw).split("\n"):
         doc.line(line)
     return doc
+
+
+def _indented(line: bytes) -> str:
+    """A JSON line over several lines, as it is where it is no JSON."""
+    try:
+        value: Any = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return line.decode("utf-8", "replace")
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
 
 def trend_doc(blank: Blank, case_id: str, trend: Trend | None) -> Doc:
@@ -365,7 +378,7 @@ class CaseInRun:
     """One of the two: the run's name, the case in it, and whether and why it fails, in words."""
 
     name: str
-    detail: Detail
+    detail: Case
     state: str
     changed: Sequence[tuple[int, int]] = ()
     """The words of its answer that the other one does not have."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from terminal.safe_text import SHOWN_LIMIT, DisplayText, display, one_line, wrap
 from terminal.text_pane import Mark
-from views.browser.model import Claim, Verdict
+from views.case import Claim, Verdict
 
 STYLES: dict[Verdict, str] = {
     "supported": "good",
@@ -145,7 +145,7 @@ class Doc:
     def claim(self, claim: Claim, where: str = "", quote: str = "") -> None:
         """A claim with its verdict in words."""
         style = STYLES[claim.verdict]
-        word = one_line(claim.word or SAYS[claim.verdict], 40)
+        word = one_line(claim.word.replace("_", " ") or SAYS[claim.verdict], 40)
         verdict = f"{self.sign(claim.verdict)} {word}"
         self.add(f"{verdict:<{CLAIM_INDENT - 1}} ", style)
         notes = " · ".join(part for part in (where, one_line(claim.note, 400)) if part)

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from decisions.case_rules import Basis, CaseRules
-from decisions.case_verdict import Ruling, Ways, ways_of
-from views.browser.model import Detail, Key
+from decisions.case_verdict import Key, Ruling, Ways, ways_of
 from views.browser.query import FAILS, Query
 from views.browser.table import Table
+from views.case import Case
 
 
 class Failing:
@@ -99,7 +99,7 @@ class Failing:
         return self.ruling.rules[code - 1].counted
 
     def state(
-        self, table: Table, key: Key, detail: Detail, before: Detail | None = None
+        self, table: Table, key: Key, detail: Case, before: Case | None = None
     ) -> tuple[bool, str]:
         """Whether a result fails, and all that its rules say, in words. ``before``: the case in the
         run that this one is compared with."""
@@ -114,15 +114,11 @@ class Failing:
             return True, f"FAILS: {why}"
         if not table.metrics and not fails:
             return False, "not scored yet"
-        values, old = _values(detail), _values(before) if before else None
         bits = broken[row] if row is not None and row < len(broken) else 0
-        rule_groups = map(self.ruling.rules_of, self.ruling.settle(bits))
-        reasons, warnings = (
-            "; ".join(self.ruling.sentence(rule, values, before=old) for rule in rules)
-            for rules in rule_groups
-        )
-        text = f"FAILS: {reasons}" if reasons else "ok"
-        return bool(reasons), f"{text} (warning: {warnings})" if warnings else text
+        said = detail.say(self.ruling, bits, before)
+        text = f"FAILS: {'; '.join(said.reasons)}" if said.reasons else "ok"
+        warning = f" (warning: {'; '.join(said.warnings)})" if said.warnings else ""
+        return bool(said.reasons), text + warning
 
     def case_fails(self, table: Table) -> Iterator[tuple[Sequence[int], bool]]:
         """The rows of each case, and whether at least half of them fail."""
@@ -163,15 +159,6 @@ class Failing:
         ]
         depth = "" if self.ruling.depth is None else f" (first {self.ruling.depth} passages)"
         return f"a case fails by: {', '.join(words)}{depth}"
-
-
-def _values(detail: Detail) -> dict[str, float | None]:
-    """The scores of a case by ``section.metric``."""
-    return {
-        f"{section.section}.{name}": value
-        for section in detail.scores
-        for name, value in section.scores.items()
-    }
 
 
 def _errors(table: Table) -> list[int]:

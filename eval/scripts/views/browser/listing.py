@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from decisions.case_verdict import Ruling, Ways
+from decisions.case_verdict import Key, Ruling, Ways
 from terminal.frame import Look, cut
 from terminal.lists import Line, Span
 from terminal.safe_text import display, one_line
 from terminal.tables import counted
 from views.browser import rows
 from views.browser.failing import Failing
-from views.browser.model import Key, OpenRun
+from views.browser.model import OpenRun
 from views.browser.query import Query, QueryError, equals, parse, unknown
 from views.browser.rows import Column
 from views.browser.summary import FIELDS, Group, group_rows, mean_of, reasons_text

@@ -1,4 +1,4 @@
-"""What the browser shows, as plain values: runs, one case in full, and what gives them.
+"""What the browser shows, as plain values: runs, the trend of a case, and what gives them.
 
 views/library.py fills these; the screens draw them. Nothing of it is
 made harmless yet: texts are as they stand in the files.
@@ -9,20 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from decisions.case_rules import Basis, CaseRules
-from records.cases import ChatMessage
-from records.notes import CaseNote
+from decisions.case_verdict import Key
 from views.browser.table import Table
-from views.searches import SearchStep
-
-Key = tuple[str, int]
-"""Case id and repeat: what names a result."""
+from views.case import Case
+from views.notes import CaseNotes
 
 State = Literal["complete", "running", "stopped", "empty"]
-
-Verdict = Literal["supported", "unsupported", "contradicted", "unclear", "skipped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,113 +47,6 @@ class RunInfo:
             if metric in means:
                 return means[metric][0]
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A claim of an answer: ``span`` are offsets in the answer, None when it is not known there.
-
-    ``word``: the judge's own word for the verdict, where there is one.
-    """
-
-    text: str
-    span: tuple[int, int] | None
-    verdict: Verdict
-    note: str = ""
-    chunk_id: str = ""
-    word: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RetrievedPassage:
-    """One retrieved chunk. ``gold``: whether it matched a gold support; None when nobody looked."""
-
-    rank: int
-    chunk_id: str
-    location: str
-    text: str
-    cut: bool = False
-    length: int | None = None
-    scores: tuple[tuple[str, float], ...] = ()
-    gold: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GoldMatch:
-    """A gold support of the case; ``rank``: of the first chunk that matches it, None if none."""
-
-    location: str
-    snippets: tuple[str, ...] = ()
-    grade: float | None = None
-    rank: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedMetric:
-    """What a judge said of one answer for one metric: ``items`` are its claims or facts."""
-
-    metric: str
-    judge: str
-    status: str
-    reason: str = ""
-    items: tuple[Claim, ...] = ()
-    quotes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SectionScores:
-    """One score line: values by metric (None: not scored) and the reasons for what has none."""
-
-    section: str
-    status: str
-    scores: Mapping[str, float | None]
-    reasons: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """One case of one run, with all that the files say of it.
-
-    ``hits``: ranks of all chunks that match a gold support; None: retrieval was not scored.
-    ``labels``: what the set says besides gold, as ``label: text`` pairs. ``trace``: likewise, how
-    the answer came about. ``raw``: the result line as indented JSON. ``problems``: what could not
-    be read, in words. ``history``: what the case says was said before it, where it is no turn of a
-    ``conversation``. ``complete``: at which of the ``searches`` the evidence was whole, in words.
-    """
-
-    case_id: str
-    repeat: int
-    question: str
-    status: str
-    error: str = ""
-    answer: str | None = None
-    abstained: bool | None = None
-    claims: tuple[Claim, ...] = ()
-    claims_by: str = ""
-    passages: tuple[RetrievedPassage, ...] = ()
-    hits: tuple[int, ...] | None = None
-    match: str = ""
-    gold: tuple[GoldMatch, ...] = ()
-    labels: tuple[tuple[str, str], ...] = ()
-    scores: tuple[SectionScores, ...] = ()
-    judged: tuple[JudgedMetric, ...] = ()
-    trace: tuple[tuple[str, str], ...] = ()
-    raw: str = ""
-    problems: tuple[str, ...] = ()
-    conversation: str = ""
-    turn: int | None = None
-    history: tuple[ChatMessage, ...] = ()
-    rewritten: str = ""
-    searches: tuple[SearchStep, ...] = ()
-    complete: str = ""
-
-    def values(self) -> dict[str, float | None]:
-        """All scores by metric; of metrics with one name, the first."""
-        values: dict[str, float | None] = {}
-        for section in self.scores:
-            for name, value in section.scores.items():
-                values.setdefault(name, value)
-        return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +105,7 @@ class OpenRun(Protocol):
     def want(self, metrics: Sequence[str]) -> None:
         """Load these metrics' columns as well."""
 
-    def detail(self, key: Key) -> Detail | None:
+    def detail(self, key: Key) -> Case | None:
         """One case in full, read from the files now; None when the run has no such result."""
 
     def turns(self, key: Key) -> Sequence[Key]:
@@ -238,19 +126,6 @@ EXPORTS = {
     "set": "a new eval set with these cases and their labels",
 }
 """Forms of an export."""
-
-
-class CaseNotes(Protocol):
-    """Notes and flags on cases."""
-
-    def of(self, case_id: str) -> Sequence[CaseNote]:
-        """The notes on a case, the browser's first."""
-
-    def own(self, case_id: str) -> CaseNote:
-        """The browser's note on a case; an empty one when there is none."""
-
-    def put(self, case_id: str, note: CaseNote) -> None:
-        """Replace the browser's note; an empty one is taken away. Raises StorageError."""
 
 
 class Library(Protocol):
@@ -274,6 +149,3 @@ class Library(Protocol):
 
     def label_command(self, run_id: str, case_id: str) -> Sequence[str] | str:
         """The command that labels with this run's chunks, or why there is none."""
-
-
-Record = dict[str, Any]

@@ -8,7 +8,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
-from decisions.case_verdict import Ruling
+from decisions.case_verdict import Key, Ruling
 from terminal.action_screen import ActionScreen, Acts
 from terminal.actions import ActionRefused
 from terminal.frame import Look, rule
@@ -38,8 +38,9 @@ from views.browser.case_page import (
 from views.browser.document import Doc
 from views.browser.failing import Failing
 from views.browser.listing import ListWalk, PairList, Walk
-from views.browser.model import Detail, Key, OpenRun, Trend
+from views.browser.model import OpenRun, Trend
 from views.browser.rows import FLIP_WORDS, progress
+from views.case import Case
 
 TWO_FROM = 120
 """Columns from which two pages have room."""
@@ -324,7 +325,7 @@ class CaseScreen(PageScreen, inherit_bindings=False):
     def fails(self, key: Key) -> bool:
         return _fails(self.run, self.failing, key)
 
-    def _state(self, detail: Detail | None = None) -> tuple[bool, str]:
+    def _state(self, detail: Case | None = None) -> tuple[bool, str]:
         """Whether the case in view, or another one, fails, and what its rules say."""
         shown = detail or self.detail
         return self.failing.state(self.run.table, (shown.case_id, shown.repeat), shown)
@@ -395,7 +396,7 @@ class CaseScreen(PageScreen, inherit_bindings=False):
             page.top = 0
         self.show()
 
-    def _turns(self) -> list[tuple[Detail, str, bool]]:
+    def _turns(self) -> list[tuple[Case, str, bool]]:
         """The turns of the conversation in view, each with its state and whether it fails."""
         turns = []
         for key in self.run.turns(self.key):
@@ -422,12 +423,12 @@ class CaseScreen(PageScreen, inherit_bindings=False):
             self.show()
 
 
-def _no_detail(key: Key) -> Detail:
+def _no_detail(key: Key) -> Case:
     """What there is to say of a case that no file holds."""
-    return Detail(*key, question="", status="", problems=("the files do not hold this case now",))
+    return Case(*key, question="", status="", problems=("the files do not hold this case now",))
 
 
-def _last_detail(before: Detail, key: Key) -> Detail:
+def _last_detail(before: Case, key: Key) -> Case:
     """What was read of a case before it went, if it was in view."""
     return before if (before.case_id, before.repeat) == key else _no_detail(key)
 

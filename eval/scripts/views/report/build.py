@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from decisions.case_rules import basis_from, read_case_rules
-from decisions.case_verdict import Ruling
+from decisions.case_verdict import Key, Ruling
 from decisions.diagnosis import diagnose
 from decisions.measures import measures
 from decisions.primary import primary_names, usable_names
@@ -19,12 +19,15 @@ from ragmetrics.catalogue import right_metrics
 from records.asked import missing_remark
 from records.errors import StorageError
 from records.files import sha256_file
+from records.judgements import Verdicts, read_verdicts
 from records.metrics import ReportSection, read_metrics, rounded, sections_without_slices
 from records.notes import read_notes
 from records.results import SCHEMA
-from records.runs import METRICS, SLICES, VERSION
+from records.runs import METRICS, SLICES, VERDICTS, VERSION
 from records.targets import TARGETS, Target
-from views.report import answers, figures, trend
+from records.verdicts import judge_of
+from views.case import case_of
+from views.report import answers, figures, other_runs
 from views.report.case_list import (
     CaseListing,
     link_metrics,
@@ -41,7 +44,8 @@ from views.report.compared import (
     sentence,
 )
 from views.report.conversations import conversations
-from views.report.described import describe, say
+from views.report.described import describe
+from views.report.other_runs import sweep_part
 from views.report.scan import (
     PROMPTS,
     CasesRead,
@@ -52,7 +56,6 @@ from views.report.scan import (
     lines_at,
     read_calibrations,
     read_cases,
-    read_judged,
     read_results,
     scan_scores,
 )
@@ -63,7 +66,6 @@ from views.report.side_by_side import (
     sides_before,
     with_changes,
 )
-from views.report.sweep import sweep_part
 from views.report.text import cut
 
 MOST_CORRELATED = 20
@@ -159,7 +161,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
             missing_remark(metrics),
         ),
         "comparison": baseline.part if baseline else None,
-        "trend": trend.trend(folder, options.eval_set, options.targets_file, primary)
+        "trend": other_runs.trend(folder, options.eval_set, options.targets_file, primary)
         if options.history
         else None,
         "notes": notes + back.notes + _set_notes(metrics, options.eval_set),
@@ -335,6 +337,14 @@ def _named(sections: Mapping[str, Any], metric: str) -> Name:
     raise StorageError(f"{metric!r}: the run has no such metric; choose one of: {choices}.")
 
 
+def _judged(folder: Path, keys: Collection[Key]) -> Verdicts | None:
+    """What the run's present judge said of some answers. Raises StorageError for a damaged file."""
+    if not (folder / VERDICTS).exists():
+        return None
+    keep = lambda line: (line["case_id"], line["repeat"]) in keys  # noqa: E731
+    return read_verdicts(folder, judge_of(folder), keep=keep)
+
+
 def _answers(
     folder: Path,
     cases: CaseListing,
@@ -348,7 +358,7 @@ def _answers(
     scan, keys = cases.scan, cases.keys
     rows = [row for row in rows if keys.get(row) in back.results]
     lines = lines_at(folder, scan, rows)
-    judged = read_judged(folder, read.cases, {keys[row]: back.results[keys[row]] for row in rows})
+    judged = _judged(folder, {keys[row] for row in rows})
     before: dict[str, dict[str, Any]] = {}
     if baseline is not None:
         changed = {keys[row][0] for row in rows if keys[row][0] in cases.changes}
@@ -358,10 +368,8 @@ def _answers(
     room = PAGE_BYTES - FIGURE_BYTES - ROW_BYTES * len(cases.order)
     for row in rows:
         key = keys[row]
-        said = say(scan.verdicts.ruling, scan.verdicts.broken[row], lines[row])
-        answer = describe(
-            read.cases.get(key[0]), back.results[key], lines[row], said, judged.get(key, {})
-        )
+        case = case_of(back.results[key], read.cases.get(key[0]), lines[row], judged)
+        answer = describe(case, case.say(scan.verdicts.ruling, scan.verdicts.broken[row]))
         own = cases.changes.get(key[0], ()) if key[1] == 0 else ()
         way = baseline.ways.get(key[0], "") if baseline and key[1] == 0 else ""
         answer = with_changes(answer, own, before.get(key[0]), way)

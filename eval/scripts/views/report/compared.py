@@ -21,9 +21,8 @@ from ragmetrics.catalogue import find
 from ragmetrics.catalogue.metric import Metric, at_cutoff
 from records.clusters import AUTO
 from records.run_table import RunTables
-from terminal.tables import number
+from terminal.page import number, p_words, percent
 from views.report.text import one_line
-from views.report.words import percent
 
 MOST_FLIPS = 100
 """Cases of one metric, each way, that are looked up; the others are counted."""
@@ -97,7 +96,6 @@ def of_comparison(
             row,
             MOST_FLIPS,
             eval_set,
-            texts=False,
             tables=tables,
         )
         for row in sorted(moved, key=_interest)
@@ -209,7 +207,7 @@ def _sentence(row: MetricRow, metric: Metric | None) -> str | None:
     if row.verdict == "mixed" or row.ratio is not None:
         return f"{text} (was {before}): {compare_words.row_cells(row)[-1]}."
     p = row.p_adjusted
-    sure = "" if p is None else f", p {_p(p)}"
+    sure = "" if p is None else f", {p_words(p)}"
     verdicts = {
         "worse": f"worse{sure}",
         "better": f"better{sure}",
@@ -220,14 +218,6 @@ def _sentence(row: MetricRow, metric: Metric | None) -> str | None:
         else f"no evidence of a change{sure}",
     }
     return f"{text} (was {before}): {verdicts.get(row.verdict, row.verdict)}."
-
-
-def _p(p: float) -> str:
-    """Two digits behind the point, three of small ones: ``= .01``, ``< .001``."""
-    if p < 0.001:
-        return "< .001"
-    digits = 2 if p >= 0.01 else 3
-    return f"= {p:.{digits}f}".replace("0.", ".", 1)
 
 
 def sentence(metric: Metric | None, name: str, value: float) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from records.cases import TestCase
-from records.results import TestResult
+from views.case import Case
 from views.report.text import cut
-from views.searches import SearchStep, complete_words, longest_ms, search_steps
+from views.searches import SearchStep, longest_ms
 
 QUERY = 600
 """Characters of a query that are shown."""
@@ -19,28 +18,20 @@ BAR = 100
 """Units of the bar that shows when a search ran."""
 
 
-def turn_part(
-    case: TestCase | None,
-    result: TestResult,
-    evidence: Mapping[str, Any],
-) -> dict[str, Any]:
-    """What a described answer has besides when it is a turn, or tells its searches; else nothing.
-
-    ``evidence``: that of its line in the section ``searches``.
-    """
+def turn_part(case: Case) -> dict[str, Any]:
+    """What a described answer has besides when it is a turn, or tells its searches."""
     part: dict[str, Any] = {}
-    if case is not None and case.conversation is not None:
+    if case.conversation:
         part |= {"conversation": case.conversation, "turn": case.turn}
-    if case is not None and case.history:
+    if case.history:
         part["history"] = [
             {"role": message.role, "text": cut(message.content, QUERY)} for message in case.history
         ]
-    steps = search_steps(result, evidence)
-    if steps:
+    if steps := case.searches:
         longest = longest_ms(steps)
         part["searches"] = {
-            "rewritten": cut(result.rewritten_query or None, QUERY),
-            "complete": complete_words(evidence),
+            "rewritten": cut(case.rewritten or None, QUERY),
+            "complete": case.complete,
             "steps": [_step(step, longest) for step in steps[:MOST_SEARCHES]],
             "more": max(0, len(steps) - MOST_SEARCHES),
         }

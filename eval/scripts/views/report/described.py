@@ -2,219 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
-from decisions.case_changes import scores_of
-from decisions.case_verdict import Ruling
-from records.cases import TestCase
 from records.judgements import STALE
-from records.results import RetrievedChunk, TestResult
-from records.scores import ScoreLine
+from records.scores import GroundednessEvidence, PipelineEvidence, RetrievalEvidence
+from views.case import Case, Claim, GoldMatch, RetrievedPassage, Said
 from views.report.conversations import turn_part
 from views.report.text import cut
 
 QUESTION, ANSWER, PASSAGE, QUOTE = 2_000, 6_000, 1_200, 600
 """Characters that are shown of each kind of text."""
 
-MOST_PASSAGES, MOST_GOLD, MOST_CLAIMS = 10, 10, 10
+MOST_PASSAGES, MOST_GOLD, MOST_CLAIMS, MOST_VERDICTS = 10, 10, 10, 12
 
-ScoreLines = Mapping[str, ScoreLine]
-"""The score lines of an answer by section, their evidence as plain data."""
-
-
-class Said(NamedTuple):
-    """What the verdict on an answer says: in a word, and a sentence for each rule it breaks."""
-
-    word: str = ""
-    reasons: Sequence[str] = ()
-    warnings: Sequence[str] = ()
+Part = dict[str, Any]
 
 
-def say(
-    ruling: Ruling,
-    broken: int,
-    lines: ScoreLines,
-    before: Mapping[str, float | None] | None = None,
-) -> Said:
-    """The verdict on an answer in words; ``before``: its scores in the baseline."""
-    values = scores_of(lines)
-    groups = [ruling.rules_of(bits) for bits in ruling.settle(broken)]
-    reasons, warnings = (
-        [
-            ruling.sentence(rule, values, _plain_evidence(lines, rule.section), before)
-            for rule in rules
-        ]
-        for rules in groups
-    )
-    return Said("fails" if reasons else "ok", reasons, warnings)
-
-
-def describe(
-    case: TestCase | None,
-    result: TestResult,
-    lines: ScoreLines,
-    said: Said,
-    judged: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The case as asked and as answered: texts cut, passages marked, reasons in words.
-
-    ``judged``: what the judge said of this very answer.
-    """
-    retrieval = _plain_evidence(lines, "retrieval")
-    chunks = result.chunks()
-    hits = set(retrieval.get("hits") or ())
+def describe(case: Case, said: Said) -> Part:
+    """The case as asked and as answered: texts cut, passages marked, reasons in words."""
+    asked = case.asked
+    facts = asked.expected_key_facts[:10] if asked else []
     return {
-        "case_id": result.test_case_id,
-        "repeat": result.repeat,
-        "category": case.category if case else None,
-        "difficulty": case.difficulty if case else None,
-        "answerable": case.answerable if case else None,
-        "question": cut(result.question or (case.question if case else ""), QUESTION),
-        "answer": cut(result.answer, ANSWER),
-        "error": f"{result.error.kind}: {result.error.message}" if result.error else None,
-        "abstained": result.abstained,
-        "abstain_reason": result.abstain_reason,
-        "confidence": result.confidence,
-        "reference_answer": cut(case.reference_answer if case else None, ANSWER),
-        "key_facts": [cut(fact, QUOTE) for fact in (case.expected_key_facts if case else [])[:10]],
+        "case_id": case.case_id,
+        "repeat": case.repeat,
+        "category": asked.category if asked else None,
+        "difficulty": asked.difficulty if asked else None,
+        "answerable": asked.answerable if asked else None,
+        "question": cut(case.question, QUESTION),
+        "answer": cut(case.answer, ANSWER),
+        "error": case.error or None,
+        "abstained": case.abstained,
+        "abstain_reason": case.abstain_reason,
+        "confidence": case.confidence,
+        "reference_answer": cut(asked.reference_answer if asked else None, ANSWER),
+        "key_facts": [cut(fact, QUOTE) for fact in facts],
         "verdict": said.word,
         "fails": list(said.reasons),
         "warnings": list(said.warnings),
-        "because": [*_because(lines), *([f"the judge: {STALE}"] if judged.get("stale") else [])],
-        "claims": _unsupported(_plain_evidence(lines, "groundedness")),
-        "verdicts": _judged_rows(judged),
-        "gold": _gold_rows(case, chunks, retrieval),
-        "retrieved": [
-            _passage_row(chunk, rank, rank in hits, _cited(chunk, rank, result))
-            for rank, chunk in enumerate(chunks[:MOST_PASSAGES], start=1)
-        ],
-        "retrieved_more": max(0, len(chunks) - MOST_PASSAGES),
-        **turn_part(case, result, _plain_evidence(lines, "searches")),
+        "because": [*_because(case), *([f"the judge: {STALE}"] if case.stale else [])],
+        "claims": _unsupported(case.evidence(GroundednessEvidence)),
+        "verdicts": _judged_rows(case),
+        "gold": [_gold_row(gold) for gold in case.gold[:MOST_GOLD]],
+        "retrieved": [_passage_row(passage) for passage in case.passages[:MOST_PASSAGES]],
+        "retrieved_more": max(0, len(case.passages) - MOST_PASSAGES),
+        **turn_part(case),
     }
 
 
-def _plain_evidence(lines: ScoreLines, section: str) -> Mapping[str, Any]:
-    line = lines.get(section)
-    return (line.evidence if line is not None else None) or {}
-
-
-def _because(lines: ScoreLines) -> Iterable[str]:
+def _because(case: Case) -> Iterable[str]:
     """What the scorers noted that is no number."""
-    pipeline = _plain_evidence(lines, "pipeline")
-    if (expected := pipeline.get("expected")) and expected != pipeline.get("outcome"):
-        yield f"ended as {pipeline.get('outcome')} ({pipeline.get('why')}), expected {expected}"
-    for key, text in (
-        ("missing_flags", "flags are missing"),
-        ("forbidden_flags", "forbidden flags"),
+    pipeline = case.evidence(PipelineEvidence)
+    if pipeline.expected and pipeline.expected != pipeline.outcome:
+        yield f"ended as {pipeline.outcome} ({pipeline.why}), expected {pipeline.expected}"
+    for text, flags in (
+        ("flags are missing", pipeline.missing_flags),
+        ("forbidden flags", pipeline.forbidden_flags),
     ):
-        if pipeline.get(key):
-            yield f"{text}: {', '.join(map(str, pipeline[key]))}"
-    for stage, over in pipeline.get("over_budget", {}).items():
-        yield f"{stage} took {over['ms']:,.0f} ms of {over['budget_ms']:,.0f} ms"
-    gold = _plain_evidence(lines, "retrieval").get("found") or ()
+        if flags:
+            yield f"{text}: {', '.join(flags)}"
+    for stage, over in pipeline.over_budget.items():
+        yield f"{stage} took {over.ms:,.0f} ms of {over.budget_ms:,.0f} ms"
+    gold = case.evidence(RetrievalEvidence).found or ()
     if missing := sum(rank is None for rank in gold):
         yield f"not retrieved: {missing} of {len(gold)} gold passages"
-    grounded = _plain_evidence(lines, "groundedness")
-    if numbers := grounded.get("numbers", {}).get("fabricated"):
+    grounded = case.evidence(GroundednessEvidence)
+    if numbers := grounded.numbers.get("fabricated"):
         yield f"numbers that stand nowhere: {', '.join(map(str, numbers))}"
-    for fact in grounded.get("expected_claims_missing", ())[:3]:
+    for fact in grounded.expected_claims_missing[:3]:
         yield f"an expected claim is missing: {fact.removesuffix('.')}"
 
 
-def _unsupported(evidence: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _unsupported(evidence: GroundednessEvidence) -> list[Part]:
     """Claims of the answer that no passage supports."""
-    unsupported = [claim for claim in evidence.get("claims", ()) if claim.get("supported") is False]
+    unsupported = [claim for claim in evidence.claims if claim.supported is False]
     return [
         {
-            "text": cut(claim["text"], QUOTE),
-            "score": claim.get("score"),
-            "missing": list(claim.get("missing", ()))[:20],
-            "numbers": list(map(str, claim.get("vetoed_by", ())))[:20],
+            "text": cut(claim.text, QUOTE),
+            "score": claim.score,
+            "missing": claim.missing[:20],
+            "numbers": list(map(str, claim.vetoed_by))[:20],
         }
         for claim in unsupported[:MOST_CLAIMS]
     ]
 
 
-def _gold_rows(
-    case: TestCase | None, chunks: Sequence[RetrievedChunk], evidence: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """The wanted passages, and the rank at which each was found where the scorer says it."""
-    if case is None:
-        return []
-    ranks_of_gold = (evidence.get("found") or ()) if evidence.get("match") == "anchor" else ()
-    gold = []
-    for index, support in enumerate(case.gold_supports):
-        rank = ranks_of_gold[index] if index < len(ranks_of_gold) else None
-        quote = cut(support.snippets[0], QUOTE) if support.snippets else None
-        where = " › ".join(part for part in (support.rel_path, support.heading_path) if part)
-        gold.append({"place": where, "quote": quote, "rank": rank})
-    hits = set(evidence.get("hits") or ())
-    ranks: dict[str, int] = {}
-    for rank_of_chunk, chunk in enumerate(chunks, start=1):
-        for name in (chunk.chunk_id, chunk.doc_id, chunk.rel_path):
-            if rank_of_chunk in hits and name:
-                ranks.setdefault(name, rank_of_chunk)
-    ids: tuple[str, ...] = ()
-    if not case.gold_supports:
-        ids = (*case.relevant_chunks, *case.chunk_relevance_grades)
-        ids += (*case.relevant_docs, *case.relevance_grades)
-    gold += [{"place": name, "quote": None, "rank": ranks.get(name)} for name in dict.fromkeys(ids)]
-    gold += [
-        {"place": "a given text", "quote": cut(text, QUOTE), "rank": None}
-        for text in case.gold_contexts
-    ]
-    return gold[:MOST_GOLD]
+def _gold_row(gold: GoldMatch) -> Part:
+    place = " › ".join(filter(None, (gold.place, gold.heading))) or "a given text"
+    quote = cut(gold.snippets[0], QUOTE) if gold.snippets else None
+    return {"place": place, "quote": quote, "rank": gold.rank}
 
 
-def _cited(chunk: RetrievedChunk, rank: int, result: TestResult) -> bool:
-    """True when a reference of the answer names this passage."""
-    return any(
-        (reference.chunk_id == chunk.chunk_id)
-        if reference.chunk_id and chunk.chunk_id
-        else reference.index == rank
-        for reference in result.references
-    )
-
-
-def _passage_row(chunk: RetrievedChunk, rank: int, gold: bool, cited: bool) -> dict[str, Any]:
-    path = chunk.rel_path or chunk.doc_id or chunk.chunk_id
-    length = chunk.text_length if chunk.truncated and chunk.text_length else len(chunk.text or "")
-    text = cut(chunk.text, PASSAGE)
+def _passage_row(passage: RetrievedPassage) -> Part:
+    path = passage.path or passage.document or passage.chunk_id
+    text = cut(passage.text or None, PASSAGE)
     if text is not None:
+        length = passage.length if passage.cut and passage.length else len(passage.text)
         text["left_out"] = length - len(text["text"])
     return {
-        "rank": rank,
-        "place": " › ".join(part for part in (path, chunk.heading_path) if part),
-        "score": chunk.score_final,
-        "gold": gold,
-        "cited": cited,
+        "rank": passage.rank,
+        "place": " › ".join(filter(None, (path, passage.heading))),
+        "score": dict(passage.scores).get("final"),
+        "gold": bool(passage.gold),
+        "cited": passage.cited,
         "text": text,
     }
 
 
-GOOD_VERDICTS = {"supported", "present", "attributed", "support"}
-
-MOST_VERDICTS = 12
-
-
-def _judged_rows(evidence: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _judged_rows(case: Case) -> list[Part]:
     """What the judge said of the claims and facts of one answer, the bad news first."""
-    rows: list[tuple[str, Mapping[str, Any]]] = []
-    kinds = (("claim", "claims"), ("fact", "facts"), ("fact", "facts_in_contexts"))
-    for kind, name in (*kinds, ("nugget", "nuggets")):
-        items: Sequence[Mapping[str, Any]] = evidence.get(name) or ()
-        rows += [(kind, item) for item in items]
-    rows.sort(key=lambda row: row[1].get("verdict") in GOOD_VERDICTS)
-    return [
-        {
-            "kind": kind,
-            "verdict": item.get("verdict"),
-            "good": item.get("verdict") in GOOD_VERDICTS,
-            "text": cut(item.get("text", ""), QUOTE),
-            "quote": cut(item.get("quote"), QUOTE),
-            "reason": item.get("reason"),
-            "blame": item.get("blame"),
-        }
-        for kind, item in rows[:MOST_VERDICTS]
+    judged = {metric.metric: metric.items for metric in case.judged if metric.status == "ok"}
+    facts = judged.get("correctness") or judged.get("context_recall") or ()
+    kinds = (("claim", judged.get("groundedness", ())), ("fact", facts))
+    rows = [
+        (kind, item)
+        for kind, items in (*kinds, ("nugget", judged.get("nuggets", ())))
+        for item in items
     ]
+    rows.sort(key=lambda row: row[1].verdict == "supported")
+    return [_judged_row(kind, item) for kind, item in rows[:MOST_VERDICTS]]
+
+
+def _judged_row(kind: str, item: Claim) -> Part:
+    return {
+        "kind": kind,
+        "verdict": item.word,
+        "good": item.verdict == "supported",
+        "text": cut(item.text, QUOTE),
+        "quote": cut(item.quote or None, QUOTE),
+        "reason": item.note or None,
+        "blame": item.blame or None,
+    }

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from decisions.compare_words import HEAD
-from decisions.watch import WatchedFigure, as_dict, percent, verdict
+from decisions.watch import WatchedFigure, as_dict, verdict
 from decisions.watch_print import limits
 from records.errors import StorageError
 from records.files import json_bytes, replace_bytes
 from records.runs import VERSION
-from terminal.tables import number
-from views.report import charts, words
+from terminal.page import between, fine_percent, number, percent
+from views.page import html_table, markdown
+from views.report import charts, tables, words
 from views.report.case_rows import case_rows
 from views.report.text import anchor, one_line, told_apart, visible
 
@@ -100,8 +101,9 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "number": number,
-        "percent": words.percent,
-        "share": percent,
+        "percent": percent,
+        "between": between,
+        "share": fine_percent,
         "count": words.count,
         "ms": words.milliseconds,
         "visible": visible,
@@ -111,7 +113,7 @@ def _environment() -> Environment:
     }
     script, digest = _script()
     environment.globals |= {"charts": charts, "words": words, "marks": words.MARKS}
-    environment.globals |= {"told_apart": told_apart}
+    environment.globals |= {"told_apart": told_apart, "tables": tables, "table": html_table}
     environment.globals |= {
         "script": Markup(script),
         "script_hash": digest,
@@ -153,8 +155,8 @@ def _draw(report: Mapping[str, Any], form: str) -> bytes:
     if form == "json":
         return json_bytes(report)
     if form == "md":
-        from views.report.markdown import markdown
+        from views.report.markdown import report_page
 
-        return markdown(report).encode()
+        return markdown([report_page(report)]).encode()
 
     return _page(report)

@@ -20,18 +20,15 @@ import msgspec
 
 from decisions.case_verdict import Ruling, RunVerdicts
 from ragmetrics.catalogue import SECTIONS
-from ragmetrics.judged import blame_claims
 from ragmetrics.stats.tally import Slices, facets_of, slices_of
-from records import calibration
+from records import calibration, jsonl
 from records.cases import TestCase, iter_cases
 from records.columns import AnswerNumbers, ScoreColumn
 from records.errors import Problem
-from records.judgements import evidence_of, read_verdicts
 from records.labels import read_labels
 from records.results import TestResult, iter_results
-from records.runs import CONFIG, RESULTS, VERDICTS, read_config, results_file, scores_file
+from records.runs import CONFIG, RESULTS, read_config, results_file, scores_file
 from records.scores import ALL_BUT_EVIDENCE, ScoreLine, line_type, read_scores
-from records.verdicts import judge_of
 
 Key = tuple[str, int]
 """Case id and repeat: what names an answer."""
@@ -119,7 +116,7 @@ OF_CLAIM = ("text", "supported", "score", "missing", "vetoed_by")
 
 OF_PIPELINE = ("expected", "outcome", "why", "missing_flags", "forbidden_flags", "over_budget")
 
-FIELDS: Mapping[str, tuple[str, ...]] = {
+_FIELDS: Mapping[str, tuple[str, ...]] = {
     "groundedness": (
         *ALL_BUT_EVIDENCE,
         *(f"evidence.claims.{name}" for name in OF_CLAIM),
@@ -128,7 +125,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     ),
     "pipeline": (*ALL_BUT_EVIDENCE, *(f"evidence.{name}" for name in OF_PIPELINE)),
 }
-"""What is drawn of a section's score lines; all that is known of its evidence in the others."""
+"""What is checked of a section's score lines; all that is known of its evidence in the others."""
 
 
 def scan_scores(
@@ -158,7 +155,7 @@ def _scan_answers(scan: Scan, folder: Path, section: str) -> None:
     offsets = scan.offsets.setdefault(section, array("q"))
     verdicts = scan.verdicts
     verdicts.begin()
-    for _, offset, line in read_scores(folder, section, FIELDS.get(section, ())):
+    for _, offset, line in read_scores(folder, section, _FIELDS.get(section, ())):
         row = scan.row((line.case_id, line.repeat))
         verdicts.take_line(section, row, line)
         _pad(offsets, row + 1, -1)
@@ -185,9 +182,10 @@ def _note(scan: Scan, section: str, row: int, line: ScoreLine) -> None:
         scan.first_ranks[row] = evidence.hits[0] if evidence.hits else 0
     if section == "abstention" and evidence is not None:
         scan.abstained[row] = evidence.cell.startswith("abstained")
-    expected = evidence.expected if section == "pipeline" and evidence is not None else None
-    if expected and evidence.outcome != expected:
-        scan.note(row, "outcome", expected)
+    if section == "pipeline" and evidence is not None:
+        expected = evidence.expected
+        if expected and evidence.outcome != expected:
+            scan.note(row, "outcome", expected)
 
 
 def _count_reasons(scan: Scan, section: str, line: ScoreLine) -> None:
@@ -220,16 +218,15 @@ def _pad(column: array[Any], length: int, filler: int) -> None:
 
 
 def lines_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, dict[str, ScoreLine]]:
-    """The score lines of some answers, by answer and section; ``scan_scores`` has checked them."""
+    """The score lines of some answers, by answer and section. Raises StorageError for damaged
+    ones."""
     lines_of: dict[int, dict[str, ScoreLine]] = {row: {} for row in rows}
     for section, offsets in scan.offsets.items():
-        decode = msgspec.json.Decoder(line_type(section, FIELDS.get(section, ()))).decode
-        with open(scores_file(folder, section), "rb") as file:
-            for row, lines in lines_of.items():
-                if row < len(offsets) and offsets[row] >= 0:
-                    file.seek(offsets[row])
-                    line = lines[section] = decode(file.readline())
-                    line.evidence = msgspec.to_builtins(line.evidence)
+        found = [row for row in lines_of if row < len(offsets) and offsets[row] >= 0]
+        path, kind = scores_file(folder, section), line_type(section)
+        numbered = jsonl.read(path, kind, at=[offsets[row] for row in found])
+        for row, (_, _, line) in zip(found, numbered, strict=True):
+            lines_of[row][section] = line
     return lines_of
 
 
@@ -403,52 +400,8 @@ def read_cases(
     return read
 
 
-SIDE_SECTIONS = ("retrieval", "groundedness", "pipeline")
-
-
-def read_side(
-    folder: Path, ids: Collection[str]
-) -> dict[str, tuple[TestResult, dict[str, ScoreLine]]]:
-    """The first answer of some cases in another run, with the score lines that explain it."""
-    results: dict[str, TestResult] = {}
-    if results_file(folder).exists():
-        for result in iter_results(results_file(folder)):
-            if result.test_case_id in ids:
-                results.setdefault(result.test_case_id, result)
-    lines: dict[str, dict[str, ScoreLine]] = {case_id: {} for case_id in results}
-    for section in SIDE_SECTIONS:
-        if scores_file(folder, section).exists():
-            for _, _, line in read_scores(folder, section, FIELDS.get(section, ())):
-                if line.case_id in lines and section not in lines[line.case_id]:
-                    line.evidence = msgspec.to_builtins(line.evidence)
-                    lines[line.case_id][section] = line
-    return {case_id: (result, lines[case_id]) for case_id, result in results.items()}
-
-
 def _pass_over(problem: Problem) -> None:
     """See read_cases."""
-
-
-def read_judged(
-    folder: Path, cases: Mapping[str, TestCase], results: Mapping[Key, TestResult]
-) -> dict[Key, Mapping[str, Any]]:
-    """By answer, what the run's present judge said of it: claims and facts, as the scores count it.
-
-    ``stale`` is True where verdicts were left out since the answer or its labels have changed.
-    Raises StorageError for a damaged file.
-    """
-    if not (folder / VERDICTS).exists():
-        return {}
-    verdicts = read_verdicts(
-        folder, judge_of(folder), keep=lambda line: (line["case_id"], line["repeat"]) in results
-    )
-    judged: dict[Key, Mapping[str, Any]] = {}
-    for key, result in results.items():
-        if (case := cases.get(key[0])) is not None:
-            opinions, stale = verdicts.opinions(case, result)
-            calls = opinions.get(0, {})
-            judged[key] = evidence_of(calls, blame_claims(calls)) | {"stale": stale}
-    return judged
 
 
 def read_calibrations(folder: Path) -> list[dict[str, Any]]:

@@ -9,8 +9,11 @@ from typing import Any
 
 from decisions.rows import Comparison
 from records.cases import TestCase
+from records.run_table import RunTable
 from records.runs import VERSION
 from records.targets import TARGETS
+from views.case import Said
+from views.case_files import first_answers, read_asked
 from views.report.compared import (
     BaselineComparison,
     CaseChange,
@@ -18,9 +21,8 @@ from views.report.compared import (
     explain_changes,
     of_comparison,
 )
-from views.report.described import Said, describe
+from views.report.described import describe
 from views.report.page import comparison_page
-from views.report.scan import read_cases, read_side
 from views.report.text import page_bytes
 
 PAGE_BYTES = 5_000_000
@@ -63,10 +65,14 @@ def sides_before(
 ) -> dict[str, Part]:
     """What another run answered and retrieved in some cases, by case id."""
     sides = {}
-    for case_id, (result, lines) in read_side(folder, ids).items():
-        side = describe(cases.get(case_id), result, lines, Said(), {})
+    for case_id, case in first_answers(RunTable(folder), ids, cases, _SECTIONS).items():
+        side = describe(case, Said())
         sides[case_id] = {name: side[name] for name in SHOWN_BEFORE}
     return sides
+
+
+_SECTIONS = ("retrieval", "groundedness", "pipeline")
+"""The sections that explain an answer beside another one."""
 
 
 def with_changes(
@@ -121,16 +127,15 @@ def _answers(
 ) -> tuple[list[Part], int]:
     """The cases that changed, as both runs answered them, and how many found no room."""
     ids = list(compared.changes)
-    cases = read_cases(eval_set, labels_dir, set(ids)).cases if eval_set.exists() else {}
+    cases = read_asked(eval_set, labels_dir, ids) if eval_set.exists() else {}
     before = sides_before(compared.folder, ids, cases)
-    now = read_side(new, ids)
+    now = first_answers(RunTable(new), ids, cases, _SECTIONS)
     room = PAGE_BYTES - FIGURE_BYTES
     answers: list[Part] = []
     for case_id in ids:
         if case_id not in now:
             continue
-        result, lines = now[case_id]
-        described = describe(cases.get(case_id), result, lines, Said(), {})
+        described = describe(now[case_id], Said())
         way = compared.ways.get(case_id, "")
         answer = with_changes(described, compared.changes[case_id], before.get(case_id), way)
         room -= bytes_of(answer)

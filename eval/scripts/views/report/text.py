@@ -100,9 +100,14 @@ _SPECIAL = re.compile(
 _TICKS = re.compile("`+")
 
 
+def markdown_escape(text: str) -> str:
+    """A line with every sign that Markdown could read escaped."""
+    return _SPECIAL.sub(r"\\\g<0>", text)
+
+
 def markdown_line(text: str, limit: int = 400) -> str:
     """Foreign text on one line, with every sign that Markdown could read escaped."""
-    return _SPECIAL.sub(r"\\\g<0>", one_line(text, limit))
+    return markdown_escape(one_line(text, limit))
 
 
 def markdown_fence(text: str) -> Iterator[str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from decisions.repeat_rows import EXPLAINED, STABILITY_HEAD
 from ragmetrics.pipeline import is_largest
-from terminal.tables import number
+from terminal.page import between, number
 from views.report.text import one_line
 
 MARKS = ("p50", "p95", "p99", "max")
@@ -20,12 +19,6 @@ MOST_WHY = 6
 
 _TOOL = 60
 """Characters of a tool's name that are shown."""
-
-REPEATS = "Repeats"
-
-REPEATS_HEAD = STABILITY_HEAD
-
-REPEATS_EXPLAINED = EXPLAINED
 
 CONTENTS = (
     ("changes", "What changed"),
@@ -93,15 +86,6 @@ def contents(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [entry for entry in CONTENTS if not absent.get(entry[0])]
 
 
-def percent(share: float | None) -> str:
-    """A share in whole percents, never rounded up to 100 or down to 0; an en dash for None."""
-    if share is None:
-        return "–"
-    if 0 < share < 0.01:
-        return "< 1 %"
-    return "> 99 %" if 0.99 < share < 1 else f"{share:.0%}".replace("%", " %")
-
-
 def count(n: int) -> str:
     return f"{n:,}"
 
@@ -124,7 +108,7 @@ def largest_text(stages: Sequence[Mapping[str, Any]]) -> str:
 
 def interval(metric: Mapping[str, Any]) -> str:
     """The 95 % interval, with a star when it is to be doubted."""
-    return ends(metric["ci95"]) + ("*" if metric["mark"] and metric["ci95"] else "")
+    return between(metric["ci95"]) + ("*" if metric["mark"] and metric["ci95"] else "")
 
 
 def mark(metric: Mapping[str, Any]) -> tuple[str, str]:
@@ -317,30 +301,6 @@ def meanings(perspective: Mapping[str, Any]) -> list[tuple[str, str]]:
     return list(texts.items())
 
 
-def rank_groups(ranks: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The rows of the table of ranks, the last one for answers without a relevant passage."""
-    return [*ranks["bins"], {"rank": "none found"} | ranks["nowhere"]]
-
-
-def rank_head(ranks: Mapping[str, Any]) -> tuple[str, ...]:
-    """Its columns behind the rank; without success where nothing says which answers are right."""
-    return ("answers", "share") + (("successes", "95 % interval") if ranks["says"] else ())
-
-
-def rank_cells(group: Mapping[str, Any], ranks: Mapping[str, Any]) -> tuple[str, ...]:
-    """A row of it."""
-    cells = (count(group["count"]), percent(group["count"] / ranks["n"]))
-    if not ranks["says"]:
-        return cells
-    fewer = f" ({count(group['known'])})" if 0 < group["known"] < group["count"] else ""
-    ends_ = group["ci95"]
-    return (
-        *cells,
-        percent(group["success"]) + fewer,
-        "–" if ends_ is None else " – ".join(map(percent, ends_)),
-    )
-
-
 def rank_text(ranks: Mapping[str, Any]) -> str:
     """What the table of ranks shows, in sentences."""
     text = (
@@ -374,11 +334,6 @@ def totals(latency: Mapping[str, Any]) -> list[str]:
 def coefficient(r: float | None) -> str:
     """A correlation with two decimals; an en dash for an undefined one, and no minus zero."""
     return "–" if r is None else f"{r:.2f}".replace("-0.00", "0.00")
-
-
-def ends(interval: Sequence[float] | None) -> str:
-    """Both ends of an interval; an en dash where there is none."""
-    return "–" if interval is None else f"{number(interval[0])} – {number(interval[1])}"
 
 
 def no_errors(report: Mapping[str, Any]) -> str:

@@ -8,9 +8,9 @@ import msgspec
 import orjson
 import pytest
 
-from ragmetrics.catalogue.metric import Metric, MetricSection
-from scorers.show import _worst_cases
+from ragmetrics.catalogue.metric import Metric
 from storage import TestResult
+from views.worst import worst_cases
 
 
 def metric(high: float | None, higher_is_better: bool) -> Metric:
@@ -43,7 +43,5 @@ def test_perfect_and_unscored_cases_are_not_bad(
         files["scores/s.jsonl"] += orjson.dumps(row) + b"\n"
     for path, data in files.items():
         (tmp_path / path).write_bytes(data)
-    found = _worst_cases(
-        tmp_path, MetricSection("s", "S", (), ""), known, 5, tmp_path / "set.jsonl", None
-    )
-    assert [one.case.id for one in found] == expected
+    found = worst_cases(tmp_path, "s", known, 5, tmp_path / "set.jsonl", None)
+    assert [(case.case_id, case.repeat) for _, case in found] == [(name, 1) for name in expected]

@@ -268,11 +268,6 @@ class TraceIndex:
             counted.update(row[0] for row in self._database.execute(query, part))
         return counted
 
-    def store_file(self, file: WatchedFile) -> None:
-        """Take a file's new name, size or time."""
-        with self._transaction():
-            self._store_file(file)
-
     def _store_file(self, file: WatchedFile) -> None:
         self._database.execute(
             "UPDATE files SET path = ?2, size = ?3, changed = ?4, head = ?5, head_hash = ?6, "

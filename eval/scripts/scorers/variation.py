@@ -1,12 +1,14 @@
-"""What the repeats of a run tell of a section: the worst of them, flips, and why scores vary.
+"""How scores vary within a run: between repeats of a case, and from the first turn to later ones.
 
-A pass over the section's score lines and the answers that they are of, only for runs whose cases
-were asked several times.
+Repeats: the worst of them, flips, and why scores vary; a pass over the score lines of the section
+and the answers that they are of, only for runs whose cases were asked several times. Turns: what
+later ones lose against the first, which describes and is in no verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from math import fsum
 from operator import attrgetter
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics.catalogue.metric import Metric
+from ragmetrics.stats.intervals import Interval, effective_wilson, skewed_interval
 from ragmetrics.stats.repeats import LEVELS, PassTally, RepeatTally
 from records.results import TestResult, iter_results
 from records.runs import results_file
@@ -116,3 +119,87 @@ def _sources(parts: dict[str, float | None], judge: list[float] | None) -> dict[
         if holder is not None:
             sources[holder] = max(0.0, (sources[holder] or 0.0) - own)
     return sources
+
+
+FEWEST = 6
+"""Conversations (clusters of them, where they have a group) below which there is no interval."""
+
+TOO_FEW = f"fewer than {FEWEST} conversations: no interval"
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """The mean over conversations, how many there are, and on how many clusters it rests."""
+
+    mean: float
+    conversations: int
+    clusters: int
+    ci95: list[float] | None
+    mark: str
+
+
+def turn_loss(lines: Iterable[ScoreLine], metrics: Sequence[Metric]) -> dict[str, Any]:
+    """For each metric: mean over turns 2 and later minus turn 1, averaged over the conversations in
+    which both are scored. Repeats of a turn are averaged first.
+
+    Later questions are other questions, often harder ones, so it describes and proves nothing.
+    Range: minus the metric's range to plus it; a metric that no such conversation scored is left
+    out. ``lines``: in order, the turns of a conversation beside each other. Memory: a number for
+    each conversation and metric.
+    """
+    names = [metric.name for metric in metrics]
+    losses: dict[str, list[tuple[float, int]]] = {name: [] for name in names}
+    conversation, cluster = 0, 0
+    turns: dict[int, list[ScoreLine]] = {}
+    for line in lines:
+        if line.conversation != conversation:
+            _close(turns, cluster, losses)
+            turns = {}
+            conversation, cluster = line.conversation, line.cluster_number or line.conversation
+        if line.conversation:
+            turns.setdefault(line.turn, []).append(line)
+    _close(turns, cluster, losses)
+    return {
+        metric.name: asdict(_summary(metric, losses[metric.name]))
+        for metric in metrics
+        if losses[metric.name]
+    }
+
+
+def _close(
+    turns: dict[int, list[ScoreLine]], cluster: int, losses: dict[str, list[tuple[float, int]]]
+) -> None:
+    """Add what one conversation lost."""
+    if len(turns) < 2:
+        return
+    for name, column in losses.items():
+        by_turn: dict[int, float] = {}
+        for turn, lines in turns.items():
+            scores = [score for line in lines if (score := line.scores.get(name)) is not None]
+            if scores:
+                by_turn[turn] = _mean(scores)
+        later = [score for turn, score in by_turn.items() if turn > 1]
+        if 1 in by_turn and later:
+            column.append((_mean(later) - by_turn[1], cluster))
+
+
+def _summary(metric: Metric, losses: Sequence[tuple[float, int]]) -> _Loss:
+    import numpy as np
+
+    values = [loss for loss, _ in losses]
+    clusters = [cluster for _, cluster in losses]
+    units = len(set(clusters))
+    mean = _mean(values)
+    if units < FEWEST:
+        return _Loss(mean, len(values), units, None, TOO_FEW)
+    interval: Interval
+    if metric.low is None or metric.high is None:
+        interval = skewed_interval(np.array(values), None, clusters)
+    else:
+        reach = metric.high - metric.low
+        interval = effective_wilson(np.array(values), -reach, reach, clusters)
+    return _Loss(mean, len(values), units, interval.ends, interval.mark)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fsum(values) / len(values)

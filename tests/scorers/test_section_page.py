@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from decisions.measures import measures
 from records.targets import Target
-from terminal.tables import counted, number, picture, print_section, printable, scale
+from scorers.section_page import section_blocks
+from terminal.page import number, print_blocks
+from terminal.tables import counted, picture, printable, scale
 
 
 @pytest.mark.parametrize(
@@ -17,13 +20,14 @@ from terminal.tables import counted, number, picture, print_section, printable, 
     [
         (None, "–"),
         (0.0, "0.000"),
-        (-0.25, "-0.250"),
+        (-0.25, "−0.250"),
+        (-0.0001, "0.000"),
         (9.876, "9.876"),
         (10.0, "10.0"),
         (99.94, "99.9"),
         (100.4, "100"),
         (14289.476, "14,289"),
-        (-14289.476, "-14,289"),
+        (-14289.476, "−14,289"),
     ],
 )
 def test_number(value: float | None, shown: str) -> None:
@@ -44,6 +48,7 @@ def section() -> dict[str, Any]:
         "n": {WIDE: 10000, LONG: 9999},
         "not_applicable": {WIDE: 1234, LONG: 0},
         "failed": {WIDE: 5678, LONG: 0},
+        "definitions": {},
         "marks": {},
         "clusters": {WIDE: 37, LONG: 36},
         "clustered_by": "none",
@@ -55,7 +60,9 @@ def printed(width: int, terminal: bool = True, **more: Any) -> list[str]:
     console = Console(
         file=StringIO(), width=width, force_terminal=terminal, color_system=None, no_color=True
     )
-    print_section(console, section() | more, targets)
+    whole = section() | more
+    rows = measures({"context": whole}, {"context": targets}).values()
+    print_blocks(console, section_blocks(whole, list(rows)))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue().splitlines()
 

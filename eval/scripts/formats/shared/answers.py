@@ -13,20 +13,15 @@ A line is a line of results.jsonl, or an object with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from clients.http import KINDS, CallError
-from clients.mapping import RESULT_FIELDS, build_result
-from clients.run_plan import Job
+from formats.shared.item import Notes
+from formats.shared.rows import SourceRow, jsonl_rows
 from records.cases import TestCase
-from records.errors import Problem, StorageError
-from records.lines import iter_lines, parse_json
+from records.checked_results import RESULT_FIELDS, ResultFault, checked_result
 from records.results import ErrorInfo, TestResult
-from terminal.tables import printable
 
 IDS = ("id", "test_case_id", "case_id")
 
@@ -38,84 +33,78 @@ CONTEXTS = ("contexts", "retrieved_contexts")
 
 SHOWS_AN_ANSWER = ("answer", "retrieved", "abstained")
 
-Report = Callable[[Problem], None]
+Key = tuple[str, int]
+"""Case id and repeat."""
 
 
 def read_answers(
-    path: Path, cases: Sequence[TestCase], jobs: Sequence[Job]
-) -> Generator[TestResult]:
-    """One result for each job, in the order of the file. The file is read twice, never kept.
+    path: Path, cases: Sequence[TestCase], asked: Collection[Key], kinds: Collection[str]
+) -> Iterator[TestResult]:
+    """One result for each case and repeat in ``asked``, in the order of the file, which is read
+    twice and never kept. ``kinds``: the kinds of errors that results tell.
 
     Raises StorageError with every problem before the first result: lines that fit no case of the
     set, cases of the run without a line, two lines for one, wrong types.
     """
-    importer = _Importer(path, cases, jobs)
-    problems: list[Problem] = []
-    for _ in importer.results(problems.append):
+    reader = _AnswerReader(path, cases, asked, kinds)
+    notes = Notes()
+    for _ in reader.results(notes):
         pass
-    problems.extend(importer.missing())
-    if problems:
-        raise StorageError.from_problems(problems)
-    return importer.results(problems.append)
+    reader.note_missing(notes)
+    notes.check()
+    return reader.results(notes)
 
 
-class _Importer:
-    def __init__(self, path: Path, cases: Sequence[TestCase], jobs: Sequence[Job]) -> None:
-        self._path = path
+class _AnswerReader:
+    def __init__(
+        self, path: Path, cases: Sequence[TestCase], asked: Collection[Key], kinds: Collection[str]
+    ) -> None:
+        self._path, self._kinds = path, kinds
         self._cases = {case.id: case for case in cases}
-        self._expected = {job.key for job in jobs}
-        self._selected = {job.case.id for job in jobs}
-        self._first_line: dict[tuple[str, int], int] = {}
+        self._asked = frozenset(asked)
+        self._selected = {case_id for case_id, _ in asked}
+        self._first_line: dict[Key, int | None] = {}
         self._by_turn = {(case.conversation, case.turn): case for case in cases}
         self._by_question: dict[str, list[TestCase]] = {}
         for case in cases:
             self._by_question.setdefault(case.question, []).append(case)
 
-    def results(self, report: Report) -> Generator[TestResult]:
+    def results(self, notes: Notes) -> Iterator[TestResult]:
         self._first_line = {}
-        for number, line in iter_lines(self._path, report, limit=None):
+        for row in jsonl_rows(self._path, notes):
             try:
-                raw = parse_json(line)
-                if not isinstance(raw, dict):
-                    raise ValueError("is no JSON object")
-                result = self._result(raw, number)
-            except orjson.JSONDecodeError as error:
-                report(self._problem(number, "", f"not JSON ({error.msg})"))
+                result = self._result(row)
+            except ResultFault as fault:
+                field, _, message = str(fault).partition(": ")
+                notes.problem(row.path, row.line, field, message)
             except ValueError as error:
-                report(self._problem(number, "", str(error)))
-            except CallError as error:
-                field, _, message = error.message.partition(": ")
-                report(self._problem(number, field, message))
+                notes.problem(row.path, row.line, "", str(error))
             else:
                 if result is not None:
                     yield result
 
-    def missing(self) -> Iterator[Problem]:
-        for case_id, repeat in sorted(self._expected - self._first_line.keys()):
+    def note_missing(self, notes: Notes) -> None:
+        for case_id, repeat in sorted(self._asked - self._first_line.keys()):
             times = f" (repeat {repeat})" if repeat else ""
-            yield self._problem(
-                None,
-                "",
-                f"no answer for case {case_id!r}{times}; add a line, or leave the case out "
-                "with --filter or --limit",
-            )
+            remedy = "add a line, or leave the case out with --filter or --limit"
+            notes.problem(self._path, None, "", f"no answer for case {case_id!r}{times}; {remedy}")
 
-    def _result(self, raw: dict[str, Any], number: int) -> TestResult | None:
+    def _result(self, row: SourceRow) -> TestResult | None:
         """The line as a result; None when its case is in the set but not in this run."""
+        raw = row.fields
         case = self._case(raw)
         repeat = raw.get("repeat", 0)
-        key = (case.id, repeat)
         if case.id not in self._selected:
             return None
-        if not isinstance(repeat, int) or key not in self._expected:
+        if not isinstance(repeat, int) or (case.id, repeat) not in self._asked:
             raise ValueError(f"repeat is {repeat!r}; --repeat says how many each case has")
-        first = self._first_line.setdefault(key, number)
+        first = self._first_line.setdefault((case.id, repeat), row.line)
         if raw.get("error") or raw.get("status") == "error":
-            error = _error(raw.get("error"))
+            error = self._error(raw.get("error"))
             result = TestResult(case.id, case.question, "error", error=error, repeat=repeat)
         else:
-            result = build_result(_fields(raw), case.id, case.question, repeat)
-        if first != number:
+            result = checked_result(_fields(raw), case.id, case.question, repeat)
+        if first != row.line:
             raise ValueError(f"case {case.id!r} has an answer on line {first} already")
         return result
 
@@ -144,8 +133,16 @@ class _Importer:
             raise ValueError(f"{asked}; give an id, or conversation and turn")
         return cases[0]
 
-    def _problem(self, line: int | None, field: str, message: str) -> Problem:
-        return Problem(str(self._path), line, printable(field), printable(message))
+    def _error(self, value: Any) -> ErrorInfo:
+        """An error of elsewhere, under our kind where it has one."""
+        if not isinstance(value, dict):
+            return ErrorInfo("imported", "" if value is None else str(value))
+        kind, message = value.get("kind"), str(value.get("message") or "")
+        attempts = value.get("attempts")
+        own_kind = kind if isinstance(kind, str) and kind in self._kinds else "imported"
+        if own_kind == "imported" and isinstance(kind, str):
+            message = f"{kind}: {message}"
+        return ErrorInfo(own_kind, message, attempts if isinstance(attempts, int) else 1)
 
 
 def _fields(raw: dict[str, Any]) -> dict[str, Any]:
@@ -175,18 +172,6 @@ def _fields(raw: dict[str, Any]) -> dict[str, Any]:
         if raw.get("retrieved_from_search") is not None:
             fields["retrieved_from_search"] = raw["retrieved_from_search"]
     return fields
-
-
-def _error(value: Any) -> ErrorInfo:
-    """An error of elsewhere, under our kind where it has one."""
-    if isinstance(value, dict):
-        kind, message = value.get("kind"), str(value.get("message") or "")
-        attempts = value.get("attempts")
-        own_kind = kind if isinstance(kind, str) and kind in KINDS else "imported"
-        if own_kind == "imported" and isinstance(kind, str):
-            message = f"{kind}: {message}"
-        return ErrorInfo(own_kind, message, attempts if isinstance(attempts, int) else 1)
-    return ErrorInfo("imported", "" if value is None else str(value))
 
 
 def _first(raw: dict[str, Any], names: Sequence[str]) -> Any:

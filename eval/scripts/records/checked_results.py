@@ -1,0 +1,179 @@
+"""Fields that came from elsewhere as a result: completed, and refused where they cannot be true."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from records.results import RetrievedChunk, TestResult
+
+RESULT_FIELDS = (
+    "answer",
+    "references",
+    "retrieved",
+    "folder_selection",
+    "abstained",
+    "abstain_reason",
+    "confidence",
+    "policy_flags",
+    "guardrail",
+    "latency_ms",
+    "usage",
+    "cost_usd",
+    "session",
+    "searches",
+    "rewritten_query",
+)
+"""Fields of a result that come from outside; the others are known to whoever asks."""
+
+_OBJECTS = ("folder_selection", "guardrail", "latency_ms", "usage")
+
+SEARCH_TIMES = ("start_ms", "latency_ms")
+"""Times of a search."""
+
+MOST = 10**12
+"""No answer has more tokens or costs more: sums over a run fit into every number format."""
+
+
+class ResultFault(ValueError):
+    """A field that no result can have; the message begins with its place and a colon."""
+
+
+def checked_result(
+    fields: dict[str, Any], case_id: str, question: str, repeat: int = 0
+) -> TestResult:
+    """The result that has these fields, completed. Raises ResultFault naming the field at fault.
+
+    Chunks without an id get one made of place and text; without ranks, their place in the list.
+    References without an index are numbered by their place, as ``[n]`` marks are. A bot that tells
+    its searches and not what the answer saw has the passages of the last search that brought some.
+    """
+    for name in _OBJECTS:
+        if isinstance(value := fields.get(name), dict):
+            # a bot that has no value for a stage or a reason says null
+            fields[name] = {key: item for key, item in value.items() if item is not None}
+    if not fields.get("folder_selection", True):
+        del fields["folder_selection"]
+    if fields.get("searches"):
+        _complete_searches(fields)
+    else:
+        fields.pop("searches", None)
+    if not fields.get("rewritten_query", True):
+        del fields["rewritten_query"]
+    if "retrieved" in fields:
+        fields["retrieved"] = _complete_chunks(fields["retrieved"], "retrieved")
+    references = fields.get("references", [])
+    for place, item in enumerate(references):
+        if type(item) is int:
+            references[place] = _numbered(item, fields.get("retrieved", ()))
+    if not any(isinstance(item, dict) and "index" in item for item in references):
+        for number, item in enumerate(references, start=1):
+            if isinstance(item, dict):
+                item["index"] = number
+    fields |= {"test_case_id": case_id, "question": question, "repeat": repeat}
+    try:
+        result = msgspec.convert(fields, TestResult)
+    except msgspec.ValidationError as error:
+        fault, _, where = str(error).partition(" - at `$.")
+        where = where.rstrip("`") or "answer"
+        if where.endswith("_id") and "got `int`" in fault:
+            fault += "; ids are texts: to_string(…) in the profile makes one of a number"
+        raise ResultFault(f"{where}: {fault}") from None
+    _check(result)
+    return result
+
+
+def _numbered(number: int, chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A reference that is a bare number n: the n-th passage, as an [n] mark means it."""
+    cited = chunks[number - 1]["chunk_id"] if 0 < number <= len(chunks) else None
+    return {"index": number} | ({"chunk_id": cited} if cited else {})
+
+
+def _complete_searches(fields: dict[str, Any]) -> None:
+    """The searches with whole chunks, in the order in which they began; ``retrieved`` from the last
+    one that brought passages when the bot tells nothing else."""
+    for number, search in enumerate(fields["searches"]):
+        where = f"searches[{number}]"
+        if not isinstance(search, dict):
+            raise ResultFault(f"{where}: is neither an object nor a query")
+        chunks = search.get("retrieved", [])
+        search["retrieved"] = _complete_chunks(chunks, f"{where}.retrieved")
+    starts = [search.get("start_ms") for search in fields["searches"]]
+    if all(type(start) in (int, float) for start in starts):
+        fields["searches"].sort(key=lambda search: search["start_ms"])
+    if "retrieved" in fields:
+        return
+    for number, search in reversed([*enumerate(fields["searches"], 1)]):
+        if search["retrieved"] and not search.get("error"):
+            fields["retrieved"] = [dict(chunk) for chunk in search["retrieved"]]
+            fields["retrieved_from_search"] = number
+            return
+    fields["retrieved"] = []
+
+
+def _complete_chunks(chunks: Any, where: str) -> list[Any]:
+    """Passages with their ids, ranks and lengths."""
+    if not isinstance(chunks, list):
+        raise ResultFault(f"{where}: is no list but {type(chunks).__name__}")
+    return [
+        _complete_chunk(chunk, f"{where}[{index}]", index) for index, chunk in enumerate(chunks)
+    ]
+
+
+def _complete_chunk(chunk: Any, where: str, index: int) -> Any:
+    if isinstance(chunk, str):
+        chunk = {"chunk_id": chunk}
+    if not isinstance(chunk, dict):
+        raise ResultFault(f"{where}: is neither an object nor an id")
+    chunk.setdefault("rank", index + 1)
+    text = chunk.get("text")
+    if isinstance(text, str):
+        chunk.setdefault("text_length", len(text))
+    if chunk.get("chunk_id") in (None, ""):
+        identity = [chunk.get(name) for name in ("doc_id", "rel_path", "heading_path", "text")]
+        if not any(identity):
+            raise ResultFault(f"{where}: has no id, path or text (see the profile's chunk)")
+        chunk["chunk_id"] = hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+    return chunk
+
+
+def _check(result: TestResult) -> None:
+    """What no type can say."""
+    _check_chunks(result.retrieved or (), "retrieved")
+    for number, search in enumerate(result.searches or ()):
+        where = f"searches[{number}]"
+        _check_chunks(search.retrieved, f"{where}.retrieved")
+        for name in SEARCH_TIMES:
+            duration = getattr(search, name)
+            if duration is not None and not 0 <= duration < math.inf:
+                raise ResultFault(f"{where}.{name}: {duration:g} is no time")
+    for stage, time in result.latency_ms.items():
+        if not 0 <= time < math.inf:
+            raise ResultFault(f"latency_ms.{stage}: {time:g} is no time")
+    for name, count in result.usage.items():
+        if type(count) in (int, float) and not 0 <= count <= MOST:
+            raise ResultFault(f"usage.{name}: {count:g} is no count")
+    cost = result.cost_usd
+    if cost is not None and not 0 <= cost <= MOST:
+        raise ResultFault(f"cost_usd: {cost:g} is no cost")
+    sure = result.confidence
+    if sure is not None and not 0 <= sure <= 1:
+        raise ResultFault(
+            f"confidence: {sure:g}; it must be from 0 to 1 (another scale: leave it out of the "
+            "profile's response)",
+        )
+
+
+def _check_chunks(chunks: Sequence[RetrievedChunk | str], where: str) -> None:
+    for index, chunk in enumerate(chunks):
+        if not isinstance(chunk, RetrievedChunk):
+            continue
+        if chunk.rank is not None and chunk.rank < 1:
+            raise ResultFault(f"{where}[{index}].rank: {chunk.rank}; ranks begin at 1")
+        if chunk.text_length is not None and chunk.text_length < 0:
+            length = f"{where}[{index}].text_length: {chunk.text_length}"
+            raise ResultFault(f"{length}; it counts the characters of the whole text")
