@@ -62,7 +62,7 @@ UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev setup-cluster scheduler worker demo connect run score $(SCORES) suite judge ci gate compare sweep report track watch browse \
   label label-verdicts calibrate init drafts import export judge-demo judge-cache \
-  test static check format golden bench pictures interop docs docs-check lock clean
+  test test-all static check format golden bench pictures interop docs docs-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^## / {print substr($$0, 4)} \
@@ -197,8 +197,11 @@ judge-demo: setup ## a real small model judges three answers (builds llama.cpp: 
 	$(PY) bench/interop/judge_demo.py $(ARGS)
 
 ## Work on the toolkit
-test: setup-dev ## run all tests (no network, about 9 minutes on two cores)
-	$(PY) -m pytest -q -n auto --dist worksteal $(ARGS)
+test: setup-dev ## run the tests (no network, about 7 minutes on two cores)
+	$(PY) -m pytest -q -n auto --dist worksteal -m "not thorough" $(ARGS)
+
+test-all: test ## run also those that take many seconds each: benchmarks, long chains, many kills
+	$(PY) -m pytest -q -n auto --dist worksteal -m thorough $(ARGS)
 
 static: setup-dev ## format, lint, types, import rules, generated documents
 	$(VENV)/bin/ruff format --check $(CODE)
@@ -207,7 +210,7 @@ static: setup-dev ## format, lint, types, import rules, generated documents
 	$(PY) -m pytest -q tests/test_architecture.py
 	$(PY) bench/make_docs.py --check
 
-check: static test docs-check ## everything that must be green before a commit
+check: static test-all docs-check ## everything that must be green before a commit
 
 format: setup-dev ## let ruff format and fix the code
 	$(VENV)/bin/ruff format $(CODE)

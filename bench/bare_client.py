@@ -5,7 +5,7 @@
     python bench/bare_client.py http://127.0.0.1:8000 --library transport
 
 ``requests``: a session a thread. ``aiohttp``: one event loop and no threads. ``transport``: the
-toolkit's own, which it chooses by the number of calls in flight, behind its threads.
+toolkit's own, in its loop.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ def with_aiohttp(url: str, calls: int, concurrency: int) -> list[str]:
 
 def with_transport(url: str, calls: int, concurrency: int) -> list[str]:
     from clients.http import ask_all
-    from clients.transport import open_transport
+    from clients.transport import HttpTransport
 
-    transport = open_transport(url, connections=concurrency)
+    transport = HttpTransport(url)
     headers = {"Content-Type": "application/json"}
 
-    def ask(number: int) -> str:
+    async def ask(number: int) -> str:
         body = json.dumps(question(number)).encode()
-        reply = transport.send("POST", url + PATH, headers, body, 60)
+        reply = await transport.send("POST", url + PATH, headers, body, 60)
         text: str = json.loads(reply.body)["answer"]
         return text
 

@@ -2,10 +2,9 @@
 
     python bench/bench_run_eval.py --concurrency 1,8,32,128,256 --rounds 3
 
-``transport`` is the toolkit's transport behind its threads, with nothing around it: above 32 calls
-in flight it is aiohttp. The limit is concurrency / latency. Start and set-up are left out: each
-figure is the difference between a long run and a short one. Each run is checked: every case has a
-sound answer on disk.
+``transport`` is the toolkit's transport in its loop, with nothing around it. The limit is
+concurrency / latency. Start and set-up are left out: each figure is the difference between a long
+run and a short one. Each run is checked: every case has a sound answer on disk.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def judge(
 
     stop = threading.Event()
     limits = CallLimits(concurrency, rpm)
-    client = HttpJudge(url, "judge-2024-08-06", connections=concurrency, stop=stop, limits=limits)
+    client = HttpJudge(url, "judge-2024-08-06", stop=stop, limits=limits)
     client.identify()
     client.assume(ServerCapabilities("json_schema"))
     front = client if cache is None else CachedJudge(client, VerdictCache(cache))

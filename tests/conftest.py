@@ -17,13 +17,20 @@ from tests.fake_bot import FakeBot
 from tests.fake_judge import FakeJudge
 from tests.hostile_texts import CONTROLS, MARKUP, WIDE
 
-# A busy machine makes examples slow, which says nothing about the code.
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy")
+# A busy machine makes examples slow, which says nothing about the code. The examples of a test are
+# the same at each run, so that what fails is what was changed; `drawn` draws new ones.
+BUSY: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("same", derandomize=True, **BUSY)
+settings.register_profile("drawn", **BUSY)
+settings.load_profile("same")
 
 
 FOR_TESTS = {"RAG_EVAL_DATA", "RAG_EVAL_CHROMIUM"}
 """Variables that say where the tests find something; all others are settings of the scripts."""
+
+
+LONGEST_ID = 60
+"""Characters of a parameter in the name of a test."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -94,6 +101,14 @@ def pytest_runtest_setup() -> None:
             module.wait_for_idle = _until_idle
         pilot: Any = textual.pilot.Pilot
         pilot._wait_for_screen = _until_open(pilot._wait_for_screen)
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A long text stands in the name of a test by its beginning: each worker sends all names."""
+    if not isinstance(val, str | bytes) or len(val) <= LONGEST_ID:
+        return None
+    text = val if isinstance(val, str) else val.decode("latin-1")
+    return f"{ascii(text[:LONGEST_ID])[1:-1]}..{len(val)}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
-from tests.sources import GUARD, SCRIPTS_DIR, SLOW, TREES, each_script
+from tests.sources import GUARD, TREES, each_script
 
 import options
 
@@ -27,31 +24,6 @@ def test_a_script_says_what_it_does_with_an_example(script: Path) -> None:
 @each_script
 def test_a_script_ends_with_its_guard(script: Path) -> None:
     assert script.read_text("utf-8").endswith(f"\n\n\n{GUARD}\n    main()\n")
-
-
-HELP = """
-import runpy, sys
-sys.path.insert(0, sys.argv.pop(1))
-sys.argv = [sys.argv[1], "--help"]
-try:
-    runpy.run_path(sys.argv[0], run_name="__main__")
-finally:
-    print("\\n" + " ".join({name.partition(".")[0] for name in sys.modules}))
-"""
-
-
-@each_script
-def test_help_loads_nothing_slow(script: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", HELP, str(SCRIPTS_DIR), str(script)],
-        env=os.environ | {"RAG_EVAL_CONFIG": os.devnull},
-        capture_output=True,
-        encoding="utf-8",
-    )
-    loaded = set(done.stdout.splitlines()[-1].split())
-    assert done.returncode == 0, done.stderr
-    assert "click" in loaded
-    assert loaded & SLOW == set()
 
 
 def command_of(script: Path) -> click.Command:

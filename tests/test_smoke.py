@@ -1,4 +1,4 @@
-"""Each script as its users start it: a process of its own, from another folder."""
+"""Each script from another folder: its help, and what it says of a file that is not there."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.processes import call_script
+from tests.sources import SLOW
 
 import options
 
@@ -56,11 +57,11 @@ SCRIPTS = {path.stem: path for path in SCRIPTS_DIR.glob("*.py") if GUARD in path
 each_script = pytest.mark.parametrize("name", sorted(SCRIPTS))
 
 
-def run(name: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Start a script in another folder, without the settings of whoever runs the tests."""
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Start Python in another folder, without the settings of whoever runs the tests."""
     kept = {key: text for key, text in os.environ.items() if not key.startswith("RAG_EVAL_")}
     return subprocess.run(
-        [sys.executable, str(SCRIPTS[name]), *arguments],
+        [sys.executable, *words],
         cwd=folder,
         env=kept | {"RAG_EVAL_CONFIG": os.devnull, "COLUMNS": "80"},
         stdin=subprocess.DEVNULL,
@@ -88,13 +89,28 @@ def test_every_script_has_a_row() -> None:
     assert set(SCRIPTS) <= set(MISSING_FILE)
 
 
+HELP = """
+import runpy, sys
+sys.path.insert(0, sys.argv.pop(1))
+sys.argv = [sys.argv[1], "--help"]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+finally:
+    print("\\n" + " ".join({name.partition(".")[0] for name in sys.modules}))
+"""
+"""Starts a script as Python does, and names what it has loaded at its end."""
+
+
 @each_script
-def test_help_says_what_the_script_does(name: str, tmp_path: Path) -> None:
-    done = run(name, tmp_path, "--help")
+def test_help_says_what_the_script_does_and_loads_nothing_slow(name: str, tmp_path: Path) -> None:
+    done = run(tmp_path, "-c", HELP, str(SCRIPTS_DIR), str(SCRIPTS[name]))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Usage: {name}.py [OPTIONS]")
     assert first_line(name)
     assert first_line(name) in words(done.stdout)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "click" in loaded
+    assert loaded & SLOW == set()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -105,15 +121,24 @@ def test_an_unknown_option_is_bad_usage(name: str) -> None:
     assert "--no-such-option" in done.stderr
 
 
-@each_script
-def test_a_missing_file_is_one_sentence(name: str, tmp_path: Path) -> None:
-    done = run(name, tmp_path, *MISSING_FILE[name])
+def check_refusal(done: subprocess.CompletedProcess[str], folder: Path) -> None:
+    """Exit code 2, one sentence that names the file, and nothing written."""
     assert (done.returncode, done.stdout) == (2, "")
     message = words(done.stderr).partition("Error: ")[2]
     assert ABSENT in message
     assert "Traceback" not in done.stderr
     assert len([line for line in done.stderr.splitlines() if line.startswith("Error: ")]) == 1
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
+
+
+@each_script
+def test_a_missing_file_is_one_sentence(name: str, tmp_path: Path) -> None:
+    check_refusal(call_script(name, *MISSING_FILE[name], cwd=tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["compare_runs", "label_eval", "score_retrieval"])
+def test_a_missing_file_ends_a_process_in_order(name: str, tmp_path: Path) -> None:
+    check_refusal(run(tmp_path, str(SCRIPTS[name]), *MISSING_FILE[name]), tmp_path)
 
 
 def test_the_example_of_a_settings_file_names_real_options() -> None:

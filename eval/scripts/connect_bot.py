@@ -5,11 +5,12 @@ labelled set (--eval-set).
 Out: eval/profiles/NAME.toml, which run_eval.py --profile NAME takes; its path on stdout.
 
 Known products (docs/products.md) are recognised and asked in their own way. Else the request is
-what you give (--curl, --body), what the bot's /openapi.json names, or a known one (ours, OpenAI's)
-at the path of the URL. At most 8 requests are tried, each printed before it is sent; then three
-questions are asked, and one of them twice. In the answers a path is proposed for each field, by
-names, types and shapes: you accept or change them. Then the places that the bot names are checked
-against the labels: what would make them match, and what can be measured.
+what you give (--curl, --body, or a URL with {question} in it, which is asked by GET), what the
+bot's /openapi.json names, or a known one (ours, OpenAI's) at the path of the URL. At most 8
+requests are tried, each printed before it is sent; then three questions are asked, and one of them
+twice. In the answers a path is proposed for each field, by names, types and shapes: you accept or
+change them. Then the places that the bot names are checked against the labels: what would make them
+match, and what can be measured.
 
 No secret is written: header values are named by their variable (--header), and secrets in --curl
 become ${VARIABLE}. GraphQL works by --curl alone. A bot that must be asked to begin a conversation
@@ -117,7 +118,6 @@ def tell_outcome(outcome: Outcome) -> None:
     metavar="NAME=VARIABLE",
     help="Send a header whose value is in this environment variable.",
 )
-@click.option("--method", help="POST, PUT or GET.  [default: POST]")
 @click.option(
     "--body", metavar="JSON|@FILE", help="The request's body; {question} in it, or --ask."
 )

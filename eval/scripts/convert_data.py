@@ -16,11 +16,10 @@ dropped in silence. Every fault of the input is told at once, with file and line
 is written. Nothing is overwritten without --force. A conversion that was killed leaves a hidden
 folder .converting.… beside --output; the next conversion to that place removes it.
 
-FORMAT is a name of the list that --list prints with what each of them takes. Exports of LangSmith
-and Langfuse come from their servers: they are read by their documented shape, and the counts say
-so. Chat logs (openai), conversational goldens and samples of several turns become turns of
-conversations. Any other JSON, JSONL or CSV with answers is read with --map, a JMESPath for each
-field; what no expression reads is kept under metadata.
+FORMAT is a name of the list that --list prints with what each of them takes. What comes from a
+server is read by its documented shape, and the counts say so. Chats and samples of several turns
+become turns of conversations. Any other JSON, JSONL or CSV with answers is read with --map, a
+JMESPath for each field; what no expression reads is kept under metadata.
 
 \b
 Examples:

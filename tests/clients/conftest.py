@@ -18,13 +18,7 @@ MakeApi = Callable[..., ChatApi]
 
 
 @pytest.fixture
-def connections() -> int:
-    """Calls in flight that a client is made for: from 33 on another transport sends them."""
-    return 8
-
-
-@pytest.fixture
-def api(fake_bot: Any, connections: int) -> Iterator[MakeApi]:
+def api(fake_bot: Any) -> Iterator[MakeApi]:
     made: list[ChatApi] = []
 
     def make(
@@ -34,7 +28,6 @@ def api(fake_bot: Any, connections: int) -> Iterator[MakeApi]:
             url or fake_bot.url,
             load_profile(profile, PROFILES),
             policy=policy,
-            connections=connections,
             **more,
         )
         made.append(client)

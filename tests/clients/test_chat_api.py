@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,7 +13,16 @@ import pytest
 
 from clients.bot import ChatApi, Question
 from clients.expressions import compile_path
-from clients.http import KINDS, CallError, Interrupted, Reply, RetryPolicy
+from clients.http import (
+    KINDS,
+    CallError,
+    Interrupted,
+    Reply,
+    RetryPolicy,
+    ask_all,
+    call_with_retries,
+    finish,
+)
 from clients.mapping import AnswerMap
 from clients.profile import Profile
 from clients.secrets import Headers
@@ -24,14 +33,8 @@ IMPATIENT = RetryPolicy(timeout=0.3, retries=1, backoff=0.05)
 MakeApi = Callable[..., ChatApi]
 
 
-@pytest.fixture(params=[8, 64], ids=["requests", "aiohttp"])
-def connections(request: pytest.FixtureRequest) -> int:
-    """Every test of this file holds for both transports."""
-    return int(request.param)
-
-
 def ask(client: ChatApi, text: str = "q", **more: Any) -> TestResult:
-    return client.ask(Question("case", text, **more)).result
+    return finish(client.ask(Question("case", text, **more))).result
 
 
 def kind(result: TestResult) -> str:
@@ -131,20 +134,19 @@ def test_a_passing_failure_is_retried(fake_bot: Any, api: MakeApi, failure: str)
     assert fake_bot.asked["q"] == 2
 
 
-def test_retry_after_is_waited_for(fake_bot: Any, api: MakeApi) -> None:
+def test_retry_after_is_waited_for(
+    fake_bot: Any, api: MakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
     waits: list[float] = []
 
-    class Stop(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:
-            waits.append(timeout or 0.0)
-            return False
+    async def note(seconds: float) -> None:
+        waits.append(seconds)
 
+    monkeypatch.setattr("clients.bot.call_with_retries", partial(call_with_retries, sleep=note))
     fake_bot.script(
         "q", lambda exchange: exchange.reply({}, 429, Retry_After="7"), fake_bot.reply_properly
     )
-    client = api()
-    client.stop = Stop()
-    result = ask(client)
+    result = ask(api())
     assert result.status == "ok"
     assert len(waits) == 1
     assert 7 <= waits[0] <= 7 + QUICK.backoff  # what the server asked for, and the jitter
@@ -209,7 +211,7 @@ def test_compressed_answers_are_read(fake_bot: Any, api: MakeApi) -> None:
 
 def test_nobody_listens(fake_bot: Any, api: MakeApi) -> None:
     fake_bot.close()
-    asked = api().ask(Question("case", "q"))
+    asked = finish(api().ask(Question("case", "q")))
     assert kind(asked.result) == "connection"
     assert not asked.connected
     assert asked.result.error is not None
@@ -218,7 +220,7 @@ def test_nobody_listens(fake_bot: Any, api: MakeApi) -> None:
 
 def test_a_broken_connection_is_not_an_absent_bot(fake_bot: Any, api: MakeApi) -> None:
     fake_bot.default = lambda exchange: exchange.reset()
-    asked = api().ask(Question("case", "q"))
+    asked = finish(api().ask(Question("case", "q")))
     assert kind(asked.result) == "connection"
     assert asked.connected
 
@@ -289,7 +291,7 @@ def test_secrets_are_taken_out_of_everything(fake_bot: Any, api: MakeApi) -> Non
     )
     client = api(headers=headers)
     for name in ("answer", "error"):
-        asked = client.ask(Question("case", name))
+        asked = finish(client.ask(Question("case", name)))
         assert token not in repr(asked)
         assert "[secret]" in repr(asked)
     assert fake_bot.seen[0].headers["Authorization"] == f"Bearer {token}"
@@ -299,16 +301,20 @@ def test_secrets_are_taken_out_of_everything(fake_bot: Any, api: MakeApi) -> Non
     address = fake_bot.url.replace("http://", "http://user:pass-word@")
     client = api(url=address)
     for name in ("answer", "error"):
-        assert basic not in repr(client.ask(Question("case", name)))
+        assert basic not in repr(finish(client.ask(Question("case", name))))
     assert fake_bot.seen[-1].headers["Authorization"] == f"Basic {basic}"
 
 
-def test_stop_ends_a_call_that_waits(fake_bot: Any, api: MakeApi) -> None:
-    fake_bot.default = lambda exchange: exchange.reply({}, 503, Retry_After="60")
+def test_closing_ends_a_call_that_waits(fake_bot: Any, api: MakeApi) -> None:
+    fake_bot.script("q", lambda exchange: exchange.reply({}, 503, Retry_After="60"))
     client = api(policy=RetryPolicy(timeout=100, retries=2))
-    threading.Timer(0.1, client.stop.set).start()
+    questions = [Question("case", text) for text in ("q", "quick", "quick")]
+    answers = ask_all(questions, client.ask, 2, client.stop)
+    assert [next(answers).result.status for _ in range(2)] == ["ok", "ok"]
+    answers.close()
+    assert fake_bot.asked["q"] == 1
     with pytest.raises(Interrupted):
-        client.ask(Question("case", "q"))
+        finish(client.ask(Question("case", "q")))
     assert fake_bot.asked["q"] == 1
 
 
@@ -318,7 +324,7 @@ def test_another_transport_takes_the_place_of_http() -> None:
     class Recorded:
         """Fails as an overloaded server does, then answers."""
 
-        def send(
+        async def send(
             self,
             method: str,
             url: str,
@@ -343,7 +349,7 @@ def test_another_transport_takes_the_place_of_http() -> None:
     client = ChatApi(
         "http://nowhere.invalid", profile, policy=RetryPolicy(backoff=0), transport=Recorded()
     )
-    result = client.ask(Question("q1", "Is it so?")).result
+    result = finish(client.ask(Question("q1", "Is it so?"))).result
     client.close()
 
     assert (result.answer, result.chunks()[0].chunk_id) == ("Yes.", "c1")

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import gzip
-import ssl
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import orjson
 import pytest
-import urllib3
 
 from clients.bot import ChatApi, Question
-from clients.http import NotConnected, connection_error
-from clients.secrets import Headers, Redactor
+from clients.http import finish
+from clients.secrets import Headers
 from records.results import ErrorInfo
 
 MakeApi = Callable[..., ChatApi]
 
 
-@pytest.fixture(params=[8, 64], ids=["requests", "aiohttp"])
-def connections(request: pytest.FixtureRequest) -> int:
-    """Every test of this file holds for both transports."""
-    return int(request.param)
-
-
 def failure(client: ChatApi) -> ErrorInfo:
-    result = client.ask(Question("case", "q")).result
+    result = finish(client.ask(Question("case", "q"))).result
     assert result.status == "error"
     assert result.answer is None
     assert result.error is not None
@@ -87,7 +79,7 @@ def test_an_answer_that_is_nested_as_deep_as_allowed_can_be_written(
     nested = b'{"a":' * 99 + b"1" + b"}" * 99
     body = b'{"answer": "a", "retrieved": [], "guardrail": ' + nested + b"}"
     fake_bot.default = lambda exchange: exchange.raw(body)
-    result = api(headers=Headers({}, ("tok-1234",))).ask(Question("case", "q")).result
+    result = finish(api(headers=Headers({}, ("tok-1234",))).ask(Question("case", "q"))).result
     assert result.status == "ok"
     assert orjson.dumps(result.to_dict()).count(b'"a":') == 99
 
@@ -95,7 +87,7 @@ def test_an_answer_that_is_nested_as_deep_as_allowed_can_be_written(
 def test_many_brackets_are_not_many_levels(fake_bot: Any, api: MakeApi) -> None:
     chunks = [{"chunk_id": f"c{number}"} for number in range(500)]
     fake_bot.default = lambda exchange: exchange.reply({"answer": "a", "retrieved": chunks})
-    assert len(api().ask(Question("case", "q")).result.chunks()) == 500
+    assert len(finish(api().ask(Question("case", "q"))).result.chunks()) == 500
 
 
 @pytest.mark.parametrize(
@@ -130,7 +122,7 @@ def test_an_id_that_is_a_number_is_told_how_to_become_a_text(fake_bot: Any, api:
 def test_an_empty_id_is_no_id(fake_bot: Any, api: MakeApi) -> None:
     chunks = [{"chunk_id": "", "text": text} for text in ("one", "two")]
     fake_bot.default = lambda exchange: exchange.reply({"answer": "a", "retrieved": chunks})
-    result = api().ask(Question("case", "q")).result
+    result = finish(api().ask(Question("case", "q"))).result
     ids = {chunk.chunk_id for chunk in result.chunks()}
     assert len(ids) == 2
     assert "" not in ids
@@ -164,7 +156,7 @@ def test_what_is_no_http_is_told_in_words(
     "url", ["http://exa mple", "http://a..b", f"http://{'a' * 80}.invalid", "http://x%zz"]
 )
 def test_a_host_that_is_none_is_no_connection(api: MakeApi, url: str) -> None:
-    asked = api(url=url).ask(Question("case", "q"))
+    asked = finish(api(url=url).ask(Question("case", "q")))
     assert asked.result.error is not None
     assert asked.result.error.message == "the URL has no valid host"
     assert not asked.connected
@@ -184,7 +176,7 @@ def test_settings_that_reach_nobody_are_told(
     for name in ("no_proxy", "NO_PROXY", "CURL_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, value)
-    asked = api(url=url).ask(Question("case", "q"))
+    asked = finish(api(url=url).ask(Question("case", "q")))
     assert asked.result.error is not None
     assert words in asked.result.error.message
     assert not asked.connected
@@ -197,16 +189,7 @@ def test_a_proxy_that_refuses_says_so(
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("https_proxy", fake_bot.url)
-    asked = api(url="https://bot.invalid").ask(Question("case", "q"))
+    asked = finish(api(url="https://bot.invalid").ask(Question("case", "q")))
     assert asked.result.error is not None
     assert asked.result.error.message.startswith("Tunnel connection failed: 501")
     assert not asked.connected
-
-
-def test_an_unknown_certificate_comes_with_the_remedy() -> None:
-    reason = ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed")
-    wrapped = urllib3.exceptions.SSLError(reason)
-    wrapped.__cause__ = reason
-    error = connection_error(wrapped, Redactor())
-    assert isinstance(error, NotConnected)
-    assert "REQUESTS_CA_BUNDLE" in error.message

@@ -15,7 +15,7 @@ from tests.fake_bot import Exchange, FakeBot
 import run_eval
 from clients.bot import BotAnswer, ChatApi, Question
 from clients.expressions import HELPERS, compile_path
-from clients.http import CallError, RetryPolicy
+from clients.http import CallError, RetryPolicy, finish
 from clients.profile import PLACEHOLDERS, TABLES, Profile, fill, load_profile
 from clients.streams import Stream, read_stream
 from records.errors import StorageError
@@ -39,7 +39,7 @@ def load(folder: Path, text: str) -> Profile:
 def ask(bot: FakeBot, profile: Profile, **fields: Any) -> BotAnswer:
     client = ChatApi(bot.url, profile, policy=RetryPolicy(timeout=60, retries=0))
     try:
-        return client.ask(Question("q1", "Why?", **fields))
+        return finish(client.ask(Question("q1", "Why?", **fields)))
     finally:
         client.close()
 
@@ -151,7 +151,7 @@ def test_variables_of_query_and_body_are_sent_and_never_shown(
 
     fake_bot.default = echo
     client = ChatApi(fake_bot.url, profile, headers, RetryPolicy(5, 0))
-    result = client.ask(Question("q1", "Why?")).result
+    result = finish(client.ask(Question("q1", "Why?"))).result
     client.close()
     assert seen[0].handler.path == "/ask?key=abc123xyz"
     assert seen[0].handler.headers["X-Key"] == "abc123xyz"
@@ -335,5 +335,5 @@ def test_a_key_that_a_stream_repeats_is_taken_out(tmp_path: Path, fake_bot: Fake
     lines = [json.dumps({"d": part}) for part in ("My key: can", "ary-4711.")]
     fake_bot.default = lambda it: it.raw("\n".join(lines).encode())
     client = ChatApi(fake_bot.url, profile, headers, RetryPolicy(5, 0))
-    assert client.ask(Question("q1", "Why?")).result.answer == "My key: [secret]."
+    assert finish(client.ask(Question("q1", "Why?"))).result.answer == "My key: [secret]."
     client.close()

@@ -9,6 +9,7 @@ from urllib.parse import unquote_plus
 import pytest
 
 from clients.bot import ChatApi, Question
+from clients.http import finish
 from clients.secrets import (
     MIN_LENGTH,
     Headers,
@@ -59,12 +60,12 @@ def test_an_echoed_address_and_login_are_blotted_out(fake_bot: Any, api: MakeApi
     address = fake_bot.url.replace("http://", "http://user:pass-word@")
     client = api(url=f"{address}/?key=query%20secret&format=json")
     for name in ("answer", "error"):
-        asked = repr(client.ask(Question("case", name)))
+        asked = repr(finish(client.ask(Question("case", name))))
         assert "[secret]" in asked
         for secret in ("pass-word", "query secret", "query+secret", "query%20secret"):
             assert secret not in asked
     assert "key=query+secret" in fake_bot.seen[0].path
-    assert client.ask(Question("case", "json")).result.answer == "answer to json [1]"
+    assert finish(client.ask(Question("case", "json"))).result.answer == "answer to json [1]"
 
 
 TOKEN = "sk-live-CANARY-0123456789-abcdefghij-0123456789-end"
@@ -89,7 +90,7 @@ def test_an_error_page_never_shows_the_head_of_a_secret(
     fake_bot.script("error", fail)
     key = "CANARYq123456789"
     client = api(url=f"{fake_bot.url}/?api_key={key}", headers=headers)
-    error = client.ask(Question("case", "error")).result.error
+    error = finish(client.ask(Question("case", "error"))).result.error
     assert error is not None
     assert error.message.startswith('HTTP 403: "xxx')
     assert not [head for head in heads(TOKEN) + heads(key) if head in error.message]

@@ -16,36 +16,39 @@ from clients.http import (
     RetryPolicy,
     _retry_after_seconds,
     call_with_retries,
+    finish,
 )
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-class Clock(threading.Event):
+class Clock:
     """Time passes only while somebody waits."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.now = 0.0
         self.waits: list[float] = []
 
-    def wait(self, timeout: float | None = None) -> bool:
-        self.waits.append(timeout or 0.0)
-        self.now += timeout or 0.0
-        return False
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
 
 
 def run(policy: RetryPolicy, clock: Clock, errors: list[CallError], draw: float = 1.0) -> int:
     """Fails with each of ``errors`` in turn, then succeeds; returns the number of tries."""
     left = list(errors)
 
-    def once(seconds: float) -> str:
+    async def once(seconds: float) -> str:
         assert 0 < seconds <= policy.timeout
         if left:
             raise left.pop(0)
         return "answer"
 
-    answer, attempts = call_with_retries(once, policy, clock, lambda: clock.now, lambda: draw)
+    answer, attempts = finish(
+        call_with_retries(
+            once, policy, threading.Event(), lambda: clock.now, lambda: draw, sleep=clock.sleep
+        )
+    )
     assert answer == "answer"
     return attempts
 

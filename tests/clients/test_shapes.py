@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from clients.bot import ChatApi, Question
+from clients.http import finish
 from clients.secrets import Headers
 from records.results import RetrievedChunk, TestResult
 
@@ -13,11 +14,13 @@ MakeApi = Callable[..., ChatApi]
 
 
 def ask(client: ChatApi, text: str = "q", **more: Any) -> TestResult:
-    return client.ask(Question("case", text, **more)).result
+    return finish(client.ask(Question("case", text, **more))).result
 
 
 def test_request_and_answer_of_the_default_profile(fake_bot: Any, api: MakeApi) -> None:
-    asked = api().ask(Question("case", "who?", k=7, folders=("a", "b"), folder_mode="on", repeat=2))
+    asked = finish(
+        api().ask(Question("case", "who?", k=7, folders=("a", "b"), folder_mode="on", repeat=2))
+    )
     (exchange,) = fake_bot.seen
     assert exchange.path == "/api/v1/ask?debug=true"
     # vaults has no value, so the key is left out; k keeps its type
@@ -89,7 +92,7 @@ def test_a_server_of_the_openai_protocol(fake_bot: Any, api: MakeApi) -> None:
         }
     )
     client = api("openai_chat", headers=Headers({"Authorization": "Bearer x"}))
-    asked = client.ask(Question("case", "why {not}?", k=3, seed=11))
+    asked = finish(client.ask(Question("case", "why {not}?", k=3, seed=11)))
     sent = fake_bot.seen[0]
     assert sent.path == "/v1/chat/completions"
     assert (sent.json()["top_k"], sent.json()["seed"]) == (3, 11)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.score_lines import write_lines
 
 from decisions.case_changes import read_pair
 from decisions.case_rules import Basis, CaseRules, read_case_rules
@@ -295,11 +296,9 @@ class TestOwnRules:
 
 def write_run(folder: Path, k: int, lines: dict[str, list[dict[str, Any]]]) -> Path:
     """A run with some score lines and the metrics.json and config.json that go with them."""
-    (folder / "scores").mkdir(parents=True)
     sections = {}
     for section, own in lines.items():
-        text = "".join(json.dumps({"status": "scored"} | line) + "\n" for line in own)
-        (folder / "scores" / f"{section}.jsonl").write_text(text)
+        write_lines(folder, section, own)
         metrics = dict.fromkeys(name for line in own for name in line["scores"])
         sections[section] = {"definitions": {name: f"{section}/{name}@1" for name in metrics}}
     (folder / "metrics.json").write_text(json.dumps({"schema": 1, "sections": sections}))

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.score_lines import read_lines, write_lines
 
 from decisions import conversations
 from decisions.case_changes import read_pair
 from decisions.compare_page import compare_page
 from decisions.conversations import ConversationChange, ConversationChanges
 from decisions.rows import Comparison
+from records.runs import scores_file
 from terminal.page import print_page
 from views.page import markdown
 from views.report.page import _environment
@@ -23,9 +25,7 @@ PASS, BREAKS, FAILED, UNLABELLED = 1.0, 0.0, "failed", None
 
 
 def written(folder: Path, passes: dict[str, list[Any]], repeat: int = 0) -> None:
-    (folder / "scores").mkdir(parents=True, exist_ok=True)
-    path = folder / "scores" / "pipeline.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    lines = read_lines(folder, "pipeline") if scores_file(folder, "pipeline").exists() else []
     for name, values in passes.items():
         for number, value in enumerate(values, 1):
             failed = value == FAILED
@@ -33,7 +33,7 @@ def written(folder: Path, passes: dict[str, list[Any]], repeat: int = 0) -> None
             line = {"case_id": f"{name}{number}", "repeat": repeat, "scores": scores}
             lines.append(line | {"status": "failed" if failed else "scored"})
     lines.sort(key=lambda line: str(line["case_id"]))  # the repeats of a case stand together
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(folder, "pipeline", lines)
 
 
 @pytest.fixture

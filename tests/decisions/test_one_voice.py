@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.score_lines import write_lines
 
 from decisions.alerts import PointPairs
 from decisions.compare import CompareOptions, compare
@@ -74,7 +75,7 @@ def make_run(folder: Path, eval_set: Path, recall: Any, passed: Any, failed: Any
             rows.append({"case_id": f"q{i}", "repeat": 0, "status": status, "scores": scores})
             if failed[i]:
                 rows[-1]["scores"] = dict.fromkeys(scores)
-        lines(folder / "scores" / f"{section}.jsonl", rows)
+        write_lines(folder, section, rows)
         names = [metric, *(["answered"] if section == "pipeline" else [])]
         scored = values[~np.isnan(values) & ~failed]
         part = {
@@ -124,7 +125,9 @@ def said_by_gate(result: Regressions) -> dict[str, bool]:
     return {row.name: row.worse for row in result.rows if row.p is not None}
 
 
-@pytest.mark.parametrize("fifty", range(4))
+@pytest.mark.parametrize(
+    "fifty", [0, *(pytest.param(fifty, marks=pytest.mark.thorough) for fifty in (1, 2, 3))]
+)
 def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
     seen = set()
     for seed in range(50 * fifty, 50 * fifty + 50):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.score_lines import change_lines
 
 import compare_runs
 import gate_run
@@ -20,6 +21,7 @@ from decisions.regressions import regressions
 from records.asked import asked_set
 from records.files import sha256_file
 from records.results import RunConfig
+from records.scores import ScoreLine
 from storage import EVAL_SET, ResultsWriter, TestResult
 
 CASES = 12
@@ -78,11 +80,13 @@ def test_score_lines_name_the_clusters(results: Path) -> None:
 
 def forget_clusters(results: Path) -> None:
     """As an older version left the score lines."""
-    for path in results.glob("*/scores/pipeline.jsonl"):
-        rows = [json.loads(line) for line in path.read_text().splitlines()]
-        for row in rows:
-            del row["cluster"]
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def forget(lines: list[ScoreLine]) -> None:
+        for line in lines:
+            line.cluster = None
+
+    for run in results.iterdir():
+        change_lines(run, "pipeline", forget)
 
 
 def test_of_older_score_lines_the_set_that_the_run_was_asked_with_counts(results: Path) -> None:

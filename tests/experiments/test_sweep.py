@@ -162,7 +162,9 @@ class Killed(BaseException):
     """What a kill is to this process."""
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize(
+    "number", [0, *(pytest.param(number, marks=pytest.mark.thorough) for number in (1, 2))]
+)
 def test_killed_and_resumed_at_random_it_comes_to_the_same_table(
     tmp_path: Path,
     sweep: Sweep,

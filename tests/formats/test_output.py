@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.score_lines import write_lines
 
 import storage
 from formats import csv_sheet
@@ -215,7 +216,7 @@ def test_the_table_for_spreadsheets(desk: Any) -> None:
         {"case_id": "=1+1", "repeat": 0, "scores": {"x": -0.5, "y": None}},
         {"case_id": "b", "repeat": 0, "scores": {"x": 1.0, "y": 2}},
     ]
-    desk.rows("out/results/rows/scores/own.jsonl", scores)
+    write_lines(desk.folder / "out/results/rows", "own", scores)
     report = desk.give("csv", "t.csv", run="rows")
     data = (desk.folder / "t.csv").read_bytes()
     assert data.startswith(b"\xef\xbb\xbfid,question,")

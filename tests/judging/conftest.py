@@ -25,7 +25,7 @@ class ScriptedJudge:
         self.script = script
         self.tasks: list[JudgeTask] = []
 
-    def ask(self, task: JudgeTask) -> JudgeVerdict:
+    async def ask(self, task: JudgeTask) -> JudgeVerdict:
         self.tasks.append(task)
         parts = [task.prompt.sha256, [dict(m) for m in task.key_messages], task.repeat]
         key = hashlib.sha256(orjson.dumps(parts)).hexdigest()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from clients.http import finish
 from judging.kinds import Material
 from judging.opinion import ask
 from judging.types import FAILURES, JudgeTask, JudgeVerdict
@@ -27,7 +28,7 @@ FEE, NOON = ("supported", "fee is 15 euros", "c1"), ("supported", "begins at noo
 
 def test_every_item_once_in_order(scripted: Any, verdicts: Any) -> None:
     judge = scripted(lambda task: verdicts(n3="not_found", n1=FEE, n2=NOON))
-    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
+    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
     assert [e["id"] for e in opinion.entries] == ["1", "2", "3"]
     assert [e["verdict"] for e in opinion.entries] == ["supported", "supported", "not_found"]
     assert len(judge.tasks) == 1
@@ -42,7 +43,7 @@ def test_only_missing_items_are_asked_again(scripted: Any, verdicts: Any) -> Non
         )
 
     judge = scripted(script)
-    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
+    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
     assert [task.inputs["ids"] for task in judge.tasks] == [["1", "2", "3"], ["2", "3"]]
     assert [e["verdict"] for e in opinion.entries] == ["supported", "supported", "not_found"]
     assert opinion.again[0]["why"] == "missing"
@@ -50,7 +51,7 @@ def test_only_missing_items_are_asked_again(scripted: Any, verdicts: Any) -> Non
 
 def test_what_stays_missing_is_a_failure_and_no_verdict(scripted: Any, verdicts: Any) -> None:
     judge = scripted(lambda task: verdicts(n1=FEE))
-    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
+    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
     assert (opinion.failure, opinion.entries) == ("incomplete", [])
     assert "2, 3" in opinion.message
     assert [task.inputs["ids"] for task in judge.tasks] == [["1", "2", "3"], ["2", "3"]]
@@ -60,7 +61,7 @@ def test_a_reply_without_any_verdict_is_refused_and_so_never_kept(
     scripted: Any, verdicts: Any
 ) -> None:
     judge = scripted(lambda task: verdicts(n99="supported"))
-    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
+    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
     assert opinion.failure == "incomplete"
     assert len(judge.tasks) == 1
 
@@ -73,10 +74,14 @@ def test_stored_replies_that_lack_ids_are_a_failure(
 ) -> None:
     """A cache gives what was once taken for whole; it is not checked again on its way."""
     judge = scripted(lambda task: "")
-    judge.ask = lambda task: JudgeVerdict("k", verdicts(n99="supported"), cached=True)
+
+    async def stored(task: JudgeTask) -> JudgeVerdict:
+        return JudgeVerdict("k", verdicts(n99="supported"), cached=True)
+
+    judge.ask = stored
     facts = [{"id": "f1", "text": "The fee is 15 euros."}]
     material = Material("Q?", "A.", contexts=CONTEXTS[:1], claims=CLAIMS, facts=facts)
-    opinion = ask(judge, kind, material, salt=SALT)
+    opinion = finish(ask(judge, kind, material, salt=SALT))
     assert (opinion.failure, opinion.entries) == ("incomplete", [])
     assert "no verdict for the id" in opinion.message
 
@@ -85,14 +90,14 @@ def test_foreign_ids_are_dropped_and_counted(scripted: Any, verdicts: Any) -> No
     judge = scripted(
         lambda task: verdicts(n1=FEE, n2=NOON, n3="not_found", n4=FEE, n99="supported")
     )
-    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
+    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
     assert (opinion.dropped, len(opinion.entries)) == (2, 3)
 
 
 def test_a_quote_is_asked_for_once_more_then_unverified(scripted: Any, verdicts: Any) -> None:
     invented = ("supported", "dogs are very welcome here", "c1")
     judge = scripted(lambda task: verdicts(n1=FEE, n2=NOON, n3=invented))
-    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
+    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
     assert [task.inputs["ids"] for task in judge.tasks] == [["1", "2", "3"], ["3"]]
     assert "letter by letter" in judge.tasks[1].messages[1]["content"]
     last = opinion.entries[2]
@@ -106,7 +111,7 @@ def test_a_follow_up_may_change_its_mind(scripted: Any, verdicts: Any) -> None:
         again = len(task.inputs["ids"]) == 1
         return verdicts(n3="not_found") if again else verdicts(n1=FEE, n2=NOON, n3=bad)
 
-    opinion = ask(scripted(script), KINDS["groundedness"], MATERIAL, salt=SALT)
+    opinion = finish(ask(scripted(script), KINDS["groundedness"], MATERIAL, salt=SALT))
     assert opinion.entries[2]["verdict"] == "not_found"
     assert opinion.failure is None
 
@@ -114,7 +119,7 @@ def test_a_follow_up_may_change_its_mind(scripted: Any, verdicts: Any) -> None:
 def test_a_quote_from_another_passage_corrects_its_name(scripted: Any, verdicts: Any) -> None:
     wrong = ("supported", "fee is 15 euros", "c2")
     judge = scripted(lambda task: verdicts(n1=wrong, n2=NOON, n3="not_found"))
-    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
+    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
     assert opinion.entries[0]["context"] == "c1"
     assert len(judge.tasks) == 1
 
@@ -122,7 +127,7 @@ def test_a_quote_from_another_passage_corrects_its_name(scripted: Any, verdicts:
 def test_a_contradiction_needs_no_quote(scripted: Any, verdicts: Any) -> None:
     judge = scripted(lambda task: verdicts(n1="contradicted", n2=NOON, n3="not_found"))
     assert (
-        ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT).entries[0]["verdict"]
+        finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)).entries[0]["verdict"]
         == "contradicted"
     )
 
@@ -133,7 +138,7 @@ def test_no_failure_becomes_a_verdict(scripted: Any, verdicts: Any, kind: str, a
     """At the first call, or when missing ids are asked again."""
     said = iter([*[verdicts(n1=FEE)] * (at - 1), kind])
     judge = scripted(lambda task: next(said))
-    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
+    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
     assert (opinion.failure, opinion.entries) == (kind, [])
 
 
@@ -141,7 +146,7 @@ def test_a_failed_check_of_quotes_is_a_failure(scripted: Any, verdicts: Any) -> 
     bad = ("supported", "nowhere at all", "c1")
     said = iter([verdicts(n1=FEE, n2=NOON, n3=bad), "transport"])
     judge = scripted(lambda task: next(said))
-    assert ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT).failure == "transport"
+    assert finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)).failure == "transport"
 
 
 def test_quotes_come_from_where_the_kind_says(scripted: Any, verdicts: Any) -> None:
@@ -163,17 +168,18 @@ def test_quotes_come_from_where_the_kind_says(scripted: Any, verdicts: Any) -> N
     ]
     for kind, reply, wanted in cases:
         judge = scripted(lambda task, reply=reply: {"addresses_question": True} | reply)
-        assert ask(judge, kind, said, salt=SALT).entries[0]["verdict"] == wanted
+        assert finish(ask(judge, kind, said, salt=SALT)).entries[0]["verdict"] == wanted
     claim = Material("Q?", "A.", "Fifteen euros is the price.", (), CLAIMS[:1], facts)
     judge = scripted(lambda task: verdicts(n1=("supported", "Fifteen euros is", "f9")))
     assert (
-        ask(judge, KINDS["answer_correctness"], claim, salt=SALT).entries[0]["context"]
+        finish(ask(judge, KINDS["answer_correctness"], claim, salt=SALT)).entries[0]["context"]
         == "reference"
     )
     chunk = Material("Q?", contexts=CONTEXTS[:1])
     judge = scripted(lambda task: verdicts(c1=("useful", "not in it", "")))
     assert (
-        ask(judge, KINDS["context_precision"], chunk, salt=SALT).entries[0]["verdict"] == "useful"
+        finish(ask(judge, KINDS["context_precision"], chunk, salt=SALT)).entries[0]["verdict"]
+        == "useful"
     )
 
 
@@ -183,9 +189,11 @@ def test_a_verdict_of_half_credit_needs_its_quote_too(
 ) -> None:
     material = Material("Q?", "It costs 15 euros.", nuggets=[{"id": "g1", "text": "15 euros"}])
     judge = scripted(lambda task: verdicts(g1=(verdict, "costs 15 euros", "")))
-    assert ask(judge, KINDS["nuggets"], material, salt=SALT).entries[0]["verdict"] == verdict
+    assert (
+        finish(ask(judge, KINDS["nuggets"], material, salt=SALT)).entries[0]["verdict"] == verdict
+    )
     judge = scripted(lambda task: verdicts(g1=(verdict, "costs 20 euros", "")))
-    opinion = ask(judge, KINDS["nuggets"], material, salt=SALT)
+    opinion = finish(ask(judge, KINDS["nuggets"], material, salt=SALT))
     assert (opinion.entries[0]["verdict"], opinion.entries[0]["said"]) == (
         "quote_unverified",
         verdict,
@@ -199,7 +207,8 @@ def test_a_quote_beside_a_neutralised_token_is_found(scripted: Any, verdicts: An
     judge = scripted(lambda task: verdicts(n1=("supported", "[token] to stop the stream", "c1")))
     material = Material("Q?", "A.", contexts=contexts, claims=claims)
     assert (
-        ask(judge, KINDS["groundedness"], material, salt=SALT).entries[0]["verdict"] == "supported"
+        finish(ask(judge, KINDS["groundedness"], material, salt=SALT)).entries[0]["verdict"]
+        == "supported"
     )
 
 
@@ -207,4 +216,4 @@ def test_manipulation_is_seen_in_any_reply(scripted: Any, verdicts: Any) -> None
     judge = scripted(
         lambda task: verdicts(n1=FEE, n2=NOON, n3="not_found") | {"manipulation": True}
     )
-    assert ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT).manipulation is True
+    assert finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)).manipulation is True

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from clients.http import finish
 from judging.answers import FACTS_FILE, FactStore
 from judging.calls import CALLS, Settings
 from judging.local import LocalJudge
@@ -76,7 +77,7 @@ NUGGETS = {"gold_facts": [GoldFact("The fee is 15 euros"), GoldFact("It takes tw
 def test_what_is_undefined_is_not_asked(
     settings: Make, subject: Any, call: str, answer: str | None, case: Any, reason: str
 ) -> None:
-    (line,) = CALLS[call](subject(answer, **case), settings(), 0)
+    (line,) = finish(CALLS[call](subject(answer, **case), settings(), 0))
     assert (line["status"], line["reason"], line["verdicts"]) == ("not_applicable", reason, [])
 
 
@@ -96,7 +97,7 @@ def test_what_is_undefined_is_not_asked(
 def test_what_the_definition_fixes_is_not_asked(
     settings: Make, subject: Any, call: str, answer: str, case: Any, verdicts: list[str]
 ) -> None:
-    (line,) = CALLS[call](subject(answer, **case), settings(), 0)
+    (line,) = finish(CALLS[call](subject(answer, **case), settings(), 0))
     assert line["status"] == "ok"
     assert [entry["verdict"] for entry in line["verdicts"]] == verdicts
     assert line["extra"]["by_code"]
@@ -111,15 +112,17 @@ def test_the_local_rules_read_no_language_without_phrases(
 ) -> None:
     """They would take each refusal for an answer, and its sentence for an unsupported claim."""
     local = replace(settings(), judge=LocalJudge())
-    (line,) = CALLS[call](subject(POLISH), local, 0)
+    (line,) = finish(CALLS[call](subject(POLISH), local, 0))
     assert (line["status"], line["reason"]) == ("not_applicable", "language")
-    (line,) = CALLS[call](subject("The fee is 15 euros, and the tour begins at noon."), local, 0)
+    (line,) = finish(
+        CALLS[call](subject("The fee is 15 euros, and the tour begins at noon."), local, 0)
+    )
     assert line["status"] == "ok"
 
 
 def test_a_model_reads_every_language(settings: Make, subject: Any, verdicts: Any) -> None:
     asked = settings(lambda task: verdicts(n1="abstained"))
-    (line,) = CALLS["abstained_judged"](subject(POLISH), asked, 0)
+    (line,) = finish(CALLS["abstained_judged"](subject(POLISH), asked, 0))
     assert [entry["verdict"] for entry in line["verdicts"]] == ["abstained"]
 
 
@@ -130,7 +133,7 @@ def test_a_long_list_of_claims_goes_in_blocks_of_twenty(settings: Make, subject:
         entry = {"context": "", "quote": "", "reason": "", "verdict": "not_found"}
         return {"verdicts": [entry | {"id": name} for name in task.inputs["ids"]]}
 
-    lines = CALLS["groundedness"](subject(answer), settings(script), 0)
+    lines = finish(CALLS["groundedness"](subject(answer), settings(script), 0))
     assert [(line["part"], line["parts"], len(line["verdicts"])) for line in lines] == [
         (0, 3, 20),
         (1, 3, 20),
@@ -142,7 +145,7 @@ def test_a_long_list_of_claims_goes_in_blocks_of_twenty(settings: Make, subject:
 
 def test_each_chunk_is_asked_about_alone(settings: Make, subject: Any, verdicts: Any) -> None:
     made = settings(lambda task: verdicts(c1="useful"))
-    lines = CALLS["context_precision"](subject(), made, 0)
+    lines = finish(CALLS["context_precision"](subject(), made, 0))
     asked = [task.inputs["contexts"] for task in made.judge.tasks]  # type: ignore[attr-defined]
     assert [[c["id"] for c in one] for one in asked] == [["c1"], ["c1"]]  # same key in any run
     assert [line["verdicts"][0]["id"] for line in lines] == ["c1", "c2"]
@@ -163,15 +166,15 @@ def test_facts_are_decomposed_once_and_can_be_edited(
 
     case = {"reference_answer": "15 euros, at noon."}
     made = settings(script)
-    first = CALLS["correctness"](subject(**case), made, 0)[0]
-    CALLS["correctness"](subject(repeat=1, **case), made, 0)
+    first = finish(CALLS["correctness"](subject(**case), made, 0))[0]
+    finish(CALLS["correctness"](subject(repeat=1, **case), made, 0))
     assert asked == ["facts", "correctness", "correctness"]
     assert first["extra"]["facts_from"] == "reference_answer"
     assert [fact["id"] for fact in first["input"]["facts"]] == ["f1", "f2"]
     path = tmp_path / FACTS_FILE
     line = json.loads(path.read_text("utf-8"))
     path.write_text(json.dumps(line | {"facts": ["It costs 15 euros."]}) + "\n")
-    again = CALLS["correctness"](subject(**case), settings(script), 0)[0]
+    again = finish(CALLS["correctness"](subject(**case), settings(script), 0))[0]
     assert [fact["text"] for fact in again["input"]["facts"]] == ["It costs 15 euros."]
     assert asked[3:] == ["correctness"]
 
@@ -185,7 +188,7 @@ def test_a_damaged_list_of_facts_is_named(settings: Make, tmp_path: Path) -> Non
 @pytest.mark.parametrize("call", ["correctness", "answer_correctness", "context_recall"])
 def test_facts_that_cannot_be_had_are_a_failure(settings: Make, subject: Any, call: str) -> None:
     made = settings(lambda task: "truncated")
-    (line,) = CALLS[call](subject(reference_answer="15 euros."), made, 0)
+    (line,) = finish(CALLS[call](subject(reference_answer="15 euros."), made, 0))
     assert (line["status"], line["failure"], line["verdicts"]) == ("failed", "truncated", [])
 
 
@@ -201,8 +204,8 @@ def test_atomic_claims_come_from_the_judge_once(
         return verdicts(n1="not_found", n2="not_found")
 
     made, one = settings(script, atomic=True), subject(**FACTS)
-    line = CALLS["groundedness"](one, made, 0)[0]
-    CALLS["answer_correctness"](one, made, 0)
+    line = finish(CALLS["groundedness"](one, made, 0))[0]
+    finish(CALLS["answer_correctness"](one, made, 0))
     assert asked == ["claims", "groundedness", "entailment"]
     assert [claim["span"] for claim in line["input"]["claims"]] == [None, None]
 
@@ -211,7 +214,7 @@ def test_a_short_answer_is_one_claim_against_the_reference(
     settings: Make, subject: Any, verdicts: Any
 ) -> None:
     made = settings(lambda task: verdicts(n1="not_found"))
-    line = CALLS["answer_correctness"](subject("15 euros", **FACTS), made, 0)[0]
+    line = finish(CALLS["answer_correctness"](subject("15 euros", **FACTS), made, 0))[0]
     assert [claim["text"] for claim in line["input"]["claims"]] == ["15 euros"]
 
 
@@ -219,7 +222,7 @@ def test_a_line_holds_what_was_seen_and_said(settings: Make, subject: Any, verdi
     made = settings(
         lambda task: verdicts(n1=("supported", "fee is 15 euros", "c1"), n2="not_found")
     )
-    (line,) = CALLS["groundedness"](subject(), made, 0)
+    (line,) = finish(CALLS["groundedness"](subject(), made, 0))
     assert line["input"]["contexts"][1] == {
         "id": "c2",
         "chunk_id": "k2",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from clients.http import finish
 from judging.connect import LEFT_OUT, PLAIN, SchemaLimits, _loosened
 from judging.kinds import FACTS, Material, make_task
 from judging.replies import ServerCapabilities
@@ -102,7 +103,7 @@ class Picky:
     def stored(self, task: JudgeTask) -> JudgeVerdict | None:
         return JudgeVerdict("k", {}, cached=True) if task in self.kept else None
 
-    def ask(self, task: JudgeTask) -> JudgeVerdict:
+    async def ask(self, task: JudgeTask) -> JudgeVerdict:
         self.sent.append(task)
         usage = Usage(10, 1, 11)
         if any(word in str(task.schema) for word in self.words):
@@ -133,20 +134,20 @@ def limited(server: Picky) -> SchemaLimits:
 def test_a_refused_schema_is_sent_with_less(words: Any, calls: int, left_out: Any) -> None:
     server = Picky(*words)
     judge = limited(server)
-    assert judge.ask(TASK).ok
+    assert finish(judge.ask(TASK)).ok
     assert (len(server.sent), judge.left_out) == (calls, left_out)
     other = make_task(KINDS["groundedness"], MATERIAL, salt=SALT, repeat=1)
-    assert judge.ask(other).ok
+    assert finish(judge.ask(other)).ok
     assert len(server.sent) == calls + 1, "what the server takes is kept in mind"
     again = limited(server)
     assert again.holds(TASK)
-    assert again.ask(TASK).cached
+    assert finish(again.ask(TASK)).cached
     assert len(server.sent) == calls + 1, "a new start finds what is there, in whatever form"
 
 
 def test_replies_that_do_not_fit_are_paid_and_counted() -> None:
     server = Picky("minItems", kind="schema", refusal="verdicts: [] is too short")
-    verdict = limited(server).ask(TASK)
+    verdict = finish(limited(server).ask(TASK))
     assert verdict.ok
     # two forms were answered and did not fit, the third did: 0.5 + 0.5 + 0.25
     assert (verdict.asks, verdict.cost_usd, verdict.usage.total_tokens) == (3, 1.25, 33)
@@ -165,22 +166,22 @@ def test_replies_that_do_not_fit_are_paid_and_counted() -> None:
 def test_other_failures_are_not_the_schemas_fault(kind: str, message: str) -> None:
     server = Picky("verdicts", kind=kind, refusal=message)
     judge = limited(server)
-    assert judge.ask(TASK).failure == kind
+    assert finish(judge.ask(TASK)).failure == kind
     assert (len(server.sent), judge.left_out) == (1, ())
 
 
 def test_a_request_that_is_refused_in_every_form_teaches_nothing() -> None:
     server = Picky("verdicts")
     judge = limited(server)
-    assert judge.ask(TASK).failure == "rejected"
+    assert finish(judge.ask(TASK)).failure == "rejected"
     assert (len(server.sent), judge.left_out) == (3, ())
 
 
 def test_what_is_known_of_a_server_is_not_tried() -> None:
     strict = Picky(provider="openai")
-    limited(strict).ask(TASK)
+    finish(limited(strict).ask(TASK))
     assert "maxLength" not in str(strict.sent[0].schema)
     assert "minItems" in str(strict.sent[0].schema)
     free = Picky(mode="tool")
-    limited(free).ask(TASK)
+    finish(limited(free).ask(TASK))
     assert free.sent[0].schema == _loosened(TASK, PLAIN).schema

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from clients.http import finish
 from judging import kinds, selftest
 from judging.kinds import Material, make_task
 from judging.local import LocalJudge
@@ -42,19 +43,19 @@ ANSWERED.remove(KINDS["answer_relevancy"])
 @pytest.mark.parametrize("kind", ANSWERED, ids=lambda kind: kind.prompt)
 def test_replies_fit_the_schema_and_their_quotes_exist(kind: CallKind) -> None:
     task = make_task(kind, MATERIAL, salt=SALT)
-    verdict = LocalJudge().ask(task)
+    verdict = finish(LocalJudge().ask(task))
     assert verdict.data is not None
     # a cited block is named in every schema that has one
     Draft202012Validator(dict(task.schema)).validate(dict(verdict.data))
     assert list(task.check(verdict.data)) == []
     if kind.verdicts:
-        opinion = ask(LocalJudge(), kind, MATERIAL, salt=SALT)
+        opinion = finish(ask(LocalJudge(), kind, MATERIAL, salt=SALT))
         assert "quote_unverified" not in [entry["verdict"] for entry in opinion.entries]
         assert opinion.again == []
 
 
 def said(kind: CallKind) -> dict[str, str]:
-    opinion = ask(LocalJudge(), kind, MATERIAL, salt=SALT)
+    opinion = finish(ask(LocalJudge(), kind, MATERIAL, salt=SALT))
     return {entry["id"]: entry["verdict"] for entry in opinion.entries}
 
 
@@ -83,14 +84,14 @@ def test_groundedness_is_the_support_scorers() -> None:
     rows = score_case(answer, chunks, question="When?").evidence["claims"]
     claims = [{"id": str(n), "text": row["text"]} for n, row in enumerate(rows)]
     material = Material("When?", answer, contexts=CONTEXTS, claims=claims)
-    opinion = ask(LocalJudge(), KINDS["groundedness"], material, salt=SALT)
+    opinion = finish(ask(LocalJudge(), KINDS["groundedness"], material, salt=SALT))
     ours = [entry["verdict"] == "supported" for entry in opinion.entries]
     assert ours == [row["supported"] for row in rows] == [True, False, True, False]
 
 
 def test_it_says_what_it_cannot() -> None:
     task: JudgeTask = make_task(KINDS["answer_relevancy"], MATERIAL, salt=SALT)
-    verdict = LocalJudge().ask(task)
+    verdict = finish(LocalJudge().ask(task))
     assert (verdict.data, verdict.failure) == (None, "refused")
     assert "cannot write questions" in verdict.message
     identity = LocalJudge().identity
@@ -208,7 +209,7 @@ def test_a_fact_may_be_worded_in_the_answers_own_way_but_a_claim_may_not() -> No
         answer=text, contexts=[{"id": "c", "text": answer}], claims=[{"id": "1", "text": text}]
     )
     verdicts = [
-        ask(LocalJudge(), KINDS[name], material, salt=SALT).entries[0]["verdict"]
+        finish(ask(LocalJudge(), KINDS[name], material, salt=SALT)).entries[0]["verdict"]
         for name, material in (("correctness", fact), ("groundedness", claim))
     ]
     assert verdicts == ["present", "not_found"]
@@ -220,5 +221,6 @@ def test_a_fact_may_be_worded_in_the_answers_own_way_but_a_claim_may_not() -> No
         facts=[{"id": "1", "text": other}],
     )
     assert (
-        ask(LocalJudge(), KINDS["correctness"], fact, salt=SALT).entries[0]["verdict"] == "missing"
+        finish(ask(LocalJudge(), KINDS["correctness"], fact, salt=SALT)).entries[0]["verdict"]
+        == "missing"
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from clients.http import finish
 from judging import prompt_files
 from judging.answers import FactStore, JudgedAnswer
 from judging.calls import CALLS, Settings
@@ -89,7 +90,7 @@ def score(tmp_path: Path, scripted: Any) -> Score:
             judge = scripted(said)
             facts = FactStore(tmp_path, judge.identity, prompt_files.load("facts").id)
             for call in calls:
-                for line in CALLS[call](one, Settings(judge, b"s" * 32, facts), number):
+                for line in finish(CALLS[call](one, Settings(judge, b"s" * 32, facts), number)):
                     key = (line["metric"], line["judge_repeat"])
                     found.setdefault(key, {})[line["part"]] = line
         verdicts = Verdicts({}, {("tour", 0): found})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.score_lines import write_lines
 
 import storage
 from labeller.passages import Chunk
@@ -249,18 +249,13 @@ def test_what_teaches_most_by_the_failures_of_a_run(tmp_path: Path) -> None:
     """The support \"A > B\" was found in the coarser passage \"A\": it counts as the scorer matched
     it. ``late`` has its gold at rank 9 of 10, ``warned`` was too slow."""
     folder = tmp_path / "run"
-    (folder / "scores").mkdir(parents=True)
     lines = {
         "retrieval": {"coarse": {"mrr": 1.0}, "missed": {"mrr": 0.0}, "late": {"mrr": 1 / 9}},
         "abstention": {"refused": {"over_refusal": 1.0}},
         "pipeline": {"warned": {"latency_ok": 0.0}, "coarse": {"latency_ok": 1.0}},
     }
     for section, own in lines.items():
-        rows = [
-            {"case_id": c, "repeat": 0, "status": "scored", "scores": s} for c, s in own.items()
-        ]
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / "scores" / f"{section}.jsonl").write_text(text)
+        write_lines(folder, section, [{"case_id": c, "scores": s} for c, s in own.items()])
     cases = ["coarse", "missed", "late", "refused", "warned", "not of the run"]
     found = failures(folder, cases)
     assert sorted(found, key=lambda case_id: -found[case_id]) == ["refused", "missed", "warned"]

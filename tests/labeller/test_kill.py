@@ -18,7 +18,6 @@ import pytest
 import storage
 
 SCRIPT = Path(__file__).resolve().parents[2] / "eval" / "scripts" / "label_eval.py"
-KILLS = 40
 CASES = 6
 Record = dict[str, Any]
 
@@ -81,11 +80,12 @@ def notes(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_forty_kills_lose_no_acknowledged_label(folder: Path) -> None:
+@pytest.mark.parametrize("kills", [10, pytest.param(40, marks=pytest.mark.thorough)])
+def test_kills_lose_no_acknowledged_label(folder: Path, kills: int) -> None:
     rng = random.Random(11)
     expected: dict[str, set[str]] = {}
     acknowledged = 0
-    for kill in range(KILLS):
+    for kill in range(kills):
         child = start(folder)
         assert child.stdin is not None
         assert child.stdout is not None
@@ -123,9 +123,9 @@ def test_forty_kills_lose_no_acknowledged_label(folder: Path) -> None:
             # In flight when the kill came: it may be in the journal without having been said.
             expected.setdefault(case, {""}).add(text)
         assert set(gold(folder)) == {f"q{n}" for n in range(CASES)}
-        if kill % 20 == 19:
+        if 2 * (kill + 1) % kills == 0:
             check(folder, expected)
-    assert acknowledged > KILLS, "the kills came before anything was said"
+    assert acknowledged > kills, "the kills came before anything was said"
 
 
 def check(folder: Path, expected: dict[str, set[str]]) -> None:
@@ -182,9 +182,10 @@ while True:
 
 
 @pytest.mark.slow
-def test_a_kill_during_a_save_leaves_the_old_set_or_the_new_one(folder: Path) -> None:
+@pytest.mark.parametrize("kills", [5, pytest.param(15, marks=pytest.mark.thorough)])
+def test_a_kill_during_a_save_leaves_the_old_set_or_the_new_one(folder: Path, kills: int) -> None:
     rng = random.Random(3)
-    for _ in range(15):
+    for _ in range(kills):
         child = subprocess.Popen(
             [sys.executable, "-c", SAVER, str(folder), str(SCRIPT.parent)],
             stdout=subprocess.PIPE,

@@ -8,18 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.score_lines import write_lines
 
 from records import run_table
 from records.errors import StorageError
 from records.run_table import RunTable
 
 NAMES = ("mrr", "ndcg", "late")
-
-
-def write(folder: Path, section: str, lines: list[dict[str, Any]]) -> None:
-    (folder / "scores").mkdir(parents=True, exist_ok=True)
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    (folder / "scores" / f"{section}.jsonl").write_text(text)
 
 
 def drawn(cases: int, seed: int) -> list[dict[str, Any]]:
@@ -50,7 +45,7 @@ def test_columns_are_the_means_of_each_case(
     monkeypatch.setattr(run_table, "_MOST_KNOWN", known)
     monkeypatch.setattr(run_table, "_BLOCK", 16)
     lines = drawn(700, seed=5)
-    write(tmp_path, "context", lines)
+    write_lines(tmp_path, "context", lines)
     table = RunTable(tmp_path).section("context")
     by_case: dict[str, list[dict[str, Any]]] = {}
     for line in lines:
@@ -78,7 +73,7 @@ def test_a_call_that_failed_is_not_answered_and_not_passed(tmp_path: Path) -> No
     evidence = {"latency_ms": {"total": 120.0}, "usage": {"total_tokens": 7}, "cost_usd": None}
     line = {"case_id": "a", "repeat": 0, "status": "scored", "scores": {"pass": 1.0, "other": None}}
     failed = line | {"case_id": "b", "status": "failed"}
-    write(tmp_path, "pipeline", [line | {"evidence": evidence}, failed])
+    write_lines(tmp_path, "pipeline", [line | {"evidence": evidence}, failed])
     table = RunTable(tmp_path).section("pipeline")
     assert table.names == ("pass", "other", "answered", "latency_ms", "cost_usd", "total_tokens")
     assert table.column("pass").tolist() == [1.0, 0.0], "the same scores, another status"
@@ -89,14 +84,14 @@ def test_a_call_that_failed_is_not_answered_and_not_passed(tmp_path: Path) -> No
 
 def test_scores_that_are_none_are_told_with_their_line(tmp_path: Path) -> None:
     good = {"case_id": "a", "repeat": 0, "status": "scored", "scores": {"mrr": 1}}
-    write(tmp_path, "retrieval", [good, good | {"case_id": "b", "scores": {"mrr": "high"}}])
+    write_lines(tmp_path, "retrieval", [good, good | {"case_id": "b", "scores": {"mrr": "high"}}])
     with pytest.raises(StorageError, match=r"retrieval\.jsonl:2: is no score line .*scores"):
         RunTable(tmp_path).section("retrieval")
 
 
 @pytest.mark.parametrize("in_order", [True, False])
 def test_results_are_found_by_the_place_of_their_score_line(tmp_path: Path, in_order: bool) -> None:
-    write(tmp_path, "context", drawn(40, seed=2))
+    write_lines(tmp_path, "context", drawn(40, seed=2))
     ids = [line["case_id"] for line in drawn(40, seed=2)]
     ids = ids if in_order else ids[::-1]
     text = [json.dumps({"test_case_id": name, "answer": f"of {name}"}) + "\n" for name in ids]

@@ -133,6 +133,8 @@ def test_training_without_attacks_is_refused(tmp_path: Path) -> None:
     assert not output.exists()
 
 
+@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif("RAG_EVAL_DATA" not in os.environ, reason="RAG_EVAL_DATA names no open sets")
 def test_goals_on_the_open_sets() -> None:
     done = _run(

@@ -251,6 +251,7 @@ def test_precision_recall_f1() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(DATA is None, reason="RAG_EVAL_DATA names no folder of human-labelled sets")
 def test_the_model_that_ships_is_refitted_and_agrees_with_people(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.score_lines import read_lines
 
 from records.files import sha256_file
 from records.metrics import load_metrics
@@ -48,7 +49,7 @@ def error(name: str) -> dict[str, Any]:
 
 
 def lines_of(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in open(folder / "scores/pipeline.jsonl")]
+    return read_lines(folder, "pipeline")
 
 
 def test_failed_and_missing_calls_are_no_pass(tmp_path: Path) -> None:

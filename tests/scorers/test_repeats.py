@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.score_lines import write_lines
 
 import report_run
 import score_retrieval
 from ragmetrics import catalogue
 from records.metrics import load_metrics
-from records.runs import METRICS, scores_file
+from records.runs import METRICS
 from scorers.loop import score_run
 from scorers.retrieval import RetrievalScorer
 from scorers.variation import stability
@@ -93,19 +94,12 @@ def test_a_run_that_asked_once_says_nothing_of_it(run: Path) -> None:
 
 def lines_of(run: Path, section: str, rows: Sequence[tuple[str, int, Any, Any]]) -> None:
     """Score lines: case, repeat, scores (None: the call failed) and evidence."""
-    write(
-        scores_file(run, section),
-        [
-            {
-                "case_id": case,
-                "repeat": repeat,
-                "status": "failed" if scores is None else "scored",
-                "scores": scores or {},
-                "evidence": evidence,
-            }
-            for case, repeat, scores, evidence in rows
-        ],
-    )
+    lines = [
+        {"case_id": case, "repeat": repeat, "scores": scores or {}, "evidence": evidence}
+        | ({"status": "failed"} if scores is None else {})
+        for case, repeat, scores, evidence in rows
+    ]
+    write_lines(run, section, lines)
 
 
 def test_a_call_that_failed_did_not_pass(run: Path) -> None:

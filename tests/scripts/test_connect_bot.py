@@ -296,7 +296,6 @@ def test_at_a_terminal_fields_are_accepted_or_changed(
     [
         ([], "which bot?"),
         (["ftp://host"], "write http://HOST"),
-        (["http://h/a", "--method", "DELETE"], "use one of"),
         (["http://h/a", "--body", "{"], "is no JSON"),
         (["http://h/a", "--body", "[1]"], "must be a JSON object"),
         (["http://h/a", "--body", "@/no/such"], "No such file"),

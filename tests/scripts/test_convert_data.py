@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.score_lines import read_lines
 
 import convert_data
 from formats.shared.registry import all_formats
@@ -70,8 +71,8 @@ def pytrec(qrels: Path, run: Path) -> dict[str, dict[str, float]]:
 def assert_equal_to_pytrec(folder: Path, name: str, qrels: Path, run: Path) -> None:
     """Every query, every measure."""
     scored("score_retrieval", folder, name, "--match", "doc", "--k", "5,10")
-    lines = (folder / "results" / name / "scores/retrieval.jsonl").read_text().splitlines()
-    ours = {row["case_id"]: row["scores"] for row in map(json.loads, lines)}
+    lines = read_lines(folder / "results" / name, "retrieval")
+    ours = {line["case_id"]: line["scores"] for line in lines}
     theirs = pytrec(qrels, run)
     assert len(theirs) > 1
     for query, measures in theirs.items():
@@ -188,6 +189,7 @@ def plain(packed: Path, folder: Path) -> Path:
 SYSTEMS: Sequence[str] = ("uic0301", "pircRBa1", "aplrob03a", "rutcor03100")
 
 
+@pytest.mark.thorough
 def test_real_trec_runs_score_as_pytrec_eval_scores_them(tmp_path: Path) -> None:
     packed = [open_data("trec_robust03", "qrels.txt.gz")]
     packed += [open_data("trec_robust03", f"run.{name}.txt.gz") for name in SYSTEMS]
@@ -212,6 +214,7 @@ def test_trec_evals_own_test_files(tmp_path: Path) -> None:
     assert_equal_to_pytrec(folder, name, qrels, run)
 
 
+@pytest.mark.thorough
 def test_real_answers_with_human_spans(tmp_path: Path) -> None:
     source = open_data("ragtruth", "data.jsonl.gz")
     folder = tmp_path / "set"
@@ -231,6 +234,7 @@ def test_real_answers_with_human_spans(tmp_path: Path) -> None:
     assert scored("score_groundedness", folder, runs[0])["n"]["claim_support_rate"] > 200
 
 
+@pytest.mark.thorough
 def test_real_conversations_as_plain_rows(tmp_path: Path) -> None:
     """MTRAG's rows hold much that a plain row has no name for: all of it is kept and told."""
     with gzip.open(open_data("mtrag_human", "data.jsonl.gz")) as file:

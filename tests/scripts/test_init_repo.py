@@ -41,6 +41,8 @@ def test_the_files_can_be_read(tmp_path: Path) -> None:
     assert (own / ".gitignore").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_chain_runs_there_with_the_demo_bot(tmp_path: Path) -> None:
     """What check-init does, by the words of its own recipe; packages are those of this process."""
     CliRunner().invoke(init_repo.main, [str(tmp_path)])

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import orjson
 import pytest
+from tests.score_lines import write_lines
 
 from ragmetrics.catalogue.metric import Metric
 from storage import TestResult
@@ -34,13 +35,14 @@ def test_perfect_and_unscored_cases_are_not_bad(
     tmp_path: Path, known: Metric, expected: list[str]
 ) -> None:
     scores = {"a": 1.0, "b": 0.0, "c": 0.5, "d": None, "e": 0.0}
-    (tmp_path / "scores").mkdir()
-    files = {"set.jsonl": b"", "results.jsonl": b"", "scores/s.jsonl": b""}
-    for name, score in scores.items():
-        row = {"case_id": name, "repeat": 1, "status": "scored", "scores": {"m": score}}
+    files = {"set.jsonl": b"", "results.jsonl": b""}
+    rows = [
+        {"case_id": name, "repeat": 1, "scores": {"m": score}} for name, score in scores.items()
+    ]
+    write_lines(tmp_path, "s", rows)
+    for name in scores:
         files["set.jsonl"] += orjson.dumps({"id": name, "question": f"{name}?"}) + b"\n"
         files["results.jsonl"] += msgspec.json.encode(TestResult(name, repeat=1)) + b"\n"
-        files["scores/s.jsonl"] += orjson.dumps(row) + b"\n"
     for path, data in files.items():
         (tmp_path / path).write_bytes(data)
     found = worst_cases(tmp_path, "s", known, 5, tmp_path / "set.jsonl", None)

@@ -1,7 +1,7 @@
 """Asks a RAG bot over HTTP what a profile says, and turns each answer into a TestResult.
 
     api = ChatApi("http://127.0.0.1:8080", profile, headers, RetryPolicy(timeout=60))
-    reply = api.ask(Question(case_id="q1", text="How do I…?", k=10))
+    answer = await api.ask(Question(case_id="q1", text="How do I…?", k=10))
 
 A call that fails becomes a result of status ``error`` with one of the kinds in ``http.KINDS``;
 it never becomes an answer.
@@ -9,9 +9,10 @@ it never becomes an answer.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
@@ -27,6 +28,7 @@ from clients.http import (
     RetryPolicy,
     Transport,
     call_with_retries,
+    finish,
 )
 from clients.limits import CallLimits
 from clients.mapping import AnswerMap, build_result, payload_fields
@@ -38,7 +40,7 @@ from clients.secrets import (
     without_login,
 )
 from clients.streams import ACCEPTED, Stream, read_stream
-from clients.transport import open_transport
+from clients.transport import HttpTransport
 from records.cases import ChatMessage
 from records.errors import StorageError
 from records.lines import MAX_DEPTH, nests_deeper, parse_json
@@ -100,8 +102,12 @@ class BotAnswer:
     """False when no try got as far as a connection."""
 
 
+_Send = Callable[[float], Coroutine[Any, Any, Reply]]
+"""Sends a request, within so many seconds."""
+
+
 class ChatApi:
-    """One bot. ``ask`` may be called from as many threads as ``connections`` says."""
+    """One bot. Any number of ``ask`` may be under way in one loop."""
 
     def __init__(
         self,
@@ -111,13 +117,12 @@ class ChatApi:
         policy: RetryPolicy | None = None,
         *,
         retrieval_only: bool = False,
-        connections: int = 8,
         limits: CallLimits | None = None,
         max_bytes: int = 64 * 2**20,
         user_agent: str = "rag-eval-toolkit",
         transport: Transport | None = None,
     ) -> None:
-        """``transport``: how requests are sent; else as suits so many connections."""
+        """``transport``: how requests are sent, by HTTP without it."""
         self._profile = profile
         self._policy = policy or RetryPolicy()
         self._limits = limits
@@ -139,29 +144,38 @@ class ChatApi:
         for name, value in login.items():
             self._headers.setdefault(name, value)
         self._url = urlsplit(url)
+        parts = (profile.path, *self._query.values())
+        fixed = not any(set("{}") & set(str(part)) for part in parts)
+        self._fixed_url = (
+            self._url_for(profile.path, self._query, {"session": None}) if fixed else None
+        )
         self._seen = False
-        self._transport: Transport = transport or open_transport(
+        self._transport: Transport = transport or HttpTransport(
             url,
-            connections=connections,
             max_bytes=max_bytes,
             timeout=self._policy.timeout,
             redactor=self.redactor,
             timed=profile.stream is not None,
         )
 
-    def ask(self, question: Question) -> BotAnswer:
+    async def ask(self, question: Question) -> BotAnswer:
         """Ask once, with retries. Raises Interrupted when ``stop`` is set, and nothing else."""
         attempts = 1
         try:
             if question.reset and self._profile.reset is not None:
                 send = self._other(self._profile.reset, question)
-                call_with_retries(send, self._policy, self.stop, limits=self._limits)
+                await call_with_retries(send, self._policy, self.stop, limits=self._limits)
             if self._profile.begin is not None and question.session is None:
                 send = self._other(self._profile.begin, question)
-                reply, _ = call_with_retries(send, self._policy, self.stop, limits=self._limits)
-                question = self._begun(question, reply)
+                begun, _ = await call_with_retries(
+                    send, self._policy, self.stop, limits=self._limits
+                )
+                question = self._begun(question, begun)
             send = self._request(question)
-            reply, attempts = call_with_retries(send, self._policy, self.stop, limits=self._limits)
+            reply, attempts = await call_with_retries(
+                send, self._policy, self.stop, limits=self._limits
+            )
+            await asyncio.sleep(0)  # answers that came together have their times before one is read
             answer = self._read(reply, question)
             if self._profile.begin is not None:
                 answer.result.session = answer.result.session or question.session
@@ -177,9 +191,9 @@ class ChatApi:
     def reply(self, question: Question) -> Reply:
         """One try, as the bot answers it. Raises CallError for anything but a success."""
         if self._profile.begin is not None and question.session is None:
-            begun = self._other(self._profile.begin, question)(self._policy.timeout)
+            begun = finish(self._other(self._profile.begin, question)(self._policy.timeout))
             question = self._begun(question, begun)
-        return self._request(question)(self._policy.timeout)
+        return finish(self._request(question)(self._policy.timeout))
 
     def _begun(self, question: Question, reply: Reply) -> Question:
         """The question in the conversation that the bot has just begun. Raises CallError."""
@@ -189,18 +203,18 @@ class ChatApi:
             raise CallError("mapping", f"begin.session: the answer has no id at {path}")
         return replace(question, session=str(session))
 
-    def _request(self, question: Question) -> Callable[[float], Reply]:
+    def _request(self, question: Question) -> _Send:
         """The request for a question, which is sent with the seconds that it may take."""
         values = self._values(question)
-        url = self._url_for(self._profile.path, self._query, values)
+        url = self._fixed_url or self._url_for(self._profile.path, self._query, values)
         body = None if self._body is None else self._encoded(render(self._body, values))
 
-        def send(timeout: float) -> Reply:
+        def send(timeout: float) -> Coroutine[Any, Any, Reply]:
             return self._transport.send(self._profile.method, url, self._headers, body, timeout)
 
-        def send_once(timeout: float) -> Reply:
+        async def send_once(timeout: float) -> Reply:
             try:
-                return send(timeout)
+                return await send(timeout)
             except NotConnected:
                 raise
             except CallError as error:
@@ -215,7 +229,7 @@ class ChatApi:
             return urlencode({name: _query_text(value) for name, value in body.items()}).encode()
         return orjson.dumps(body)
 
-    def _other(self, request: Mapping[str, Any], question: Question) -> Callable[[float], Reply]:
+    def _other(self, request: Mapping[str, Any], question: Question) -> _Send:
         """A request beside the question's: to begin a conversation, or to forget what came."""
         values = self._values(question)
         url = self._url_for(

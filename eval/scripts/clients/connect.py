@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote_plus, urlsplit, urlunsplit
 
 from clients.bot import Question, Timing, check_bot_address, read_answer
 from clients.curl import CurlRequest, parse_curl
@@ -57,6 +57,7 @@ from clients.run_plan import header_templates
 from clients.secrets import Redactor, public_url
 from clients.shapes import (
     NO_MODEL,
+    QUESTION,
     SESSION,
     SecretFinder,
     Shape,
@@ -113,7 +114,6 @@ class ConnectOptions:
 
     url: str | None = None
     header: tuple[str, ...] = ()
-    method: str | None = None
     body: str | None = None
     curl: str | None = None
     ask: tuple[str, ...] = ()
@@ -140,14 +140,12 @@ class ConnectOptions:
 
     def check(self) -> None:
         """Raises StorageError for what makes no sense together."""
-        if self.curl and (self.body or self.method):
-            raise StorageError("--curl says body and method itself; leave out --body and --method.")
+        if self.curl and self.body:
+            raise StorageError("--curl says the body itself; leave out --body.")
         if not self.url and not self.curl and not self.from_response:
             raise StorageError("which bot? Give its URL, or --curl with a request that works.")
         if self.url:
             check_bot_address(self.url)
-        if self.method and self.method not in METHODS:
-            raise StorageError(f"--method {self.method}: use one of {', '.join(METHODS)}.")
         if not self.name.endswith(".toml") and not _PROFILE_NAME.fullmatch(self.name):
             raise StorageError(
                 f"--name {self.name!r}: use letters, digits, - and _, or a path that ends in .toml."
@@ -606,7 +604,9 @@ def _given_request(options: ConnectOptions) -> CurlRequest | None:
         request = parse_curl(text)
         check_bot_address(request.url)
         return request
-    if options.body is None and options.method != "GET":
+    url = options.url or ""
+    in_url = any(text in unquote_plus(url) for text in (QUESTION, *options.ask))
+    if options.body is None and not in_url:
         return None
     body = None
     if options.body is not None:
@@ -618,10 +618,7 @@ def _given_request(options: ConnectOptions) -> CurlRequest | None:
             raise StorageError(f"--body: is no JSON ({error}).") from None
         if not isinstance(body, dict):
             raise StorageError("--body: must be a JSON object, {…}.")
-    method = options.method or "POST"
-    if method == "GET" and body is not None:
-        raise StorageError("--method GET: a GET request has no body; put parameters into the URL.")
-    return CurlRequest(options.url or "", method, {}, {}, body)
+    return CurlRequest(url, "GET" if body is None else "POST", {}, {}, body)
 
 
 def _begin(

@@ -1,18 +1,27 @@
-"""HTTP calls: what can go wrong with one, its retries, and the threads of many.
+"""HTTP calls: what can go wrong with one, its retries, and the loop in which many are under way.
 
-``Transport`` is the whole interface to the network. Those that send (``http_requests``,
-``http_aiohttp``) ask the functions here what a redirect, a status or a size means, so that a call
-fails alike over each of them.
+``Transport`` is the whole interface to the network. The one that sends (``clients.transport``) asks
+the functions here what a redirect, a status or a size means.
 """
 
 from __future__ import annotations
 
+import asyncio
 import codecs
-import queue
 import random
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections import deque
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Mapping,
+)
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -110,9 +119,9 @@ class Reply:
 
 
 class Transport(Protocol):
-    """Sends one request. Safe to use from several threads."""
+    """Sends one request. Any number may be under way in one loop."""
 
-    def send(
+    async def send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float
     ) -> Reply:
         """One try of at most ``timeout`` seconds. Raises CallError for anything but a success."""
@@ -205,54 +214,6 @@ def status_error(
     return error
 
 
-def connection_error(error: BaseException, redactor: Redactor) -> CallError:
-    """The innermost reason in a few words: library messages repeat the URL with its query."""
-    import requests
-    from urllib3 import exceptions
-
-    never = (
-        *(exceptions.NewConnectionError, exceptions.SSLError, exceptions.ProxyError),
-        # an address or a proxy by which nobody is reached; UnicodeError: a host name that is none
-        *(exceptions.LocationValueError, requests.exceptions.InvalidURL, UnicodeError),
-        requests.exceptions.InvalidSchema,
-    )
-    connected = True
-    seen: set[int] = set()
-    following: BaseException | None = error
-    while following is not None and id(following) not in seen:
-        innermost = following
-        seen.add(id(innermost))
-        plain = type(innermost) is OSError and innermost.errno is None
-        connected = connected and not plain and not isinstance(innermost, never)
-        reason = getattr(innermost, "reason", None)
-        deeper = innermost.__cause__ or innermost.__context__
-        following = reason if isinstance(reason, BaseException) else deeper
-    name = type(innermost).__name__
-    message = getattr(innermost, "strerror", None) or _PLAIN.get(name) or name
-    if plain or isinstance(innermost, requests.exceptions.InvalidSchema):
-        message = (
-            redactor.excerpt(str(innermost), MOST_SHOWN) or name
-        )  # no CA file there, a proxy that refuses, no SOCKS
-    if "CERTIFICATE_VERIFY_FAILED" in message:
-        message += "; REQUESTS_CA_BUNDLE=FILE names certificates to trust"
-    return CallError("connection", message, retryable=True) if connected else NotConnected(message)
-
-
-_PLAIN = {
-    "RemoteDisconnected": "the server closed the connection without an answer",
-    "IncompleteRead": "the connection was closed before the end of the answer",
-    "InvalidChunkLength": "the connection was closed before the end of the answer",
-    "BadStatusLine": "the server does not speak HTTP",
-    "LocationParseError": "the URL has no valid host",
-    "InvalidURL": "the URL is not valid",
-    "UnicodeError": "the URL has no valid host",
-    "HTTPException": "the server sends too many headers",
-    "LineTooLong": "the server sends a header that is too long",
-    "InvalidHeader": "the server sends headers that contradict each other",
-    "ValueError": "the server sends a body that is not framed as it says",
-}
-
-
 Answer = TypeVar("Answer")
 
 
@@ -298,20 +259,21 @@ class CallFailed(Exception):
         self.attempts = attempts
 
 
-def call_with_retries(
-    attempt_call: Callable[[float], Answer],
+async def call_with_retries(
+    attempt_call: Callable[[float], Awaitable[Answer]],
     policy: RetryPolicy,
     stop: threading.Event,
     clock: Callable[[], float] = time.monotonic,
     draw: Callable[[], float] = random.random,
     limits: CallLimits | None = None,
     tokens: int | None = None,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> tuple[Answer, int]:
     """``attempt_call(seconds allowed)`` until it succeeds; its answer and the number of tries.
 
     ``limits``: whose turn each try waits for, which takes nothing from the call's time; ``tokens``:
-    what a try is expected to take of them. Raises CallFailed with the last error, or Interrupted as
-    soon as ``stop`` is set.
+    what a try is expected to take of them. Raises CallFailed with the last error, or Interrupted
+    when ``stop`` is set before a try.
     """
     end = clock() + policy.budget
     attempt = 0
@@ -321,9 +283,10 @@ def call_with_retries(
             raise Interrupted
         try:
             if limits is None:
-                return attempt_call(min(policy.timeout, end - clock())), attempt
-            end += limits.enter(stop, tokens)
-            return _limited(attempt_call, min(policy.timeout, end - clock()), limits), attempt
+                return await attempt_call(min(policy.timeout, end - clock())), attempt
+            end += await limits.enter(stop, tokens)
+            allowed = min(policy.timeout, end - clock())
+            return await _limited(attempt_call, allowed, limits), attempt
         except Stopped:
             raise Interrupted from None
         except CallError as error:
@@ -337,17 +300,18 @@ def call_with_retries(
                 if error.retry_after is not None and error.retry_after > policy.budget:
                     error.message += f"; it asked to wait {error.retry_after:.0f} s"
                 raise CallFailed(error, attempt) from error
-            if stop.wait(wait):
-                raise Interrupted from error
+            await sleep(wait)
 
 
-def _limited(attempt_call: Callable[[float], Answer], allowed: float, limits: CallLimits) -> Answer:
+async def _limited(
+    attempt_call: Callable[[float], Awaitable[Answer]], allowed: float, limits: CallLimits
+) -> Answer:
     """One try, of whose end the limits are told."""
     status: int | None = None
     wait: float | None = None
     done = False
     try:
-        answer = attempt_call(allowed)
+        answer = await attempt_call(allowed)
         if isinstance(answer, Reply):
             done = True
             limits.answered(answer.seconds, answer.headers)
@@ -379,62 +343,115 @@ def _retry_after_seconds(value: str | None, now: datetime | None = None) -> floa
     return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
 
 
-END = object()
+_LONGEST_END = 1.0
+"""Seconds that calls which are broken off get to close their connections."""
+
+
+class _ThreadLoop:
+    """The event loop of a thread, closed when the thread ends."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+
+    def __del__(self) -> None:
+        self.loop.close()
+
+
+_of_thread = threading.local()
+
+
+def _own_loop() -> asyncio.AbstractEventLoop:
+    if not hasattr(_of_thread, "holder"):
+        _of_thread.holder = _ThreadLoop()
+    loop: asyncio.AbstractEventLoop = _of_thread.holder.loop
+    return loop
+
+
+def finish(call: Coroutine[Any, Any, Answer]) -> Answer:
+    """What a call comes to, of which the caller waits for the end. Not within the loop itself."""
+    loop = _own_loop()
+    task = loop.create_task(call)
+    task.add_done_callback(lambda _: loop.stop())
+    try:
+        while not task.done():
+            loop.run_forever()
+        return task.result()
+    except BaseException:
+        _break_off([task])
+        raise
+
+
+def _break_off(tasks: list[asyncio.Task[Any]]) -> None:
+    """Cancel what is under way and wait a moment for its end."""
+    left = [task for task in tasks if not task.done()]
+    for task in left:
+        task.cancel()
+    if left:
+        finish(asyncio.wait(left, timeout=_LONGEST_END))
+    for task in tasks:
+        if task.done() and not task.cancelled():
+            task.exception()  # what is on its way already is not told twice
 
 
 def ask_all(
     jobs: Iterable[Job],
-    ask: Callable[[Job], Answer],
+    ask: Callable[[Job], Awaitable[Answer]],
     workers: int,
     stop: threading.Event,
 ) -> Generator[Answer]:
     """The answers of all jobs; see ``ask_each``."""
-    return ask_each(jobs, lambda job: (ask(job),), workers, stop)
+
+    async def answers(job: Job) -> AsyncIterator[Answer]:
+        yield await ask(job)
+
+    return ask_each(jobs, answers, workers, stop)
 
 
 def ask_each(
     jobs: Iterable[Job],
-    ask: Callable[[Job], Iterable[Answer]],
+    ask: Callable[[Job], AsyncIterator[Answer]],
     workers: int,
     stop: threading.Event,
 ) -> Generator[Answer]:
-    """The answers of all jobs, of which each gives some, one after the other.
+    """The answers of all jobs, ``workers`` of which are under way at once, as they come.
 
-    Closing the iterator early sets ``stop`` and waits for nobody. The threads are daemons: a call
-    that hangs cannot hold up the end of the process. An exception of ``ask`` is raised here. When
-    all jobs are done ``stop`` is as it was.
+    All is done in the thread that takes the answers, in its event loop, which stands still while an
+    answer is looked at. Closing the iterator early sets ``stop`` and breaks off what is under way.
+    An exception of ``ask`` is raised here; Interrupted ends its worker. When all jobs are done
+    ``stop`` is as it was.
     """
+    loop = _own_loop()
     source = iter(jobs)
-    turn = threading.Lock()
-    ready: queue.SimpleQueue[object] = queue.SimpleQueue()
+    ready: deque[Answer] = deque()
+    ended: list[asyncio.Task[None]] = []
 
-    def work() -> None:
-        try:
-            while not stop.is_set():
-                with turn:
-                    job = next(source, END)
-                if job is END:
+    async def work() -> None:
+        await asyncio.sleep(0)  # one round of the loop: which connections has the server closed?
+        with suppress(Interrupted):
+            for job in source:
+                async for answer in ask(job):
+                    ready.append(answer)
+                    loop.stop()
+                if stop.is_set():
                     break
-                for answer in ask(job):  # type: ignore[arg-type]
-                    ready.put((answer,))
-        except Interrupted:
-            pass
-        except BaseException as error:
-            ready.put(error)
-        ready.put(END)
 
-    for number in range(workers):
-        threading.Thread(target=work, name=f"ask-{number}", daemon=True).start()
-    left = workers
+    def note_end(task: asyncio.Task[None]) -> None:
+        ended.append(task)
+        loop.stop()
+
+    tasks = [loop.create_task(work()) for _ in range(0 if stop.is_set() else workers)]
+    for task in tasks:
+        task.add_done_callback(note_end)
     try:
-        while left:
-            item = ready.get()
-            if item is END:
-                left -= 1
-            elif isinstance(item, BaseException):
-                raise item
-            else:
-                yield item[0]  # type: ignore[index]
+        while ready or len(ended) < len(tasks):
+            if not ready:
+                loop.run_forever()
+            while ready:
+                yield ready.popleft()
+            for task in ended:
+                task.result()
     except BaseException:
         stop.set()
         raise
+    finally:
+        _break_off(tasks)

@@ -9,11 +9,12 @@ increase, multiplicative decrease; Chiu & Jain 1989).
 
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import median
@@ -29,14 +30,11 @@ SLOWER = 3.0
 WATCHED = 32
 """Answers whose median time is looked at."""
 
-LONGEST_STEP = 0.5
-"""Seconds after which a waiting call looks whether it shall stop."""
-
 NEXT_STEP = 0.1
 """Seconds after which the call that may begin next looks whether it may earlier."""
 
 LATE = 0.05
-"""Seconds by which a waiting thread may wake too late, at most."""
+"""Seconds by which a waiting call may wake too late, at most."""
 
 MINUTE = 60.0
 
@@ -61,10 +59,10 @@ class Stopped(Exception):
 
 
 class CallLimits:
-    """Lets calls begin when they may. Thread-safe; one object for all calls to one server.
+    """Lets calls begin when they may. One object for all calls to one server, of one loop.
 
     ``concurrency``: the most calls at once; ``rpm`` and ``tpm``: requests and tokens a minute, None
-    for no limit of the user's. ``clock``: seconds that only grow.
+    for no limit of the user's. ``clock``: seconds that only grow; ``sleep`` lets them pass.
     """
 
     def __init__(
@@ -73,7 +71,9 @@ class CallLimits:
         rpm: float | None = None,
         tpm: float | None = None,
         clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
+        self._sleep = sleep
         self._most = concurrency
         self._window = float(concurrency)
         self._interval = MINUTE / (rpm * MARGIN) if rpm else 0.0
@@ -87,44 +87,36 @@ class CallLimits:
         self._usual: float | None = None
         self._since_look = 0
         self._mean_tokens = 0.0
-        self._line = threading.Lock()
+        self._line = asyncio.Lock()
         """Held by the one call that may begin next: the others need not wake with it."""
-        self._turn = threading.Condition()
+        self._place = asyncio.Event()
+        """Set when a call ends."""
 
     @property
     def window(self) -> int:
         """How many calls may be under way at once now."""
         return max(1, int(self._window))
 
-    def enter(self, stop: threading.Event, tokens: int | None = None) -> float:
+    async def enter(self, stop: threading.Event, tokens: int | None = None) -> float:
         """Wait for a call's turn; the seconds that were waited.
 
         ``tokens``: what the call is expected to take, None for the mean so far. Raises Stopped.
         """
         begin = self._clock()
-        while not self._line.acquire(timeout=LONGEST_STEP):
-            if stop.is_set():
-                raise Stopped
-        try:
-            self._take_turn(stop, tokens)
-        finally:
-            self._line.release()
-        return self._clock() - begin
-
-    def _take_turn(self, stop: threading.Event, tokens: int | None) -> None:
-        """Wait at the head of the line. What is allowed is looked at anew after each wait."""
-        while not stop.is_set():
-            with self._turn:
+        async with self._line:
+            # what is allowed is looked at anew after each wait
+            while not stop.is_set():
                 if self._active >= self.window:
-                    self._turn.wait(LONGEST_STEP)
+                    self._place.clear()
+                    await self._place.wait()
                     continue
                 now = self._clock()
                 left = max(self._next_request, self._next_token, self._not_before) - now
                 if left <= 0:
                     self._active += 1
                     self._book(now, tokens)
-                    return
-            stop.wait(min(left, NEXT_STEP))
+                    return now - begin
+                await self._sleep(min(left, NEXT_STEP))
         raise Stopped
 
     def _book(self, now: float, tokens: int | None) -> None:
@@ -135,34 +127,30 @@ class CallLimits:
         self._next_token = max(now, self._next_token) + expected * self._token_interval
 
     def _leave(self) -> None:
-        with self._turn:
-            self._active -= 1
-            self._turn.notify()
+        self._active -= 1
+        self._place.set()
 
     def answered(self, seconds: float, headers: Mapping[str, str]) -> None:
         """A good answer came after ``seconds``."""
-        with self._turn:
-            self._window = min(self._most, self._window + 1 / self._window)
-            self._watch(seconds)
-            self._learn(headers)
+        self._window = min(self._most, self._window + 1 / self._window)
+        self._watch(seconds)
+        self._learn(headers)
         self._leave()
 
     def failed(self, status: int | None, retry_after: float | None) -> None:
         """A call failed; ``status``: None without an answer, ``retry_after``: as it asks."""
-        with self._turn:
-            if status == 429:
-                now = self._clock()
-                self._halve(now)
-                if retry_after is not None:
-                    self._not_before = max(self._not_before, now + retry_after)
+        if status == 429:
+            now = self._clock()
+            self._halve(now)
+            if retry_after is not None:
+                self._not_before = max(self._not_before, now + retry_after)
         self._leave()
 
     def spent(self, expected: int | None, tokens: int) -> None:
         """Correct what a call was expected to take by what it took."""
-        with self._turn:
-            guess = self._mean_tokens if expected is None else expected
-            self._next_token += (tokens - guess) * self._token_interval
-            self._mean_tokens += (tokens - self._mean_tokens) / 8
+        guess = self._mean_tokens if expected is None else expected
+        self._next_token += (tokens - guess) * self._token_interval
+        self._mean_tokens += (tokens - self._mean_tokens) / 8
 
     def _halve(self, now: float) -> None:
         """Once for all calls that were under way together."""

@@ -58,11 +58,15 @@ class PlaceForm:
 
     def applied(self, item: Any) -> Any:
         """A mapped passage or source with its place as the labels write it."""
-        if isinstance(item, dict) and self != _LABELS_OWN:
+        if isinstance(item, dict) and self._changes:
             for name, read in (("heading_path", self._heading), ("rel_path", self._path)):
                 if isinstance(text := item.get(name), str) and (own := read(text)) != text:
                     item = item | {name: own}
         return item
+
+    @cached_property
+    def _changes(self) -> bool:
+        return self != PlaceForm()
 
     def _heading(self, text: str) -> str:
         if not self.separator and not self.heading_root:
@@ -93,9 +97,6 @@ class PlaceForm:
         keys = Counter(map(self._cut.gold_key, self.path_files))
         names = ((self._cut.gold_key(file), file) for file in self.path_files)
         return {key: file for key, file in names if keys[key] == 1}
-
-
-_LABELS_OWN = PlaceForm()
 
 
 @dataclass(frozen=True)

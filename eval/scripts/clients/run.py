@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clients.bot import BotAnswer, ChatApi, Question
 from clients.demo_server import demo_server
-from clients.http import KINDS, RetryPolicy, ask_each
+from clients.http import KINDS, RetryPolicy, ask_each, finish
 from clients.limits import CallLimits
 from clients.profile import Profile, fill, load_profile
 from clients.proof import RUN_CASES, prove_run
@@ -179,7 +179,7 @@ MOST_LOOKED_AT = 1000
 
 _Portion = Sequence[Job] | Jobs
 
-_Answers = Iterator[Sequence[BotAnswer]]
+_Answers = AsyncIterator[Sequence[BotAnswer]]
 """Of a unit of work; what is written together in one list."""
 
 
@@ -256,8 +256,8 @@ class _Session:
                 if first_units and step is None:
                     self._warm_up(api, pace)
                     unit = next(calls)
-                    first = self._first(unit)
-                    calls = chain([unit], calls) if self._talks else calls
+                    first = finish(self._first(unit))
+                    calls = chain([unit], calls)
                     if not self._options.resume:
                         stack.enter_context(self.opened(resume=False))
                     step = stack.enter_context(
@@ -271,7 +271,7 @@ class _Session:
                     self._write(self._results([first]), step)
                 if first_units and step is not None:
                     most = 1 if self._one_at_a_time else len(first_units)
-                    answers = ask_each(calls, iter, most, api.stop)
+                    answers = ask_each(calls, aiter, most, api.stop)
                     with contextlib.closing(answers):
                         self._write(self._results(answers), step)
                 if pace and (ending := pace.after(self.folder, list(portion))):
@@ -292,12 +292,13 @@ class _Session:
         units = units_of(jobs, self._plan)
         return (unit for unit in units if any(job.key not in done for job in unit))
 
-    def _answers(self, api: ChatApi, unit: Sequence[Job]) -> _Answers:
+    async def _answers(self, api: ChatApi, unit: Sequence[Job]) -> _Answers:
         """The answers of a unit; what is written together in one list."""
-        if self._talks is not None:
-            yield from self._talks.ask(api, unit)
-        else:
-            yield (api.ask(self._question(unit[0])),)
+        if self._talks is None:
+            yield (await api.ask(self._question(unit[0])),)
+            return
+        async for together in self._talks.ask(api, unit):
+            yield together
 
     def _find_sound(self) -> None:
         """Look which turns of a resumed run were answered under the history that stands there."""
@@ -316,15 +317,16 @@ class _Session:
     def _warm_up(self, api: ChatApi, pace: Pace | None) -> None:
         """Ask what does not count: a bot's first answers are slower than its others."""
         for job in pace.warm_up if pace else ():
-            api.ask(self._question(job))
+            finish(api.ask(self._question(job)))
 
-    def _first(self, unit: _Answers) -> Sequence[BotAnswer]:
+    async def _first(self, unit: _Answers) -> Sequence[BotAnswer]:
         """The first answers of a process. Raises Unreachable when nobody is there."""
         if self._first_address:
             moved = f"This run was begun at {self._first_address}; it goes on at "
             moved += f"{self._config.api['url']}."
             self._console.print(printable(moved), soft_wrap=True)
-        answers = next(unit)
+
+        answers = await anext(unit)
         first = answers[0]
         if first.result.error is not None and not first.connected:
             raise Unreachable(
@@ -591,7 +593,6 @@ def _connected(options: RunOptions, profile: Profile, headers: Headers) -> Itera
             headers,
             RetryPolicy(limits.timeout, limits.retries, limits.backoff),
             retrieval_only=options.retrieval_only,
-            connections=limits.concurrency,
             limits=CallLimits(limits.concurrency, limits.rpm, limits.tpm),
             max_bytes=limits.max_bytes,
             user_agent=f"rag-eval-toolkit/{VERSION}",

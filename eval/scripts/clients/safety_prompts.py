@@ -45,14 +45,12 @@ def ask_labelled(
             if same and result.status == "ok":
                 results[result.test_case_id] = result
     missing = [prompt for prompt in prompts if prompt.id not in results]
-    answers = ask_all(
-        missing,
-        lambda prompt: (
-            api.ask(Question(prompt.id, prompt.text, seed=seed, run_id=folder.name)).result
-        ),
-        min(concurrency, max(1, len(missing))),
-        api.stop,
-    )
+
+    async def ask(prompt: SafetyPrompt) -> TestResult:
+        question = Question(prompt.id, prompt.text, seed=seed, run_id=folder.name)
+        return (await api.ask(question)).result
+
+    answers = ask_all(missing, ask, min(concurrency, max(1, len(missing))), api.stop)
     with JsonlWriter(partial) as writer, contextlib.closing(answers):
         for result in answers:
             writer.write(result.to_dict())

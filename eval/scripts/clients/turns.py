@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Literal, get_args
@@ -197,7 +197,7 @@ Key = tuple[str, int]
 
 
 class Talks:
-    """Asks the units of a run. Each call of ``ask`` may have a thread of its own."""
+    """Asks the units of a run, any number of them side by side."""
 
     def __init__(self, plan: TurnPlan, question: Callable[[Job], Question]) -> None:
         self._plan, self._question = plan, question
@@ -257,7 +257,7 @@ class Talks:
         whole = len(sound) == len(turns)
         return sound if whole or not self._plan.in_one_go else {}
 
-    def ask(self, api: ChatApi, unit: Sequence[Job]) -> Iterator[list[BotAnswer]]:
+    async def ask(self, api: ChatApi, unit: Sequence[Job]) -> AsyncIterator[list[BotAnswer]]:
         """The answers of a unit, what is to be written together in one list. Raises Interrupted."""
         answers: dict[str, str] = {}
         failed: tuple[Job, TestResult] | None = None
@@ -269,7 +269,7 @@ class Talks:
                 answer = (
                     self._behind(job, *failed)
                     if failed
-                    else self._ask(api, job, answers, session, first=job is unit[0])
+                    else await self._ask(api, job, answers, session, first=job is unit[0])
                 )
                 result = answer.result
                 if self._plan.in_one_go:
@@ -285,7 +285,7 @@ class Talks:
         if together:
             yield together
 
-    def _ask(
+    async def _ask(
         self,
         api: ChatApi,
         job: Job,
@@ -304,7 +304,7 @@ class Talks:
             in_session=plan.in_one_go and case.conversation is not None,
             reset=(first or not plan.chained) and (plan.one_memory or session is not None),
         )
-        answer = api.ask(question)
+        answer = await api.ask(question)
         result = answer.result
         result.asked_with = plan.asked_with(case)
         if result.asked_with is None:

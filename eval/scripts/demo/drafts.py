@@ -366,9 +366,9 @@ def _questions(
     """
     source = iter(every)
 
-    def ask(job: tuple[int, NoteSection]) -> tuple[int, NoteSection, DraftQuestion | None]:
+    async def ask(job: tuple[int, NoteSection]) -> tuple[int, NoteSection, DraftQuestion | None]:
         index, section = job
-        verdict = judge.ask(_task_of(section, salt))
+        verdict = await judge.ask(_task_of(section, salt))
         if verdict.data is None:
             failures[verdict.failure or "incomplete"] += 1
             return index, section, None

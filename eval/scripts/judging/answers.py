@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import hashlib
-import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -198,7 +198,7 @@ FactsKey = tuple[str, str, str]
 class FactStore:
     """The facts of reference answers, as a judge has listed them.
 
-    Safe to use from several threads and processes.
+    Safe to use from several processes, and from all calls of one loop.
     """
 
     def __init__(
@@ -218,8 +218,7 @@ class FactStore:
         self._writes = True
         self._judge, self._prompt = str(identity), str(prompt)
         self._lists: dict[FactsKey, list[str]] = {}
-        self._lock = threading.Lock()
-        self._locks: dict[FactsKey, threading.Lock] = defaultdict(threading.Lock)
+        self._locks: dict[FactsKey, asyncio.Lock] = defaultdict(asyncio.Lock)
         if self.path.exists():
             self._read()
 
@@ -255,20 +254,21 @@ class FactStore:
         digest = hashlib.sha256(f"{question}\0{reference}".encode()).hexdigest()
         return digest, self._judge, self._prompt
 
-    def get(
-        self, question: str, reference: str, ask: Callable[[], tuple[list[str], JudgeVerdict]]
+    async def get(
+        self,
+        question: str,
+        reference: str,
+        ask: Callable[[], Awaitable[tuple[list[str], JudgeVerdict]]],
     ) -> list[str] | JudgeVerdict:
         """The facts of a reference answer, or the verdict that failed to give them.
 
-        ``ask`` is called once for each reference that is not known, by one thread.
+        ``ask`` is called once for each reference that is not known.
         """
         key = self._key(question, reference)
-        with self._lock:
-            lock = self._locks[key]
-        with lock:
+        async with self._locks[key]:
             if key in self._lists:
                 return self._lists[key]
-            facts, verdict = ask()
+            facts, verdict = await ask()
             if not verdict.ok:
                 return verdict
             self._store(key, question, reference, facts, verdict.judging_run)
@@ -292,9 +292,8 @@ class FactStore:
             "prompt": key[2],
             "judging_run": judging_run,
         }
-        with self._lock:
-            self._lists[key] = facts
-            self.new_lists += 1
-            if self._writes:
-                with locked(self.path), JsonlWriter(self.path) as writer:
-                    writer.write(line)
+        self._lists[key] = facts
+        self.new_lists += 1
+        if self._writes:
+            with locked(self.path), JsonlWriter(self.path) as writer:
+                writer.write(line)

@@ -189,7 +189,7 @@ class RequestCollector(CacheOnly):
         """The verdict that is there already."""
         return self._cached.stored(task)
 
-    def ask(self, task: JudgeTask) -> JudgeVerdict:
+    async def ask(self, task: JudgeTask) -> JudgeVerdict:
         """Always the failure ``not_cached``; the task is kept in ``tasks`` with its key."""
         self.tasks.append((self.key(task), task))
         return self._verdict

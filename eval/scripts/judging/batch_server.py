@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ from urllib.parse import quote
 
 import orjson
 
-from clients.http import CallFailed, RetryPolicy, call_with_retries
-from clients.http_requests import HttpTransport
+from clients.http import CallFailed, Reply, RetryPolicy, call_with_retries, finish
 from clients.secrets import without_login
+from clients.transport import HttpTransport
 from judging.batch import PROVIDERS, BatchFolder, locked_folder, write_folder
 from judging.identity import JudgeError, JudgeUnreachable, addresses
 from judging.server import key_headers
@@ -128,11 +128,11 @@ class BatchServer:
             policy = RetryPolicy(policy.timeout, retries)
         url = self._base + path
 
-        def attempt(allowed: float) -> bytes:
-            return self._transport.send(method, url, headers, body, allowed).body
+        def attempt(allowed: float) -> Coroutine[Any, Any, Reply]:
+            return self._transport.send(method, url, headers, body, allowed)
 
         try:
-            return call_with_retries(attempt, policy, threading.Event())[0]
+            return finish(call_with_retries(attempt, policy, threading.Event()))[0].body
         except CallFailed as failed:
             error = failed.error
             if error.status in (401, 403):

@@ -6,15 +6,15 @@ judging that was withdrawn (see ``withdrawal``) count as not there, wherever tha
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import os
 import stat
-import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -28,7 +28,7 @@ from judging.identity import decide
 from judging.replies import Sampling, SchemaChecker, ServerCapabilities, sent_parameters
 from judging.types import Judge, JudgeTask, JudgeVerdict, PromptId, Usage
 from records.errors import StorageError
-from records.files import cut_torn_tail, locked, replace_bytes
+from records.files import RepeatedLock, cut_torn_tail, locked, replace_bytes
 from records.syncing import DelayedSync, make_folder, sync_folder
 from records.verdicts import (
     JudgeIdentity,
@@ -71,7 +71,7 @@ _decode_head = msgspec.json.Decoder(_EntryHead).decode
 
 
 class VerdictCache:
-    """One cache file. Safe for threads, and for several processes at the same time.
+    """One cache file, which several processes may use at the same time.
 
     Only the places of the lines are kept in memory. ``unreadable`` counts lines that are damaged
     or of another format; they are skipped. Raises StorageError when the file cannot be used.
@@ -91,47 +91,42 @@ class VerdictCache:
         self._end = 0
         self._file: int | None = None
         self._sync: DelayedSync | None = None
-        self._reading = threading.Lock()
-        self._writing = threading.Lock()
-        self._waiting: list[bytes] = []
+        self._lock = RepeatedLock(path)
         if not read_only:
             with self._writable():
                 make_folder(path.parent)
                 with locked(path):
                     cut_torn_tail(path)
                     _close_to_others(path)
-        with self._reading:
-            self._read_on()
+        self._read_on()
 
     def __len__(self) -> int:
         return len(self._positions)
 
     def __contains__(self, key: str) -> bool:
-        return self._position(key) is not None
+        return self._find(key) is not None
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The entry of ``key``, also one that another process has just written."""
-        with self._reading:
-            position = self._find(key)
-            if position is None or self._file is None:
-                return None
-            line = os.pread(self._file, position[1], position[0])
-            try:
-                entry: dict[str, Any] = orjson.loads(line)
-            except orjson.JSONDecodeError:  # damaged where the index does not look
-                del self._positions[key]
-                self.unreadable += 1
-                return None
-            if isinstance(judging_run := entry.get("judging_run"), str):
-                self._taken.add(judging_run)
+        position = self._find(key)
+        if position is None or self._file is None:
+            return None
+        line = os.pread(self._file, position[1], position[0])
+        try:
+            entry: dict[str, Any] = orjson.loads(line)
+        except orjson.JSONDecodeError:  # damaged where the index does not look
+            del self._positions[key]
+            self.unreadable += 1
+            return None
+        if isinstance(judging_run := entry.get("judging_run"), str):
+            self._taken.add(judging_run)
         return entry
 
     @property
     def withdrawn(self) -> Mapping[str, str]:
         """The runs of judging that do not count, each with the reason, as the file is now."""
-        with self._reading:
-            self._read_on()
-            return dict(self._withdrawn)
+        self._read_on()
+        return dict(self._withdrawn)
 
     @property
     def taken_back(self) -> Mapping[str, str]:
@@ -140,46 +135,27 @@ class VerdictCache:
 
     def withdraw(self, judging_run: str, reason: str) -> None:
         """Let the entries of a run of judging count as not there; no line without any of them."""
-        with self._reading:
-            self._read_on()
-            if judging_run not in self._runs:
-                return
-        self.put(withdrawal(judging_run, reason))
-        with self._reading:
+        self._read_on()
+        if judging_run in self._runs:
+            self.put(withdrawal(judging_run, reason))
             self._read_on()
 
     def put(self, entry: Mapping[str, Any]) -> None:
-        """Append an entry; it is in the file when this returns, and soon on the disk.
-
-        Threads that wait for the lock are served together, by whoever gets it first.
-        """
+        """Append an entry; it is in the file when this returns, and soon on the disk."""
         line = orjson.dumps(entry) + b"\n"
-        with self._reading:
-            self._waiting.append(line)
-        with self._writing:
-            with self._reading:
-                lines, self._waiting = self._waiting, []
-            if lines:
-                with self._writable(), locked(self.path), self._reading:
-                    self._append(lines)
-
-    def _append(self, lines: list[bytes]) -> None:
-        """Write at the end, behind what others wrote; a torn line that one left is cut off.
-
-        Few system calls: each gives other threads the interpreter, and this one waits for it.
-        """
-        self._read_on()
-        if self._file is None:
-            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, PRIVATE)
-            sync_folder(self.path.parent)
-        self._sync = self._sync or DelayedSync(self._file)
-        if os.fstat(self._file).st_size > self._end:
-            os.ftruncate(self._file, self._end)
-        rest = memoryview(b"".join(lines))
-        while rest:
-            rest = rest[os.write(self._file, rest) :]
-        self._sync.written()
-        for line in lines:
+        with self._writable(), self._lock.held():
+            # behind what others wrote; a torn line that one left is cut off
+            self._read_on()
+            if self._file is None:
+                self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, PRIVATE)
+                sync_folder(self.path.parent)
+            self._sync = self._sync or DelayedSync(self._file)
+            if os.fstat(self._file).st_size > self._end:
+                os.ftruncate(self._file, self._end)
+            rest = memoryview(line)
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+            self._sync.written()
             self._take_in(line)
             self._end += len(line)
 
@@ -209,9 +185,10 @@ class VerdictCache:
 
     def close(self) -> None:
         """Force what was put onto the disk and close the file; the next use opens it again."""
-        with self._writable(), self._reading:
+        with self._writable():
             sync = self._sync
             self._forget()
+            self._lock.close()
             if sync is not None:
                 sync.now()
 
@@ -222,10 +199,6 @@ class VerdictCache:
             yield
         except OSError as error:
             raise StorageError(f"{self.path}: cannot be written ({error.strerror}).") from error
-
-    def _position(self, key: str) -> tuple[int, int] | None:
-        with self._reading:
-            return self._find(key)
 
     def _find(self, key: str) -> tuple[int, int] | None:
         if self._outdated or key not in self._positions:
@@ -330,7 +303,19 @@ class _KeyedJudge(Judge, Protocol):
     def parameters(self, task: JudgeTask) -> Mapping[str, Any]: ...
 
 
+_UNDER_WAY: dict[int, tuple[JudgeTask, JudgeIdentity, Mapping[str, Any], str]] = {}
+"""Keys of the tasks that a judge is being asked for, which makes them for its verdicts, too."""
+
+
 def verdict_key(task: JudgeTask, identity: JudgeIdentity, parameters: Mapping[str, Any]) -> str:
+    """The key of a task's verdict, see ``_new_key``."""
+    known = _UNDER_WAY.get(id(task))
+    if known and known[0] is task and known[1] is identity and known[2] == parameters:
+        return known[3]
+    return _new_key(task, identity, parameters)
+
+
+def _new_key(task: JudgeTask, identity: JudgeIdentity, parameters: Mapping[str, Any]) -> str:
     """SHA-256 (hex) of all that a verdict depends on, as canonical JSON.
 
     That is: format, metric, prompt (name and hash), messages with placeholders for random marks,
@@ -376,7 +361,7 @@ def _schema_text(schema: Mapping[str, Any]) -> orjson.Fragment:
 class CachedJudge:
     """A judge that asks ``judge`` only for what is not in ``cache``.
 
-    Two threads that want the same verdict ask once; two processes that want it in the same moment
+    Two calls that want the same verdict ask once; two processes that want it in the same moment
     may both pay for it. A stored verdict is asked anew when it does not pass the task's checks
     (older code or a strange hand wrote it), and when its reply names another model than the judge.
 
@@ -390,8 +375,7 @@ class CachedJudge:
         self._cache = cache
         self._judging_run = judging_run or new_judging_run()
         self._schemas = SchemaChecker()
-        self._asking: dict[str, threading.Event] = {}
-        self._lock = threading.Lock()
+        self._asking: dict[str, asyncio.Event] = {}
 
     @property
     def identity(self) -> JudgeIdentity:
@@ -410,27 +394,28 @@ class CachedJudge:
         """The verdict that is there already; nobody is asked."""
         return self._stored(self._key(task), task)
 
-    def ask(self, task: JudgeTask) -> JudgeVerdict:
+    async def ask(self, task: JudgeTask) -> JudgeVerdict:
         """The stored verdict, else a new one, which is stored if it can be used."""
-        key = self._key(task)
-        stored = self._stored(key, task)
-        while stored is None:
-            mine = threading.Event()
-            with self._lock:
-                other = self._asking.setdefault(key, mine)
-            if other is mine:
-                return self._ask_alone(key, task, mine)
-            other.wait()
-            stored = self._stored(key, task)
+        parameters = self._judge.parameters(task)
+        key = verdict_key(task, self._judge.identity, parameters)
+        while (stored := self._stored(key, task)) is None:
+            other = self._asking.get(key)
+            if other is None:
+                return await self._ask_alone(key, task, parameters)
+            await other.wait()
         return stored
 
-    def _ask_alone(self, key: str, task: JudgeTask, mine: threading.Event) -> JudgeVerdict:
-        """Ask, unless another thread has just come back with it; then let those go on who wait."""
+    async def _ask_alone(
+        self, key: str, task: JudgeTask, parameters: Mapping[str, Any]
+    ) -> JudgeVerdict:
+        """Ask, and then let those go on who wait for the same."""
+        mine = self._asking[key] = asyncio.Event()
+        _UNDER_WAY[id(task)] = task, self._judge.identity, parameters, key
         try:
-            return self._stored(key, task) or self._ask_and_keep(task)
+            return await self._ask_and_keep(task)
         finally:
-            with self._lock:
-                del self._asking[key]
+            del self._asking[key]
+            _UNDER_WAY.pop(id(task), None)
             mine.set()
 
     def _stored(self, key: str, task: JudgeTask) -> JudgeVerdict | None:
@@ -445,8 +430,8 @@ class CachedJudge:
             return None
         return _from_entry(entry)
 
-    def _ask_and_keep(self, task: JudgeTask) -> JudgeVerdict:
-        verdict = replace(self._judge.ask(task), judging_run=self._judging_run)
+    async def _ask_and_keep(self, task: JudgeTask) -> JudgeVerdict:
+        verdict = replace(await self._judge.ask(task), judging_run=self._judging_run)
         if verdict.ok:
             dropped = self._judge.capabilities.dropped
             identity, now = self._judge.identity, datetime.now(UTC)
@@ -470,7 +455,7 @@ def cache_entry(
         "key": verdict.key,
         "at": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "metric": task.metric,
-        "prompt": asdict(task.prompt),
+        "prompt": {name: getattr(task.prompt, name) for name in PromptId.__slots__},
         "judge": identity.to_dict(),
         "parameters": verdict.sent,
         "mode": verdict.mode,
@@ -526,7 +511,7 @@ class CacheOnly:
         """Of the task's verdict in the cache."""
         return verdict_key(task, self.identity, self.parameters(task))
 
-    def ask(self, task: JudgeTask) -> JudgeVerdict:
+    async def ask(self, task: JudgeTask) -> JudgeVerdict:
         """Always the failure ``not_cached``."""
         return JudgeVerdict(self.key(task), None, "not_cached", NOT_CACHED)
 

@@ -7,7 +7,7 @@ code where the definition fixes them (no contexts: nothing is supported).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,13 +53,13 @@ class Settings:
         return LANGUAGE if by_rules and not has_threshold(answer.language) else None
 
 
-def _claims(answer: JudgedAnswer, settings: Settings) -> list[dict[str, Any]] | JudgeVerdict:
+async def _claims(answer: JudgedAnswer, settings: Settings) -> list[dict[str, Any]] | JudgeVerdict:
     """The answer's claims; atomic ones are asked for once, whatever the repeat."""
     if not settings.atomic:
         return answer.sentences
     if answer.atomic is None:
         material = _material(answer, answer=answer.text)
-        verdict = settings.judge.ask(make_task(kinds.CLAIMS, material, salt=settings.salt))
+        verdict = await settings.judge.ask(make_task(kinds.CLAIMS, material, salt=settings.salt))
         if verdict.data is None:
             return verdict
         texts = [text for text in verdict.data["claims"] if text.strip()]
@@ -70,7 +70,7 @@ def _claims(answer: JudgedAnswer, settings: Settings) -> list[dict[str, Any]] | 
     return answer.atomic
 
 
-def _facts(answer: JudgedAnswer, settings: Settings) -> tuple[list[Item], str] | JudgeVerdict:
+async def _facts(answer: JudgedAnswer, settings: Settings) -> tuple[list[Item], str] | JudgeVerdict:
     """The reference's facts as ``f1``, ``f2`` … and where they come from."""
     texts: Sequence[str] = [fact for fact in answer.case.expected_key_facts if fact.strip()]
     origin = "expected_key_facts"
@@ -79,13 +79,13 @@ def _facts(answer: JudgedAnswer, settings: Settings) -> tuple[list[Item], str] |
         question = case.question_alone or case.question
         material = Material(question=question, reference=reference)
 
-        def ask_once() -> tuple[list[str], JudgeVerdict]:
+        async def ask_once() -> tuple[list[str], JudgeVerdict]:
             task = make_task(kinds.FACTS, material, salt=settings.salt)
-            verdict = settings.judge.ask(task)
+            verdict = await settings.judge.ask(task)
             facts = (verdict.data or {}).get("facts", ())
             return [fact for fact in facts if fact.strip()], verdict
 
-        listed = settings.facts.get(question, reference, ask_once)
+        listed = await settings.facts.get(question, reference, ask_once)
         if isinstance(listed, JudgeVerdict):
             return listed
         texts, origin = listed, "reference_answer"
@@ -111,7 +111,7 @@ def _mark(*texts: object) -> str:
     return hashlib.sha256(orjson.dumps(texts)).hexdigest()[:16]
 
 
-def _asked(
+async def _asked(
     answer: JudgedAnswer,
     settings: Settings,
     metric: str,
@@ -122,21 +122,22 @@ def _asked(
 ) -> list[VerdictLine]:
     """Ask about each material; the lines of what comes back."""
     kind, salt = KINDS[metric], settings.salt
-    opinions = (
-        ask(settings.judge, kind, material, salt=salt, repeat=repeat) for material in materials
-    )
+    opinions = [
+        await ask(settings.judge, kind, material, salt=salt, repeat=repeat)
+        for material in materials
+    ]
     if settings.rehearsed:
         return [{"mode": opinion.first.mode} for opinion in opinions]
     return from_opinion(answer, metric, materials, opinions, repeat, extra, contexts)
 
 
-def groundedness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
+async def groundedness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """Claims against contexts. No contexts: nothing is supported, and nobody is asked."""
     name = "groundedness"
     reason = answer.why_no_claims() or answer.why_no_texts() or settings.why_not_read(answer)
     if reason is not None:
         return [_not_applicable(answer, name, reason)]
-    claims = _claims(answer, settings)
+    claims = await _claims(answer, settings)
     if isinstance(claims, JudgeVerdict):
         return [_failed(answer, name, claims, repeat)]
     if not claims:
@@ -146,17 +147,17 @@ def groundedness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[
         return [_by_code(answer, name, base, "not_found", "no contexts")]
     mark = _mark(claims, answer.contexts)
     parts = [replace(base, claims=block, contexts=answer.contexts) for block in _blocks(claims)]
-    return _asked(answer, settings, name, parts, repeat, {"mark": mark})
+    return await _asked(answer, settings, name, parts, repeat, {"mark": mark})
 
 
-def _correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
+async def _correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """Facts of the reference in the answer. An empty answer has none of them."""
     name = "correctness"
     why = answer.why_no_answer()
     reason = answer.why_no_reference() or (why if answer.result.answer is None else None)
     if reason is not None:
         return [_not_applicable(answer, name, reason)]
-    listed = _facts(answer, settings)
+    listed = await _facts(answer, settings)
     if isinstance(listed, JudgeVerdict):
         return [_failed(answer, name, listed, repeat)]
     facts, origin = listed
@@ -166,10 +167,10 @@ def _correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[
         extra |= {"addresses_question": False}
         return [_by_code(answer, name, base, "missing", why, extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    return _asked(answer, settings, name, parts, repeat, extra | {"mark": _mark(facts)})
+    return await _asked(answer, settings, name, parts, repeat, extra | {"mark": _mark(facts)})
 
 
-def _nuggets(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
+async def _nuggets(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """Gold facts in the answer, whole or in part. An empty answer has none of them."""
     name = "nuggets"
     why = answer.why_no_answer()
@@ -181,17 +182,19 @@ def _nuggets(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[Verd
     if why is not None:
         return [_by_code(answer, name, base, "none", why)]
     parts = [replace(base, nuggets=block) for block in _blocks(nuggets)]
-    return _asked(answer, settings, name, parts, repeat, {"mark": _mark(nuggets)})
+    return await _asked(answer, settings, name, parts, repeat, {"mark": _mark(nuggets)})
 
 
-def _answer_correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
+async def _answer_correctness(
+    answer: JudgedAnswer, settings: Settings, repeat: int
+) -> list[VerdictLine]:
     """Claims of the answer against the reference."""
     name = "answer_correctness"
     why = answer.why_no_answer()
     reason = answer.why_no_reference() or (why if answer.result.answer is None else None)
     if reason is not None:
         return [_not_applicable(answer, name, reason)]
-    listed, claims = _facts(answer, settings), _claims(answer, settings)
+    listed, claims = await _facts(answer, settings), await _claims(answer, settings)
     if isinstance(listed, JudgeVerdict):
         return [_failed(answer, name, listed, repeat)]
     if isinstance(claims, JudgeVerdict):
@@ -209,10 +212,12 @@ def _answer_correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -
     if not claims:
         return [_by_code(answer, name, base, "not_found", "no claims", extra)]
     parts = [replace(base, claims=block) for block in _blocks(claims)]
-    return _asked(answer, settings, name, parts, repeat, extra)
+    return await _asked(answer, settings, name, parts, repeat, extra)
 
 
-def _context_precision(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
+async def _context_precision(
+    answer: JudgedAnswer, settings: Settings, repeat: int
+) -> list[VerdictLine]:
     """Each chunk alone: the same chunk under the same question is asked about once for all runs."""
     name = "context_precision"
     reason = answer.why_no_texts()
@@ -232,16 +237,18 @@ def _context_precision(answer: JudgedAnswer, settings: Settings, repeat: int) ->
         for context in answer.contexts
     ]
     mark = _mark(answer.contexts, reference)
-    return _asked(answer, settings, name, parts, repeat, {"mark": mark}, answer.contexts)
+    return await _asked(answer, settings, name, parts, repeat, {"mark": mark}, answer.contexts)
 
 
-def _context_recall(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
+async def _context_recall(
+    answer: JudgedAnswer, settings: Settings, repeat: int
+) -> list[VerdictLine]:
     """Facts of the reference in the contexts. No contexts: no fact is there."""
     name = "context_recall"
     reason = answer.why_no_reference() or answer.why_no_texts()
     if reason is not None:
         return [_not_applicable(answer, name, reason)]
-    listed = _facts(answer, settings)
+    listed = await _facts(answer, settings)
     if isinstance(listed, JudgeVerdict):
         return [_failed(answer, name, listed, repeat)]
     facts, origin = listed
@@ -250,10 +257,12 @@ def _context_recall(answer: JudgedAnswer, settings: Settings, repeat: int) -> li
     if not answer.contexts:
         return [_by_code(answer, name, base, "not_attributed", "no contexts", extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    return _asked(answer, settings, name, parts, repeat, extra)
+    return await _asked(answer, settings, name, parts, repeat, extra)
 
 
-def _answer_relevancy(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
+async def _answer_relevancy(
+    answer: JudgedAnswer, settings: Settings, repeat: int
+) -> list[VerdictLine]:
     """Three questions that the answer answers, and whether it commits to anything."""
     name = "answer_relevancy"
     reason = answer.why_no_answer() or settings.cannot.get("questions")
@@ -262,10 +271,12 @@ def _answer_relevancy(answer: JudgedAnswer, settings: Settings, repeat: int) -> 
     if reason is not None:
         return [_not_applicable(answer, name, reason)]
     parts = [Material(answer=answer.text)]
-    return _asked(answer, settings, name, parts, repeat, {})
+    return await _asked(answer, settings, name, parts, repeat, {})
 
 
-def _abstained_judged(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
+async def _abstained_judged(
+    answer: JudgedAnswer, settings: Settings, repeat: int
+) -> list[VerdictLine]:
     """What kind of reply it is. A plain refusal in the first sentence needs no judge."""
     name = "abstained_judged"
     reason = answer.why_no_answer()
@@ -279,10 +290,10 @@ def _abstained_judged(answer: JudgedAnswer, settings: Settings, repeat: int) -> 
             return [_by_code(answer, name, material, "abstained", "phrases", quote=quote)]
     if not detection.abstained and (reason := settings.why_not_read(answer)) is not None:
         return [_not_applicable(answer, name, reason)]
-    return _asked(answer, settings, name, [material], repeat, {})
+    return await _asked(answer, settings, name, [material], repeat, {})
 
 
-Call = Callable[[JudgedAnswer, Settings, int], list[VerdictLine]]
+Call = Callable[[JudgedAnswer, Settings, int], Coroutine[Any, Any, list[VerdictLine]]]
 
 CALLS: Mapping[str, Call] = {
     "groundedness": groundedness,

@@ -110,11 +110,10 @@ class JudgeOptions:
 
 
 class _CountingJudge:
-    """A judge whose verdicts are counted. Thread-safe if the judge is."""
+    """A judge whose verdicts are counted."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
-        self._lock = threading.Lock()
         self.totals = JudgingTotals()
 
     @property
@@ -127,10 +126,9 @@ class _CountingJudge:
         reasons: Mapping[str, str] = getattr(self._judge, "cannot", {})
         return reasons
 
-    def ask(self, task: JudgeTask) -> JudgeVerdict:
-        verdict = self._judge.ask(task)
-        with self._lock:
-            self.totals.add(verdict)
+    async def ask(self, task: JudgeTask) -> JudgeVerdict:
+        verdict = await self._judge.ask(task)
+        self.totals.add(verdict)
         return verdict
 
 
@@ -323,7 +321,6 @@ def _server(
         mode=options.mode,
         pin=JudgePin(options.revision, options.file, options.unpinned, options.aliases),
         budget=_budget(options),
-        connections=options.concurrency,
         limits=CallLimits(options.concurrency, options.rpm, options.tpm),
         stop=stop,
     )
@@ -444,7 +441,7 @@ class _StoringJudge(Judge, Protocol):
 
 
 class SchemaLimits:
-    """A judge whose schemas are loosened until its server takes them. Thread-safe.
+    """A judge whose schemas are loosened until its server takes them.
 
     Where nothing holds a model to the schema the plain form is asked for, and what a reply lacks
     is asked again.
@@ -476,17 +473,17 @@ class SchemaLimits:
         """Is there a verdict already, in any of the forms?"""
         return self._stored(self._roomy(task)) is not None
 
-    def ask(self, task: JudgeTask) -> JudgeVerdict:
+    async def ask(self, task: JudgeTask) -> JudgeVerdict:
         """The verdict in the narrowest form that is there, else that the server takes."""
         task = self._roomy(task)
         stored = self._stored(task)
         if stored is not None:
             return stored
         step = max(self._first, self._learnt)
-        verdict = self._judge.ask(self._at_step(task, step))
+        verdict = await self._judge.ask(self._at_step(task, step))
         while _unfit(verdict) and step < PLAIN:
             step += 1
-            before, verdict = verdict, self._judge.ask(self._at_step(task, step))
+            before, verdict = verdict, await self._judge.ask(self._at_step(task, step))
             verdict = _with_bill(verdict, before)
             if verdict.ok:
                 self._learnt = max(self._learnt, step)

@@ -12,7 +12,6 @@ counted. A TOML file has a table for each model:
 from __future__ import annotations
 
 import math
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -115,7 +114,6 @@ class CostLimit:
         self.prices = prices
         self.limit = limit
         self._spent = 0.0
-        self._lock = threading.Lock()
 
     @property
     def spent(self) -> float:
@@ -132,8 +130,7 @@ class CostLimit:
             return None
         cost = self.prices.cost(usage)
         dollars = cost if cost is not None else self.prices.cost(_guessed(usage, sent, got))
-        with self._lock:
-            self._spent += dollars or 0.0
+        self._spent += dollars or 0.0
         return cost
 
 

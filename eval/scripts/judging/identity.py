@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -278,7 +278,7 @@ class _Naming:
 
 
 class ReplyNames:
-    """The names in the replies of one run of judging. Safe to use from several threads.
+    """The names in the replies of one run of judging.
 
     ``accepted``: those taken for the judge. ``notes``: what a reader should know, each once.
     ``fault``: why a reply came from another model; set once, it stays.
@@ -289,7 +289,6 @@ class ReplyNames:
         self.notes: list[str] = []
         self.fault: str | None = None
         self._other: str | None = None
-        self._lock = threading.Lock()
 
     def take(
         self,
@@ -297,25 +296,24 @@ class ReplyNames:
         answered: str | None,
         *,
         floating: bool = False,
-        aliases: Collection[Alias] = (),
+        aliases: tuple[Alias, ...] = (),
     ) -> _Naming:
         """Decide on a reply's name, by itself and beside those before it, and note it."""
-        with self._lock:
-            naming = decide(identity, answered, floating=floating, aliases=aliases)
-            if naming.fault is None and answered is not None and identity.strength not in VOUCHED:
-                before = [name for name in sorted(self.accepted) if not _compatible(name, answered)]
-                if before:
-                    fault = f"the judge's server answered as {before[0]} and then as {answered}"
-                    naming = replace(naming, fault=fault)
-            if naming.fault is not None:
-                if self.fault is None:
-                    self.fault, self._other = naming.fault, answered
-                return naming
-            if answered is not None:
-                self.accepted.add(answered)
-            if naming.note is not None and naming.note not in self.notes:
-                self.notes.append(naming.note)
+        naming = decide(identity, answered, floating=floating, aliases=aliases)
+        if naming.fault is None and answered is not None and identity.strength not in VOUCHED:
+            before = [name for name in sorted(self.accepted) if not _compatible(name, answered)]
+            if before:
+                fault = f"the judge's server answered as {before[0]} and then as {answered}"
+                naming = replace(naming, fault=fault)
+        if naming.fault is not None:
+            if self.fault is None:
+                self.fault, self._other = naming.fault, answered
             return naming
+        if answered is not None:
+            self.accepted.add(answered)
+        if naming.note is not None and naming.note not in self.notes:
+            self.notes.append(naming.note)
+        return naming
 
     def changed(self) -> str | None:
         """That replies came from several models or from another one, in a clause; else None."""
@@ -325,12 +323,13 @@ class ReplyNames:
         return f"the judge's server answered with different models: {names}"
 
 
+@lru_cache(maxsize=64)  # the same name with each reply
 def decide(
     identity: JudgeIdentity,
     answered: str | None,
     *,
     floating: bool = False,
-    aliases: Collection[Alias] = (),
+    aliases: tuple[Alias, ...] = (),
 ) -> _Naming:
     """What the name in a reply says of the judge that was asked.
 

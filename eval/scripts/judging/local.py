@@ -60,7 +60,7 @@ class LocalJudge:
     def identity(self) -> JudgeIdentity:
         return JudgeIdentity("local", "support", revision=REVISION, strength="code")
 
-    def ask(self, task: JudgeTask) -> JudgeVerdict:
+    async def ask(self, task: JudgeTask) -> JudgeVerdict:
         """The verdict on a task's inputs; its messages are not read."""
         key = _key(task)
         answer = _ANSWERS.get(task.metric)

@@ -54,12 +54,12 @@ class Opinion:
         return self
 
 
-def ask(
+async def ask(
     judge: Judge, kind: CallKind, material: Material, *, salt: bytes, repeat: int = 0
 ) -> Opinion:
     """Ask about all items of the material. Never raises for what a judge does."""
     task = make_task(kind, material, salt=salt, repeat=repeat)
-    first = judge.ask(task)
+    first = await judge.ask(task)
     opinion = Opinion(task, first, calls=[first])
     if not first.ok:
         return opinion.failed(first)
@@ -68,13 +68,13 @@ def ask(
     asked = ids_of(kind, material)
     entries = _entries(opinion, first, asked)
     if missing := [name for name in asked if name not in entries]:
-        again = _ask_again(opinion, judge, kind, material, missing, "missing", salt)
+        again = await _ask_again(opinion, judge, kind, material, missing, "missing", salt)
         if not again.ok:
             return opinion.failed(again)
         entries |= _entries(opinion, again, missing)
         if absent := [name for name in missing if name not in entries]:
             return opinion.failed(_incomplete(again, absent))
-    failure = _check_quotes(opinion, judge, kind, material, entries, salt)
+    failure = await _check_quotes(opinion, judge, kind, material, entries, salt)
     if failure is not None:
         return opinion.failed(failure)
     opinion.entries = [entries[name] for name in asked]
@@ -98,7 +98,7 @@ def _entries(opinion: Opinion, verdict: JudgeVerdict, asked: Sequence[str]) -> d
     return entries
 
 
-def _ask_again(
+async def _ask_again(
     opinion: Opinion,
     judge: Judge,
     kind: CallKind,
@@ -115,13 +115,13 @@ def _ask_again(
         hint=why == "quote",
         strict=True,
     )
-    verdict = judge.ask(task)
+    verdict = await judge.ask(task)
     opinion.calls.append(verdict)
     opinion.again.append({"why": why, "ids": list(ids), "key": verdict.key, "raw": verdict.raw})
     return verdict
 
 
-def _check_quotes(
+async def _check_quotes(
     opinion: Opinion,
     judge: Judge,
     kind: CallKind,
@@ -133,7 +133,7 @@ def _check_quotes(
     bad = [name for name, entry in entries.items() if not _holds(kind, material, entry)]
     if not bad:
         return None
-    again = _ask_again(opinion, judge, kind, material, bad, "quote", salt)
+    again = await _ask_again(opinion, judge, kind, material, bad, "quote", salt)
     if not again.ok:
         return again
     entries |= _entries(opinion, again, bad)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -360,10 +360,17 @@ class SchemaChecker:
 
     def __init__(self) -> None:
         self._compiled: dict[bytes, Any] = {}
+        self._quick: dict[int, tuple[Mapping[str, Any], _Fits]] = {}
+        """By the identity of the schema, which is kept so that no other takes its id."""
 
     def problems(self, value: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
         """At most five sentences that name the place and the fault; none for a fitting object."""
-        if _surely_fits(value, schema):
+        quick = self._quick.get(id(schema))
+        if quick is None:
+            if len(self._quick) >= MOST_SCHEMAS:
+                self._quick.clear()
+            quick = self._quick[id(schema)] = schema, _surely_fits(schema)
+        if quick[1](value):
             return []
         from jsonschema import Draft202012Validator
 
@@ -380,50 +387,51 @@ class SchemaChecker:
         return problems
 
 
+MOST_SCHEMAS = 1024
+
 UNDERSTOOD = {
     "object": frozenset({"type", "properties", "required", "additionalProperties"}),
     "array": frozenset({"type", "items", "minItems", "maxItems"}),
     "string": frozenset({"type", "enum", "maxLength"}),
     "boolean": frozenset({"type"}),
 }
-"""Schema words that ``surely_fits`` understands, by type."""
+"""Schema words that ``_surely_fits`` understands, by type."""
 
 NO_WORDS: frozenset[str] = frozenset()
 
 
-def _surely_fits(value: Any, schema: Any) -> bool:
-    """True only if ``value`` is valid, in a tenth of the time that the full validator takes.
+_Fits = Callable[[Any], bool]
 
-    False says nothing: the value may be wrong, or the schema have words beyond the usual ones.
+
+def _surely_fits(schema: Any) -> _Fits:
+    """A function that is true only of values that are valid, in a fraction of the full validator's
+    time. False says nothing: a value may be wrong, or the schema have words beyond the usual ones.
     """
-    if type(schema) is not dict:
-        return False
-    kind = schema.get("type")
+    kind = schema.get("type") if type(schema) is dict else None
     if not isinstance(kind, str) or not schema.keys() <= UNDERSTOOD.get(kind, NO_WORDS):
-        return False
-    if kind == "string":
-        most, among = schema.get("maxLength"), schema.get("enum")
-        return (
-            isinstance(value, str)
-            and (most is None or len(value) <= most)
-            and (among is None or value in among)
-        )
+        return lambda value: False
     if kind == "boolean":
-        return isinstance(value, bool)
+        return lambda value: isinstance(value, bool)
+    if kind == "string":
+        longest, among = schema.get("maxLength", math.inf), schema.get("enum")
+        return lambda value: (
+            isinstance(value, str) and len(value) <= longest and (among is None or value in among)
+        )
     if kind == "array":
-        item, least = schema.get("items", {}), schema.get("minItems", 0)
-        if not isinstance(value, list) or not least <= len(value) <= schema.get(
-            "maxItems", math.inf
-        ):
+        fits_item = _surely_fits(schema.get("items", {}))
+        least, most = schema.get("minItems", 0), schema.get("maxItems", math.inf)
+        return lambda value: (
+            isinstance(value, list) and least <= len(value) <= most and all(map(fits_item, value))
+        )
+    fields = {name: _surely_fits(part) for name, part in schema.get("properties", {}).items()}
+    required = frozenset(schema.get("required", ()))
+
+    def fits(value: Any) -> bool:
+        if not isinstance(value, dict) or not required <= value.keys() <= fields.keys():
             return False
-        return all(_surely_fits(element, item) for element in value)
-    fields = schema.get("properties", {})
-    if not isinstance(value, dict) or not value.keys() <= fields.keys():
-        return False
-    for name, member in value.items():
-        if not _surely_fits(member, fields[name]):
-            return False
-    return value.keys() >= set(schema.get("required", ()))
+        return all(fields[name](member) for name, member in value.items())
+
+    return fits
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,8 +172,8 @@ def judge_run(
     judge = _write_config(plan, described)
     outcome = JudgingOutcome()
 
-    def work(answer: JudgedAnswer) -> NewAndExisting:
-        return _judge_answer(answer, settings, plan, existing)
+    async def work(answer: JudgedAnswer) -> NewAndExisting:
+        return await _judge_answer(answer, settings, plan, existing)
 
     of_turns: dict[str, Any] = {}
     judged = ask_all(answers, work, plan.concurrency, threading.Event())
@@ -218,7 +218,7 @@ def _stopping(connection: Connection) -> Iterator[None]:
         raise
 
 
-def _judge_answer(
+async def _judge_answer(
     answer: JudgedAnswer, settings: Settings, plan: JudgingPlan, existing: ExistingVerdicts
 ) -> NewAndExisting:
     """All calls and opinions of one answer: the new lines, and the heads of those that stand."""
@@ -231,7 +231,7 @@ def _judge_answer(
         while repeat < opinions:
             heads = existing.opinion(answer, name, repeat, inputs_sha256)
             if heads is None:
-                lines = CALLS[name](answer, settings, repeat)
+                lines = await CALLS[name](answer, settings, repeat)
                 # the list of facts may have come just now
                 sha256 = inputs_sha256 or existing.inputs_sha256(answer, name)
                 new += [line | {"made_of": sha256} for line in lines]
@@ -296,10 +296,10 @@ class _TaskRecorder:
         self.cannot = connection.judge.cannot
         self.tasks: list[JudgeTask] = []
 
-    def ask(self, task: JudgeTask) -> JudgeVerdict:
+    async def ask(self, task: JudgeTask) -> JudgeVerdict:
         """What the local rules say, which is used for estimates only."""
         self.tasks.append(task)
-        return self._local.ask(task)
+        return await self._local.ask(task)
 
 
 def would_ask(plan: JudgingPlan, connection: Connection, facts: FactStore) -> Iterator[JudgeTask]:
@@ -334,7 +334,7 @@ def prompts_of(
         )
     for answer in answers:
         for name in plan.calls:
-            CALLS[name](answer, settings, 0)
+            _at_once(CALLS[name](answer, settings, 0))
             tasks: Sequence[JudgeTask] = recorder.tasks
             recorder.tasks = []
             yield from ((answer.result.repeat, name, task) for task in tasks)
@@ -359,8 +359,15 @@ def _rehearse(plan: JudgingPlan, connection: Connection, settings: Settings) -> 
     lines = VerdictReader(plan.folder / VERDICTS).read()
     existing = ExistingVerdicts(lines, described["identity"], described["parameters"], settings)
     for answer in _answers(plan):
-        _judge_answer(answer, settings, plan, existing)
+        _at_once(_judge_answer(answer, settings, plan, existing))
         yield
+
+
+def _at_once(call: Coroutine[Any, Any, object]) -> None:
+    """Run a call to its end whose judge only notes its tasks, so that it waits for nobody."""
+    with contextlib.suppress(StopIteration):
+        call.send(None)
+        raise RuntimeError("the call waits for something")
 
 
 RULES = (CLAIM_RULES, TEXT_RULES, QUOTE_RULES, BLOCK)
@@ -375,8 +382,7 @@ OpinionKey = tuple[str, int, str, int]
 class ExistingVerdicts:
     """The verdict lines that need not be asked for again.
 
-    They are those of one judge with its parameters and today's prompts. Not safe for writing from
-    several threads: ``is_new`` is called by the one that writes.
+    They are those of one judge with its parameters and today's prompts.
     """
 
     def __init__(

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from clients.http import finish
 from judging.kinds import Material
-from judging.opinion import Opinion, ask
+from judging.opinion import ask
 from judging.types import Judge
 from ragmetrics import judged
 from records.verdicts import KINDS
@@ -152,7 +153,7 @@ def _verdicts(
     counts: _SelfTestCounts, judge: Judge, material: Material, salt: bytes, repeat: int = 0
 ) -> ProbeVerdicts | None:
     counts.opinions += 1
-    opinion: Opinion = ask(judge, KINDS["groundedness"], material, salt=salt, repeat=repeat)
+    opinion = finish(ask(judge, KINDS["groundedness"], material, salt=salt, repeat=repeat))
     if opinion.failure:
         counts.failed += 1
         return None

@@ -3,7 +3,7 @@
     judge = HttpJudge("http://localhost:11434/v1", "llama3.1:8b")
     judge.identify()      # which model exactly; refuses one that may change
     judge.probe()         # how this server gives JSON
-    verdict = judge.ask(task)
+    verdict = await judge.ask(task)
 
 A failure of the server or the model is a verdict without data, of a kind in ``FAILURES``. It never
 is a score, and nothing is guessed from a reply that is cut or broken.
@@ -11,8 +11,9 @@ is a score, and nothing is guessed from a reply that is cut or broken.
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,10 +27,11 @@ from clients.http import (
     Reply,
     RetryPolicy,
     call_with_retries,
+    finish,
 )
 from clients.limits import CallLimits
 from clients.secrets import Headers, resolve_headers, without_login
-from clients.transport import open_transport
+from clients.transport import HttpTransport
 from judging.cache import key_parameters, verdict_key
 from judging.cost import CostLimit, TaskCost, add_usage
 from judging.identity import (
@@ -71,7 +73,7 @@ FINAL = frozenset({"refused", "truncated", "prompt_truncated"})
 
 
 class HttpJudge:
-    """One model on one server. ``ask`` may be called from as many threads as ``connections`` says.
+    """One model on one server. Any number of ``ask`` may be under way in one loop.
 
     ``mode``: the way to ask for JSON if it shall not be found out. ``stop``: ends all calls.
     ``headers``: keys, whose values are kept out of everything that is returned or raised.
@@ -89,7 +91,6 @@ class HttpJudge:
         mode: str | None = None,
         pin: JudgePin | None = None,
         budget: CostLimit | None = None,
-        connections: int = 8,
         limits: CallLimits | None = None,
         stop: threading.Event | None = None,
     ) -> None:
@@ -103,14 +104,13 @@ class HttpJudge:
         self._identity: JudgeIdentity | None = None
         self._model = model or ""
         self._capabilities: ServerCapabilities | None = None
-        self._lock = threading.Lock()
         self._to_probe = False
-        self._probing = threading.Lock()
+        self._probing = asyncio.Lock()
         self._names = ReplyNames()
         self._fingerprints: set[str] = set()
         self._schemas = SchemaChecker()
         self._channel = _ServerChannel(
-            url, headers or Headers(), policy or RetryPolicy(), self.stop, connections, limits
+            url, headers or Headers(), policy or RetryPolicy(), self.stop, limits
         )
 
     def identify(self) -> JudgeIdentity:
@@ -130,7 +130,10 @@ class HttpJudge:
         ``hint`` is tried first. Raises JudgeError when no way works, or another model answers than
         was asked for.
         """
-        self._capabilities, answer = _probe(self._try_mode, self._wanted_mode, hint)
+        return finish(self._find_way(hint))
+
+    async def _find_way(self, hint: ServerCapabilities | None) -> ServerCapabilities:
+        self._capabilities, answer = await _probe(self._try_mode, self._wanted_mode, hint)
         answered = file_name(answer.model) if answer.model else None
         floating, aliases = self._floats, self._pin.aliases
         naming = self._names.take(self.identity, answered, floating=floating, aliases=aliases)
@@ -163,12 +166,12 @@ class HttpJudge:
         self._capabilities = capabilities
         self._to_probe = probe_first
 
-    def _probe_once(self) -> None:
-        """Try an assumed way again before the first question, whichever thread asks it."""
+    async def _probe_once(self) -> None:
+        """Try an assumed way again before the first question; the others wait for it."""
         if self._to_probe:
-            with self._probing:
+            async with self._probing:
                 if self._to_probe:
-                    self.probe(self.capabilities)
+                    await self._find_way(self.capabilities)
                     self._to_probe = False
 
     @property
@@ -223,9 +226,9 @@ class HttpJudge:
         """Close idle connections."""
         self._channel.close()
 
-    def ask(self, task: JudgeTask) -> JudgeVerdict:
+    async def ask(self, task: JudgeTask) -> JudgeVerdict:
         """One verdict. Raises Interrupted when ``stop`` is set, and nothing for what others do."""
-        self._probe_once()
+        await self._probe_once()
         spent = TaskCost()
         if self.budget.reached:
             return self._failed(task, spent, "budget", "the cost limit was reached", "")
@@ -243,7 +246,7 @@ class HttpJudge:
 
         for asks_left in reversed(range(MOST_ASKS)):
             try:
-                answer = self._exchange(messages, task, spent)
+                answer = await self._exchange(messages, task, spent)
                 raw = answer.text or answer.refusal or ""
                 naming = self._names.take(self.identity, spent.answered_as)
                 if naming.fault is not None:
@@ -274,7 +277,7 @@ class HttpJudge:
             raise BadReply("prompt_truncated", spent.cut)
         return check_answer(answer, task, self.capabilities.mode, self._schemas)
 
-    def _exchange(
+    async def _exchange(
         self, messages: Sequence[Mapping[str, str]], task: JudgeTask, spent: TaskCost
     ) -> ServerAnswer:
         """One answer, counted in ``spent``. A parameter that the server refuses is left out."""
@@ -283,7 +286,7 @@ class HttpJudge:
             sent = sent_parameters(self._sampling, capabilities, task.max_tokens, task.repeat)
             body = request_body(self._model, messages, task.schema, capabilities.mode, sent)
             try:
-                reply, attempts = self._channel.complete(body)
+                reply, attempts = await self._channel.complete(body)
             except CallFailed as failed:
                 spent.attempts += failed.attempts
                 name = refused_parameter(failed.error, sent)
@@ -309,45 +312,41 @@ class HttpJudge:
             self._fingerprints.add(answer.fingerprint)
         return answer
 
-    def _try_mode(
+    async def _try_mode(
         self, task: JudgeTask, capabilities: ServerCapabilities
     ) -> tuple[ServerAnswer, ServerCapabilities]:
         """One small request in a given way: what came, and what had to be left out."""
         self._capabilities = capabilities
         spent = TaskCost()
-        answer = self._exchange(task.messages, task, spent)
+        answer = await self._exchange(task.messages, task, spent)
         self._read(answer, task, spent)
         return answer, self.capabilities
 
     def _drop(self, name: str, used: ServerCapabilities) -> bool:
         """Leave a parameter out from now on; False if this request did not carry it any more."""
-        with self._lock:
-            if name in used.dropped:
-                return False
-            if name not in self.capabilities.dropped:
-                self._capabilities = replace(
-                    self.capabilities, dropped=(*self.capabilities.dropped, name)
-                )
-            return True
+        if name in used.dropped:
+            return False
+        if name not in self.capabilities.dropped:
+            dropped = (*self.capabilities.dropped, name)
+            self._capabilities = replace(self.capabilities, dropped=dropped)
+        return True
 
     def _look(self) -> JudgeServer:
         return identify(self._channel.fetch, self._channel.host, self._asked_model, self._pin)
 
     def _verdict(self, task: JudgeTask, spent: TaskCost, reply: CheckedReply) -> JudgeVerdict:
-        verdict = self._base_verdict(task, spent, reply.raw)
-        return replace(verdict, data=reply.data, repaired=reply.repaired)
+        return self._new_verdict(task, spent, reply.raw, data=reply.data, repaired=reply.repaired)
 
     def _failed(
         self, task: JudgeTask, spent: TaskCost, kind: str, message: str, raw: str
     ) -> JudgeVerdict:
-        return replace(self._base_verdict(task, spent, raw), failure=kind, message=message)
+        return self._new_verdict(task, spent, raw, data=None, failure=kind, message=message)
 
-    def _base_verdict(self, task: JudgeTask, spent: TaskCost, raw: str) -> JudgeVerdict:
+    def _new_verdict(self, task: JudgeTask, spent: TaskCost, raw: str, **more: Any) -> JudgeVerdict:
         capabilities = spent.capabilities or self.capabilities
         sent = key_parameters(self._sampling, capabilities, task)
         return JudgeVerdict(
             key=verdict_key(task, self.identity, sent),
-            data=None,
             raw=raw,
             mode=capabilities.mode,
             sent=sent,
@@ -357,6 +356,7 @@ class HttpJudge:
             cost_usd=spent.cost,
             seconds=round(spent.seconds, 6) if spent.asks else None,
             answered_as=spent.answered_as,
+            **more,
         )
 
 
@@ -368,7 +368,7 @@ RETRIED = RETRIED_STATUS | {408, 409, 425}
 
 
 class _ServerChannel:
-    """Requests below a server's root and below its OpenAI-compatible base, from many threads.
+    """Requests below a server's root and below its OpenAI-compatible base.
 
     The values of ``headers`` and a login in the address are kept out of answers and messages.
     """
@@ -379,7 +379,6 @@ class _ServerChannel:
         headers: Headers,
         policy: RetryPolicy,
         stop: threading.Event,
-        connections: int,
         limits: CallLimits | None = None,
     ) -> None:
         self.limits = limits
@@ -396,18 +395,17 @@ class _ServerChannel:
         }
         self._policy = policy
         self._stop = stop
-        self._transport = open_transport(
+        self._transport = HttpTransport(
             self._base,
-            connections=connections,
             max_bytes=MAX_BYTES,
             timeout=policy.timeout,
             retried=RETRIED,
             redactor=self._redactor,
         )
 
-    def complete(self, body: Any) -> tuple[Reply, int]:
+    async def complete(self, body: Any) -> tuple[Reply, int]:
         """A chat completion and the number of tries. Raises CallFailed and Interrupted."""
-        return self._request(
+        return await self._request(
             "POST", f"{self._base}/chat/completions", body, self._stop, self.limits
         )
 
@@ -421,7 +419,8 @@ class _ServerChannel:
         """
         try:
             method = "GET" if body is None else "POST"
-            reply, _ = self._request(method, self._root + path, body, threading.Event())
+            request = self._request(method, self._root + path, body, threading.Event())
+            reply, _ = finish(request)
             return self.parse(reply)
         except CallFailed as failed:
             _check_reachable(failed.error)
@@ -444,7 +443,7 @@ class _ServerChannel:
         """Close idle connections."""
         self._transport.close()
 
-    def _request(
+    async def _request(
         self,
         method: str,
         url: str,
@@ -454,11 +453,11 @@ class _ServerChannel:
     ) -> tuple[Reply, int]:
         data = None if body is None else orjson.dumps(body)
 
-        def once(timeout: float) -> Reply:
+        def once(timeout: float) -> Coroutine[Any, Any, Reply]:
             return self._transport.send(method, url, self._headers, data, timeout)
 
         try:
-            return call_with_retries(once, self._policy, stop, limits=limits)
+            return await call_with_retries(once, self._policy, stop, limits=limits)
         except CallFailed as failed:
             failed.error.message = self._redactor.text(failed.error.message)
             raise CallFailed(failed.error, failed.attempts) from None
@@ -536,10 +535,12 @@ MISLED = replace(
 """The same with a prompt that says something else: only a server that holds the model to the schema
 gets it filled; one that shows the model the schema, or drops it, gets what the prompt says."""
 
-Attempt = Callable[[JudgeTask, ServerCapabilities], tuple[ServerAnswer, ServerCapabilities]]
+Probed = tuple[ServerAnswer, ServerCapabilities]
+
+Attempt = Callable[[JudgeTask, ServerCapabilities], Awaitable[Probed]]
 
 
-def _probe(
+async def _probe(
     attempt: Attempt, mode: str | None, hint: ServerCapabilities | None
 ) -> tuple[ServerCapabilities, ServerAnswer]:
     """The first way in which the server fills a two-field form, and what it said.
@@ -559,7 +560,7 @@ def _probe(
     errors: list[CallError] = []
     for way in dict.fromkeys(modes):
         try:
-            answer, capabilities = attempt(
+            answer, capabilities = await attempt(
                 MISLED if way in HELD else CANARY, ServerCapabilities(way, dropped)
             )
             return capabilities, answer

@@ -116,5 +116,5 @@ class Judge(Protocol):
     @property
     def identity(self) -> JudgeIdentity: ...
 
-    def ask(self, task: JudgeTask) -> JudgeVerdict:
-        """Never raises for what a server or model does: failures are verdicts. Thread-safe."""
+    async def ask(self, task: JudgeTask) -> JudgeVerdict:
+        """Never raises for what a server or model does: failures are verdicts."""

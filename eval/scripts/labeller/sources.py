@@ -26,7 +26,6 @@ from records.run_table import result_offsets
 from records.shards import open_lines
 
 if TYPE_CHECKING:
-    from clients.bot import ChatApi
     from clients.profile import Profile
 
 
@@ -366,12 +365,11 @@ class _Bot:
         profile, headers = fill(profile, os.environ)
         self._url, self._api, self._profile, self._headers = url, api, profile, headers
         self._cases = cases
-        self._client: ChatApi | None = None
-        self._lock = threading.Lock()
 
     def ask(self, case_id: str, query: str, k: int | None) -> TestResult:
         """One call, tried twice. Failures are results of status ``error``."""
-        from clients.bot import Question
+        from clients.bot import ChatApi, Question
+        from clients.http import RetryPolicy, finish
         from records.cases import ChatMessage
 
         case = self._cases.get(case_id) or {}
@@ -385,7 +383,18 @@ class _Bot:
             user_roles=tuple(case.get("user_roles") or ()),
             history=tuple(ChatMessage(item.role, item.content) for item in asked.history),
         )
-        return self._connected().ask(question).result
+        client = ChatApi(
+            self._url,
+            self._profile,
+            self._headers,
+            RetryPolicy(self._profile.limits.get("timeout", SECONDS), retries=1),
+            retrieval_only=True,
+            max_bytes=MAX_BYTES,
+        )
+        try:
+            return finish(client.ask(question)).result
+        finally:
+            client.close()
 
     def asked_as(self, case_id: str, query: str) -> AskedQuery:
         """What is sent for a query, and what as said before it.
@@ -401,23 +410,6 @@ class _Bot:
             return asked
         own = query == str(case.get("question") or "")
         return AskedQuery(str(case.get("question_alone") or asked.text) if own else asked.text)
-
-    def _connected(self) -> ChatApi:
-        from clients.bot import ChatApi
-        from clients.http import RetryPolicy
-
-        with self._lock:
-            if self._client is None:
-                self._client = ChatApi(
-                    self._url,
-                    self._profile,
-                    self._headers,
-                    RetryPolicy(self._profile.limits.get("timeout", SECONDS), retries=1),
-                    retrieval_only=True,
-                    connections=2,
-                    max_bytes=MAX_BYTES,
-                )
-            return self._client
 
 
 @contextlib.contextmanager

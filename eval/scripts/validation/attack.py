@@ -43,9 +43,9 @@ def attacked(
         for attack, material in _materials(answer)
     ]
 
-    def opinion(job: tuple[int, int, Material]) -> tuple[int, int, Verdicts | None]:
+    async def opinion(job: tuple[int, int, Material]) -> tuple[int, int, Verdicts | None]:
         index, attack, material = job
-        outcome = ask(judge, KINDS["groundedness"], material, salt=salt)
+        outcome = await ask(judge, KINDS["groundedness"], material, salt=salt)
         verdicts = {entry["id"]: entry["verdict"] for entry in outcome.entries}
         return index, attack, None if outcome.failure else verdicts
 

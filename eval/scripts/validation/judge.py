@@ -470,9 +470,10 @@ def judged_rows(
     """
     numbered = list(enumerate(rows, 1))
 
-    def opinion(job: tuple[int, LabelledClaim]) -> tuple[int, LabelledClaim, Opinion]:
+    async def opinion(job: tuple[int, LabelledClaim]) -> tuple[int, LabelledClaim, Opinion]:
         number, row = job
-        return number, row, ask(judge, KINDS["groundedness"], _material(row), salt=salt)
+        answer = await ask(judge, KINDS["groundedness"], _material(row), salt=salt)
+        return number, row, answer
 
     answers = ask_all(numbered, opinion, workers, threading.Event())
     opinions = sorted(answers, key=lambda answer: answer[0])

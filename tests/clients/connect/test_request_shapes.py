@@ -9,6 +9,7 @@ import pytest
 from tests.bots.query_engine import OPENAPI
 
 from clients.bot import Question
+from clients.connect import ConnectOptions, _given_request, _given_shape, _parts
 from clients.curl import parse_curl
 from clients.profile import render
 from clients.shapes import (
@@ -76,6 +77,24 @@ def test_only_operations_that_answer_questions_are_tried() -> None:
 def test_a_schema_becomes_a_body(schema: Any, body: Any) -> None:
     (shape,) = openapi_shapes(described("/ask", schema), "/")
     assert shape.body == body
+
+
+@pytest.mark.parametrize(
+    ("url", "ask"),
+    [
+        ("http://h/search?q={question}&n=3", ()),
+        ("http://h/search?q=%7Bquestion%7D&n=3", ()),
+        ("http://h/search?q=What+is+it%3F&n=3", ("What is it?",)),
+    ],
+)
+def test_a_url_that_holds_the_question_is_asked_by_get(url: str, ask: tuple[str, ...]) -> None:
+    options = ConnectOptions(url=url, ask=ask)
+    _, path, query = _parts(url)
+    shape = _given_shape(options, _given_request(options), path, query, SecretFinder())
+    assert shape is not None
+    assert (shape.method, shape.path, shape.body) == ("GET", "/search", None)
+    assert shape.query == {"q": "{question}", "n": "3"}
+    assert _given_request(ConnectOptions(url="http://h/search")) is None
 
 
 def test_parameters_of_the_query_and_prefixes() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import threading
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import storage
-from clients.http import Interrupted, ask_all
+from clients.http import ask_all
 from clients.run_counts import RunTally, _rows, table
 from clients.run_plan import Job, Jobs, select
 from terminal.tables import printable
@@ -53,16 +54,13 @@ def test_all_cases_come_once_before_any_comes_twice() -> None:
 
 def test_the_pool_asks_everything_and_never_more_at_once() -> None:
     now, most = 0, 0
-    lock = threading.Lock()
 
-    def ask(number: int) -> int:
+    async def ask(number: int) -> int:
         nonlocal now, most
-        with lock:
-            now += 1
-            most = max(most, now)
-        threading.Event().wait(0.001)
-        with lock:
-            now -= 1
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.001)
+        now -= 1
         return number * 2
 
     answers = list(ask_all(range(200), ask, 7, threading.Event()))
@@ -71,7 +69,7 @@ def test_the_pool_asks_everything_and_never_more_at_once() -> None:
 
 
 def test_an_exception_of_a_worker_reaches_the_consumer() -> None:
-    def ask(number: int) -> int:
+    async def ask(number: int) -> int:
         if number == 5:
             raise ZeroDivisionError
         return number
@@ -84,18 +82,17 @@ def test_closing_the_pool_stops_it() -> None:
     stop = threading.Event()
     asked: list[int] = []
 
-    def ask(number: int) -> int:
+    async def ask(number: int) -> int:
         asked.append(number)
         if number > 0:
-            stop.wait(60)
-            raise Interrupted
+            await asyncio.sleep(60)
         return number
 
     answers = ask_all(iter(range(10**9)), ask, 2, stop)
     assert next(answers) == 0
     answers.close()
     assert stop.is_set()
-    # the first, and one in flight in each of the two threads
+    # the first, and one in flight in each of the two workers
     assert len(asked) <= 3
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.score_lines import write_lines
 
 SHA = "5" * 64
 Scores = Mapping[str, Sequence[float | None]]
@@ -42,7 +43,6 @@ class Runs:
         ``repeats``: the scores are those of repeats, side by side, of fewer cases.
         """
         run = self.folder / name
-        (run / "scores").mkdir(parents=True, exist_ok=True)
         count = len(next(iter(scores.values()))) // repeats
         ids = ids or [f"q{number}" for number in range(count)]
         lines = []
@@ -50,13 +50,12 @@ class Runs:
             line: dict[str, Any] = {
                 "case_id": ids[place // repeats],
                 "repeat": place % repeats,
-                "status": "scored",
                 "scores": {metric: values[place] for metric, values in scores.items()},
             }
             if evidence is not None:
                 line["evidence"] = evidence[place]
             lines.append(line)
-        self.lines(run / "scores" / f"{section}.jsonl", lines)
+        write_lines(run, section, lines)
         answers = answers or {}
         self.lines(
             run / "results.jsonl",

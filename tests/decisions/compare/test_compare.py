@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.score_lines import read_lines, write_lines
 
 from decisions.compare import CompareOptions, compare, compare_many
 from decisions.rows import MetricRow
@@ -217,10 +218,9 @@ def test_calls_that_failed_or_have_no_line_are_not_answered(runs: Runs) -> None:
     base = runs.make("base", {"pass": [1.0] * 90}, "pipeline", config=whole)
     gone = runs.make("gone", {"pass": [1.0] * 79}, "pipeline", ids=ids[11:], config=whole)
     failed = runs.make("failed", {"pass": [None] * 11 + [1.0] * 79}, "pipeline", config=whole)
-    path = failed / "scores" / "pipeline.jsonl"
-    lines = path.read_text().splitlines()
-    lines[:11] = [line.replace('"scored"', '"failed"') for line in lines[:11]]
-    path.write_text("\n".join(lines) + "\n")
+    lines = read_lines(failed, "pipeline")
+    lines[:11] = [line | {"status": "failed"} for line in lines[:11]]
+    write_lines(failed, "pipeline", lines)
     options = CompareOptions(metrics=("pass", "answered"))
     for run in (gone, failed):
         write_answered(run)
@@ -376,8 +376,8 @@ def test_memory_is_a_number_a_case_and_metric(runs: Runs) -> None:
 class TestDamagedScores:
     def test_a_line_that_is_none(self, runs: Runs) -> None:
         base = runs.make("base", {"mrr": [1.0, 0.5]})
-        path = base / "scores" / "retrieval.jsonl"
-        path.write_text(path.read_text() + '{"case_id": "q9", "scores": {"mrr": "high"}}\n')
+        bad = {"case_id": "q9", "scores": {"mrr": "high"}}
+        write_lines(base, "retrieval", [*read_lines(base, "retrieval"), bad])
         with pytest.raises(StorageError, match=r"retrieval\.jsonl:3: is no score line"):
             compare(base, base)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.definitions import definition_of
 from tests.processes import call_script
+from tests.score_lines import write_lines
 
 N = 40
 Score = float | None
@@ -56,9 +57,8 @@ class MadeRun:
         for place, case_id in enumerate(self.names(count)):
             scores = {metric: column[place] for metric, column in table.items()}
             reasons = {metric: "no gold" for metric, value in scores.items() if value is None}
-            row = {"case_id": case_id, "repeat": 0, "status": "scored", "scores": scores}
-            rows.append(json.dumps(row | {"reasons": reasons}) + "\n")
-        (self.folder / "scores" / f"{name}.jsonl").write_text("".join(rows), encoding="utf-8")
+            rows.append({"case_id": case_id, "scores": scores, "reasons": reasons})
+        write_lines(self.folder, name, rows)
 
     def _section(self, name: str, table: Mapping[str, Sequence[Score]]) -> dict[str, Any]:
         known = {metric: [v for v in column if v is not None] for metric, column in table.items()}

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.score_lines import read_lines, write_lines
 
 import storage
 
@@ -117,10 +118,9 @@ def test_cases_that_must_pass_by_tag(gate: Any) -> None:
 
 def test_every_repeat_of_a_case_must_pass(gate: Any) -> None:
     gate.rules('[[gates.must_pass]]\nmetric = "retrieval.recall@5"\ncases = ["c0"]\n')
-    path = gate.new.folder / "scores" / "retrieval.jsonl"
-    first, *rest = path.read_text().splitlines(keepends=True)
-    again = json.loads(first) | {"repeat": 1, "scores": {"recall@5": 0.0, "scope_miss": 0.0}}
-    path.write_text(first + json.dumps(again) + "\n" + "".join(rest))
+    again = {"case_id": "c0", "repeat": 1, "scores": {"recall@5": 0.0, "scope_miss": 0.0}}
+    first, *rest = read_lines(gate.new.folder, "retrieval")
+    write_lines(gate.new.folder, "retrieval", [first, again, *rest])
     assert "in 1 of 2 answers" in gate.failures()["case.c0"]
 
 

@@ -82,7 +82,7 @@ def judge(fake_judge: Any) -> Iterator[MakeJudge]:
     fake_judge.answer = lambda body: GOOD
 
     def make(*, ready: bool = True, url: str = "", **more: Any) -> HttpJudge:
-        settings: dict[str, Any] = {"policy": QUICK, "connections": 32} | more
+        settings: dict[str, Any] = {"policy": QUICK} | more
         model = settings.pop("model", fake_judge.model)
         client = HttpJudge(url or fake_judge.url, model, **settings)
         made.append(client)

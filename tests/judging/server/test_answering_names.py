@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from clients.http import finish
 from judging.cache import CachedJudge
 from judging.identity import UNNAMED, JudgeError, JudgePin, decide
 from records.runs import JUDGE_CACHE
@@ -125,10 +126,10 @@ def test_what_a_floating_name_stands_for_is_its_revision(
 def test_an_accepted_alias_belongs_to_the_identity(
     identity: JudgeIdentity, answered: str, revision: str | None
 ) -> None:
-    naming = decide(identity, answered, aliases=[(DATED, "deployment-7"), ("b", "c")])
+    naming = decide(identity, answered, aliases=((DATED, "deployment-7"), ("b", "c")))
     assert (naming.fault, naming.note, naming.revision) == (None, None, revision)
     other = by_name("other-2024-08-06")
-    assert decide(other, "deployment-7", aliases=[(DATED, "deployment-7")]).fault
+    assert decide(other, "deployment-7", aliases=((DATED, "deployment-7"),)).fault
 
 
 def as_model(fake_judge: Any, name: str | None, reply: Any) -> Any:
@@ -155,7 +156,7 @@ def test_a_substitute_after_the_probe_gives_no_verdict_and_is_asked_no_more(
 ) -> None:
     fake_judge.script("ships", as_model(fake_judge, OTHER, good))
     client = judge()
-    first, second = cached(client).ask(task()), cached(client).ask(task("trees"))
+    first, second = finish(cached(client).ask(task())), finish(cached(client).ask(task("trees")))
     assert [first.failure, second.failure] == ["other_model", "other_model"]
     assert (first.answered_as, first.data, bool(first.raw)) == (OTHER, None, True)
     assert len(fake_judge.chats()) == 1
@@ -168,15 +169,15 @@ def test_an_alias_makes_another_judge_of_which_the_cache_knows(
     fake_judge: Any, judge: Any, cached: Cached, task: Any, good: Any
 ) -> None:
     honest = judge()
-    assert cached(honest).ask(task()).ok
+    assert finish(cached(honest).ask(task())).ok
     for mark, reply in (("water", CANARY), ("ships", good)):
         fake_judge.script(mark, as_model(fake_judge, "Deployment-7", reply))
     client = judge(pin=JudgePin(aliases=((fake_judge.model, "deployment-7"),)))
     assert client.identity == JudgeIdentity(
         "unknown", fake_judge.model, revision="Deployment-7", strength="name only"
     )
-    assert not cached(client).ask(task()).cached
-    assert cached(client).ask(task()).answered_as == "Deployment-7"
+    assert not finish(cached(client).ask(task())).cached
+    assert finish(cached(client).ask(task())).answered_as == "Deployment-7"
     assert len(fake_judge.chats()) == 2
     assert (client.changed(), client.notes) == (None, ())
 
@@ -188,8 +189,8 @@ def test_a_name_that_moves_while_it_is_asked(
     fake_judge.script("ships", as_model(fake_judge, "j-2024-01-01", good))
     fake_judge.script("trees", as_model(fake_judge, "j-2024-02-02", good))
     client = judge(model="j", pin=JudgePin(allow_unpinned=True))  # the probe is answered as j
-    assert client.ask(task()).ok
-    assert client.ask(task("trees")).failure == "other_model"
+    assert finish(client.ask(task())).ok
+    assert finish(client.ask(task("trees"))).failure == "other_model"
     assert client.changed() == (
         "the judge's server answered with different models: j, j-2024-01-01, j-2024-02-02"
     )
@@ -202,7 +203,7 @@ def test_another_name_is_noted_once_where_the_digest_is_known(
     weights.write_bytes(b"GGUF weights")
     fake_judge.script("ships", as_model(fake_judge, "alias", good))
     client = judge(pin=JudgePin(file=weights))
-    assert [client.ask(task(repeat=n)).ok for n in range(3)] == [True] * 3
+    assert [finish(client.ask(task(repeat=n))).ok for n in range(3)] == [True] * 3
     assert len(client.notes) == 1
     assert "answers as alias; what it has is known by its digest" in client.notes[0]
     assert client.changed() is None
@@ -213,24 +214,24 @@ def test_a_stored_verdict_of_another_model_is_asked_anew(
     fake_judge: Any, judge: Any, cached: Cached, task: Any, tmp_path: Path, name: Any, hit: bool
 ) -> None:
     client = judge()
-    cached(client).ask(task())
+    finish(cached(client).ask(task()))
     path = tmp_path / JUDGE_CACHE
     line = json.loads(path.read_text())
     assert line["answered_as"] == fake_judge.model
     assert len(line["judging_run"]) == 16
     path.write_text(json.dumps(line | {"answered_as": name}) + "\n")
     assert (cached(client).stored(task()) is not None) is hit
-    assert cached(client).ask(task()).cached is hit
+    assert finish(cached(client).ask(task())).cached is hit
 
 
 def test_an_entry_without_the_new_fields_counts_as_before(
     fake_judge: Any, judge: Any, cached: Cached, task: Any, tmp_path: Path
 ) -> None:
     client = judge()
-    cached(client).ask(task())
+    finish(cached(client).ask(task()))
     path = tmp_path / JUDGE_CACHE
     line = json.loads(path.read_text())
     del line["answered_as"], line["judging_run"]
     path.write_text(json.dumps(line) + "\n")
-    found = cached(client).ask(task())
+    found = finish(cached(client).ask(task()))
     assert (found.cached, found.answered_as, found.judging_run) == (True, None, None)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from clients.http import finish
 from judging.replies import Sampling, ServerCapabilities, ask_again, request_body, sent_parameters
 from judging.server import CANARY, MISLED
 from records.verdicts import MODES
@@ -137,7 +138,7 @@ def test_each_body_fits_each_server(task: Any, mode: str, server: str) -> None:
 
 def test_openai_is_never_asked_in_an_unknown_way(fake_judge: Any, judge: Any, task: Any) -> None:
     """What it documents comes first, so the words of others are not tried on it."""
-    assert judge().ask(task()).ok
+    assert finish(judge().ask(task())).ok
     assert all(not faults("openai", body) for body in fake_judge.chats(canaries=True))
 
 

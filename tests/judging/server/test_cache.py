@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock, Timeout
 
-from clients.http import ask_all
+from clients.http import ask_all, finish
 from judging.cache import CachedJudge, CacheOnly, VerdictCache, verdict_key
 from judging.cost import JudgingTotals
 from judging.replies import Sampling, ServerCapabilities
 from judging.types import PromptId, Usage
 from records.errors import StorageError
+from records.files import RepeatedLock, locked, replace_bytes
 from records.runs import JUDGE_CACHE
 from records.verdicts import JudgeIdentity
 
@@ -27,7 +29,7 @@ def test_the_second_time_is_free(
     fake_judge: Any, judge: Any, cached: Any, task: Any, good: Any
 ) -> None:
     client = judge()
-    first, second = cached(client).ask(task()), cached(client).ask(task())
+    first, second = finish(cached(client).ask(task())), finish(cached(client).ask(task()))
     assert len(fake_judge.chats()) == 1
     assert second.data == first.data == good
     assert (second.key, second.raw, second.mode) == (first.key, first.raw, first.mode)
@@ -66,7 +68,7 @@ def test_repeats_differ_where_the_server_takes_no_seed(
     """Without a seed the requests of two repeats are the same, and yet they are two opinions."""
     fake_judge.script("ships", fake_judge.refuses("seed"))
     client = judge()
-    first, second = (cached(client).ask(task(repeat=number)) for number in (0, 1))
+    first, second = (finish(cached(client).ask(task(repeat=number))) for number in (0, 1))
     assert client.capabilities.dropped == ("seed",)
     assert "seed" not in second.sent
     assert first.key != second.key
@@ -126,21 +128,21 @@ def test_a_changed_model_prompt_temperature_or_repeat_is_asked_again(
     for asked in (12, 12):  # the second round is answered by the cache alone
         for client in clients:
             for one in tasks:
-                assert cached(client).ask(one).ok
+                assert finish(cached(client).ask(one)).ok
         assert len(fake_judge.chats()) == asked
 
 
 def test_another_address_hits(fake_judge: Any, judge: Any, cached: Any, task: Any) -> None:
-    cached(judge()).ask(task())
+    finish(cached(judge()).ask(task()))
     elsewhere = judge(url=fake_judge.url.replace("127.0.0.1", "localhost"))
-    assert cached(elsewhere).ask(task()).cached
+    assert finish(cached(elsewhere).ask(task())).cached
 
 
 def test_failures_are_not_kept(fake_judge: Any, judge: Any, cached: Any, task: Any) -> None:
     fake_judge.script("ships", fake_judge.fails(500), fake_judge.fails(400))
     client = judge()
     for _ in range(3):
-        assert cached(client).ask(task()).failure in ("transport", "rejected")
+        assert finish(cached(client).ask(task())).failure in ("transport", "rejected")
     assert len(cached(client)._cache) == 0
 
 
@@ -151,38 +153,38 @@ def test_a_stored_verdict_that_does_not_fit_is_asked_anew(
     fake_judge: Any, judge: Any, cached: Any, task: Any, good: Any, tmp_path: Path, data: Any
 ) -> None:
     client = judge()
-    cached(client).ask(task())
+    finish(cached(client).ask(task()))
     path = tmp_path / JUDGE_CACHE
     line = json.loads(path.read_text())
     path.write_text(json.dumps(line | {"data": data}) + "\n")
     assert cached(client).stored(task()) is None
-    again = cached(client).ask(task())
+    again = finish(cached(client).ask(task()))
     assert (again.data, again.cached) == (good, False)
-    assert cached(client).ask(task()).cached
+    assert finish(cached(client).ask(task())).cached
 
 
 def test_offline_a_miss_is_a_failure(
     fake_judge: Any, judge: Any, cached: Any, task: Any, tmp_path: Path, good: Any
 ) -> None:
     client = judge()
-    cached(client).ask(task())
+    finish(cached(client).ask(task()))
     fake_judge.close()
     cache = VerdictCache(tmp_path / JUDGE_CACHE, read_only=True)
     ((identity, found),) = cache.judges(fake_judge.model)
     assert (identity, found) == (client.identity, client.capabilities)
     offline = CachedJudge(CacheOnly(identity, found, Sampling()), cache)
-    assert offline.ask(task()).data == good
-    missed = offline.ask(task("trees"))
+    assert finish(offline.ask(task())).data == good
+    missed = finish(offline.ask(task("trees")))
     assert (missed.failure, missed.attempts, missed.data) == ("not_cached", 0, None)
     warmer = CachedJudge(CacheOnly(identity, found, Sampling(temperature=0.5)), cache)
-    assert warmer.ask(task()).failure == "not_cached"
+    assert finish(warmer.ask(task())).failure == "not_cached"
 
 
 def test_the_judge_asked_last_comes_last(judge: Any, cached: Any, task: Any) -> None:
     older, newer = judge(), judge(model="judge-2025-01-01")
     for client in (older, newer, older):
-        cached(client).ask(task(f"round {client.identity.model} {id(client)}"))
-    cached(older).ask(task("last"))
+        finish(cached(client).ask(task(f"round {client.identity.model} {id(client)}")))
+    finish(cached(older).ask(task("last")))
     cache = cached(older)._cache
     assert [identity.model for identity, _ in cache.judges()] == [
         "judge-2025-01-01",
@@ -191,7 +193,7 @@ def test_the_judge_asked_last_comes_last(judge: Any, cached: Any, task: Any) -> 
     assert cache.judges("nobody") == []
 
 
-def test_two_threads_that_want_the_same_ask_once(
+def test_two_calls_that_want_the_same_ask_once(
     fake_judge: Any, judge: Any, cached: Any, task: Any
 ) -> None:
     fake_judge.bot.delay = 0.05
@@ -202,19 +204,6 @@ def test_two_threads_that_want_the_same_ask_once(
         totals.add(verdict)
     assert len(fake_judge.chats()) == 1
     assert (totals.verdicts, totals.cached, totals.calls) == (16, 15, 1)
-
-
-def test_what_another_stores_after_the_first_look_is_not_paid_again(
-    fake_judge: Any, judge: Any, cached: Any, task: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The other thread has come back between this one's look and its turn."""
-    client = judge()
-    cached(client).ask(task())
-    late = cached(client)
-    known, looks = late._cache.get, iter([True])
-    monkeypatch.setattr(late._cache, "get", lambda key: None if next(looks, False) else known(key))
-    assert late.ask(task()).cached
-    assert len(fake_judge.chats()) == 1
 
 
 def entry(key: str, **fields: Any) -> dict[str, Any]:
@@ -324,3 +313,39 @@ def test_entries_are_on_the_disk_when_the_cache_is_closed(
     assert synced == [str(tmp_path)]  # the new name; the entry's turn comes within five seconds
     cache.close()
     assert synced == [str(tmp_path), str(path)]
+
+
+def test_a_writer_waits_for_whoever_holds_the_lock_of_the_file(tmp_path: Path) -> None:
+    """Pruning replaces the file while it holds the lock: what is put comes behind that."""
+    path = tmp_path / JUDGE_CACHE
+    cache = VerdictCache(path)
+    cache.put(entry("a"))
+    held, put = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with locked(path):
+            held.set()
+            assert not put.wait(0.3), "the other one has not waited"
+            replace_bytes(path, b"")
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(60)
+    cache.put(entry("b"))
+    put.set()
+    holder.join(60)
+    cache.close()
+    assert ["a" in VerdictCache(path), "b" in VerdictCache(path)] == [False, True]
+
+
+def test_a_lock_whose_name_was_removed_is_taken_anew(tmp_path: Path) -> None:
+    path = tmp_path / JUDGE_CACHE
+    lock = RepeatedLock(path)
+    with lock.held():
+        pass
+    path.with_name(path.name + ".lock").unlink()
+    with lock.held(), pytest.raises(Timeout):
+        FileLock(path.with_name(path.name + ".lock")).acquire(timeout=0)
+    with locked(path):
+        pass
+    lock.close()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clients.http import ask_all
+from clients.http import ask_all, finish
 from judging.cost import (
     CostEstimate,
     CostLimit,
@@ -121,7 +121,7 @@ def test_asking_ends_at_the_limit(
     assert totals.failures == {"budget": 3}
     assert totals.cost_usd == pytest.approx(9.0)
     assert budget.spent == pytest.approx(9.0 + spent_on_probe)
-    again = client.ask(tasks[0])
+    again = finish(client.ask(tasks[0]))
     assert (again.ok, again.cached, again.cost_usd) == (True, True, 0.0)
 
 
@@ -129,7 +129,7 @@ def test_bad_replies_are_paid_and_not_repeated_beyond_the_limit(
     fake_judge: Any, judge: Any, task: Any
 ) -> None:
     fake_judge.script("Claims", fake_judge.says("no JSON", usage=usage_of(3.0)))
-    verdict = judge(budget=CostLimit(PRICES, limit=5.0)).ask(task())
+    verdict = finish(judge(budget=CostLimit(PRICES, limit=5.0)).ask(task()))
     assert (verdict.failure, verdict.asks) == ("malformed", 2)
     assert verdict.cost_usd == pytest.approx(6.0)
 
@@ -139,7 +139,7 @@ def test_the_cost_is_unknown_if_that_of_one_reply_is(
 ) -> None:
     says = fake_judge.says
     fake_judge.script("Claims", says("no", usage=None), says(good, usage=usage_of(3.0)))
-    verdict = judge(budget=CostLimit(PRICES)).ask(task())
+    verdict = finish(judge(budget=CostLimit(PRICES)).ask(task()))
     assert (verdict.ok, verdict.asks, verdict.cost_usd) == (True, 2, None)
 
 
@@ -150,10 +150,10 @@ def test_a_limit_holds_without_token_counts(
     fake_judge.script("Claims", fake_judge.says(good, usage=None))
     long = task("x" * 4_000_000)
     client = judge(budget=CostLimit(PRICES, limit=1.0))
-    verdict = client.ask(long)
+    verdict = finish(client.ask(long))
     assert (verdict.ok, verdict.cost_usd) == (True, None)
     assert client.budget.spent == pytest.approx(2.0, rel=0.01)
-    assert client.ask(task()).failure == "budget"
+    assert finish(client.ask(task())).failure == "budget"
 
 
 def test_totals() -> None:
@@ -177,7 +177,7 @@ def test_an_estimate_asks_nothing(
     """Two of three are not in the cache; the one reply so far took 23 tokens."""
     client = judge()
     front = cached(client)
-    front.ask(task("a"))
+    finish(front.ask(task("a")))
     known = front._cache.tokens_a_reply("groundedness")
     assert len(json.dumps(good)) == 88
     assert known == 23  # the scripted server counts a quarter of the characters, and one

@@ -40,7 +40,7 @@ def task(n):
     prompt = PromptId("p", 1, "00")
     return JudgeTask("m", prompt, messages, messages, schema, lambda reply: (), {})
 stop = threading.Event()
-judge = HttpJudge(url, "judge-2024-08-06", connections=4, stop=stop)
+judge = HttpJudge(url, "judge-2024-08-06", stop=stop)
 judge.identify()
 judge.probe()
 totals = JudgingTotals()

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from clients.http import finish
 from judging.replies import BadReply, SchemaChecker, _parse_object, _surely_fits, _without_thoughts
 from judging.server import CANARY
 
@@ -181,16 +182,16 @@ def test_the_short_way_accepts_nothing_that_jsonschema_refuses(value: Any, more:
     """An independent implementation: whatever surely fits has no errors there."""
     listed = {"type": "array", "items": ITEM} | more
     schema = FORM | {"properties": {"flag": {"type": "boolean"}, "list": listed}}
-    if _surely_fits(value, schema):
+    if _surely_fits(schema)(value):
         assert Draft202012Validator(schema).is_valid(value)
 
 
 def test_the_short_way_is_taken_for_what_judges_are_asked(good: Any) -> None:
-    assert _surely_fits({"flag": True, "list": [{"id": "1", "v": "no"}]}, FORM)
-    assert _surely_fits({"wet": "no", "code": "zq-17-umber"}, CANARY.schema)
-    assert not _surely_fits({"list": [{"id": "1", "v": "maybe"}]}, FORM)
-    assert not _surely_fits({"list": []}, FORM | {"maxProperties": 0})
-    assert not _surely_fits([1], {"type": "array", "items": True}), "left to the full validator"
+    assert _surely_fits(FORM)({"flag": True, "list": [{"id": "1", "v": "no"}]})
+    assert _surely_fits(CANARY.schema)({"wet": "no", "code": "zq-17-umber"})
+    assert not _surely_fits(FORM)({"list": [{"id": "1", "v": "maybe"}]})
+    assert not _surely_fits(FORM | {"maxProperties": 0})({"list": []})
+    assert not _surely_fits({"type": "array", "items": True})([1]), "left to the full validator"
 
 
 def reasked(fake_judge: Any) -> list[list[dict[str, str]]]:
@@ -203,7 +204,7 @@ def test_a_re_ask_shows_the_reply_and_what_is_wrong(
     bad = '<think>hm</think>{"verdicts": [{"id": "1", "verdict": "maybe"}]}'
     fake_judge.script("ships", fake_judge.says(bad), fake_judge.says(good))
     one = task()
-    verdict = judge().ask(one)
+    verdict = finish(judge().ask(one))
     assert verdict.data == good
     assert (verdict.asks, verdict.attempts) == (2, 2)
     first, second = reasked(fake_judge)
@@ -219,7 +220,7 @@ def test_the_third_try_knows_the_second_reply_only(
 ) -> None:
     one_id = {"verdicts": [{"id": "1", "verdict": "supported"}]}
     fake_judge.script("ships", fake_judge.says(""), fake_judge.says(one_id), fake_judge.says(good))
-    verdict = judge().ask(task())
+    verdict = finish(judge().ask(task()))
     assert (verdict.ok, verdict.asks) == (True, 3)
     _, second, third = reasked(fake_judge)
     assert second[2]["content"] == "(an empty reply)"
@@ -242,7 +243,7 @@ def test_tokens_of_all_asks_are_added(fake_judge: Any, judge: Any, task: Any, go
     fake_judge.script(
         "ships", fake_judge.says("?", usage=usages[0]), fake_judge.says(good, usage=usages[1])
     )
-    usage = judge().ask(task()).usage
+    usage = finish(judge().ask(task())).usage
     # 100 + 120, 5 + 7, 105 + 127; only the second answer tells of cached tokens
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (220, 12, 232)
     assert (usage.cached_tokens, usage.reasoning_tokens) == (64, None)
@@ -253,7 +254,7 @@ def test_missing_usage_stays_unknown(
     fake_judge: Any, judge: Any, task: Any, good: Any, usage: Any
 ) -> None:
     fake_judge.script("ships", fake_judge.says(good, usage=usage))
-    verdict = judge().ask(task())
+    verdict = finish(judge().ask(task()))
     assert verdict.ok
     assert verdict.usage.prompt_tokens is None
 
@@ -271,7 +272,7 @@ def test_the_bound_of_a_cut_prompt(fake_judge: Any, judge: Any, task: Any, good:
     ]:
         usage = {"prompt_tokens": tokens, "prompt_tokens_details": {"cached_tokens": cached}}
         fake_judge.script("ships", fake_judge.says(good, usage=usage))
-        assert judge().ask(task(messages=messages)).failure == kind, tokens
+        assert finish(judge().ask(task(messages=messages))).failure == kind, tokens
 
 
 def test_a_run_of_one_character_is_few_tokens(
@@ -279,14 +280,14 @@ def test_a_run_of_one_character_is_few_tokens(
 ) -> None:
     table = "ships\n" + "-" * 2000 + " " * 2000
     fake_judge.script("ships", fake_judge.says(good, usage={"prompt_tokens": 60}))
-    assert judge().ask(task(messages=({"role": "user", "content": table},) * 2)).ok
+    assert finish(judge().ask(task(messages=({"role": "user", "content": table},) * 2))).ok
 
 
 def test_advice_is_given_once_and_fails_nothing(
     fake_judge: Any, judge: Any, task: Any, good: Any
 ) -> None:
     one = task(advice=lambda reply: ["the quote of 1 is not in its chunk"])
-    verdict = judge().ask(one)
+    verdict = finish(judge().ask(one))
     assert verdict.data == good
     assert verdict.asks == 2
     assert "the quote of 1" in reasked(fake_judge)[1][3]["content"]
@@ -297,6 +298,6 @@ def test_a_worse_second_reply_does_not_spoil_the_first(
 ) -> None:
     for worse in (fake_judge.says("no"), fake_judge.fails(500), fake_judge.fails(400)):
         fake_judge.script("ships", fake_judge.says(good), worse)
-        verdict = judge().ask(task(advice=lambda reply: ["look again"]))
+        verdict = finish(judge().ask(task(advice=lambda reply: ["look again"])))
         assert (verdict.ok, verdict.data, verdict.raw) == (True, good, json.dumps(good))
         assert verdict.attempts > 1, "what the worse one took is counted"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import options
+from clients.http import finish
 from clients.secrets import Headers
 from judging.identity import JudgeError, JudgePin, addresses
 from judging.server import key_headers
@@ -30,7 +31,7 @@ def files_below(folder: Path) -> bytes:
 
 
 def test_the_key_is_sent(fake_judge: Any, judge: Any, task: Any) -> None:
-    judge(headers=with_key()).ask(task())
+    finish(judge(headers=with_key()).ask(task()))
     assert {one.headers["Authorization"] for one in fake_judge.bot.seen} == {f"Bearer {KEY}"}
 
 
@@ -57,7 +58,9 @@ def test_no_file_and_no_log_holds_the_key(
     weights = tmp_path / "judge.gguf"
     weights.write_bytes(b"GGUF weights")  # the digest vouches: any name in a reply is only noted
     client = judge(headers=with_key(), pin=JudgePin(file=weights))
-    verdicts = [cached(client).ask(task(subject)) for subject in ("ships", "trees", "birds")]
+    verdicts = [
+        finish(cached(client).ask(task(subject))) for subject in ("ships", "trees", "birds")
+    ]
     assert [verdict.failure for verdict in verdicts] == [None, "rejected", "malformed"]
     assert (tmp_path / JUDGE_CACHE).stat().st_size > 0
     told = f"{client.describe()} {client.changed()} {client.notes}"
@@ -73,7 +76,7 @@ def test_an_error_that_is_cut_does_not_show_the_head_of_the_key(
     fake_judge: Any, judge: Any, task: Any, before: int
 ) -> None:
     fake_judge.script("trees", fake_judge.fails(400, "x" * before + f" bad key {KEY}"))
-    verdict = judge(headers=with_key()).ask(task("trees"))
+    verdict = finish(judge(headers=with_key()).ask(task("trees")))
     assert "xxxx" in str(verdict)
     assert KEY[:4] not in str(verdict)
 
@@ -88,7 +91,7 @@ def test_a_key_in_the_address_is_no_different(
 ) -> None:
     url = fake_judge.url.replace("//", "//me:pass-word-77@")
     client = judge(url=url)
-    assert cached(client).ask(task()).ok
+    assert finish(cached(client).ask(task())).ok
     assert fake_judge.bot.seen[-1].headers["Authorization"].startswith("Basic ")
     assert "pass-word-77" not in str(client.describe())
     assert b"pass-word-77" not in files_below(tmp_path)
@@ -104,7 +107,7 @@ def test_no_traceback_holds_the_key(
 
     monkeypatch.setattr("judging.server.read_answer", broken)
     with pytest.raises(RuntimeError) as caught:
-        client.ask(task())
+        finish(client.ask(task()))
     assert KEY not in "".join(traceback.format_exception(caught.value))
     fake_judge.script("/api/version", fake_judge.fails(401, f"key {KEY} is wrong"))
     with pytest.raises(JudgeError) as refused:

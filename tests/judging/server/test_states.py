@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clients.http import RetryPolicy
+from clients.http import RetryPolicy, finish
 from judging.types import FAILURES
 
 BAD_IDS = {"verdicts": [{"id": "1", "verdict": "supported"}, {"id": "7", "verdict": "supported"}]}
@@ -17,7 +17,7 @@ NOT_IN_SCHEMA = {"verdicts": [{"id": "1", "verdict": "perhaps"}, {"id": "2", "ve
 
 
 def test_a_good_reply_is_a_verdict(fake_judge: Any, judge: Any, task: Any, good: Any) -> None:
-    verdict = judge().ask(task())
+    verdict = finish(judge().ask(task()))
     assert verdict.ok
     assert verdict.data == good
     assert (verdict.failure, verdict.mode, verdict.cached) == (None, "json_schema", False)
@@ -58,7 +58,7 @@ def test_a_bad_reply_is_a_failure(
     fake_judge: Any, judge: Any, task: Any, reply: Any, more: Any, kind: str, asks: int
 ) -> None:
     fake_judge.script("ships", fake_judge.says(reply, **more))
-    verdict = judge().ask(task())
+    verdict = finish(judge().ask(task()))
     assert (verdict.failure, verdict.data, verdict.ok) == (kind, None, False)
     assert verdict.asks == asks
     assert verdict.message
@@ -103,7 +103,7 @@ def test_a_failing_server_is_a_failure(
     fake_judge: Any, judge: Any, task: Any, behave: Callable[..., Any], kind: str, attempts: int
 ) -> None:
     fake_judge.script("ships", behave(fake_judge))
-    verdict = judge().ask(task())
+    verdict = finish(judge().ask(task()))
     assert (verdict.failure, verdict.data) == (kind, None)
     assert verdict.attempts == attempts
     assert verdict.asks == 0 or verdict.raw == ""
@@ -116,7 +116,7 @@ def test_a_slow_server_is_left_at_the_deadline(
     client = judge(policy=RetryPolicy(timeout=0.3, retries=1, backoff=0.001))
     dripped = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + b" " * 5000
     fake_judge.script("ships", lambda e: e.hang() if slow == "hang" else e.drip(dripped))
-    verdict = client.ask(task())
+    verdict = finish(client.ask(task()))
     assert (verdict.failure, verdict.attempts) == ("transport", 2)
     assert "0.3 s" in verdict.message
 
@@ -125,7 +125,7 @@ def test_nobody_listens(judge: Any, fake_judge: Any, task: Any) -> None:
     client = judge()
     fake_judge.close()
     client.close()
-    assert client.ask(task()).failure == "transport"
+    assert finish(client.ask(task())).failure == "transport"
 
 
 def test_a_passing_fault_is_retried_and_leaves_no_trace(
@@ -137,7 +137,7 @@ def test_a_passing_fault_is_retried_and_leaves_no_trace(
         fake_judge.fails(429, Retry_After="0"),
         fake_judge.says(good),
     )
-    verdict = judge().ask(task())
+    verdict = finish(judge().ask(task()))
     assert verdict.data == good
     assert (verdict.attempts, verdict.asks) == (3, 1)
 
@@ -146,6 +146,6 @@ def test_retry_after_beyond_the_deadline_is_not_waited_for(
     fake_judge: Any, judge: Any, task: Any
 ) -> None:
     fake_judge.script("ships", fake_judge.fails(429, Retry_After="86400"))
-    verdict = judge().ask(task())
+    verdict = finish(judge().ask(task()))
     assert (verdict.failure, verdict.attempts) == ("transport", 1)
     assert "86400" in verdict.message

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from clients.http import finish
 from judging.replies import ServerCapabilities
 from records.verdicts import MODES
 
@@ -17,7 +18,7 @@ def test_the_best_way_that_works_is_taken(fake_judge: Any, judge: Any, task: Any
         client = judge()
         assert client.capabilities == ServerCapabilities(mode)
         assert len(fake_judge.chats(canaries=True)) == number + 1
-        verdict = client.ask(task())
+        verdict = finish(client.ask(task()))
         assert (verdict.ok, verdict.mode) == (True, mode)
         assert verdict.sent["mode"] == client.describe()["mode"] == mode
 
@@ -99,7 +100,7 @@ def test_refused_parameters_are_left_out_and_recorded(
     assert client.capabilities == ServerCapabilities("json_schema", ("max_tokens", "temperature"))
     assert client.describe()["dropped_params"] == ["max_tokens", "temperature"]
     assert client.describe()["parameters"] == {"seed": 0}
-    verdict = client.ask(task())
+    verdict = finish(client.ask(task()))
     assert (verdict.ok, verdict.attempts) == (True, 1)
     assert verdict.sent == {"mode": "json_schema", "seed": 0, "max_completion_tokens": 500}
 
@@ -107,10 +108,10 @@ def test_refused_parameters_are_left_out_and_recorded(
 def test_a_parameter_that_is_refused_only_later(fake_judge: Any, judge: Any, task: Any) -> None:
     fake_judge.script("ships", fake_judge.refuses("seed"))
     client = judge()
-    verdict = client.ask(task())
+    verdict = finish(client.ask(task()))
     assert (verdict.ok, verdict.attempts, verdict.asks) == (True, 2, 1)
     assert client.capabilities.dropped == ("seed",)
-    assert client.ask(task()).attempts == 1
+    assert finish(client.ask(task())).attempts == 1
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ def test_which_messages_name_a_parameter(
 ) -> None:
     fake_judge.script("ships", fake_judge.fails(400, message))
     client = judge()
-    assert client.ask(task()).failure == "rejected"
+    assert finish(client.ask(task())).failure == "rejected"
     assert client.capabilities.dropped == dropped
 
 
@@ -152,4 +153,4 @@ def test_one_call_of_the_function_and_no_more(
     ]:
         message = {"message": {"tool_calls": calls, "content": None}}
         fake_judge.script("ships", fake_judge.says(good, finish_reason=reason, **message))
-        assert client.ask(task()).failure == kind
+        assert finish(client.ask(task())).failure == kind

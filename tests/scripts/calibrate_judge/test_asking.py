@@ -111,6 +111,7 @@ def test_rows_of_people_are_judged_by_a_server(
     assert json.loads(few.stdout)["n"] == 10
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not DATA, reason="RAG_EVAL_DATA names no folder of labelled sets")
 def test_the_local_judge_on_a_set_labelled_by_people(calibrate: Call) -> None:
     assert DATA is not None

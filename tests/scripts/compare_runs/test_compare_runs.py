@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
+from tests.score_lines import change_lines
 from tests.scripts.compare_runs.runs import Compare, run
 
 import score_retrieval
 from records.files import sha256_file
+from records.scores import ScoreLine
 
 
 def test_the_report_on_the_terminal(compare: Compare) -> None:
@@ -39,12 +42,14 @@ def test_the_answer_stands_last(compare: Compare) -> None:
     assert same[-2] == "NO EVIDENCE: of 1 primary metric 1 without evidence of a difference."
 
 
+def set_score(lines: list[ScoreLine], number: int, metric: str, value: float) -> None:
+    lines[number].scores[metric] = value
+
+
 def test_flips_are_of_the_primary_metric_that_got_worse(compare: Compare, folder: Path) -> None:
     for name, passed in (("good", 0.0), ("bad", 1.0)):
-        path = folder / "results" / name / "scores" / "pipeline.jsonl"
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
-        lines[7]["scores"]["pass"] = passed
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        change = partial(set_score, number=7, metric="pass", value=passed)
+        change_lines(folder / "results" / name, "pipeline", change)
     words = ("good", "bad", "--metrics", "pass,recall@5", "--json")
     found = json.loads(compare(*words).stdout)["flips"]
     assert (found["metric"], found["fell_behind"]) == ("retrieval.recall@5", 8)
@@ -141,11 +146,12 @@ def test_fail_on(compare: Compare) -> None:
 
 def test_the_seed_decides_the_draws(compare: Compare, folder: Path) -> None:
     """14 of 24 cases change by different amounts: more patterns than are looked at one by one."""
-    path = folder / "results" / "bad" / "scores" / "retrieval.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for number, line in enumerate(lines[:14]):
-        line["scores"]["mrr"] = number / 20
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def spread(lines: list[ScoreLine]) -> None:
+        for number in range(14):
+            set_score(lines, number, "mrr", number / 20)
+
+    change_lines(folder / "results" / "bad", "retrieval", spread)
     words = ("good", "bad", "--json", "--flips", "0", "--metrics", "mrr")
     assert compare(*words).stdout == compare(*words, "--seed", "0").stdout
     assert compare(*words).stdout != compare(*words, "--seed", "1").stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
+from tests.score_lines import write_lines
 from tests.scripts.compare_runs.runs import CASES, HOSTILE, Compare
 
 import compare_runs
@@ -46,11 +46,9 @@ def test_markdown_is_the_same_bytes_and_shuts_foreign_text_in(
 
 def test_a_hostile_metric_name_does_nothing(compare: Compare, folder: Path) -> None:
     for name in ("good", "bad"):
-        path = folder / "results" / name / "scores" / "custom.jsonl"
-        value = float(name == "good")
-        line = {"case_id": "q0", "status": "scored", "scores": {HOSTILE: value}}
-        rows = [line | {"case_id": f"q{i}"} for i in range(CASES)]
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        scores = {HOSTILE: float(name == "good")}
+        rows = [{"case_id": f"q{i}", "scores": scores} for i in range(CASES)]
+        write_lines(folder / "results" / name, "custom", rows)
     path = folder / "diff.md"
     words = ("--power", "1", "-v", "--flips-by", HOSTILE, "--markdown", str(path))
     done = compare("good", "bad", *words)

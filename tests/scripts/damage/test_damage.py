@@ -11,6 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from records.errors import StorageError
+from records.judgements import read_verdicts
+from records.metrics import ComparedSection, ReportSection, load_metrics, read_metrics
+from records.results import iter_results
+from records.run_table import RunTable
+from records.runs import read_config, scored_sections
+from records.scores import read_scores, read_whole_scores
+from records.verdicts import judge_of
+
 SCORES = [f"scores/{name}.jsonl" for name in ("retrieval", "groundedness", "pipeline", "judged")]
 FILES = [*SCORES, "scores/abstention.jsonl", "metrics.json", "config.json", "results.jsonl"]
 BAD: list[Any] = [
@@ -63,17 +72,72 @@ def damaged(data: st.DataObject, path: Path) -> None:
     path.write_bytes(b"\n".join(data.draw(damages(lines))) + b"\n")
 
 
-many = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+def examples(count: int) -> settings:
+    """So many damages, each on a copy of the runs."""
+    return settings(
+        max_examples=count,
+        deadline=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+    )
 
 
-@pytest.mark.parametrize("reader", ["report", "compare", "track", "export"])
+few, many = examples(10), examples(60)
+"""Of whole scripts: a few with every commit, many where there is time (``make test-all``)."""
+
+
+def read_all(run: Path) -> None:
+    """What the readers of all files of a run give, to the end."""
+    load_metrics(run / "metrics.json")
+    read_metrics(run, ReportSection)
+    read_metrics(run, ComparedSection)
+    read_config(run)
+    list(iter_results(run / "results.jsonl"))
+    read_verdicts(run, judge_of(run))
+    table = RunTable(run)
+    for section in scored_sections(run):
+        list(read_scores(run, section))
+        list(read_whole_scores(run, section))
+        table.section(section)
+
+
+@examples(100)
+@given(data=st.data())
+def test_any_damage_is_told_by_the_reader_of_the_file(desk: Any, data: st.DataObject) -> None:
+    """What scripts say of a damaged file is said by its reader in ``records``."""
+    path: Path = desk.path(data.draw(st.sampled_from([*FILES, "verdicts.jsonl"])))
+    whole, refusal = path.read_bytes(), ""
+    try:
+        damaged(data, path)
+        read_all(desk.path(""))
+    except StorageError as error:
+        refusal = str(error)
+    finally:
+        path.write_bytes(whole)
+    assert not refusal or path.name in refusal
+
+
+READERS = ["report", "compare", "track", "export"]
+
+
+@few
+@given(reader=st.sampled_from(READERS), data=st.data())
+def test_damage_is_a_sentence_of_the_script_or_does_no_harm(
+    copied: Callable[[], Any], reader: str, data: st.DataObject
+) -> None:
+    check_reader(copied, reader, data)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("reader", READERS)
 @many
 @given(data=st.data())
 def test_any_damage_is_a_sentence_or_does_no_harm(
     copied: Callable[[], Any], reader: str, data: st.DataObject
 ) -> None:
+    check_reader(copied, reader, data)
+
+
+def check_reader(copied: Callable[[], Any], reader: str, data: st.DataObject) -> None:
     with copied() as desk:
         path = desk.path(data.draw(st.sampled_from(FILES)))
         damaged(data, path)
@@ -88,12 +152,25 @@ def test_any_damage_is_a_sentence_or_does_no_harm(
 GATES = ["gate", "gate_against", "suite", "suite_against"]
 
 
+@few
+@given(reader=st.sampled_from(GATES), data=st.data())
+def test_a_gate_says_what_is_damaged(
+    copied: Callable[[], Any], reader: str, data: st.DataObject
+) -> None:
+    check_gate(copied, reader, data)
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("reader", GATES)
 @many
 @given(data=st.data())
 def test_a_gate_passes_fails_or_says_what_is_damaged(
     copied: Callable[[], Any], reader: str, data: st.DataObject
 ) -> None:
+    check_gate(copied, reader, data)
+
+
+def check_gate(copied: Callable[[], Any], reader: str, data: st.DataObject) -> None:
     with copied() as desk:
         path = desk.path(data.draw(st.sampled_from(["metrics.json", *FILES])))
         damaged(data, path)
@@ -125,12 +202,28 @@ NONE_LEFT = ("decided no claim", "holds no verdicts of", "no verdicts on abstent
 """Said where the damage made the lines those of another judge."""
 
 
-@pytest.mark.parametrize("reader", ["rescore", "judge", "decide", "calibrate"])
+JUDGING = ["rescore", "judge", "decide", "calibrate"]
+
+
+@few
+@given(reader=st.sampled_from(JUDGING), data=st.data())
+def test_damaged_verdicts_are_a_sentence(
+    copied: Callable[[], Any], reader: str, data: st.DataObject
+) -> None:
+    check_judging(copied, reader, data)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("reader", JUDGING)
 @many
 @given(data=st.data())
 def test_damaged_verdicts_are_a_sentence_and_nothing_is_written(
     copied: Callable[[], Any], reader: str, data: st.DataObject
 ) -> None:
+    check_judging(copied, reader, data)
+
+
+def check_judging(copied: Callable[[], Any], reader: str, data: st.DataObject) -> None:
     with copied() as desk:
         path = desk.path(data.draw(st.sampled_from(["verdicts.jsonl", "config.json"])))
         damaged(data, path)
@@ -144,11 +237,24 @@ def test_damaged_verdicts_are_a_sentence_and_nothing_is_written(
             assert {one: one.read_bytes() for one in files} == before
 
 
-@many
+@few
 @given(data=st.data())
 def test_the_browser_shows_the_rest_of_a_damaged_run(
     copied: Callable[[], Any], data: st.DataObject
 ) -> None:
+    check_browser(copied, data)
+
+
+@pytest.mark.thorough
+@many
+@given(data=st.data())
+def test_the_browser_shows_the_rest_whatever_is_damaged(
+    copied: Callable[[], Any], data: st.DataObject
+) -> None:
+    check_browser(copied, data)
+
+
+def check_browser(copied: Callable[[], Any], data: st.DataObject) -> None:
     with copied() as desk:
         damaged(data, desk.path(data.draw(st.sampled_from([*FILES, "verdicts.jsonl"]))))
         desk.browse()

@@ -27,7 +27,7 @@ class Scripted:
         self.asked = 0
         self.identity = JudgeIdentity("test", "scripted", digest="1", strength="digest")
 
-    def ask(self, task: JudgeTask) -> JudgeVerdict:
+    async def ask(self, task: JudgeTask) -> JudgeVerdict:
         self.asked += 1
         under_attack = any(attack in task.inputs.get("answer", "") for attack in ATTACKS)
         said = self._decide(task.inputs, under_attack)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.score_lines import write_lines
 
 from views.browser.table import Table
 
@@ -44,7 +45,7 @@ class Runs:
     ) -> Path:
         """Write a run: results with ids and what else is given, and score files by section."""
         folder = self.results_dir / name
-        (folder / "scores").mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.json").write_text(
             json.dumps({"schema": 1, "run_id": name, **(config or {})})
         )
@@ -54,14 +55,8 @@ class Runs:
             file = "results.partial.jsonl" if partial else "results.jsonl"
             (folder / file).write_bytes(json_lines([result(**one) for one in results]))
         for section, lines in scores.items():
-            self.scores(folder, section, lines)
+            write_lines(folder, section, lines)
         return folder
-
-    def scores(self, folder: Path, section: str, lines: Sequence[Record]) -> None:
-        """Write one score file."""
-        (folder / "scores" / f"{section}.jsonl").write_bytes(
-            json_lines([{"repeat": 0, "status": "scored", **line} for line in lines])
-        )
 
 
 def result(id: str, **more: Any) -> Record:  # noqa: A002 - as in the files

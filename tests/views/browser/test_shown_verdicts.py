@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.score_lines import read_lines
 
 import judge_answers
 import report_run
@@ -66,7 +67,7 @@ class Judged:
 
     def scored(self) -> list[str]:
         """The claims that the scores were counted from."""
-        line = json.loads((self.run / "scores" / "judged.jsonl").read_text())
+        (line,) = read_lines(self.run, "judged")
         return [claim["text"] for claim in line["evidence"].get("claims", ())]
 
     def reported(self) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.score_lines import write_lines
 from tests.views.browser.case_lines import JUDGE, verdict_line
 
 from views.browser.table import UNSCORED
@@ -188,12 +188,9 @@ def test_a_growing_run_and_its_end(runs: Any, wait_until: Wait) -> None:
     partial.unlink()
     wait_until(lambda: run.table.ids == ["a", "b"], "the finished file takes its place")
     assert run.table is not growing
-    runs.scores(folder, "retrieval", [recall("a", 1.0)])
+    write_lines(folder, "retrieval", [recall("a", 1.0)])
     wait_until(lambda: column(run, "recall@5") == {"a": 1.0, "b": None}, "scores that come later")
-    (folder / "scores" / "new").write_bytes(
-        json.dumps(recall("a", 0.5) | {"repeat": 0}).encode() + b"\n"
-    )
-    (folder / "scores" / "new").replace(folder / "scores" / "retrieval.jsonl")
+    write_lines(folder, "retrieval", [recall("a", 0.5)])
     wait_until(lambda: column(run, "recall@5") == {"a": 0.5, "b": None}, "scores made again")
     wait_until(lambda: run.info.state == "complete", "the state of the run")
     run.close()

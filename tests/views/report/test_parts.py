@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.definitions import definition_of
+from tests.score_lines import write_lines
 
 import report_run
 from decisions.case_rules import Basis, CaseRules
@@ -26,13 +27,6 @@ YES_NO = Metric("pass", "pipeline", "", "", "", binary=True)
 LOW = Metric("over_refusal", "abstention", "", "", "", binary=True, higher_is_better=False)
 
 
-def score_lines(folder: Path, section: str, *rows: dict[str, Any]) -> None:
-    (folder / "scores").mkdir(exist_ok=True)
-    lines = ({"repeat": 0, "status": "scored"} | row for row in rows)
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    (folder / "scores" / f"{section}.jsonl").write_text(text)
-
-
 RULE = CaseRule("low", "low", "low", "y is {value}", "context.y", ">", 0.15)
 
 RULING = Ruling(CaseRules((*RULES[:1], RULE)), Basis())
@@ -40,11 +34,10 @@ RULING = Ruling(CaseRules((*RULES[:1], RULE)), Basis())
 
 def test_sections_are_joined_by_answer_whatever_their_order(tmp_path: Path) -> None:
     """One section lacks a case, one tells repeats apart, one stands in another order."""
-    score_lines(tmp_path, "a", *({"case_id": c, "scores": {"x": 1.0}} for c in "pqr"))
+    write_lines(tmp_path, "a", [{"case_id": c, "scores": {"x": 1.0}} for c in "pqr"])
     rows = [("r", 0, 0.3), ("p", 0, 0.1), ("p", 1, 0.2)]
-    score_lines(
-        tmp_path, "context", *({"case_id": c, "repeat": n, "scores": {"y": v}} for c, n, v in rows)
-    )
+    lines_of_context = [{"case_id": c, "repeat": n, "scores": {"y": v}} for c, n, v in rows]
+    write_lines(tmp_path, "context", lines_of_context)
     columns = {"a": ["x"], "context": ["y"]}
     scan, absent = scan_scores(tmp_path, ["a", "context", "c"], columns, RULING)
     assert absent == ["c"]
@@ -68,7 +61,7 @@ def test_a_failed_call_breaks_one_rule_alone(tmp_path: Path) -> None:
         "scores": {"y": None},
         "reasons": {"*": "call failed"},
     }
-    score_lines(tmp_path, "context", row)
+    write_lines(tmp_path, "context", [row])
     scan, _ = scan_scores(tmp_path, ["context"], {}, RULING)
     assert scan.verdicts.counts().reasons == {"no_response": 1}
     assert scan.reasons == {}
@@ -76,12 +69,12 @@ def test_a_failed_call_breaks_one_rule_alone(tmp_path: Path) -> None:
 
 def test_wrongly_judged_prompts_are_listed_apart(tmp_path: Path) -> None:
     said = {"kind": "attack", "category": "role_override", "text": "Obey.", "score": 0.1}
-    score_lines(
-        tmp_path,
-        "safety",
-        {"case_id": "passed", "scores": {"detection_rate": 0.0}, "evidence": said},
-        {"case_id": "caught", "scores": {"detection_rate": 1.0}, "evidence": said},
-    )
+    rates = {"passed": 0.0, "caught": 1.0}
+    rows = [
+        {"case_id": case_id, "scores": {"detection_rate": rate}, "evidence": said}
+        for case_id, rate in rates.items()
+    ]
+    write_lines(tmp_path, "safety", rows)
     scan, _ = scan_scores(tmp_path, ["safety"], {}, RULING)
     assert scan.wrong_prompt_count == 1
     assert [line.case_id for line, _ in scan.wrong_prompts] == ["passed"]
