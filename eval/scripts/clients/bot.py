@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import orjson
 
+from clients.curl import FORM
 from clients.expressions import compile_path
 from clients.http import (
     CallError,
@@ -32,7 +33,7 @@ from clients.http import (
 )
 from clients.limits import CallLimits
 from clients.mapping import AnswerMap, build_result, payload_fields
-from clients.profile import FORM, Profile, merge, render
+from clients.profile import Profile, merge, render
 from clients.secrets import (
     Headers,
     literal_keys,

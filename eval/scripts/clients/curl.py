@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from clients.profile import FORM
 from records.errors import StorageError
 from records.lines import parse_json
 
@@ -41,6 +40,9 @@ _NOT_KEPT = set(
     )
 )
 """Headers that the client sets itself, or that only a browser sends."""
+
+FORM = "application/x-www-form-urlencoded"
+"""The Content-Type with which a request's body is sent as a form instead of JSON."""
 
 _DATA = {"-d", "--data", "--data-raw", "--data-ascii", "--data-binary", "--json"}
 

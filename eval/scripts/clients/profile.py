@@ -41,9 +41,6 @@ from records.results import TestResult
 from records.runs import SHIPPED_PROFILES
 from records.settings import check_table, line_of, text_of
 
-FORM = "application/x-www-form-urlencoded"
-"""The Content-Type with which a request's body is sent as a form instead of JSON."""
-
 METHODS = ("GET", "POST", "PUT")
 
 KINDS = ("chat", "retrieval")

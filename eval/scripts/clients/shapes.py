@@ -503,7 +503,7 @@ def _begun(shape: Shape, said: Any) -> Shape:
     if not words & _CONVERSATIONS or "{uuid}" not in shape.body.values():
         return shape
     body = {name: SESSION if value == "{uuid}" else value for name, value in shape.body.items()}
-    begin = {"path": opening[1], "body": {}, "session": SESSION_ID}
+    begin: dict[str, Any] = {"path": opening[1], "body": {}, "session": SESSION_ID}
     return replace(shape, body=body, begin=begin)
 
 
