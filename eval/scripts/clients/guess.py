@@ -112,7 +112,14 @@ def _answer(
     ranked = _ranked_answers(columns, questions)
     own = [pair for pair in ranked if not _repeats(pair[1], passages)]
     weight, column = max(own or ranked, key=lambda pair: pair[0], default=(0.0, None))
-    return column if weight > 5.5 else None
+    return column if column and weight > 5.5 and _answer_name(column) else None
+
+
+def _answer_name(column: ReplyColumn) -> float:
+    """How well the name of a column, or half that of what holds it, fits an answer."""
+    parent = "".join(column.names[-2:-1]).removesuffix("s")
+    of_parent = name_rank(parent, field_names.ANSWER) / 2
+    return name_rank(column.name, field_names.ANSWER) or of_parent
 
 
 def _ranked_answers(
@@ -126,9 +133,7 @@ def _ranked_answers(
         other = set(name_words(column.name)) & field_names.NO_ANSWER
         if other and column.name.lower() not in field_names.ANSWER:
             continue
-        parent = "".join(column.names[-2:-1]).removesuffix("s")
-        of_parent = name_rank(parent, field_names.ANSWER) / 2
-        weight = name_rank(column.name, field_names.ANSWER) or of_parent
+        weight = _answer_name(column)
         weight += 4 if mean_words(texts) >= 3 else -4
         weight += 2 if len(set(texts)) > 1 else 0
         ranked.append((weight - 0.3 * len(column.names), column))

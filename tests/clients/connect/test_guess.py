@@ -380,3 +380,33 @@ def test_lines_with_a_code_are_a_stream() -> None:
     settings = guess_stream(body, "text/plain")
     assert settings is not None
     assert settings["stream"] == "vercel"
+
+
+@pytest.mark.parametrize(
+    ("replies", "path"),
+    [
+        (({"x": "It costs ten euros."}, {"x": "It opens at nine."}), "x"),
+        (({"x": "It costs ten euros."}, {"x": "It costs ten euros."}), None),
+        (({"x": "It costs ten euros.", "y": "In three old files."},) * 2, None),
+        (
+            (
+                {"x": "It costs ten euros.", "y": "In three old files."},
+                {"x": "It opens at nine.", "y": "In two new files."},
+            ),
+            None,
+        ),
+        (
+            (
+                {"answer": None, "x": "In three old files."},
+                {"answer": None, "x": "In two new files."},
+            ),
+            None,
+        ),
+    ],
+)
+def test_a_text_without_a_usual_name_is_the_answer_only_if_nothing_else_is(
+    replies: Any, path: str | None
+) -> None:
+    """Two texts that differ, or an empty field of that name, leave it open."""
+    proposal = propose(replies, ["How much is it?", "When is it open?"])
+    assert proposal.tables["response"].get("answer") == path
