@@ -10,10 +10,11 @@ import orjson
 import pytest
 
 from ragmetrics.gold import NO_QUOTED_TEXT
-from records.results import Reference, RetrievedChunk, TestResult
+from records.results import Reference, RetrievedChunk, Search, SearchedChunk, TestResult
 from records.scores import read_whole_scores
+from scorers.common import BY_DOCUMENT, NOT_BY_DOCUMENT
 from scorers.contract import ScoringJob
-from scorers.retrieval import BY_DOCUMENT, UNRESOLVED
+from scorers.retrieval import UNRESOLVED
 from scorers.sections import SectionOutcome, try_section
 
 TEXTS = [
@@ -112,6 +113,77 @@ def test_a_whole_file_has_metrics_of_its_own(tmp_path: Path) -> None:
     _, line = scored(tmp_path, [{}], result_of(3, 4), match="doc")
     assert line.scores["recall@5"] == 1.0
     assert "recall@5 (by document)" not in line.scores
+
+
+FILE, QUOTE = {"rel_path": "book.pdf"}, {"rel_path": "book.pdf", "snippets": [SALE]}
+
+
+def scored_lines(
+    folder: Path,
+    section: str,
+    cases: list[dict[str, Any]],
+    results: list[TestResult],
+    **options: Any,
+) -> tuple[dict[str, Any], list[Any]]:
+    """A section of metrics.json and its lines."""
+    run = folder / "run"
+    run.mkdir(exist_ok=True)
+    asked = [{"question": "?", "answerable": True} | case for case in cases]
+    (folder / "set.jsonl").write_bytes(b"".join(orjson.dumps(case) + b"\n" for case in asked))
+    lines = b"".join(msgspec.json.encode(result) + b"\n" for result in results)
+    (run / "results.jsonl").write_bytes(lines)
+    job = ScoringJob(run, folder / "set.jsonl", folder / "labels")
+    outcome = try_section(section, job, options)
+    assert outcome.section is not None, outcome.reason
+    return outcome.section, list(read_whole_scores(run, section, ()))
+
+
+def searching(case_id: str, *numbers: int) -> TestResult:
+    """An answer after a search for each of the passages, which saw the first one alone."""
+    searches = [
+        Search(f"{n}", retrieved=[msgspec.convert(chunk(n), SearchedChunk, from_attributes=True)])
+        for n in numbers
+    ]
+    return TestResult(case_id, answer="x", retrieved=[chunk(numbers[0])], searches=searches)
+
+
+def test_searches_of_whole_files_have_metrics_of_their_own(tmp_path: Path) -> None:
+    """a: a file, which both searches bring: 1 and 1. b: a quote, which the second brings: 0 and 1,
+    and which the answer did not see."""
+    cases = [{"id": "a", "gold_supports": [FILE]}, {"id": "b", "gold_supports": [QUOTE]}]
+    results = [searching("a", 3, 4), searching("b", 3, 1)]
+    section, (first, second) = scored_lines(tmp_path, "searches", cases, results)
+    assert section["mean"]["search_evidence_recall"] == 0.5
+    assert section["mean"]["search_evidence_recall (by document)"] == 1.0
+    assert section["n"]["union_evidence_recall"] == section["n"]["lost_supports"] == 1
+    assert first.reasons["union_evidence_recall"] == BY_DOCUMENT
+    assert first.scores["complete_at_search (by document)"] == 1.0
+    assert second.scores["lost_supports"] == 1.0
+    assert second.reasons["lost_supports (by document)"] == NOT_BY_DOCUMENT
+    assert section["mean"]["search_count"] == 2.0
+    by_search = section["by_search"]["1"]
+    assert (by_search["n"], by_search["evidence_recall"]) == (1, 0.0)
+    assert by_search["evidence_recall (by document)"] == 1.0
+    section, _ = scored_lines(tmp_path, "searches", cases, results, match="doc")
+    assert section["mean"]["search_evidence_recall"] == 1.0
+    assert not [name for name in section["mean"] if "by document" in name]
+
+
+def test_turns_that_need_whole_files_have_metrics_of_their_own(tmp_path: Path) -> None:
+    """Turn 2 needs the file that turn 1 had brought, and brings none."""
+    other = RetrievedChunk("z", rel_path="z.pdf", text="Other words.")
+    cases = [
+        {"id": name, "conversation": "c", "turn": turn, "gold_supports": [FILE]}
+        for turn, name in enumerate("ab", 1)
+    ]
+    results = [
+        TestResult("a", answer="x", retrieved=[chunk(3)], asked_with="live"),
+        TestResult("b", answer="x", retrieved=[other], asked_with="live"),
+    ]
+    section, (_, line) = scored_lines(tmp_path, "conversations", cases, results)
+    assert section["mean"]["evidence_in_history"] is None
+    assert line.reasons["evidence_in_history"] == BY_DOCUMENT
+    assert section["mean"]["evidence_in_history (by document)"] == 1.0
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,17 @@ class TestResult(msgspec.Struct):
         return data
 
 
+NOT_MAPPED = "passages are not mapped"
+
+
+def passages_unknown(result: TestResult) -> str:
+    """Why no one knows which passages there were: this answer lacks what the profile maps, or it
+    maps none; "" where that is known."""
+    if result.retrieved is not None:
+        return ""
+    return (result.absent or {}).get("retrieved") or NOT_MAPPED
+
+
 def is_root_failure(result: TestResult) -> bool:
     """True for a call that failed itself: not for a turn that was not asked behind a failed one."""
     earlier = result.error is not None and result.error.kind == EARLIER_TURN_FAILED

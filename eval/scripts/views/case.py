@@ -20,7 +20,7 @@ from ragmetrics.gold import Match, gold_of
 from ragmetrics.judged import blame_claims
 from records.cases import ChatMessage, TestCase
 from records.judgements import OTHERS, STALE, Judgement, Opinions, Verdicts
-from records.results import Reference, RetrievedChunk, TestResult
+from records.results import Reference, RetrievedChunk, TestResult, passages_unknown
 from records.scores import (
     EVIDENCE,
     ClaimEvidence,
@@ -145,6 +145,8 @@ class Case:
     claims: tuple[Claim, ...] = ()
     claims_by: str = ""
     passages: tuple[RetrievedPassage, ...] = ()
+    passages_unknown: str = ""
+    """Why no one knows which passages there were; "" where that is known."""
     hits: tuple[int, ...] | None = None
     match: str = ""
     gold: tuple[GoldMatch, ...] = ()
@@ -233,6 +235,7 @@ def case_of(
         claims=claims,
         claims_by=by,
         passages=_passages(result, retrieval.hits),
+        passages_unknown="" if result.status == "error" else passages_unknown(result),
         hits=None if retrieval.hits is None else tuple(retrieval.hits),
         match=retrieval.match,
         gold=_gold(asked, retrieval.match, retrieval.found),
