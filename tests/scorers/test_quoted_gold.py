@@ -141,8 +141,7 @@ def scored_lines(
 def searching(case_id: str, *numbers: int) -> TestResult:
     """An answer after a search for each of the passages, which saw the first one alone."""
     searches = [
-        Search(f"{n}", retrieved=[msgspec.convert(chunk(n), SearchedChunk, from_attributes=True)])
-        for n in numbers
+        Search(f"{n}", retrieved=[SearchedChunk(**msgspec.to_builtins(chunk(n)))]) for n in numbers
     ]
     return TestResult(case_id, answer="x", retrieved=[chunk(numbers[0])], searches=searches)
 
@@ -206,3 +205,33 @@ def test_a_reference_counts_by_the_passage_that_it_names(
     reference = Reference(rel_path="book.pdf")
     _, line = scored(tmp_path, gold, result_of(1, references=[reference]))
     assert line.scores["attribution_hit"] == 1.0  # the only passage of the file
+
+
+def paged(page: int | str | None, file: str = "book.pdf") -> RetrievedChunk:
+    return RetrievedChunk(f"{file}-{page}", rel_path=file, text="Other words.", page=page)
+
+
+def test_a_page_is_a_place_only_where_it_is_asked_for(tmp_path: Path) -> None:
+    """Gold on pages 0 and 7, the latter named twice. Ranks: page 7 at 2, page 0 at 4.
+
+    Two of two at 5, one hit of each: precision 2/5; complete at 4. Page 7 of another file is none.
+    """
+    gold = [{"snippets": [SALE], "page": "7"}, {"snippets": [KEYS], "page": 7}, {"page": 0}]
+    pages = [paged(3), paged("7"), paged(7, "other.pdf"), paged(0), paged(None)]
+    result = TestResult("a", answer="x", retrieved=[*pages])
+    _, line = scored(tmp_path, gold[:2], result)
+    assert line.scores["recall@5"] == 0.0
+    _, line = scored(tmp_path, gold, result, match="page")
+    assert (line.scores["recall@5"], line.scores["mrr"]) == (1.0, 0.5)
+    assert line.scores["precision@5"] == pytest.approx(0.4)
+    assert line.evidence["found"] == [2, 4]
+    _, line = scored(tmp_path, [*gold, {"snippets": [KEYS]}], result, match="page")
+    assert line.reasons == {"*": "no page gold"}
+    _, line = scored(tmp_path, gold, result_of(1, 2), match="page")
+    assert line.reasons == {"*": "no page in the result"}
+
+
+def test_lines_without_pages_keep_their_bytes() -> None:
+    assert b"page" not in msgspec.json.encode(result_of(1))
+    (stored,) = TestResult("a", retrieved=[paged(0)]).to_dict()["retrieved"]
+    assert stored["page"] == 0

@@ -54,6 +54,7 @@ def _chunk(chunk: RetrievedChunk, rank: int) -> Chunk:
         score_lexical=chunk.score_lexical,
         score_final=chunk.score_final,
         cut=chunk.truncated or chunk.text is None,
+        page=chunk.page_label,
     )
 
 

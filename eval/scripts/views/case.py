@@ -16,7 +16,7 @@ import orjson
 
 from decisions.case_changes import rules_in_words, scores_of
 from decisions.case_verdict import Ruling
-from ragmetrics.gold import Match, gold_of
+from ragmetrics.gold import Match, gold_names, gold_of
 from ragmetrics.judged import blame_claims
 from records.cases import ChatMessage, TestCase
 from records.judgements import OTHERS, STALE, Judgement, Opinions, Verdicts
@@ -73,12 +73,13 @@ class RetrievedPassage:
     heading: str = ""
     document: str = ""
     cited: bool = False
+    page: str = ""
 
     @property
     def location(self) -> str:
-        """Path (or document) and headings, else its id."""
+        """Path (or document), headings and page, else its id."""
         place = " > ".join(filter(None, (self.path or self.document, self.heading)))
-        return place or self.chunk_id
+        return (f"{place}, page {self.page}" if place and self.page else place) or self.chunk_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +306,7 @@ def _passages(result: TestResult, hits: Sequence[int] | None) -> tuple[Retrieved
             gold=None if matched is None else rank in matched,
             heading=chunk.heading_path or "",
             document=chunk.doc_id or "",
+            page=chunk.page_label,
             cited=any(_names(reference, chunk, rank) for reference in result.references or ()),
         )
         for rank, chunk in enumerate(result.chunks(), start=1)
@@ -337,6 +339,7 @@ def _gold(
         "anchor": supports,
         "chunk": _gold_by_id(asked, "chunk", "chunk"),
         "doc": _gold_by_id(asked, "doc", "document"),
+        "page": [GoldMatch(name) for name in gold_names(asked, "page")],
         "text": supports or [GoldMatch("", (text,), kind="text") for text in asked.gold_contexts],
     }
     chosen = by_way.get(match) or next(filter(None, by_way.values()), [])
