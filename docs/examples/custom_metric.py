@@ -16,7 +16,7 @@ def answer_words(case: TestCase, result: TestResult) -> float | None:
 
 def names_its_source(case: TestCase, result: TestResult) -> float | None:
     """1 when the answer's text names the path of a note that it cites; None without citations."""
-    paths = [reference.rel_path for reference in result.references if reference.rel_path]
+    paths = [reference.rel_path for reference in result.references or () if reference.rel_path]
     if not paths or not result.answer:
         return None
     return float(any(path in result.answer for path in paths))

@@ -300,7 +300,7 @@ def moved_options(command: click.Command) -> dict[str, str]:
     value goes now."""
     module = getattr(command.callback, "__module__", "")
     if module == "__main__":
-        module = Path(sys.modules[module].__file__ or "").stem
+        module = Path(getattr(sys.modules[module], "__file__", None) or "").stem
     places: dict[str, str] = {}
     for row in read_toml(MOVED_OPTIONS)["moved"]:
         if module in row["scripts"].split():

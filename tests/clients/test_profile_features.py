@@ -16,8 +16,9 @@ import run_eval
 from clients.bot import BotAnswer, ChatApi, Question
 from clients.expressions import HELPERS, compile_path
 from clients.http import CallError, RetryPolicy, finish
-from clients.profile import PLACEHOLDERS, TABLES, Profile, fill, load_profile
+from clients.profile import TABLES, Profile, fill, load_profile
 from clients.streams import Stream, read_stream
+from clients.templates import PLACEHOLDERS
 from records.errors import StorageError
 
 SMALL = """

@@ -8,8 +8,9 @@ import pytest
 
 from clients.expressions import compile_path
 from clients.mapping import payload_fields
-from clients.profile import ABSENT, load_profile, merge, render
+from clients.profile import load_profile
 from clients.secrets import resolve_headers
+from clients.templates import ABSENT, merge, render
 from records.errors import StorageError
 
 PROFILES = Path(__file__).parents[2] / "eval" / "profiles"

@@ -32,7 +32,7 @@ from clients.http import (
 )
 from clients.limits import CallLimits
 from clients.mapping import AnswerMap, build_result, payload_fields
-from clients.profile import Profile, merge, render
+from clients.profile import Profile
 from clients.secrets import (
     Headers,
     literal_keys,
@@ -40,6 +40,7 @@ from clients.secrets import (
     without_login,
 )
 from clients.streams import ACCEPTED, Stream, read_stream
+from clients.templates import merge, render
 from clients.transport import HttpTransport
 from records.cases import ChatMessage
 from records.errors import StorageError

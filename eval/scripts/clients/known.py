@@ -19,8 +19,8 @@ from typing import Any
 
 from clients.expressions import compile_path
 from clients.guess import Proposal, chunk_paths, propose
-from clients.profile import merge
 from clients.shapes import QUESTION, Shape
+from clients.templates import merge
 from records.files import read_toml
 from records.runs import SHIPPED_PROFILES
 

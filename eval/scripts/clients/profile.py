@@ -9,8 +9,7 @@ time, a rank below 1.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from clients.mapping import (
 )
 from clients.secrets import Headers, fill_variables, resolve_headers
 from clients.streams import END_MARK, FORMS, Stream
+from clients.templates import NAME, PLACEHOLDERS, used_placeholders
 from ragmetrics.paths import STEPS
 from records.cases import ChatMessage
 from records.checked_results import RESULT_FIELDS
@@ -236,7 +236,7 @@ class _ProfileReader:
         """The names of the settings, each with a value that JSON and a query can hold."""
         for name, value in sweep.items():
             items = value if isinstance(value, list) else [value]
-            if name in PLACEHOLDERS or not _NAME.fullmatch(name):
+            if name in PLACEHOLDERS or not NAME.fullmatch(name):
                 self._add(f"sweep.{name}", "is no name that a setting can have; choose another")
             if not all(isinstance(item, (str, int, float)) for item in items):
                 self._add(f"sweep.{name}", "must be a text, a number, true, false, or a list")
@@ -266,7 +266,7 @@ class _ProfileReader:
         names: set[str] = set()
         for table, part in ((table, part or {}) for table, part in tables.items()):
             for key in ("query", "body"):
-                for where, name in _used_placeholders(part.get(key, {})):
+                for where, name in used_placeholders(part.get(key, {})):
                     names.add(name)
                     if name not in PLACEHOLDERS and name not in sweep:
                         allowed = ", ".join([*PLACEHOLDERS, *sorted(sweep)])
@@ -274,7 +274,7 @@ class _ProfileReader:
                             f"{table}.{key}{where}",
                             f"{{{name}}} is unknown; known are: {allowed} (write {{{{ for a brace)",
                         )
-            for _, name in _used_placeholders(part.get("path", "")):
+            for _, name in used_placeholders(part.get("path", "")):
                 names.add(name)
                 if name != "session":
                     self._add(f"{table}.path", f"holds {{{name}}}; {{session}} alone may be there")
@@ -415,30 +415,6 @@ class _ProfileReader:
         self.problems.append(Problem(self._source, line_of(self._text, where), where, message))
 
 
-PLACEHOLDERS = {
-    "question": "the question's text",
-    "k": "how many passages to retrieve",
-    "vaults": "list of vaults the case is limited to",
-    "folders": "list of folders the case is limited to",
-    "folder_mode": "the value of --folder-mode",
-    "user_roles": "list of roles the question is asked with",
-    "case_id": "the case's id",
-    "repeat": "0 for the first time a case is asked, then 1, 2, …",
-    "seed": "the value of --seed",
-    "run_id": "the id of the run; outside a run nothing",
-    "uuid": "another random id for each question: a session of its own",
-    "history": "list of the messages before a turn; in a list of messages they take its place",
-    "session": "an id for each conversation; nothing for a question by itself",
-}
-
-ABSENT = object()
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-# ${NAME} is a variable of the environment, which fill() takes before anything is sent
-_MARK = re.compile(rf"\{{\{{|\}}\}}|(?<!\$)\{{({_NAME.pattern})\}}")
-
-
 def fill(
     profile: Profile, environ: Mapping[str, str], more: Mapping[str, str] | None = None
 ) -> tuple[Profile, Headers]:
@@ -479,74 +455,3 @@ def fill(
         profile, query=query, body=body, retrieval_only=overlay, reset=reset, begin=begin
     )
     return filled, all_headers
-
-
-def _used_placeholders(template: Any) -> Iterator[tuple[str, str]]:
-    """(where, name) of each placeholder in the strings of ``template``, unknown ones too."""
-    if isinstance(template, str):
-        for mark in _MARK.finditer(template):
-            if mark.group(1):
-                yield "", mark.group(1)
-    elif isinstance(template, dict):
-        for key, value in template.items():
-            for where, name in _used_placeholders(value):
-                yield f".{key}{where}", name
-    elif isinstance(template, list):
-        for index, value in enumerate(template):
-            for where, name in _used_placeholders(value):
-                yield f"[{index}]{where}", name
-
-
-def render(template: Any, values: Mapping[str, Any]) -> Any:
-    """``template`` with its placeholders replaced.
-
-    A string that is one placeholder takes the value's own type; when there is no value (None or an
-    empty list) its key or list item is left out; in a list the messages of ``{history}`` take its
-    place. Inside a longer string values are written as text.
-    ``{{`` and ``}}`` stand for braces. Returns ABSENT when the whole template is a missing value.
-    """
-    if isinstance(template, str):
-        return _render_text(template, values)
-    if isinstance(template, dict):
-        pairs = ((key, render(value, values)) for key, value in template.items())
-        return {key: value for key, value in pairs if value is not ABSENT}
-    if isinstance(template, list):
-        if "{history}" not in template:
-            items = (render(value, values) for value in template)
-            return [value for value in items if value is not ABSENT]
-        at = template.index("{history}")
-        before, after = (render(part, values) for part in (template[:at], template[at + 1 :]))
-        return [*before, *(values["history"] or ()), *after]
-    return template
-
-
-def _render_text(template: str, values: Mapping[str, Any]) -> Any:
-    if "{" not in template and "}" not in template:
-        return template
-    whole = _MARK.fullmatch(template)
-    if whole and whole.group(1):
-        value = values[whole.group(1)]
-        return ABSENT if value is None or value == [] else value
-    return _MARK.sub(lambda mark: _as_text(mark, values), template)
-
-
-def _as_text(mark: re.Match[str], values: Mapping[str, Any]) -> str:
-    name = mark.group(1)
-    if not name:
-        return mark.group(0)[0]
-    value = values[name]
-    if isinstance(value, list):
-        if name == "history":
-            return "\n".join(": ".join(message.values()) for message in value)
-        return ", ".join(str(item) for item in value)
-    return "" if value is None else str(value)
-
-
-def merge(base: Any, patch: Any) -> Any:
-    """``base`` with the keys of ``patch`` put in, tables merged at every depth."""
-    if isinstance(base, dict) and isinstance(patch, dict):
-        merged = dict(base)
-        for key, value in patch.items():
-            merged[key] = merge(base[key], value) if key in base else value
-        return merged
-    return patch

@@ -40,13 +40,7 @@ from records.asked import ASKED
 from records.case_file import CaseFile
 from records.cases import TestCase, ignore
 from records.errors import StorageError, Unreachable
-from records.files import (
-    clear_leftovers,
-    cut_torn_tail,
-    damage_of,
-    drop_damaged_lines,
-    locked,
-)
+from records.files import clear_leftovers, cut_torn_tail, damage_of, drop_damaged_lines, locked
 from records.labels import has_turns, read_cases
 from records.results import RunConfig, TestResult, is_root_failure, iter_results, read_results
 from records.runs import (

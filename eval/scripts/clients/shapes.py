@@ -14,9 +14,9 @@ from typing import Any
 
 from clients import field_names
 from clients.curl import CurlRequest
-from clients.profile import PLACEHOLDERS
 from clients.reply_form import name_rank, name_words
 from clients.secrets import DRAWN, MIN_LENGTH, RANDOM, SECRET_HEADER, SECRET_NAME, VARIABLE
+from clients.templates import PLACEHOLDERS
 from records.errors import StorageError
 
 QUESTION = "{question}"

@@ -11,7 +11,6 @@ from tests.bots.query_engine import OPENAPI
 from clients.bot import Question
 from clients.connect import ConnectOptions, _given_request, _given_shape, _parts
 from clients.curl import parse_curl
-from clients.profile import render
 from clients.shapes import (
     SecretFinder,
     Shape,
@@ -22,6 +21,7 @@ from clients.shapes import (
     template,
     with_history,
 )
+from clients.templates import render
 from records.errors import StorageError
 
 

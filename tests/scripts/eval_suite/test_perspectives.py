@@ -130,7 +130,7 @@ def test_a_bot_is_asked_first(fake_bot: Any, tmp_path: Path, case: Any, labels: 
             [*line, *words],
             capture_output=True,
             text=True,
-            env=kept | {"RAG_EVAL_CONFIG": os.devnull, "RAG_EVAL_BACKOFF": "0.001"},
+            env=kept | {"RAG_EVAL_CONFIG": os.devnull},
             timeout=120,
         )
 
