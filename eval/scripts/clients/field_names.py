@@ -45,6 +45,7 @@ SCORES = {
     "score_final": SCORE,
 }
 RANK = _ranked("rank")
+PAGE = _ranked("page")
 INDEX = _ranked("index")
 CITED = _ranked("cited")
 ABSTAINED = _set("abstained")

@@ -356,6 +356,7 @@ def _chunk(passages: ReplyColumn, gold_files: AbstractSet[str]) -> dict[str, str
     take("chunk_id", field_names.CHUNK_ID, is_id)
     take("doc_id", field_names.DOC_ID, lambda column: 0.0 if _ids(column) else _NEVER)
     take("rank", field_names.RANK, lambda column: 0.0 if _ranks(column) else _NEVER)
+    take("page", field_names.PAGE, lambda column: 0.0 if _are_pages(column) else _NEVER)
     order = ("chunk_id", "doc_id", "rel_path", "heading_path", "text")
     return {name: chunk[name] for name in (*order, *chunk) if name in chunk}
 
@@ -373,6 +374,14 @@ def _numbers(column: ReplyColumn) -> bool:
         (isinstance(value, (int, float)) and not isinstance(value, bool))
         or (isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?%?", value) is not None)
         for value in values
+    )
+
+
+def _are_pages(column: ReplyColumn) -> bool:
+    """Whether all values are numbers or labels of pages, such as 12, "iv" or "A-3"."""
+    return bool(column.present) and all(
+        type(value) is int or (isinstance(value, str) and 0 < len(value) <= 12 and " " not in value)
+        for value in column.present
     )
 
 

@@ -40,8 +40,9 @@ _ACCEPT = "application/json, text/event-stream;q=0.5, application/x-ndjson;q=0.5
 _WAITING = frozenset(("pending", "queued", "processing", "accepted", "in_progress", "running"))
 
 HOW_TO_GO_ON = (
-    "Two ways on: --curl 'curl …' (or --curl @FILE) with a request that works, or --from-response "
-    "FILE with an answer that you saved."
+    "Three ways on: an address with the path that answers questions (http://HOST:PORT/chat), "
+    "--curl 'curl …' (or --curl @FILE) with a request that works, or --from-response FILE with an "
+    "answer that you saved."
 )
 
 

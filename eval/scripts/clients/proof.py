@@ -122,7 +122,7 @@ def prove(
     ``repeated``: the answer to the first question, asked again. ``time_doubt``: why the bot's own
     time was not taken.
     """
-    response = tables["response"]
+    response, answers = tables["response"], _two_unlike_first(answers)
     return Proof(
         (
             _answer_row(response, answers, retrieves_only),
@@ -178,6 +178,15 @@ def _is_other_error(result: TestResult) -> bool:
 
 def _lacks_answer(result: TestResult) -> bool:
     return not (result.answer or "").strip() and not result.abstained
+
+
+def _two_unlike_first(answers: Sequence[ProvenAnswer]) -> list[ProvenAnswer]:
+    """The first answer, then one that says something else: two values of each row are shown."""
+    order = list(answers)
+    for place, each in enumerate(order[1:], start=1):
+        if each.result.answer != order[0].result.answer:
+            return [order[0], each, *order[1:place], *order[place + 1 :]]
+    return order
 
 
 def _row(question: str, path: str | None, values: Sequence[Any], mark: str, says: str) -> ProofRow:
@@ -389,6 +398,8 @@ def _cited_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> 
     cited = [each.result.references or [] for each in answers]
     values = [
         f"{len(references)}: " + ", ".join(_name(each) for each in references[:3])
+        if references
+        else "0"
         for references in cited
     ]
     total = sum(map(len, cited))
@@ -402,7 +413,8 @@ def _cited_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> 
     if resolved < total:
         says = f"{total - resolved} of {counted(total, 'citation')} name no passage of the answer."
         return _row(ask, path, values, "?", says)
-    says = f"All {counted(total, 'citation')} name a passage of the answer."
+    whole = f"All {total:,} citations name" if total > 1 else "The 1 citation names"
+    says = f"{whole} a passage of the answer."
     return _row(ask, path, values, "✓", says)
 
 

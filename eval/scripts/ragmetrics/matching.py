@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from ragmetrics.text.gold_quotes import holds_quote
 
-Mode = Literal["chunk", "anchor", "document", "doc", "text"]
+Mode = Literal["chunk", "anchor", "document", "doc", "page", "text"]
 DEFAULT_GRADE = 3.0
 MIN_SIMILARITY = 0.8
 _SLACK = 1e-9
