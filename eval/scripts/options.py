@@ -856,7 +856,7 @@ vectors_option = click.option(
 _MATCHING = (
     _choice_option(
         "--match",
-        choices=("auto", "chunk", "anchor", "doc", "text"),
+        choices=("auto", "chunk", "anchor", "doc", "page", "text"),
         text="What counts as a match; auto takes the first that a case has gold for.",
     ),
     _number_option("--min-similarity", 0.8, "Levenshtein similarity from which texts match.", 0, 1),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from labeller.case_state import CaseState
 from labeller.marks import supports_of, toggle
-from labeller.passages import Chunk, locate
+from labeller.passages import Chunk, anchored, locate
 from labeller.rows import arranged, view_of
-from ragmetrics.gold import gold_of, match_chunks
+from labeller.sources import _chunks_of
+from labeller.supports import from_chunk
+from ragmetrics.gold import gold_names, gold_of, match_chunks
 from records.cases import case_from_dict
-from records.results import RetrievedChunk
+from records.results import RetrievedChunk, TestResult
 
 HEADER = "Handbook of the rental shop, June edition"
 
@@ -72,3 +75,18 @@ def test_without_a_carrying_sentence_the_longest_that_no_other_passage_has() -> 
     (support,) = marked({"id": "a", "question": "?"}, 3).case["gold_supports"]
     assert support["snippets"] == ["Dogs may come in."]
     assert support["quote"]["exact"] == "Dogs may come in."
+
+
+def test_the_page_of_a_passage_is_stored_and_is_no_place() -> None:
+    """The support is found by its quote, whatever page a later index tells."""
+    chunk = RetrievedChunk("c", rel_path="book.pdf", text="Lost pegs cost 2 euros.", page=0)
+    (shown,) = _chunks_of(TestResult("a", retrieved=[chunk]))
+    support = from_chunk(shown, CASE, frozenset()).data
+    assert support["page"] == "0"
+    assert anchored(support, replace(shown, page="9"))
+    case, problems = case_from_dict(CASE | {"gold_supports": [support]})
+    assert case is not None
+    assert not problems
+    assert gold_names(case, "page") == ["book.pdf, page 0"]
+    (unknown,) = _chunks_of(TestResult("a", retrieved=[RetrievedChunk("c", rel_path="book.pdf")]))
+    assert "page" not in from_chunk(unknown, CASE, frozenset()).data

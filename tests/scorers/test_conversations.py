@@ -27,7 +27,7 @@ def turn(number: int, *paths: str, **fields: Any) -> TestCase:
         "And that?",
         conversation="c",
         turn=number,
-        gold_supports=[GoldSupport(path) for path in paths],
+        gold_supports=[GoldSupport(path, "Part") for path in paths],
         **fields,
     )
 
@@ -35,7 +35,13 @@ def turn(number: int, *paths: str, **fields: Any) -> TestCase:
 def answer(paths: str, text: str = "Yes [1].", **fields: Any) -> TestResult:
     """An answer that saw the files of these letters."""
     chunks = [
-        RetrievedChunk(letter, rel_path=f"{letter}.md", rank=rank, text=f"Text of {letter}.")
+        RetrievedChunk(
+            letter,
+            rel_path=f"{letter}.md",
+            heading_path="Part",
+            rank=rank,
+            text=f"Text of {letter}.",
+        )
         for rank, letter in enumerate(paths, 1)
     ]
     return TestResult("t", answer=text, retrieved=[*chunks], **({"asked_with": "live"} | fields))

@@ -16,13 +16,13 @@ NAMES = [metric.name for metric in ROWS]
 
 
 def case(*paths: str, **fields: Any) -> TestCase:
-    return TestCase("q", "?", gold_supports=[GoldSupport(path) for path in paths], **fields)
+    return TestCase("q", "?", gold_supports=[GoldSupport(path, "Part") for path in paths], **fields)
 
 
 def search(paths: str, **fields: Any) -> Search:
     """A search that brought the files of these letters."""
     chunks = [
-        SearchedChunk(letter, rel_path=f"{letter}.md", rank=rank)
+        SearchedChunk(letter, rel_path=f"{letter}.md", heading_path="Part", rank=rank)
         for rank, letter in enumerate(paths, 1)
     ]
     return Search(f"about {paths}", retrieved=[*chunks], **fields)
@@ -30,7 +30,7 @@ def search(paths: str, **fields: Any) -> Search:
 
 def result(searches: list[Search], retrieved: str = "", **fields: Any) -> TestResult:
     chunks = [
-        RetrievedChunk(letter, rel_path=f"{letter}.md", rank=rank)
+        RetrievedChunk(letter, rel_path=f"{letter}.md", heading_path="Part", rank=rank)
         for rank, letter in enumerate(retrieved, 1)
     ]
     return TestResult("q", retrieved=[*chunks], searches=searches, **fields)

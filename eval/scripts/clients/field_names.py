@@ -45,6 +45,7 @@ SCORES = {
     "score_final": SCORE,
 }
 RANK = _ranked("rank")
+PAGE = _ranked("page")
 INDEX = _ranked("index")
 CITED = _ranked("cited")
 ABSTAINED = _set("abstained")
@@ -58,6 +59,7 @@ TOKENS = _grouped("tokens")
 QUESTION = _ranked("question")
 TOP_K = _set("top_k")
 SESSION = _set("session")
+OTHER_FIELDS = _set("other_fields")
 HISTORY = _set("history")
 REPLIES = _set("replies")
 OBJECTS = _set("objects")

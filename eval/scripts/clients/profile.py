@@ -8,8 +8,6 @@ time, a rank below 1.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,8 +35,8 @@ from records.cases import ChatMessage
 from records.checked_results import RESULT_FIELDS
 from records.errors import Problem, StorageError
 from records.files import read_toml
+from records.profiles import digest, digest_without_turns, find_profile
 from records.results import TestResult
-from records.runs import SHIPPED_PROFILES
 from records.settings import check_table, line_of, text_of
 
 METHODS = ("GET", "POST", "PUT")
@@ -149,7 +147,7 @@ class Profile:
 
 def load_profile(name: str, folder: Path) -> Profile:
     """Read and check a profile given by name or path. Raises StorageError with every problem."""
-    path = _find(name, folder)
+    path = find_profile(name, folder)
     raw = read_toml(path)
     return check_profile(path.stem, raw, str(path), text_of(path))
 
@@ -164,57 +162,6 @@ def check_profile(name: str, raw: dict[str, Any], source: str, text: str = "") -
     if check.problems:
         raise StorageError.from_problems(check.problems)
     return profile
-
-
-def _find(name: str, folder: Path) -> Path:
-    named = folder / f"{name}.toml"
-    if named.is_file() and "/" not in name:
-        return named
-    if Path(name).is_file():
-        return Path(name)
-    shipped = SHIPPED_PROFILES / f"{name}.toml"
-    if shipped.is_file() and "/" not in name:
-        return shipped
-    folders = (folder, SHIPPED_PROFILES)
-    names = ", ".join(sorted({path.stem for each in folders for path in each.glob("*.toml")}))
-    raise StorageError(
-        f"profile {name!r}: no such file, and no such name in {folder}; known: {names}."
-    )
-
-
-def _digest(raw: Mapping[str, Any]) -> str:
-    """SHA-256 over what the profile says; comments, order, description and limits, which change no
-    answer, do not count."""
-    counted = {key: value for key, value in raw.items() if key not in ("description", "limits")}
-    return _sha256(counted)
-
-
-def _digest_without_turns(raw: Mapping[str, Any]) -> str:
-    """The same without what a question by itself is never asked with: a profile that learns of
-    conversations asks all other questions as before. What it tells of searches beside the passages
-    changes nothing that was recorded before, either."""
-    counted = {key: value for key, value in raw.items() if key != "history"}
-    response = raw.get("response")
-    if isinstance(response, dict) and "retrieved" in response:
-        counted["response"] = {k: v for k, v in response.items() if k not in _OF_SEARCHES}
-    return _digest(_without_turns(counted))
-
-
-def _without_turns(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _without_turns(v) for k, v in value.items() if v not in _OF_TURNS}
-    if isinstance(value, list):
-        return [_without_turns(item) for item in value if item not in _OF_TURNS]
-    return value
-
-
-_OF_SEARCHES = ("searches", "rewritten_query")
-
-_OF_TURNS = ("{history}", "{session}")
-
-
-def _sha256(counted: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(counted, sort_keys=True, default=str).encode()).hexdigest()
 
 
 class _ProfileReader:
@@ -248,8 +195,8 @@ class _ProfileReader:
         tables = {"request": request, "retrieval_only": overlay, "reset": reset, "begin": begin}
         return Profile(
             name=name,
-            sha256=_digest_without_turns(raw),
-            turns_sha256=_digest(raw),
+            sha256=digest_without_turns(raw),
+            turns_sha256=digest(raw),
             answer=self._answer(top),
             path=request.get("path", ""),
             method=request.get("method", "POST"),

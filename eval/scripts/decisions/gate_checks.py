@@ -26,7 +26,7 @@ from decisions.invariants import (
 from decisions.measures import Measure, known_metrics, measures
 from decisions.primary import read_primary
 from ragmetrics.catalogue import SECTIONS
-from ragmetrics.catalogue.metric import Metric
+from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric
 from records.asked import asked_ids, asked_of, missing_remark, stopped
 from records.errors import StorageError
 from records.files import sha256_file
@@ -321,8 +321,13 @@ def folded(checks: Sequence[Check], glob: str) -> Sequence[Check]:
 
 
 def every_metric(side: RunNumbers) -> list[tuple[str, str]]:
-    """Every metric, those without a mean too."""
-    return [(name, metric) for name, section in side.sections.items() for metric in section["mean"]]
+    """Every metric that a pattern can mean, those without a mean too: not those by document."""
+    return [
+        (name, metric)
+        for name, section in side.sections.items()
+        for metric in section["mean"]
+        if not metric.endswith(BY_DOCUMENT)
+    ]
 
 
 def nothing(rule: str, glob: str, target: object, line: int | None) -> Check:

@@ -21,6 +21,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
+from ragmetrics.catalogue.metric import BY_DOCUMENT
 from records.errors import Problem, StorageError
 from records.files import MAX_SETTINGS, read_toml, read_whole
 from records.targets import (
@@ -110,9 +111,12 @@ class GateRules:
         return not any((*parts, self.baseline, self.must_pass))
 
     def of_baseline(self, name: str) -> tuple[str, AgainstBase] | None:
-        """The rule for ``section.metric`` and its key: the name itself, else the longest glob."""
+        """The rule for ``section.metric`` and its key: the name itself, else the longest glob, of
+        metrics by document none."""
         if name in self.baseline:
             return name, self.baseline[name]
+        if name.endswith(BY_DOCUMENT):
+            return None
         fits = [glob for glob in self.baseline if fnmatchcase(name, glob)]
         best = max(fits, key=len, default=None)
         return None if best is None else (best, self.baseline[best])

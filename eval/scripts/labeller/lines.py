@@ -301,7 +301,8 @@ def text_rule(row: ChunkRow, look: Look, width: int, span: str, *, focused: bool
     head = f"row {row.label} {look.rule * 2} "
     room = width - len(head) - len(span) - 9  # dashes and blanks around both
     anchor = (row.chunk.rel_path, row.chunk.heading_path)
-    path = short_path(*anchor, max(8, room))
+    page = one_line(f", page {row.chunk.page}" if row.chunk.page else "")
+    path = DisplayText(short_path(*anchor, max(8, room - cells(page))) + page)
     origin = one_line(" ".join(row.chunk.origin.split()))
     left = room - cells(path) - len(' (found by "")')
     if origin and left >= min(len(origin), 8):

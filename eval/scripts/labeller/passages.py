@@ -42,6 +42,7 @@ class Chunk:
     score_final: float | None = None
     cut: bool = False
     origin: str = ""
+    page: str = ""
 
     @cached_property
     def key(self) -> str:

@@ -130,6 +130,7 @@ class PlainLabeller:
         grade = "" if row.grade is None else f" grade {row.grade:g}"
         rank = "" if row.rank is None else f" (rank {row.rank})"
         where = " > ".join(part for part in (row.chunk.rel_path, row.chunk.heading_path) if part)
+        where += f", page {row.chunk.page}" if row.chunk.page else ""
         return f"{mark}{grade} {row.label:>3}{rank} {where}: {text}"
 
     def await_chunks(self) -> None:

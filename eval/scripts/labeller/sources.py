@@ -21,7 +21,8 @@ from labeller.passages import Chunk
 from labeller.ports import Arrival
 from records.errors import Problem, StorageError
 from records.files import replace_bytes
-from records.results import RetrievedChunk, TestResult, iter_results
+from records.profiles import forget_unmapped, read_maps_passages
+from records.results import RetrievedChunk, TestResult, iter_results, passages_unknown
 from records.run_table import result_offsets
 from records.shards import open_lines
 
@@ -37,6 +38,8 @@ def _chunks_of(result: TestResult) -> list[Chunk]:
     """The retrieved passages of a result. Raises FetchError when it holds none to show."""
     if result.error is not None:
         raise FetchError(f"{result.error.kind}: {result.error.message}")
+    if why := passages_unknown(result):
+        raise FetchError(f"{why}: there is nothing to label.")
     return [_chunk(chunk, rank) for rank, chunk in enumerate(result.chunks(), start=1)]
 
 
@@ -51,6 +54,7 @@ def _chunk(chunk: RetrievedChunk, rank: int) -> Chunk:
         score_lexical=chunk.score_lexical,
         score_final=chunk.score_final,
         cut=chunk.truncated or chunk.text is None,
+        page=chunk.page_label,
     )
 
 
@@ -75,6 +79,8 @@ class RunChunks:
                 result = msgspec.json.decode(file.readline(), type=TestResult)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise FetchError(f"{self._path.name}: {error}") from None
+        if not read_maps_passages(self._path.parent):
+            forget_unmapped(result)
         if query != result.question and result.question:
             raise FetchError("a run cannot be asked anything else; name an API with --api-url.")
         return _chunks_of(result)

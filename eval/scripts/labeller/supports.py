@@ -121,6 +121,8 @@ def from_chunk(
     longest one that no other passage of the ``pool`` has is its snippet.
     """
     data: Record = {"rel_path": chunk.rel_path, "heading_path": heading(chunk.heading_path)}
+    if chunk.page:
+        data["page"] = chunk.page
     return with_auto(Support(data, parts), chunk, case, pool)
 
 

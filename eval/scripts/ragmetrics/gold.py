@@ -5,7 +5,7 @@ The one answer for everybody who asks whether gold was retrieved: scores, orders
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from ragmetrics import matching
@@ -30,6 +30,8 @@ class GoldPlace(Protocol):
     def grade(self) -> float | None: ...
     @property
     def quote(self) -> Mapping[str, Any] | None: ...
+    @property
+    def page(self) -> int | str | None: ...
 
 
 class GoldCase(Protocol):
@@ -56,6 +58,8 @@ class GoldChunk(RetrievedText, Protocol):
 
     @property
     def heading_path(self) -> str | None: ...
+    @property
+    def page(self) -> Any: ...
 
 
 def doc_of(chunk: GoldChunk) -> str | None:
@@ -68,6 +72,13 @@ def place_of(chunk: GoldChunk) -> Anchor | None:
     """Where the chunk stands; None when the bot does not say."""
     path = chunk.rel_path
     return None if path is None else matching.anchor(path, chunk.heading_path)
+
+
+def page_of(place: GoldPlace | GoldChunk) -> tuple[str, str] | None:
+    """File and page of a chunk or a support; None when one of them is not told."""
+    page = place.page if isinstance(place.page, str | int) else ""
+    label = str(page).strip()
+    return (matching.normalise_path(place.rel_path), label) if place.rel_path and label else None
 
 
 def passage_of(chunk: GoldChunk) -> Passage | None:
@@ -101,10 +112,11 @@ KEYS: dict[Mode, _ModeKey] = {
     "anchor": _ModeKey(lambda chunk: chunk.rel_path, "no rel_path in the result"),
     "document": _ModeKey(lambda chunk: chunk.rel_path, "no rel_path in the result"),
     "doc": _ModeKey(doc_of, "no doc_id or rel_path in the result"),
+    "page": _ModeKey(page_of, "no page in the result"),
     "text": _ModeKey(lambda chunk: chunk.text, "no chunk texts in the result"),
 }
 
-Match = Literal["auto", "chunk", "anchor", "doc", "text", "document"]
+Match = Literal["auto", "chunk", "anchor", "doc", "page", "text", "document"]
 """``document`` is chosen by no one: cases are scored so that name whole files."""
 
 
@@ -140,9 +152,13 @@ def gold_of(case: GoldCase, match: Match) -> CaseGold | None:
         if gold is not None and case.required_support_groups:
             return gold._replace(groups=_groups_of_files(case, gold.keys))
         if gold is None and match == "doc" and supports:
-            return _file_gold(case)
+            paths = [matching.normalise_path(support.rel_path) for support in supports]
+            return _merged_gold("doc", case, paths)
         if gold is not None or match == "doc":
             return gold
+    if match == "page":
+        pages = [page_of(support) for support in supports]
+        return _merged_gold("page", case, pages) if supports and None not in pages else None
     if match in ("anchor", "document"):
         return None
     if supports and all(gold.snippets for gold in supports):
@@ -164,18 +180,17 @@ def _place_gold(case: GoldCase) -> CaseGold:
     return CaseGold(mode, _grades(case), anchors, case.required_support_groups, quotes)
 
 
-def _file_gold(case: GoldCase) -> CaseGold:
-    """The files of the supports, each once, where they were asked for and none is labelled."""
-    paths = [matching.normalise_path(support.rel_path) for support in case.gold_supports]
-    keys = {path: index for index, path in enumerate(dict.fromkeys(paths))}
+def _merged_gold(mode: Mode, case: GoldCase, names: Sequence[Hashable]) -> CaseGold:
+    """The files or pages of the supports, each once, where they were asked for."""
+    keys = {name: index for index, name in enumerate(dict.fromkeys(names))}
     grades = [0.0] * len(keys)
-    for path, grade in zip(paths, _grades(case), strict=True):
-        grades[keys[path]] = max(grades[keys[path]], grade)
+    for name, grade in zip(names, _grades(case), strict=True):
+        grades[keys[name]] = max(grades[keys[name]], grade)
     groups = [
-        sorted({keys[paths[index]] for index in group})
+        sorted({keys[names[index]] for index in group})
         for group in case.required_support_groups or ()
     ]
-    return CaseGold("doc", grades, keys, groups or None, by_path=True)
+    return CaseGold(mode, grades, keys, groups or None, by_path=True)
 
 
 def unusable(gold: CaseGold, chunks: Sequence[GoldChunk]) -> str:
@@ -204,6 +219,8 @@ def match_chunks(
     if gold.mode == "chunk":
         ids = [chunk.chunk_id for chunk in chunks]
         return matching.match_ids(gold.keys, ids, len(gold.grades))
+    if gold.mode == "page":
+        return matching.match_ids(gold.keys, list(map(page_of, chunks)), len(gold.grades))
     if gold.mode == "doc":
         docs = [_path_of(chunk) if gold.by_path else doc_of(chunk) for chunk in chunks]
         return matching.match_ids(gold.keys, docs, len(gold.grades))
@@ -251,6 +268,8 @@ def gold_names(case: GoldCase, mode: Mode) -> list[str]:
         return []
     if gold.mode in ("chunk", "doc"):
         return list(gold.keys)
+    if gold.mode == "page":
+        return [f"{path}, page {page}" for path, page in gold.keys]
     if gold.mode in ("anchor", "document"):
         return [
             " > ".join((anchor.path, *anchor.heading)) + _in_quotes(anchor, quotes)

@@ -45,7 +45,8 @@ class GoldSupport(msgspec.Struct, gc=False, omit_defaults=True):
     """A passage that supports the answer, by where it stands: it survives another chunking.
 
     ``grade`` is a relevance above 0 (3 when absent); ``date`` (ISO) orders supports for recency
-    rules; ``quote`` may hold prefix, exact and suffix of the passage.
+    rules; ``quote`` may hold prefix, exact and suffix of the passage. ``page`` is a place only
+    where matching by pages is asked for.
     """
 
     rel_path: str
@@ -54,6 +55,7 @@ class GoldSupport(msgspec.Struct, gc=False, omit_defaults=True):
     grade: float | None = None
     date: str | None = None
     quote: dict[str, Any] | None = None
+    page: int | str | None = None
 
 
 class GoldFact(msgspec.Struct, gc=False, omit_defaults=True):

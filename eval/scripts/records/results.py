@@ -33,6 +33,7 @@ class RetrievedChunk(msgspec.Struct, gc=False):
     """One retrieved passage. ``rank`` counts from 1; scores are the bot's own, on no fixed scale.
 
     ``text_length`` counts the characters before truncation; ``text`` is shorter when it was cut.
+    ``page``: as the bot calls it, a number or a label, of files that have pages.
     In a file a chunk may also be a plain string: its id, with the place in the list as its rank.
     """
 
@@ -46,11 +47,17 @@ class RetrievedChunk(msgspec.Struct, gc=False):
     text: str | None = None
     text_length: int | None = None
     rank: int | None = None
+    page: int | str | msgspec.UnsetType | None = msgspec.UNSET
 
     @property
     def truncated(self) -> bool:
         """True when ``text`` is known to be only the beginning of the passage."""
         return self.text_length is not None and len(self.text or "") < self.text_length
+
+    @property
+    def page_label(self) -> str:
+        """The page as text; "" where the bot tells none."""
+        return str(self.page).strip() if isinstance(self.page, int | str) else ""
 
     def cut(self, limit: int = TEXT_LIMIT) -> RetrievedChunk:
         """A copy whose text has at most ``limit`` characters, its full length kept beside it."""
@@ -186,6 +193,17 @@ class TestResult(msgspec.Struct):
             for name in _OF_TURNS:
                 del data[name]
         return data
+
+
+NOT_MAPPED = "passages are not mapped"
+
+
+def passages_unknown(result: TestResult) -> str:
+    """Why no one knows which passages there were: this answer lacks what the profile maps, or it
+    maps none; "" where that is known."""
+    if result.retrieved is not None:
+        return ""
+    return (result.absent or {}).get("retrieved") or NOT_MAPPED
 
 
 def is_root_failure(result: TestResult) -> bool:

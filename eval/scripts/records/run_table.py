@@ -23,6 +23,7 @@ from records import jsonl
 from records.clusters import AUTO, Clustering, clustering_of
 from records.errors import Problem, StorageError
 from records.lines import Report
+from records.profiles import forget_unmapped, read_maps_passages
 from records.results import TestResult, read_results
 from records.runs import results_file, scored_sections, scores_file
 from records.scores import (
@@ -480,6 +481,8 @@ class RunTable:
             offsets = chain.from_iterable(result_offsets(path, case_ids).values())
             lines = jsonl.read(path, TestResult, "result line", "make the run again", at=offsets)
             answers = [result for _, _, result in lines]
+        if not read_maps_passages(self.folder):
+            answers = list(map(forget_unmapped, answers))
         return answers
 
     def _answers_in_place(self, path: Path, case_ids: Collection[str]) -> list[TestResult] | None:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
-from ragmetrics.case_scores import NO_CONTEXTS, CaseScores
+from ragmetrics.case_scores import NO_CONTEXTS, CaseScores, Collector
+from ragmetrics.catalogue import metric as catalogue_metric
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.gold import place_of
+from ragmetrics.gold import CaseGold, Match, gold_of, place_of
 from ragmetrics.matching import anchor
 from ragmetrics.stats.tally import FAILED, Value
-from records.results import Reference, RetrievedChunk, TestResult
+from records.cases import ignore, iter_cases, tells_places
+from records.results import (
+    NOT_MAPPED,
+    Reference,
+    RetrievedChunk,
+    TestResult,
+    passages_unknown,
+)
 from scorers.contract import ScoreRow
 
 _IN_ORDER = [list(range(1, n + 1)) for n in range(257)]
@@ -30,16 +39,11 @@ def in_rank_order(result: TestResult) -> Sequence[RetrievedChunk]:
     return chunks if are_in_order(chunks) else result.chunks()
 
 
-NOT_MAPPED = "passages are not mapped"
-
-
 def without_passages(result: TestResult) -> tuple[Value, str]:
     """The score, and the reason, of what needs passages where nobody knows which there were:
     failed where this answer lacks what the profile maps, else none; "" where they are known."""
-    if result.retrieved is not None:
-        return None, ""
-    missing = (result.absent or {}).get("retrieved")
-    return (FAILED, missing) if missing else (None, NOT_MAPPED)
+    why = passages_unknown(result)
+    return (FAILED if why and why != NOT_MAPPED else None), why
 
 
 def with_known_passages(
@@ -54,6 +58,33 @@ def with_known_passages(
     values: Any = {**scores.values, **dict.fromkeys(lost & scores.values.keys(), value)}
     reasons = {**scores.reasons, **dict.fromkeys(lost & scores.values.keys(), why)}
     return CaseScores(values, reasons, scores.evidence)
+
+
+BY_DOCUMENT = "the gold is a whole file: by document"
+
+NOT_BY_DOCUMENT = "no gold is a whole file"
+
+
+def has_whole_files(eval_set: Path, match: Match) -> bool:
+    """Whether a case of the set has a whole file as gold and no one asked to match by files; a set
+    by ids alone is not read at all."""
+    if match not in ("auto", "anchor") or not tells_places(eval_set):
+        return False
+    asked = (case for case in iter_cases(eval_set, ignore) if case.answerable is not False)
+    return any(gold.mode == "document" for case in asked if (gold := gold_of(case, match)))
+
+
+def set_apart(scores: Collector, metrics: Iterable[Metric], gold: CaseGold | None) -> None:
+    """Score the metrics of a case whose gold is a whole file by their names for such cases."""
+    for metric in metrics:
+        name, own = metric.name, metric.name + catalogue_metric.BY_DOCUMENT
+        value, why = scores.values[name], scores.reasons.get(name, "")
+        apart = gold is not None and gold.mode == "document" and value is not None
+        if value is not None:
+            why = BY_DOCUMENT if apart else NOT_BY_DOCUMENT
+        scores.set(name, None if apart else value, why)
+        if own in scores.values:
+            scores.set(own, value if apart else None, why)
 
 
 def resolve(reference: Reference, chunks: Sequence[RetrievedChunk]) -> RetrievedChunk:

@@ -13,7 +13,7 @@ from ragmetrics import matching
 from ragmetrics import searches as ragmetrics_searches
 from ragmetrics.case_scores import Collector
 from ragmetrics.catalogue.conversations import ROWS, RUN_ROWS
-from ragmetrics.catalogue.metric import Metric
+from ragmetrics.catalogue.metric import Metric, by_document
 from ragmetrics.gold import CUT, CaseGold, Match, gold_of, match_chunks, unusable
 from ragmetrics.pipeline import spread
 from ragmetrics.stats.tally import FAILED, Value
@@ -22,7 +22,13 @@ from records.labels import has_turns
 from records.results import RetrievedChunk, TestResult
 from records.scores import ScoreLine
 from scorers.abstention import usual_language
-from scorers.common import in_rank_order, row_of, without_passages
+from scorers.common import (
+    has_whole_files,
+    in_rank_order,
+    row_of,
+    set_apart,
+    without_passages,
+)
 from scorers.contract import (
     Earlier,
     Evidence,
@@ -48,6 +54,8 @@ NO_TURN = "no turn of a conversation"
 
 _OF_HISTORY = ("evidence_in_history", "answered_from_history")
 
+_HISTORY_ROWS = tuple(row for row in ROWS if row.name in _OF_HISTORY)
+
 
 @dataclass(frozen=True)
 class ConversationsScorer:
@@ -57,8 +65,14 @@ class ConversationsScorer:
     min_similarity: float = matching.MIN_SIMILARITY
     groundedness: GroundednessScorer = field(default_factory=GroundednessScorer)
 
+    documents: bool = False
+    """Whether a case of the set has a whole file as gold: such turns have metrics of their own."""
+
     section = "conversations"
-    metrics: tuple[Metric, ...] = ROWS
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return (*ROWS, *by_document(_HISTORY_ROWS)) if self.documents else ROWS
 
     @property
     def options(self) -> dict[str, Any]:
@@ -77,10 +91,13 @@ class ConversationsScorer:
         _score_asking(scores, case, result, asked=asked)
         if case.conversation is None:
             scores.nothing([*_OF_HISTORY, "claim_support_conversation"], NO_TURN)
+            set_apart(scores, _HISTORY_ROWS, None)
             return row_of(scores.result(), self.metrics), scores.evidence
         passed = check_response(case, result).values["pass"]
         scores.evidence |= {"turn": case.turn, "pass": passed}
-        self._history(scores, case, result, earlier, passed)
+        gold = None if case.answerable is False else gold_of(case, self.match)
+        self._history(scores, case, result, gold, earlier, passed)
+        set_apart(scores, _HISTORY_ROWS, gold)
         self._claims(scores, case, result, earlier)
         measured: dict[str, Any] = {
             "latency_ms": result.latency_ms.get("total"),
@@ -101,11 +118,11 @@ class ConversationsScorer:
         scores: Collector,
         case: TestCase,
         result: TestResult,
+        gold: CaseGold | None,
         earlier: Sequence[Earlier],
         passed: float | None,
     ) -> None:
         """Whether earlier turns had brought what this turn's passages lack."""
-        gold = None if case.answerable is False else gold_of(case, self.match)
         chunks = in_rank_order(result)
         why = _not_asked(case, result, gold, chunks)
         if why or gold is None:
@@ -328,7 +345,8 @@ def _make(job: ScoringJob, options: ConversationsScorer) -> ConversationsScorer:
             f"{job.eval_set} holds no conversation: no case has conversation and turn, or history."
         )
     groundedness = GroundednessScorer(usual_language=usual_language(job.folder))
-    return replace(options, groundedness=groundedness)
+    documents = has_whole_files(job.eval_set, options.match)
+    return replace(options, groundedness=groundedness, documents=documents)
 
 
 SECTION = SectionScorer(options=ConversationsScorer, scorer=_make, show_more=_show_more)

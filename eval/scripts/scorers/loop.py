@@ -32,8 +32,9 @@ from records.files import kept_folder, scratch_folder, sha256_file
 from records.joining import Absent, OutOfOrderError, Work, join_stream, split
 from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
+from records.profiles import maps_passages
 from records.results import RunConfig
-from records.runs import CONFIG, PROFILES, SCORES, VERDICTS, read_config, results_file
+from records.runs import CONFIG, SCORES, VERDICTS, read_config, results_file
 from records.scores import ScoreLine, read_own_scores
 from records.shards import allow_addresses, allowed_addresses, changed_at, size_of
 from scorers.contract import (
@@ -121,7 +122,7 @@ def score_run(
             absent,
             executor is not None,
             allowed_addresses(),
-            _is_unmapped(config),
+            not maps_passages(config),
         )
         parts = _score_parts(works, whole, task, temporary, processes, executor)
         for part in parts:
@@ -142,19 +143,6 @@ def score_run(
     update_metrics(folder, scorer.section, section, header)
     update_case_lines(folder, eval_set)
     return section
-
-
-def _is_unmapped(config: RunConfig) -> bool:
-    """True for a run whose profile maps no passages; its older results hold empty lists."""
-    mapped = config.api.get("mapped")
-    if mapped is None and config.api.get("source") == "http":
-        from clients.profile import load_profile
-
-        with suppress(StorageError):  # the profile is no more, or is another by now
-            profile = load_profile(str(config.api.get("profile")), PROFILES)
-            if config.api.get("profile_sha256") in (profile.sha256, profile.turns_sha256):
-                mapped = [*profile.answer.response, *profile.answer.constant]
-    return mapped is not None and not {"retrieved", "searches"} & set(mapped)
 
 
 def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[str, Any]:

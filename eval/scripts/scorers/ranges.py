@@ -29,6 +29,7 @@ from records.cases import Labels, TestCase, lasting_hash
 from records.clusters import cluster_number, conversation_number, label_of, passing_number
 from records.errors import Problem, StorageError
 from records.joining import Absent, Joined, Work, join_indexed, join_stream
+from records.profiles import forget_unmapped
 from records.results import TestResult, is_root_failure
 from records.scores import Reasons, encode_head, encode_lines, encode_scores
 from scorers.contract import (
@@ -292,9 +293,7 @@ def _without_lists(
     score_all: _ScoreAll, cases: Sequence[TestCase], results: Sequence[TestResult]
 ) -> list[ScoreOutcome]:
     """The outcomes where nobody knows what was retrieved, also where a list was written."""
-    for result in results:
-        result.retrieved = result.retrieved or None
-    return score_all(cases, results)
+    return score_all(cases, list(map(forget_unmapped, results)))
 
 
 class _TurnByTurn:

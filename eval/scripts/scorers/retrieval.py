@@ -28,11 +28,19 @@ from ragmetrics.gold import (
 from ragmetrics.matching import Matches, Mode
 from ragmetrics.retrieval import Gain, Ranking
 from ragmetrics.stats.tally import Value, Values
-from records.cases import TestCase, iter_cases, tells_places
+from records.cases import TestCase
 from records.judged import JudgedRows, read_judged
 from records.results import RetrievedChunk, TestResult
 from records.scores import Reasons, ScoreLine
-from scorers.common import are_in_order, in_rank_order, resolve, without_passages
+from scorers.common import (
+    BY_DOCUMENT,
+    NOT_BY_DOCUMENT,
+    are_in_order,
+    has_whole_files,
+    in_rank_order,
+    resolve,
+    without_passages,
+)
 from scorers.contract import (
     ScoreOutcome,
     ScoreRow,
@@ -63,10 +71,6 @@ recency_rule_ok lack a score, else ""."""
 NO_SELECTION, NO_REFERENCES = "no folder_selection", "no references"
 
 UNRESOLVED = "a cited source is no retrieved passage with a text"
-
-BY_DOCUMENT = "the gold is a whole file: by document"
-
-NOT_BY_DOCUMENT = "no gold is a whole file"
 
 NO_SNIPPETS, NO_RULE = "no snippets", "no recency_conflict_rule"
 
@@ -341,8 +345,7 @@ def _undecided(ks: Sequence[int], rank: int) -> Reasons:
 def _by_document(ks: tuple[int, ...]) -> tuple[Metric, ...]:
     """The metrics of cases whose gold is a whole file, which stand apart from those of passages."""
     rows = [row for row in retrieval.ROWS if row.function or row.name == "attribution_hit"]
-    named = catalogue_metric.at_cutoffs(rows, ks)
-    return tuple(replace(row, name=row.name + catalogue_metric.BY_DOCUMENT) for row in named)
+    return catalogue_metric.by_document(catalogue_metric.at_cutoffs(rows, ks))
 
 
 def _document_row(
@@ -528,25 +531,13 @@ MOSTLY = 0.5
 
 def _make(job: ScoringJob, options: RetrievalScorer) -> RetrievalScorer:
     judged, sha256 = read_judged(job.eval_set, job.labels_dir)
-    documents = options.match in ("auto", "anchor") and any(
-        gold is not None and gold.mode == "document"
-        for case in _with_places(job.eval_set)
-        if case.answerable is not False
-        for gold in [gold_of(case, options.match)]
-    )
     return replace(
         options,
         judged=judged,
         judgements=sha256,
-        documents=documents,
+        documents=has_whole_files(job.eval_set, options.match),
         run_files=(job.eval_set, job.folder),
     )
-
-
-def _with_places(eval_set: Path) -> Iterator[TestCase]:
-    """The cases of a set whose gold may be places; a set by ids alone is not read at all."""
-    if tells_places(eval_set):
-        yield from iter_cases(eval_set, lambda problem: None)
 
 
 SECTION = SectionScorer(options=RetrievalScorer, scorer=_make, show_more=_show_ranges)

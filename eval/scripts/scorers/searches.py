@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics import matching
 from ragmetrics import searches as ragmetrics_searches
 from ragmetrics.case_scores import Collector
-from ragmetrics.catalogue.metric import Metric
-from ragmetrics.catalogue.searches import ROWS
+from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric, by_document
+from ragmetrics.catalogue.searches import GOLD, ROWS
 from ragmetrics.gold import CUT, CaseGold, Match, gold_of, match_chunks, unusable
 from ragmetrics.matching import Matches
 from records.cases import TestCase
@@ -19,7 +19,7 @@ from records.judged import identity_of
 from records.results import RetrievedChunk, Search, TestResult, tells_searches
 from records.runs import RESULTS
 from records.scores import ScoreLine
-from scorers.common import row_of
+from scorers.common import has_whole_files, row_of, set_apart
 from scorers.contract import (
     Evidence,
     NothingToScore,
@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 
 NO_SEARCHES = "no searches"
 
-_GOLD_METRICS = ("union_evidence_recall", "search_evidence_recall", "never_complete")
+_GOLD_ROWS = tuple(row for row in ROWS if row.needs.startswith(GOLD))
 
-_OF_GOLD = (*_GOLD_METRICS, "complete_at_search", "lost_supports")
-
+_OF_GOLD = tuple(row.name for row in _GOLD_ROWS)
 
 Searched = Sequence[tuple[Search, Sequence[RetrievedChunk]]]
 
@@ -48,8 +47,14 @@ class SearchesScorer:
     match: Match = "auto"
     min_similarity: float = matching.MIN_SIMILARITY
 
+    documents: bool = False
+    """Whether a case of the set has a whole file as gold: such cases have metrics of their own."""
+
     section = "searches"
-    metrics: tuple[Metric, ...] = ROWS
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return (*ROWS, *by_document(_GOLD_ROWS)) if self.documents else ROWS
 
     @property
     def options(self) -> dict[str, Any]:
@@ -74,6 +79,7 @@ class SearchesScorer:
             scores.nothing(_OF_GOLD, why)
         else:
             self._match(scores, gold, searched, result, rows)
+        set_apart(scores, _GOLD_ROWS, gold)
         scores.evidence["searches"] = rows
         if case.conversation is not None and case.turn is not None:
             scores.evidence["turn"] = case.turn
@@ -138,9 +144,12 @@ class SearchesScorer:
         for line in lines:
             evidence = line.evidence or {}
             rows = evidence.get("searches", ())
-            whole.add(rows)
+            by_document = evidence.get("match") == "document"
+            whole.add(rows, by_document=by_document)
             if rows and "turn" in evidence:
-                turns.setdefault(evidence["turn"], _SearchTable()).add(rows)
+                turns.setdefault(evidence["turn"], _SearchTable()).add(
+                    rows, by_document=by_document
+                )
         more: dict[str, Any] = {"by_search": whole.rows()}
         if turns:
             more["by_turn"] = {str(turn): turns[turn].rows() for turn in sorted(turns)}
@@ -152,9 +161,11 @@ class _SearchTable:
 
     def __init__(self) -> None:
         self._counts: dict[int, dict[str, int]] = {}
-        self._recalls: dict[int, list[float]] = {}
+        self._recalls: dict[tuple[int, str], list[float]] = {}
 
-    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def add(self, rows: Sequence[Mapping[str, Any]], *, by_document: bool) -> None:
+        """Count the searches of an answer; ``by_document``: whole files are its gold."""
+        suffix = BY_DOCUMENT if by_document else ""
         for number, row in enumerate(rows, 1):
             names = ("searches", "failed", "empty", "nothing_new")
             counts = self._counts.setdefault(number, dict.fromkeys(names, 0))
@@ -162,14 +173,17 @@ class _SearchTable:
             if kind := _kind(row):
                 counts[kind] += 1
             if "evidence_recall" in row:
-                self._recalls.setdefault(number, []).append(row["evidence_recall"])
+                self._recalls.setdefault((number, suffix), []).append(row["evidence_recall"])
 
     def rows(self) -> dict[str, Any]:
         rows: dict[str, Any] = {}
         for number, counts in sorted(self._counts.items()):
-            recalls = self._recalls.get(number, [])
-            mean = fsum(recalls) / len(recalls) if recalls else None
-            rows[str(number)] = counts | {"n": len(recalls), "evidence_recall": mean}
+            row: dict[str, Any] = {**counts, "n": 0, "evidence_recall": None}
+            rows[str(number)] = row
+            for suffix in ("", BY_DOCUMENT):
+                if recalls := self._recalls.get((number, suffix)):
+                    mean = fsum(recalls) / len(recalls)
+                    row |= {f"n{suffix}": len(recalls), f"evidence_recall{suffix}": mean}
         return rows
 
 
@@ -213,15 +227,22 @@ def _show_tables(console: Console, section: Mapping[str, Any]) -> None:
     """What each search brought, then by turn, and where least of the evidence was found."""
     from terminal.tables import print_rows
 
-    head = ("search", "searches", "evidence_recall", "nothing new", "empty", "failed")
+    recalls = ["evidence_recall"]
+    if any(_FILE_RECALL in row for row in section["by_search"].values()):
+        recalls.append(_FILE_RECALL)
+    head = ("search", "searches", *recalls, "nothing new", "empty", "failed")
     if section["by_search"]:
         console.print("\nBy search, in the order in which they began:")
-        print_rows(console, head, [_cells(*item) for item in section["by_search"].items()])
+        print_rows(
+            console,
+            head,
+            [_cells(number, row, recalls) for number, row in section["by_search"].items()],
+        )
     turns = section.get("by_turn", {})
     if turns:
         console.print("\nBy turn and search:")
         rows = [
-            (turn, *_cells(number, row))
+            (turn, *_cells(number, row, recalls))
             for turn, table in turns.items()
             for number, row in table.items()
         ]
@@ -230,10 +251,13 @@ def _show_tables(console: Console, section: Mapping[str, Any]) -> None:
         console.print(least, soft_wrap=True)
 
 
-def _cells(number: str, row: Mapping[str, Any]) -> tuple[str, ...]:
-    recall = "–" if row["evidence_recall"] is None else f"{row['evidence_recall']:.3f}"
+_FILE_RECALL = "evidence_recall" + BY_DOCUMENT
+
+
+def _cells(number: str, row: Mapping[str, Any], recalls: Sequence[str]) -> tuple[str, ...]:
+    means = ("–" if row.get(name) is None else f"{row[name]:.3f}" for name in recalls)
     counts = (str(row[name]) for name in ("nothing_new", "empty", "failed"))
-    return number, str(row["searches"]), recall, *counts
+    return number, str(row["searches"]), *means, *counts
 
 
 def _least(section: Mapping[str, Any]) -> str:
@@ -265,7 +289,7 @@ def _make(job: ScoringJob, options: SearchesScorer) -> SearchesScorer:
             f"No result of {job.folder.name} tells its searches; map `searches` in the profile of "
             "a bot that does (eval/profiles/default.toml explains it) and ask again."
         )
-    return options
+    return replace(options, documents=has_whole_files(job.eval_set, options.match))
 
 
 SECTION = SectionScorer(

@@ -16,11 +16,11 @@ import orjson
 
 from decisions.case_changes import rules_in_words, scores_of
 from decisions.case_verdict import Ruling
-from ragmetrics.gold import Match, gold_of
+from ragmetrics.gold import Match, gold_names, gold_of
 from ragmetrics.judged import blame_claims
 from records.cases import ChatMessage, TestCase
 from records.judgements import OTHERS, STALE, Judgement, Opinions, Verdicts
-from records.results import Reference, RetrievedChunk, TestResult
+from records.results import Reference, RetrievedChunk, TestResult, passages_unknown
 from records.scores import (
     EVIDENCE,
     ClaimEvidence,
@@ -73,12 +73,13 @@ class RetrievedPassage:
     heading: str = ""
     document: str = ""
     cited: bool = False
+    page: str = ""
 
     @property
     def location(self) -> str:
-        """Path (or document) and headings, else its id."""
+        """Path (or document), headings and page, else its id."""
         place = " > ".join(filter(None, (self.path or self.document, self.heading)))
-        return place or self.chunk_id
+        return (f"{place}, page {self.page}" if place and self.page else place) or self.chunk_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,8 @@ class Case:
     claims: tuple[Claim, ...] = ()
     claims_by: str = ""
     passages: tuple[RetrievedPassage, ...] = ()
+    passages_unknown: str = ""
+    """Why no one knows which passages there were; "" where that is known."""
     hits: tuple[int, ...] | None = None
     match: str = ""
     gold: tuple[GoldMatch, ...] = ()
@@ -233,6 +236,7 @@ def case_of(
         claims=claims,
         claims_by=by,
         passages=_passages(result, retrieval.hits),
+        passages_unknown="" if result.status == "error" else passages_unknown(result),
         hits=None if retrieval.hits is None else tuple(retrieval.hits),
         match=retrieval.match,
         gold=_gold(asked, retrieval.match, retrieval.found),
@@ -302,6 +306,7 @@ def _passages(result: TestResult, hits: Sequence[int] | None) -> tuple[Retrieved
             gold=None if matched is None else rank in matched,
             heading=chunk.heading_path or "",
             document=chunk.doc_id or "",
+            page=chunk.page_label,
             cited=any(_names(reference, chunk, rank) for reference in result.references or ()),
         )
         for rank, chunk in enumerate(result.chunks(), start=1)
@@ -334,6 +339,7 @@ def _gold(
         "anchor": supports,
         "chunk": _gold_by_id(asked, "chunk", "chunk"),
         "doc": _gold_by_id(asked, "doc", "document"),
+        "page": [GoldMatch(name) for name in gold_names(asked, "page")],
         "text": supports or [GoldMatch("", (text,), kind="text") for text in asked.gold_contexts],
     }
     chosen = by_way.get(match) or next(filter(None, by_way.values()), [])

@@ -14,6 +14,7 @@ from records.cases import Labels, TestCase, canonical, case_from_dict, iter_case
 from records.errors import StorageError
 from records.judgements import Verdicts
 from records.labels import read_labels
+from records.profiles import forget_unmapped
 from records.results import TestResult
 from records.run_table import RunTable
 from records.runs import SCORES, scored_sections
@@ -31,16 +32,20 @@ def read_case(
     verdicts: Callable[[], Verdicts],
     key: Key,
     heads: Mapping[str, ScoreHead | None] = MappingProxyType({}),
+    *,
+    maps_passages: bool = True,
 ) -> Case:
     """A case from its lines. What cannot be read is left out and named in ``problems``.
 
     ``verdicts`` reads what the run's judge said of it; it may raise StorageError. ``heads``: of the
-    files that the score lines come from.
+    files that the score lines come from. ``maps_passages``: whether an empty list says anything.
     """
     case_id, repeat = key
     problems: list[str] = []
     result = _result(result_line, case_id, problems)
     result.repeat = repeat
+    if not maps_passages:
+        forget_unmapped(result)
     lines = _scores(score_lines, case_id, problems)
     for section, line in lines.items():
         if head := heads.get(section):

@@ -18,6 +18,7 @@ from records.cases import Labels
 from records.errors import StorageError
 from records.judgements import Verdicts, read_verdicts
 from records.labels import read_labels
+from records.profiles import read_maps_passages
 from records.runs import CONFIG, PARTIAL, RESULTS, VERDICTS, results_file, scores_file
 from records.scores import read_head
 from records.verdicts import judge_of
@@ -297,6 +298,7 @@ class Opened:
             lambda: self._verdicts(snapshot.verdicts.of(*key)),
             key,
             {section: read_head(scores_file(folder, section)) for section in score_lines},
+            maps_passages=read_maps_passages(folder),
         )
 
     def turns(self, key: Key) -> Sequence[Key]:

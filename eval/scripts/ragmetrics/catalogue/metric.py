@@ -120,6 +120,11 @@ class MetricSection:
         return tuple(row.target for row in self.metrics if row.target)
 
 
+def by_document(rows: Iterable[Metric]) -> tuple[Metric, ...]:
+    """The same metrics over the cases whose gold is a whole file."""
+    return tuple(replace(row, name=row.name + BY_DOCUMENT) for row in rows)
+
+
 def stem_of(name: str) -> str:
     """The name of a metric's row, without ``@k`` and whatever else it is computed under."""
     return name.removesuffix(BY_DOCUMENT).partition("@")[0]

@@ -120,7 +120,7 @@ def _passages_part(doc: Doc, detail: Case, *, full: bool, title: str = "Retrieve
         note = f"{chunks}, gold ones ({detail.match}): {ranks}"
     doc.part(title, note)
     if not detail.passages:
-        doc.line("(nothing)", "dim")
+        doc.line(f"({detail.passages_unknown or 'nothing'})", "dim")
     snippets = [snippet for gold in detail.gold for snippet in gold.snippets]
     for passage in detail.passages:
         _passage_head(doc, passage)

@@ -52,6 +52,8 @@ def describe(case: Case, said: Said) -> Part:
 
 def _because(case: Case) -> Iterable[str]:
     """What the scorers noted that is no number."""
+    if case.passages_unknown:
+        yield case.passages_unknown
     pipeline = case.evidence(PipelineEvidence)
     if pipeline.expected and pipeline.expected != pipeline.outcome:
         yield f"ended as {pipeline.outcome} ({pipeline.why}), expected {pipeline.expected}"

@@ -26,6 +26,7 @@ from records.cases import TestCase, iter_cases
 from records.columns import AnswerNumbers, ScoreColumn
 from records.errors import Problem
 from records.labels import read_labels
+from records.profiles import forget_unmapped, read_maps_passages
 from records.results import TestResult, iter_results
 from records.runs import CONFIG, RESULTS, read_config, results_file, scores_file
 from records.scores import ALL_BUT_EVIDENCE, ScoreLine, line_type, read_scores
@@ -295,7 +296,7 @@ def read_results(
     if not path.exists():
         back.notes.append(f"{RESULTS} is not there: no answer, error or confidence is shown.")
         return back
-    chosen = set(rows)
+    chosen, mapped = set(rows), read_maps_passages(folder)
     back.confidences = array("d", [nan]) * len(scan.answers)
     back.answered = bytearray(len(scan.answers))
     scan.answers.rewind()
@@ -312,7 +313,7 @@ def read_results(
             if (total := result.latency_ms.get("total")) is not None:
                 _add_time(back.slowest, total, row)
         if row in chosen:
-            back.results[key] = result
+            back.results[key] = result if mapped else forget_unmapped(result)
         if row is not None and row in listed:
             back.questions[row] = (result.question or "")[:QUESTION_CHARACTERS]
     back.slowest.sort(reverse=True)
