@@ -211,7 +211,9 @@ def main(
         click.echo(str(outcome.target))
         if not named and HOME == ROOT:
             own = "my_set.jsonl"
-            click.echo(f"Next: write your questions, one a line, in {own} (README.md); then", err=True)
+            click.echo(
+                f"Next: write your questions, one a line, in {own} (README.md); then", err=True
+            )
             click.echo(outcome.next_command(Path(own)), err=True)
         else:
             click.echo(f"Next: {outcome.next_command(eval_set if named else None)}", err=True)

@@ -206,6 +206,14 @@ def test_killed_and_resumed_at_random_it_comes_to_the_same_table(
     assert table(tmp_path, "killed") == table(tmp_path, "whole")
 
 
+def test_settings_that_bring_different_passages_raise_no_doubt(
+    tmp_path: Path, sweep: Sweep, grid: Path
+) -> None:
+    grid.write_text('[grid]\nrerank = ["good", "bad"]\n')
+    assert sweep("unlike").exit_code == 0
+    assert "the same answers" not in table(tmp_path, "unlike")["reason"]
+
+
 def test_a_budget_ends_it_and_more_of_it_goes_on(tmp_path: Path, sweep: Sweep) -> None:
     """A block is 10 cases of 4 settings: 40 calls; another one of at least two is more than 50."""
     assert sweep("tight", "--max-calls", "50").exit_code == 0
@@ -269,6 +277,7 @@ def test_equal_settings_cannot_be_told_apart(tmp_path: Path, sweep: Sweep, grid:
     assert sweep("early").exit_code == 0
     early = table(tmp_path, "early")
     assert (early["ended"], early["calls"]) == ("futile", 100)  # at half: they never differ
+    assert "check that the bot reads what the grid changes" in early["reason"]
     assert "2 settings cannot be told apart" in early["reason"]
     shutil.rmtree(tmp_path / "results/equal.02-k-5")
     assert sweep("equal", "--resume").exit_code == 0  # a folder that was lost is asked again

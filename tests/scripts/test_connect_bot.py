@@ -78,7 +78,10 @@ def test_two_answers_that_differ_are_shown(fake_bot: FakeBot, connect: Connect) 
 
     def ask(exchange: Exchange) -> None:
         if "first" in exchange.json()["question"]:
-            cited = {"reply": "Read the rental terms before anything else.", "cited": [{"index": 1}]}
+            cited = {
+                "reply": "Read the rental terms before anything else.",
+                "cited": [{"index": 1}],
+            }
         else:
             cited = {"reply": "Sorry, I do not know that.", "cited": []}
         exchange.reply({**cited, "sources": GOOD["sources"]})

@@ -49,7 +49,9 @@ def test_the_set_of_another_folder_is_not_taken(tmp_path: Path) -> None:
         file.write("\nshow:\n\t@env\n")
     others = {"RAG_EVAL_EVAL_SET": "my_set.jsonl", "RAG_EVAL_PROFILE": "mybot"}
     words = ["make", "-C", str(makefile.parent), "show"]
-    done = subprocess.run(words, env=os.environ | others, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        words, env=os.environ | others, capture_output=True, text=True, timeout=60
+    )
     assert f"RAG_EVAL_HOME={makefile.parent}" in done.stdout.splitlines(), done.stderr
     assert "my_set.jsonl" not in done.stdout
     assert "RAG_EVAL_PROFILE" not in done.stdout

@@ -71,6 +71,23 @@ def results_so_far(folder: Path, report: Report | None = None) -> Iterator[TestR
             return
 
 
+def replies_are_equal(folders: Sequence[Path]) -> bool:
+    """Whether two or more runs have the same answer and the same passages for each case that all
+    have answered; False without such a case."""
+    runs = [
+        {
+            (result.test_case_id, result.repeat): hash(
+                (result.answer, *((chunk.chunk_id, chunk.text) for chunk in result.chunks()))
+            )
+            for result in results_so_far(folder)
+            if result.error is None
+        }
+        for folder in folders
+    ]
+    shared = set.intersection(*map(set, runs)) if len(runs) > 1 else set()
+    return bool(shared) and all(len({run[key] for run in runs}) == 1 for key in shared)
+
+
 @contextmanager
 def part_of_run(folder: Path, ids: Collection[str], eval_set: Path) -> Iterator[Path]:
     """A run folder for a moment, with the results of some cases, as if they were all asked."""

@@ -26,7 +26,7 @@ from decisions.pairing import ClusterCodes
 from experiments import race
 from experiments.grid import Grid, Setting, check_fields, slug
 from experiments.order import portions, random_order
-from experiments.scoring import PartScorer, results_so_far
+from experiments.scoring import PartScorer, replies_are_equal, results_so_far
 from ragmetrics.stats.means import generator
 from records.cases import TestCase
 from records.clusters import read_clusters
@@ -284,9 +284,12 @@ class SweepRun:
             whole = len(runner.asked) == len(self._cases)
             ending = None if whole else Ending("stopped", f"the sweep ended: {reason}")
             runner.finish(ending, self._console)
-        for runner in self.runners:
-            if runner.blocks:
-                self._scorer.score_whole(runner.folder)
+        folders = [runner.folder for runner in self.runners if runner.blocks]
+        if replies_are_equal(folders):
+            reason += "; all settings brought the same answers and passages: check that the bot "
+            reason += "reads what the grid changes"
+        for folder in folders:
+            self._scorer.score_whole(folder)
         sweep = self._sweep(ended, reason)
         self._count_failing(sweep)
         sweep.compare = self._commands(sweep)
