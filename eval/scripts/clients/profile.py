@@ -60,6 +60,7 @@ TABLES = {
     "path_files": list,
     "kind": str,
     "absent": str,
+    "one_passage_per_document": bool,
     "required": list,
     "request": dict,
     "retrieval_only": dict,
@@ -115,6 +116,8 @@ class Profile:
     """The request that begins a conversation; ``session`` finds its name in the answer."""
     limits: Mapping[str, Any] = field(default_factory=dict)
     """How fast the bot may be asked, and how patiently: values of ``limits.BOT_LIMITS``."""
+    one_passage_per_document: bool = False
+    """Whether the bot tells one passage of each document, of several that it may have used."""
     turns_sha256: str = ""
     """Over all that a question with a history is asked by."""
 
@@ -197,6 +200,7 @@ class _ProfileReader:
             name=name,
             sha256=digest_without_turns(raw),
             turns_sha256=digest(raw),
+            one_passage_per_document=top.get("one_passage_per_document", False),
             answer=self._answer(top),
             path=request.get("path", ""),
             method=request.get("method", "POST"),
@@ -278,6 +282,8 @@ class _ProfileReader:
                 names.add(name)
                 if name != "session":
                     self._add(f"{table}.path", f"holds {{{name}}}; {{session}} alone may be there")
+        if "session_or_uuid" in names:
+            names.add("session")
         if "question" not in names:
             self._add("request", 'has no "{question}" in its body or query')
         if tables["begin"] and "session" not in names:
