@@ -183,4 +183,10 @@ def _first_difference(chunk: Sequence[str], rest: Sequence[str]) -> str:
     for text in chunk:
         if text not in rest:
             return f"not printed: {text!r}"
+    for start in range(len(rest)):
+        alike = 0
+        while rest[start + alike : start + alike + 1] == chunk[alike : alike + 1] != []:
+            alike += 1
+        if 1 < alike < len(chunk) and start + alike < len(rest):
+            return f"not shown: {rest[start + alike]!r}"
     return f"printed elsewhere: {chunk[0]!r}"

@@ -199,6 +199,7 @@ def test_blocks_are_taken_apart() -> None:
         (["a", "⋮", "c"], ["a", "b", "c"], ""),
         (["⋮", "b"], ["a", "b", "c"], "printed elsewhere: 'b'"),
         (["⋮", "b", "⋮"], ["a", "b", "c"], ""),
+        (["⋮", "b", "c", "d"], ["a", "b", "c", "x", "d"], "not shown: 'x'"),
         (["a", "⋮"], ["b", "a"], "printed elsewhere: 'a'"),
         (["⋮", "c", "⋮", "a", "⋮"], ["a", "b", "c"], "not printed: 'a'"),
         (["⋮", "b"], ["b", "c", "b"], ""),

@@ -209,7 +209,12 @@ def main(
         click.echo(orjson.dumps(outcome.to_dict(), option=orjson.OPT_INDENT_2).decode())
     elif outcome.written:
         click.echo(str(outcome.target))
-        click.echo(f"Next: {outcome.next_command(eval_set if named else None)}", err=True)
+        if not named and HOME == ROOT:
+            own = "my_set.jsonl"
+            click.echo(f"Next: write your questions, one a line, in {own} (README.md); then", err=True)
+            click.echo(outcome.next_command(Path(own)), err=True)
+        else:
+            click.echo(f"Next: {outcome.next_command(eval_set if named else None)}", err=True)
     else:
         click.echo(outcome.text, nl=False)
     if failed:

@@ -216,7 +216,11 @@ def test_a_page_is_a_place_only_where_it_is_asked_for(tmp_path: Path) -> None:
 
     Two of two at 5, one hit of each: precision 2/5; complete at 4. Page 7 of another file is none.
     """
-    gold = [{"snippets": [SALE], "page": "7"}, {"snippets": [KEYS], "page": 7}, {"page": 0}]
+    gold: list[dict[str, Any]] = [
+        {"snippets": [SALE], "page": "7"},
+        {"snippets": [KEYS], "page": 7},
+        {"page": 0},
+    ]
     pages = [paged(3), paged("7"), paged(7, "other.pdf"), paged(0), paged(None)]
     result = TestResult("a", answer="x", retrieved=[*pages])
     _, line = scored(tmp_path, gold[:2], result)

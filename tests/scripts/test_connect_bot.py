@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import sys
@@ -18,6 +19,7 @@ from tests.fake_bot import Exchange, FakeBot
 
 import connect_bot
 import options
+from records.runs import ROOT
 
 SECRET = "sk-canary-4711-0815"
 GOOD: dict[str, Any] = {
@@ -69,6 +71,38 @@ def test_without_a_terminal_the_profile_is_printed_and_nothing_written(
     # openapi.json, the request, two more questions, one repeat: each told before it is sent
     assert asked(fake_bot) == [("GET", "/openapi.json"), *[("POST", "/ask")] * 4]
     assert re.findall(r"^(\d)\. ", done.stderr, re.MULTILINE) == list("12345")
+
+
+def test_two_answers_that_differ_are_shown(fake_bot: FakeBot, connect: Connect) -> None:
+    """A bot that declines the first two questions; the proof shows a refusal and an answer."""
+
+    def ask(exchange: Exchange) -> None:
+        if "first" in exchange.json()["question"]:
+            cited = {"reply": "Read the rental terms before anything else.", "cited": [{"index": 1}]}
+        else:
+            cited = {"reply": "Sorry, I do not know that.", "cited": []}
+        exchange.reply({**cited, "sources": GOOD["sources"]})
+
+    fake_bot.script("/ask", ask)
+    paths = ("--set", "answer=reply", "--set", "references=cited")
+    text = said(connect("/ask", "--dry-run", *paths))
+    assert "Sorry, I do not know that. | Read the rental terms before anything else." in text
+    assert "The answers differ" in text
+    assert "cited 0 | 1: [1] The 1 citation names a passage of the answer." in text
+
+
+def test_a_profile_in_the_toolkit_is_not_followed_by_the_set_of_the_demo(
+    fake_bot: FakeBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The default set asks about Python, so the next command names a set of one's own."""
+    fake_bot.question = lambda exchange: exchange.path
+    fake_bot.default = lambda exchange: exchange.reply({"detail": "Not Found"}, 404)
+    fake_bot.script("/ask", reply(GOOD))
+    monkeypatch.setattr("records.runs.HOME", ROOT)
+    words = [f"{fake_bot.url}/ask", "--name", str(tmp_path / "bot.toml"), "--yes"]
+    done = CliRunner().invoke(connect_bot.main, words, env={"RAG_EVAL_EVAL_SET": None})
+    assert "write your questions, one a line, in my_set.jsonl" in said(done)
+    assert f"--eval-set {os.path.abspath('my_set.jsonl')}" in said(done)
 
 
 def test_dry_run_prints_and_ends_well(fake_bot: FakeBot, connect: Connect, tmp_path: Path) -> None:

@@ -41,6 +41,31 @@ def test_the_files_can_be_read(tmp_path: Path) -> None:
     assert (own / ".gitignore").exists()
 
 
+def test_the_set_of_another_folder_is_not_taken(tmp_path: Path) -> None:
+    """The variables that choose a set in the toolkit's own folder do not reach a bot's Makefile."""
+    CliRunner().invoke(init_repo.main, [str(tmp_path)])
+    makefile = tmp_path / "rag-eval" / "Makefile"
+    with makefile.open("a", encoding="utf-8") as file:
+        file.write("\nshow:\n\t@env\n")
+    others = {"RAG_EVAL_EVAL_SET": "my_set.jsonl", "RAG_EVAL_PROFILE": "mybot"}
+    words = ["make", "-C", str(makefile.parent), "show"]
+    done = subprocess.run(words, env=os.environ | others, capture_output=True, text=True, timeout=60)
+    assert f"RAG_EVAL_HOME={makefile.parent}" in done.stdout.splitlines(), done.stderr
+    assert "my_set.jsonl" not in done.stdout
+    assert "RAG_EVAL_PROFILE" not in done.stdout
+
+
+def test_an_address_with_parameters_reaches_the_scripts_whole(tmp_path: Path) -> None:
+    CliRunner().invoke(init_repo.main, [str(tmp_path)])
+    url = "http://localhost:9/ask?a=1&b=2"
+    words = ["make", "-C", str(tmp_path / "rag-eval"), "-o", "setup", f"API={url}"]
+    words += ["PY=echo", "SCRIPTS=toolkit/eval"]
+    for target in ("connect", "label", "run"):
+        done = subprocess.run([*words, target], capture_output=True, text=True, timeout=60)
+        said = [line for line in done.stdout.splitlines() if line.startswith("toolkit/eval/")]
+        assert url in said[0].split(), done.stdout
+
+
 @pytest.mark.slow
 @pytest.mark.thorough
 def test_the_chain_runs_there_with_the_demo_bot(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import orjson
 
+from clients.curl import FORM
 from clients.expressions import compile_path
 from clients.http import (
     CallError,
@@ -210,7 +211,7 @@ class ChatApi:
         """The request for a question, which is sent with the seconds that it may take."""
         values = self._values(question)
         url = self._fixed_url or self._url_for(self._profile.path, self._query, values)
-        body = None if self._body is None else orjson.dumps(render(self._body, values))
+        body = None if self._body is None else self._encoded(render(self._body, values))
 
         def send(timeout: float) -> Coroutine[Any, Any, Reply]:
             return self._transport.send(self._profile.method, url, self._headers, body, timeout)
@@ -225,6 +226,12 @@ class ChatApi:
                 raise
 
         return send_once if question.in_session else send
+
+    def _encoded(self, body: Any) -> bytes:
+        """The body as JSON, or as a form where the headers say so."""
+        if self._headers.get("Content-Type", JSON).lower().startswith(FORM):
+            return urlencode({name: _query_text(value) for name, value in body.items()}).encode()
+        return orjson.dumps(body)
 
     def _other(self, request: Mapping[str, Any], question: Question) -> _Send:
         """A request beside the question's: to begin a conversation, or to forget what came."""
@@ -327,6 +334,11 @@ def _parse(reply: Reply) -> Any:
     try:
         return parse_json(body)
     except orjson.JSONDecodeError as error:
+        try:
+            body.decode()
+        except UnicodeDecodeError as fault:
+            where = f"byte {fault.start} is {body[fault.start]:#04x}"
+            raise CallError("malformed", f"the body is not UTF-8: {where}") from None
         kind = reply.headers.get("Content-Type", "").partition(";")[0].strip()
         shown = f" (Content-Type: {kind})" if kind and "json" not in kind else ""
         raise CallError("malformed", f"the body is no valid JSON{shown}: {error}") from None

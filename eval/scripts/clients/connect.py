@@ -316,7 +316,12 @@ def connect(
             proposal.about.append("Write your own id into the path of the request.")
     else:
         proposal = propose(
-            payloads, texts, seconds=seconds, gold_paths=gold, settings=answered.settings
+            payloads,
+            texts,
+            seconds=seconds,
+            gold_paths=gold,
+            gold_ids=[chunk for case in cases for chunk in case.relevant_chunks],
+            settings=answered.settings,
         )
     _set_paths(
         proposal,
@@ -382,7 +387,11 @@ class _ConnectJob:
         found = by_hand or (suggest(raw, known) if known else self._folder())
         settings.update(found)
         settled = self._asked(self._read())
-        self._verdict = PlaceVerdict(check_places(settled), before, found, self._stable())
+        tables = self._proposal.tables
+        has_paths = "retrieved" in tables["response"] and "rel_path" in tables["chunk"]
+        self._verdict = PlaceVerdict(
+            check_places(settled), before, found, self._stable(), has_paths
+        )
         self._paths = path_verdict(settled, known)
 
     def _folder(self) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
@@ -40,6 +41,9 @@ _NOT_KEPT = set(
 )
 """Headers that the client sets itself, or that only a browser sends."""
 
+FORM = "application/x-www-form-urlencoded"
+"""The Content-Type with which a request's body is sent as a form instead of JSON."""
+
 _DATA = {"-d", "--data", "--data-raw", "--data-ascii", "--data-binary", "--json"}
 
 _DOLLAR = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
@@ -47,7 +51,8 @@ _DOLLAR = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 
 @dataclass
 class CurlRequest:
-    """What a curl command sends. ``body``: JSON, or None where it sends nothing."""
+    """What a curl command sends. ``body``: JSON, or the fields of a form (its header
+    Content-Type says so), or None where it sends nothing."""
 
     url: str
     method: str
@@ -138,25 +143,46 @@ def _built(
     body = None
     if get:
         query |= dict(parse_qsl("&".join([*data, *pairs]), keep_blank_values=True))
-    elif pairs:
-        raise _fault("it sends a form (--data-urlencode); profiles send JSON")
-    elif data:
-        text = "&".join(data)
-        try:
-            body = parse_json(text)
-        except ValueError:
-            raise _fault("its data is no JSON; profiles send JSON") from None
-        if not isinstance(body, dict):
-            raise _fault("its data must be a JSON object, {…}")
+    elif pairs or data:
+        body = _form(data, pairs) if pairs else _json_or_form("&".join(data))
     known = {name.lower(): name for name in headers}
     for name in known:
         if name in _NOT_KEPT or name.startswith("sec-"):
             headers.pop(known[name])
+    if isinstance(body, _Form):
+        headers["Content-Type"] = FORM
     default = "POST" if body is not None else "GET"
     bare = urlunsplit((split.scheme, split.netloc, split.path, "", ""))
     return CurlRequest(
         bare, method or default, _with_variables(headers), _with_variables(query), body
     )
+
+
+class _Form(dict[str, Any]):
+    """The fields of a form."""
+
+
+def _form(data: Sequence[str], pairs: Sequence[str]) -> _Form:
+    """``data``: fields as they are sent; ``pairs``: name=value that curl encodes."""
+    form = _Form(parse_qsl("&".join(data), keep_blank_values=True))
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals or "@" in name:
+            raise _fault("write --data-urlencode as name=value")
+        form[name] = value
+    return form
+
+
+def _json_or_form(text: str) -> dict[str, Any]:
+    try:
+        body = parse_json(text)
+    except ValueError:
+        if text.lstrip().startswith(("{", "[")) or not re.match(r"[^\s=&]+=", text):
+            raise _fault("its data is neither JSON nor a form") from None
+        return _form([text], [])
+    if not isinstance(body, dict):
+        raise _fault("its data must be a JSON object, {…}")
+    return body
 
 
 def _with_variables(values: dict[str, Any]) -> dict[str, Any]:

@@ -11,13 +11,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
 from clients import field_names
 from clients.mapping import MILLISECONDS
-from clients.reply_form import Node, child, name_rank, name_words, walk
+from clients.reply_form import (
+    ReplyColumn,
+    columns_of,
+    mean_words,
+    name_rank,
+    name_words,
+    strings_of,
+)
+from ragmetrics.matching import same_form
 from ragmetrics.paths import HEADER_LEVEL, looks_like_path
 
 TABLES = ("response", "chunk", "reference", "facts")
@@ -49,48 +58,36 @@ class Proposal:
         return bool(self.tables["response"].keys() & {"answer", "retrieved"})
 
 
-@dataclass(frozen=True)
-class _Column:
-    """One path with its values in all answers (None where it is missing)."""
-
-    path: str
-    names: tuple[str, ...]
-    values: tuple[Any, ...]
-
-    @property
-    def present(self) -> list[Any]:
-        return [value for value in self.values if value is not None]
-
-    @property
-    def name(self) -> str:
-        return self.names[-1] if self.names else ""
-
-
 def propose(
     payloads: Sequence[Any],
     questions: Sequence[str],
     *,
     seconds: Sequence[float] = (),
     gold_paths: Iterable[str] = (),
+    gold_ids: Iterable[str] = (),
     settings: Mapping[str, str] | None = None,
 ) -> Proposal:
     """The profile's paths for answers of one bot.
 
     ``seconds``: how long each call took, which tells the unit of a time. ``gold_paths``: paths of
-    the labels, which tell a path from other names. ``settings``: how a stream is read.
+    the labels, which tell a path from other names; ``gold_ids``: their ids of passages, which tell
+    a list of ids. ``settings``: how a stream is read.
     """
     proposal = Proposal(settings=dict(settings or {}))
-    columns = _columns(payloads, streamed="stream" in proposal.settings)
-    passages = _passages(columns)
+    columns = columns_of(payloads, streamed="stream" in proposal.settings)
+    gold_files = {_last_part(path) for path in gold_paths}
+    passages = _passages(columns, gold_files, set(gold_ids))
     inside = passages.path if passages else None
     outer = [column for column in columns if not is_under(column.path, inside)]
     response = proposal.tables["response"]
     answer = _answer(outer, questions, proposal.settings, passages)
+    if answer is None and len(set(questions)) > 1:
+        answer = _sole_text(outer, questions, passages)
     if answer:
         response["answer"] = answer.path
     if passages:
         response["retrieved"] = passages.path
-        proposal.tables["chunk"] = _chunk(passages, set(gold_paths))
+        proposal.tables["chunk"] = _chunk(passages, gold_files)
     elif answer:
         _sources_in_text(answer, proposal)
     _references(outer, passages, proposal)
@@ -98,68 +95,17 @@ def propose(
     return proposal
 
 
-def _nodes(payload: Any, *, streamed: bool) -> Iterator[Node]:
-    if not streamed or not isinstance(payload, dict):
-        yield from walk(payload)
-        return
-    events = [event for event in payload.get("events", ()) if isinstance(event, dict)]
-    yield from walk({"text": payload.get("text") or None, "last": payload.get("last")})
-    deep: dict[str, list[Node]] = {}
-    for event in events:
-        selector = _selector(event, events)
-        if selector and event != payload.get("last"):
-            yield from walk(event, f"{selector} | [0]", ())
-        for node in () if selector else walk(event):
-            if "[" in node.path and isinstance(node.value, list):
-                deep.setdefault(node.path, []).append(node)
-    for path, (node, *others) in deep.items():
-        if not others:  # as the passages in the first delta
-            yield Node(f"events[].{path} | [0]", node.names, node.value)
-
-
-def _selector(event: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> str | None:
-    """An expression that finds this one event among all: by its kind, else by a key of its own."""
-    for key in ("event", "type", "kind"):
-        value = event.get(key)
-        same = sum(other.get(key) == value for other in events)
-        if isinstance(value, str) and same == 1 and "'" not in value:
-            return f"events[?{key} == '{value}']"
-    for key, value in event.items():
-        if isinstance(value, (list, dict)) and sum(key in other for other in events) == 1:
-            return f"events[?{child('', key)}]"
-    return None
-
-
-def _columns(payloads: Sequence[Any], *, streamed: bool) -> list[_Column]:
-    """All paths of all answers, in order of first appearance."""
-    names: dict[str, tuple[str, ...]] = {}
-    values: dict[str, list[Any]] = {}
-    for number, payload in enumerate(payloads):
-        for node in _nodes(payload, streamed=streamed):
-            names.setdefault(node.path, node.names)
-            values.setdefault(node.path, [None] * len(payloads))[number] = node.value
-    return [_Column(path, names[path], tuple(values[path])) for path in names]
-
-
 def is_under(path: str, parent: str | None) -> bool:
     """Whether a path is another one or begins with it."""
     return parent is not None and (path == parent or path.startswith((f"{parent}.", f"{parent}[")))
 
 
-def _strings(values: Iterable[Any]) -> list[str]:
-    return [value for value in values if isinstance(value, str) and value.strip()]
-
-
-def _mean_words(texts: Sequence[str]) -> float:
-    return sum(len(text.split()) for text in texts) / len(texts) if texts else 0.0
-
-
 def _answer(
-    columns: Sequence[_Column],
+    columns: Sequence[ReplyColumn],
     questions: Sequence[str],
     settings: Mapping[str, str],
-    passages: _Column | None,
-) -> _Column | None:
+    passages: ReplyColumn | None,
+) -> ReplyColumn | None:
     """The column of answers; one that repeats passages only where nothing else can be it."""
     if "stream_delta" in settings:
         return next((column for column in columns if column.path == "text"), None)
@@ -170,11 +116,11 @@ def _answer(
 
 
 def _ranked_answers(
-    columns: Sequence[_Column], questions: Sequence[str]
-) -> list[tuple[float, _Column]]:
+    columns: Sequence[ReplyColumn], questions: Sequence[str]
+) -> list[tuple[float, ReplyColumn]]:
     ranked = []
     for column in columns:
-        texts = _strings(column.present)
+        texts = strings_of(column.present)
         if not texts or set(texts) & set(questions):
             continue
         other = set(name_words(column.name)) & field_names.NO_ANSWER
@@ -183,13 +129,41 @@ def _ranked_answers(
         parent = "".join(column.names[-2:-1]).removesuffix("s")
         of_parent = name_rank(parent, field_names.ANSWER) / 2
         weight = name_rank(column.name, field_names.ANSWER) or of_parent
-        weight += 4 if _mean_words(texts) >= 3 else -4
+        weight += 4 if mean_words(texts) >= 3 else -4
         weight += 2 if len(set(texts)) > 1 else 0
         ranked.append((weight - 0.3 * len(column.names), column))
     return ranked
 
 
-def _repeats(column: _Column, passages: _Column | None) -> bool:
+def has_text(payload: Any, question: str) -> bool:
+    """Whether a reply has any text that can be the answer, whatever its name."""
+    columns = columns_of([payload], streamed=False)
+    return any(
+        mean_words(strings_of(column.present)) >= 3
+        for _, column in _ranked_answers(columns, [question])
+    )
+
+
+def _sole_text(
+    columns: Sequence[ReplyColumn], questions: Sequence[str], passages: ReplyColumn | None
+) -> ReplyColumn | None:
+    """The only text that differs between questions and is no passage, whatever its name; of those
+    in lists only where there is no other. None where a field that is named as an answer is empty:
+    then the bot gave none."""
+    if any(name_rank(each.name, field_names.ANSWER) and not any(each.values) for each in columns):
+        return None
+    able = [
+        column
+        for _, column in _ranked_answers(columns, questions)
+        if mean_words(strings_of(column.present)) >= 3
+        and len(set(strings_of(column.present))) > 1
+        and not _repeats(column, passages)
+    ]
+    able = [column for column in able if "[" not in column.path] or able
+    return able[0] if len(able) == 1 else None
+
+
+def _repeats(column: ReplyColumn, passages: ReplyColumn | None) -> bool:
     """Whether the values are strings of the passages, in every answer that has any."""
     pairs = zip(column.values, passages.values, strict=True) if passages else ()
     both = [(value, items) for value, items in pairs if isinstance(value, str) and items]
@@ -217,14 +191,14 @@ def another_answer(
     ``answer_path``: what is taken for the answer; ``passages``: the list of each answer.
     """
     streamed = all(isinstance(payload, dict) and "events" in payload for payload in payloads)
-    lists = _Column("", (), tuple(passages))
+    lists = ReplyColumn("", (), tuple(passages))
     able = [
         column
-        for column in _columns(payloads, streamed=streamed)
+        for column in columns_of(payloads, streamed=streamed)
         if column.path != answer_path
         and not _repeats(column, lists)
-        and len(set(_strings(column.present))) > 1
-        and _mean_words(_strings(column.present)) > 1
+        and len(set(strings_of(column.present))) > 1
+        and mean_words(strings_of(column.present)) > 1
     ]
     weight, column = max(
         _ranked_answers(able, questions), key=lambda pair: pair[0], default=(0.0, None)
@@ -232,16 +206,28 @@ def another_answer(
     return column.path if column and weight > 0 else None
 
 
-def _items(column: _Column) -> list[Any]:
+def _items(column: ReplyColumn) -> list[Any]:
     """The items of a column of lists, of all answers."""
     return [item for value in column.present if isinstance(value, list) for item in value]
 
 
-def _item_columns(items: Sequence[Any]) -> list[_Column]:
-    return _columns([item for item in items if isinstance(item, dict)], streamed=False)
+def _item_columns(items: Sequence[Any]) -> list[ReplyColumn]:
+    return columns_of([item for item in items if isinstance(item, dict)], streamed=False)
 
 
-def _passages(columns: Sequence[_Column]) -> _Column | None:
+def _last_part(path: str) -> str:
+    """The name of a file, in the form in which names are compared."""
+    return re.split(r"[/\\]", same_form(path).partition("#")[0])[-1]
+
+
+def _names_gold(column: ReplyColumn, gold_files: AbstractSet[str]) -> bool:
+    return any(_last_part(text) in gold_files for text in strings_of(column.present))
+
+
+def _passages(
+    columns: Sequence[ReplyColumn], gold_files: AbstractSet[str], gold_ids: AbstractSet[str]
+) -> ReplyColumn | None:
+    """The column of passages: by the names in it, or by files and ids of the labels."""
     best, most = None, 8.0
     for column in columns:
         items = _items(column)
@@ -249,14 +235,20 @@ def _passages(columns: Sequence[_Column]) -> _Column | None:
             continue
         weight = name_rank(column.name, field_names.PASSAGES)
         if all(isinstance(item, str) for item in items):
-            weight += 3 if _mean_words(items) > 5 else 1 if all(map(looks_like_path, items)) else -3
+            weight += 3 if mean_words(items) > 5 else 1 if all(map(looks_like_path, items)) else -3
+            weight += 12 * any(item in gold_ids for item in items)
         elif all(isinstance(item, dict) for item in items):
             inner = _item_columns(items)
-            texts = any(name_rank(each.name, field_names.TEXT) and _long(each) for each in inner)
+            gold = any(_names_gold(each, gold_files) for each in inner)
+            texts = any(
+                _long(each) and (gold or name_rank(each.name, field_names.TEXT)) for each in inner
+            )
             files = any(
-                name_rank(each.name, field_names.FILE) >= 4 and _strings(each.present)
+                name_rank(each.name, field_names.FILE) >= 4 and strings_of(each.present)
                 for each in inner
             )
+            weight += 4 * gold * (not files)
+            files = files or gold
             scores = any(name_rank(each.name, field_names.SCORE) for each in inner)
             weight += 5 * texts + 3 * files + 1.5 * scores - 6 * (not texts and not files)
         else:
@@ -266,19 +258,19 @@ def _passages(columns: Sequence[_Column]) -> _Column | None:
     return best
 
 
-def _long(column: _Column) -> bool:
-    return _mean_words(_strings(column.present)) >= 4
+def _long(column: ReplyColumn) -> bool:
+    return mean_words(strings_of(column.present)) >= 4
 
 
-Fits = Callable[[_Column], float]
+Fits = Callable[[ReplyColumn], float]
 """What the values of a column add to the weight of its name; below -50: not this field."""
 
 _NEVER = -100.0
 
 
 def _best(
-    columns: Sequence[_Column], table: Mapping[str, float], fits: Fits, least: float = 4.0
-) -> _Column | None:
+    columns: Sequence[ReplyColumn], table: Mapping[str, float], fits: Fits, least: float = 4.0
+) -> ReplyColumn | None:
     ranked = [(name_rank(each.name, table), each) for each in columns]
     weighted = [(rank + fits(each) - 0.1 * len(each.names), each) for rank, each in ranked if rank]
     weight, column = max(weighted, key=lambda pair: pair[0], default=(0.0, None))
@@ -287,35 +279,34 @@ def _best(
 
 def chunk_paths(lists: Sequence[Any], gold_paths: Iterable[str]) -> dict[str, str]:
     """The paths inside a passage, for the list of passages of each answer."""
-    return _chunk(_Column("", (), tuple(lists)), set(gold_paths)) if any(lists) else {}
+    gold_files = {_last_part(path) for path in gold_paths}
+    return _chunk(ReplyColumn("", (), tuple(lists)), gold_files) if any(lists) else {}
 
 
-def _chunk(passages: _Column, gold_paths: set[str]) -> dict[str, str]:
+def _chunk(passages: ReplyColumn, gold_files: AbstractSet[str]) -> dict[str, str]:
     items = _items(passages)
     if all(isinstance(item, str) for item in items):
         return _text_items(items)
     columns = _item_columns(items)
-    gold_names = {path.rpartition("/")[2] for path in gold_paths}
 
-    def is_text(column: _Column) -> float:
-        texts = _strings(column.present)
-        return min(4.0, _mean_words(texts) / 3) if texts else _NEVER
+    def is_text(column: ReplyColumn) -> float:
+        texts = strings_of(column.present)
+        return min(4.0, mean_words(texts) / 3) if texts else _NEVER
 
-    def is_file(column: _Column) -> float:
-        texts = _strings(column.present)
-        if not texts or _mean_words(texts) > 8:
+    def is_file(column: ReplyColumn) -> float:
+        texts = strings_of(column.present)
+        if not texts or mean_words(texts) > 8:
             return _NEVER
         shaped = sum(map(looks_like_path, texts)) / len(texts)
         folders = sum("/" in text for text in texts) / len(texts)
-        known = any(re.split(r"[/\\]", text.partition("#")[0])[-1] in gold_names for text in texts)
-        return 5 * shaped + folders + 4 * known - 2
+        return 5 * shaped + folders + 4 * _names_gold(column, gold_files) - 2
 
-    def is_heading(column: _Column) -> float:
+    def is_heading(column: ReplyColumn) -> float:
         lists = [value for value in column.present if isinstance(value, list)]
-        texts = _strings(part for value in lists for part in value) or _strings(column.present)
-        return 0.0 if texts and _mean_words(texts) <= 25 else _NEVER
+        texts = strings_of(part for value in lists for part in value) or strings_of(column.present)
+        return 0.0 if texts and mean_words(texts) <= 25 else _NEVER
 
-    def is_id(column: _Column) -> float:
+    def is_id(column: ReplyColumn) -> float:
         if "_".join(name_words(column.name)) in field_names.DOC_ID:
             return _NEVER
         values = [value for value in column.present if isinstance(value, (str, int))]
@@ -337,7 +328,7 @@ def _chunk(passages: _Column, gold_paths: set[str]) -> dict[str, str]:
         sorted(
             (int(match[1]), column)
             for column in columns
-            if (match := HEADER_LEVEL.fullmatch(column.name)) and _strings(column.present)
+            if (match := HEADER_LEVEL.fullmatch(column.name)) and strings_of(column.present)
         )
         if any(HEADER_LEVEL.fullmatch(column.name) for column in columns)
         else []
@@ -345,6 +336,14 @@ def _chunk(passages: _Column, gold_paths: set[str]) -> dict[str, str]:
     if levels:
         chunk["heading_path"] = "join(' > ', [" + ", ".join(c.path for _, c in levels) + "])"
     take("rel_path", field_names.FILE, is_file)
+    named = next((column for column in free if _names_gold(column, gold_files)), None)
+    if named is not None and "rel_path" not in chunk:
+        chunk["rel_path"] = named.path
+        free.remove(named)
+        longest = max(free, key=lambda each: mean_words(strings_of(each.present)), default=None)
+        if longest is not None and _long(longest) and "text" not in chunk:
+            chunk["text"] = longest.path
+            free.remove(longest)
     if not levels:
         take("heading_path", field_names.HEADING, is_heading, 3.0)
     for name, table in field_names.SCORES.items():
@@ -359,12 +358,12 @@ def _chunk(passages: _Column, gold_paths: set[str]) -> dict[str, str]:
 
 def _text_items(items: Sequence[str]) -> dict[str, str]:
     """Passages that are plain strings: texts, paths, or ids (which need no path)."""
-    if _mean_words(items) > 5:
+    if mean_words(items) > 5:
         return {"text": "@"}
     return {"rel_path": "@"} if all(map(looks_like_path, items)) else {}
 
 
-def _numbers(column: _Column) -> bool:
+def _numbers(column: ReplyColumn) -> bool:
     values = column.present
     return bool(values) and all(
         (isinstance(value, (int, float)) and not isinstance(value, bool))
@@ -373,7 +372,7 @@ def _numbers(column: _Column) -> bool:
     )
 
 
-def _are_pages(column: _Column) -> bool:
+def _are_pages(column: ReplyColumn) -> bool:
     """Whether all values are numbers or labels of pages, such as 12, "iv" or "A-3"."""
     return bool(column.present) and all(
         type(value) is int or (isinstance(value, str) and 0 < len(value) <= 12 and " " not in value)
@@ -381,15 +380,15 @@ def _are_pages(column: _Column) -> bool:
     )
 
 
-def _ids(column: _Column) -> bool:
+def _ids(column: ReplyColumn) -> bool:
     return all(isinstance(value, (str, int)) for value in column.present)
 
 
-def _ranks(column: _Column) -> bool:
+def _ranks(column: ReplyColumn) -> bool:
     return all(type(value) is int and value >= 1 for value in column.present)
 
 
-def _expression(column: _Column) -> str:
+def _expression(column: ReplyColumn) -> str:
     """The path, with what turns its values into what our field holds."""
     values = column.present
     if any(isinstance(value, list) for value in values):
@@ -403,15 +402,15 @@ def _expression(column: _Column) -> str:
     return f"{column.path} && to_string({column.path})" if integers and is_id else column.path
 
 
-def _as_number(column: _Column) -> str:
+def _as_number(column: ReplyColumn) -> str:
     """The path of a number, which may come as a text."""
     text = any(isinstance(value, str) for value in column.present)
     return f"number({column.path})" if text else column.path
 
 
-def _sources_in_text(answer: _Column, proposal: Proposal) -> None:
+def _sources_in_text(answer: ReplyColumn, proposal: Proposal) -> None:
     """Sources that stand as lines under the answer's text."""
-    texts = _strings(answer.present)
+    texts = strings_of(answer.present)
     match = next((match for text in texts if (match := _SOURCES.search(text))), None)
     if match is None:
         return
@@ -450,7 +449,9 @@ def _line_paths(lines: Sequence[re.Match[str]]) -> dict[str, str]:
     return paths
 
 
-def _references(columns: Sequence[_Column], passages: _Column | None, proposal: Proposal) -> None:
+def _references(
+    columns: Sequence[ReplyColumn], passages: ReplyColumn | None, proposal: Proposal
+) -> None:
     response = proposal.tables["response"]
     best, most = None, 5.0
     for column in columns:
@@ -482,7 +483,7 @@ def _references(columns: Sequence[_Column], passages: _Column | None, proposal: 
             proposal.tables["reference"] = paths
 
 
-def _rest(columns: Sequence[_Column], proposal: Proposal, seconds: Sequence[float]) -> None:
+def _rest(columns: Sequence[ReplyColumn], proposal: Proposal, seconds: Sequence[float]) -> None:
     response = proposal.tables["response"]
     for column in columns:
         name = "_".join(name_words(column.name))
@@ -503,7 +504,7 @@ def _rest(columns: Sequence[_Column], proposal: Proposal, seconds: Sequence[floa
                 "cost_usd" not in response or "total" in name.split("_")
             ):
                 response["cost_usd"] = _as_number(column)
-        elif name in ("model", "model_name") and len(set(_strings(values))) == 1:
+        elif name in ("model", "model_name") and len(set(strings_of(values))) == 1:
             proposal.tables["facts"].setdefault("answerer", f"{{model: {column.path}}}")
         elif column.path == "error" and not any(values):
             response["error"] = "error"
@@ -511,7 +512,7 @@ def _rest(columns: Sequence[_Column], proposal: Proposal, seconds: Sequence[floa
     _usage(columns, response)
 
 
-def _times(columns: Sequence[_Column], proposal: Proposal, seconds: Sequence[float]) -> None:
+def _times(columns: Sequence[ReplyColumn], proposal: Proposal, seconds: Sequence[float]) -> None:
     by_unit: dict[str, dict[str, str]] = {unit: {} for unit in MILLISECONDS}
     for column in columns:
         words = [word for name in column.names for word in name_words(name)]
@@ -561,7 +562,7 @@ def fitting_units(values: Sequence[Any], seconds: Sequence[float]) -> list[str]:
     ]
 
 
-def _usage(columns: Sequence[_Column], response: dict[str, str]) -> None:
+def _usage(columns: Sequence[ReplyColumn], response: dict[str, str]) -> None:
     counts: dict[str, str] = {}
     for column in columns:
         words = [word for name in column.names for word in name_words(name)]
@@ -589,7 +590,7 @@ def _counts_tokens(values: Sequence[Any]) -> bool:
     )
 
 
-def _counts(column: _Column) -> bool:
+def _counts(column: ReplyColumn) -> bool:
     return bool(column.present) and all(
         type(value) is int or (isinstance(value, str) and value.isdecimal())
         for value in column.present

@@ -234,6 +234,8 @@ class PlaceVerdict:
     before: PlaceCheck
     settings: dict[str, str] = field(default_factory=dict)
     stable: bool | None = None
+    has_paths: bool = True
+    """Whether paths of passages are mapped at all."""
 
     def sentences(self) -> list[str]:
         """In words, the most important first."""
@@ -243,6 +245,8 @@ class PlaceVerdict:
         after, before = self.places, self.before
         if not after.gold:
             return [NO_LABELS]
+        if not self.has_paths:
+            return []
         if self.settings:
             shown = ", ".join(f'{name} = "{value}"' for name, value in self.settings.items())
             lines = [

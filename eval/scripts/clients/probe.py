@@ -10,7 +10,7 @@ from typing import Any
 
 from clients.bot import ChatApi, Question, Timing, parse_reply
 from clients.expressions import compile_path
-from clients.guess import propose
+from clients.guess import has_text, propose
 from clients.http import CallError, NotConnected, Reply, RetryPolicy
 from clients.known import MODEL, Recipe, at_path, described, recognised
 from clients.mapping import AnswerMap
@@ -40,8 +40,9 @@ _ACCEPT = "application/json, text/event-stream;q=0.5, application/x-ndjson;q=0.5
 _WAITING = frozenset(("pending", "queued", "processing", "accepted", "in_progress", "running"))
 
 HOW_TO_GO_ON = (
-    "Two ways on: --curl 'curl …' (or --curl @FILE) with a request that works, or --from-response "
-    "FILE with an answer that you saved."
+    "Three ways on: an address with the path that answers questions (http://HOST:PORT/chat), "
+    "--curl 'curl …' (or --curl @FILE) with a request that works, or --from-response FILE with an "
+    "answer that you saved."
 )
 
 
@@ -150,6 +151,8 @@ class Prober:
         self._model, self._begin = model, begin
         self._listed: dict[str, str | None] = {}
         self._refused: tuple[int, Shape] | None = None
+        self._spare: Answered | None = None
+        """The first reply that may hold an answer under a name that says nothing."""
 
     def find(self, given: Shape | None, path: str, question: Question) -> Answered:
         """The first request that brings an answer or passages.
@@ -181,6 +184,8 @@ class Prober:
                 return answered
             better = corrected(shape, reply.body)  # some say with 200 what they miss
             shapes[:0] = [better] if better else []
+        if self._spare:
+            return self._spare
         if self._refused:
             self._refuse_login(*self._refused)
         if not self._reached:
@@ -307,17 +312,25 @@ class Prober:
     ) -> Answered | None:
         try:
             payload, settings, timing, recipe = understood(reply, redactor, shape.path)
-        except CallError:
+        except CallError as error:
+            if reply.body.strip():
+                last = self.tries[-1]
+                self.tries[-1] = replace(
+                    last, excerpt=f"{printable(error.message)}: {last.excerpt}"
+                )
             return None
         if isinstance(payload, dict) and payload.get("error"):
             return None
         texts = [question.text]
         proposal = recipe.proposal([payload], texts) if recipe else None
         proposal = proposal or propose([payload], texts, settings=settings)
-        if not proposal.usable:
-            self._check_waiting(reply, payload)
-            return None
-        return Answered(shape, settings, Heard(question, payload, timing), recipe)
+        answered = Answered(shape, settings, Heard(question, payload, timing), recipe)
+        if proposal.usable:
+            return answered
+        self._check_waiting(reply, payload)
+        if has_text(payload, question.text):
+            self._spare = self._spare or answered
+        return None
 
     def _check_waiting(self, reply: Reply, payload: Any) -> None:
         status = payload.get("status") if isinstance(payload, dict) else None
@@ -341,8 +354,9 @@ class Prober:
             return self._wait(shape, error, seen)
         if error.status == 405:
             return self._allowed(shape, error)
-        if error.status in (400, 404, 422) and (better := corrected(shape, error.body)):
-            return [better]
+        if error.status in (400, 404, 422):
+            better = corrected(shape, error.body, refused=error.status != 404)
+            return [better] if better else []
         return []
 
     def _refuse_login(self, status: int, shape: Shape) -> None:

@@ -15,9 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from clients.expressions import compile_path
+from clients.field_names import ANSWER
 from clients.guess import another_answer, bare, is_under, texts_within
 from clients.place_check import NO_LABELS, PlaceCheck
+from clients.reply_form import name_rank
 from guardrails.blot import blot
+from ragmetrics.matching import ends_cut
 from ragmetrics.paths import PathVerdict, examine_paths
 from records.cases import TestCase
 from records.results import RetrievedChunk, TestResult
@@ -34,7 +37,6 @@ FEW_WORDS = 3
 _ID = re.compile(r"(?=\S*\d)(?:[\w-]*[0-9a-fA-F]{8}[\w-]*|[\w-]{16,})")
 _URL = re.compile(r"\w+://\S+")
 _REPR = re.compile(r"<[\w.]+(?: object| at 0x).*>|[A-Z]\w+\(\w+=.*\)", re.DOTALL)
-_CUT = re.compile(r"(?:…|\.\.\.)\s*\Z")
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def prove(
     ``repeated``: the answer to the first question, asked again. ``time_doubt``: why the bot's own
     time was not taken.
     """
-    response = tables["response"]
+    response, answers = tables["response"], _two_unlike_first(answers)
     return Proof(
         (
             _answer_row(response, answers, retrieves_only),
@@ -178,6 +180,15 @@ def _lacks_answer(result: TestResult) -> bool:
     return not (result.answer or "").strip() and not result.abstained
 
 
+def _two_unlike_first(answers: Sequence[ProvenAnswer]) -> list[ProvenAnswer]:
+    """The first answer, then one that says something else: two values of each row are shown."""
+    order = list(answers)
+    for place, each in enumerate(order[1:], start=1):
+        if each.result.answer != order[0].result.answer:
+            return [order[0], each, *order[1:place], *order[place + 1 :]]
+    return order
+
+
 def _row(question: str, path: str | None, values: Sequence[Any], mark: str, says: str) -> ProofRow:
     shown = tuple(_shown(value) for value in values[:2])
     return ProofRow(question, path or "", shown, mark, says)
@@ -197,6 +208,7 @@ def _answer_row(
     if retrieves_only:
         return _row(ask, path, (), "–", "The profile is of a bot that only retrieves.")
     if all(_lacks_answer(each.result) for each in answers):
+        path = path or _empty_answer([each.payload for each in answers])
         where = f"{path} has no text in any answer" if path else "not found"
         says = f"The answer: {where}. Name its path with --set answer=PATH"
         if "retrieved" in response:
@@ -208,6 +220,15 @@ def _answer_row(
         return _row(ask, path, texts, "✗", fault)
     mark, says = _answer_doubt(response, given, own)
     return _row(ask, path, texts, mark, says)
+
+
+def _empty_answer(payloads: Sequence[Any]) -> str | None:
+    """A key that is named as an answer and is null or empty in every reply."""
+    keys = payloads[0] if payloads and all(isinstance(each, dict) for each in payloads) else ()
+    empty = [key for key in keys if not any(each.get(key) for each in payloads)]
+    ranks = {key: name_rank(key, ANSWER) for key in empty}
+    best = max(ranks, key=lambda key: ranks[key], default="")
+    return best if ranks.get(best) else None
 
 
 def _passage_fault(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> str:
@@ -299,7 +320,7 @@ def _passages_doubt(
     texts = {chunk.text for chunks in lists for chunk in chunks if chunk.text}
     if not texts:
         return "?", "The passages have no text: what reads texts is not measured."
-    ends = sum(bool(_CUT.search(text)) for text in texts)
+    ends = sum(map(ends_cut, texts))
     if ends > len(texts) / 2 or (len(texts) > 2 and len(set(map(len, texts))) == 1):
         return "?", "The passages' texts are cut: what reads whole passages is not to be trusted."
     if not several:
@@ -350,6 +371,9 @@ def _places_doubt(
         return "?", NO_LABELS
     if not check.paths:
         return "?", f"{paths.sentence()[0].upper()}{paths.sentence()[1:]}"
+    if not check.headings and check.untold:
+        seen = f"{check.paths} of {check.gold} gold files were retrieved"
+        return "?", f"{seen}; the texts are cut or missing, so no quote can be looked for."
     if not check.headings:
         return "?", f"{check.paths} of {check.gold} gold files were retrieved, none at its place."
     return "✓", (
@@ -374,6 +398,8 @@ def _cited_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> 
     cited = [each.result.references or [] for each in answers]
     values = [
         f"{len(references)}: " + ", ".join(_name(each) for each in references[:3])
+        if references
+        else "0"
         for references in cited
     ]
     total = sum(map(len, cited))
@@ -387,7 +413,8 @@ def _cited_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> 
     if resolved < total:
         says = f"{total - resolved} of {counted(total, 'citation')} name no passage of the answer."
         return _row(ask, path, values, "?", says)
-    says = f"All {counted(total, 'citation')} name a passage of the answer."
+    whole = f"All {total:,} citations name" if total > 1 else "The 1 citation names"
+    says = f"{whole} a passage of the answer."
     return _row(ask, path, values, "✓", says)
 
 

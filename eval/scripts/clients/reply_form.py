@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -217,3 +217,71 @@ def _last(events: Sequence[Any]) -> str | None:
         if last.get(key) is True and not any(other.get(key) for other in others):
             return key
     return None
+
+
+@dataclass(frozen=True)
+class ReplyColumn:
+    """One path with its values in all answers (None where it is missing)."""
+
+    path: str
+    names: tuple[str, ...]
+    values: tuple[Any, ...]
+
+    @property
+    def present(self) -> list[Any]:
+        return [value for value in self.values if value is not None]
+
+    @property
+    def name(self) -> str:
+        return self.names[-1] if self.names else ""
+
+
+def _nodes(payload: Any, *, streamed: bool) -> Iterator[Node]:
+    if not streamed or not isinstance(payload, dict):
+        yield from walk(payload)
+        return
+    events = [event for event in payload.get("events", ()) if isinstance(event, dict)]
+    yield from walk({"text": payload.get("text") or None, "last": payload.get("last")})
+    deep: dict[str, list[Node]] = {}
+    for event in events:
+        selector = _selector(event, events)
+        if selector and event != payload.get("last"):
+            yield from walk(event, f"{selector} | [0]", ())
+        for node in () if selector else walk(event):
+            if "[" in node.path and isinstance(node.value, list):
+                deep.setdefault(node.path, []).append(node)
+    for path, (node, *others) in deep.items():
+        if not others:  # as the passages in the first delta
+            yield Node(f"events[].{path} | [0]", node.names, node.value)
+
+
+def _selector(event: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> str | None:
+    """An expression that finds this one event among all: by its kind, else by a key of its own."""
+    for key in ("event", "type", "kind"):
+        value = event.get(key)
+        same = sum(other.get(key) == value for other in events)
+        if isinstance(value, str) and same == 1 and "'" not in value:
+            return f"events[?{key} == '{value}']"
+    for key, value in event.items():
+        if isinstance(value, (list, dict)) and sum(key in other for other in events) == 1:
+            return f"events[?{child('', key)}]"
+    return None
+
+
+def columns_of(payloads: Sequence[Any], *, streamed: bool) -> list[ReplyColumn]:
+    """All paths of all answers, in order of first appearance."""
+    names: dict[str, tuple[str, ...]] = {}
+    values: dict[str, list[Any]] = {}
+    for number, payload in enumerate(payloads):
+        for node in _nodes(payload, streamed=streamed):
+            names.setdefault(node.path, node.names)
+            values.setdefault(node.path, [None] * len(payloads))[number] = node.value
+    return [ReplyColumn(path, names[path], tuple(values[path])) for path in names]
+
+
+def strings_of(values: Iterable[Any]) -> list[str]:
+    return [value for value in values if isinstance(value, str) and value.strip()]
+
+
+def mean_words(texts: Sequence[str]) -> float:
+    return sum(len(text.split()) for text in texts) / len(texts) if texts else 0.0

@@ -32,6 +32,9 @@ SESSION_ID = (
 
 _CONVERSATIONS = frozenset(("session", "conversation", "thread", "chat"))
 
+_GUESSED = ("our own request", "OpenAI chat", "OpenAI responses")
+"""Where the requests are from that are tried at any path."""
+
 NO_MODEL = "default"
 """Stands in a request for a model where the bot lists none."""
 
@@ -56,6 +59,8 @@ _CHOICES = re.compile(
     r" *\[?[`'\"]?([\w./:@-]+)",
     re.IGNORECASE,
 )
+_OPENING = re.compile(r"\bPOST (/[\w./-]*\w)")
+"""The request that a message tells to send first."""
 _NAMED = ("param", "params", "parameter", "field", "argument")
 """Keys of an error that name the field which is wrong."""
 _PLAIN_WORDS = re.compile(
@@ -103,9 +108,9 @@ class Shape:
 def known_shapes(path: str) -> list[Shape]:
     """Our own request and OpenAI's two, at a path; first the one whose path it looks like."""
     messages = [{"role": "user", "content": QUESTION}]
-    ours = Shape("POST", path, "our own request", body={"question": QUESTION, "k": "{k}"})
-    chat = Shape("POST", path, "OpenAI chat", body={"model": NO_MODEL, "messages": messages})
-    responses = Shape("POST", path, "OpenAI responses", body={"model": NO_MODEL, "input": QUESTION})
+    ours = Shape("POST", path, _GUESSED[0], body={"question": QUESTION, "k": "{k}"})
+    chat = Shape("POST", path, _GUESSED[1], body={"model": NO_MODEL, "messages": messages})
+    responses = Shape("POST", path, _GUESSED[2], body={"model": NO_MODEL, "input": QUESTION})
     if path.rstrip("/").endswith("completions"):
         return [chat, ours, responses]
     if path.rstrip("/").endswith("responses"):
@@ -418,19 +423,27 @@ def _default(schema: Mapping[str, Any]) -> Any:
     return by_type.get(str(kind), "default")
 
 
-def corrected(shape: Shape, body: bytes) -> Shape | None:
-    """The request that answers what the bot said against this one; None when it names nothing."""
+def corrected(shape: Shape, body: bytes, *, refused: bool = False) -> Shape | None:
+    """The request that answers what the bot said against this one; None when it names nothing.
+
+    ``refused``: the status said that the request is wrong, so the only quoted name in the message
+    is the missing field, whatever its language.
+    """
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
         said = body.decode("utf-8", "replace")
     new, changed = shape, False
-    for where, name, value in [*_offers(shape, said), *_complaints(said)]:
-        changed_to = _changed(new, where, name, value)
+    changes = [*_offers(shape, said), *_complaints(said)]
+    if refused and not changes and (name := _only_name(shape, said)):
+        changes = [("body", [name], None)]
+    for where, path, value in changes:
+        changed_to = _changed(new, where, path, value)
         changed = changed or changed_to is not None
         new = changed_to or new
     if not changed or new.key() == shape.key():
         return None
+    new = _begun(new, said)
     origin = shape.origin.partition(", corrected")[0] + ", corrected by the bot's answer"
     return replace(new, origin=origin)
 
@@ -471,6 +484,27 @@ def _complaints(said: Any) -> Iterator[tuple[str, list[str], Any]]:
             for name in dict.fromkeys(names):
                 if not _PLAIN_WORDS.fullmatch(name):
                     yield "body", [name], _DROP if drop else None
+
+
+def _only_name(shape: Shape, said: Any) -> str | None:
+    """The one name that a message puts in quotation marks, if the request does not have it."""
+    names = {name for text in _texts(said) for name in _QUOTED.findall(text)}
+    name = names.pop() if len(names) == 1 else ""
+    sent = json.dumps([shape.body, dict(shape.query)])
+    return name if name and not _PLAIN_WORDS.fullmatch(name) and f'"{name}"' not in sent else None
+
+
+def _begun(shape: Shape, said: Any) -> Shape:
+    """The shape with the request that begins a session, where the bot says which one that is."""
+    opening = _OPENING.search("\n".join(_texts(said)))
+    words = {word.removesuffix("s") for word in name_words(opening[1])} if opening else set()
+    if opening is None or shape.begin or not isinstance(shape.body, dict):
+        return shape
+    if not words & _CONVERSATIONS or "{uuid}" not in shape.body.values():
+        return shape
+    body = {name: SESSION if value == "{uuid}" else value for name, value in shape.body.items()}
+    begin: dict[str, Any] = {"path": opening[1], "body": {}, "session": SESSION_ID}
+    return replace(shape, body=body, begin=begin)
 
 
 def _named(said: Any) -> str | None:
@@ -515,10 +549,11 @@ def _changed(shape: Shape, where: str, path: Sequence[str], value: Any) -> Shape
     if value is _DROP:
         new = {key: item for key, item in part.items() if key != name}
     elif value is None or value == []:
-        filled = [QUESTION] if value == [] and old == QUESTION else _missing(name)
+        guessed = shape.origin.startswith(_GUESSED)
+        filled = [QUESTION] if value == [] and old == QUESTION else _missing(name, guessed)
         if filled == old or (value is None and old is not None):
             return None
-        free = _holds(filled) and "openapi" not in shape.origin
+        free = _holds(filled) and "openapi" not in shape.origin and _takes_question(name)
         kept = {key: item for key, item in part.items() if not (free and item == QUESTION)}
         new = _put(kept, path, filled)
     else:
@@ -533,8 +568,16 @@ def _put(value: dict[str, Any], path: Sequence[str], item: Any) -> dict[str, Any
     return {**value, path[0]: _put(inner if isinstance(inner, dict) else {}, path[1:], item)}
 
 
-def _missing(name: str) -> Any:
-    """What a field gets of which only the name is known."""
+def _takes_question(name: str) -> bool:
+    return name_words(name) == ["messages"] or name_rank(name, field_names.QUESTION) > 0
+
+
+def _missing(name: str, guessed: bool) -> Any:
+    """What a field gets of which only the name is known.
+
+    ``guessed``: nothing says that the request's own field is the bot's field of the question, so a
+    field that is no known setting gets it, too.
+    """
     plain = "_".join(name_words(name))
     if plain == "messages":
         return [{"role": "user", "content": QUESTION}]
@@ -548,4 +591,5 @@ def _missing(name: str) -> Any:
         return False
     if plain in field_names.OBJECTS:
         return {}
-    return QUESTION if name_rank(name, field_names.QUESTION) else "default"
+    setting = not guessed or bool(set(name_words(name)) & field_names.OTHER_FIELDS)
+    return QUESTION if _takes_question(name) or not setting else "default"

@@ -133,6 +133,11 @@ def _heading_remedy(wanted: str, got: str) -> str:
             return f'the profile: {setting} and heading_root = "{root}".'
     if len(bot) > len(gold) and bot[-len(gold) :] == gold:
         return f'the profile: set heading_root = "{SEPARATOR.join(bot[: -len(gold)])}".'
+    if len(bot) == len(gold) > 1 and bot[0] == gold[0]:
+        return (
+            "the retriever, if these are two sections of the file; else make the labels and the "
+            "bot name them alike."
+        )
     used = next((mark for mark in _SEPARATORS if mark in got.strip(mark)), None)
     if used is not None:
         return f'the profile: set heading_separator = "{used}" if that is what parts its headings.'

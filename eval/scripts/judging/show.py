@@ -34,7 +34,7 @@ def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
         )
     if outcome.unverified:
         lines.append(
-            f"{counted(outcome.unverified, 'verdict')} had a quote that stands nowhere; they count "
+            f"{counted(outcome.unverified, 'verdict')} had a quote that is in no passage; they count "
             "as not supported."
         )
     if outcome.dropped_ids:

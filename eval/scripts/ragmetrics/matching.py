@@ -27,6 +27,7 @@ SEPARATOR = " > "
 """What parts the segments of a heading path."""
 
 _SPACE = re.compile(r"\s+")
+_ENDS_CUT = re.compile(r"(?:…|\.\.\.)\s*\Z")
 
 
 class Anchor(NamedTuple):
@@ -97,6 +98,11 @@ def kind_of(gold: Anchor, quotes: Sequence[str]) -> Kind:
     return "heading" if gold.heading else "quote" if quotes else "document"
 
 
+def ends_cut(text: str | None) -> bool:
+    """Whether a text says by its last characters that more of it follows: ``…`` or ``...``."""
+    return bool(text) and _ENDS_CUT.search(str(text)[-20:]) is not None
+
+
 class Passage(NamedTuple):
     """Where a chunk stands, and its text: None when it is not there; ``cut``: its beginning."""
 
@@ -117,8 +123,8 @@ def matches_place(
     Always in the same file. A *heading*: gold's heading is a segment prefix of the passage's
     (``Intro`` is no prefix of ``Introduction``), or the passage's is a proper prefix of gold's (an
     empty one is) and its whole text has one of the quotes: a coarser chunk. No heading and
-    *quotes*: the passage holds one of them (``holds_quote``). Neither: any passage of the
-    *document*.
+    *quotes*: the passage holds one of them (``holds_quote``); a text that ends in an ellipsis is
+    a cut one. Neither: any passage of the *document*.
     """
     if gold.path != passage.anchor.path:
         return False
@@ -128,7 +134,8 @@ def matches_place(
     if kind == "quote":
         if passage.text and any(holds_quote(passage.text, quote) for quote in quotes):
             return True
-        return None if passage.cut or not (passage.text or "").strip() else False
+        untold = passage.cut or ends_cut(passage.text) or not (passage.text or "").strip()
+        return None if untold else False
     if heading[: len(gold.heading)] == gold.heading:
         return True
     if not passage.text or passage.cut or gold.heading[: len(heading)] != heading:

@@ -43,6 +43,14 @@ from records.errors import StorageError
             {},
         ),
         (
+            "curl h/a -d 'q=How+so%3F&k=3' --data-urlencode 'r=a b'",
+            "POST",
+            "http://h/a",
+            {"Content-Type": "application/x-www-form-urlencoded"},
+            {},
+            {"q": "How so?", "k": "3", "r": "a b"},
+        ),
+        (
             "curl -u me:pass h/a -d '{}'",
             "POST",
             "http://h/a",
@@ -65,12 +73,13 @@ def test_what_a_command_sends(
     [
         ("curl 'h/a", "quotes do not match"),
         ("curl -d '{}'", "names no URL"),
-        ("curl h/a -d q=1", "no JSON"),
+        ("curl h/a -d hello", "neither JSON nor a form"),
+        ("curl h/a -d '{q=1'", "neither JSON nor a form"),
         ("curl h/a -d '[1]'", "must be a JSON object"),
         ("curl h/a -d @body.json", "--body @FILE"),
         ("curl h/a -F file=@x", "-F has no place in a profile"),
         ("curl h/a -H", "-H has no value"),
-        ("curl h/a --data-urlencode q=1", "sends a form"),
+        ("curl h/a --data-urlencode q@file", "name=value"),
     ],
 )
 def test_what_cannot_become_a_profile(command: str, words: str) -> None:
