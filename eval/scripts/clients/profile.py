@@ -88,7 +88,13 @@ REQUEST = {"method": str, "path": str, "query": dict, "headers": dict, "body": d
 
 RETRIEVAL_ONLY = {"query": dict, "body": dict}
 
-_WORDS = {int: "a whole number", str: "a string", list: "a list", dict: "a table"}
+_WORDS = {
+    bool: "true or false",
+    int: "a whole number",
+    str: "a string",
+    list: "a list",
+    dict: "a table",
+}
 
 
 @dataclass(frozen=True)
@@ -405,7 +411,7 @@ class _ProfileReader:
         values: dict[str, Any] = {}
         for key, value in self._keys(name, raw, tuple(types)).items():
             where = f"{name}.{key}" if name else key
-            if isinstance(value, types[key]) and not isinstance(value, bool):
+            if isinstance(value, types[key]) and isinstance(value, bool) == (types[key] is bool):
                 values[key] = value
             else:
                 self._add(where, f"must be {_WORDS[types[key]]}")
