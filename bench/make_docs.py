@@ -127,7 +127,7 @@ def product_row(recipe: Recipe) -> tuple[str, str, str, str, str]:
         "citations": "references" in response,
         "tokens": "usage" in response,
         "cost": "cost_usd" in response,
-        "conversations": "session" in response or messages or "{session}" in str(recipe.profile),
+        "conversations": "session" in response or messages or "{session" in str(recipe.profile),
     }
     found = [name for name, there in parts.items() if there]
     absent = [name for name, there in parts.items() if not there]

@@ -175,3 +175,4 @@ def test_what_is_peculiar_stands_in_the_profile(tmp_path: Path) -> None:
     written = tomllib.loads(text)
     assert written["request"]["body"]["conversation_id"] == "{session}"
     assert written["absent"] == "empty"
+    assert written["one_passage_per_document"] is True

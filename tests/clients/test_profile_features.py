@@ -169,6 +169,17 @@ def test_every_variable_that_is_not_set_is_told(tmp_path: Path) -> None:
     assert faults[1][1] == "environment variable TENANT is not set; export it first"
 
 
+def test_a_session_goes_on_in_a_conversation_alone(tmp_path: Path, fake_bot: FakeBot) -> None:
+    profile = load(tmp_path, SMALL.replace('"{question}"', '"{question}"\ns = "{session_or_uuid}"'))
+    assert profile.remembers
+    for session in (None, None, "s-1", "s-1"):
+        assert ask(fake_bot, profile, session=session).result.status == "ok"
+    sent = [exchange.json()["s"] for exchange in fake_bot.seen]
+    assert len(set(sent[:2])) == 2
+    assert all(re.fullmatch(r"[0-9a-f]{8}-[0-9a-f-]{27}", each) for each in sent[:2])
+    assert sent[2:] == ["s-1", "s-1"]
+
+
 def test_each_question_has_a_session_of_its_own(tmp_path: Path, fake_bot: FakeBot) -> None:
     body = '"{question}"\nsession = "{run_id}/{uuid}"\nrun = "{run_id}"'
     profile = load(tmp_path, SMALL.replace('"{question}"', body))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
+from ragmetrics.catalogue import SECTIONS
 from ragmetrics.text.tfidf import Frequencies
 from records.cases import GoldSupport, TestCase
 from records.results import TestResult
@@ -13,6 +16,7 @@ from scorers.context import ContextScorer
 from scorers.groundedness import GroundednessScorer
 from scorers.pipeline import check_response
 from scorers.retrieval import RetrievalScorer
+from scorers.show import _remarks
 
 CASE = TestCase(
     "a",
@@ -69,3 +73,20 @@ def test_a_bot_that_names_no_sources_is_asked_for_none() -> None:
     values, reasons = scores(GroundednessScorer(names_sources=False), result)
     assert (values["citation_coverage"], values["has_citations"]) == (None, None)
     assert reasons["citation_coverage"] == "the bot names no sources"
+
+
+@pytest.mark.parametrize("tells_one", [True, False])
+def test_a_bot_that_reports_one_passage_of_each_document(tmp_path: Path, tells_one: bool) -> None:
+    api = {"one_passage_per_document": True} if tells_one else {}
+    (tmp_path / "config.json").write_bytes(orjson.dumps({"schema": 1, "api": api}))
+    header = {"schema": 1, "run_id": "r", "asked": 0, "cases": 0, "missing": 0, "sections": {}}
+    (tmp_path / "metrics.json").write_bytes(orjson.dumps(header))
+    with_remark = [
+        name
+        for name in ("retrieval", "context", "groundedness", "abstention")
+        if any(
+            "one passage of each document" in text
+            for text in _remarks(tmp_path, tmp_path / "set.jsonl", {"failed": {}}, SECTIONS[name])
+        )
+    ]
+    assert with_remark == (["context", "groundedness"] if tells_one else [])

@@ -76,6 +76,7 @@ class Question:
 
     def values(self) -> dict[str, Any]:
         """The placeholders of a request template and their values."""
+        random_id = str(uuid.uuid4())
         return {
             "question": self.text,
             "k": self.k,
@@ -89,7 +90,8 @@ class Question:
             "run_id": self.run_id,
             "history": [],
             "session": self.session,
-            "uuid": str(uuid.uuid4()),
+            "uuid": random_id,
+            "session_or_uuid": self.session or random_id,
         }
 
 

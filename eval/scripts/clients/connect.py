@@ -571,7 +571,7 @@ class _ConnectJob:
         for key, path in proposal.tables["facts"].items():
             rows.append(FieldRow(f"facts.{key}", path, _sample(path, payloads)))
         for key, value in proposal.settings.items():
-            text = value if isinstance(value, str) else ", ".join(value)
+            text = ", ".join(value) if isinstance(value, list) else str(value)
             rows.append(FieldRow(key, text, ""))
         return rows
 

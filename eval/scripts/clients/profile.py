@@ -60,6 +60,7 @@ TABLES = {
     "path_files": list,
     "kind": str,
     "absent": str,
+    "one_passage_per_document": bool,
     "required": list,
     "request": dict,
     "retrieval_only": dict,
@@ -87,7 +88,13 @@ REQUEST = {"method": str, "path": str, "query": dict, "headers": dict, "body": d
 
 RETRIEVAL_ONLY = {"query": dict, "body": dict}
 
-_WORDS = {int: "a whole number", str: "a string", list: "a list", dict: "a table"}
+_WORDS = {
+    bool: "true or false",
+    int: "a whole number",
+    str: "a string",
+    list: "a list",
+    dict: "a table",
+}
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,8 @@ class Profile:
     """The request that begins a conversation; ``session`` finds its name in the answer."""
     limits: Mapping[str, Any] = field(default_factory=dict)
     """How fast the bot may be asked, and how patiently: values of ``limits.BOT_LIMITS``."""
+    one_passage_per_document: bool = False
+    """Whether the bot tells one passage of each document, of several that it may have used."""
     turns_sha256: str = ""
     """Over all that a question with a history is asked by."""
 
@@ -197,6 +206,7 @@ class _ProfileReader:
             name=name,
             sha256=digest_without_turns(raw),
             turns_sha256=digest(raw),
+            one_passage_per_document=top.get("one_passage_per_document", False),
             answer=self._answer(top),
             path=request.get("path", ""),
             method=request.get("method", "POST"),
@@ -278,6 +288,8 @@ class _ProfileReader:
                 names.add(name)
                 if name != "session":
                     self._add(f"{table}.path", f"holds {{{name}}}; {{session}} alone may be there")
+        if "session_or_uuid" in names:
+            names.add("session")
         if "question" not in names:
             self._add("request", 'has no "{question}" in its body or query')
         if tables["begin"] and "session" not in names:
@@ -399,7 +411,7 @@ class _ProfileReader:
         values: dict[str, Any] = {}
         for key, value in self._keys(name, raw, tuple(types)).items():
             where = f"{name}.{key}" if name else key
-            if isinstance(value, types[key]) and not isinstance(value, bool):
+            if isinstance(value, types[key]) and isinstance(value, bool) == (types[key] is bool):
                 values[key] = value
             else:
                 self._add(where, f"must be {_WORDS[types[key]]}")

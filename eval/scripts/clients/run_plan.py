@@ -198,6 +198,7 @@ class RunOptions:
             "profile_sha256": profile.turns_sha256 if with_turns else profile.sha256,
             "mapped": sorted({*profile.answer.response, *profile.answer.constant}),
             "fields_seen": [],
+            **({"one_passage_per_document": True} if profile.one_passage_per_document else {}),
         }
 
 

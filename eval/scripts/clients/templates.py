@@ -20,6 +20,7 @@ PLACEHOLDERS = {
     "uuid": "another random id for each question: a session of its own",
     "history": "list of the messages before a turn; in a list of messages they take its place",
     "session": "an id for each conversation; nothing for a question by itself",
+    "session_or_uuid": "the same, and another random id for each question by itself",
 }
 
 ABSENT = object()

@@ -268,6 +268,11 @@ def _remarks(
             "this run keeps only the beginning of each chunk, so what needs its text is not "
             "applicable; ask again with run_eval.py --store-full-text."
         )
+    if config.api.get("one_passage_per_document") and row.name in ("context", "groundedness"):
+        texts.append(
+            "the bot reports one passage of each document, so claims that other passages support "
+            "count as unsupported."
+        )
     if asked_with and asked_with != sha256_file(eval_set):
         texts.append("the eval set has changed since this run was made.")
     if failed := max(section["failed"].values(), default=0):

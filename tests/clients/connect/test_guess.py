@@ -209,6 +209,18 @@ def test_the_labels_tell_which_name_is_the_path() -> None:
     assert paths["rel_path"] == "name"
 
 
+def test_a_page_is_taken_by_its_label() -> None:
+    def proposed(**metadata: Any) -> str | None:
+        item = {"text": PASSAGE, "metadata": {"source": "a/book.pdf"} | metadata}
+        payload = {"answer": PROSE, "sources": [item]}
+        return propose([payload], [QUESTION]).tables["chunk"].get("page")
+
+    assert proposed(page=0, page_label="iv") == "metadata.page_label"
+    assert proposed(page=0) == "metadata.page"
+    assert proposed(page={"number": 3}) is None
+    assert proposed() is None
+
+
 def test_citations_that_count_from_zero_are_left_out_and_told() -> None:
     payload = {"answer": PROSE, "sources": [{"text": PASSAGE, "file": "a.md"}], "citations": [0]}
     proposal = propose([payload], [QUESTION])
