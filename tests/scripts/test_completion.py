@@ -94,7 +94,7 @@ def test_options_are_completed_behind_python(ask: Ask) -> None:
 
 def test_choices_are_completed_behind_the_script(ask: Ask) -> None:
     found = ask(str(FOLDER / "score_retrieval.py"), "--match", "")
-    assert sorted(found) == ["anchor", "auto", "chunk", "doc", "text"]
+    assert sorted(found) == ["anchor", "auto", "chunk", "doc", "page", "text"]
 
 
 def test_run_ids_are_names_of_folders(ask: Ask, results: Path) -> None:
