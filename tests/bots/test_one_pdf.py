@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,8 @@ def label(folder: Path, url: str) -> None:
         assert labeller.stdin
         assert labeller.stdout
         said = ""
+        guard = threading.Timer(60, labeller.kill)  # a line that never comes ends the test
+        guard.start()
         for name, (_, page, _) in QUESTIONS.items():
             row, shown = None, False
             while row is None:
@@ -50,10 +53,15 @@ def label(folder: Path, url: str) -> None:
                 said += line
                 shown = shown or line.startswith(f"{name} (")  # rows before are of another question
                 start = re.escape(TEXTS[page][:25])
-                row = re.match(rf"\[.\] +(\d+) rules\.pdf: .*{start}", line) if shown else None
+                row = (
+                    re.match(rf"\[.\] +(\d+) rules\.pdf(?:, page \d+)?: .*{start}", line)
+                    if shown
+                    else None
+                )
             labeller.stdin.write(f"{row[1]}\nl\n")
             labeller.stdin.flush()
         assert "saved" in labeller.communicate("q\n", timeout=60)[0]
+        guard.cancel()
 
 
 @pytest.fixture

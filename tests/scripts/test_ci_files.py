@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -138,13 +138,15 @@ class Runner:
 
 
 @pytest.fixture
-def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    return Runner(tmp_path, monkeypatch)
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
+    started = Runner(tmp_path, monkeypatch)
+    yield started
+    end_bot(started)
 
 
 def end_bot(runner: Runner) -> None:
     """End the bot that a step started in the background."""
-    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout
+    listed = subprocess.run(["ps", "-eww", "-o", "pid,args"], capture_output=True, text=True).stdout
     for line in listed.splitlines():
         if str(runner.folder / "bot.py") in line:
             os.kill(int(line.split()[0]), 15)
