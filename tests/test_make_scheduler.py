@@ -22,7 +22,7 @@ def test_the_scheduler_listens_here_unless_a_host_is_named(words: list[str], hos
     done = subprocess.run(
         ["make", "-s", "-o", "setup-cluster", "scheduler", r"DASK=printf '%s\n'", *words],
         cwd=ROOT,
-        env=os.environ | {"HOST": "machine"},
+        env={**os.environ, "HOST": "machine", "ARGS": ""},
         capture_output=True,
         text=True,
         check=True,
