@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.processes import call_script
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
 DATA = os.environ.get("RAG_EVAL_DATA")
@@ -113,9 +114,10 @@ def test_rows_of_people_are_judged_by_a_server(
 
 @pytest.mark.thorough
 @pytest.mark.skipif(not DATA, reason="RAG_EVAL_DATA names no folder of labelled sets")
-def test_the_local_judge_on_a_set_labelled_by_people(calibrate: Call) -> None:
+def test_the_local_judge_on_a_set_labelled_by_people() -> None:
     assert DATA is not None
-    done = calibrate(None, "--labels-file", "ragtruth_qa", "--json")
+    words = ("--labels-file", "ragtruth_qa", "--json")
+    done = call_script("calibrate_judge", *words, RAG_EVAL_DATA=DATA)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)["figures"]
     assert figures["auroc"]["value"] >= 0.8
