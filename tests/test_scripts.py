@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from pathlib import Path
 from typing import Any
 
 import click
-from tests.sources import GUARD, TREES, each_script
+from tests.sources import GUARD, SCRIPTS, SCRIPTS_DIR, TREES, each_script
 
 import options
 
@@ -85,3 +86,27 @@ def test_shared_options_are_the_same_everywhere(script: Path) -> None:
         assert {key: value for key, value in mine[name].items() if key not in own} == {
             key: value for key, value in shared[name].items() if key not in own
         }, name
+
+
+OF_OTHERS = {"clients/curl.py", "decisions/history.py", "init_repo.py", "records/files.py"}
+"""What also speaks of options of curl, git and pip."""
+
+
+def test_texts_and_help_name_options_that_exist() -> None:
+    """A remedy that names an option which is gone sends its reader nowhere."""
+    every = {"--help"}
+    for script in SCRIPTS:
+        command = command_of(script)
+        for one in (command, *getattr(command, "commands", {}).values()):
+            for param in one.params:
+                every |= {*param.opts, *param.secondary_opts}
+    unknown = [
+        f"{path.relative_to(SCRIPTS_DIR)}:{node.lineno}: {name}"
+        for path, tree in TREES.items()
+        if str(path.relative_to(SCRIPTS_DIR)) not in OF_OTHERS
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+        for name in re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", node.value)
+        if name not in every
+    ]
+    assert unknown == []

@@ -11,10 +11,10 @@ In, split: a run and, with --output, its eval set. Out: results/part-00000.jsonl
 in the place of results.jsonl, and the set cut alike in the folder --output; join puts both together
 again, byte for byte. See docs/scale.md.
 
-What the other side cannot hold is counted on stderr, field by field, and in --report: nothing is
-dropped in silence. Every fault of the input is told at once, with file and line, and then nothing
-is written. Nothing is overwritten without --force. A conversion that was killed leaves a hidden
-folder .converting.… beside --output; the next conversion to that place removes it.
+What the other side cannot contain is counted on stderr, field by field, and by --json: nothing is
+dropped in silence. All faults of the input are reported at once, with file and line, and then
+nothing is written. Nothing is overwritten without --force. A conversion that was killed leaves a
+hidden folder .converting.… beside --output; the next conversion to that place removes it.
 
 FORMAT is a name of the list that --list prints with what each of them takes. What comes from a
 server is read by its documented shape, and the counts say so. Chats and samples of several turns

@@ -113,17 +113,17 @@ _OPTION_COLUMN = 30
 _COMMON = "Common options"
 _HEADINGS = {
     _COMMON: (
-        "--run --base --api-url --profile --header --judge --model --metrics --sections"
+        "--run --api-url --profile --header --judge --model --metrics --sections"
         " --k --labels --run-id --resume --label --baseline --suite --by --worst --worst-by --gates"
-        " --flips --fail-on --name --file --case --from-run --plain"
+        " --flips --fail-on --name --case --from-run --plain"
     ),
     "Data": (
         "--eval-set --labels-dir --results-dir --filter --limit --targets --plugin --repeat"
-        " --from-jsonl --shards --judgements --vault --index --annotator"
+        " --from-jsonl --shards --vault --index --annotator"
     ),
     "Statistics": (
-        "--cluster --power --margin --seed --confidence --max-drop --alpha"
-        " --resamples --varied --ignore-invariants --flips-by --confidence-by --allow-missing"
+        "--cluster --power --margin --seed --max-drop"
+        " --varied --ignore-invariants --flips-by --confidence-by --allow-missing"
         " --match --gain --min-similarity"
     ),
     "Server and cost": (

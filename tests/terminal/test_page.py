@@ -101,8 +101,8 @@ def test_the_verdict_is_last_on_a_terminal() -> None:
 
 def test_a_folded_table_is_named_and_printed_when_all_is_asked_for() -> None:
     columns = [DataColumn[Score]("metric", lambda row: row.name)]
-    table = DataTable(columns, SCORES, folded="2 more", hint="2 more: --all shows them.")
-    assert printed(table) == "2 more: --all shows them.\n"
+    table = DataTable(columns, SCORES, folded="2 more", hint="2 more: -v shows them.")
+    assert printed(table) == "2 more: -v shows them.\n"
     assert "recall" in printed(table, every=True)
     assert printed(DataTable(columns, [], "No rows, no title")) == ""
 

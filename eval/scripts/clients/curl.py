@@ -149,7 +149,7 @@ def _built(
     for name in known:
         if name in _NOT_KEPT or name.startswith("sec-"):
             headers.pop(known[name])
-    if isinstance(body, _Form):
+    if isinstance(body, _FormBody):
         headers["Content-Type"] = FORM
     default = "POST" if body is not None else "GET"
     bare = urlunsplit((split.scheme, split.netloc, split.path, "", ""))
@@ -158,13 +158,13 @@ def _built(
     )
 
 
-class _Form(dict[str, Any]):
+class _FormBody(dict[str, Any]):
     """The fields of a form."""
 
 
-def _form(data: Sequence[str], pairs: Sequence[str]) -> _Form:
+def _form(data: Sequence[str], pairs: Sequence[str]) -> _FormBody:
     """``data``: fields as they are sent; ``pairs``: name=value that curl encodes."""
-    form = _Form(parse_qsl("&".join(data), keep_blank_values=True))
+    form = _FormBody(parse_qsl("&".join(data), keep_blank_values=True))
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not name or not equals or "@" in name:

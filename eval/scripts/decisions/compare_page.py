@@ -138,7 +138,7 @@ def _metrics(
         "" if folded else title,
         tone=lambda row: _TONES.get(row.verdict),
         folded=title if folded else "",
-        hint=f"{title}: --all shows them.",
+        hint=f"{title}: -v shows them.",
     )
 
 

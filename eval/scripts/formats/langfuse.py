@@ -223,7 +223,7 @@ def _item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> Imp
     question = words_in(asked, "in", options.question_field)
     if question is None:
         fields.name = "input"
-        fields.wrong("holds no question; name its field with --question-field, or use --map")
+        fields.wrong("contains no question; name its field with --map question=FIELD")
     name = case_id(fields, notes)
     case: dict[str, Any] = {"id": name or ids.make(question or ""), "question": question or ""}
     if expected not in (None, "", {}, []):

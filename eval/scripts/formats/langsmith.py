@@ -189,7 +189,7 @@ def _example(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> 
     question = words_in(inputs, "in", options.question_field)
     if question is None:
         fields.name = "inputs"
-        fields.wrong("holds no question; name its field with --question-field, or use --map")
+        fields.wrong("contains no question; name its field with --map question=FIELD")
     name = case_id(fields, notes, ("example_id", "row_id", "id"))
     case: dict[str, Any] = {"id": name or ids.make(question or ""), "question": question or ""}
     case["reference_answer"] = _reference(reference if reference is not None else outputs, fields)

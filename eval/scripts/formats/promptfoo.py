@@ -224,7 +224,7 @@ def _case(
     question = variables.get(name) if name else None
     if not isinstance(question, str) or not question.strip():
         fields.name = f"vars.{name or QUESTIONS[0]}"
-        fields.wrong("is no question; say which variable holds it with --question-field")
+        fields.wrong("is no question; say which variable it is with --map question=NAME")
         question = ""
     case: dict[str, Any] = {"id": ids.make(question), "question": question}
     notes.changed["tests, which have no id, named by a hash of the question"] += 1
