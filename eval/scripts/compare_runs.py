@@ -214,7 +214,7 @@ def json_bytes(report: Report) -> bytes:
     type=options.FiniteRange(min=0, min_open=True),
     default=None,
     metavar="SIZE",
-    help="Call a metric equal when its whole interval lies within this difference.",
+    help="Call a metric equal when its whole interval is within this difference.",
 )
 @click.option(
     "--fail-on",

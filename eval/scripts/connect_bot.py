@@ -1,4 +1,4 @@
-"""Connect a bot of your own: find out how it is asked, and where its answer holds what.
+"""Connect a bot of your own: find out how it is asked, and where each value is in its answer.
 
 In: the bot's address, or a curl command that works, or an answer that you saved; for the check a
 labelled set (--eval-set).

@@ -1,4 +1,4 @@
-"""Score all perspectives of a run in one go, say what is wrong, and fail when it got worse.
+"""Score all perspectives of a run together, say what is wrong, and fail when it got worse.
 
 In: a run (--run), or a bot to ask first (--api-url); the eval set and its labels. Out: a table, a
 diagnosis in words, and a report in JSON (suite.json in the run folder; report_run.py writes one as

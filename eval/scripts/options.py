@@ -432,7 +432,7 @@ results_dir_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     default=RESULTS_DIR,
     show_default="eval/results",
-    help="Folder that holds a folder for each run.",
+    help="Folder that contains a folder for each run.",
 )
 
 _run_option = partial(
@@ -558,7 +558,7 @@ def judge_options(function: F) -> F:
                 help="Stop asking at this many dollars (needs the judge's prices).",
             ),
             click.option(
-                "--offline", is_flag=True, help="Ask nobody: a verdict not in the cache fails."
+                "--offline", is_flag=True, help="Ask no judge: a verdict not in the cache fails."
             ),
             click.option(
                 "--cache-dir",

@@ -2,7 +2,7 @@
 
 In: a run folder (results.jsonl with full texts: run_eval.py --store-full-text), the eval set, and
 the gold facts of eval/labels/context_labels.jsonl. Out: a table on the terminal,
-scores/context.jsonl (a line a case: which chunks are most alike, which fact stands in which chunks)
+scores/context.jsonl (a line a case: which chunks are most alike, which fact is in which chunks)
 and the section ``context`` of the run's metrics.json.
 
 \b

@@ -1,6 +1,6 @@
 """Show how the metrics went from commit to commit, and name the commit where one fell.
 
-In: the metrics.json files that git's history holds (nothing is checked out), in the order of the
+In: the metrics.json files in git's history (nothing is checked out), in the order of the
 commits, and the runs of eval/results that are not committed, by the time they were started. PLACES
 are metrics.json files, run folders, or folders of runs. Out: a table with sparklines, plots with a
 control band, what changed in between, and an alert for each primary metric that got worse.

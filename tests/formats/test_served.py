@@ -195,6 +195,6 @@ def test_what_tells_no_question_is_said(desk: Any) -> None:
     bare = desk.rows(
         "x.jsonl", [{"id": "i1", "input": {"a": "x", "b": "y"}, "expectedOutput": "z"}]
     )
-    assert "use --map" in desk.refused("langfuse", bare)
+    assert "--map question=FIELD" in desk.refused("langfuse", bare)
     bare = desk.rows("y.jsonl", [{"inputs": {"a": "x", "b": "y"}, "outputs": {"c": "z"}}])
-    assert "use --map" in desk.refused("langsmith", bare)
+    assert "--map question=FIELD" in desk.refused("langsmith", bare)

@@ -265,7 +265,7 @@ class Outcome:
 def connect(
     options: ConnectOptions, cases: Sequence[TestCase], environ: Mapping[str, str], talk: Talk
 ) -> Outcome | None:
-    """Find out how a bot is asked and where its answer holds what; None when the user stopped it.
+    """Find out how a bot is asked and where its values are; None when the user stopped it.
 
     ``cases``: of the labelled set to check against, or none. Nothing is written: ``write`` does.
     Raises StorageError, with the tries, when it cannot be found out; Unreachable.

@@ -1,4 +1,4 @@
-"""Profiles: one TOML file a bot says how to ask it and where its answer holds what.
+"""Profiles: one TOML file a bot says how to ask it and where each value is in its answer.
 
 ``load_profile("default", folder)`` reads eval/profiles/default.toml; a path works as well. The
 tables of a profile are described in eval/profiles/default.toml itself. A value that is no value of
