@@ -89,7 +89,7 @@ def talks(runs: Runs) -> RunLibrary:
         pipeline=lines,
         searches=[{"case_id": "p2", "scores": {}, "evidence": EVIDENCE}],
     )
-    return RunLibrary(runs.results_dir, runs.eval_set, None, metrics=["outcome_match"])
+    return RunLibrary(runs.results_dir, runs.eval_set, None)
 
 
 def read_whole(library: RunLibrary) -> Any:

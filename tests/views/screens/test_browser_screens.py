@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.views.tables import put
 
 from terminal.keys import keys_on
 from views.browser.actions import ACTIONS, HINTS, LISTS, TEXTS
@@ -163,8 +164,7 @@ async def test_a_run_that_grows_keeps_the_cursor_on_its_case(fakes: Any) -> None
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("j")
         assert "in progress: 4 of 9" in fakes.shown(app)
-        numbers = {"latency": 1.0, "confidence": None, "cost": None}
-        run.table.put("q6", 0, 0, "another", {"status": "error"}, (), numbers)
+        put(run.table, "q6", question="another", status="error")
         run.tell()
         await pilot.pause()
         assert fakes.listed(app) == "12356"
