@@ -354,7 +354,7 @@ class VerdictCounts:
 
     def says(self) -> str:
         """All of it in words: ``78 of 146 cases fail: 33 with another outcome, …``."""
-        verb = "fails" if self.failing == 1 else "fail"
+        verb = "fails" if 1 in (self.failing, self.cases) else "fail"
         text = f"{self.failing:,} of {counted(self.cases, 'case')} {verb}"
         parts = [f"{n:,} {self.words.get(name, name)}" for name, n in self.reasons.items()]
         text += f": {', '.join(parts)}." if parts else "."

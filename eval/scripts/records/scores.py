@@ -115,6 +115,12 @@ class PipelineEvidence(msgspec.Struct):
     usage: dict[str, Any] = {}
     cost_usd: float | None = None
 
+    @property
+    def reason(self) -> str:
+        """Why it has its outcome, in brackets; empty where that only repeats the outcome."""
+        why = self.why or ""
+        return f" ({why})" if why not in ("", (self.outcome or "").replace("_", " ")) else ""
+
 
 class AbstentionEvidence(msgspec.Struct):
     """The cell of the table answered x answerable, and how it was decided."""

@@ -19,7 +19,7 @@ async def test_from_runs_to_a_case_and_back(fakes: Any) -> None:
         assert "recall@5 0.50" in fakes.shown(app)
         assert "2026-01-02 03:04" in fakes.shown(app)
         await pilot.press("j", "enter")
-        assert " new  4 cases, 1 fail" in fakes.shown(app)
+        assert " new  4 cases, 1 fails" in fakes.shown(app)
         await pilot.press("down", "down", "enter")
         assert "3/4 new  q3" in fakes.shown(app)
         assert "Thirty days. ✓ For ever. ‼" in fakes.shown(app)

@@ -269,7 +269,8 @@ class CaseList:
         if progress := rows.progress(info, table.count):
             spans.append(("key", display(f"  {progress}")))
         spans.append(("row", display(f"  {counted(cases, 'case')}, ")))
-        spans.append(("bad" if failing else "good", display(f"{failing} fail")))
+        verb = "fails" if failing == 1 else "fail"
+        spans.append(("bad" if failing else "good", display(f"{failing} {verb}")))
         if warned:
             spans.append(("warn", display(f", {warned} with a warning")))
         if not table.metrics:

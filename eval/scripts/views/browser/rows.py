@@ -25,7 +25,7 @@ HEADS = {metric.name: metric.short for metric in METRICS if metric.short}
 
 QUESTION_MIN = 24
 
-SCORE_MIN, SCORE_MAX = 6, 10
+SCORE_MIN, SCORE_MAX = 6, 11
 
 LEFT = 2
 """Cells before the first column of a list of cases: the sign of the cursor, and that of a note."""
@@ -76,7 +76,8 @@ def _cell(table: AnswerTable, row: int, name: str) -> str:
 
 def _metric_column(name: str) -> Column:
     """The column of a metric, with room for the arrow of the order."""
-    head = HEADS.get(name, name)
+    stem, at, depth = name.partition("@")
+    head = f"{HEADS.get(stem, stem)}{at}{depth}"
     return Column(name, head, max(SCORE_MIN, min(SCORE_MAX, len(head) + 1)))
 
 
