@@ -375,8 +375,9 @@ def _read_labels(labels_dir: Path) -> list[SafetyLabel]:
     path = labels_dir / SAFETY_LABELS
     labels = read_safety_labels(path) if has_labelled_texts(labels_dir) else []
     if not labels:
+        empty = "holds no labelled texts" if path.exists() else "no such file"
         raise CannotRun(
-            f"{path}: holds no labelled texts; write attacks and harmless prompts there, a line "
+            f"{path}: {empty}; write attacks and harmless prompts there, a line "
             'each: {"case_id", "kind", "text", …}.'
         )
     return labels
