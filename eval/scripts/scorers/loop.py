@@ -91,8 +91,9 @@ def score_run(
     ``jobs``: ranges that the results are cut into, None for as many as pay. ``executor``: where
     they are scored, such as a cluster's that sees the same folders; None: this process, or worker
     processes of its own for several ranges. What an executor scored before it was lost is taken up
-    by the next call. ``case_lines``: as of a ScoringJob. Returns the section. Raises StorageError, with nothing written, when the run
-    is incomplete or any line of the set, the labels or the results has a problem.
+    by the next call. ``case_lines``: as of a ScoringJob. Returns the section. Raises StorageError,
+    with nothing written, when the run is incomplete or any line of the set, the labels or the
+    results has a problem.
     """
     results = results_of(folder)
     problems: list[Problem] = []
