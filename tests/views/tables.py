@@ -49,4 +49,4 @@ def set_scores(
         deque(table.sections[section].read(), maxlen=0)
     table.lines[section] = array("i", range(table.count))
     table.codes[section] = table.sections[section].codes[:]
-    table.version += 1
+    table.changed()

@@ -65,9 +65,7 @@ class AnswerTable:
     """
 
     def __init__(self) -> None:
-        self.count = 0
-        self.version = 0
-        """Changes with every change of a column."""
+        self._state = (0, 0)
         self.ids: list[str] = []
         self.questions: list[str] = []
         self.offsets, self.case_offsets = array("q"), array("q")
@@ -91,6 +89,21 @@ class AnswerTable:
         self._waiting: dict[str, Meta] = {}
         self._shared: dict[Any, Any] = {}
         self._decode = msgspec.json.Decoder(result_type(*_FIELDS)).decode
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self._state[0]
+
+    @property
+    def version(self) -> int:
+        """Another number after any change of a column."""
+        return self._state[1]
+
+    def changed(self) -> None:
+        """Let others see what was added: rows and version at once, since they keep what they made
+        of the rows for as long as the version stays."""
+        self._state = len(self.ids), self._state[1] + 1
 
     # -- results --------------------------------------------------------------------------------
 
@@ -120,8 +133,7 @@ class AnswerTable:
             ("cost", result.cost_usd),
         ):
             numbers[name][row] = nan if value is None else value
-        self.count = len(self.ids)
-        self.version += 1
+        self.changed()
         return row
 
     def _append(self, case_id: str, repeat: int) -> int:
@@ -160,7 +172,7 @@ class AnswerTable:
             return
         for row in rows if isinstance(rows, tuple) else (rows,):
             self._describe(row, meta)
-        self.version += 1
+        self.changed()
 
     def _describe(self, row: int, meta: Meta) -> None:
         self.case_offsets[row] = meta[0]
@@ -198,7 +210,8 @@ class AnswerTable:
             elif not complete:
                 reading.waiting.append((place, key))
         reading.next_row = next_row
-        self.version += len(read) > first or len(reading.waiting) < len(waiting)
+        if len(read) > first or len(reading.waiting) < len(waiting):
+            self.changed()
         return len(read) > first
 
     # -- reading --------------------------------------------------------------------------------

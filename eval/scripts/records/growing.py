@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
 
@@ -70,7 +71,7 @@ class GrowingFile:
             self.ended = True
             return []  # still being written
         lines: list[Line] = []
-        for line in data.splitlines(keepends=True) if b"\r" not in data else _split(data):
+        for line in BytesIO(data):
             lines.append((self.offset, line))
             self.offset += len(line)
         self.lines += len(lines)
@@ -89,13 +90,6 @@ class GrowingFile:
                     report(Problem(str(self.path), number, "", f"is no {noun} ({error})"))
             else:
                 yield offset, record
-
-
-def _split(data: bytes) -> list[bytes]:
-    """Lines ended by newlines only, carriage returns left in them."""
-    lines = [line + b"\n" for line in data.split(b"\n")]
-    last = lines.pop()[:-1]
-    return [*lines, last] if last else lines
 
 
 def line_at(path: Path, offset: int) -> bytes:

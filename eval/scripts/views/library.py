@@ -224,7 +224,7 @@ class Opened:
         snapshot.check()
         self.failure = ""
         if self._notes.refresh():
-            snapshot.table.version += 1
+            snapshot.table.changed()
         last_call = time.monotonic()
         version, was_reading = snapshot.table.version, bool(self.reading)
         shown, judged = snapshot is self._snapshot, False

@@ -147,6 +147,8 @@ def test_cases_are_counted_while_another_thread_adds_answers() -> None:
         while writer.is_alive():
             cases, failed, _ = failing.counts(made)
             assert failed == cases // 2
+            shown = made.count
+            assert len(failing.codes(made)) >= shown, "what is kept is not of fewer rows"
     finally:
         sys.setswitchinterval(interval)
         writer.join()
