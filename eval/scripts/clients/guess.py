@@ -26,10 +26,11 @@ from clients.reply_form import (
     name_words,
     strings_of,
 )
+from clients.tool_paths import find_tools
 from ragmetrics.matching import same_form
 from ragmetrics.paths import HEADER_LEVEL, looks_like_path
 
-TABLES = ("response", "chunk", "reference", "facts")
+TABLES = ("response", "chunk", "reference", "tool", "facts")
 
 _MARKS = re.compile(r"\s*\[\d{1,3}\]")
 _SOURCES = re.compile(
@@ -91,6 +92,8 @@ def propose(
     elif answer:
         _sources_in_text(answer, proposal)
     _references(outer, passages, proposal)
+    if found := find_tools(payloads, outer, streamed="stream" in proposal.settings):
+        response["tools"], proposal.tables["tool"] = found
     _rest(outer, proposal, seconds)
     return proposal
 

@@ -140,7 +140,7 @@ class Recipe:
         values = [_value(path, payload) for payload in payloads]
         if self.guesses and name == "answer":  # the last message may be the question alone
             return any(isinstance(value, str) and value not in questions for value in values)
-        if name in ("retrieved", "references"):
+        if name in ("retrieved", "references", "tools"):
             return any(values)
         if name == "latency_ms":
             return any(each is not None for value in values for each in (value or {}).values())
