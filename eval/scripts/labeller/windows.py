@@ -16,6 +16,7 @@ from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
+from labeller import tools
 from labeller.actions import actions_of
 from labeller.fuzzy import ranked
 from labeller.lines import path_of
@@ -28,8 +29,10 @@ from terminal.text_pane import Mark, TextWindow
 from terminal.windows import Ask, Window, shown
 
 if TYPE_CHECKING:
+    from labeller.case_state import CaseState
     from labeller.ports import Conflict, Store
     from labeller.session import Session
+    from labeller.tools import ToolRow
 
 
 Anchor = tuple[str, str]
@@ -168,6 +171,83 @@ class SupportsScreen(Window[None]):
             self.query_one("#needs", Static).update(Content(one_line(str(refusal))))
             return
         self._read()
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._list.refresh()
+
+
+class ToolsScreen(Window[None]):
+    """The calls of tools that the bot made for the case, and those that the case names."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,T,enter", "leave", "leave", show=False),
+        Binding("down,j", "step(1)", "down", show=False),
+        Binding("up,k", "step(-1)", "up", show=False),
+        Binding("space", "expect", "expected", show=False),
+        Binding("x", "forbid", "forbidden", show=False),
+        Binding("0", "expect_none", "none", show=False),
+    ]
+
+    def __init__(self, session: Session, after: Callable[[str], None]) -> None:
+        super().__init__()
+        self._session = session
+        self._after = after
+
+    def compose(self) -> ComposeResult:
+        self._list = LineList(self._line, id="supports")
+        with Vertical(id="picker"):
+            yield shown(display(""), id="needs")
+            yield self._list
+            yield shown(
+                display("Space expected   x forbidden   0 no call is expected   Esc leave"),
+                classes="keys",
+            )
+
+    def on_mount(self) -> None:
+        self._read()
+
+    def _read(self, refusal: str = "") -> None:
+        case = self._session.case
+        self._rows = tools.tool_rows(case, self._session.pool.calls.get(self._session.current, ()))
+        words = "Calls of tools that the bot made:" if self._rows else "The bot reports no call."
+        if case.get(tools.EXPECTED) == []:
+            words += " No call is expected."
+        self.query_one("#needs", Static).update(Content(one_line(refusal or words)))
+        self._list.set_count(len(self._rows), self._list.cursor)
+
+    def _line(self, index: int, width: int) -> Line:
+        row = self._rows[index]
+        sign = ">" if index == self._list.cursor else " "
+        style = {"expected": "marked", "forbidden": "warn", "": "row"}[row.label]
+        return ((style, one_line(f"{sign} [{row.label or ' ':<9}] {row.text()}", 1000)),)
+
+    def action_step(self, by: int) -> None:
+        self._list.move_to(self._list.cursor + by)
+
+    def action_expect(self) -> None:
+        self._change(tools.expect)
+
+    def action_forbid(self) -> None:
+        self._change(tools.forbid)
+
+    def action_expect_none(self) -> None:
+        self._do(tools.expect_none)
+
+    def _change(self, change: Callable[[CaseState, ToolRow], tuple[CaseState, str]]) -> None:
+        if self._rows:
+            row = self._rows[self._list.cursor]
+            self._do(lambda state: change(state, row))
+
+    def _do(self, change: Callable[[CaseState], tuple[CaseState, str]]) -> None:
+        refusal = ""
+        try:
+            self._after(self._session.label_tools(change))
+        except ActionRefused as error:
+            refusal = str(error)
+        self._read(refusal)
 
     def action_leave(self) -> None:
         self.dismiss(None)
