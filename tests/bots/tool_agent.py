@@ -22,7 +22,9 @@ TOKEN = 'tok-"LIVE"-0123456789'
 def calls_of(question: str, careless: bool) -> list[tuple[str, dict[str, Any], str]]:
     """Name, arguments and result of each call."""
     number = int((re.findall(r"\d+", question) or ["1"])[0])
-    calls = [("search", {"query": f"hat {number}", "token": TOKEN}, f"Hat {number} is in stock.")]
+    calls: list[tuple[str, dict[str, Any], str]] = [
+        ("search", {"query": f"hat {number}", "token": TOKEN}, f"Hat {number} is in stock.")
+    ]
     if not careless or number % 2:
         calls.append(("price", {"id": number}, f"{number} EUR"))
     if careless and number % 6 == 0:

@@ -248,7 +248,7 @@ def test_every_value_is_in_its_range_or_has_a_reason(
     for name, value in scores.values.items():
         low, high = RANGES[name]
         assert (value is None) == bool(scores.reasons.get(name))
-        assert value is None or (low <= value and (high is None or value <= high))
+        assert value is None or ((low or 0.0) <= value and (high is None or value <= high))
     found = scores.values
     if found["tool_f1"] is not None and found["tool_precision"] is not None:
         low, high = sorted((found["tool_precision"], found["tool_recall"] or 0.0))

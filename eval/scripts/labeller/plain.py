@@ -332,7 +332,7 @@ def _tools(plain: PlainLabeller, rest: str) -> str:
     place = _number(number, "call")
     if not 1 <= place <= len(rows):
         raise ActionRefused(f"There is no call {place}.")
-    change = tools.forbid if sign.strip() == "x" else tools.expect
+    change = tools.CHANGES["forbid" if sign.strip() == "x" else "expect"]
     return session.label_tools(lambda state: change(state, rows[place - 1]))
 
 

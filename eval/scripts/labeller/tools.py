@@ -84,6 +84,10 @@ def forbid(state: CaseState, row: ToolRow) -> tuple[CaseState, str]:
     return _with(state, FORBIDDEN, row.name), f"{row.name} is forbidden"
 
 
+CHANGES = {"expect": expect, "forbid": forbid}
+"""What can be done to a row, by name."""
+
+
 def expect_none(state: CaseState) -> tuple[CaseState, str]:
     """Say that the question needs no tool, or take that back."""
     if state.case.get(EXPECTED) == []:

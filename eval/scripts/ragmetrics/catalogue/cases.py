@@ -296,16 +296,6 @@ RULES: tuple[CaseRule, ...] = (
         "warn",
     ),
     CaseRule(
-        "tool_calls",
-        "tool calls",
-        "with too many tool calls",
-        "more tool calls than allowed",
-        "tools.within_calls",
-        ">=",
-        1,
-        "warn",
-    ),
-    CaseRule(
         "latency",
         "time",
         "over their time budget",
