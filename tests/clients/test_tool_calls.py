@@ -250,6 +250,8 @@ def test_long_texts_are_cut_and_long_arguments_leave_their_length() -> None:
     assert (len(call.result or ""), call.result_length) == (MOST_TOOL_TEXT, 150_000)
     stored = build_result({"answer": "x", "tools": calls}, "q", "?").to_dict()["tools"][0]
     assert (len(stored["result"]), stored["result_length"]) == (200, 150_000)
+    again = build_result({"answer": "x", "tools": [stored]}, "q", "?").to_dict()["tools"][0]
+    assert again == stored  # a line of a run may be the answer of another one
 
 
 def test_deeply_nested_arguments_stay_a_text() -> None:

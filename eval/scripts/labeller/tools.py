@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +10,7 @@ import msgspec
 
 from labeller.case_state import CaseState, Record
 from ragmetrics.tools import fits
-from records.tool_calls import AnyTool, ExpectedTool, ToolCall, expected_tool
+from records.tool_calls import AnyTool, ExpectedTool, ToolCall, call_words, expected_tool
 
 EXPECTED, FORBIDDEN = "expected_tools", "forbidden_tools"
 
@@ -32,8 +31,7 @@ class ToolRow:
 
     def text(self) -> str:
         """The call as it is written in code, and what came of it."""
-        pairs = ((key, json.dumps(v, ensure_ascii=False)) for key, v in self.arguments.items())
-        call = f"{self.name}({', '.join(f'{key}={value}' for key, value in pairs)})"
+        call = call_words(self.name, self.arguments)
         return f"{call}  {self.gave}" if self.seen else f"{call}  (not called)"
 
 
