@@ -13,6 +13,7 @@ from tests.clients.test_mapping import JSON
 
 from clients.expressions import compile_path
 from clients.http import CallError
+from clients.known import recognised
 from clients.mapping import AnswerMap, build_result
 from clients.profile import check_profile
 from clients.reply_form import columns_of
@@ -294,3 +295,15 @@ def test_connect_maps_calls_where_it_is_certain() -> None:
 )
 def test_connect_leaves_out_what_is_not_certain(payload: Any) -> None:
     assert proposed(payload) is None
+
+
+def test_a_known_product_whose_calls_are_told_beside_the_answer() -> None:
+    """Flowise lists the tools that its agent used (``usedTools`` in its API's documentation)."""
+    used = [{"tool": "search", "toolInput": {"query": "hat"}, "toolOutput": "3 hats"}]
+    reply = {"text": "Seven.", "question": "?", "chatId": "c", "usedTools": used}
+    recipe = recognised(reply)
+    assert recipe is not None
+    assert recipe.title == "Flowise"
+    tables = recipe.proposal([reply], ["?"]).tables
+    assert tables["response"]["tools"] == "usedTools"
+    assert tables["tool"] == {"name": "tool", "arguments": "toolInput", "result": "toolOutput"}
