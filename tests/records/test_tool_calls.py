@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from records.profiles import digest_without_turns
 from records.tool_calls import ExpectedTool, ToolCall, expected_tool
 from storage import StorageError, read_cases
 
@@ -110,3 +111,16 @@ def test_a_short_result_is_not_cut() -> None:
     call = ToolCall("f", result="abc")
     assert call.cut(3) is call
     assert call.cut(2) == ToolCall("f", result="ab", result_length=3)
+
+
+def test_a_profile_that_learns_of_tools_asks_as_before() -> None:
+    """The hash of a profile is part of that of a run: what was recorded before stays comparable."""
+    profile = {"request": {"path": "/ask"}, "response": {"answer": "answer"}}
+    learned = {
+        **profile,
+        "response": {"answer": "answer", "tools": "steps"},
+        "tool": {"name": "tool", "arguments": "input"},
+    }
+    assert digest_without_turns(learned) == digest_without_turns(profile)
+    other = {**profile, "response": {"answer": "text"}}
+    assert digest_without_turns(other) != digest_without_turns(profile)
