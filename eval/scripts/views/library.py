@@ -133,7 +133,8 @@ def _is_run(path: Path) -> bool:
 
 POLL_SECONDS = 1.0
 
-TELL_SECONDS = 0.5
+TELL_SECONDS, MANY_ROWS = 0.5, 50_000
+"""A screen is drawn anew after so long, and later the more rows there are to count."""
 
 PAUSE_SECONDS = 0.001
 """Between two blocks, so that a key press need not wait for its turn."""
@@ -234,7 +235,8 @@ class Opened:
                 break
             self.reading = name
             judged |= name == VERDICTS
-            if shown and time.monotonic() - last_call > TELL_SECONDS:
+            pause = TELL_SECONDS * (1 + snapshot.table.count / MANY_ROWS)
+            if shown and time.monotonic() - last_call > pause:
                 self._tell()
                 last_call = time.monotonic()
             time.sleep(PAUSE_SECONDS)
