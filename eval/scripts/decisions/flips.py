@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from decisions.compare import read_pairs
 from decisions.rows import MetricRow
+from ragmetrics.stats.arrays import np
 from records.run_table import RunTable, RunTables
 
 Ranks = tuple[int | None, ...]
@@ -85,8 +86,6 @@ def find_flips(
     Larger ones come first, then in the order of the set. ``answers`` reads cases of a run; without
     it they have scores alone: no question, answer or rank. ``tables``: what was read of the runs.
     """
-    import numpy as np
-
     tables = tables or RunTables()
     pairs = read_pairs(base, new, row.section, eval_set, tables)
     old, now = pairs.pair(row.metric)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from decisions.baseline import read_baseline
 from decisions.case_changes import failing_answer, lines_of, reasons_in_words
@@ -27,6 +27,7 @@ from decisions.measures import Measure, known_metrics, measures
 from decisions.primary import read_primary
 from ragmetrics.catalogue import SECTIONS
 from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric
+from ragmetrics.stats.arrays import np
 from records.asked import asked_ids, asked_of, missing_remark, stopped
 from records.errors import StorageError
 from records.files import sha256_file
@@ -39,12 +40,6 @@ from records.runs import METRICS, SCORES, find_run, scored_sections
 from records.scores import ALL_BUT_EVIDENCE
 from records.targets import GATES, TARGETS, Target
 from terminal.page import number
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 L = TypeVar("L")
 
@@ -184,8 +179,6 @@ def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[st
     ``not_asked``: those that the run was never asked may be lacking. Memory: see
     ``records.run_table``.
     """
-    import numpy as np
-
     base, new, tables = evidence.base, evidence.new, evidence.tables
     if base is None or new.folder is None:
         return None

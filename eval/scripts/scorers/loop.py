@@ -22,6 +22,7 @@ from uuid import uuid4
 import msgspec
 
 from decisions.case_lines import update_case_lines
+from ragmetrics.stats.arrays import NDArray, np
 from ragmetrics.stats.counted import CountedValues
 from ragmetrics.stats.tally import Slices, Tally
 from records.asked import asked_cases, asked_counts
@@ -50,8 +51,6 @@ from scorers.workers import code_versions, how_it_ended, opened, sealed, sent, w
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
-
-    from numpy.typing import NDArray
 
 
 POOL_FROM = 200 * 1024 * 1024
@@ -241,8 +240,6 @@ def _share_ids(parts: Sequence[ScoredRange]) -> bool:
 
     Looks at a portion of all hashes at a time, to save memory.
     """
-    import numpy as np
-
     files = [part.rows.with_suffix(_IDS) for part in parts]
     files = [path for path in files if path.stat().st_size]
     total = sum(path.stat().st_size // 8 for path in files)
@@ -414,8 +411,6 @@ def _left_in(folder: Path, number: int, width: int) -> _RangeSums | None:
 
 
 def _scored_range(folder: Path, number: int, width: int) -> ScoredRange:
-    import numpy as np
-
     sums = _left_in(folder, number, width)
     if sums is None:
         raise DamagedRange(_file_of(folder, number, _DONE))
@@ -458,8 +453,6 @@ def _score_task(folder: Path, number: int, work: Work, shared: bytes | None = No
         rows=own.with_suffix(_ROWS),
         resident=task.resident,
     )
-    import numpy as np
-
     np.sort(np.frombuffer(part.hashes, np.int64)).tofile(own.with_suffix(_IDS))
     for column, kind in zip((part.conversations, part.turns), _NUMBERS, strict=True):
         own.with_suffix(kind).write_bytes(column)
@@ -499,8 +492,6 @@ def _write_counted(path: Path, counted: CountedValues) -> None:
 
 def _counted_portions(parts: Sequence[ScoredRange]) -> Iterator[list[CountedValues]]:
     """What each range counted, for one portion of all clusters after the other."""
-    import numpy as np
-
     paths = [part.rows.with_suffix(_COUNTED) for part in parts]
     bounds = [[len(column) for column in part.tally.rows_and_slices()] for part in parts]
     sizes = [path.stat().st_size // _WIDTH for path in paths]
@@ -527,8 +518,6 @@ def _below(numbers: NDArray[Any], end: int) -> bool:
 
 
 def _read_counted(path: Path, size: int, start: int, end: int) -> CountedValues:
-    import numpy as np
-
     columns, offset = {}, 0
     for name, width in _WIDTHS:
         begin = offset + start * width

@@ -18,6 +18,7 @@ from ragmetrics import catalogue, safety
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.catalogue.safety import RATES, ROWS
 from ragmetrics.stats import means as stats_means
+from ragmetrics.stats.arrays import np
 from ragmetrics.stats.intervals import NORMAL, Interval, drawn_interval, effective_wilson
 from records.asked import asked_counts, count_results
 from records.cases import iter_cases
@@ -301,8 +302,6 @@ def _interval_parts(
     seed: int,
 ) -> dict[str, Any]:
     """``ci95``, ``method``, ``clusters`` and ``marks`` of the section; each text is by itself."""
-    import numpy as np
-
     intervals: dict[str, Interval] = {}
     for metric in RATES:
         mean, n = means[metric.name], counts[metric.name].scored

@@ -14,6 +14,7 @@ from math import sqrt
 from statistics import NormalDist
 
 from ragmetrics.stats import student
+from ragmetrics.stats.arrays import np
 
 ALPHA = 0.05
 
@@ -75,8 +76,6 @@ def chance_of_crossing(bound: float, looks: int = PLANNED_LOOKS) -> float:
     """The chance that sums of ``looks`` equal steps of a random walk, scaled to end with variance
     1, ever lie further than ``bound`` from 0. Range [0, 1]. By numerical integration from look to
     look (Armitage, McPherson and Rowe 1969), to about 1e-6."""
-    import numpy as np
-
     if bound <= 0:
         return 1.0
     places, width = np.linspace(-bound, bound, 801, retstep=True)
