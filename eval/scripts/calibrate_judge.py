@@ -61,7 +61,6 @@ import options
     "--metric",
     type=click.Choice(["groundedness", "correctness"]),
     default="groundedness",
-    show_default=True,
     help="Whose verdicts: claims of groundedness, or facts of correctness.",
 )
 @click.option(
@@ -83,14 +82,12 @@ import options
     "--sample",
     type=click.IntRange(1, 100_000),
     default=100,
-    show_default=True,
     help="Claims or facts to label, half of them doubted by the judge; a larger number adds more.",
 )
 @click.option(
     "--within",
     type=options.FiniteRange(0.1, 50),
     default=5.0,
-    show_default=True,
     help="With --label: say how many labels are missing until the run's mean is known to ± POINTS.",
     metavar="POINTS",
 )
@@ -113,7 +110,6 @@ import options
     "--worst",
     type=click.IntRange(0, 1000),
     default=5,
-    show_default=True,
     help="Disagreements to show.",
 )
 @click.option(

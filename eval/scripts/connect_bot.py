@@ -150,7 +150,6 @@ def tell_outcome(outcome: Outcome) -> None:
 @click.option(
     "--name",
     default="mybot",
-    show_default=True,
     help="The profile's name in eval/profiles, or a path ending in .toml.",
 )
 @options.eval_set_option

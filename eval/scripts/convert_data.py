@@ -117,15 +117,20 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.option(
     "--run",
     default="latest",
-    show_default=True,
     help="Run id, path of a run folder, or 'latest'; 'none' for the cases alone.",
 )
 @click.option(
-    "--shards", type=click.IntRange(1, 100_000), default=1, metavar="N", help="Split: most parts."
+    "--shards",
+    type=click.IntRange(1, 100_000),
+    default=1,
+    show_default=False,
+    metavar="N",
+    help="Split: most parts.",
 )
 @click.option(
     "--address",
     default="",
+    show_default=False,
     metavar="URL",
     help="Split: where the parts go, join: where they are, such as s3://bucket/run; what fsspec "
     "can open.",
@@ -134,7 +139,6 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
     "--match",
     type=click.Choice(["doc", "chunk"]),
     default="doc",
-    show_default=True,
     help="Export to TREC and BEIR: what a document is.",
 )
 @options.eval_set_option

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     "--suite",
     type=click.Choice(["smoke", "full"]),
     default="full",
-    show_default=True,
     help="smoke: a small fixed part of the set, in seconds.",
 )
 @options.embedding_model_option()
@@ -84,7 +83,6 @@ if TYPE_CHECKING:
     "--allow-missing",
     type=click.IntRange(min=0),
     default=0,
-    show_default=True,
     metavar="N",
     help="With --gates: let up to N cases without a result pass.",
 )

@@ -71,7 +71,6 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     "--allow-missing",
     type=click.IntRange(min=0),
     default=0,
-    show_default=True,
     metavar="N",
     help="Let up to N cases without a result pass.",
 )

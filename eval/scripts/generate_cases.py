@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     "--limit",
     type=click.IntRange(1, 100_000),
     default=20,
-    show_default=True,
     help="Questions to draft.",
 )
 @click.option(

@@ -74,7 +74,6 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 @click.option(
     "--metrics",
     default="groundedness,correctness",
-    show_default=True,
     help="Metrics to judge, with commas; 'all' for every one.",
 )
 @click.option("--claim-level", is_flag=True, help="Blame each claim and fact: the claim_* rates.")
@@ -82,7 +81,6 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
     "--claims",
     type=click.Choice(["sentence", "atomic"]),
     default="sentence",
-    show_default=True,
     help="Claims by our sentence rules, or atomic ones by the judge.",
 )
 @click.option(
@@ -103,7 +101,6 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
     "--max-error-rate",
     type=options.FiniteRange(0, 1),
     default=0.2,
-    show_default=True,
     help="End with exit code 3 when more than this share of the judgements failed.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what it would take; ask nothing.")

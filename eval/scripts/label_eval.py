@@ -43,14 +43,12 @@ ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
 @click.option(
     "--profile",
     default="default",
-    show_default=True,
     help="How the bot is asked: a name in eval/profiles, or a path.",
 )
 @click.option(
     "--k",
     type=click.IntRange(1, 200),
     default=20,
-    show_default=True,
     help="Passages to show for a question.",
 )
 @click.option("--from-run", metavar="RUN", help="Show the passages stored in this run instead.")
@@ -70,7 +68,6 @@ ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
     "--order",
     type=click.Choice(ORDERS),
     default="file",
-    show_default=True,
     help="Order of the questions. disagreement: where annotators differ most; failing: what "
     "fails in --run, the most harmful first; uncertain: by the results of --run.",
 )
@@ -84,14 +81,12 @@ ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
 @click.option(
     "--host",
     default="127.0.0.1",
-    show_default=True,
     help="With --serve: the address to listen on. There is no password.",
 )
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
     default=8090,
-    show_default=True,
     help="With --serve: the port.",
 )
 @options.screen_option

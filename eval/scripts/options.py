@@ -366,7 +366,9 @@ def _print_what_can_be_shown() -> None:
 
 
 command = partial(
-    click.command, cls=Command, context_settings={"help_option_names": ["-h", "--help"]}
+    click.command,
+    cls=Command,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 
 eval_set_option = click.option(
@@ -438,7 +440,6 @@ results_dir_option = click.option(
 _run_option = partial(
     click.option,
     default="latest",
-    show_default=True,
     help="Run id, path of a run folder, or 'latest'.",
 )
 run_option = _run_option("--run", "--run-id", "run")
@@ -453,7 +454,6 @@ history_option = click.option(
     "--history",
     type=click.Choice(["live", "replay", "alone", "none"]),
     default="live",
-    show_default=True,
     help="What turns of conversations are asked with: the bot's own answers, the set's reference "
     "answers, question_alone without a history, or nothing. With --retrieval-only: replay.",
 )
@@ -468,7 +468,6 @@ seed_option = click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
     default=0,
-    show_default=True,
     help="Seed of every random draw.",
 )
 
@@ -797,6 +796,7 @@ def score_options(function: F, *, texts: bool = False) -> F:
                 "--worst",
                 type=click.IntRange(min=0),
                 default=0,
+                show_default=False,
                 help=worst if texts else "Show the N worst cases.",
             ),
             *(() if texts else of_cases),
@@ -817,9 +817,7 @@ def _decorated(function: F, options: Sequence[Callable[[F], F]]) -> F:
 def _number_option(
     name: str, default: float, text: str, low: float | None = None, high: float | None = None
 ) -> Callable[[F], F]:
-    return click.option(
-        name, type=FiniteRange(low, high), default=default, show_default=True, help=text
-    )
+    return click.option(name, type=FiniteRange(low, high), default=default, help=text)
 
 
 def _choice_option(*names: str, choices: Sequence[str], text: str) -> Callable[[F], F]:
@@ -828,7 +826,6 @@ def _choice_option(*names: str, choices: Sequence[str], text: str) -> Callable[[
         *names,
         type=click.Choice(choices),
         default=choices[0],
-        show_default=True,
         help=text,
     )
 
@@ -896,7 +893,6 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
             "--first-index",
             type=click.IntRange(min=0),
             default=1,
-            show_default=True,
             help="Number of the first chunk in the bot's citation marks.",
         ),
         _number_option(

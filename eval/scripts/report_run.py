@@ -56,7 +56,6 @@ class Formats(click.ParamType[tuple[str, ...]]):
     "formats",
     type=Formats(),
     default=",".join(FORMATS),
-    show_default=True,
     help="The forms to write.",
 )
 @click.option(

@@ -45,7 +45,6 @@ SHARED: dict[str, Any] = {
 @click.option(
     "--profile",
     default="default",
-    show_default=True,
     help="How the bot is asked: a name in eval/profiles, or a path.",
 )
 @click.option(
@@ -70,7 +69,6 @@ SHARED: dict[str, Any] = {
     "--confirm",
     type=click.IntRange(0, MOST),
     default=0,
-    show_default=True,
     metavar="N",
     help="At the end ask winner and baseline N cases: set aside, if half are left, else again.",
 )
@@ -85,14 +83,12 @@ SHARED: dict[str, Any] = {
     "--repeat",
     type=click.IntRange(1, MOST),
     default=1,
-    show_default=True,
     help="Ask each case N times.",
 )
 @click.option(
     "--max-error-rate",
     type=options.FiniteRange(0, 1),
     default=0.2,
-    show_default=True,
     help="Drop a setting when proven that more than this share of its calls fail.",
 )
 @options.labels_option

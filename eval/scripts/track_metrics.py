@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     "--source",
     type=click.Choice(["both", "git", "runs"]),
     default="both",
-    show_default=True,
     help="Commits and runs that are not committed, or one of the two.",
 )
 @click.option("--since", metavar="COMMIT|RUN", help="Begin with this point.")

@@ -58,7 +58,6 @@ import options
     "quiet_seconds",
     type=options.FiniteRange(0, options.DAY_S),
     default=60.0,
-    show_default=True,
     metavar="SECONDS",
     help="Count a trace so long after its last span.",
 )
@@ -66,7 +65,6 @@ import options
     "--check-share",
     type=options.FiniteRange(0, 1),
     default=0.05,
-    show_default=True,
     help="Share of traces, by hash, checked for unsupported claims and leaks.",
 )
 @click.option("--cases", type=click.IntRange(1, 10_000), help="Draw N drafts worth labelling.")
