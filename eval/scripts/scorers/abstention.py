@@ -18,8 +18,8 @@ from ragmetrics.stats.intervals import ALONE, drawn_interval
 from ragmetrics.text import language
 from ragmetrics.text.words import clean
 from records import verdicts as records_verdicts
-from records.cases import TestCase
-from records.errors import Problem, StorageError
+from records.cases import TestCase, ignore
+from records.errors import StorageError
 from records.judgements import (
     read_verdicts,
 )
@@ -129,14 +129,11 @@ def usual_language(folder: Path) -> str | None:
     It is looked up before any result is scored, so that every process takes the same one. Faulty
     lines are passed over: the scoring that follows reports them all.
     """
-    results = iter_results(results_of(folder), _pass_over)
+    results = iter_results(results_of(folder), ignore)
     answered = (result for result in results if (result.answer or "").strip())
     languages = map(_language_in, islice(answered, LANGUAGE_SAMPLE))
     counts = Counter(name for name in languages if name is not None)
     return max(counts, key=lambda name: (counts[name], name), default=None)
-
-
-def _pass_over(problem: Problem) -> None: ...
 
 
 def _by_judge(reply: _JudgedReply) -> AbstentionDecision:

@@ -21,7 +21,7 @@ from ragmetrics import embedding
 from ragmetrics.case_scores import CaseScores
 from ragmetrics.catalogue.embedding import ROWS
 from ragmetrics.catalogue.metric import Metric
-from records.cases import TestCase, iter_cases
+from records.cases import TestCase, ignore, iter_cases
 from records.errors import Problem, StorageError
 from records.files import read_whole
 from records.labels import read_labels
@@ -59,15 +59,12 @@ def answered(
 
     Faulty lines are passed over here: the scoring that follows reports them all.
     """
-    labels, _ = read_labels(labels_dir, _pass_over)
-    cases = {case.id: case for case in iter_cases(eval_set, _pass_over, labels)}
-    for result in iter_results(results_file(folder), _pass_over):
+    labels, _ = read_labels(labels_dir, ignore)
+    cases = {case.id: case for case in iter_cases(eval_set, ignore, labels)}
+    for result in iter_results(results_file(folder), ignore):
         case = cases.get(result.test_case_id)
         if case is not None and result.status == "ok":
             yield case, result
-
-
-def _pass_over(problem: Problem) -> None: ...
 
 
 class Embed(Protocol):

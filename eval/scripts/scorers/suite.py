@@ -41,8 +41,8 @@ from decisions.regressions import Regression, regressions
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
 from records.asked import ASKED, asked_ids, asked_of
-from records.cases import TestCase, iter_cases
-from records.errors import Problem, StorageError
+from records.cases import TestCase, ignore, iter_cases
+from records.errors import StorageError
 from records.files import replace_bytes, replace_json
 from records.gate_verdict import WORSE, Check
 from records.labels import has_labelled_texts, read_cases, read_labels
@@ -140,10 +140,10 @@ def _broken(section: str, line: ScoreLine, ruling: Ruling) -> Iterator[dict[str,
 
 
 def _cases(job: ScoringJob, ids: set[str]) -> dict[str, Any]:
-    labels, _ = read_labels(job.labels_dir, _pass_over)
+    labels, _ = read_labels(job.labels_dir, ignore)
     return {
         case.id: msgspec.to_builtins(case)
-        for case in iter_cases(job.eval_set, _pass_over, labels)
+        for case in iter_cases(job.eval_set, ignore, labels)
         if case.id in ids
     }
 
@@ -155,10 +155,6 @@ def _results(folder: Path, keys: Mapping[Key, Any]) -> Iterator[tuple[Key, dict[
             key = (result.test_case_id, result.repeat)
             if key in keys:
                 yield key, result.to_dict(store_full_text=True)
-
-
-def _pass_over(problem: Problem) -> None:
-    """Faulty lines were reported when the run was scored."""
 
 
 SMOKE = (
