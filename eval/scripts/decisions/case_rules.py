@@ -24,7 +24,8 @@ from records.errors import Problem, StorageError
 from records.files import MAX_SETTINGS, read_toml, read_whole
 from records.metrics import read_sections
 from records.runs import CONFIG, METRICS, read_config
-from records.targets import CASES, TARGETS, key_lines, parse_target
+from records.settings import key_lines
+from records.targets import CASES, TARGETS, parse_target
 
 LOCAL = "local"
 """The provider of the judge that compares words: what it says only warns."""

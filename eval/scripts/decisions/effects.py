@@ -352,7 +352,7 @@ def power_of(
         return 1.0 if size else alpha
     reach = size * sqrt(n / variance)
     asked = _t_asked(critical, freedom + 1, alpha)
-    return _t_below(reach - asked, freedom)
+    return 1 - student.upper_tail(reach - asked, freedom)
 
 
 def normal_critical(metrics: int, alpha: float = ALPHA) -> float:
@@ -363,11 +363,6 @@ def normal_critical(metrics: int, alpha: float = ALPHA) -> float:
 def _t_quantile(share: float, freedom: float) -> float:
     """Quantile of Student's t."""
     return student.quantile(1 - share, freedom)
-
-
-def _t_below(value: float, freedom: float) -> float:
-    """Chance that Student's t is at most ``value``."""
-    return 1 - student.upper_tail(value, freedom)
 
 
 def _signed_ranks(values: Floats) -> Floats:

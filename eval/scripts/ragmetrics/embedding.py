@@ -118,7 +118,7 @@ def score_case(
     best = _as_list(near.max(axis=1))
     scores.set("answer_hallucination", share_below(best, hallucinated), "")
     windows = _windows(contexts)
-    if _too_many_pairs(len(answer_sentences), len(windows)):
+    if len(answer_sentences) * len(windows) > _MOST_PAIRS:  # texts of megabytes
         scores.nothing(("answer_hallucination@2",), "answer and contexts are too long")
         return scores.result()
     supported = yield from _by_window(answer_sentences, vectors, windows, hallucinated_windows)
@@ -314,11 +314,6 @@ def sentence_windows(
         for size in range(1, most + 1)
         for start in range(len(sentences) - size + 1)
     }
-
-
-def _too_many_pairs(sentences: int, windows: int) -> bool:
-    """True for texts so long (megabytes) that comparing each sentence with each window is out."""
-    return sentences * windows > _MOST_PAIRS
 
 
 def likely_windows(

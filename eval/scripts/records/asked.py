@@ -267,14 +267,11 @@ def asked_cases(
         return None
     filters, limit = config.run.get("filter") or (), config.run.get("limit")
     if not filters and limit is None:
-        return AskedCases(None, asked.repeats) if _asks_all(config, asked) else None
+        whole = asked.cases == _count(config.dataset.get("cases"))
+        return AskedCases(None, asked.repeats) if whole else None
     try:
         patterns = patterns_of(filters)
     except StorageError:  # of a later version
         return None
     ids = frozenset(case.id for case in selected_of(read(), patterns, limit))
     return AskedCases(ids, asked.repeats) if len(ids) == asked.cases else None
-
-
-def _asks_all(config: RunConfig, asked: Asked) -> bool:
-    return asked.cases == _count(config.dataset.get("cases"))

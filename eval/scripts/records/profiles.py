@@ -61,7 +61,7 @@ def digest(raw: Mapping[str, Any]) -> str:
     """SHA-256 over what the profile says; comments, order, description and limits, which change no
     answer, do not count."""
     counted = {key: value for key, value in raw.items() if key not in ("description", "limits")}
-    return _sha256(counted)
+    return hashlib.sha256(json.dumps(counted, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def digest_without_turns(raw: Mapping[str, Any]) -> str:
@@ -86,7 +86,3 @@ def _without_turns(value: Any) -> Any:
 _OF_SEARCHES = ("searches", "rewritten_query")
 
 _OF_TURNS = ("{history}", "{session}")
-
-
-def _sha256(counted: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(counted, sort_keys=True, default=str).encode()).hexdigest()

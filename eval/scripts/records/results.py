@@ -16,7 +16,7 @@ import msgspec
 from records.errors import Problem, StorageError
 from records.jsonl import Decode, project, read, whole
 from records.lines import Block, Report, iter_blocks, lines_at
-from records.shards import Address, open_lines
+from records.shards import Address, holds
 
 SCHEMA = 1
 
@@ -324,19 +324,11 @@ def read_results(
 _SEARCHES = b'"searches":[{'
 """In a text the quotes are escaped: this is a key, and its list is not empty."""
 
-_BLOCK = 1 << 20
-
 
 def tells_searches(path: Path) -> bool:
     """Whether a line of the file, or of the parts in a folder, tells the searches that led to its
     passages."""
-    edge = b""
-    with open_lines(path) as file:
-        while block := file.read(_BLOCK):
-            if _SEARCHES in edge + block[: len(_SEARCHES)] or _SEARCHES in block:
-                return True
-            edge = block[-len(_SEARCHES) :]
-    return False
+    return holds(path, _SEARCHES)
 
 
 def tells_retrieved(line: bytes) -> bool:

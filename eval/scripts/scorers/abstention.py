@@ -296,11 +296,6 @@ def _replies(folder: Path) -> dict[tuple[str, int], _JudgedReply]:
     return by_answer
 
 
-def _judge_name(folder: Path) -> str:
-    """The run's judge as ``provider/model@mark``."""
-    return str(records_verdicts.identity_of(records_verdicts.judge_of(folder)["identity"]))
-
-
 @dataclass(frozen=True)
 class AbstentionOptions:
     """``decide_by``: what tells an abstention."""
@@ -313,7 +308,8 @@ def _make_scorer(job: ScoringJob, options: AbstentionOptions) -> AbstentionScore
     usual = usual_language(job.folder)
     if options.decide_by != "judge":
         return AbstentionScorer(options.decide_by, usual_language=usual)
-    return AbstentionScorer(options.decide_by, _replies(job.folder), _judge_name(job.folder), usual)
+    judge = records_verdicts.identity_of(records_verdicts.judge_of(job.folder)["identity"])
+    return AbstentionScorer(options.decide_by, _replies(job.folder), str(judge), usual)
 
 
 def _show_more(console: Console, section: Mapping[str, Any]) -> None:

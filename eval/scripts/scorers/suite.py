@@ -230,7 +230,9 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
     sections = chosen(plan.sections, custom=bool(custom))
     targets = read_targets(plan.targets_file or TARGETS)
     advisory = read_advisory(plan.targets_file or TARGETS)
-    rules = _rules(plan)
+    rules = None
+    if plan.gates_file is not None:
+        rules = replace(read_rules(plan.gates_file), allow_missing=plan.allow_missing)
     if plan.baseline is not None and not plan.baseline.is_file():
         base_folder = find_run(plan.results_dir, str(plan.baseline))
         plan = replace(plan, baseline=base_folder / METRICS)
@@ -265,15 +267,16 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             outcomes += _earlier(folder, outcomes)
         scored = {o.name: o.section for o in outcomes if o.section}
         numbers = measures(scored, targets, custom, advisory)
+        head = _scored_so_far(folder)
         report = SuiteReport(
             run_id=real.resolve().name,
             suite=plan.suite,
             outcomes=outcomes,
             measures=numbers,
             findings=diagnose(numbers, scored),
-            header=_header(folder),
+            header={name: head[name] for name in HEAD if name in head},
             left_out=SMOKE.format(cases=len(ids)) if plan.smoke else "",
-            primary=_primary(folder),
+            primary={name: head[name] for name in (PRIMARY, PRIMARY_METRICS) if name in head},
         )
         new = RunNumbers(report.run_id, report.sections(), report.header, folder)
         evidence = GateEvidence(
@@ -303,12 +306,6 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         written = write_report(report, path, folder / METRICS, copied=folder != real)
         traces = _traces(plan, sections, report, job, real)
     return report, [written, *traces]
-
-
-def _rules(plan: SuiteOptions) -> GateRules | None:
-    if plan.gates_file is None:
-        return None
-    return replace(read_rules(plan.gates_file), allow_missing=plan.allow_missing)
 
 
 def _score(
@@ -418,18 +415,6 @@ def _gates(rules: GateRules, evidence: GateEvidence, asked: set[str] | None) -> 
         evidence = replace(evidence, base=None)
     failed = evaluate(rules, evidence, sections=asked).of("failed")
     return [check for check in failed if check.rule != WORSE]  # told as regressions
-
-
-def _header(folder: Path) -> dict[str, Any]:
-    """What metrics.json says of the run itself."""
-    head = _scored_so_far(folder)
-    return {name: head[name] for name in HEAD if name in head}
-
-
-def _primary(folder: Path) -> dict[str, Any]:
-    """The primary scores of every case, so that the report can be a baseline, too."""
-    head = _scored_so_far(folder)
-    return {name: head[name] for name in (PRIMARY, PRIMARY_METRICS) if name in head}
 
 
 def _traces(

@@ -63,7 +63,8 @@ def look(difference: float, error: float, freedom: float, share: float) -> Inter
     """
     if not 0 < share <= 1:
         raise ValueError("a share of the cases is above 0 and at most 1")
-    half = error * student.quantile(_tail(_FLEMING / sqrt(share)), max(1.0, freedom))
+    tail = max(_LEAST_TAIL, _NORMAL.cdf(-_FLEMING / sqrt(share)))
+    half = error * student.quantile(tail, max(1.0, freedom))
     low, high = difference - half, difference + half
     if not error:
         return InterimLook(share, difference, low, high, 1.0)
@@ -95,7 +96,3 @@ def flat_quantile(pairs: int, freedom: float, alpha: float = ALPHA) -> float:
     comparisons, for the chance of a single false call to stay below ``alpha``."""
     tail = alpha / max(1, pairs) / _FLAT_LOOKS / 2
     return student.quantile(tail, max(1.0, freedom))
-
-
-def _tail(z: float) -> float:
-    return max(_LEAST_TAIL, _NORMAL.cdf(-z))
