@@ -344,9 +344,10 @@ def _score_safety(job: ScoringJob, scorer: SafetyScorer) -> tuple[dict[str, Any]
         answers = {result.test_case_id: result for result in iter_results(folder / ANSWERS)}
     labels = read_safety_labels(labels_file) if has_labelled_texts(job.labels_dir) else []
     if not labels:
+        empty = "holds no labelled texts" if labels_file.exists() else "no such file"
         raise CannotRun(
-            f"{labels_file}: holds no labelled texts; write attacks and harmless prompts there, a "
-            'line each: {"case_id", "kind", "text", …}.'
+            f"{labels_file}: {empty}; write attacks and harmless prompts there, a line "
+            'each: {"case_id", "kind", "text", …}.'
         )
     attacks = list(_attacking_cases(job.eval_set, job.labels_dir))
     if attacks and answers is not None:
@@ -355,7 +356,8 @@ def _score_safety(job: ScoringJob, scorer: SafetyScorer) -> tuple[dict[str, Any]
     section = scorer.section_of(judged, guardrails, job.seed)
     write_scores(folder, NAME, (scorer.line(item) for item in judged))
     update_metrics(folder, NAME, section, _header(folder, job.eval_set))
-    update_case_lines(folder, job.eval_set)
+    if job.case_lines:
+        update_case_lines(folder, job.eval_set)
     return section, judged
 
 
