@@ -34,7 +34,6 @@ unreachable, 130 interrupted.
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
@@ -65,7 +64,7 @@ import options
 )
 @click.option(
     "--labels-file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     multiple=True,
     help="Labels in a file instead (repeatable); or a known set in the folder RAG_EVAL_DATA, such "
     "as ragtruth_qa.",
@@ -98,20 +97,15 @@ import options
 )
 @click.option(
     "--calibration",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     help="With --gate: check the run's judge against this stored calibration.",
 )
 @click.option(
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     help="Store the calibration here too, without texts, to be committed.",
 )
-@click.option(
-    "--worst",
-    type=click.IntRange(0, 1000),
-    default=5,
-    help="Disagreements to show.",
-)
+@click.option("--worst", type=click.IntRange(0, 1000), default=5, help="Disagreements to show.")
 @click.option(
     "--attack",
     is_flag=True,

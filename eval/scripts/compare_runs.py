@@ -220,15 +220,11 @@ def json_bytes(report: Report) -> bytes:
     metavar="RULE,…",
     help="Exit 1 on: worse (primary metrics), look, any-worse, or metrics by name.",
 )
-@click.option(
-    "--markdown",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the report there as Markdown.",
-)
+@click.option("--markdown", type=options.FILE, help="Write the report there as Markdown.")
 @click.option(
     "--html",
     "page",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     help="Write it there as one HTML page, with both answers of the cases that flipped.",
 )
 @options.run_set_option

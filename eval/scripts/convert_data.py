@@ -83,16 +83,14 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
     metavar="[FORMAT]",
     shell_complete=fitting_formats,
 )
-@click.argument("sources", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("sources", nargs=-1, type=options.PATH)
 @click.option(
     "--list",
     "as_list",
     is_flag=True,
     help=f"List the formats and stop: {', '.join(all_formats())}.",
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Folder (or file) to make; needed."
-)
+@click.option("-o", "--output", type=options.PATH, help="Folder (or file) to make; needed.")
 @click.option("--force", is_flag=True, help="Replace what is there already.")
 @click.option(
     "--run-id",

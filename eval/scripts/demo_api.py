@@ -73,19 +73,14 @@ LARGEST_K = 100
 )
 @click.option(
     "--cache-dir",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=options.FOLDER,
     default=storage.CACHE_DIR,
     show_default="eval/cache",
     help="Where the index and the embeddings are kept.",
 )
 @options.verbosity_options
 def main(
-    host: str,
-    port: int,
-    allow_remote: bool,
-    verbose: bool,
-    quiet: bool,
-    **settings: Any,
+    host: str, port: int, allow_remote: bool, verbose: bool, quiet: bool, **settings: Any
 ) -> None:
     """Serve an embedded RAG bot over HTTP, to try the toolkit on or to compare settings with.
 

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 @click.option(
     "--plugin",
     "plugins",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     multiple=True,
     help="Python file with metrics of your own; see docs/examples/custom_metric.py.",
 )
@@ -88,7 +88,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--baseline",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     help="Run id, report or metrics.json to compare with; exit 1 on a regression, and when it was "
     "measured with another judge, other labels or another set.",
 )
@@ -105,7 +105,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     help="Write the report to OUTPUT.json.  [default: suite in the run folder]",
 )
 @options.scheduler_option

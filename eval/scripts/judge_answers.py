@@ -66,8 +66,7 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 
 
 @options.command(
-    help=__doc__,
-    how_to_go_on="Every verdict that came in is kept: the same command goes on there.",
+    help=__doc__, how_to_go_on="Every verdict that came in is kept: the same command goes on there."
 )
 @options.score_options
 @options.judge_options
@@ -117,7 +116,7 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 )
 @click.option(
     "--batch-out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=options.FOLDER,
     metavar="FOLDER",
     help="Ask nothing: write what the cache lacks as batch files into this folder.",
 )
@@ -140,9 +139,7 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
     help="Weight of facts against cosine in answer_correctness_judged.",
 )
 @click.option(
-    "--save-judge",
-    metavar="NAME",
-    help="Write the judge into eval/judges/NAME.toml; ask nothing.",
+    "--save-judge", metavar="NAME", help="Write the judge into eval/judges/NAME.toml; ask nothing."
 )
 def main(
     rescore: bool, self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **values: Any

@@ -56,6 +56,10 @@ DAY_S = 86_400.0
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
 
 class Exit(enum.IntEnum):
     """What the exit code of every script means."""
@@ -373,7 +377,7 @@ command = partial(
 
 eval_set_option = click.option(
     "--eval-set",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=EVAL_SET,
     show_default="eval_set.jsonl of the repository",
     help="The cases, one JSON object a line.",
@@ -382,7 +386,7 @@ eval_set_option = click.option(
 
 run_set_option = click.option(
     "--eval-set",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=None,
     show_default="the set that the run was asked with",
     help="The cases, one JSON object a line.",
@@ -422,7 +426,7 @@ def _labels_of_the_set(
 
 labels_option = click.option(
     "--labels-dir",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default=None,
     callback=_labels_of_the_set,
     show_default="eval/labels; for another set: labels beside it",
@@ -431,7 +435,7 @@ labels_option = click.option(
 
 results_dir_option = click.option(
     "--results-dir",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default=RESULTS_DIR,
     show_default="eval/results",
     help="Folder that contains a folder for each run.",
@@ -561,7 +565,7 @@ def judge_options(function: F) -> F:
             ),
             click.option(
                 "--cache-dir",
-                type=click.Path(path_type=Path, file_okay=False),
+                type=FOLDER,
                 default=CACHE_DIR,
                 show_default="eval/cache",
                 help="Where verdicts, facts and vectors are kept.",
@@ -838,13 +842,11 @@ def _usual_cutoffs() -> tuple[int, ...]:
 
 embedding_model_option = partial(click.option, "--embedding-model", help=EMBEDDING_MODEL)
 
-support_model_option = click.option(
-    "--support-model", type=click.Path(path_type=Path), help=SUPPORT_MODEL
-)
+support_model_option = click.option("--support-model", type=PATH, help=SUPPORT_MODEL)
 
 vectors_option = click.option(
     "--cache-dir",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default=CACHE_DIR,
     show_default="eval/cache",
     help="Where vectors are kept.",
@@ -903,7 +905,7 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
     "embedding": (
         click.option(
             "--dataset",
-            type=click.Path(path_type=Path, dir_okay=False),
+            type=FILE,
             help="Score this JSON list of {question, reference_answer, answer, contexts}; "
             "no run needed.",
         ),

@@ -143,9 +143,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @options.results_dir_option
 @click.option("--api-url", help="The bot's address, or 'demo' for the embedded API.")
 @click.option(
-    "--profile",
-    default="default",
-    help="How the bot is asked: a name in eval/profiles, or a path.",
+    "--profile", default="default", help="How the bot is asked: a name in eval/profiles, or a path."
 )
 @click.option(
     "--header",
@@ -156,7 +154,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @options.limits_option
 @click.option(
     "--from-jsonl",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     help="Answers that exist already: our result lines, or {id or question, answer, contexts}.",
 )
 @click.option("--k", type=click.IntRange(1, MOST), default=10, help="Passages to ask for.")

@@ -38,14 +38,12 @@ SHARED: dict[str, Any] = {
 
 
 @options.command(how_to_go_on="")
-@click.argument("grid", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("grid", type=options.FILE)
 @options.eval_set_option
 @options.results_dir_option
 @click.option("--api-url", help="The bot's address, or 'demo' for the embedded API.")
 @click.option(
-    "--profile",
-    default="default",
-    help="How the bot is asked: a name in eval/profiles, or a path.",
+    "--profile", default="default", help="How the bot is asked: a name in eval/profiles, or a path."
 )
 @click.option(
     "--header",
@@ -79,12 +77,7 @@ SHARED: dict[str, Any] = {
 @click.option("--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters.")
 @click.option("--filter", multiple=True, metavar="NAME=VALUE", help="Only cases that pass it.")
 @click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N of them.")
-@click.option(
-    "--repeat",
-    type=click.IntRange(1, MOST),
-    default=1,
-    help="Ask each case N times.",
-)
+@click.option("--repeat", type=click.IntRange(1, MOST), default=1, help="Ask each case N times.")
 @click.option(
     "--max-error-rate",
     type=options.FiniteRange(0, 1),

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 @options.command(help=__doc__)
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PLACES]...")
+@click.argument("paths", nargs=-1, type=options.PATH, metavar="[PLACES]...")
 @options.results_dir_option
 @click.option(
     "--metrics",

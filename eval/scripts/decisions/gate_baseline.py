@@ -20,12 +20,7 @@ from decisions.gate_checks import (
 from decisions.gate_rules import AgainstBase, GateRules
 from decisions.measures import known_metrics
 from decisions.primary import primary_names
-from decisions.regressions import (
-    Regression,
-    Regressions,
-    independent_interval,
-    regressions,
-)
+from decisions.regressions import Regression, Regressions, independent_interval, regressions
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from records.gate_verdict import WORSE, Check, Status
 from records.targets import GATES

@@ -15,14 +15,7 @@ from decisions.case_rules import read_case_rules
 from decisions.case_verdict import read_verdicts
 from decisions.effects import ALPHA
 from decisions.gate_rules import GateRules, MustPass
-from decisions.invariants import (
-    Run,
-    config_of,
-    judge_of,
-    left_out,
-    run_controls,
-    scored_otherwise,
-)
+from decisions.invariants import Run, config_of, judge_of, left_out, run_controls, scored_otherwise
 from decisions.measures import Measure, known_metrics, measures
 from decisions.primary import read_primary
 from ragmetrics.catalogue import SECTIONS

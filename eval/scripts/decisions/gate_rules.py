@@ -25,14 +25,7 @@ from ragmetrics.catalogue.metric import BY_DOCUMENT
 from records.errors import Problem, StorageError
 from records.files import MAX_SETTINGS, read_toml, read_whole
 from records.settings import KeyPath, key_lines
-from records.targets import (
-    BANDS,
-    GATES,
-    TARGET_FORM,
-    Target,
-    parse_target,
-    parse_targets,
-)
+from records.targets import BANDS, GATES, TARGET_FORM, Target, parse_target, parse_targets
 
 PARTS = (
     "run",

@@ -20,7 +20,7 @@ from records.asked import ASKED, missing_remark
 from records.errors import StorageError
 from records.metrics import SectionJudge, read_metrics
 from records.results import RunConfig
-from records.runs import CONFIG, ENRICHED, METRICS, SAMPLE, read_config, scores_file
+from records.runs import CONFIG, ENRICHED, METRICS, SAMPLE, known_config, scores_file
 from records.scores import read_whole_scores
 
 PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
@@ -107,7 +107,7 @@ class _Api(msgspec.Struct):
 def config_of(folder: Path) -> RunConfig:
     """config.json where there is one, the parts that are looked into checked."""
     path = folder / CONFIG
-    config = read_config(folder) if path.exists() else RunConfig(folder.name)
+    config = known_config(folder)
     try:
         msgspec.convert(config.judge, SectionJudge)
         msgspec.convert(config.api, _Api)

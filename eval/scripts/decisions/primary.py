@@ -16,13 +16,7 @@ from decisions.engine import PrimaryTable
 from decisions.judge_calibration import fitting, stored_calibrations, too_few
 from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 from ragmetrics.stats.arrays import Floats, Ints, np
-from records.clusters import (
-    AUTO,
-    NONE,
-    Clustering,
-    LabelsById,
-    read_clusters,
-)
+from records.clusters import AUTO, NONE, Clustering, LabelsById, read_clusters
 from records.errors import StorageError
 from records.files import sha256_file
 from records.metric_lines import PRIMARY

@@ -12,7 +12,7 @@ from typing import Any
 from records.errors import StorageError
 from records.files import read_toml
 from records.results import RunConfig, TestResult
-from records.runs import CONFIG, PROFILES, SHIPPED_PROFILES, read_config
+from records.runs import PROFILES, SHIPPED_PROFILES, known_config
 
 
 def maps_passages(config: RunConfig) -> bool:
@@ -30,7 +30,7 @@ def maps_passages(config: RunConfig) -> bool:
 def read_maps_passages(folder: Path) -> bool:
     """The same of the run in a folder; True where its configuration cannot be read."""
     with suppress(StorageError):
-        return maps_passages(read_config(folder)) if (folder / CONFIG).exists() else True
+        return maps_passages(known_config(folder))
     return True
 
 

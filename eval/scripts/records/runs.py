@@ -16,20 +16,8 @@ import orjson
 
 from records.cutting import write_parts
 from records.errors import Problem, StorageError, did_you_mean
-from records.files import (
-    JsonlWriter,
-    cut_torn_tail,
-    parses,
-    read_json,
-    replace_bytes,
-    replace_json,
-)
-from records.results import (
-    SCHEMA,
-    RunConfig,
-    TestResult,
-    result_of,
-)
+from records.files import JsonlWriter, cut_torn_tail, parses, read_json, replace_bytes, replace_json
+from records.results import SCHEMA, RunConfig, TestResult, result_of
 from records.shards import lines_from, open_lines
 from records.syncing import make_folder, move_into_place
 
@@ -169,6 +157,11 @@ def read_config(folder: Path) -> RunConfig:
     except msgspec.ValidationError as error:
         raise StorageError(f"{path}: {error}.") from None
     return config
+
+
+def known_config(folder: Path) -> RunConfig:
+    """The same of a run that may have no configuration: then no more than its id is known."""
+    return read_config(folder) if (folder / CONFIG).exists() else RunConfig(folder.name)
 
 
 class ResultsWriter:

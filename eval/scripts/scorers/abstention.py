@@ -20,22 +20,13 @@ from ragmetrics.text.words import clean
 from records import verdicts as records_verdicts
 from records.cases import TestCase, ignore
 from records.errors import StorageError
-from records.judgements import (
-    read_verdicts,
-)
+from records.judgements import read_verdicts
 from records.results import TestResult, iter_results
 from records.runs import VERDICTS
 from records.scores import ScoreLine
 from records.verdict_lines import text_sha256
 from scorers.common import in_rank_order
-from scorers.contract import (
-    NOTHING,
-    Evidence,
-    ScoreRow,
-    ScoringJob,
-    SectionScorer,
-    add_metric,
-)
+from scorers.contract import NOTHING, Evidence, ScoreRow, ScoringJob, SectionScorer, add_metric
 from scorers.loop import results_of
 
 if TYPE_CHECKING:

@@ -23,13 +23,7 @@ from records.labels import has_turns
 from records.results import RetrievedChunk, TestResult
 from records.scores import ScoreLine
 from scorers.abstention import usual_language
-from scorers.common import (
-    has_whole_files,
-    in_rank_order,
-    row_of,
-    set_apart,
-    without_passages,
-)
+from scorers.common import has_whole_files, in_rank_order, row_of, set_apart, without_passages
 from scorers.contract import (
     Earlier,
     Evidence,

@@ -27,22 +27,10 @@ from records.files import read_whole
 from records.labels import read_labels
 from records.lines import parse_json
 from records.results import RetrievedChunk, TestResult, iter_results
-from records.runs import (
-    CACHE_DIR,
-    EVAL_SET,
-    RESULTS,
-    results_file,
-)
+from records.runs import CACHE_DIR, EVAL_SET, RESULTS, results_file
 from scorers.abstention import decide
 from scorers.common import in_rank_order, row_of, with_known_passages
-from scorers.contract import (
-    CannotRun,
-    DamagedRange,
-    Evidence,
-    ScoreRow,
-    ScoringJob,
-    SectionScorer,
-)
+from scorers.contract import CannotRun, DamagedRange, Evidence, ScoreRow, ScoringJob, SectionScorer
 
 if TYPE_CHECKING:
     from ragmetrics.embedding import Steps, Vectors

@@ -35,16 +35,10 @@ from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
 from records.profiles import maps_passages
 from records.results import RunConfig
-from records.runs import CONFIG, SCORES, VERDICTS, read_config, results_file
+from records.runs import CONFIG, SCORES, VERDICTS, known_config, results_file
 from records.scores import ScoreLine, read_own_scores
 from records.shards import allow_addresses, allowed_addresses, changed_at, size_of
-from scorers.contract import (
-    Aggregator,
-    DamagedRange,
-    FailureScorer,
-    RangeScorer,
-    Scorer,
-)
+from scorers.contract import Aggregator, DamagedRange, FailureScorer, RangeScorer, Scorer
 from scorers.ranges import ScoredRange, score_range
 from scorers.variation import stability, turn_loss
 from scorers.workers import code_versions, how_it_ended, opened, sealed, sent, worker_pool
@@ -99,7 +93,7 @@ def score_run(
     labels, label_places = read_labels(labels_dir, problems.append)
     whole = Work(results, eval_set)
     scores = folder / SCORES
-    config = read_config(folder) if (folder / CONFIG).exists() else RunConfig(folder.name)
+    config = known_config(folder)
     set_sha256 = sha256_file(eval_set)
     absent: Absent | None = None
     if isinstance(scorer, FailureScorer):

@@ -29,8 +29,8 @@ from records.jsonl import read_rows
 from records.labels import SAFETY_LABELS, has_labelled_texts
 from records.labels import read_labels as read_label_files
 from records.metrics import section_names, update_metrics
-from records.results import RunConfig, TestResult, iter_results
-from records.runs import CONFIG, find_run, read_config, results_file
+from records.results import TestResult, iter_results
+from records.runs import CONFIG, find_run, known_config, results_file
 from records.runs import SAFETY_RESULTS as ANSWERS
 from records.scores import ScoreLine, write_scores
 from scorers.contract import CannotRun, ScoringJob, SectionScorer
@@ -380,8 +380,7 @@ def _results_of(ids: set[str], folder: Path) -> dict[str, TestResult]:
 
 def _header(folder: Path, eval_set: Path) -> dict[str, Any]:
     """Which run this is, and whether it is whole; the other counts the scorers of cases have."""
-    config = folder / CONFIG
-    run_config = read_config(folder) if config.exists() else RunConfig(folder.name)
+    run_config = known_config(folder)
     results = count_results(results_file(folder))
     header: dict[str, Any] = {
         "run_id": folder.resolve().name,
@@ -485,7 +484,7 @@ def _score_and_show(values: Mapping[str, Any], output: ScoreOutput) -> dict[str,
         if request.worst:
             _show_wrong(console, scorer, judged, request.worst)
     if (folder / CONFIG).exists():
-        output.note(missing_results(folder, read_config(folder)))
+        output.note(missing_results(folder, known_config(folder)))
         output.note(removed_sections(folder, before))
     if failed := max(section["failed"].values(), default=0):
         output.note(f"{failed} prompts failed in this run and count nowhere.")
