@@ -183,20 +183,14 @@ def run_controls(base: Run, new: Run, sections: Iterable[str]) -> list[Differenc
         for name, (old, now) in pairs.items()
         if old and now != old and now
     ]
-    differences_found += _label_differences(base.metrics, new.metrics)
+    # what earlier versions wrote has no such key; null: there were no labels
+    if LABELS in base.metrics and LABELS in new.metrics:
+        differences_found += _differences(
+            base.metrics[LABELS], new.metrics[LABELS], "labels (scored)"
+        )
     for name in sections:
         differences_found += _definition_differences(name, base.section(name), new.section(name))
     return differences_found + list(_payload_differences(base.config, new.config))
-
-
-def _label_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
-    """Of two metrics.json: other labels, or labels in one of them alone (null: there were none).
-
-    What earlier versions wrote has no such key; then nothing is known.
-    """
-    if not all(LABELS in header for header in (base, new)):
-        return []
-    return _differences(base[LABELS], new[LABELS], "labels (scored)")
 
 
 def judge_of(run: Run) -> Mapping[str, Any]:
