@@ -299,8 +299,9 @@ def _make_scorer(job: ScoringJob, options: AbstentionOptions) -> AbstentionScore
     usual = usual_language(job.folder)
     if options.decide_by != "judge":
         return AbstentionScorer(options.decide_by, usual_language=usual)
+    replies = _replies(job.folder)  # which says what is missing where no judge was asked
     judge = records_verdicts.identity_of(records_verdicts.judge_of(job.folder)["identity"])
-    return AbstentionScorer(options.decide_by, _replies(job.folder), str(judge), usual)
+    return AbstentionScorer(options.decide_by, replies, str(judge), usual)
 
 
 def _show_more(console: Console, section: Mapping[str, Any]) -> None:
