@@ -163,10 +163,23 @@ class TestResult(msgspec.Struct):
     retrieved_from_search: int | msgspec.UnsetType = msgspec.UNSET
     absent: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
     tools: list[ToolCall] | msgspec.UnsetType = msgspec.UNSET
+    seen: Literal["prompt", "union"] | msgspec.UnsetType = msgspec.UNSET
+    seen_tools: list[str] | msgspec.UnsetType = msgspec.UNSET
 
     def chunks(self) -> list[RetrievedChunk]:
         """The retrieved passages in rank order; plain ids become chunks ranked by their place."""
         return _ranked(self.retrieved or ())
+
+    def seen_chunks(self) -> list[RetrievedChunk]:
+        """The passages that the answer saw, and after them what tools gave back that is none."""
+        chunks, texts = self.chunks(), self.seen_tools or ()
+        return [
+            *chunks,
+            *(
+                RetrievedChunk(f"tool-{n}", text=text, text_length=len(text), rank=len(chunks) + n)
+                for n, text in enumerate(texts, 1)
+            ),
+        ]
 
     def searched(self) -> list[tuple[Search, list[RetrievedChunk]]]:
         """Each search with its passages in rank order, the texts that are stored once filled in."""

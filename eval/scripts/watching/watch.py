@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from decisions.watch import WatchedFigure, as_dict
-from formats.shared.span_stream import DAMAGED, Cut, Position, cuts, open_spans, parse_value
+from formats.shared.span_stream import DAMAGED, Cut, Position, cuts, open_spans
 from guardrails.leakage import BLOCK, score_leakage
 from ragmetrics.groundedness import score_case
 from records.errors import StorageError
@@ -29,8 +29,18 @@ from watching.figures import (
     series_of,
     watched,
 )
-from watching.summary import CLAIMS, LEAKS, REFUSALS, Place, SpanSummaries, trace_numbers
-from watching.texts import texts_of
+from watching.summary import (
+    CLAIMS,
+    LEAKS,
+    REFUSALS,
+    Place,
+    SpanSummaries,
+    answers_itself,
+    is_complete,
+    tells_anything,
+    trace_numbers,
+)
+from watching.texts import read_traces, texts_of
 from watching.trace_index import (
     SHARE,
     DayCounts,
@@ -63,12 +73,21 @@ def count_due(
     total = 0
     while batch := index.due(until, _TRACES_A_STEP):
         own: Counter[str] = Counter()
-        rows = [(key, trace_numbers(key, spans, now, earliest_day, own)) for key, spans in batch]
+        ended = [(key, spans) for key, spans in batch if is_complete(spans)]
+        unended = [key for key, spans in batch if not is_complete(spans)]
+        unclear = [
+            key for key, spans in ended if tells_anything(spans) and not answers_itself(spans)
+        ]
+        read = read_traces(index, unclear)
+        rows = [
+            (key, trace_numbers(key, spans, read.get(key), now, earliest_day, own))
+            for key, spans in ended
+        ]
         traces = [row for _, row in rows if row is not None]
         ignored = [key for key, row in rows if row is None]
         own["traces"] += len(traces)
         own["traces that are no answers of a bot"] += len(ignored)
-        index.count(_checked(index, traces, check_share, own), ignored, own)
+        index.count(_checked(index, traces, check_share, own), ignored, unended, own)
         counts.update(own)
         total += len(traces)
     return total
@@ -104,7 +123,7 @@ def _check(result: TestResult) -> tuple[int, int]:
     """Which of the two figures apply to an answer, and which of them are bad."""
     if result.answer is None:
         return 0, 0
-    answer, chunks = result.answer[:_MOST_CHECKED], result.chunks()
+    answer, chunks = result.answer[:_MOST_CHECKED], result.seen_chunks()
     leaks = score_leakage(answer, [chunk.text or "" for chunk in chunks]).categories
     applies, bad = LEAKS, 0
     if any(score >= BLOCK for name, score in leaks.items() if name != "verbatim_context"):
@@ -447,11 +466,9 @@ def _read_cuts(
             last = cut
             if cut.data:
                 try:
-                    document = parse_value(cut.data)
+                    spans += summaries.of(cut.data, Place(row.id, cut.offset, len(cut.data)))
                 except ValueError:
                     counts[DAMAGED] += 1
-                else:
-                    spans += summaries.of(document, Place(row.id, cut.offset, len(cut.data)))
             many = len(spans) >= _SPANS_A_STEP or summaries.characters >= _CHARACTERS_A_STEP
             if many or cut.after.offset - begun >= _BYTES_A_STEP:
                 row = _behind(row, cut)

@@ -10,8 +10,7 @@ from typing import Any
 
 from formats.shared.item import ImportedCase, Notes, SystemAnswer, passages, passages_in
 from formats.shared.rows import SourceRow
-from formats.shared.spans import structured
-from formats.shared.traces import words_in
+from formats.traces.values import structured, words_in
 from records.results import RetrievedChunk, Search, SearchedChunk, TestResult
 
 _ROLES = {

@@ -49,6 +49,8 @@ class ImportOptions:
     """What the user says of where our fields stand; empty when nothing."""
     scratch: Path = Path()
     """A folder for temporary files, such as unpacked sources."""
+    key_of_ids: bytes | None = None
+    """The key of the hashes in the place of ids of users and sessions; None keeps the ids."""
 
 
 @dataclass
