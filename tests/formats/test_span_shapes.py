@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from formats.traces.wire import flat, nanoseconds
+from formats.traces.exporters import flat, nanoseconds
 
 CHAT = {
     "gen_ai.operation.name": "chat",

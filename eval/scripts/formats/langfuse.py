@@ -15,9 +15,9 @@ import orjson
 from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes
 from formats.shared.rows import Fields, SourceRow, case_id, iter_rows, unpacked, with_rest
 from formats.traces.cases import TracedCase, as_conversations, case_of_trace, passages_kept
+from formats.traces.exporters import nanoseconds
 from formats.traces.spans import COST, KINDS, Span
 from formats.traces.values import messages_in, rest_of, structured, words_in
-from formats.traces.wire import nanoseconds
 from records.files import read_whole
 from records.lines import parse_json
 

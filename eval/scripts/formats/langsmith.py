@@ -23,9 +23,9 @@ from formats.shared.item import (
 )
 from formats.shared.rows import Fields, SourceRow, case_id, iter_rows, unpacked, with_rest
 from formats.traces.cases import TracedCase, as_conversations, case_of_trace, passages_kept
+from formats.traces.exporters import nanoseconds
 from formats.traces.spans import COST, KINDS, SESSION_KEYS, Span
 from formats.traces.values import documents_in, messages_in, rest_of, structured, words_in
-from formats.traces.wire import nanoseconds
 from records.results import ErrorInfo, TestResult
 
 NAME = "langsmith"

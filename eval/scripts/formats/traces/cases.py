@@ -12,7 +12,14 @@ import msgspec
 
 from formats.shared.item import CONTEXTS, ImportedCase, Notes, SystemAnswer, chunk_of, passages_in
 from formats.traces.ids import hashed, hidden
-from formats.traces.reading import Trace, TracedSearch, TracedTool, message_in_prompt, read_trace
+from formats.traces.reading import (
+    Trace,
+    TracedSearch,
+    TracedTool,
+    message_in_prompt,
+    read_trace,
+    text_of_document,
+)
 from formats.traces.spans import (
     AGENT,
     CHAT,
@@ -148,19 +155,30 @@ def _drop_session(case: dict[str, Any]) -> None:
 
 def _see_earlier(turn: TracedCase, earlier: Sequence[TracedCase]) -> None:
     """Add what earlier turns brought and this answer's prompt holds to what it saw."""
-    if turn.result.answer is None or turn.trace.prompt is None:
+    result, trace = turn.result, turn.trace
+    if result.answer is None or trace.prompt is None:
         return
-    held = {chunk.text for chunk in turn.result.chunks()} | set(turn.result.seen_tools or ())
-    more = []
+    chunks, texts = result.chunks(), list(result.seen_tools or ())
+    held = {chunk.text for chunk in chunks} | set(texts)
     for before in earlier:
-        chunks = [chunk.text for _, listed in before.result.searched() for chunk in listed]
-        texts = [*chunks, *(tool.result for tool in _bare_tools(before.trace))]
-        for text in texts:
-            if text and text not in held and message_in_prompt(turn.trace, text):
-                held.add(text)
-                more.append(text)
-    if more:
-        turn.result.seen_tools = [*(turn.result.seen_tools or ()), *more]
+        for chunk in (chunk for _, listed in before.result.searched() for chunk in listed):
+            if chunk.text and chunk.text not in held and message_in_prompt(trace, chunk.text):
+                held.add(chunk.text)
+                chunks.append(_plain(chunk))
+        for tool in _bare_tools(before.trace):
+            if tool.result and tool.result not in held and message_in_prompt(trace, tool.result):
+                held.add(tool.result)
+                texts.append(tool.result)
+    if len(chunks) > len(result.chunks()):
+        result.retrieved, result.seen = [*_ranked(chunks)], "prompt"
+    if texts:
+        result.seen_tools = texts
+
+
+def _ranked(chunks: Sequence[RetrievedChunk]) -> Sequence[RetrievedChunk]:
+    for rank, chunk in enumerate(chunks, 1):
+        chunk.rank = rank
+    return chunks
 
 
 def _take_passages(result: TestResult, trace: Trace, notes: Notes) -> None:
@@ -188,7 +206,7 @@ def _take_passages(result: TestResult, trace: Trace, notes: Notes) -> None:
         result.tools = [_call(tool) for tool in calls]
     seen = [text for tool in _bare_tools(trace) if (text := tool.result)]
     if trace.prompt is not None:
-        seen = [text for text in seen if message_in_prompt(trace, text)]
+        seen = [text for text in seen if message_in_prompt(trace, text)] or seen
     if seen:
         result.seen_tools = list(dict.fromkeys(seen))
 
@@ -196,7 +214,17 @@ def _take_passages(result: TestResult, trace: Trace, notes: Notes) -> None:
 def _bare_tools(trace: Trace) -> list[TracedTool]:
     """The calls of tools that brought no passages: those of a search are told by the search."""
     searched = {search.tool for search in trace.searches}
-    return [tool for tool in trace.tools if tool.result and tool.name not in searched]
+    lists = [[text_of_document(row) for row in s.documents] for s in trace.searches]
+    told = [texts for texts in lists if any(texts)]
+    answer = (trace.answer or "").strip()
+    return [
+        tool
+        for tool in trace.tools
+        if (result := (tool.result or "").strip())
+        and tool.name not in searched
+        and result != answer
+        and not any(all(text in result for text in texts) for texts in told)
+    ]
 
 
 def _seen(trace: Trace, searches: Sequence[Search]) -> tuple[list[RetrievedChunk | str], Any]:
@@ -210,9 +238,7 @@ def _seen(trace: Trace, searches: Sequence[Search]) -> tuple[list[RetrievedChunk
     if trace.prompt is not None and all(chunk.text for chunk in seen):
         in_prompt = [chunk for chunk in seen if message_in_prompt(trace, chunk.text or "")]
         how, seen = ("prompt", in_prompt) if in_prompt else (how, seen)
-    for rank, passage in enumerate(seen, 1):
-        passage.rank = rank
-    return [*seen], how
+    return [*_ranked(seen)], how
 
 
 def _chunks(search: Search) -> list[SearchedChunk]:

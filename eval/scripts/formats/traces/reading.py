@@ -37,7 +37,7 @@ from formats.traces.values import (
     only_text,
     opened,
     question_in,
-    text_in,
+    result_text,
     texts_within,
 )
 
@@ -238,7 +238,7 @@ def _without_passages(trace: Trace, prompt: str) -> str:
         text
         for search in trace.searches
         for row in search.documents
-        if len(text := _text_of_document(row)) >= _LEAST_PASSAGE and text in prompt
+        if len(text := text_of_document(row)) >= _LEAST_PASSAGE and text in prompt
     ]
     if not passages:
         return prompt
@@ -253,7 +253,8 @@ def _without_passages(trace: Trace, prompt: str) -> str:
     return str(queries[0]) if queries else rest.strip().rpartition("\n\n")[2].strip() or prompt
 
 
-def _text_of_document(row: Mapping[str, Any]) -> str:
+def text_of_document(row: Mapping[str, Any]) -> str:
+    """The text of a retrieved document; "" without one."""
     names = ("text", "content", "page_content", "document")
     return next((str(row[name]) for name in names if isinstance(row.get(name), str)), "")
 
@@ -282,7 +283,8 @@ def _read_answer(trace: Trace, tops: Sequence[Span], tree: _Tree) -> None:
     trace.state = "read" if trace.answer is not None else _state_without(trace, outermost, tree)
     if trace.answer is not None:
         trace.answer = _REACT.sub("", trace.answer)
-        trace.prompt = _prompt(trace.answer, [span for span, _ in writers])
+        chats = [span for span in trace.of_kind(CHAT) if not tree.is_hidden(span)]
+        trace.prompt = _prompt(trace.answer, sorted(chats, key=lambda span: -span.end))
 
 
 def _is_name(text: str, names: Iterable[str]) -> bool:
@@ -342,12 +344,17 @@ def _state_without(trace: Trace, outermost: Span | None, tree: _Tree) -> AnswerS
     return "by reference" if is_referred else "not captured"
 
 
-def _prompt(answer: str, writers: Sequence[Span]) -> str | None:
-    """What the model that wrote the answer was given, folded; None when it was not captured."""
+def _prompt(answer: str, chats: Sequence[Span]) -> str | None:
+    """What the model that wrote the answer was given, folded; None when it was not captured.
+
+    A model may also hand its answer to a tool that ends the run.
+    """
     folded = _folded(answer)
-    for span in writers:
-        said = _folded(given_out(span) or "")
-        if said and (said in folded or folded in said):
+    for span in chats:
+        calls = (call for message in messages_of(span, "out") for call in message.calls)
+        handed = [text for call in calls for text in texts_within(call.arguments)]
+        all_said = [_folded(text) for text in (given_out(span) or "", *handed)]
+        if any(said and (said in folded or folded in said) for said in all_said):
             parts = [message.text for message in messages_of(span, "in")]
             parts += texts_within(value_of(span, "in"))
             return "\n".join(map(_folded, parts)) or None
@@ -387,7 +394,8 @@ def _searches(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedSearch]:
 
 def _tool_name(span: Span) -> str | None:
     named = (span.attributes.get(name) for name in TOOL_NAMES)
-    return next((name for name in named if isinstance(name, str) and name), span.name) or None
+    name = next((name for name in named if isinstance(name, str) and name), span.name)
+    return name.removesuffix(".__call__") or None
 
 
 def _query_of(span: Span) -> str | None:
@@ -399,53 +407,12 @@ def _query_of(span: Span) -> str | None:
     return text.strip() if text else None
 
 
-def result_of(span: Span) -> str | None:
-    """What a tool gave back as a text; None when it does not say."""
-    value = value_of(span, "out")
-    if isinstance(value, str) or value is None:
-        return value
-    found = message_text(value)
-    return found if found is not None else _dumped(value)
-
-
-def message_text(value: Any) -> str | None:
-    """The text of a result that is a message, or an object with one text under a usual name."""
-    if isinstance(value, dict):
-        if isinstance(value.get("blocks"), list):
-            return text_in(value["blocks"])
-        for name in (
-            "output",
-            "tool_output",
-            "result",
-            "content",
-            "kwargs",
-            "data",
-            "outputs",
-            "text",
-        ):
-            inner = value.get(name)
-            if isinstance(inner, str) and inner.strip():
-                return inner
-            if isinstance(inner, dict) and (text := message_text(inner)):
-                return text
-            if isinstance(inner, list) and (text := text_in(inner)):
-                return text
-        return None
-    return text_in(value) if isinstance(value, list) else None
-
-
-def _dumped(value: Any) -> str:
-    import orjson
-
-    return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-
-
 def _tools(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedTool]:
     """Each call of a tool once, though two instrumentations may tell it, one within the other.
 
     What it was called with is what its span was given by name, else what the model asked for.
     """
-    asked = _calls(spans, tree)
+    asked, results = _calls(spans, tree)
     if not any(kind == TOOL for kind in tree.kinds.values()):
         yield from _told_tools(spans, tree)
     for span in spans:
@@ -466,37 +433,43 @@ def _tools(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedTool]:
         ):
             arguments = call.arguments  # a span may have them as a bare text, or their schema
         error = None if span.failed is None else span.failed or "failed"
-        yield TracedTool(name, arguments, result_of(span), error, span.milliseconds)
+        shown = results.get(call.id) if call is not None else None
+        result = result_text(value_of(span, "out"), shown)
+        yield TracedTool(name, arguments, result, error, span.milliseconds)
 
 
 def _told_tools(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedTool]:
-    """The calls that the messages of the outermost span tell, where no call has a span."""
-    for span in _tops(spans, tree)[:1]:
+    """The calls that the messages of an agent tell, where no call has a span."""
+    for span in (span for span in spans if tree.kind(span) in (AGENT, "")):
         messages = messages_of(span, "out") or messages_in(value_of(span, "out"))
         asked = max((n for n, message in enumerate(messages) if message.role == "user"), default=-1)
         results = [message.text for message in messages[asked + 1 :] if message.role == "tool"]
         calls = [call for message in messages[asked + 1 :] for call in message.calls]
-        for number, call in enumerate(calls):
-            result = results[number] if len(results) == len(calls) else None
-            yield TracedTool(call.name, call.arguments, result, None, None)
+        if calls:
+            told = results if len(results) == len(calls) else [None] * len(calls)
+            for call, result in zip(calls, told, strict=True):
+                yield TracedTool(call.name, call.arguments, result, None, None)
+            return
 
 
-def _calls(spans: Sequence[Span], tree: _Tree) -> list[Call]:
-    """What the model asked for, in order of time, each call once."""
+def _calls(spans: Sequence[Span], tree: _Tree) -> tuple[list[Call], dict[str, str]]:
+    """What the model asked for, in order of time, each call once; and what it was told that the
+    calls gave back, by the ids of the calls."""
     calls: list[Call] = []
+    results: dict[str, str] = {}
     seen: set[str] = set()
     for span in spans:
         if tree.kind(span) != CHAT:
             continue
         said = messages_of(span, "out") or messages_in(value_of(span, "out"))
+        given = messages_of(span, "in") or messages_in(value_of(span, "in"))
+        results |= {m.answers: m.text for m in given if m.answers and m.text}
         inner = [call for message in said for call in message.calls]
-        is_told = any(
-            tree.kind(outer) == CHAT and messages_of(outer, "out")
-            for outer in tree.around[id(span)]
-        )
-        calls += [c for c in inner if not (c.id in seen if c.id else is_told)]
+        around = tree.around[id(span)]
+        is_told = any(tree.kind(o) == CHAT and messages_of(o, "out") for o in around)
+        calls += [call for call in inner if not (call.id in seen if call.id else is_told)]
         seen.update(call.id for call in inner)
-    return calls
+    return calls, results
 
 
 def _arguments(value: Any) -> Any:
@@ -507,6 +480,6 @@ def _arguments(value: Any) -> Any:
             return opened(value["input_str"])
         if isinstance(value.get("properties"), dict) and "type" in value:
             return None
-        if value.keys() <= {"args", "kwargs"} and not value.get("args"):
-            return value.get("kwargs")
+        if isinstance(value.get("kwargs"), dict) and not value.get("args"):
+            return value["kwargs"]
     return value

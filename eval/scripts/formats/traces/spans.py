@@ -49,13 +49,15 @@ VALUES = {
     "in": (
         *("input.value", "traceloop.entity.input", "mlflow.spanInputs", "ai.prompt"),
         *("langfuse.observation.input", "langfuse.trace.input", "haystack.pipeline.input_data"),
-        *("haystack.component.input", "tool_arguments", "ai.toolCall.args"),
+        *("haystack.component.input", "haystack.agent.step.llm.input", "tool_arguments"),
+        *("haystack.agent.step.tool.input", "ai.toolCall.args"),
     ),
     "out": (
         *("output.value", "traceloop.entity.output", "mlflow.spanOutputs", "final_result"),
         *("ai.response.text", "ai.response.object", "ai.result.text", "ai.result.object"),
         *("langfuse.observation.output", "langfuse.trace.output", "haystack.pipeline.output_data"),
-        *("haystack.component.output", "tool_response", "ai.toolCall.result"),
+        *("haystack.component.output", "haystack.agent.step.llm.output", "tool_response"),
+        *("haystack.agent.step.tool.output", "ai.toolCall.result"),
     ),
 }
 """What a span was given and gave out, as a text, JSON or an object."""
@@ -100,7 +102,9 @@ USAGE = {
     ),
 }
 MLFLOW_USAGE, MLFLOW_COST = "mlflow.chat.tokenUsage", "mlflow.llm.cost"
-TOOL_NAMES = ("tool.name", "gen_ai.tool.name", "ai.toolCall.name", "tool_name")
+TOOL_NAMES = (
+    *("tool.name", "gen_ai.tool.name", "ai.toolCall.name", "tool_name", "haystack.tool.name"),
+)
 TOOL_VALUES = {
     "in": ("gen_ai.tool.call.arguments", "tool.arguments", *VALUES["in"], "tool.parameters"),
     "out": ("gen_ai.tool.call.result", *VALUES["out"]),
@@ -146,7 +150,7 @@ _OF_NAME = {
 _OF_AI_SDK = ((".doGenerate", CHAT), (".doStream", CHAT), ("ai.toolCall", TOOL))
 _HAYSTACK = (("Retriever", RETRIEVAL), ("Ranker", RERANKER), ("Generator", CHAT), ("Agent", AGENT))
 _HAYSTACK_TYPE = "haystack.component.type"
-_TOOL_NAMED = ("gen_ai.tool.name", "gen_ai.tool.call.id", "tool.name")
+_TOOL_NAMED = ("gen_ai.tool.name", "gen_ai.tool.call.id", "tool.name", "haystack.tool.name")
 _TOOL_CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
 _FINISHED = ("gen_ai.response.finish_reasons", "ai.response.finishReason")
 
@@ -252,7 +256,8 @@ def kind_of(span: Span) -> str:
     if named == "RERANKER" or span.shape.is_reranked:
         return RERANKER if count_documents(span) else ""
     kind = _OF_NAME.get(operation.upper())
-    if TOOL in (kind, _OF_NAME.get(named)) and not (span.shape.documents or DOCUMENTS in attributes):
+    is_tool = TOOL in (kind, _OF_NAME.get(named)) or "haystack.tool.name" in attributes
+    if is_tool and not (span.shape.documents or DOCUMENTS in attributes):
         return TOOL  # what it gave back may be passages
     if kind == RETRIEVAL or named == "RETRIEVER" or count_documents(span):
         return RETRIEVAL
@@ -277,6 +282,8 @@ def _by_framework(span: Span) -> str | None:
     if isinstance(operation, str):
         inner = next((kind for end, kind in _OF_AI_SDK if operation.endswith(end)), None)
         return inner or (AGENT if re.match(r"ai\.(?:generate|stream)", operation) else "")
+    if "haystack.agent.step.llm.output" in attributes:
+        return CHAT
     if "haystack.pipeline.input_data" in attributes:
         return AGENT
     component = attributes.get(_HAYSTACK_TYPE)
@@ -521,7 +528,8 @@ def _given_as_value(span: Span) -> list[dict[str, Any]]:
     component = attributes.get(_HAYSTACK_TYPE)
     if isinstance(component, str):
         kinds = {next((kind for end, kind in _HAYSTACK if component.endswith(end)), None)}
-    if kinds & {AGENT, CHAT, GUARD} or not (names or component):
+    is_tool = any(name in attributes for name in _TOOL_NAMED)
+    if kinds & {AGENT, CHAT, GUARD} or not (names or component or is_tool):
         return []
     value = value_of(span, "out")
     if not isinstance(value, list | dict):
@@ -532,7 +540,7 @@ def _given_as_value(span: Span) -> list[dict[str, Any]]:
         items = listed if isinstance(listed, list) else ()
         rows = [{"text": item} for item in items if isinstance(item, str) and not is_repr(item)]
         rows = rows or [item for item in items if isinstance(item, dict)]
-    if rows and not kinds & {RETRIEVAL, RERANKER, TOOL}:
+    if rows and not (is_tool or kinds & {RETRIEVAL, RERANKER, TOOL}):
         given = value_of(span, "in")
         return [] if documents_in(given) or not (question_in(given) or only_text(given)) else rows
     return rows

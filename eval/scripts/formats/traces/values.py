@@ -45,11 +45,13 @@ class Call(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What one side said, and the tools that it asks for."""
+    """What one side said, and the tools that it asks for; ``answers``: the id of the call whose
+    result it is."""
 
     role: str
     text: str
     calls: tuple[Call, ...] = ()
+    answers: str = ""
 
 
 def structured(value: Any) -> Any:
@@ -102,7 +104,7 @@ def message_of(raw: Any) -> Message | None:
     if kind in _CALLS:
         return Message("assistant", "", calls_in([raw]))
     if kind in _RESULTS:
-        return Message("tool", text_in(raw.get("output", raw.get("content"))) or "")
+        return _result(raw)
     if "role" in raw or kind in _ROLES:
         role = str(raw.get("role") or kind or "")
         return _message(_ROLES.get(role.lower(), role), raw)
@@ -121,10 +123,57 @@ def _message(role: str, raw: Mapping[str, Any]) -> Message | None:
     calls = calls or calls_in(
         [part for part in listed if part.get("type") in _CALLS or part.get(CLASS) == "ToolCall"]
     )
-    if any(part.get("type") in _RESULTS for part in listed):
-        role = "tool"
+    for part in listed:
+        if part.get("type") in _RESULTS or part.get(CLASS) == "ToolCallResult":
+            return _result(part)
     text = parts if isinstance(parts, str) else text_in(parts)
-    return Message(role, text or "", calls) if text or calls or role == "tool" else None
+    answers = str(raw.get("tool_call_id") or raw.get("id") or "") if role == "tool" else ""
+    if not (text or calls or role == "tool"):
+        return None
+    return Message(role, text or "", calls, answers)
+
+
+def _result(part: Mapping[str, Any]) -> Message:
+    """What a tool gave back, as a part of a message."""
+    origin = part.get("origin")
+    names = ("id", "call_id", "tool_call_id", "toolCallId")
+    holders = (part, origin if isinstance(origin, dict) else {})
+    answers = next((h[name] for h in holders for name in names if h.get(name)), "")
+    given = next((part[n] for n in ("result", "response", "output", "content") if n in part), None)
+    text = given if isinstance(given, str) else text_in(given) or result_text(given)
+    return Message("tool", text or "", (), str(answers))
+
+
+def result_text(value: Any, shown: str | None = None) -> str | None:
+    """What a tool gave back as a text, out of a message or an object around it; None for nothing.
+
+    ``shown``: what the model was shown of it, which tells an object without a text better.
+    """
+    if isinstance(value, str):
+        return value
+    found = shown if value is None else _inner_text(value) or shown
+    if found is not None or value is None:
+        return found
+    return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+_RESULT_NAMES = ("output", "tool_output", "result", "content", "kwargs", "data", "outputs", "text")
+
+
+def _inner_text(value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return text_in(value) if isinstance(value, list) else None
+    if isinstance(value.get("blocks"), list):
+        return text_in(value["blocks"])
+    for name in _RESULT_NAMES:
+        inner = value.get(name)
+        if isinstance(inner, str) and inner.strip():
+            return inner
+        if isinstance(inner, dict) and (text := _inner_text(inner)):
+            return text
+        if isinstance(inner, list) and (text := text_in(inner)):
+            return text
+    return None
 
 
 def calls_in(raw: Any) -> tuple[Call, ...]:
@@ -171,7 +220,7 @@ def messages_in(value: Any) -> list[Message]:
     """The messages of a value: a list, or an object that holds them under a usual name."""
     value = opened(value)
     if isinstance(value, dict):
-        for name in ("messages", "generations", "choices", "output", "prompts", "input"):
+        for name in ("messages", "generations", "choices", "replies", "output", "prompts", "input"):
             held = value.get(name)
             if isinstance(held, list) and held and (inner := messages_in(held)):
                 return inner
@@ -330,7 +379,7 @@ def document_of(item: Any) -> dict[str, Any] | None:
 
 _USAGE_HOLDERS = (
     *("usage", "token_usage", "usage_metadata", "llm_output", "raw", "message", "kwargs"),
-    *("generations", "response_metadata", "data", "messages"),
+    *("generations", "response_metadata", "data", "messages", "replies", "meta"),
 )
 _TOKENS = {
     "input_tokens": ("input_tokens", "prompt_tokens", "promptTokens", "inputTokens"),

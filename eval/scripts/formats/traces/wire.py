@@ -1,4 +1,4 @@
-"""Spans out of JSON as exporters write them: OTLP, the console, Phoenix, Jaeger, MLflow, OpenAI.
+"""Spans out of JSON: OTLP's, and what other exporters write, brought into its shape.
 
 OTLP of the usual shape is decoded with its types; anything else, and all that is damaged, is walked
 through value by value. Log records of GenAI instrumentations (OTLP, the console) become events of
@@ -7,12 +7,9 @@ the span that they belong to.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +20,13 @@ from formats.shared.item import Notes
 from formats.shared.parquet import SUFFIX as PARQUET
 from formats.shared.parquet import parquet_rows
 from formats.shared.rows import BOM, jsonl_rows
+from formats.traces.exporters import as_hex, items_of, other_spans
 from formats.traces.spans import Span, is_read_event
 from records.errors import StorageError
 from records.files import read_whole
 from records.lines import parse_json
 
 MOST_DEPTH = 64
-_MOST_NESTED = 4
-"""How deep spans may lie in an object: a file of traces of spans is two."""
-
 RESOURCES = "attributes of resources, such as service.name"
 OTHER_LOGS = "log records of other events"
 NO_SPAN_LOGS = "log records without a span"
@@ -213,7 +208,7 @@ def spans_in(document: Any, left_out: Any = None) -> Iterator[tuple[str, Span | 
 
 def _of_resources(item: Any) -> int:
     """How many attributes the resources of a document have; spans stand below them."""
-    holders = [item, *_items(item, "resourceSpans", "resource_spans")]
+    holders = [item, *items_of(item, "resourceSpans", "resource_spans")]
     resources = [holder.get("resource") for holder in holders if isinstance(holder, dict)]
     found = (_attributes_of(one.get("attributes")) for one in resources if isinstance(one, dict))
     return sum(len(attributes) for attributes in found)
@@ -255,18 +250,20 @@ def _documents(path: Path, notes: Notes) -> Iterator[tuple[int | None, Any]]:
 
 
 def _raw_spans(document: Any) -> Iterator[tuple[str, Any]]:
-    for i, resource in enumerate(_items(document, "resourceSpans", "resource_spans")):
-        scopes = list(_items(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"))
+    for i, resource in enumerate(items_of(document, "resourceSpans", "resource_spans")):
+        scopes = list(
+            items_of(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+        )
         for j, scope in enumerate(scopes):
-            for k, span in enumerate(_items(scope, "spans")):
+            for k, span in enumerate(items_of(scope, "spans")):
                 yield f"resourceSpans[{i}].scopeSpans[{j}].spans[{k}]", span
-    yield from _other_spans(document)
+    yield from other_spans(document)
 
 
 def _raw_logs(document: Any) -> Iterator[tuple[str, Any]]:
-    for i, resource in enumerate(_items(document, "resourceLogs", "resource_logs")):
-        for j, scope in enumerate(_items(resource, "scopeLogs", "scope_logs")):
-            for k, record in enumerate(_items(scope, "logRecords", "log_records")):
+    for i, resource in enumerate(items_of(document, "resourceLogs", "resource_logs")):
+        for j, scope in enumerate(items_of(resource, "scopeLogs", "scope_logs")):
+            for k, record in enumerate(items_of(scope, "logRecords", "log_records")):
                 yield f"resourceLogs[{i}].scopeLogs[{j}].logRecords[{k}]", record
     if isinstance(document, dict) and "body" in document and "span_id" in document:
         yield "", document  # of the SDK's console exporter
@@ -280,21 +277,16 @@ def _log(raw: Any) -> Span | str | None:
     name = _first(raw, "eventName", "event_name") or attributes.get("event.name")
     if not isinstance(name, str) or not is_read_event(name):
         return None
-    trace, span = _hex(_first(raw, "traceId", "trace_id")), _hex(_first(raw, "spanId", "span_id"))
+    trace, span = (
+        as_hex(_first(raw, "traceId", "trace_id")),
+        as_hex(_first(raw, "spanId", "span_id")),
+    )
     if not isinstance(trace, str) or not isinstance(span, str) or not trace.strip("0 "):
         return None
     body = raw.get("body")
     plain = _plain(body) if isinstance(body, dict) and "kvlistValue" in body else body
     fields = attributes | (plain if isinstance(plain, dict) else {})
     return Span(trace, span, "", name, 0, 0, None, {}, [(name, fields)], is_log=True)
-
-
-def _items(value: Any, *names: str) -> list[Any]:
-    for name in names:
-        items = value.get(name) if isinstance(value, dict) else None
-        if isinstance(items, list):
-            return items
-    return []
 
 
 def _span(raw: Any) -> Span | str:
@@ -323,7 +315,7 @@ def _span(raw: Any) -> Span | str:
         _attributes_of(raw.get("attributes")),
         [
             (str(event.get("name") or ""), _attributes_of(event.get("attributes")))
-            for event in _items(raw, "events")
+            for event in items_of(raw, "events")
             if isinstance(event, dict)
         ],
     )
@@ -365,262 +357,13 @@ def _plain(value: Any, depth: int = 0) -> Any:
         if name == "intValue":
             return _whole(inner)
         if name == "arrayValue":
-            return [_plain(item, depth + 1) for item in _items(inner, "values")]
+            return [_plain(item, depth + 1) for item in items_of(inner, "values")]
         if name == "kvlistValue":
             return {
                 str(pair.get("key")): _plain(pair.get("value"), depth + 1)
-                for pair in _items(inner, "values")
+                for pair in items_of(inner, "values")
                 if isinstance(pair, dict)
             }
         if name in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
             return inner
     return None
-
-
-_LISTS = ("data", "spans", "traces")
-"""Keys under which other exporters hold their spans or traces."""
-_TABLE_ID = "context.trace_id"
-"""A column of Phoenix' table of spans (get_spans_dataframe, as pandas writes it)."""
-
-
-def _other_spans(document: Any, where: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Spans of an object that is no OTLP, with their places, in OTLP's shape."""
-    if not isinstance(document, dict) or depth > _MOST_NESTED:
-        return
-    if document.get("object") in ("trace", "trace.span"):
-        yield where, _of_openai(document)
-        return
-    if _is_span(document):
-        yield where, _as_otlp(document)
-        return
-    if _TABLE_ID in document:
-        for index, row in _table_rows(document):
-            yield f"{where}{index}", _as_otlp(_of_table(row))
-        return
-    info, data = document.get("info"), document.get("data")
-    if isinstance(info, dict) and isinstance(data, dict):
-        yield from _of_mlflow(info, data, where)
-        return
-    for name in _LISTS:
-        for number, item in enumerate(
-            listed if isinstance(listed := document.get(name), list) else ()
-        ):
-            yield from _other_spans(item, f"{where}.{name}[{number}]".lstrip("."), depth + 1)
-
-
-def _of_mlflow(info: dict[str, Any], data: dict[str, Any], where: str) -> Iterator[tuple[str, Any]]:
-    """The spans of ``Trace.to_json``; what the trace says of session and user goes to its root."""
-    metadata = info.get("trace_metadata") or info.get("request_metadata")
-    named = metadata if isinstance(metadata, dict) else {}
-    about = {n: named[n] for n in ("mlflow.trace.session", "mlflow.trace.user") if named.get(n)}
-    state = str(info.get("state") or info.get("status") or "")
-    for number, raw in enumerate(_items(data, "spans")):
-        span = _as_otlp(raw) if isinstance(raw, dict) else raw
-        if isinstance(span, dict) and not (span.get("parentSpanId") or span.get("parent_span_id")):
-            span = span | {"attributes": _attributes_of(span.get("attributes")) | about}
-            if state == "IN_PROGRESS":
-                span |= {"endTimeUnixNano": 0, "end_time_unix_nano": 0}
-        yield f"{where}.data.spans[{number}]".lstrip("."), span
-
-
-_OPENAI_KINDS = {"agent": "AGENT", "function": "TOOL", "generation": "LLM", "response": "LLM"}
-_OPENAI_KINDS |= {"guardrail": "GUARDRAIL", "mcp_tools": "STEP", "custom": "STEP"}
-
-
-def _of_openai(raw: dict[str, Any]) -> Any:
-    """A trace or a span as the OpenAI Agents SDK exports it; the trace is the outermost span."""
-    if raw["object"] == "trace":
-        about = {"openinference.span.kind": "AGENT", "group_id": raw.get("group_id")}
-        about |= {"metadata": raw.get("metadata")}
-        trace, name = str(raw.get("id") or ""), str(raw.get("workflow_name") or "")
-        return Span(trace, trace, "", name, 0, 0, None, {k: v for k, v in about.items() if v})
-    data = raw.get("span_data")
-    data = data if isinstance(data, dict) else {}
-    kind = str(data.get("type") or "")
-    usage = data.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    attributes = {
-        "openinference.span.kind": _OPENAI_KINDS.get(kind, "STEP"),
-        "input.value": data.get("input"),
-        "output.value": data.get("output"),
-        "tool.name": data.get("name") if kind == "function" else None,
-        "llm.model_name": data.get("model"),
-        "llm.token_count.prompt": usage.get("input_tokens", usage.get("prompt_tokens")),
-        "llm.token_count.completion": usage.get("output_tokens", usage.get("completion_tokens")),
-        "gen_ai.output.messages_ref": data.get("response_id"),
-    }
-    error = raw.get("error")
-    message = error.get("message") if isinstance(error, dict) else error
-    return {
-        "traceId": raw.get("trace_id"),
-        "spanId": raw.get("id"),
-        "parentSpanId": raw.get("parent_id") or raw.get("trace_id"),
-        "name": data.get("name") or kind,
-        "startTimeUnixNano": nanoseconds(raw.get("started_at")),
-        "endTimeUnixNano": nanoseconds(raw.get("ended_at")),
-        "status": {"code": 2 if error else 0, "message": str(message or "")},
-        "attributes": {name: value for name, value in attributes.items() if value is not None},
-    }
-
-
-def _table_rows(table: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """A row as it is, or the rows of a table that was written by its columns (pandas' to_json)."""
-    first = table[_TABLE_ID]
-    if isinstance(first, dict):
-        columns = {name: cells for name, cells in table.items() if isinstance(cells, dict)}
-        return [
-            (f"[{row}]", {name: cells.get(row) for name, cells in columns.items()}) for row in first
-        ]
-    return [("", table)]
-
-
-def _of_table(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as a span with an object of attributes; empty cells are no attributes.
-
-    A column of whole numbers in which cells are empty holds them as 3.0.
-    """
-    attributes = {
-        name.removeprefix("attributes."): int(value)
-        if isinstance(value, float) and value.is_integer()
-        else value
-        for name, value in row.items()
-        if name.startswith("attributes.") and value is not None
-    }
-    kind = row.get("span_kind")
-    named = {"openinference.span.kind": kind} if isinstance(kind, str) else {}
-    context = {"trace_id": row[_TABLE_ID], "span_id": row.get("context.span_id")}
-    times = {name: _as_time(row.get(name)) for name in ("start_time", "end_time")}
-    return row | times | {"context": context, "attributes": named | attributes}
-
-
-def _as_time(value: Any) -> Any:
-    """A time as text. pandas writes a number since 1970, of seconds or parts of them."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e20:
-        return value
-    while value >= 1e11:  # the year 5138 in seconds
-        value /= 1000
-    return datetime.fromtimestamp(value, UTC).isoformat()
-
-
-def _is_span(raw: dict[str, Any]) -> bool:
-    """Whether an object is itself a span of one of these exporters."""
-    context = raw.get("context")
-    if isinstance(context, dict) and "trace_id" in context:
-        return True
-    pairs = (("traceID", "spanID"), ("traceId", "spanId"))
-    if any(trace in raw and span in raw for trace, span in pairs):
-        return "body" not in raw
-    return "trace_id" in raw and "span_id" in raw and "start_time_unix_nano" in raw
-
-
-def _as_otlp(raw: dict[str, Any]) -> dict[str, Any]:
-    """A span with OTLP's field names; one that has them already is given back."""
-    if "traceID" in raw:
-        return _jaeger(raw)
-    if not isinstance(raw.get("context"), dict):
-        return raw
-    context, status = raw["context"], raw.get("status")
-    status = status if isinstance(status, dict) else {}
-    code = str(status.get("status_code") or raw.get("status_code") or "")
-    state = context.get("trace_state")
-    return {
-        "traceId": _hex(context.get("trace_id") or context.get("request_id")),
-        "spanId": _hex(context.get("span_id")),
-        "parentSpanId": _hex(raw.get("parent_id")),
-        "name": raw.get("name"),
-        "startTimeUnixNano": nanoseconds(raw.get("start_time")),
-        "endTimeUnixNano": nanoseconds(raw.get("end_time")),
-        "status": {
-            "code": 2 if code.upper().endswith("ERROR") else 0,
-            "message": status.get("description") or raw.get("status_message"),
-        },
-        "attributes": flat(raw.get("attributes")),
-        "events": raw.get("events"),
-        "traceState": state.strip("[]'\" ").replace("': '", "=") if isinstance(state, str) else "",
-    }
-
-
-def _jaeger(raw: dict[str, Any]) -> dict[str, Any]:
-    tags = _tags(raw.get("tags"))
-    start, lasted = raw.get("startTime"), raw.get("duration")
-    times = (0, 0)
-    if isinstance(start, int) and isinstance(lasted, int):
-        times = (start * 1000, (start + lasted) * 1000)
-    parents = [
-        reference.get("spanID")
-        for reference in raw.get("references") or ()
-        if isinstance(reference, dict) and reference.get("refType") == "CHILD_OF"
-    ]
-    failed = tags.get("otel.status_code") == "ERROR" or tags.get("error") in (True, "true")
-    logs = [_tags(log.get("fields")) for log in raw.get("logs") or () if isinstance(log, dict)]
-    return {
-        "traceId": raw.get("traceID"),
-        "spanId": raw.get("spanID"),
-        "parentSpanId": (parents or [""])[0],
-        "name": raw.get("operationName"),
-        "startTimeUnixNano": times[0],
-        "endTimeUnixNano": times[1],
-        "status": {"code": 2 if failed else 0, "message": tags.get("otel.status_description")},
-        "attributes": tags,
-        "events": [{"name": log.pop("event", ""), "attributes": log} for log in logs],
-    }
-
-
-def _tags(raw: Any) -> dict[str, Any]:
-    pairs = raw if isinstance(raw, list) else []
-    return {
-        str(tag["key"]): tag.get("value") for tag in pairs if isinstance(tag, dict) and "key" in tag
-    }
-
-
-def _hex(value: Any) -> Any:
-    """An id as hexadecimal digits: without 0x, and out of base64 where it is that."""
-    if not isinstance(value, str):
-        return value
-    if len(value) in (12, 24) and value.endswith("="):
-        try:
-            return base64.b64decode(value, validate=True).hex()
-        except (binascii.Error, ValueError):
-            return value
-    return value.removeprefix("0x")
-
-
-def nanoseconds(value: Any) -> int:
-    """A time such as 2024-01-01T00:00:02.5Z in nanoseconds since 1970; 0 for anything else.
-
-    A whole number is taken as nanoseconds already.
-    """
-    if isinstance(value, int) and not isinstance(value, bool) and value > 1e17:
-        return value
-    if not isinstance(value, str):
-        return 0
-    try:
-        time = datetime.fromisoformat(value)
-    except ValueError:
-        return 0
-    passed = time.replace(tzinfo=time.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    return (passed.days * 86_400 + passed.seconds) * 1_000_000_000 + passed.microseconds * 1000
-
-
-def flat(attributes: Any) -> dict[str, Any]:
-    """Nested attributes by dotted names, lists of objects by number, as OpenInference names them.
-
-    Values of ``gen_ai.…`` are left whole: their lists of messages belong together.
-    """
-    flattened: dict[str, Any] = {}
-    waiting = [("", attributes)] if isinstance(attributes, dict) else []
-    while waiting:
-        prefix, value = waiting.pop()
-        inner: list[tuple[str, Any]] = []
-        if prefix.startswith("gen_ai."):
-            flattened[prefix] = value
-        elif isinstance(value, dict):
-            inner = [
-                (f"{prefix}.{name}" if prefix else str(name), item) for name, item in value.items()
-            ]
-        elif isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
-            inner = [(f"{prefix}.{number}", entry) for number, entry in enumerate(value)]
-        else:
-            flattened[prefix] = value
-        waiting.extend(reversed(inner))
-    return flattened
