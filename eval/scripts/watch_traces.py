@@ -119,7 +119,11 @@ def main(
     if values["output"] is not None and not wants_draw:
         raise click.UsageError("--output takes draws: add --cases N or --sample N.")
     wishes = WatchOptions(
-        folder, quiet=quiet_seconds, since=since.date() if since else None, **values
+        folder,
+        quiet=quiet_seconds,
+        since=since.date() if since else None,
+        sampling=options.trace_settings()["sampling"],
+        **values,
     )
     outcome = watch(wishes, time.time_ns() // 1000)
     if html is not None:

@@ -103,7 +103,12 @@ def test_a_trace_becomes_a_case_with_its_answer(desk: Any) -> None:
         {
             "id": "t1",
             "question": "What is big?",
-            "metadata": {"models": ["m-1"], "conversation": "c9", "http.route": "/ask"},
+            # HMAC-SHA256 of c9 with the key of the tests
+            "metadata": {
+                "models": ["m-1"],
+                "conversation": "h-3a027d1fed5b56c6",
+                "http.route": "/ask",
+            },
         }
     ]
     (result,) = desk.results("spans")

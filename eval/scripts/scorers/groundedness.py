@@ -15,7 +15,7 @@ from records.errors import Problem
 from records.results import RunConfig, TestResult, iter_results
 from records.runs import CONFIG, read_config
 from scorers.abstention import decide, usual_language
-from scorers.common import citation_count, in_rank_order, row_of, with_known_passages
+from scorers.common import citation_count, in_rank_order, row_of, with_known_passages, without
 from scorers.contract import (
     NOTHING,
     CannotRun,
@@ -66,7 +66,7 @@ class GroundednessScorer:
         """Scores of one result; an abstention or an empty answer keeps its plain checks only."""
         if result.answer is None:
             return ScoreRow((None,) * len(self.metrics), (("*", "no answer"),)), NOTHING
-        chunks = in_rank_order(result)
+        chunks = result.seen_chunks() if result.seen_tools else in_rank_order(result)
         sent = [chunk.score_final for chunk in chunks if chunk.score_final is not None]
         scores = groundedness.score_case(
             result.answer,
@@ -88,9 +88,12 @@ class GroundednessScorer:
             usual_language=self.usual_language,
             support_model=self.support_model,
             names_sources=self.names_sources,
-            passages_known=result.retrieved is not None,
+            passages_known=result.retrieved is not None or bool(result.seen_tools),
         )
-        scores = with_known_passages(scores, result, groundedness.OF_PASSAGES)
+        if not result.seen_tools:
+            scores = with_known_passages(scores, result, groundedness.OF_PASSAGES)
+        if len(result.rankings()) > 1 and not result.references:
+            scores = without(scores, groundedness.OF_NUMBERS, "the number fits several lists")
         return row_of(scores, self.metrics), scores.evidence
 
 

@@ -58,6 +58,15 @@ FIGURES = (
 )  # fmt: skip
 
 
+TAIL_DISTORTS = ("errors", "slow")
+"""Figures whose share a tail sampler makes: it keeps what failed or was slow more often."""
+
+
+def shown_figures(sampling: str) -> list[Figure]:
+    """The figures whose shares say something, by how the traces were chosen: head or tail."""
+    return [f for f in FIGURES if sampling != "tail" or f.name not in TAIL_DISTORTS]
+
+
 @dataclass(frozen=True, slots=True)
 class ReferencePeriod:
     """The period that is held to be normal. Frozen: what is read later does not change it.
@@ -187,10 +196,12 @@ def series_of(
     return index.daily(conditions, first, 1 << 40)
 
 
-def watched(index: TraceIndex, reference: ReferencePeriod, unit: str) -> list[WatchedFigure]:
+def watched(
+    index: TraceIndex, reference: ReferencePeriod, unit: str, sampling: str = "head"
+) -> list[WatchedFigure]:
     """Each figure that the reference has units for, against it. ``unit``: a plural."""
     series = series_of(index, reference, day_of(reference.last) + 1)
-    alarming = [figure for figure in FIGURES if figure.has_alarm]
+    alarming = [figure for figure in shown_figures(sampling) if figure.has_alarm]
     figures = [figure for figure in alarming if reference.days.get(figure.name)]
     return [
         watch_figure(

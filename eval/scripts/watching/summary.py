@@ -78,6 +78,12 @@ def spans_of_value(data: bytes, counts: Counter[str]) -> list[Span | str]:
     return [span for item in items for _, span in spans_in(item, counts)]
 
 
+def keys_of(data: bytes) -> list[str]:
+    """The first keys of an object, to say what was found where no span is."""
+    value = parse_value(data)
+    return [str(key)[:40] for key in [*value][:8]] if isinstance(value, dict) else []
+
+
 class SpanSummaries:
     """Makes rows of spans. Answers are looked at many at a time, each text once: between the
     parsing of other spans the rules of all languages would have to come into the cache again."""

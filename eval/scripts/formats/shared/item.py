@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -49,8 +49,8 @@ class ImportOptions:
     """What the user says of where our fields stand; empty when nothing."""
     scratch: Path = Path()
     """A folder for temporary files, such as unpacked sources."""
-    key_of_ids: bytes | None = None
-    """The key of the hashes in the place of ids of users and sessions; None keeps the ids."""
+    key_of_ids: Callable[[], bytes] | None = None
+    """Gives the key of the hashes in the place of ids of users and sessions; None keeps the ids."""
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from formats.shared.item import CONTEXTS, ImportedCase, Notes, SystemAnswer, chunk_of, passages_in
-from formats.traces.ids import hashed, hidden
+from formats.traces.ids import Key, hashed, hidden
 from formats.traces.reading import (
     Trace,
     TracedSearch,
@@ -38,7 +38,14 @@ from formats.traces.spans import (
     messages_of,
 )
 from formats.traces.values import structured, tokens_in
-from records.results import ErrorInfo, RetrievedChunk, Search, SearchedChunk, TestResult
+from records.results import (
+    ErrorInfo,
+    RetrievedChunk,
+    Search,
+    SearchedChunk,
+    TestResult,
+    union_of,
+)
 from records.tool_calls import ToolCall
 
 UNCERTAIN = "answers that are not certain (unknown)"
@@ -72,7 +79,7 @@ def case_of_trace(
     name: str,
     spans: Iterable[Span],
     notes: Notes,
-    key: bytes | None = None,
+    key: Key = None,
 ) -> TracedCase | None:
     """The case that the spans of one trace tell, with its answer; None, and counted, without one.
 
@@ -115,7 +122,7 @@ def case_of_trace(
     return TracedCase(trace, ImportedCase(case, path, None, answers, asked=False))
 
 
-def as_conversations(cases: Sequence[TracedCase], key: bytes | None) -> Iterator[ImportedCase]:
+def as_conversations(cases: Sequence[TracedCase], key: Key) -> Iterator[ImportedCase]:
     """The cases, those of one session as turns of a conversation, in order of time.
 
     What an earlier turn brought and the prompt of a later answer holds, that answer saw as well.
@@ -229,12 +236,7 @@ def _bare_tools(trace: Trace) -> list[TracedTool]:
 
 def _seen(trace: Trace, searches: Sequence[Search]) -> tuple[list[RetrievedChunk | str], Any]:
     """What an answer saw of several searches, each passage once, and how that is known."""
-    once: dict[Any, RetrievedChunk] = {}
-    for search in searches:
-        for chunk in _chunks(search):
-            place = (chunk.rel_path, chunk.heading_path, chunk.text)
-            once.setdefault(place if chunk.text else chunk.chunk_id, _plain(chunk))
-    how, seen = "union", list(once.values())
+    how, seen = "union", union_of([_chunks(search) for search in searches])
     if trace.prompt is not None and all(chunk.text for chunk in seen):
         in_prompt = [chunk for chunk in seen if message_in_prompt(trace, chunk.text or "")]
         how, seen = ("prompt", in_prompt) if in_prompt else (how, seen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,19 @@ KEY_FILE = HOME / "eval" / "trace_ids.key"
 _NAMES = frozenset((*SESSIONS, *USERS, "username", "user_name", "user", "email"))
 
 
-def hashed(identity: str, key: bytes | None) -> str:
+Key = Callable[[], bytes] | None
+"""Gives the key, which is made when an id needs it; None: ids are kept."""
+
+
+def hashed(identity: str, key: Key) -> str:
     """The hash of an id; the id itself without a key."""
     if key is None:
         return identity
     data = identity.encode("utf-8", "surrogatepass")
-    return "h-" + hmac.digest(key, data, "sha256").hex()[:16]
+    return "h-" + hmac.digest(key(), data, "sha256").hex()[:16]
 
 
-def hidden(value: Any, key: bytes | None, name: str = "") -> Any:
+def hidden(value: Any, key: Key, name: str = "") -> Any:
     """The value with every id of a user or session in it hashed, by the names of its fields."""
     if isinstance(value, Mapping):
         return {field: hidden(item, key, str(field)) for field, item in value.items()}

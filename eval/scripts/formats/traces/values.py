@@ -120,6 +120,7 @@ def _message(role: str, raw: Mapping[str, Any]) -> Message | None:
         calls = (
             calls or calls_in(holder.get("tool_calls")) or calls_in([holder.get("function_call")])
         )
+    calls = calls or calls_in([part.get("tool_call") for part in listed])
     calls = calls or calls_in(
         [part for part in listed if part.get("type") in _CALLS or part.get(CLASS) == "ToolCall"]
     )

@@ -32,13 +32,16 @@ OTHER_LOGS = "log records of other events"
 NO_SPAN_LOGS = "log records without a span"
 
 
+_NOTHING = msgspec.Raw(b"")
+
+
 class _TypedValue(msgspec.Struct, gc=False):
     stringValue: str | None = None
     intValue: str | int | None = None
     doubleValue: float | None = None
     boolValue: bool | None = None
-    arrayValue: msgspec.Raw | None = None
-    kvlistValue: msgspec.Raw | None = None
+    arrayValue: msgspec.Raw = _NOTHING
+    kvlistValue: msgspec.Raw = _NOTHING
     bytesValue: str | None = None
 
 
@@ -143,9 +146,9 @@ def _typed_attributes(pairs: list[_Pair]) -> dict[str, Any]:
 def _typed_value(value: _TypedValue) -> Any:
     if value.intValue is not None:
         return _whole(value.intValue)
-    if value.arrayValue is not None:
+    if value.arrayValue is not _NOTHING:
         return _plain({"arrayValue": parse_json(bytes(value.arrayValue))})
-    if value.kvlistValue is not None:
+    if value.kvlistValue is not _NOTHING:
         return _plain({"kvlistValue": parse_json(bytes(value.kvlistValue))})
     if value.boolValue is not None:
         return value.boolValue
