@@ -289,7 +289,9 @@ def _log(raw: Any) -> Span | str | None:
     body = raw.get("body")
     plain = _plain(body) if isinstance(body, dict) and "kvlistValue" in body else body
     fields = attributes | (plain if isinstance(plain, dict) else {})
-    return Span(trace, span, "", name, 0, 0, None, {}, [(name, fields)], is_log=True)
+    times = (raw.get("timeUnixNano"), raw.get("observedTimeUnixNano"))
+    at = next((time for raw_time in times if (time := _whole(raw_time))), 0)
+    return Span(trace, span, "", name, at, at, None, {}, [(name, fields)], is_log=True)
 
 
 def _span(raw: Any) -> Span | str:
