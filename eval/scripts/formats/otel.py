@@ -34,7 +34,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
             if not (span.is_log or span.is_root or kind_of(span)):
                 notes.left_out["spans of other operations"] += 1
                 if not has_content(span):  # it is kept as a link between others
-                    span.attributes, span.events = {}, []
+                    span.attributes, span.events, span.known_shape = {}, [], None
             traces.setdefault(span.trace, []).append(span)
             begun.setdefault(span.trace, path)
     cases: list[TracedCase] = []

@@ -62,7 +62,9 @@ def texts_of(
                 counts[GONE] += 1
                 continue
             try:
-                traced = case_of_trace(_SOURCE, None, _case_id(key), spans[key], Notes())
+                traced = case_of_trace(
+                    _SOURCE, None, _case_id(key), spans[key], Notes(counts_rest=False)
+                )
                 item = traced.item if traced else None
                 history = _history(spans[key], item) if item and with_history else []
             except FAULTS:

@@ -125,15 +125,20 @@ def _check(result: TestResult) -> tuple[int, int]:
     if result.answer is None:
         return 0, 0
     answer, chunks = result.answer[:_MOST_CHECKED], result.seen_chunks()
-    leaks = score_leakage(answer, [chunk.text or "" for chunk in chunks]).categories
     applies, bad = LEAKS, 0
-    if any(score >= BLOCK for name, score in leaks.items() if name != "verbatim_context"):
+    # Passages can only weaken what is found, and looking for copies of them is most of the work.
+    if _leaks(answer, []) and _leaks(answer, [chunk.text or "" for chunk in chunks]):
         bad |= LEAKS
     unsupported = score_case(answer, chunks, question=result.question).values["unsupported_claims"]
     if chunks and unsupported is not None:
         applies |= CLAIMS
         bad |= CLAIMS if unsupported else 0
     return applies, bad
+
+
+def _leaks(answer: str, passages: Sequence[str]) -> bool:
+    leaks = score_leakage(answer, passages).categories
+    return any(score >= BLOCK for name, score in leaks.items() if name != "verbatim_context")
 
 
 @dataclass(frozen=True, slots=True)

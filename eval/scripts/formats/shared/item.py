@@ -207,10 +207,12 @@ class Notes:
 
     ``rows``: what was read. ``carried``: fields that no script reads, kept under ``metadata`` of
     the case. ``changed``: values that had to be written differently. ``left_out``: what the other
-    side has no place for. ``written``: lines by file.
+    side has no place for. ``written``: lines by file. ``counts_rest``: whether what has no place is
+    of interest at all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, counts_rest: bool = True) -> None:
+        self.counts_rest = counts_rest
         self.rows: Counter[str] = Counter()
         self.carried: Counter[str] = Counter()
         self.changed: Counter[str] = Counter()

@@ -113,7 +113,8 @@ def case_of_trace(
         extra["conversation"] = hashed(trace.session, key)
     if trace.weight != 1.0:
         extra["sampling_weight"] = round(trace.weight, 6)
-    extra |= hidden(_rest(trace, notes), key)
+    if notes.counts_rest:
+        extra |= hidden(_rest(trace, notes), key)
     notes.carried.update(list(extra))
     case: dict[str, Any] = {"id": name, "question": trace.question}
     case |= {"metadata": extra} if extra else {}

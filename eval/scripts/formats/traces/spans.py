@@ -147,6 +147,7 @@ _OF_NAME = {
     **dict.fromkeys(("CHAT", "GENERATE_CONTENT", "TEXT_COMPLETION", "LLM"), CHAT),
     **dict.fromkeys(("CHAT_MODEL", "GENERATION", "RESPONSES"), CHAT),
 }
+_PLAIN: dict[Any, str] = {"AGENT": AGENT, "CHAIN": AGENT, "LLM": CHAT}
 _OF_AI_SDK = ((".doGenerate", CHAT), (".doStream", CHAT), ("ai.toolCall", TOOL))
 _HAYSTACK = (("Retriever", RETRIEVAL), ("Ranker", RERANKER), ("Generator", CHAT), ("Agent", AGENT))
 _HAYSTACK_TYPE = "haystack.component.type"
@@ -228,6 +229,7 @@ class Span:
     weight: float = 1.0
     is_log: bool = False
     is_open: bool = False
+    known_shape: _Shape | None = None
 
     @property
     def is_root(self) -> bool:
@@ -235,7 +237,10 @@ class Span:
 
     @property
     def shape(self) -> _Shape:
-        return _shape(tuple(self.attributes))
+        """What the names of the attributes say; of the names at the first look."""
+        if self.known_shape is None:
+            self.known_shape = _shape(tuple(self.attributes))
+        return self.known_shape
 
     @property
     def milliseconds(self) -> float | None:
@@ -246,6 +251,11 @@ class Span:
 def kind_of(span: Span) -> str:
     """``agent``, ``chat``, ``retrieval``, ``reranker``, ``tool`` or ``guard``; "" for another."""
     attributes = span.attributes
+    kind = _PLAIN.get(attributes.get("openinference.span.kind"))
+    if kind and "gen_ai.operation.name" not in attributes and not span.events:
+        shape = span.shape
+        if not (shape.documents or DOCUMENTS in attributes):
+            return kind
     operation = str(attributes.get("gen_ai.operation.name") or "")
     named = str(
         attributes.get("openinference.span.kind")
