@@ -1,8 +1,8 @@
 """Watch a bot in production through its traces: did it get worse, since when, where does it show?
 
-In: a folder of traces in JSON or JSON lines (OpenTelemetry, OpenInference; .gz too), which may grow
+In: a folder of traces in JSON or JSON lines (OTLP, Phoenix, MLflow, …; .gz too), which may grow
 while they are read. Out: shares by day of refusals, empty retrievals, errors, slow answers, empty
-or very long answers, and, for a fixed share of the traces, of unsupported claims and leaks. With
+or very long answers, unreadable ones, and, for a fixed share, of unsupported claims and leaks. With
 --reference, an alarm for what rose since that period: look as often as you like, at most 5 % of
 quiet quarters give a false one. No server, and nothing is sent anywhere.
 

@@ -395,7 +395,11 @@ def test_typed_spans_are_those_of_the_slow_way() -> None:
     events = [
         {"name": "e", "timeUnixNano": "5", "attributes": [{"key": "k", "value": {"intValue": "1"}}]}
     ]
-    state = {"status": {"code": 2, "message": "boom"}, "traceState": "ot=th:8", "flags": 0x300}
+    state: dict[str, Any] = {
+        "status": {"code": 2, "message": "boom"},
+        "traceState": "ot=th:8",
+        "flags": 0x300,
+    }
     document = otlp(span("t", "s", names, parent="p", events=events, **state))
     typed = typed_spans(json.dumps(document).encode())
     slow = [one for _, one in spans_in(document)]

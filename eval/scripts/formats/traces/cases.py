@@ -215,6 +215,7 @@ def _take_passages(result: TestResult, trace: Trace, notes: Notes) -> None:
     seen = [text for tool in _bare_tools(trace) if (text := tool.result)]
     if trace.prompt is not None:
         seen = [text for text in seen if message_in_prompt(trace, text)] or seen
+    seen += [text for text in trace.shown if text not in seen and not _is_of_search(trace, text)]
     if seen:
         result.seen_tools = list(dict.fromkeys(seen))
 
@@ -222,8 +223,6 @@ def _take_passages(result: TestResult, trace: Trace, notes: Notes) -> None:
 def _bare_tools(trace: Trace) -> list[TracedTool]:
     """The calls of tools that brought no passages: those of a search are told by the search."""
     searched = {search.tool for search in trace.searches}
-    lists = [[text_of_document(row) for row in s.documents] for s in trace.searches]
-    told = [texts for texts in lists if any(texts)]
     answer = (trace.answer or "").strip()
     return [
         tool
@@ -231,8 +230,14 @@ def _bare_tools(trace: Trace) -> list[TracedTool]:
         if (result := (tool.result or "").strip())
         and tool.name not in searched
         and result != answer
-        and not any(all(text in result for text in texts) for texts in told)
+        and not _is_of_search(trace, result)
     ]
+
+
+def _is_of_search(trace: Trace, result: str) -> bool:
+    """Whether what a tool gave back is the passages of a search in one text."""
+    lists = [[text_of_document(row) for row in s.documents] for s in trace.searches]
+    return any(all(text in result for text in texts) for texts in lists if any(texts))
 
 
 def _seen(trace: Trace, searches: Sequence[Search]) -> tuple[list[RetrievedChunk | str], Any]:

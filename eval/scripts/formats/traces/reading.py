@@ -98,6 +98,8 @@ class Trace:
     state: AnswerState = "unknown"
     session: str | None = None
     prompt: str | None = None
+    shown: list[str] = field(default_factory=list)
+    """Results of tools in that prompt, of this turn or an earlier one."""
     weight: float = 1.0
     is_cut: bool = False
     """Whether the question was cut out of a prompt that holds passages."""
@@ -284,7 +286,7 @@ def _read_answer(trace: Trace, tops: Sequence[Span], tree: _Tree) -> None:
     if trace.answer is not None:
         trace.answer = _REACT.sub("", trace.answer)
         chats = [span for span in trace.of_kind(CHAT) if not tree.is_hidden(span)]
-        trace.prompt = _prompt(trace.answer, sorted(chats, key=lambda span: -span.end))
+        _read_prompt(trace, trace.answer, sorted(chats, key=lambda span: -span.end))
 
 
 def _is_name(text: str, names: Iterable[str]) -> bool:
@@ -344,8 +346,8 @@ def _state_without(trace: Trace, outermost: Span | None, tree: _Tree) -> AnswerS
     return "by reference" if is_referred else "not captured"
 
 
-def _prompt(answer: str, chats: Sequence[Span]) -> str | None:
-    """What the model that wrote the answer was given, folded; None when it was not captured.
+def _read_prompt(trace: Trace, answer: str, chats: Sequence[Span]) -> None:
+    """What the model that wrote the answer was given.
 
     A model may also hand its answer to a tool that ends the run.
     """
@@ -355,10 +357,12 @@ def _prompt(answer: str, chats: Sequence[Span]) -> str | None:
         handed = [text for call in calls for text in texts_within(call.arguments)]
         all_said = [_folded(text) for text in (given_out(span) or "", *handed)]
         if any(said and (said in folded or folded in said) for said in all_said):
-            parts = [message.text for message in messages_of(span, "in")]
+            given = messages_of(span, "in") or messages_in(value_of(span, "in"))
+            parts = [message.text for message in given]
             parts += texts_within(value_of(span, "in"))
-            return "\n".join(map(_folded, parts)) or None
-    return None
+            trace.prompt = "\n".join(map(_folded, parts)) or None
+            trace.shown = [m.text for m in given if m.role == "tool" and m.text.strip()]
+            return
 
 
 def _folded(text: str) -> str:

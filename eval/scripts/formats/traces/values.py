@@ -158,7 +158,9 @@ def result_text(value: Any, shown: str | None = None) -> str | None:
     return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
-_RESULT_NAMES = ("output", "tool_output", "result", "content", "kwargs", "data", "outputs", "text")
+_RESULT_NAMES = (
+    *("output", "tool_output", "result", "content", "kwargs", "data", "outputs", "text", "value"),
+)
 
 
 def _inner_text(value: Any) -> str | None:
@@ -246,7 +248,8 @@ def last_answer(messages: Sequence[Message]) -> str | None:
         if message.role in ("user", "tool") or message.calls:
             return None
         if message.role in ("assistant", "") and message.text.strip():
-            return message.text
+            text: str = message.text
+            return text
     return None
 
 
