@@ -380,6 +380,11 @@ def test_printed_objects() -> None:
     assert is_repr("Event(result='cut here...")
 
 
+@pytest.mark.parametrize("kind", [{"a": 1}, ["AGENT"], 7, None])
+def test_a_kind_of_another_type_is_none_of_ours(kind: Any) -> None:
+    assert kind_of(Span("t", "s", "", "n", 0, 0, None, {OPENINFERENCE: kind})) == ""
+
+
 def test_values_of_steps() -> None:
     assert answer_in({"question": "q", "generation": "a"}, {"question": "q"}) == "a"
     assert answer_in({"answer": "q"}, {"answer": "q"}) is None  # it went in

@@ -251,7 +251,7 @@ class Span:
 def kind_of(span: Span) -> str:
     """``agent``, ``chat``, ``retrieval``, ``reranker``, ``tool`` or ``guard``; "" for another."""
     attributes = span.attributes
-    kind = _PLAIN.get(attributes.get("openinference.span.kind"))
+    kind = _PLAIN.get(str(attributes.get("openinference.span.kind")))
     if kind and "gen_ai.operation.name" not in attributes and not span.events:
         shape = span.shape
         if not (shape.documents or DOCUMENTS in attributes):

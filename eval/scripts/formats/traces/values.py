@@ -87,8 +87,8 @@ def _json(text: str) -> Any:
 def message_of(raw: Any) -> Message | None:
     """A message as OpenAI, LangChain (also serialised), LlamaIndex, the GenAI conventions or a pair
     of role and text have it; None for anything else, and for one without text or call."""
-    if isinstance(raw, list) and len(raw) == 2 and isinstance(raw[1], str) and raw[0] in _ROLES:
-        return Message(_ROLES[raw[0]], raw[1])
+    if isinstance(raw, list) and len(raw) == 2 and all(isinstance(part, str) for part in raw):
+        return Message(_ROLES[raw[0]], raw[1]) if raw[0] in _ROLES else None
     if isinstance(raw, str) and is_repr(raw):
         raw = opened(raw)
     if not isinstance(raw, dict):
