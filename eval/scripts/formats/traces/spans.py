@@ -153,7 +153,6 @@ _HAYSTACK = (("Retriever", RETRIEVAL), ("Ranker", RERANKER), ("Generator", CHAT)
 _HAYSTACK_TYPE = "haystack.component.type"
 _TOOL_NAMED = ("gen_ai.tool.name", "gen_ai.tool.call.id", "tool.name", "haystack.tool.name")
 _TOOL_CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
-_FINISHED = ("gen_ai.response.finish_reasons", "ai.response.finishReason")
 
 _READ = {*KINDS, *_OTHER_KINDS, *ALL_MESSAGES, *TOOL_NAMES, *MODELS, *SESSIONS, *REFERENCES}
 _READ |= {name for names in (*MESSAGES.values(), *TOOL_VALUES.values()) for name in names}

@@ -29,7 +29,6 @@ from records.lines import parse_json
 MOST_DEPTH = 64
 RESOURCES = "attributes of resources, such as service.name"
 OTHER_LOGS = "log records of other events"
-NO_SPAN_LOGS = "log records without a span"
 
 
 _NOTHING = msgspec.Raw(b"")
