@@ -2,8 +2,7 @@
 
 For bots that report their tool calls (``tools`` in results.jsonl, see the profile). In: a run
 folder and an eval set with ``expected_tools``, ``forbidden_tools`` or ``max_tool_calls``. Out: a
-table by metric and by tool; scores/tools.jsonl and the section ``tools`` of metrics.json. No model,
-no network.
+table by metric; scores/tools.jsonl and the section ``tools`` of metrics.json. No model, no network.
 
 \b
 Examples:

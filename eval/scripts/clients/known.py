@@ -19,8 +19,10 @@ from typing import Any
 
 from clients.expressions import compile_path
 from clients.guess import Proposal, chunk_paths, propose
+from clients.reply_form import columns_of
 from clients.shapes import QUESTION, Shape
 from clients.templates import merge
+from clients.tool_paths import find_tools
 from records.files import read_toml
 from records.runs import SHIPPED_PROFILES
 
@@ -127,6 +129,10 @@ class Recipe:
         for name, path in self.profile.get("response", {}).items():
             if name == "error" or self._fills(name, path, payloads, questions):
                 proposal.tables["response"][name] = path
+        if "tools" not in proposal.tables["response"]:
+            columns = columns_of(payloads, streamed=bool(self.stream))
+            if found := find_tools(payloads, columns, streamed=bool(self.stream)):
+                proposal.tables["response"]["tools"], proposal.tables["tool"] = found
         self._passages(proposal, payloads, gold_paths)
         notes = [f"This is {self.title}.", *self.known.get("notes", ())]
         if "retrieved" not in proposal.tables["response"] and "without" in self.known:

@@ -44,23 +44,16 @@ def _hold_calls(lists: Sequence[Any]) -> bool:
 
 def _inside(items: Sequence[Any]) -> dict[str, str]:
     """The names of a call's fields, where every item has a name and arguments; {} else."""
-    if not items or not all(isinstance(item, Mapping) for item in items):
-        return {}
+    keys = dict.fromkeys(key for item in items if isinstance(item, Mapping) for key in item)
     paths: dict[str, str] = {}
     for field, names in field_names.OF_TOOL.items():
-        every = field in ("name", "arguments")
-        for key in items[0] if every else {key: 0 for item in items for key in item}:
-            values = [item.get(key) for item in items]
-            if "_".join(name_words(key)) not in names or key in paths.values():
-                continue
-            if every and not all(_is(field, value) for value in values):
-                continue
+        able = (key for key in keys if "_".join(name_words(key)) in names)
+        if key := next((key for key in able if key not in paths.values()), None):
             paths[field] = key
-            break
-    return paths if {"name", "arguments"} <= paths.keys() else {}
-
-
-def _is(field: str, value: Any) -> bool:
-    if field == "name":
-        return isinstance(value, str) and bool(value.strip())
-    return isinstance(value, dict) or (isinstance(value, str) and value.strip().startswith("{"))
+    certain = {"name", "arguments"} <= paths.keys() and all(
+        isinstance(item, Mapping)
+        and isinstance(item.get(paths["name"]), str)
+        and isinstance(item.get(paths["arguments"]), dict | str)
+        for item in items
+    )
+    return paths if certain else {}

@@ -30,28 +30,24 @@ NO_CALLS = "no tool was called"
 NONE_EXPECTED = "no call is expected"
 
 
-class Called(Protocol):
+class Named(Protocol):
+    """A tool with arguments."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+class Called(Named, Protocol):
     """A call of a tool; ``arguments_length`` is None where its arguments are there."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def arguments(self) -> Mapping[str, Any]: ...
-    @property
-    def error(self) -> str | None: ...
-    @property
-    def arguments_length(self) -> int | None: ...
+    error: str | None
+    arguments_length: int | None
 
 
-class Stated(Protocol):
+class Stated(Named, Protocol):
     """A call that a case expects or forbids; ``match`` is ``subset`` or ``exact``."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def arguments(self) -> Mapping[str, Any]: ...
-    @property
-    def match(self) -> str: ...
+    match: Any
 
 
 @dataclass(frozen=True)
@@ -95,14 +91,14 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def fits(stated: Stated, call: Called) -> bool:
+def fits(stated: Stated, call: Named) -> bool:
     """Whether a call is the stated one; more arguments are allowed unless ``match`` is exact."""
     if stated.name != call.name or share_of_arguments(stated, call) < 1:
         return False
     return stated.match != "exact" or stated.arguments.keys() == call.arguments.keys()
 
 
-def share_of_arguments(stated: Stated, call: Called) -> float:
+def share_of_arguments(stated: Stated, call: Named) -> float:
     """Stated arguments that fit / stated arguments, in [0, 1]; 1 without any."""
     fitting = sum(
         name in call.arguments and argument_fits(value, call.arguments[name])
@@ -113,40 +109,14 @@ def share_of_arguments(stated: Stated, call: Called) -> float:
 
 def assign(gains: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
     """The one-to-one pairs of rows and columns with the largest sum of gains; pairs without a gain
-    are left out. Kuhn (1955), the Hungarian method with potentials."""
-    rows, columns = len(gains), len(gains[0]) if gains else 0
-    if rows > columns:
-        turned = assign([[row[column] for row in gains] for column in range(columns)])
-        return sorted((row, column) for column, row in turned)
-    of_row, of_column = [0.0] * (rows + 1), [0.0] * (columns + 1)
-    taken = [0] * (columns + 1)
-    for row in range(1, rows + 1):
-        taken[0], column = row, 0
-        slack = [float("inf")] * (columns + 1)
-        came_from, used = [0] * (columns + 1), [False] * (columns + 1)
-        while taken[column]:
-            used[column] = True
-            at, step, nearest = taken[column], float("inf"), 0
-            for other in range(1, columns + 1):
-                if used[other]:
-                    continue
-                cost = -gains[at - 1][other - 1] - of_row[at] - of_column[other]
-                if cost < slack[other]:
-                    slack[other], came_from[other] = cost, column
-                if slack[other] < step:
-                    step, nearest = slack[other], other
-            for other in range(columns + 1):
-                if used[other]:
-                    of_row[taken[other]] += step
-                    of_column[other] -= step
-                else:
-                    slack[other] -= step
-            column = nearest
-        while column:
-            taken[column] = taken[came_from[column]]
-            column = came_from[column]
-    pairs = ((taken[column] - 1, column - 1) for column in range(1, columns + 1) if taken[column])
-    return sorted((row, column) for row, column in pairs if gains[row][column] > 0)
+    are left out."""
+    if not gains or not gains[0]:
+        return []
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = linear_sum_assignment(gains, maximize=True)
+    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+    return [(row, column) for row, column in pairs if gains[row][column] > 0]
 
 
 @dataclass
@@ -222,15 +192,14 @@ def score_tools(
     within = None if labels.most_calls is None else count <= labels.most_calls
     scores.set("within_calls", within, NO_LABEL.format("max_tool_calls"))
     pairs = _score_expected(scores, called, labels)
-    rows: list[dict[str, Any]] = [{"name": call.name} for call in calls]
+    rows: list[dict[str, Any]] = [{"name": call.name, "retry": True} for call in calls]
     for number, call in enumerate(distinct):
-        first = rows[call.places[0]]
-        first |= {"expected": pairs[number]} if number in pairs else {}
-        first |= {"forbidden": True} if forbidden[number] else {}
-        first |= {"redundant": True} if redundant[number] else {}
-        first |= {"failed": True} if failed[number] else {}
-        for place in call.places[1:]:
-            rows[place]["retry"] = True
+        is_so = {"forbidden": forbidden[number], "redundant": redundant[number]}
+        rows[call.places[0]] = {
+            "name": called[number].name,
+            **({"expected": pairs[number]} if number in pairs else {}),
+            **{name: True for name, holds in is_so.items() if holds},
+        }
     scores.evidence["calls"] = rows
     if missing := sorted(set(range(len(labels.expected or ()))) - set(pairs.values())):
         scores.evidence["missing"] = missing

@@ -18,7 +18,7 @@ from records.tool_calls import (
     MOST_CALLS,
     MOST_NAME,
     MOST_TOOL_TEXT,
-    TOOL_FIELDS,
+    ToolCall,
 )
 
 RESULT_FIELDS = (
@@ -153,7 +153,7 @@ def _complete_call(raw: Any, where: str) -> dict[str, Any]:
         raw = {"name": raw}
     if not isinstance(raw, dict):
         raise ResultFault(f"{where}: is neither an object nor a name")
-    call = {name: raw[name] for name in TOOL_FIELDS if raw.get(name) is not None}
+    call = {name: raw[name] for name in ToolCall.__struct_fields__ if raw.get(name) is not None}
     name = call.get("name")
     if not isinstance(name, str) or not name.strip():
         raise ResultFault(f"{where}.name: a tool call needs a name (see the profile's tool)")

@@ -233,7 +233,6 @@ class ToolCallEvidence(msgspec.Struct):
     expected: int | None = None
     forbidden: bool = False
     redundant: bool = False
-    failed: bool = False
     retry: bool = False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -64,6 +65,13 @@ class ExpectedTool(msgspec.Struct, omit_defaults=True):
 
 AnyTool = ExpectedTool | str
 """A bare name stands for a call with any arguments."""
+
+
+def call_words(name: str, arguments: Mapping[str, Any], most: int = 600) -> str:
+    """A call as it is written in code, its arguments cut where they are long."""
+    pairs = (f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items())
+    text = ", ".join(pairs)
+    return f"{name}({text[:most]}{' …' if len(text) > most else ''})"
 
 
 def expected_tool(tool: AnyTool) -> ExpectedTool:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from records.cases import TestCase
 from records.results import TestResult
 from records.scores import ToolCallEvidence, ToolsEvidence
-from records.tool_calls import AnyTool, ToolCall, expected_tool
+from records.tool_calls import AnyTool, ToolCall, call_words, expected_tool
 
 SHOWN = 600
-"""Characters of arguments, and of a result, that are shown."""
+"""Characters of a result that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +86,6 @@ def stated_words(tool: AnyTool) -> str:
     stated = expected_tool(tool)
     exact = " exactly" if stated.match == "exact" else ""
     return call_words(stated.name, stated.arguments) + exact
-
-
-def call_words(name: str, arguments: Mapping[str, Any]) -> str:
-    """A call as it is written in code, cut where it is long."""
-    pairs = (f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items())
-    text = ", ".join(pairs)
-    return f"{name}({text[:SHOWN]}{' …' if len(text) > SHOWN else ''})"
 
 
 def tools_note(steps: Sequence[ToolStep], missing: Sequence[str]) -> str:
