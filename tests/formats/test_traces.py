@@ -336,7 +336,7 @@ def test_the_export_of_the_openai_agents_sdk() -> None:
     assert (read.question, read.answer, read.session) == (ASKED, ANSWER, "g")
     assert [(tool.name, tool.arguments) for tool in read.tools] == [("find", {"query": "shoes"})]
     named = {OPENINFERENCE: "LLM", "gen_ai.output.messages_ref": "resp_1"}
-    spans[2] = replace(spans[2], attributes=named, known_shape=None)
+    spans[2] = replace(spans[2], attributes=named, known_shape=None, known_messages={})
     assert read_trace(spans).state == "by reference"
 
 

@@ -35,6 +35,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
                 notes.left_out["spans of other operations"] += 1
                 if not has_content(span):  # it is kept as a link between others
                     span.attributes, span.events, span.known_shape = {}, [], None
+                    span.known_messages.clear()
             traces.setdefault(span.trace, []).append(span)
             begun.setdefault(span.trace, path)
     cases: list[TracedCase] = []

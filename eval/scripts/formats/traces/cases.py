@@ -46,7 +46,7 @@ from records.results import (
     TestResult,
     union_of,
 )
-from records.tool_calls import ToolCall
+from records.tool_calls import MOST_NAME, MOST_TOOL_TEXT, ToolCall
 
 UNCERTAIN = "answers that are not certain (unknown)"
 INCOMPLETE = "traces without their outermost span, or not ended yet (incomplete)"
@@ -213,7 +213,7 @@ def _take_passages(result: TestResult, trace: Trace, notes: Notes) -> None:
     if calls := trace.tools:
         result.tools = [_call(tool) for tool in calls]
     seen = [text for tool in _bare_tools(trace) if (text := tool.result)]
-    if trace.prompt is not None:
+    if seen and trace.prompt is not None:
         seen = [text for text in seen if message_in_prompt(trace, text)] or seen
     seen += [text for text in trace.shown if text not in seen and not _is_of_search(trace, text)]
     if seen:
@@ -422,4 +422,5 @@ def _call(tool: TracedTool) -> ToolCall:
     arguments = structured(tool.arguments)
     if not isinstance(arguments, dict):
         arguments = {} if arguments in (None, "") else {"input": arguments}
-    return ToolCall(tool.name, arguments, tool.result, tool.error, tool.latency_ms)
+    call = ToolCall(tool.name[:MOST_NAME], arguments, tool.result, tool.error, tool.latency_ms)
+    return call.cut(MOST_TOOL_TEXT)

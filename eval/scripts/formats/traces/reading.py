@@ -32,6 +32,7 @@ from formats.traces.spans import (
 )
 from formats.traces.values import (
     Call,
+    Message,
     last_question,
     messages_in,
     only_text,
@@ -87,7 +88,7 @@ class TracedTool:
 class Trace:
     """What one trace says. ``root``: the outermost span that tells something of the answer.
 
-    ``prompt``: what the model was given when it wrote the answer; None where that was not captured.
+    ``writer``: the call of the model that wrote the answer.
     ``earlier``: messages before the question, as role and text. ``spans`` in order of time.
     """
 
@@ -97,9 +98,10 @@ class Trace:
     answer: str | None = None
     state: AnswerState = "unknown"
     session: str | None = None
-    prompt: str | None = None
+    writer: Span | None = None
     shown: list[str] = field(default_factory=list)
-    """Results of tools in that prompt, of this turn or an earlier one."""
+    """Results of tools in the prompt of the answer, of this turn or an earlier one."""
+    folded_prompt: str | None = None
     weight: float = 1.0
     is_cut: bool = False
     """Whether the question was cut out of a prompt that holds passages."""
@@ -108,6 +110,16 @@ class Trace:
     reranked: list[dict[str, Any]] = field(default_factory=list)
     tools: list[TracedTool] = field(default_factory=list)
     kinds: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def prompt(self) -> str | None:
+        """What the model was given when it wrote the answer, with single blanks; None where that
+        was not captured. Put together when it is asked for: most traces need none."""
+        if self.folded_prompt is None and self.writer is not None:
+            parts = [message.text for message in _given(self.writer)]
+            parts += texts_within(value_of(self.writer, "in"))
+            self.folded_prompt = "\n".join(map(_folded, parts))
+        return self.folded_prompt or None
 
     def of_kind(self, kind: str) -> list[Span]:
         """The spans of a kind, in order of time."""
@@ -140,6 +152,7 @@ def joined_spans(spans: Iterable[Span]) -> list[Span]:
         owner = by_id.get(log.id) or alone.setdefault(log.id, log)
         if owner is not log:
             owner.events.extend(log.events)
+            owner.known_messages.clear()
     ordered = [*once.values(), *alone.values()]
     return sorted(ordered, key=lambda span: (span.start, span.end))
 
@@ -357,12 +370,15 @@ def _read_prompt(trace: Trace, answer: str, chats: Sequence[Span]) -> None:
         handed = [text for call in calls for text in texts_within(call.arguments)]
         all_said = [_folded(text) for text in (given_out(span) or "", *handed)]
         if any(said and (said in folded or folded in said) for said in all_said):
-            given = messages_of(span, "in") or messages_in(value_of(span, "in"))
-            parts = [message.text for message in given]
-            parts += texts_within(value_of(span, "in"))
-            trace.prompt = "\n".join(map(_folded, parts)) or None
-            trace.shown = [m.text for m in given if m.role == "tool" and m.text.strip()]
+            trace.writer = span
+            shown = (m.text for m in _given(span) if m.role == "tool")
+            trace.shown = [text for text in shown if text.strip()]
             return
+
+
+def _given(span: Span) -> list[Message]:
+    """The messages that a model was given."""
+    return messages_of(span, "in") or messages_in(value_of(span, "in"))
 
 
 def _folded(text: str) -> str:

@@ -229,6 +229,7 @@ class Span:
     is_log: bool = False
     is_open: bool = False
     known_shape: _Shape | None = None
+    known_messages: dict[str, list[Message]] = field(default_factory=dict)
 
     @property
     def is_root(self) -> bool:
@@ -306,6 +307,12 @@ def messages_of(span: Span, side: str) -> list[Message]:
 
     A value that is no list of messages is one of them, where it tells a text.
     """
+    if side not in span.known_messages:
+        span.known_messages[side] = _messages_of(span, side)
+    return span.known_messages[side]
+
+
+def _messages_of(span: Span, side: str) -> list[Message]:
     attributes, names = span.attributes, MESSAGES[side]
     messages = _listed(attributes, names, side)
     numbered = span.shape.numbered[side]
@@ -429,18 +436,23 @@ def _from_events(events: Sequence[tuple[str, dict[str, Any]]], side: str) -> Ite
 
 def value_of(span: Span, side: str) -> Any:
     """What a span was given (``in``) or gave out, opened; None when it does not say."""
+    name, value = _raw_value(span, side)
+    return None if name is None else opened(value)
+
+
+def _raw_value(span: Span, side: str) -> tuple[str | None, Any]:
+    """The first name under which a value stands, and the value as it was written."""
     attributes = span.attributes
-    for name in TOOL_VALUES[side]:
+    for name in TOOL_VALUES[side] if span.shape.tells else ():
         value = attributes.get(name)
         if value is None:
             continue
         if isinstance(value, str) and name.startswith(_JSON_TEXTS) and value[:1] == '"':
             inner = structured(f"[{value}]")
             value = inner[0] if isinstance(inner, list) and len(inner) == 1 else value
-        if isinstance(value, str) and not value.strip():
-            continue
-        return opened(value)
-    return None
+        if not isinstance(value, str) or (value and not value.isspace()):
+            return name, value
+    return None, None
 
 
 def completion_of(span: Span) -> dict[str, Any]:
@@ -455,7 +467,7 @@ def completion_of(span: Span) -> dict[str, Any]:
 def has_content(span: Span) -> bool:
     """Whether a span tells anything of what went in or came out."""
     return (span.shape.tells or bool(span.events)) and any(
-        messages_of(span, side) or value_of(span, side) is not None for side in ("in", "out")
+        _raw_value(span, side)[0] is not None or messages_of(span, side) for side in ("in", "out")
     )
 
 

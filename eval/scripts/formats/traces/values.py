@@ -113,6 +113,8 @@ def message_of(raw: Any) -> Message | None:
 
 def _message(role: str, raw: Mapping[str, Any]) -> Message | None:
     parts = next((raw[n] for n in ("parts", "content", "blocks", "text") if raw.get(n)), None)
+    if isinstance(parts, str) and role != "tool" and raw.keys().isdisjoint(_MAY_ASK):
+        return Message(role, parts)
     listed = [p for p in parts if isinstance(p, dict)] if isinstance(parts, list) else []
     more = raw.get("additional_kwargs")
     calls: tuple[Call, ...] = ()
@@ -177,6 +179,9 @@ def _inner_text(value: Any) -> str | None:
         if isinstance(inner, list) and (text := text_in(inner)):
             return text
     return None
+
+
+_MAY_ASK = frozenset({"tool_calls", "function_call", "additional_kwargs"})
 
 
 def calls_in(raw: Any) -> tuple[Call, ...]:
