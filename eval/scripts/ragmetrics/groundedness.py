@@ -356,9 +356,6 @@ NO_SOURCES = "the bot names no sources"
 _CONTENT_METRICS = ("citation_validity_content", "citation_joint", "citation_precision")
 """Those of them that read the cited chunks."""
 
-OF_NUMBERS = (*_CONTENT_METRICS, "citation_validity_form", "expected_citation_recall")
-"""What rests on which passage a number in the answer means."""
-
 _LABEL_METRICS = ("expected_claim_recall", "forbidden_claims", "expected_citation_recall")
 
 _NUGGET_METRICS = ("nugget_recall_vital", "nugget_recall_all")

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from clients.cross_encoder import CrossEncoderSupport
 
 
+_OF_NUMBERS = (
+    *("citation_validity_form", "citation_validity_content", "citation_joint"),
+    *("citation_precision", "expected_citation_recall"),
+)
+"""What rests on which passage a number in the answer means."""
+
 WORD_FEATURES = "word features"
 """What decides about claims unless a model is named."""
 
@@ -93,7 +99,7 @@ class GroundednessScorer:
         if not result.seen_tools:
             scores = with_known_passages(scores, result, groundedness.OF_PASSAGES)
         if len(result.rankings()) > 1 and not result.references:
-            scores = without(scores, groundedness.OF_NUMBERS, "the number fits several lists")
+            scores = without(scores, _OF_NUMBERS, "the number fits several lists")
         return row_of(scores, self.metrics), scores.evidence
 
 
