@@ -24,9 +24,14 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}
 _PORT = re.compile(r"(127\.0\.0\.1|localhost):\d+")
 _PATH = re.compile(r"/(?:root|home|tmp|usr|opt|work)/[^\s\"',:;)\]}\\]*")
 _ISO = re.compile(r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
-_HEX = re.compile(r"(?<![0-9a-f])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)(?:[0-9a-f]{32}|[0-9a-f]{24}|[0-9a-f]{16})(?![0-9a-f])")
+_HEX = re.compile(
+    r"(?<![0-9a-f])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)(?:[0-9a-f]{32}|[0-9a-f]{24}|[0-9a-f]{16})(?![0-9a-f])"
+)
 _SECONDS = re.compile(r"((?:start_time|end_time|duration|created)=)\d+\.\d+(?:e-\d+)?")
 _EPOCH = re.compile(r"(?<![\d.-])17[6-9]\d{7}(?:\.\d+)?(?![\d-])")
+_RUN_ID = re.compile(
+    r"(run_id\W{1,8})[A-Za-z0-9]{10}\b"
+)  # random letters of LlamaIndex's workflows
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,16}\b")
 
 
@@ -57,6 +62,7 @@ class Fixed:
         text = _PORT.sub("127.0.0.1:8080", text)
         text = _SECONDS.sub(r"\g<1>0.5", text)
         text = _EPOCH.sub("1767225600", text)
+        text = _RUN_ID.sub(r"\g<1>run0000001", text)
         text = _ADDRESS.sub("0x1", text)
         text = _ISO.sub("2026-01-01T00:00:00.000000Z", text)
         return _PATH.sub("/app", text)
@@ -106,7 +112,7 @@ def fixed_requests(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 value = [pair for pair in value if not _LEFT_OUT.match(pair["key"])]
             return [walk(part) for part in value]
         if key in ("traceId", "spanId", "parentSpanId"):
-            return fixed.id(base64.b64decode(value).hex())
+            return fixed.id(value if len(value) in (16, 32) else base64.b64decode(value).hex())
         if key.endswith("UnixNano"):
             return str(clock.get(int(value), 0))
         if isinstance(value, str):
@@ -134,15 +140,16 @@ def fixed_mlflow(traces: list[dict[str, Any]]) -> list[dict[str, Any]]:
         info, spans = trace["info"], trace["data"]["spans"]
         kept = {
             key: value
-            for key, value in info["trace_metadata"].items()
+            for key, value in sorted(info["trace_metadata"].items())
             if not key.startswith(("mlflow.source", "mlflow.user", "mlflow.trace.size"))
         }
-        info = info | {"trace_metadata": kept, "request_time": f"2026-01-01T00:00:0{n}.000Z"}
+        info = info | {"trace_metadata": kept}
         info["execution_duration_ms"] = len(spans)
         info["trace_location"] = {"type": "MLFLOW_EXPERIMENT"}
         info["trace_location"]["mlflow_experiment"] = {"experiment_id": "1"}
         info["tags"].pop("mlflow.artifactLocation", None)
         new = fixed.value({"info": info, "data": {"spans": []}})
+        new["info"]["request_time"] = f"2026-01-01T00:00:{n:02}.000Z"
         for span in spans:
             ids = {name: encoded(span[name]) for name in ("trace_id", "span_id", "parent_span_id")}
             times = {name: clock[span[name]] for name in names}
@@ -201,8 +208,10 @@ class Spans:
         """A logger provider whose records are kept beside the spans."""
         from opentelemetry._logs import set_logger_provider
         from opentelemetry.sdk._logs import LoggerProvider
-        from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter
-        from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
+        from opentelemetry.sdk._logs.export import (
+            InMemoryLogRecordExporter,
+            SimpleLogRecordProcessor,
+        )
 
         self.logs = InMemoryLogRecordExporter()
         provider = LoggerProvider()
@@ -211,7 +220,7 @@ class Spans:
         return provider
 
     def turn_over(self) -> None:
-        """Put the spans of a turn on a line of their own, as a collector that exports them would."""
+        """Put the spans of a turn on a line of their own, as a collector would."""
         spans = self.exporter.get_finished_spans()
         self.exporter.clear()
         if spans:

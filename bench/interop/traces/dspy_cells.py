@@ -7,7 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-os.environ |= {"OPENAI_API_KEY": "none", "DO_NOT_TRACK": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+os.environ |= {
+    "OPENAI_API_KEY": "none",
+    "DO_NOT_TRACK": "1",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+}
 os.environ |= {"DSPY_CACHEDIR": tempfile.mkdtemp()}
 
 import model

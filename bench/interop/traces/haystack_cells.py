@@ -9,11 +9,10 @@ from typing import Any
 os.environ |= {"OPENAI_API_KEY": "none", "DO_NOT_TRACK": "1", "HAYSTACK_TELEMETRY_ENABLED": "false"}
 os.environ |= {"HAYSTACK_CONTENT_TRACING_ENABLED": "true", "HAYSTACK_AUTO_TRACE_ENABLED": "false"}
 
-from haystack import Document, component
-
 import model
 import shop
 from capture import Spans
+from haystack import Document, component
 
 Ask = Callable[[shop.Turn], str]
 

@@ -119,7 +119,7 @@ def agentic_rag(extra: dict[str, Any]) -> Ask:
         binary_score: str = Field(description="'yes' if relevant, 'no' if not")
 
     def question_of(state: MessagesState) -> str:
-        """The last question of the user: the tutorial takes the first message, which a thread has not."""
+        """The last question of the user; the tutorial has no thread and takes the first message."""
         users = [message for message in state["messages"] if message.type == "human"]
         asked = [message for message in users if not str(message.content).startswith("In this ")]
         return str(asked[-1].content)
@@ -241,7 +241,9 @@ def lcel(extra: dict[str, Any]) -> Ask:
     both = (
         RunnablePassthrough.assign(returns=returns)
         | RunnablePassthrough.assign(shipping=shipping)
-        | RunnablePassthrough.assign(context=lambda found: found["returns"] + "\n\n" + found["shipping"])
+        | RunnablePassthrough.assign(
+            context=lambda found: found["returns"] + "\n\n" + found["shipping"]
+        )
         | rest
     )
     history: list[Any] = []
@@ -287,9 +289,8 @@ def openllmetry(app: str, target: Path) -> None:
 
 def langfuse(app: str, target: Path) -> None:
     """What Langfuse's SDK sends: OTLP spans with attributes of its own."""
-    from langfuse import Langfuse
+    from langfuse import Langfuse, propagate_attributes
     from langfuse.langchain import CallbackHandler
-    from langfuse import propagate_attributes
 
     spans = Spans()
     Langfuse(

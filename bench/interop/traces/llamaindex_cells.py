@@ -118,21 +118,23 @@ def workflow() -> Ask:
     from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
 
     lib = _Lazy()
-    types = _workflow_types(Event)
 
-    class Rag(Workflow):
+    class Retrieved(Event):  # type: ignore[misc]
+        question: str
+        nodes: list[Any]
+
+    class Rag(Workflow):  # type: ignore[misc]
         @step
-        async def retrieve(self, event: StartEvent) -> types["Retrieved"]:  # type: ignore[valid-type]
-            turn = shop.turn_of(event.question)
-            nodes = [node for query in turn.queries for node in await lib.retriever.aretrieve(query)]
-            return types["Retrieved"](question=event.question, nodes=nodes)
+        async def retrieve(self, event: StartEvent) -> Retrieved:
+            queries = shop.turn_of(event.question).queries
+            nodes = [node for query in queries for node in await lib.retriever.aretrieve(query)]
+            return Retrieved(question=event.question, nodes=nodes)
 
         @step
-        async def answer(self, event: types["Retrieved"]) -> StopEvent:  # type: ignore[valid-type]
+        async def answer(self, event: Retrieved) -> StopEvent:
             passages = "\n\n".join(node.get_content() for node in event.nodes)
             prompt = f"Answer from these passages.\n\n{passages}\n\nQuestion: {event.question}"
-            reply = await lib.llm.acomplete(prompt)
-            return StopEvent(result=str(reply))
+            return StopEvent(result=str(await lib.llm.acomplete(prompt)))
 
     loop = asyncio.new_event_loop()
 
@@ -140,14 +142,6 @@ def workflow() -> Ask:
         return str(await Rag(timeout=60).run(question=turn.question))
 
     return lambda turn: loop.run_until_complete(run(turn))
-
-
-def _workflow_types(event: type) -> dict[str, type]:
-    class Retrieved(event):  # type: ignore[misc, valid-type]
-        question: str
-        nodes: list[Any]
-
-    return {"Retrieved": Retrieved}
 
 
 APPS: dict[str, Callable[[], Ask]] = {

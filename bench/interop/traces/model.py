@@ -62,7 +62,10 @@ def reply(messages: list[dict[str, Any]], tools: list[str], forced: bool) -> dic
         query = {"query": turn.queries[done]}
         if react and not tools:
             lines = ["Thought: I need to search.", "Action: search"]
-            return {"text": "\n".join([*lines, f"Action Input: {json.dumps(query)}"]), "usage": usage}
+            return {
+                "text": "\n".join([*lines, f"Action Input: {json.dumps(query)}"]),
+                "usage": usage,
+            }
         name = next(name for name in tools if name != "final_answer")
         return {"tool": name, "arguments": query, "call": done + 1, "usage": usage}
     if "final_answer" in tools:

@@ -12,14 +12,15 @@ os.environ |= {"OPENAI_API_KEY": "none", "DO_NOT_TRACK": "1"}
 
 import model
 import shop
-from capture import START, STEP, Fixed, Spans, ranked, write_lines
+from capture import Fixed, Spans, ranked, write_lines
 
 Ask = Callable[[shop.Turn], str]
 
 
-def agents() -> Ask:
-    """An agent of the OpenAI Agents SDK over the Responses API, with one function as its tool."""
+def agents(chat: bool = False) -> Ask:
+    """An agent of the OpenAI Agents SDK with one function as its tool, over the Responses API."""
     from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
+    from agents.models.openai_chatcompletions import OpenAIChatCompletionsModel
     from agents.models.openai_responses import OpenAIResponsesModel
     from openai import AsyncOpenAI
 
@@ -29,11 +30,12 @@ def agents() -> Ask:
         return shop.as_text(shop.search(query))
 
     client = AsyncOpenAI(base_url=model.serve(), api_key="none", max_retries=0)
+    kind = OpenAIChatCompletionsModel if chat else OpenAIResponsesModel
     agent = Agent(
         name="ShopAgent",
         instructions=shop.INSTRUCTIONS,
         tools=[search],
-        model=OpenAIResponsesModel(model=model.NAME, openai_client=client),
+        model=kind(model=model.NAME, openai_client=client),
     )
     sessions: dict[str, Any] = {}
 
@@ -47,6 +49,11 @@ def agents() -> Ask:
 
     loop = asyncio.new_event_loop()
     return lambda turn: loop.run_until_complete(run(turn))
+
+
+def agents_chat() -> Ask:
+    """The same agent over chat completions."""
+    return agents(chat=True)
 
 
 def loop() -> Ask:
@@ -89,7 +96,11 @@ def loop() -> Ask:
     return ask
 
 
-APPS: dict[str, Callable[[], Ask]] = {"openai_agents": agents, "openai_loop": loop}
+APPS: dict[str, Callable[[], Ask]] = {
+    "openai_agents": agents,
+    "openai_agents_chat": agents_chat,
+    "openai_loop": loop,
+}
 
 
 def _no_upload() -> None:

@@ -137,9 +137,7 @@ def search(query: str) -> list[Passage]:
     """What the shop's index gives for a query of the script, or for a whole question."""
     if query in _FOUND:
         return [PASSAGES[chunk_id] for chunk_id in _FOUND[query]]
-    return [
-        PASSAGES[chunk_id] for name in turn_of(query).queries for chunk_id in _FOUND[name]
-    ]
+    return [PASSAGES[chunk_id] for name in turn_of(query).queries for chunk_id in _FOUND[name]]
 
 
 def as_text(passages: list[Passage]) -> str:
