@@ -11,7 +11,7 @@ import operator
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -395,16 +395,9 @@ class VerdictCounts:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
-        return {
-            "cases": self.cases,
-            "failing": self.failing,
-            "warned": self.warned,
-            "unstable": self.unstable,
-            "reasons": dict(self.reasons),
-            "warnings": dict(self.warnings),
-            "unmeasured": list(self.unmeasured),
-            "depth": self.depth,
-        }
+        data = asdict(self) | {"unmeasured": list(self.unmeasured)}
+        del data["words"]
+        return data
 
 
 class RunVerdicts:

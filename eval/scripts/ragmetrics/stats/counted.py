@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ragmetrics.stats.arrays import Ints, NDArray, np
 from ragmetrics.stats.intervals import ALONE
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class CountedValues(NamedTuple):
@@ -25,10 +22,8 @@ MOST_ENTRIES = 1 << 18
 """Entries that are looked at together."""
 
 
-def changes(*columns: NDArray[Any]) -> NDArray[np.int64]:
+def changes(*columns: NDArray[Any]) -> Ints:
     """Where a stretch of entries begins that are equal in all columns."""
-    import numpy as np
-
     new = np.zeros(len(columns[0]), dtype=bool)
     new[:1] = True
     for column in columns:
@@ -37,15 +32,11 @@ def changes(*columns: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _concatenated(parts: Sequence[CountedValues]) -> CountedValues:
-    import numpy as np
-
     return CountedValues(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def by_cluster(parts: Sequence[CountedValues]) -> CountedValues:
     """All entries, sorted by cluster; those that stand ALONE are condensed."""
-    import numpy as np
-
     counted = _concatenated([*parts, _no_entries()])
     order = np.argsort(counted.clusters)
     counted = CountedValues(*(column[order] for column in counted))
@@ -57,16 +48,12 @@ def by_cluster(parts: Sequence[CountedValues]) -> CountedValues:
 
 
 def _no_entries() -> CountedValues:
-    import numpy as np
-
     nothing = np.zeros(0, dtype=np.int32)
     return CountedValues(nothing, nothing.astype(np.int64), nothing, nothing)
 
 
 def portions(parts: Sequence[CountedValues]) -> Iterator[list[CountedValues]]:
     """The entries of all parts, which are sorted by cluster, some of the clusters at a time."""
-    import numpy as np
-
     portions = 1 + sum(len(part.rows) for part in parts) // MOST_ENTRIES
     last = max((int(part.clusters[-1]) for part in parts if len(part.rows)), default=ALONE)
     edges = np.linspace(0, last, portions + 1)[1:-1].astype(np.int64)
@@ -83,8 +70,6 @@ def portions(parts: Sequence[CountedValues]) -> Iterator[list[CountedValues]]:
 def put_together(portions: Iterable[Sequence[CountedValues]]) -> CountedValues:
     """All entries, no cluster in two portions: whoever shares no cluster stands ALONE, condensed;
     the others are sorted by cluster and then by slices."""
-    import numpy as np
-
     alone, sharing = [_no_entries()], [_no_entries()]
     for portion in portions:
         counted = by_cluster(portion)
@@ -106,8 +91,6 @@ def put_together(portions: Iterable[Sequence[CountedValues]]) -> CountedValues:
 
 def _condensed(counted: CountedValues) -> CountedValues:
     """The same, of one cluster, with equal entries counted as one."""
-    import numpy as np
-
     if not len(counted.rows):
         return counted
     keys = (counted.slices.astype(np.int64) << 32) + counted.rows
