@@ -20,7 +20,7 @@ from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_js
 from views.case import Said, case_of
 from views.report import figures
 from views.report.described import describe
-from views.report.page import _draw
+from views.report.model import Setting, SliceCell
 from views.report.scan import keys_at, lines_at, read_results, scan_scores
 
 YES_NO = Metric("pass", "pipeline", "", "", "", binary=True)
@@ -89,9 +89,10 @@ def test_a_reference_marks_the_passage_that_it_names() -> None:
     refs = [Reference(index=1, chunk_id="b"), Reference(index=3)]
     result = TestResult("q", "Q?", answer="A [1][3]", retrieved=chunks, references=refs)
     found = describe(case_of(result), Said())
-    assert [one["cited"] for one in found["retrieved"]] == [False, True, True]
-    assert found["retrieved"][0]["text"]["left_out"] == 800
-    assert found["gold"] == found["claims"] == found["verdicts"] == []
+    assert [one.cited for one in found.retrieved] == [False, True, True]
+    assert found.retrieved[0].text is not None
+    assert found.retrieved[0].text.left_out == 800
+    assert [*found.gold, *found.claims, *found.verdicts] == []
 
 
 def test_the_configuration_is_flat_and_without_what_is_empty(tmp_path: Path, made: Any) -> None:
@@ -100,10 +101,10 @@ def test_the_configuration_is_flat_and_without_what_is_empty(tmp_path: Path, mad
         "run_id": "r", "schema": 1, "index": config.index, "run": {"k": [1, 2]}, "seed": 0
     })  # fmt: skip
     scan, _ = scan_scores(tmp_path, [], {}, RULING)
-    parts = {one["part"]: one["rows"] for one in read_results(tmp_path, scan, []).configuration}
-    assert parts["index"] == [{"name": "a.b", "value": "1"}, {"name": "on", "value": "true"}]
-    assert parts["how it was asked"] == [{"name": "k", "value": "1, 2"}]
-    assert {"name": "seed", "value": "0"} in parts["run"]
+    parts = {one.part: one.rows for one in read_results(tmp_path, scan, []).configuration}
+    assert parts["index"] == [Setting("a.b", "1"), Setting("on", "true")]
+    assert parts["how it was asked"] == [Setting("k", "1, 2")]
+    assert Setting("seed", "0") in parts["run"]
 
 
 SECTION: dict[str, Any] = {
@@ -139,10 +140,10 @@ def test_a_metric_of_an_older_version_keeps_its_words() -> None:
         | {"definitions": SECTION["definitions"] | {"recall@2": "retrieval/recall@0"}}
     )
     part = figures.perspective("retrieval", old, measures({"retrieval": old}, {}))
-    told = {metric["metric"]: metric for metric in part["metrics"]}
-    assert told["recall@2"]["words"] == "Right passages found in the first 2"
-    assert told["recall@2"]["meaning"] == ""
-    assert told["mine"]["words"] == ""
+    told = {metric.measure.metric: metric for metric in part.metrics}
+    assert told["recall@2"].words == "Right passages found in the first 2"
+    assert told["recall@2"].meaning == ""
+    assert told["mine"].words == ""
 
 
 @pytest.mark.parametrize(("values", "shown", "left_out"), [(5, 5, 0), (45, 30, 15)])
@@ -154,12 +155,12 @@ def test_the_largest_slices_are_kept(values: int, shown: int, left_out: int) -> 
         }
     }
     (table,) = figures.slices({"retrieval": SECTION | {"by": by}}, ["retrieval"])
-    assert (len(table["rows"]), table["left_out"]) == (shown, left_out)
-    assert table["rows"][-1]["value"] == f"t{values - 1:02}"
+    assert (len(table.rows), table.left_out) == (shown, left_out)
+    assert table.rows[-1].value == f"t{values - 1:02}"
     # A slice of fewer than 20 cases has no band: it would be chance.
     band = "poor" if values > 20 else None
-    assert table["rows"][-1]["cells"][0] == {"mean": 0.1, "n": values - 1, "band": band}
-    assert table["rows"][0]["few"] is True
+    assert table.rows[-1].cells[0] == SliceCell(0.1, values - 1, band)
+    assert table.rows[0].few is True
 
 
 def test_every_form_of_an_empty_report_can_be_drawn(made: Any, tmp_path: Path) -> None:
@@ -173,4 +174,4 @@ def test_every_form_of_an_empty_report_can_be_drawn(made: Any, tmp_path: Path) -
     assert report["verdict"]["says"] == told
     text = (tmp_path / "report.md").read_text("utf-8")
     assert "No judge was asked" in text
-    assert all(_draw(report, form) for form in ("md", "json", "html"))
+    assert all((tmp_path / f"report.{form}").read_bytes() for form in ("md", "json", "html"))

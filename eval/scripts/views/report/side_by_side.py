@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
+from msgspec.structs import replace
+
+from decisions.case_verdict import Ways
 from decisions.rows import Comparison
 from records.cases import TestCase
 from records.run_table import RunTable
-from records.runs import VERSION
 from records.targets import TARGETS
 from views.case import Said
 from views.case_files import first_answers, read_asked
 from views.report.compared import (
     BaselineComparison,
-    CaseChange,
     comparison_part,
     explain_changes,
     of_comparison,
 )
 from views.report.described import describe
 from views.report.page import comparison_page
+from views.report.report import AnswerSide, CaseChange, ReportAnswer
 from views.report.text import page_bytes
 
 PAGE_BYTES = 5_000_000
@@ -34,40 +34,26 @@ FIGURE_BYTES = 700_000
 MARKUP_BYTES = 250
 """What the page adds to each passage, claim and the like of an answer."""
 
-SHOWN_BEFORE = (
-    "answer",
-    "error",
-    "abstained",
-    "abstain_reason",
-    "confidence",
-    "because",
-    "gold",
-    "claims",
-    "retrieved",
-    "retrieved_more",
-)
 
-Part = dict[str, Any]
-
-
-def bytes_of(answer: Mapping[str, Any]) -> int:
+def bytes_of(answer: ReportAnswer) -> int:
     """What an answer in full takes on the page, roughly: its texts, and the markup around them."""
-    sides = [answer, answer["before"] or {}]
-    parts = ("retrieved", "gold", "claims", "verdicts", "fails", "warnings", "because")
-    items = sum(len(side.get(name, ())) for side in sides for name in parts)
+    sides = [answer, *([answer.before] if answer.before else [])]
+    items = len(answer.verdicts) + len(answer.fails) + len(answer.warnings)
+    for side in sides:
+        items += len(side.retrieved) + len(side.gold) + len(side.claims) + len(side.because)
     # Marks on the words that differ take about as much as short answers themselves.
-    marked = sum(page_bytes(side.get("answer")) for side in sides if answer["before"])
+    marked = sum(page_bytes(side.answer) for side in sides if answer.before)
     return page_bytes(answer) + marked + MARKUP_BYTES * (4 + items)
 
 
 def sides_before(
     folder: Path, ids: Collection[str], cases: Mapping[str, TestCase]
-) -> dict[str, Part]:
+) -> dict[str, AnswerSide]:
     """What another run answered and retrieved in some cases, by case id."""
     sides = {}
     for case_id, case in first_answers(RunTable(folder), ids, cases, _SECTIONS).items():
-        side = describe(case, Said())
-        sides[case_id] = {name: side[name] for name in SHOWN_BEFORE}
+        answer = describe(case, Said())
+        sides[case_id] = AnswerSide(*(getattr(answer, n) for n in AnswerSide.__struct_fields__))
     return sides
 
 
@@ -76,15 +62,15 @@ _SECTIONS = ("retrieval", "groundedness", "pipeline")
 
 
 def with_changes(
-    answer: Part, changes: Sequence[CaseChange], before: Part | None, way: str = ""
-) -> Part:
+    answer: ReportAnswer,
+    changes: Sequence[CaseChange],
+    before: AnswerSide | None,
+    way: Ways | None = None,
+) -> ReportAnswer:
     """An answer in full with what changed since the other run, and what that one said. ``way``:
-    broke or fixed, else empty."""
-    return answer | {
-        "changes": [asdict(change) for change in changes],
-        "way": way,
-        "before": before if changes or way else None,
-    }
+    broke or fixed."""
+    shown = before if changes or way else None
+    return replace(answer, changes=list(changes), way=way or "", before=shown)
 
 
 def page_of_comparisons(
@@ -100,43 +86,34 @@ def page_of_comparisons(
     Of a single comparison the cases that broke or were fixed are shown in full, as many as the page
     has room for.
     """
-    answers: list[Part] = []
+    answers: Sequence[ReportAnswer] = ()
     left_out = 0
     if len(comparisons) == 1:
         compared = of_comparison(comparisons[0], folders[0], folders[1], eval_set, targets)
         answers, left_out = _answers(compared, folders[1], eval_set, labels_dir)
-        explain_changes(compared.part, answers)
-        parts = [compared.part]
+        parts = [explain_changes(compared.part, answers)]
     else:
         parts = [comparison_part(comparison) for comparison in comparisons]
     names = [comparisons[0].base_id, *(comparison.new_id for comparison in comparisons)]
-    return comparison_page(
-        {
-            "title": " → ".join(names) if len(names) == 2 else ", ".join(names),
-            "comparisons": parts,
-            "answers": answers,
-            "left_out": left_out,
-            "failures": list(failures),
-            "tool_version": VERSION,
-        }
-    )
+    title = " → ".join(names) if len(names) == 2 else ", ".join(names)
+    return comparison_page(title, parts, answers, left_out, failures)
 
 
 def _answers(
     compared: BaselineComparison, new: Path, eval_set: Path, labels_dir: Path | None
-) -> tuple[list[Part], int]:
+) -> tuple[list[ReportAnswer], int]:
     """The cases that changed, as both runs answered them, and how many found no room."""
     ids = list(compared.changes)
     cases = read_asked(eval_set, labels_dir, ids) if eval_set.exists() else {}
     before = sides_before(compared.folder, ids, cases)
     now = first_answers(RunTable(new), ids, cases, _SECTIONS)
     room = PAGE_BYTES - FIGURE_BYTES
-    answers: list[Part] = []
+    answers: list[ReportAnswer] = []
     for case_id in ids:
         if case_id not in now:
             continue
         described = describe(now[case_id], Said())
-        way = compared.ways.get(case_id, "")
+        way = compared.ways.get(case_id)
         answer = with_changes(described, compared.changes[case_id], before.get(case_id), way)
         room -= bytes_of(answer)
         if room < 0:
