@@ -89,8 +89,8 @@ def test_a_table_of_a_page_shows_foreign_text_and_links_to_cases() -> None:
     html = HtmlPage(
         lambda case_id, repeat: Markup(f"<a>{repeat}</a>"),
         lambda found: Markup(f"<b>{found['count']}</b>"),
-        lambda chart: "",
-        lambda whisker: "",
+        lambda chart: Markup(""),
+        lambda whisker: Markup(""),
     ).write([table, Prose((CaseRef("c<1>", 2), " broke"))])
     assert "<p><a>2</a> broke</p>" in html
     assert "<script" not in html

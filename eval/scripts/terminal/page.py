@@ -152,26 +152,6 @@ class Whisker:
         return max(map(abs, (self.value or 0.0, *(self.interval or ()))))
 
 
-@dataclass(frozen=True)
-class DataColumn(Generic[Row]):
-    """A column of a table: its head and the cell of each row.
-
-    ``drop``: where a terminal is narrow, columns go by rising numbers; those of 0 stay. ``words``:
-    the cell is text, to the left. ``foreign``: that no one here wrote. ``mark``: a sign, for which
-    a document shows the row's tone. ``small``: what a document adds to the cell. ``shade``: how a
-    page colours it, a class of its style.
-    """
-
-    name: str
-    cell: Callable[[Row], str]
-    drop: int = 0
-    words: bool = False
-    foreign: bool = False
-    mark: bool = False
-    small: Callable[[Row], str] | None = None
-    shade: Callable[[Row], str] | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Term:
     """A metric by its name; a page has it in plain words, too, and tells what it means."""
@@ -183,11 +163,24 @@ class Term:
 
 
 @dataclass(frozen=True)
-class TermColumn(Generic[Row]):
-    """A document's column of metrics."""
+class DataColumn(Generic[Row]):
+    """A column of a table: its head and the cell of each row.
+
+    ``drop``: where a terminal is narrow, columns go by rising numbers; those of 0 stay. ``words``:
+    the cell is text, to the left. ``foreign``: that no one here wrote. ``mark``: a sign, for which
+    a document shows the row's tone. ``small``: what a document adds to the cell. ``shade``: how a
+    page colours it, a class of its style. ``term``: the metric that a page explains.
+    """
 
     name: str
-    term: Callable[[Row], Term]
+    cell: Callable[[Row], str]
+    drop: int = 0
+    words: bool = False
+    foreign: bool = False
+    mark: bool = False
+    small: Callable[[Row], str] | None = None
+    shade: Callable[[Row], str] | None = None
+    term: Callable[[Row], Term] | None = None
 
 
 @dataclass(frozen=True)
@@ -220,9 +213,7 @@ class CasesColumn(Generic[Row]):
     cases: Callable[[Row], Any]
 
 
-AnyColumn = (
-    DataColumn[Row] | TermColumn[Row] | WhiskerColumn[Row] | TrendColumn[Row] | CasesColumn[Row]
-)
+AnyColumn = DataColumn[Row] | WhiskerColumn[Row] | TrendColumn[Row] | CasesColumn[Row]
 
 
 @dataclass(frozen=True)
@@ -543,6 +534,15 @@ def _sparks(console: Console, column: TrendColumn[Row], rows: Iterable[Row], roo
         shown, places = shrunk(values, breaks, room - len(breaks))
         drawn.append(sparkline(shown, places, unicode=draws_unicode(console)))
     return _Drawn(column.name, drawn, left=True)
+
+
+def term_column(name: str, term: Callable[[Row], Term]) -> DataColumn[Row]:
+    """A column of metrics, by their names where there is no room for their words."""
+
+    def cell(row: Row) -> str:
+        return " ".join(filter(None, (term(row).name, term(row).note)))
+
+    return DataColumn(name, cell, words=True, term=term)
 
 
 def items(texts: Iterable[Words], tone: Tone | None = None) -> Iterator[Prose]:

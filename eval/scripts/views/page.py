@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from markupsafe import Markup, escape
 
 from terminal.page import (
     AnyColumn,
@@ -22,7 +24,6 @@ from terminal.page import (
     Quotation,
     Quoted,
     Term,
-    TermColumn,
     Tone,
     TrendColumn,
     Whisker,
@@ -30,9 +31,6 @@ from terminal.page import (
     Words,
 )
 from views.report.text import markdown_escape, visible
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 _MARKS: dict[Tone | None, str] = {"good": "✅", "bad": "❌", "doubt": "⚠️", "quiet": "➖"}
 """What stands for a tone where there are no colours; other tones have no sign."""
@@ -91,6 +89,10 @@ def _is_item(block: Block | None) -> bool:
     return isinstance(block, Prose) and block.item > 0
 
 
+def _is_open_table(block: Block | None) -> bool:
+    return isinstance(block, DataTable) and not block.folded
+
+
 def _lines(block: Block) -> Iterator[str]:
     if isinstance(block, Heading):
         yield f"{'#' * block.level} {_inline(block.words)}"
@@ -109,7 +111,7 @@ def _lines(block: Block) -> Iterator[str]:
 
 
 def _table(table: DataTable[Any]) -> Iterator[str]:
-    columns = [_document_column(column) for column in table.columns if _in_markdown(column)]
+    columns = [column for column in table.columns if isinstance(column, DataColumn)]
     if table.folded:
         yield from (f"<details><summary>{_escaped(table.folded)}</summary>", "")
     elif table.title:
@@ -133,179 +135,149 @@ def _table(table: DataTable[Any]) -> Iterator[str]:
         yield from ("", "</details>")
 
 
-def _in_markdown(column: AnyColumn[Any]) -> bool:
-    return isinstance(column, DataColumn | TermColumn)
-
-
-def _document_column(column: AnyColumn[Any]) -> DataColumn[Any]:
-    if isinstance(column, DataColumn):
-        return column
-    assert isinstance(column, TermColumn)
-    term = column.term
-
-    def name(row: Any) -> str:
-        return " ".join(filter(None, (term(row).name, term(row).note)))
-
-    return DataColumn(column.name, name, words=True)
-
-
 class HtmlPage:
     """Writes blocks as HTML, in which no foreign text is markup; tables are numbered.
 
-    ``case_link``: a case as a link where the page has it. ``case_links``: the cases behind a
-    figure. ``chart``: a picture. ``whisker``: the picture of an interval.
+    What only a page can do is handed in, as functions that return markup. ``case_link``: a case as
+    a link where the page has it. ``case_links``: the cases behind a figure. ``chart``: a picture.
+    ``whisker``: the picture of an interval.
     """
 
     def __init__(
         self,
-        case_link: Callable[[str, int], str],
-        case_links: Callable[[Any], str],
-        chart: Callable[[Chart], str],
-        whisker: Callable[[Whisker], str],
+        case_link: Callable[[str, int], Markup],
+        case_links: Callable[[Any], Markup],
+        chart: Callable[[Chart], Markup],
+        whisker: Callable[[Whisker], Markup],
     ) -> None:
-        from markupsafe import Markup
-
-        self._markup, self._tables = Markup, 0
+        self._tables = 0
         self._case_link, self._case_links = case_link, case_links
         self._chart, self._whisker = chart, whisker
 
     def write(self, blocks: Iterable[Block]) -> Markup:
-        """The blocks in order; a table stands beside the picture before it."""
+        """The blocks in order; an open table stands beside the picture before it."""
         html = []
         beside = listed = False
         for block, after in pairwise([*blocks, None]):
-            if _is_item(block) and not listed:
-                html.append(self._markup('<ul class="plain">'))
-            pictured = (
-                isinstance(block, Chart) and isinstance(after, DataTable) and not after.folded
-            )
-            if pictured:
-                html.append(self._markup('<div class="figures">'))
+            pictured = isinstance(block, Chart) and _is_open_table(after)
+            html += [Markup('<ul class="plain">')] * (_is_item(block) and not listed)
+            html += [Markup('<div class="figures">')] * pictured
             html.append(self._block(block))
-            if beside:
-                html.append(self._markup("</div>"))
+            html += [Markup("</div>")] * beside
+            html += [Markup("</ul>")] * (_is_item(block) and not _is_item(after))
             beside, listed = pictured, _is_item(block)
-            if listed and not _is_item(after):
-                html.append(self._markup("</ul>"))
-        return self._markup("\n").join(html)
+        return Markup("\n").join(html)
 
     def _block(self, block: Block | None) -> Markup:
         if isinstance(block, Heading):
-            return self._markup("<h{0}>{1}</h{0}>").format(block.level, self._inline(block.words))
+            return Markup("<h{0}>{1}</h{0}>").format(block.level, self._inline(block.words))
         if isinstance(block, Prose) and block.words:
-            shape = _HTML_ITEM if block.item else _HTML_PROSE[block.tone == "quiet"]
-            return self._markup(shape).format(self._inline(block.words))
+            small = Markup(' class="small"') if block.tone == "quiet" else ""
+            shape = Markup('<li dir="auto"{}>{}</li>' if block.item else "<p{}>{}</p>")
+            return shape.format(small, self._inline(block.words))
         if isinstance(block, Chart):
             caption = self._inline(block.caption)
-            figure = "<figure>{}\n<figcaption>{}</figcaption></figure>" if caption else _FIGURE
-            return self._markup(figure).format(self._chart(block), caption)
+            caption = Markup("<figcaption>{}</figcaption>").format(caption) if caption else caption
+            return Markup("<figure>{}{}</figure>").format(self._chart(block), caption)
         if isinstance(block, DataTable) and block.rows:
-            table = self.table(block)
-            return self._markup(_FOLDED).format(block.folded, table) if block.folded else table
-        return self._markup("")
+            folded = Markup("<details><summary>{}</summary>\n{}</details>")
+            table = self._table(block)
+            return folded.format(visible(block.folded), table) if block.folded else table
+        return Markup("")
 
     def _inline(self, words: Words) -> Markup:
         parts = words if isinstance(words, tuple) else (words,)
-        return self._markup("").join(
+        return Markup("").join(
             self._case_link(part.text, part.repeat)
             if isinstance(part, CaseRef)
             else visible(part if isinstance(part, str) else part.text)
             for part in parts
         )
 
-    def table(self, table: DataTable[Any]) -> Markup:
-        """A table that scrolls by itself."""
+    def _table(self, table: DataTable[Any]) -> Markup:
+        """A table that scrolls by itself; on a phone a row can be a card."""
         self._tables += 1
         columns = [column for column in table.columns if not isinstance(column, TrendColumn)]
-        head = self._markup('<th scope="col"{}>{}</th>')
-        heads = (
-            head.format(_html_class(column, at), _name_of(column))
-            for at, column in enumerate(columns)
+        names = ["picture" if isinstance(c, WhiskerColumn) else c.name.strip() for c in columns]
+        kinds = [_FIRST, *map(_html_class, columns[1:])]
+        head = Markup('<th scope="col" class="{}">{}</th>')
+        box = Markup(
+            '<div class="scroll" tabindex="0" role="region" aria-labelledby="t{0}">\n'
+            '<table class="{1}">\n<caption><span id="t{0}">{2}</span></caption>\n'
+            "<thead><tr>{3}</tr></thead>\n<tbody>\n{4}</tbody></table></div>"
         )
-        lines = [
-            self._markup(_SCROLL).format(f"t{self._tables}"),
-            self._markup('<table class="{}">' if table.look else "<table>").format(table.look),
-            self._markup('<caption><span id="{}">{}</span></caption>').format(
-                f"t{self._tables}", visible(table.caption or table.title or table.folded)
-            ),
-            self._markup("<thead><tr>{}</tr></thead>\n<tbody>").format(
-                self._markup("").join(heads)
-            ),
-        ]
-        cards = "cards" in table.look
-        for row in table.rows:
-            cells = (self._cell(column, row, at, cards) for at, column in enumerate(columns))
-            lines.append(self._markup("<tr>{}</tr>").format(self._markup("").join(cells)))
-        lines.append(self._markup("</tbody></table></div>\n"))
-        return self._markup("\n").join(lines)
+        labels = ["", *names[1:]] if "cards" in table.look else [""] * len(names)
+        rows = (
+            Markup("<tr>{}</tr>\n").format(
+                Markup("").join(
+                    self._cell(column, row, kind, label)
+                    for column, kind, label in zip(columns, kinds, labels, strict=True)
+                )
+            )
+            for row in table.rows
+        )
+        return box.format(
+            self._tables,
+            table.look,
+            visible(table.caption or table.title or table.folded),
+            Markup("").join(map(head.format, kinds, names)),
+            Markup("").join(rows),
+        )
 
-    def _cell(self, column: AnyColumn[Any], row: Any, at: int, cards: bool) -> Markup:
-        """A cell; on a phone that of a card names its column."""
-        shade, text = "", self._markup("")
+    def _cell(self, column: AnyColumn[Any], row: Any, kind: str, label: str) -> Markup:
+        """A cell of the kind of its column."""
+        shade, text = "", Markup("")
         if isinstance(column, DataColumn):
-            text = self._markup.escape(visible(column.cell(row)))
             shade = column.shade(row) if column.shade else ""
+            text = _term(column.term(row)) if column.term else escape(visible(column.cell(row)))
             if column.small and (small := column.small(row)):
-                text += self._markup(" <small>{}</small>").format(small)
-            if shade and column.words and text:
-                text, shade = self._markup('<span class="{}">{}</span>').format(shade, text), ""
+                text += Markup(" <small>{}</small>").format(small)
+            if column.words and shade:
+                text = text and Markup('<span class="{}">{}</span>').format(shade, text)
+                shade = ""
         elif isinstance(column, CasesColumn):
             cases = column.cases(row)
-            text = self._markup(self._case_links(cases).strip()) if cases else text
+            text = self._case_links(cases).strip() if cases else text
         elif isinstance(column, WhiskerColumn):
             whisker = column.whisker(row)
-            text = self._markup(self._whisker(whisker).strip()) if whisker else text
-        elif isinstance(column, TermColumn):
-            text = self._term(column.term(row))
-        if not at:
-            return self._markup('<th scope="row">{}</th>').format(text)
-        own = _html_class(column, at, shade)
-        own += self._markup(' data-l="{}"').format(_name_of(column)) if cards else ""
-        own += self._markup(' dir="auto"' if getattr(column, "words", False) else "")
-        return self._markup("<td{}>{}</td>").format(own, text)
-
-    def _term(self, term: Term) -> Markup:
-        """A metric in words, its name in grey behind them; what it means on hover, and when it has
-        the focus."""
-        name = self._markup("_<wbr>").join(visible(term.name).split("_"))
-        shown = visible(term.words) or name
-        if term.meaning:
-            span = '<span class="term" tabindex="0" title="{}">{}</span>'
-            shown = self._markup(span).format(visible(term.meaning), shown)
-        if term.words or not term.meaning:
-            grey = self._markup(' <span class="name">{}</span>').format(name)
-            shown = (self._markup.escape(shown) if term.words else self._markup("")) + grey
-        if term.note:
-            shown += self._markup(' <span class="small">{}</span>').format(term.note)
-        return self._markup.escape(shown)
+            text = self._whisker(whisker).strip() if whisker else text
+        attributes = {
+            "class": "" if kind == _FIRST else f"{kind} {shade}".strip(),
+            "data-l": label,
+            "dir": "auto" if "wrapped" in kind else "",
+        }
+        own = (Markup(' {}="{}"').format(*pair) for pair in attributes.items() if pair[1])
+        cell = Markup('<th scope="row"{}>{}</th>' if kind == _FIRST else "<td{}>{}</td>")
+        return cell.format(Markup("").join(own), text)
 
 
-_HTML_ITEM = '<li dir="auto">{}</li>'
-
-_HTML_PROSE = {False: "<p>{}</p>", True: '<p class="small">{}</p>'}
-
-_FIGURE = "<figure>{}{}</figure>"
-
-_FOLDED = "<details><summary>{}</summary>\n{}</details>"
-
-_SCROLL = '<div class="scroll" tabindex="0" role="region" aria-labelledby="{}">'
+_FIRST = "left"
+"""The class of the first column, whose cells are the heads of the rows."""
 
 
-def _name_of(column: AnyColumn[Any]) -> str:
-    return "picture" if isinstance(column, WhiskerColumn) else column.name.strip()
-
-
-def _html_class(column: AnyColumn[Any], at: int, shade: str = "") -> Markup:
-    from markupsafe import Markup
-
-    names = [shade] if shade else []
+def _html_class(column: AnyColumn[Any]) -> str:
     if isinstance(column, CasesColumn):
-        names.append("left ids-cell")
-    elif isinstance(column, DataColumn) and column.words and at and not column.shade:
-        names.append("left wrapped")
-    elif not isinstance(column, DataColumn) or column.words or not at:
-        names.append("left")
-    return Markup(' class="{}"').format(" ".join(names)) if names else Markup("")
+        return "left ids-cell"
+    if isinstance(column, DataColumn):
+        return "left " + ("mark" if column.shade else "wrapped") if column.words else ""
+    return "left picture"
+
+
+def _term(term: Term) -> Markup:
+    """A metric in words, its name in grey behind them; what it means on hover, and when it has the
+    focus."""
+    name = Markup("_<wbr>").join(visible(term.name).split("_"))
+    shown = escape(visible(term.words)) if term.words else name
+    if term.meaning:
+        span = Markup('<span class="term" tabindex="0" title="{}">{}</span>')
+        shown = span.format(visible(term.meaning), shown)
+    elif not term.words:
+        shown = Markup("")
+    if term.words or not term.meaning:
+        shown += Markup(' <span class="name">{}</span>').format(name)
+    return (
+        shown + Markup(' <span class="small">{}</span>').format(term.note) if term.note else shown
+    )
 
 
 def _cell(column: DataColumn[Any], row: Any) -> str:

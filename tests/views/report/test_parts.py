@@ -20,7 +20,8 @@ from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_js
 from views.case import Said, case_of
 from views.report import figures
 from views.report.described import describe
-from views.report.model import Setting, SliceCell
+from views.report.model import RankGroup, Setting, SliceCell, TargetsVerdict, as_json
+from views.report.report import Report
 from views.report.scan import keys_at, lines_at, read_results, scan_scores
 
 YES_NO = Metric("pass", "pipeline", "", "", "", binary=True)
@@ -175,3 +176,46 @@ def test_every_form_of_an_empty_report_can_be_drawn(made: Any, tmp_path: Path) -
     text = (tmp_path / "report.md").read_text("utf-8")
     assert "No judge was asked" in text
     assert all((tmp_path / f"report.{form}").read_bytes() for form in ("md", "json", "html"))
+
+
+def test_the_json_is_the_typed_report_and_no_field_is_lost(made: Any) -> None:
+    report = json.loads(made.text("json"))
+    absent = {"sweep", "conversations"}  # the run has neither
+    assert set(report) == set(Report.__struct_fields__) - absent
+    assert set(report["verdict"]) == set(TargetsVerdict.__struct_fields__)
+    assert {"from", "to"} <= set(report["first_relevant"]["bins"][0])
+    assert isinstance(report["case_list"]["rows"][0], list)
+    with pytest.raises(AttributeError):
+        RankGroup(1, 1, 2, 2, 1.0, (0.3, 1.0)).count = 3  # type: ignore[misc]
+    assert as_json(RankGroup(1, 1, 2, 2, 0.12345678, None)) == {
+        "from": 1, "to": 1, "count": 2, "known": 2, "success": 0.123457, "ci95": None,
+        "cases": None,
+    }  # fmt: skip
+
+
+def test_a_plugins_section_has_the_tables_of_the_page_for_nothing(
+    made: Any, tmp_path: Path
+) -> None:
+    """A target, an interval, a slice, and a metric that no catalogue row explains."""
+    names = {"not_applicable": {"mine": 1}, "failed": {"mine": 0}, "ci95": {"mine": [0.3, 0.5]}}
+    own = {"definitions": {"mine": "custom/mine@1"}, "mean": {"mine": 0.4}, "n": {"mine": 25}}
+    metrics = {"schema": 1, "cases": 26, "sections": {"custom": names | own}}
+    replace_json(tmp_path / "metrics.json", metrics)
+    (tmp_path / "targets.toml").write_text("[custom]\nmine = '> 0.45'\n")
+    targets = ("--targets", str(tmp_path / "targets.toml"))
+    done = made.call(report_run.main, "--run", str(tmp_path), *targets)
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "report.html").read_text("utf-8")
+    row = page[page.index(">Main custom metrics<") :]
+    row = row[row.index("<tbody>") : row.index("</tbody>")]
+    cells = [
+        '<th scope="row"> <span class="name">mine</span></th>',
+        '<td data-l="mean">0.400</td>',
+        '<span class="mark-missed">✗ missed ≈</span>',
+        '<td data-l="95 % interval">0.300 – 0.500</td>',
+        '<td data-l="coverage">96 %</td>',
+    ]
+    assert [cell for cell in cells if cell not in row] == []
+    assert "| mine | 0.400 | \\> 0.45 | ✗ missed ≈ | 0.300 – 0.500 | 25 | 96 % |" in (
+        tmp_path / "report.md"
+    ).read_text("utf-8")

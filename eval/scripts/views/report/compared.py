@@ -42,7 +42,6 @@ from terminal.page import (
     Heading,
     Prose,
     Term,
-    TermColumn,
     Tone,
     Whisker,
     WhiskerColumn,
@@ -50,6 +49,7 @@ from terminal.page import (
     number,
     p_words,
     percent,
+    term_column,
 )
 from views.report import words
 from views.report.model import (
@@ -383,7 +383,7 @@ def compared_table(
 
     *middle, verdict = compare_words.COLUMNS[1:]
     columns: list[AnyColumn[ComparedMetric]] = [
-        TermColumn("metric", term),
+        term_column("metric", term),
         *map(column, middle),
         with_fields(column(verdict), words=True, shade=shade),
         WhiskerColumn(_arrow),

@@ -22,7 +22,6 @@ from terminal.page import (
     Page,
     Prose,
     Term,
-    TermColumn,
     Whisker,
     WhiskerColumn,
     between,
@@ -30,6 +29,7 @@ from terminal.page import (
     number,
     percent,
     plain_table,
+    term_column,
 )
 from views.report import words
 from views.report.compared import comparison_blocks
@@ -222,7 +222,7 @@ def metrics_table(rows: Sequence[ReportMetric], caption: str) -> DataTable[Repor
         return Whisker(measure.ci95, measure.mean, aim, low, high)
 
     columns: list[AnyColumn[ReportMetric]] = [
-        TermColumn("metric", term),
+        term_column("metric", term),
         DataColumn("mean", lambda row: number(row.measure.mean)),
         DataColumn("target", lambda row: row.measure.target or row.measure.advisory or ""),
         DataColumn(
@@ -473,7 +473,7 @@ def _correlations(found: CorrelationMatrix, page: bool) -> Iterator[Block]:
         )
 
     names = [metric.metric for metric in found.metrics]
-    first: AnyColumn[int] = TermColumn("", lambda row: Term(names[row]))
+    first: AnyColumn[int] = term_column("", lambda row: Term(names[row]))
     if not page:
         first = DataColumn("", lambda row: f"{row + 1}. {names[row]}", words=True)
     columns = [first, *(column(at, name) for at, name in enumerate(names))]
