@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import Any
-
-from markupsafe import Markup, escape
+from typing import TYPE_CHECKING, Any
 
 from terminal.page import (
     AnyColumn,
@@ -31,6 +29,9 @@ from terminal.page import (
     Words,
 )
 from views.report.text import markdown_escape, visible
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 _MARKS: dict[Tone | None, str] = {"good": "✅", "bad": "❌", "doubt": "⚠️", "quiet": "➖"}
 """What stands for a tone where there are no colours; other tones have no sign."""
@@ -135,6 +136,13 @@ def _table(table: DataTable[Any]) -> Iterator[str]:
         yield from ("", "</details>")
 
 
+def _html(template: str, *values: Any) -> Markup:
+    """Markup with values, of which those that are no markup are escaped."""
+    from markupsafe import Markup
+
+    return Markup(template).format(*values)
+
+
 class HtmlPage:
     """Writes blocks as HTML, in which no foreign text is markup; tables are numbered.
 
@@ -160,34 +168,34 @@ class HtmlPage:
         beside = listed = False
         for block, after in pairwise([*blocks, None]):
             pictured = isinstance(block, Chart) and _is_open_table(after)
-            html += [Markup('<ul class="plain">')] * (_is_item(block) and not listed)
-            html += [Markup('<div class="figures">')] * pictured
+            html += [_html('<ul class="plain">')] * (_is_item(block) and not listed)
+            html += [_html('<div class="figures">')] * pictured
             html.append(self._block(block))
-            html += [Markup("</div>")] * beside
-            html += [Markup("</ul>")] * (_is_item(block) and not _is_item(after))
+            html += [_html("</div>")] * beside
+            html += [_html("</ul>")] * (_is_item(block) and not _is_item(after))
             beside, listed = pictured, _is_item(block)
-        return Markup("\n").join(html)
+        return _html("\n").join(html)
 
     def _block(self, block: Block | None) -> Markup:
         if isinstance(block, Heading):
-            return Markup("<h{0}>{1}</h{0}>").format(block.level, self._inline(block.words))
+            return _html("<h{0}>{1}</h{0}>", block.level, self._inline(block.words))
         if isinstance(block, Prose) and block.words:
-            small = Markup(' class="small"') if block.tone == "quiet" else ""
-            shape = Markup('<li dir="auto"{}>{}</li>' if block.item else "<p{}>{}</p>")
-            return shape.format(small, self._inline(block.words))
+            small = _html(' class="small"') if block.tone == "quiet" else ""
+            shape = '<li dir="auto"{}>{}</li>' if block.item else "<p{}>{}</p>"
+            return _html(shape, small, self._inline(block.words))
         if isinstance(block, Chart):
             caption = self._inline(block.caption)
-            caption = Markup("<figcaption>{}</figcaption>").format(caption) if caption else caption
-            return Markup("<figure>{}{}</figure>").format(self._chart(block), caption)
+            caption = _html("<figcaption>{}</figcaption>", caption) if caption else caption
+            return _html("<figure>{}{}</figure>", self._chart(block), caption)
         if isinstance(block, DataTable) and block.rows:
-            folded = Markup("<details><summary>{}</summary>\n{}</details>")
             table = self._table(block)
-            return folded.format(visible(block.folded), table) if block.folded else table
-        return Markup("")
+            folded = "<details><summary>{}</summary>\n{}</details>"
+            return _html(folded, visible(block.folded), table) if block.folded else table
+        return _html("")
 
     def _inline(self, words: Words) -> Markup:
         parts = words if isinstance(words, tuple) else (words,)
-        return Markup("").join(
+        return _html("").join(
             self._case_link(part.text, part.repeat)
             if isinstance(part, CaseRef)
             else visible(part if isinstance(part, str) else part.text)
@@ -200,40 +208,44 @@ class HtmlPage:
         columns = [column for column in table.columns if not isinstance(column, TrendColumn)]
         names = ["picture" if isinstance(c, WhiskerColumn) else c.name.strip() for c in columns]
         kinds = [_FIRST, *map(_html_class, columns[1:])]
-        head = Markup('<th scope="col" class="{}">{}</th>')
-        box = Markup(
+        head = '<th scope="col" class="{}">{}</th>'
+        box = (
             '<div class="scroll" tabindex="0" role="region" aria-labelledby="t{0}">\n'
             '<table class="{1}">\n<caption><span id="t{0}">{2}</span></caption>\n'
             "<thead><tr>{3}</tr></thead>\n<tbody>\n{4}</tbody></table></div>"
         )
         labels = ["", *names[1:]] if "cards" in table.look else [""] * len(names)
         rows = (
-            Markup("<tr>{}</tr>\n").format(
-                Markup("").join(
+            _html(
+                "<tr>{}</tr>\n",
+                _html("").join(
                     self._cell(column, row, kind, label)
                     for column, kind, label in zip(columns, kinds, labels, strict=True)
-                )
+                ),
             )
             for row in table.rows
         )
-        return box.format(
+        return _html(
+            box,
             self._tables,
             table.look,
             visible(table.caption or table.title or table.folded),
-            Markup("").join(map(head.format, kinds, names)),
-            Markup("").join(rows),
+            _html("").join(_html(head, *pair) for pair in zip(kinds, names, strict=True)),
+            _html("").join(rows),
         )
 
     def _cell(self, column: AnyColumn[Any], row: Any, kind: str, label: str) -> Markup:
         """A cell of the kind of its column."""
-        shade, text = "", Markup("")
+        shade, text = "", _html("")
         if isinstance(column, DataColumn):
             shade = column.shade(row) if column.shade else ""
-            text = _term(column.term(row)) if column.term else escape(visible(column.cell(row)))
+            text = (
+                _term(column.term(row)) if column.term else _html("{}", visible(column.cell(row)))
+            )
             if column.small and (small := column.small(row)):
-                text += Markup(" <small>{}</small>").format(small)
+                text += _html(" <small>{}</small>", small)
             if column.words and shade:
-                text = text and Markup('<span class="{}">{}</span>').format(shade, text)
+                text = text and _html('<span class="{}">{}</span>', shade, text)
                 shade = ""
         elif isinstance(column, CasesColumn):
             cases = column.cases(row)
@@ -246,9 +258,9 @@ class HtmlPage:
             "data-l": label,
             "dir": "auto" if "wrapped" in kind else "",
         }
-        own = (Markup(' {}="{}"').format(*pair) for pair in attributes.items() if pair[1])
-        cell = Markup('<th scope="row"{}>{}</th>' if kind == _FIRST else "<td{}>{}</td>")
-        return cell.format(Markup("").join(own), text)
+        own = (_html(' {}="{}"', *pair) for pair in attributes.items() if pair[1])
+        cell = '<th scope="row"{}>{}</th>' if kind == _FIRST else "<td{}>{}</td>"
+        return _html(cell, _html("").join(own), text)
 
 
 _FIRST = "left"
@@ -266,18 +278,16 @@ def _html_class(column: AnyColumn[Any]) -> str:
 def _term(term: Term) -> Markup:
     """A metric in words, its name in grey behind them; what it means on hover, and when it has the
     focus."""
-    name = Markup("_<wbr>").join(visible(term.name).split("_"))
-    shown = escape(visible(term.words)) if term.words else name
+    name = _html("_<wbr>").join(visible(term.name).split("_"))
+    shown = _html("{}", visible(term.words)) if term.words else name
     if term.meaning:
-        span = Markup('<span class="term" tabindex="0" title="{}">{}</span>')
-        shown = span.format(visible(term.meaning), shown)
+        span = '<span class="term" tabindex="0" title="{}">{}</span>'
+        shown = _html(span, visible(term.meaning), shown)
     elif not term.words:
-        shown = Markup("")
+        shown = _html("")
     if term.words or not term.meaning:
-        shown += Markup(' <span class="name">{}</span>').format(name)
-    return (
-        shown + Markup(' <span class="small">{}</span>').format(term.note) if term.note else shown
-    )
+        shown += _html(' <span class="name">{}</span>', name)
+    return shown + _html(' <span class="small">{}</span>', term.note) if term.note else shown
 
 
 def _cell(column: DataColumn[Any], row: Any) -> str:

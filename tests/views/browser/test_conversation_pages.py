@@ -19,11 +19,11 @@ from views.browser.pages import CaseScreen
 from views.case import Case, Said, case_of
 from views.library import RunLibrary
 from views.report import words
+from views.report.build import with_changes
 from views.report.described import conversations, describe
 from views.report.model import as_json
 from views.report.page import _environment, comparison_page
 from views.report.report import ReportAnswer
-from views.report.side_by_side import with_changes
 from views.searches import longest_ms, search_steps
 
 A, B, C = ({"chunk_id": name, "rel_path": f"{name}.md", "text": f"Text {name}."} for name in "abc")

@@ -1,4 +1,4 @@
-"""From the files of a run to the one object that every form of the report is drawn from."""
+"""From the files of a run to its typed report, and of two runs to the page of their comparison."""
 
 from __future__ import annotations
 
@@ -13,30 +13,36 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from decisions.case_rules import basis_from, read_case_rules
-from decisions.case_verdict import Key, Ruling
+from decisions.case_verdict import Key, Ruling, Ways
 from decisions.diagnosis import diagnose
 from decisions.measures import measures
 from decisions.primary import primary_names, usable_names
+from decisions.rows import Comparison
 from ragmetrics.catalogue import right_metrics
 from records.asked import missing_remark
+from records.cases import TestCase
 from records.errors import StorageError
 from records.files import sha256_file
 from records.judgements import Verdicts, read_verdicts
 from records.metrics import ReportSection, read_metrics, sections_without_slices
 from records.notes import read_notes
 from records.results import SCHEMA
+from records.run_table import RunTable
 from records.runs import METRICS, SLICES, VERDICTS, VERSION
 from records.targets import TARGETS, Target
 from records.verdicts import judge_of
-from views.case import case_of
+from views.case import Said, case_of
+from views.case_files import first_answers, read_asked
 from views.report import figures
 from views.report.case_list import CaseListing, order_of
 from views.report.compared import (
     BaselineComparison,
     catalogue_row,
     compare_with,
+    comparison_part,
     explain_changes,
     history_part,
+    of_comparison,
     sentence,
     sweep_part,
 )
@@ -51,8 +57,8 @@ from views.report.model import (
     WrongPrompt,
     WrongPrompts,
 )
-from views.report.page import ROW_BYTES
-from views.report.report import AnswerSide, AnswersInFull, Report, ReportAnswer
+from views.report.page import ROW_BYTES, comparison_page
+from views.report.report import AnswerSide, AnswersInFull, CaseChange, Report, ReportAnswer
 from views.report.scan import (
     PROMPTS,
     CasesRead,
@@ -66,19 +72,21 @@ from views.report.scan import (
     read_results,
     scan_scores,
 )
-from views.report.side_by_side import (
-    FIGURE_BYTES,
-    PAGE_BYTES,
-    bytes_of,
-    sides_before,
-    with_changes,
-)
-from views.report.text import cut
+from views.report.text import cut, page_bytes
 
 MOST_CORRELATED = 20
 
 MOST_DETAILS, FEWER_DETAILS = 1_000, 200
 """Answers that are read whole; the fewer of a run that is too large for the list."""
+
+PAGE_BYTES = 5_000_000
+"""What a page may take. Rows of the list and figures come first; answers in full fill the rest."""
+
+FIGURE_BYTES = 700_000
+"""What all figures may take."""
+
+MARKUP_BYTES = 250
+"""What the page adds to each passage, claim and the like of an answer."""
 
 
 @dataclass(frozen=True)
@@ -472,3 +480,93 @@ def _not_applicable(scan: Scan, cases: CaseListing) -> list[MissingScores]:
             names = ["all" if stem == "*" else stem for stem in stems]
             rows.append(MissingScores(section, reason, max(metrics.values()), links, names))
     return sorted(rows, key=lambda row: (row.section, -row.answers, row.reason))
+
+
+# A page of comparisons alone, and what it shares with the report: two answers side by side.
+
+
+def bytes_of(answer: ReportAnswer) -> int:
+    """What an answer in full takes on the page, roughly: its texts, and the markup around them."""
+    sides = [answer, *([answer.before] if answer.before else [])]
+    items = len(answer.verdicts) + len(answer.fails) + len(answer.warnings)
+    for side in sides:
+        items += len(side.retrieved) + len(side.gold) + len(side.claims) + len(side.because)
+    # Marks on the words that differ take about as much as short answers themselves.
+    marked = sum(page_bytes(side.answer) for side in sides if answer.before)
+    return page_bytes(answer) + marked + MARKUP_BYTES * (4 + items)
+
+
+def sides_before(
+    folder: Path, ids: Collection[str], cases: Mapping[str, TestCase]
+) -> dict[str, AnswerSide]:
+    """What another run answered and retrieved in some cases, by case id."""
+    sides = {}
+    for case_id, case in first_answers(RunTable(folder), ids, cases, _SECTIONS).items():
+        answer = describe(case, Said())
+        sides[case_id] = AnswerSide(*(getattr(answer, n) for n in AnswerSide.__struct_fields__))
+    return sides
+
+
+_SECTIONS = ("retrieval", "groundedness", "pipeline")
+"""The sections that explain an answer beside another one."""
+
+
+def with_changes(
+    answer: ReportAnswer,
+    changes: Sequence[CaseChange],
+    before: AnswerSide | None,
+    way: Ways | None = None,
+) -> ReportAnswer:
+    """An answer in full with what changed since the other run, and what that one said. ``way``:
+    broke or fixed."""
+    shown = before if changes or way else None
+    return replace(answer, changes=list(changes), way=way or "", before=shown)
+
+
+def page_of_comparisons(
+    comparisons: Sequence[Comparison],
+    folders: Sequence[Path],
+    eval_set: Path,
+    labels_dir: Path | None,
+    failures: Sequence[str] = (),
+    targets: Path = TARGETS,
+) -> bytes:
+    """One self-contained HTML page of comparisons with the same base, ``folders[0]``.
+
+    Of a single comparison the cases that broke or were fixed are shown in full, as many as the page
+    has room for.
+    """
+    answers: Sequence[ReportAnswer] = ()
+    left_out = 0
+    if len(comparisons) == 1:
+        compared = of_comparison(comparisons[0], folders[0], folders[1], eval_set, targets)
+        answers, left_out = _changed_answers(compared, folders[1], eval_set, labels_dir)
+        parts = [explain_changes(compared.part, answers)]
+    else:
+        parts = [comparison_part(comparison) for comparison in comparisons]
+    names = [comparisons[0].base_id, *(comparison.new_id for comparison in comparisons)]
+    title = " → ".join(names) if len(names) == 2 else ", ".join(names)
+    return comparison_page(title, parts, answers, left_out, failures)
+
+
+def _changed_answers(
+    compared: BaselineComparison, new: Path, eval_set: Path, labels_dir: Path | None
+) -> tuple[list[ReportAnswer], int]:
+    """The cases that changed, as both runs answered them, and how many found no room."""
+    ids = list(compared.changes)
+    cases = read_asked(eval_set, labels_dir, ids) if eval_set.exists() else {}
+    before = sides_before(compared.folder, ids, cases)
+    now = first_answers(RunTable(new), ids, cases, _SECTIONS)
+    room = PAGE_BYTES - FIGURE_BYTES
+    answers: list[ReportAnswer] = []
+    for case_id in ids:
+        if case_id not in now:
+            continue
+        described = describe(now[case_id], Said())
+        way = compared.ways.get(case_id)
+        answer = with_changes(described, compared.changes[case_id], before.get(case_id), way)
+        room -= bytes_of(answer)
+        if room < 0:
+            break
+        answers.append(answer)
+    return answers, len(ids) - len(answers)
