@@ -144,9 +144,9 @@ def _html(template: str, *values: Any) -> Markup:
 
 
 class HtmlPage:
-    """Writes blocks as HTML, in which no foreign text is markup; tables are numbered.
+    """Writes blocks as HTML, in which no foreign text is markup.
 
-    What only a page can do is handed in, as functions that return markup. ``case_link``: a case as
+    Tables are numbered; a folded one is not printed. What only a page can do is handed in, as functions that return markup. ``case_link``: a case as
     a link where the page has it. ``case_links``: the cases behind a figure. ``chart``: a picture.
     ``whisker``: the picture of an interval.
     """
@@ -189,7 +189,7 @@ class HtmlPage:
             return _html("<figure>{}{}</figure>", self._chart(block), caption)
         if isinstance(block, DataTable) and block.rows:
             table = self._table(block)
-            folded = "<details><summary>{}</summary>\n{}</details>"
+            folded = '<details class="on-screen"><summary>{}</summary>\n{}</details>'
             return _html(folded, visible(block.folded), table) if block.folded else table
         return _html("")
 
