@@ -146,9 +146,10 @@ def _html(template: str, *values: Any) -> Markup:
 class HtmlPage:
     """Writes blocks as HTML, in which no foreign text is markup.
 
-    Tables are numbered; a folded one is not printed. What only a page can do is handed in, as functions that return markup. ``case_link``: a case as
-    a link where the page has it. ``case_links``: the cases behind a figure. ``chart``: a picture.
-    ``whisker``: the picture of an interval.
+    Tables are numbered; a folded one is not printed. What only a page can do is handed in, as
+    functions that return markup. ``case_link``: a case as a link where the page has it.
+    ``case_links``: the cases behind a figure. ``chart``: a picture. ``whisker``: the picture of an
+    interval.
     """
 
     def __init__(

@@ -17,15 +17,18 @@ from views.report.report import (
     NewPassage,
     ReportAnswer,
     ReportConversation,
+    ShownCall,
     ShownMessage,
     ShownPassage,
     ShownSearch,
     ShownSearches,
+    ShownTools,
     UnsupportedClaim,
     WantedPassage,
 )
 from views.report.text import cut, one_line, shortened
 from views.searches import SearchStep, longest_ms
+from views.tools import tools_note
 
 QUESTION, ANSWER, PASSAGE, QUOTE = 2_000, 6_000, 1_200, 600
 """Characters that are shown of each kind of text."""
@@ -35,7 +38,7 @@ MOST_PASSAGES, MOST_GOLD, MOST_CLAIMS, MOST_VERDICTS = 10, 10, 10, 12
 QUERY = 600
 """Characters of a query that are shown."""
 
-MOST_SEARCHES = 20
+MOST_SEARCHES = MOST_TOOLS = 20
 
 BAR = 100
 """Units of the bar that shows when a search ran."""
@@ -73,6 +76,7 @@ def describe(case: Case, said: Said) -> ReportAnswer:
         turn=case.turn if case.conversation else UNSET,
         history=history or UNSET,
         searches=_searches(case),
+        tools=_tools(case),
     )
 
 
@@ -175,6 +179,27 @@ def _searches(case: Case) -> ShownSearches | UnsetType:
         )
         if steps
         else UNSET
+    )
+
+
+def _tools(case: Case) -> ShownTools | UnsetType:
+    """The calls of tools of a case that tells them."""
+    if (calls := case.tools) is None:
+        return UNSET
+    return ShownTools(
+        says=tools_note(calls, case.missing_calls),
+        calls=[
+            ShownCall(
+                call=shortened(step.call, QUERY),
+                result=cut(step.result or None, QUERY),
+                error=cut(step.error or None, QUERY),
+                says=step.says(),
+                bad=step.bad,
+            )
+            for step in calls[:MOST_TOOLS]
+        ],
+        more=max(0, len(calls) - MOST_TOOLS),
+        missing=[shortened(call, QUERY) for call in case.missing_calls[:MOST_TOOLS]],
     )
 
 

@@ -117,6 +117,25 @@ class ShownSearches(Part, frozen=True):
     more: int
 
 
+class ShownCall(Part, frozen=True):
+    """A call of a tool, its result or error, and what the score says of it."""
+
+    call: CutText
+    result: CutText | None
+    error: CutText | None
+    says: str
+    bad: bool
+
+
+class ShownTools(Part, frozen=True):
+    """The calls of tools in order, and the expected ones that were not made."""
+
+    says: str
+    calls: Sequence[ShownCall]
+    more: int
+    missing: Sequence[CutText]
+
+
 class CaseChange(Part, frozen=True):
     """A primary score of a case that changed."""
 
@@ -162,6 +181,7 @@ class ReportAnswer(AnswerSide, frozen=True):
     turn: int | UnsetType | None = UNSET
     history: Sequence[ShownMessage] | UnsetType = UNSET
     searches: ShownSearches | UnsetType = UNSET
+    tools: ShownTools | UnsetType = UNSET
     changes: Sequence[CaseChange] = ()
     way: Ways | str = ""
     before: AnswerSide | None = None
