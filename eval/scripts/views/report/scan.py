@@ -27,9 +27,10 @@ from records.columns import AnswerNumbers, ScoreColumn
 from records.errors import Problem
 from records.labels import read_labels
 from records.profiles import forget_unmapped, read_maps_passages
-from records.results import TestResult, iter_results
+from records.results import ErrorInfo, TestResult, iter_results
 from records.runs import CONFIG, RESULTS, read_config, results_file, scores_file
 from records.scores import ALL_BUT_EVIDENCE, ScoreLine, line_type, read_scores
+from views.report.model import CallErrors, ConfigPart, Setting
 
 Key = tuple[str, int]
 """Case id and repeat: what names an answer."""
@@ -271,8 +272,8 @@ class ResultsScan:
     """By the number of an answer; not a number where the bot told none."""
     answered: bytearray = field(default_factory=bytearray)
     """By the number of an answer: 1 when results.jsonl holds it, and it is no error."""
-    errors: list[dict[str, Any]] = field(default_factory=list)
-    configuration: list[dict[str, Any]] = field(default_factory=list)
+    errors: list[CallErrors] = field(default_factory=list)
+    configuration: list[ConfigPart] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     questions: dict[int, str] = field(default_factory=dict)
     """The beginning of the question of each listed answer, by its number."""
@@ -300,12 +301,19 @@ def read_results(
     back.confidences = array("d", [nan]) * len(scan.answers)
     back.answered = bytearray(len(scan.answers))
     scan.answers.rewind()
-    errors: dict[str, dict[str, Any]] = {}
+    failed: Counter[str] = Counter()
+    examples: dict[str, str] = {}
+    ids: dict[str, list[str]] = {}
     for result in iter_results(path):
         key = (result.test_case_id, result.repeat)
         row = scan.verdicts.find(key)
         if result.status == "error":
-            _add_error(errors, result)
+            error = result.error or ErrorInfo("unknown", "", 0)
+            failed[error.kind] += 1
+            if error.message:
+                examples.setdefault(error.kind, error.message[:300])
+            if failed[error.kind] <= MOST_IDS:
+                ids.setdefault(error.kind, []).append(result.test_case_id)
         elif row is not None:
             back.answered[row] = 1
             if result.confidence is not None:
@@ -317,7 +325,10 @@ def read_results(
         if row is not None and row in listed:
             back.questions[row] = (result.question or "")[:QUESTION_CHARACTERS]
     back.slowest.sort(reverse=True)
-    back.errors = sorted(errors.values(), key=lambda error: (-error["count"], error["kind"]))
+    back.errors = [
+        CallErrors(kind, count, examples.get(kind, ""), ids[kind])
+        for kind, count in sorted(failed.items(), key=lambda item: (-item[1], item[0]))
+    ]
     return back
 
 
@@ -329,27 +340,17 @@ def _add_time(slowest: list[tuple[float, int]], total: float, row: int) -> None:
         heapq.heapreplace(slowest, (total, row))
 
 
-def _add_error(errors: dict[str, dict[str, Any]], result: TestResult) -> None:
-    error = result.error
-    kind = error.kind if error else "unknown"
-    entry = errors.setdefault(kind, {"kind": kind, "count": 0, "example": "", "cases": []})
-    entry["count"] += 1
-    entry["example"] = entry["example"] or (error.message[:300] if error else "")
-    if len(entry["cases"]) < MOST_IDS:
-        entry["cases"].append(result.test_case_id)
-
-
-def _configuration(folder: Path) -> Iterator[dict[str, Any]]:
+def _configuration(folder: Path) -> Iterator[ConfigPart]:
     """config.json as tables of names and values, a table a part; nothing where it is absent."""
     if not (folder / CONFIG).exists():
         return
     config = msgspec.to_builtins(read_config(folder))
     plain = {name: value for name, value in config.items() if name not in PARTS}
     for name, values in (("run", plain), *((part, config[part]) for part in PARTS)):
-        rows = [{"name": key, "value": value} for key, value in _flat(values)]
+        rows = [Setting(key, value) for key, value in _flat(values)]
         if rows:
             title = "how it was asked" if values is config["run"] else name
-            yield {"part": "run" if values is plain else title, "rows": rows}
+            yield ConfigPart("run" if values is plain else title, rows)
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
