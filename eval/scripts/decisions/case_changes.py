@@ -14,6 +14,7 @@ import msgspec
 from decisions.case_lines import CommittedVerdicts
 from decisions.case_rules import CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import WAYS, CaseVerdict, Key, Ruling, RunVerdicts, Ways, read_verdicts
+from decisions.pairing import places_of
 from ragmetrics.catalogue.cases import CaseRule
 from records.run_table import RunTable, RunTables
 from records.runs import METRICS, scored_sections
@@ -100,13 +101,18 @@ class PairVerdicts:
     @cached_property
     def _codes(self) -> bytearray:
         """For each case of the new run the place in ``WAYS``; ``_ALONE`` where base lacks it."""
-        before = bytearray(verdict.fails for verdict in self.base.verdicts())
-        codes = bytearray()
-        self.base.rewind()
-        for digest, verdict in zip(self.new.case_hashes, self.new.verdicts(), strict=True):
-            case = self.base.find_case(digest)
-            codes.append(_ALONE if case is None else _CODES[bool(before[case]), verdict.fails])
-        return codes
+        import numpy as np
+
+        runs = self.base, self.new
+        before, now = (np.fromiter((v.fails for v in run.verdicts()), bool) for run in runs)
+        known, ids = (np.array(run.case_hashes, np.int64) for run in runs)
+        places = places_of(ids, known)
+        codes = np.full(len(ids), _ALONE, np.uint8)
+        for (failed, fails), code in _CODES.items():
+            codes[(places >= 0) & (np.append(before, False)[places] == failed) & (now == fails)] = (
+                code
+            )
+        return bytearray(codes)
 
     def __bool__(self) -> bool:
         """Whether the runs have any case in common."""

@@ -32,6 +32,7 @@ from records.scores import (
     RetrievalEvidence,
     ScoreLine,
     line_type,
+    raw_line,
     read_head,
     read_scores,
 )
@@ -179,13 +180,7 @@ class SectionTable:
         self._starts: Ints | None = None
         self._head = read_head(scores_file(folder, section))
         fields = ("case_id", "status", "cluster", *_EVIDENCE.get(section, ()))
-        kind: type[Any] = msgspec.defstruct(
-            "TableLine",
-            [("scores", msgspec.Raw), ("repeat", int, 0)],
-            bases=(line_type(section, fields),),
-            kw_only=True,
-            gc=False,
-        )
+        kind = raw_line(line_type(section, fields), "scores")
         self._decode_line = msgspec.json.Decoder(kind).decode
         self._decode_whole = msgspec.json.Decoder(line_type(section, (*fields, "scores"))).decode
 

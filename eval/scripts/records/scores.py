@@ -329,6 +329,14 @@ def line_type(section: str, fields: Sequence[str] = ()) -> type[ScoreLine]:
     return jsonl.project(kind, tuple(fields)) if fields else kind
 
 
+def raw_line(kind: type[ScoreLine], *names: str) -> type[Any]:
+    """The same type with some fields as the file has them: many lines have the same scores, which
+    are then decoded once."""
+    fields = [(name, msgspec.Raw, msgspec.Raw(b"{}")) for name in names]
+    parts = [("repeat", int, 0), *fields]
+    return msgspec.defstruct(kind.__name__, parts, bases=(kind,), kw_only=True, gc=False)
+
+
 def read_scores(
     folder: Path,
     section: str,

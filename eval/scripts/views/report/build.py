@@ -361,7 +361,7 @@ def _answers(
     before: dict[str, dict[str, Any]] = {}
     if baseline is not None:
         changed = {keys[row][0] for row in rows if keys[row][0] in cases.changes}
-        before = sides_before(baseline.folder, changed, read.cases)
+        before = sides_before(baseline.table, changed, read.cases)
     notes = read_notes(options.eval_set, options.labels_dir)
     listed: list[dict[str, Any]] = []
     room = PAGE_BYTES - FIGURE_BYTES - ROW_BYTES * len(cases.order)
@@ -419,7 +419,7 @@ def _confidence(
             else:
                 right = bool(good.passed(score))
                 if not right:
-                    scan.note(row, "confidence", str(figures.bin_of(confidence)))
+                    scan.figure("confidence", str(figures.bin_of(confidence))).add(row)
                 yield confidence, right
 
     reliability = figures.reliability(pairs())

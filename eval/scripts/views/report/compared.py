@@ -20,7 +20,7 @@ from decisions.rows import Comparison, MetricRow
 from ragmetrics.catalogue import find
 from ragmetrics.catalogue.metric import Metric, at_cutoff
 from records.clusters import AUTO
-from records.run_table import RunTables
+from records.run_table import RunTable, RunTables
 from terminal.page import number, p_words, percent
 from views.report.text import one_line
 
@@ -41,11 +41,11 @@ class CaseChange:
 
 @dataclass(frozen=True)
 class BaselineComparison:
-    """``part``: what the report holds of it. ``changes``: by case id, of the cases that broke or
-    were fixed, then of those in which only a primary metric changed; ``ways``: of the first ones,
-    which of the two."""
+    """``table``: of the baseline. ``part``: what the report contains. ``changes``: by case id, of
+    the cases that broke or were fixed, then of those in which only a primary metric changed;
+    ``ways``: of the first ones, which of the two."""
 
-    folder: Path
+    table: RunTable
     part: Part
     changes: Mapping[str, Sequence[CaseChange]] = field(default_factory=dict)
     ways: Mapping[str, Ways] = field(default_factory=dict)
@@ -125,7 +125,7 @@ def of_comparison(
         _changed(case_id, own, ways.get(case_id, ""), reasons.get(case_id, ()))
         for case_id, own in changes.items()
     ]
-    return BaselineComparison(base, part, changes, ways)
+    return BaselineComparison(tables[base], part, changes, ways)
 
 
 def comparison_part(comparison: Comparison, remarks: Sequence[str] = ()) -> Part:

@@ -9,7 +9,7 @@ from typing import Any
 
 from decisions.rows import Comparison
 from records.cases import TestCase
-from records.run_table import RunTable
+from records.run_table import RunTable, RunTables
 from records.runs import VERSION
 from records.targets import TARGETS
 from views.case import Said
@@ -61,11 +61,11 @@ def bytes_of(answer: Mapping[str, Any]) -> int:
 
 
 def sides_before(
-    folder: Path, ids: Collection[str], cases: Mapping[str, TestCase]
+    table: RunTable, ids: Collection[str], cases: Mapping[str, TestCase]
 ) -> dict[str, Part]:
     """What another run answered and retrieved in some cases, by case id."""
     sides = {}
-    for case_id, case in first_answers(RunTable(folder), ids, cases, _SECTIONS).items():
+    for case_id, case in first_answers(table, ids, cases, _SECTIONS).items():
         side = describe(case, Said())
         sides[case_id] = {name: side[name] for name in SHOWN_BEFORE}
     return sides
@@ -94,17 +94,19 @@ def page_of_comparisons(
     labels_dir: Path | None,
     failures: Sequence[str] = (),
     targets: Path = TARGETS,
+    tables: RunTables | None = None,
 ) -> bytes:
     """One self-contained HTML page of comparisons with the same base, ``folders[0]``.
 
     Of a single comparison the cases that broke or were fixed are shown in full, as many as the page
-    has room for.
+    has room for. ``tables``: what was read of the runs.
     """
     answers: list[Part] = []
     left_out = 0
     if len(comparisons) == 1:
-        compared = of_comparison(comparisons[0], folders[0], folders[1], eval_set, targets)
-        answers, left_out = _answers(compared, folders[1], eval_set, labels_dir)
+        tables, (base, new) = tables or RunTables(), folders
+        compared = of_comparison(comparisons[0], base, new, eval_set, targets, tables=tables)
+        answers, left_out = _answers(compared, tables[new], eval_set, labels_dir)
         explain_changes(compared.part, answers)
         parts = [compared.part]
     else:
@@ -123,13 +125,13 @@ def page_of_comparisons(
 
 
 def _answers(
-    compared: BaselineComparison, new: Path, eval_set: Path, labels_dir: Path | None
+    compared: BaselineComparison, new: RunTable, eval_set: Path, labels_dir: Path | None
 ) -> tuple[list[Part], int]:
     """The cases that changed, as both runs answered them, and how many found no room."""
     ids = list(compared.changes)
     cases = read_asked(eval_set, labels_dir, ids) if eval_set.exists() else {}
-    before = sides_before(compared.folder, ids, cases)
-    now = first_answers(RunTable(new), ids, cases, _SECTIONS)
+    before = sides_before(compared.table, ids, cases)
+    now = first_answers(new, ids, cases, _SECTIONS)
     room = PAGE_BYTES - FIGURE_BYTES
     answers: list[Part] = []
     for case_id in ids:
