@@ -62,6 +62,9 @@ MOST_JOBS = 4
 _RANGE = 32 * 1024 * 1024
 """Bytes of results of a range that goes to a cluster: a task costs 10 ms there."""
 
+_POOL_RANGE = 256 * 1024 * 1024
+"""The same of one that goes to a process of this machine: its memory grows with its results."""
+
 COPIED = 1 << 20
 
 _SCRATCH, _KEPT = ".scores.", ".ranges."
@@ -201,6 +204,7 @@ def _join_files(parts: Sequence[Path], target: Path) -> None:
             for part in parts[1:]:
                 with open(part, "rb") as more:
                     shutil.copyfileobj(more, file, COPIED)
+                part.unlink()  # the disk need not have room for all lines twice
         os.replace(parts[0], target)
     except OSError as error:
         raise StorageError(f"{target}: cannot be written ({error.strerror}).") from None
@@ -217,7 +221,9 @@ def _works(whole: Work, processes: int, executor: Executor | None) -> list[Work]
     """The ranges that the whole is scored in."""
     if executor is not None:
         return split(whole, max(processes, -(-size_of(whole.results) // _RANGE)))
-    return split(whole, processes) if processes > 1 else [whole]
+    if processes == 1:
+        return [whole]
+    return split(whole, max(processes, -(-size_of(whole.results) // _POOL_RANGE)))
 
 
 def _key(
