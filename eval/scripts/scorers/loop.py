@@ -272,8 +272,8 @@ def _share_ids(parts: Sequence[ScoredRange]) -> bool:
     return False
 
 
-_PORTION = 1 << 20
-"""Hashes of ids that are compared at once."""
+_PORTION = 1 << 18
+"""Entries of the files of all ranges that are looked at together."""
 
 
 def _score_parts(
