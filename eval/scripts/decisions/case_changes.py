@@ -7,19 +7,35 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from decisions.case_lines import CommittedVerdicts
 from decisions.case_rules import CaseRules, basis_of, read_case_rules
-from decisions.case_verdict import WAYS, CaseVerdict, Key, Ruling, RunVerdicts, Ways, read_verdicts
+from decisions.case_verdict import CaseVerdict, Key, Ruling, RunVerdicts, read_verdicts
 from decisions.pairing import places_of
 from ragmetrics.catalogue.cases import CaseRule
 from records.run_table import RunTable, RunTables
 from records.runs import METRICS, scored_sections
 from records.scores import ScoreLine
 from terminal.tables import counted
+
+Ways = Literal["broke", "fixed", "fails still", "ok still"]
+
+WAYS: Mapping[tuple[bool, bool], Ways] = {
+    (False, True): "broke",
+    (True, False): "fixed",
+    (True, True): "fails still",
+    (False, False): "ok still",
+}
+"""What became of a case, by whether it failed before and fails now."""
+
+
+def ways_of(before: Mapping[Any, bool], after: Mapping[Any, bool]) -> dict[Any, Ways]:
+    """What became of each case that both runs have, from which of them fail."""
+    return {case: WAYS[before[case], fails] for case, fails in after.items() if case in before}
+
 
 CHANGES: tuple[Ways, ...] = ("broke", "fixed")
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from ragmetrics.catalogue.cases import RIGHT, UNCERTAIN, CaseRule
@@ -429,18 +429,28 @@ class RunVerdicts:
 
     def begin(self) -> None:
         """The lines of another section come now."""
-        self.rewind()
+        self.answers.rewind()
+        self._cases.rewind()
         self._last = None
         self._begun += bool(len(self.answers)) or not self._begun
 
-    def number(self, key: Key) -> int:
-        """The number of an answer, a new one where it is first seen."""
-        return self._number(hash(key[0]), key[1])
-
-    def _number(self, case: int, repeat: int) -> int:
-        """The same by the hash of the case's id."""
+    def number(self, case: int, repeat: int) -> int:
+        """The number of an answer, a new one where it is first seen, by the hash of its case's id
+        and the number of its repeat."""
         answer = None if self._begun == 1 else self.answers.find((case, repeat))
-        return self._append(case, repeat) if answer is None else answer
+        if answer is not None:
+            return answer
+        if case == self._last:
+            number = self._case_of[-1]
+        else:
+            is_new = self._begun == 1 and not repeat
+            known = None if is_new else self._cases.find_hash(case)
+            number = self._cases.append_hash(case) if known is None else known
+            self._last = case
+        self._case_of.append(number)
+        self.broken.append(0)
+        self._has_repeats = self._has_repeats or repeat > 0
+        return self.answers.append((case, repeat))
 
     def find(self, key: Key) -> int | None:
         """The number of an answer; None for one that is not known."""
@@ -476,20 +486,7 @@ class RunVerdicts:
                 self.broken.frombytes(bytes(8 * len(cases)))
                 return np.arange(len(cases))
         pairs = zip(cases.tolist(), table.repeats.tolist(), strict=True)
-        return np.array([self._number(case, repeat) for case, repeat in pairs], np.int64)
-
-    def _append(self, case: int, repeat: int) -> int:
-        if case == self._last:
-            number = self._case_of[-1]
-        else:
-            is_new = self._begun == 1 and not repeat
-            known = None if is_new else self._cases.find_hash(case)
-            number = self._cases.append_hash(case) if known is None else known
-            self._last = case
-        self._case_of.append(number)
-        self.broken.append(0)
-        self._has_repeats = self._has_repeats or repeat > 0
-        return self.answers.append((case, repeat))
+        return np.array([self.number(case, repeat) for case, repeat in pairs], np.int64)
 
     def bits_of(self, section: str, line: ScoreLine) -> int:
         """What a score line breaks; one of a section without rules tells of a failed call alone."""
@@ -511,11 +508,6 @@ class RunVerdicts:
     def case_hashes(self) -> Sequence[int]:
         """The hash of each case's id, in the order of the files."""
         return self._cases.hashes
-
-    def rewind(self) -> None:
-        """Cases and answers are asked about from the first on."""
-        self.answers.rewind()
-        self._cases.rewind()
 
     def find_case(self, digest: int) -> int | None:
         """The number of a case by the hash of its id."""
@@ -558,9 +550,8 @@ class RunVerdicts:
 
     def counts(self) -> VerdictCounts:
         """How many cases fail, and why."""
-        patterns = Counter(map(tuple, self.by_case())).items()
-        times = {_verdict(broken, self.ruling): 0 for broken, _ in patterns}
-        for broken, n in patterns:
+        times: Counter[CaseVerdict] = Counter()
+        for broken, n in Counter(map(tuple, self.by_case())).items():
             times[_verdict(broken, self.ruling)] += n
         failing = {verdict: n for verdict, n in times.items() if verdict.fails}
         reasons: Counter[str] = Counter()
@@ -601,19 +592,3 @@ def read_verdicts(
         if section in scored:
             run.take_table(table.section(section))
     return run
-
-
-Ways = Literal["broke", "fixed", "fails still", "ok still"]
-
-WAYS: Mapping[tuple[bool, bool], Ways] = {
-    (False, True): "broke",
-    (True, False): "fixed",
-    (True, True): "fails still",
-    (False, False): "ok still",
-}
-"""What became of a case, by whether it failed before and fails now."""
-
-
-def ways_of(before: Mapping[Any, bool], after: Mapping[Any, bool]) -> dict[Any, Ways]:
-    """What became of each case that both runs have, from which of them fail."""
-    return {case: WAYS[before[case], fails] for case, fails in after.items() if case in before}

@@ -180,7 +180,7 @@ class SectionTable:
         self._starts: Ints | None = None
         self._head = read_head(scores_file(folder, section))
         fields = ("case_id", "status", "cluster", *_EVIDENCE.get(section, ()))
-        kind = raw_line(line_type(section, fields), "scores")
+        kind = raw_line(line_type(section, fields), ("repeat", int, 0))
         self._decode_line = msgspec.json.Decoder(kind).decode
         self._decode_whole = msgspec.json.Decoder(line_type(section, (*fields, "scores"))).decode
 

@@ -329,11 +329,10 @@ def line_type(section: str, fields: Sequence[str] = ()) -> type[ScoreLine]:
     return jsonl.project(kind, tuple(fields)) if fields else kind
 
 
-def raw_line(kind: type[ScoreLine], *names: str) -> type[Any]:
-    """The same type with some fields as the file has them: many lines have the same scores, which
-    are then decoded once."""
-    fields = [(name, msgspec.Raw, msgspec.Raw(b"{}")) for name in names]
-    parts = [("repeat", int, 0), *fields]
+def raw_line(kind: type[ScoreLine], *more: tuple[str, Any, Any]) -> type[Any]:
+    """The same type with the scores as the file has them: many lines have the same ones, which are
+    then decoded once. ``more``: fields that are of another type, too, with their defaults."""
+    parts = [("scores", msgspec.Raw), *more]
     return msgspec.defstruct(kind.__name__, parts, bases=(kind,), kw_only=True, gc=False)
 
 

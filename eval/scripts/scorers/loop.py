@@ -17,7 +17,6 @@ from itertools import zip_longest
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import msgspec
 
@@ -449,7 +448,7 @@ def _score_task(folder: Path, number: int, work: Work, shared: bytes | None = No
             f"{folder.parent}: cannot be read on worker {platform.node()}; let all machines see "
             "the run under the same path."
         )
-    own = folder / f"{number}-{uuid4().hex}"
+    own = folder / f"{number}-{os.urandom(16).hex()}"
     scorer, joined = task.scorer, partial(join_stream, work, task.labels, ignore)
     if isinstance(scorer, RangeScorer):
         pairs = (pair for cases, results in joined() for pair in zip(cases, results, strict=True))

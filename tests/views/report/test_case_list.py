@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from decisions.case_changes import Ways
 from decisions.case_rules import Basis, CaseRules
-from decisions.case_verdict import Ruling, RunVerdicts, Ways
+from decisions.case_verdict import Ruling, RunVerdicts
 from ragmetrics.catalogue import METRICS
 from ragmetrics.catalogue.cases import CaseRule
 from records.columns import ScoreColumn

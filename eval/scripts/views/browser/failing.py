@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from decisions.case_changes import Ways, ways_of
 from decisions.case_rules import Basis, CaseRules
-from decisions.case_verdict import Key, Ruling, Ways, ways_of
+from decisions.case_verdict import Key, Ruling
 from views.browser.query import FAILS, Query
 from views.browser.table import Table
 from views.case import Case

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from decisions.case_verdict import Key, Ruling, Ways
+from decisions.case_changes import Ways
+from decisions.case_verdict import Key, Ruling
 from terminal.frame import Look, cut
 from terminal.lists import Line, Span
 from terminal.safe_text import display, one_line

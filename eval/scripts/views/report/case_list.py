@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import isnan
 from typing import Any
 
-from decisions.case_verdict import Ways
+from decisions.case_changes import Ways
 from ragmetrics.stats.tally import Slices
 from records.columns import ScoreColumn
 from records.metrics import ROUND

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from decisions import compare_words
-from decisions.case_changes import changes_of, read_pair
+from decisions.case_changes import Ways, changes_of, read_pair
 from decisions.case_rules import read_case_rules
-from decisions.case_verdict import Ways
 from decisions.committed import compare_committed, is_committed_alone
 from decisions.compare import CompareOptions, clusters_of, compare
 from decisions.conversations import SHOWN, find_changes

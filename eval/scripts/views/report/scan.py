@@ -99,7 +99,7 @@ class Scan:
 
     def row(self, key: Key) -> int:
         """The number of an answer, a new one when it is first seen."""
-        row = self.verdicts.number(key)
+        row = self.verdicts.number(hash(key[0]), key[1])
         if row == len(self.failed):
             self.abstained.append(0)
             self.failed.append(0)
@@ -206,7 +206,8 @@ class _AlikeLines:
         self._head = read_head(scores_file(folder, section))
         kind = line_type(section, _FIELDS.get(section, ()))
         self._decode_whole = msgspec.json.Decoder(kind).decode
-        self._decode_line = msgspec.json.Decoder(raw_line(kind, "scores", "reasons")).decode
+        raw = raw_line(kind, ("reasons", msgspec.Raw, msgspec.Raw(b"{}")))
+        self._decode_line = msgspec.json.Decoder(raw).decode
         self._known: dict[int, _AlikeScores] = {}
 
     def decode(self, data: bytes) -> tuple[Any, _AlikeScores]:
