@@ -530,7 +530,7 @@ class _ConnectJob:
         fields = re.split(r"[\[.:]", fault, maxsplit=1)
         name, inner = fields[0].strip(), re.search(r"\]\.(\w+)", fault.partition(":")[0])
         tables = self._proposal.tables
-        table = {"retrieved": "chunk", "references": "reference"}.get(name)
+        table = {"retrieved": "chunk", "references": "reference", "tools": "tool"}.get(name)
         if inner and table and inner[1] in tables[table]:
             path = tables[table].pop(inner[1])
         elif "has no such field" in fault and self._proposal.settings.get("required") is None:
@@ -562,7 +562,7 @@ class _ConnectJob:
         payloads = [each.payload for each in self._heard]
         for name, path in proposal.tables["response"].items():
             rows.append(FieldRow(name, path, _sample(path, payloads)))
-        lists = {"chunk": "retrieved", "reference": "references"}
+        lists = {"chunk": "retrieved", "reference": "references", "tool": "tools"}
         for table, name in lists.items():
             where = proposal.tables["response"].get(name)
             items = [item for each in payloads if where for item in _list(where, each)]
