@@ -51,8 +51,9 @@ class SharedCells(NamedTuple):
         import numpy as np
 
         marks = np.arange(0, len(self.rows), MOST_ENTRIES)
-        starts = np.unique(np.searchsorted(self.begins, marks)).tolist()
-        return zip(starts, [*starts[1:], len(self.begins)][: len(starts)], strict=True)
+        cells = np.unique(np.searchsorted(self.begins, marks))
+        starts, end = cells[cells < len(self.begins)].tolist(), len(self.begins)
+        return zip(starts, [*starts[1:], end][: len(starts)], strict=True)
 
 
 MOST_ENTRIES = 1 << 18
