@@ -267,7 +267,7 @@ def judge(bench: Bench) -> Iterator[Figure]:
 
 
 def dask(bench: Bench) -> Iterator[Figure]:
-    cases = bench.size(30_000)
+    cases = bench.size(12_000)
     with tempfile.TemporaryDirectory(prefix="rag-eval-") as name:
         pool, workers, alike = validate_cluster.pool_and_workers(Path(name), cases, bench.rounds)
     work = f"Dask, groundedness of {cases:,}, 2 workers"
