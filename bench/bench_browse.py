@@ -121,7 +121,7 @@ def measure(folder: Path, cases: int, presses: int) -> dict[str, Any]:
             shown += terminal.read(0.03)
             while_reading.append((time.perf_counter() - pressed - 0.03) * 1000)
         found["key_while_reading_wall_ms"] = statistics.median(while_reading)
-        if (all_read := f"{cases} cases,".encode()) not in shown:  # a small run is read at once
+        if (all_read := f"{cases:,} cases,".encode()) not in shown:  # a small run is read at once
             terminal.wait_for(all_read, 120)
         while terminal.press(b"").cpu_ms > 20:
             pass  # columns are still being read

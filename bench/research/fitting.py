@@ -11,10 +11,14 @@ forgets the attacks that it was shown.
 
 from __future__ import annotations
 
+import base64
 import math
+import sys
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 from guardrails.linear import BUCKETS, Featurizer, LinearModel, form, windows
 from guardrails.normalise import fold
@@ -80,3 +84,24 @@ def _shares(labels: Sequence[int], sets: Sequence[str]) -> list[float]:
     return [
         share * len(labels) / 2 / totals[label] for label, share in zip(labels, shares, strict=True)
     ]
+
+
+def packed(model: LinearModel) -> dict[str, Any]:
+    """The model as `LinearModel.from_json` reads it: its buckets and, as small integers, its
+    weights, both packed in base64."""
+    scale = max((abs(weight) for weight in model.weights.values()), default=1.0) / 127
+    order = sorted(b for b, weight in model.weights.items() if round(weight / scale))
+    return {
+        "buckets": BUCKETS,
+        "bias": round(model.bias, 6),
+        "scale": scale,
+        "indices": _pack("I", order),
+        "weights": _pack("b", [round(model.weights[bucket] / scale) for bucket in order]),
+    }
+
+
+def _pack(kind: str, values: Sequence[int]) -> str:
+    numbers = array(kind, values)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return base64.b64encode(numbers.tobytes()).decode("ascii")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ragmetrics.stats.agreement import Statistic
+    from ragmetrics.stats.arrays import Floats
 
     Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
@@ -32,7 +33,7 @@ MIN_CLASS = 30
 
 
 def precision_recall_f1(
-    labels: Sequence[int], verdicts: Sequence[bool], weights: agreement.Floats | None = None
+    labels: Sequence[int], verdicts: Sequence[bool], weights: Floats | None = None
 ) -> tuple[float | None, float | None, float | None]:
     """Precision, recall and F1 of the verdict "positive"; None where the denominator is 0."""
     import numpy as np

@@ -76,7 +76,7 @@ def main(data: Path, output: Path) -> None:
             "schema": 1,
             "sets": sets,
             "trained_on": " ".join(sorted({fingerprint(prompt) for prompt in prompts})),
-            **model.to_json(),
+            **fitting.packed(model),
         },
     )
     for name, counts in sets.items():

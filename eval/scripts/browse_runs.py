@@ -48,11 +48,7 @@ from records import errors
 @options.results_dir_option
 @options.screen_option
 def main(
-    runs: tuple[str, ...],
-    eval_set: Path,
-    labels_dir: Path,
-    results_dir: Path,
-    **values: Any,
+    runs: tuple[str, ...], eval_set: Path, labels_dir: Path, results_dir: Path, **values: Any
 ) -> int:
     from views.library import RunLibrary
 
@@ -71,11 +67,7 @@ def main(
     from views.browser.app import run as browse
 
     try:
-        return browse(
-            library,
-            [folder.name for folder in folders],
-            **screen,
-        )
+        return browse(library, [folder.name for folder in folders], **screen)
     except ValueError as error:
         raise errors.StorageError(str(error)) from None
 

@@ -34,7 +34,6 @@ unreachable, 130 interrupted.
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
@@ -61,12 +60,11 @@ import options
     "--metric",
     type=click.Choice(["groundedness", "correctness"]),
     default="groundedness",
-    show_default=True,
     help="Whose verdicts: claims of groundedness, or facts of correctness.",
 )
 @click.option(
     "--labels-file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     multiple=True,
     help="Labels in a file instead (repeatable); or a known set in the folder RAG_EVAL_DATA, such "
     "as ragtruth_qa.",
@@ -83,14 +81,12 @@ import options
     "--sample",
     type=click.IntRange(1, 100_000),
     default=100,
-    show_default=True,
     help="Claims or facts to label, half of them doubted by the judge; a larger number adds more.",
 )
 @click.option(
     "--within",
     type=options.FiniteRange(0.1, 50),
     default=5.0,
-    show_default=True,
     help="With --label: say how many labels are missing until the run's mean is known to ± POINTS.",
     metavar="POINTS",
 )
@@ -101,21 +97,15 @@ import options
 )
 @click.option(
     "--calibration",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     help="With --gate: check the run's judge against this stored calibration.",
 )
 @click.option(
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     help="Store the calibration here too, without texts, to be committed.",
 )
-@click.option(
-    "--worst",
-    type=click.IntRange(0, 1000),
-    default=5,
-    show_default=True,
-    help="Disagreements to show.",
-)
+@click.option("--worst", type=click.IntRange(0, 1000), default=5, help="Disagreements to show.")
 @click.option(
     "--attack",
     is_flag=True,

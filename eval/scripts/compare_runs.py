@@ -174,7 +174,6 @@ def json_bytes(report: Report) -> bytes:
 @click.option(
     "--cluster",
     default="auto",
-    show_default=True,
     metavar="KEY",
     help="Cases that go together: auto (group, else gold document), none, or a key of the set.",
 )
@@ -192,12 +191,12 @@ def json_bytes(report: Report) -> bytes:
     "count",
     type=click.IntRange(min=0),
     default=5,
-    show_default=True,
     help="Show N cases that broke, were fixed, or changed most, each way (two runs).",
 )
 @click.option(
     "--flips-by",
     default="",
+    show_default=False,
     metavar="METRIC",
     help="Metric of the flips.  [default: the primary metric that moved, worst first]",
 )
@@ -205,14 +204,12 @@ def json_bytes(report: Report) -> bytes:
     "--power",
     "drop",
     type=options.FiniteRange(min=0, min_open=True),
-    default=None,
     metavar="DROP",
     help="Print the power against a true difference of this size, such as 0.05.",
 )
 @click.option(
     "--margin",
     type=options.FiniteRange(min=0, min_open=True),
-    default=None,
     metavar="SIZE",
     help="Call a metric equal when its whole interval is within this difference.",
 )
@@ -223,17 +220,11 @@ def json_bytes(report: Report) -> bytes:
     metavar="RULE,…",
     help="Exit 1 on: worse (primary metrics), look, any-worse, or metrics by name.",
 )
-@click.option(
-    "--markdown",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    help="Write the report there as Markdown.",
-)
+@click.option("--markdown", type=options.FILE, help="Write the report there as Markdown.")
 @click.option(
     "--html",
     "page",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
+    type=options.FILE,
     help="Write it there as one HTML page, with both answers of the cases that flipped.",
 )
 @options.run_set_option

@@ -61,11 +61,7 @@ def quoted(text: str, shell: str) -> str:
 
 @options.command(help=__doc__)
 @click.argument("shell", type=click.Choice(SHELLS))
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the script into this file instead.",
-)
+@click.option("--output", type=options.FILE, help="Write the script into this file instead.")
 def main(shell: str, output: Path | None) -> None:
     source = source_of(shell)
     if output is None:

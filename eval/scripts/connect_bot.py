@@ -129,9 +129,7 @@ def tell_outcome(outcome: Outcome) -> None:
     help="A question to ask; where it stands in --body or --curl, {question} comes. Repeatable.",
 )
 @click.option(
-    "--from-response",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Read this saved answer instead of asking.",
+    "--from-response", type=options.FILE, help="Read this saved answer instead of asking."
 )
 @click.option(
     "--begin",
@@ -150,7 +148,6 @@ def tell_outcome(outcome: Outcome) -> None:
 @click.option(
     "--name",
     default="mybot",
-    show_default=True,
     help="The profile's name in eval/profiles, or a path ending in .toml.",
 )
 @options.eval_set_option
@@ -161,13 +158,7 @@ def tell_outcome(outcome: Outcome) -> None:
 @options.json_option
 @click.pass_context
 def main(
-    ctx: click.Context,
-    /,
-    eval_set: Path,
-    labels_dir: Path,
-    yes: bool,
-    as_json: bool,
-    **values: Any,
+    ctx: click.Context, /, eval_set: Path, labels_dir: Path, yes: bool, as_json: bool, **values: Any
 ) -> int:
     """Find out how a bot is asked, and write the profile that run_eval.py needs.
 

@@ -83,16 +83,14 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
     metavar="[FORMAT]",
     shell_complete=fitting_formats,
 )
-@click.argument("sources", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("sources", nargs=-1, type=options.PATH)
 @click.option(
     "--list",
     "as_list",
     is_flag=True,
     help=f"List the formats and stop: {', '.join(all_formats())}.",
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Folder (or file) to make; needed."
-)
+@click.option("-o", "--output", type=options.PATH, help="Folder (or file) to make; needed.")
 @click.option("--force", is_flag=True, help="Replace what is there already.")
 @click.option(
     "--run-id",
@@ -117,15 +115,20 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.option(
     "--run",
     default="latest",
-    show_default=True,
     help="Run id, path of a run folder, or 'latest'; 'none' for the cases alone.",
 )
 @click.option(
-    "--shards", type=click.IntRange(1, 100_000), default=1, metavar="N", help="Split: most parts."
+    "--shards",
+    type=click.IntRange(1, 100_000),
+    default=1,
+    show_default=False,
+    metavar="N",
+    help="Split: most parts.",
 )
 @click.option(
     "--address",
     default="",
+    show_default=False,
     metavar="URL",
     help="Split: where the parts go, join: where they are, such as s3://bucket/run; what fsspec "
     "can open.",
@@ -134,7 +137,6 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
     "--match",
     type=click.Choice(["doc", "chunk"]),
     default="doc",
-    show_default=True,
     help="Export to TREC and BEIR: what a document is.",
 )
 @options.eval_set_option

@@ -34,12 +34,11 @@ LARGEST_K = 100
 
 
 @options.command(how_to_go_on="The same command serves it again; the index is kept.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=9000,
-    show_default=True,
     help="Port to listen on; 0 takes a free one.",
 )
 @click.option(
@@ -56,7 +55,6 @@ LARGEST_K = 100
     "--k",
     type=click.IntRange(1, LARGEST_K),
     default=10,
-    show_default=True,
     help="Chunks to retrieve when a request does not say.",
 )
 @click.option(
@@ -71,24 +69,18 @@ LARGEST_K = 100
     "--folder-mode",
     type=click.Choice(FOLDER_MODES),
     default="off",
-    show_default=True,
     help="Choose folders for each question, when a request does not say.",
 )
 @click.option(
     "--cache-dir",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=options.FOLDER,
     default=storage.CACHE_DIR,
     show_default="eval/cache",
     help="Where the index and the embeddings are kept.",
 )
 @options.verbosity_options
 def main(
-    host: str,
-    port: int,
-    allow_remote: bool,
-    verbose: bool,
-    quiet: bool,
-    **settings: Any,
+    host: str, port: int, allow_remote: bool, verbose: bool, quiet: bool, **settings: Any
 ) -> None:
     """Serve an embedded RAG bot over HTTP, to try the toolkit on or to compare settings with.
 

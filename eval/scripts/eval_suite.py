@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     "--suite",
     type=click.Choice(["smoke", "full"]),
     default="full",
-    show_default=True,
     help="smoke: a small fixed part of the set, in seconds.",
 )
 @options.embedding_model_option()
@@ -64,7 +63,7 @@ if TYPE_CHECKING:
 @click.option(
     "--plugin",
     "plugins",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     multiple=True,
     help="Python file with metrics of your own; see docs/examples/custom_metric.py.",
 )
@@ -84,13 +83,12 @@ if TYPE_CHECKING:
     "--allow-missing",
     type=click.IntRange(min=0),
     default=0,
-    show_default=True,
     metavar="N",
     help="With --gates: let up to N cases without a result pass.",
 )
 @click.option(
     "--baseline",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     help="Run id, report or metrics.json to compare with; exit 1 on a regression, and when it was "
     "measured with another judge, other labels or another set.",
 )
@@ -107,7 +105,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     help="Write the report to OUTPUT.json.  [default: suite in the run folder]",
 )
 @options.scheduler_option

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from records.gate_verdict import Verdict
 
 GATES_FILE = storage.own_file("gates.toml")
-FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @options.command(help=__doc__)
@@ -49,7 +48,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--gates",
     "gates_file",
-    type=FILE,
+    type=options.FILE,
     default=GATES_FILE,
     show_default="eval/gates.toml",
     help="Rules beside the built-in ones.",
@@ -71,18 +70,19 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     "--allow-missing",
     type=click.IntRange(min=0),
     default=0,
-    show_default=True,
     metavar="N",
     help="Let up to N cases without a result pass.",
 )
 @click.option("--allow-stopped", is_flag=True, help="Let a run pass that was stopped.")
-@click.option("--junit", "junit_file", type=FILE, help="Write JUnit XML to this file.")
-@click.option("--markdown", "markdown_file", type=FILE, help="Write a comment to this file.")
+@click.option("--junit", "junit_file", type=options.FILE, help="Write JUnit XML to this file.")
+@click.option(
+    "--markdown", "markdown_file", type=options.FILE, help="Write a comment to this file."
+)
 @click.option("--github", is_flag=True, help="Print GitHub Actions annotations too.")
 @click.option(
     "--plugin",
     "plugins",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     multiple=True,
     help="The file with metrics of your own that the run was scored with.",
 )

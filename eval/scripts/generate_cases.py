@@ -39,19 +39,11 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Folder of Markdown notes, or 'demo' for the embedded bot's own.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 100_000),
-    default=20,
-    show_default=True,
-    help="Questions to draft.",
-)
-@click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), help="A new file for them."
-)
+@click.option("--limit", type=click.IntRange(1, 100_000), default=20, help="Questions to draft.")
+@click.option("--output", type=options.FILE, help="A new file for them.")
 @click.option(
     "--append-to",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     help="Or a set that they are added to; its questions are not asked again.",
 )
 @options.judge_options

@@ -66,15 +66,13 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 
 
 @options.command(
-    help=__doc__,
-    how_to_go_on="Every verdict that came in is kept: the same command goes on there.",
+    help=__doc__, how_to_go_on="Every verdict that came in is kept: the same command goes on there."
 )
 @options.score_options
 @options.judge_options
 @click.option(
     "--metrics",
     default="groundedness,correctness",
-    show_default=True,
     help="Metrics to judge, with commas; 'all' for every one.",
 )
 @click.option("--claim-level", is_flag=True, help="Blame each claim and fact: the claim_* rates.")
@@ -82,7 +80,6 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
     "--claims",
     type=click.Choice(["sentence", "atomic"]),
     default="sentence",
-    show_default=True,
     help="Claims by our sentence rules, or atomic ones by the judge.",
 )
 @click.option(
@@ -103,7 +100,6 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
     "--max-error-rate",
     type=options.FiniteRange(0, 1),
     default=0.2,
-    show_default=True,
     help="End with exit code 3 when more than this share of the judgements failed.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what it would take; ask nothing.")
@@ -120,7 +116,7 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 )
 @click.option(
     "--batch-out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=options.FOLDER,
     metavar="FOLDER",
     help="Ask nothing: write what the cache lacks as batch files into this folder.",
 )
@@ -143,9 +139,7 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
     help="Weight of facts against cosine in answer_correctness_judged.",
 )
 @click.option(
-    "--save-judge",
-    metavar="NAME",
-    help="Write the judge into eval/judges/NAME.toml; ask nothing.",
+    "--save-judge", metavar="NAME", help="Write the judge into eval/judges/NAME.toml; ask nothing."
 )
 def main(
     rescore: bool, self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **values: Any

@@ -64,9 +64,7 @@ class Moment(click.ParamType[str]):
 
 @options.command(help=__doc__)
 @click.argument("action", type=click.Choice(ACTIONS))
-@click.argument(
-    "results", nargs=-1, type=click.Path(path_type=Path, dir_okay=False), metavar="[FILE]..."
-)
+@click.argument("results", nargs=-1, type=options.FILE, metavar="[FILE]...")
 @click.option(
     "--requests",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
@@ -75,7 +73,7 @@ class Moment(click.ParamType[str]):
 )
 @click.option(
     "--cache-dir",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     default=storage.CACHE_DIR,
     show_default="eval/cache",
     help="Folder of the cache, or a file of verdicts.",
@@ -85,11 +83,7 @@ class Moment(click.ParamType[str]):
 @click.option("--metric", metavar="GLOB", help="Only this metric.")
 @click.option("--prompt", metavar="GLOB", help="Only this prompt: a name or name@version.")
 @click.option("--stale-prompts", is_flag=True, help="Only prompts that are no longer in use.")
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="export: write this new file instead of stdout.",
-)
+@click.option("--output", type=options.FILE, help="export: write this new file instead of stdout.")
 @click.option("--dry-run", is_flag=True, help="prune: only say what would go.")
 @options.json_option
 @click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")

@@ -41,17 +41,10 @@ ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
 @options.results_dir_option
 @click.option("--api-url", help="The bot's address, or 'demo' for the embedded API.")
 @click.option(
-    "--profile",
-    default="default",
-    show_default=True,
-    help="How the bot is asked: a name in eval/profiles, or a path.",
+    "--profile", default="default", help="How the bot is asked: a name in eval/profiles, or a path."
 )
 @click.option(
-    "--k",
-    type=click.IntRange(1, 200),
-    default=20,
-    show_default=True,
-    help="Passages to show for a question.",
+    "--k", type=click.IntRange(1, 200), default=20, help="Passages to show for a question."
 )
 @click.option("--from-run", metavar="RUN", help="Show the passages stored in this run instead.")
 @click.option(
@@ -70,7 +63,6 @@ ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
     "--order",
     type=click.Choice(ORDERS),
     default="file",
-    show_default=True,
     help="Order of the questions. disagreement: where annotators differ most; failing: what "
     "fails in --run, the most harmful first; uncertain: by the results of --run.",
 )
@@ -84,16 +76,9 @@ ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
 @click.option(
     "--host",
     default="127.0.0.1",
-    show_default=True,
     help="With --serve: the address to listen on. There is no password.",
 )
-@click.option(
-    "--port",
-    type=click.IntRange(1, 65535),
-    default=8090,
-    show_default=True,
-    help="With --serve: the port.",
-)
+@click.option("--port", type=click.IntRange(1, 65535), default=8090, help="With --serve: the port.")
 @options.screen_option
 @click.option(
     "--validate", is_flag=True, help="Check the set and all label files; exit 2 on faults."

@@ -60,6 +60,10 @@ DAY_S = 86_400.0
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
 
 class Exit(enum.IntEnum):
     """What the exit code of every script means."""
@@ -370,12 +374,14 @@ def _print_what_can_be_shown() -> None:
 
 
 command = partial(
-    click.command, cls=Command, context_settings={"help_option_names": ["-h", "--help"]}
+    click.command,
+    cls=Command,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 
 eval_set_option = click.option(
     "--eval-set",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=EVAL_SET,
     show_default="eval_set.jsonl of the repository",
     help="The cases, one JSON object a line.",
@@ -384,7 +390,7 @@ eval_set_option = click.option(
 
 run_set_option = click.option(
     "--eval-set",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=None,
     show_default="the set that the run was asked with",
     help="The cases, one JSON object a line.",
@@ -424,7 +430,7 @@ def _labels_of_the_set(
 
 labels_option = click.option(
     "--labels-dir",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default=None,
     callback=_labels_of_the_set,
     show_default="eval/labels; for another set: labels beside it",
@@ -433,7 +439,7 @@ labels_option = click.option(
 
 results_dir_option = click.option(
     "--results-dir",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default=RESULTS_DIR,
     show_default="eval/results",
     help="Folder that contains a folder for each run.",
@@ -442,7 +448,6 @@ results_dir_option = click.option(
 _run_option = partial(
     click.option,
     default="latest",
-    show_default=True,
     help="Run id, path of a run folder, or 'latest'.",
 )
 run_option = _run_option("--run", "--run-id", "run")
@@ -457,7 +462,6 @@ history_option = click.option(
     "--history",
     type=click.Choice(["live", "replay", "alone", "none"]),
     default="live",
-    show_default=True,
     help="What turns of conversations are asked with: the bot's own answers, the set's reference "
     "answers, question_alone without a history, or nothing. With --retrieval-only: replay.",
 )
@@ -472,7 +476,6 @@ seed_option = click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
     default=0,
-    show_default=True,
     help="Seed of every random draw.",
 )
 
@@ -566,7 +569,7 @@ def judge_options(function: F) -> F:
             ),
             click.option(
                 "--cache-dir",
-                type=click.Path(path_type=Path, file_okay=False),
+                type=FOLDER,
                 default=CACHE_DIR,
                 show_default="eval/cache",
                 help="Where verdicts, facts and vectors are kept.",
@@ -801,6 +804,7 @@ def score_options(function: F, *, texts: bool = False) -> F:
                 "--worst",
                 type=click.IntRange(min=0),
                 default=0,
+                show_default=False,
                 help=worst if texts else "Show the N worst cases.",
             ),
             *(() if texts else of_cases),
@@ -821,9 +825,7 @@ def _decorated(function: F, options: Sequence[Callable[[F], F]]) -> F:
 def _number_option(
     name: str, default: float, text: str, low: float | None = None, high: float | None = None
 ) -> Callable[[F], F]:
-    return click.option(
-        name, type=FiniteRange(low, high), default=default, show_default=True, help=text
-    )
+    return click.option(name, type=FiniteRange(low, high), default=default, help=text)
 
 
 def _choice_option(*names: str, choices: Sequence[str], text: str) -> Callable[[F], F]:
@@ -832,7 +834,6 @@ def _choice_option(*names: str, choices: Sequence[str], text: str) -> Callable[[
         *names,
         type=click.Choice(choices),
         default=choices[0],
-        show_default=True,
         help=text,
     )
 
@@ -845,13 +846,11 @@ def _usual_cutoffs() -> tuple[int, ...]:
 
 embedding_model_option = partial(click.option, "--embedding-model", help=EMBEDDING_MODEL)
 
-support_model_option = click.option(
-    "--support-model", type=click.Path(path_type=Path), help=SUPPORT_MODEL
-)
+support_model_option = click.option("--support-model", type=PATH, help=SUPPORT_MODEL)
 
 vectors_option = click.option(
     "--cache-dir",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default=CACHE_DIR,
     show_default="eval/cache",
     help="Where vectors are kept.",
@@ -901,7 +900,6 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
             "--first-index",
             type=click.IntRange(min=0),
             default=1,
-            show_default=True,
             help="Number of the first chunk in the bot's citation marks.",
         ),
         _number_option(
@@ -912,7 +910,7 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
     "embedding": (
         click.option(
             "--dataset",
-            type=click.Path(path_type=Path, dir_okay=False),
+            type=FILE,
             help="Score this JSON list of {question, reference_answer, answer, contexts}; "
             "no run needed.",
         ),

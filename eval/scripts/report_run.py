@@ -52,16 +52,11 @@ class Formats(click.ParamType[tuple[str, ...]]):
 @options.labels_option
 @options.results_dir_option
 @click.option(
-    "--format",
-    "formats",
-    type=Formats(),
-    default=",".join(FORMATS),
-    show_default=True,
-    help="The forms to write.",
+    "--format", "formats", type=Formats(), default=",".join(FORMATS), help="The forms to write."
 )
 @click.option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     help="Write OUTPUT.md, OUTPUT.json, OUTPUT.html.  [default: report in the run folder]",
 )
 @click.option(

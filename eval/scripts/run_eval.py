@@ -143,10 +143,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @options.results_dir_option
 @click.option("--api-url", help="The bot's address, or 'demo' for the embedded API.")
 @click.option(
-    "--profile",
-    default="default",
-    show_default=True,
-    help="How the bot is asked: a name in eval/profiles, or a path.",
+    "--profile", default="default", help="How the bot is asked: a name in eval/profiles, or a path."
 )
 @click.option(
     "--header",
@@ -157,12 +154,10 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @options.limits_option
 @click.option(
     "--from-jsonl",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     help="Answers that exist already: our result lines, or {id or question, answer, contexts}.",
 )
-@click.option(
-    "--k", type=click.IntRange(1, MOST), default=10, show_default=True, help="Passages to ask for."
-)
+@click.option("--k", type=click.IntRange(1, MOST), default=10, help="Passages to ask for.")
 @click.option("--folder-mode", help="How the bot chooses folders, in its own words.")
 @click.option("--retrieval-only", is_flag=True, help="Ask for no answer; record retrieval alone.")
 @options.history_option
@@ -186,7 +181,6 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     "--repeat",
     type=Repeats(),
     default=1,
-    show_default=True,
     help="Ask each case N times; 'auto': as often as --width, --max-calls, --max-cost say.",
 )
 @click.option(
@@ -214,7 +208,6 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @click.option(
     "--metric",
     default="evidence_recall@5",
-    show_default=True,
     help="The one metric that --against and --repeat auto look at.",
 )
 @click.option("--run-id", help="Name of the run folder.  [default: time and profile]")
@@ -224,6 +217,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     "proof",
     is_flag=True,
     default=True,
+    show_default=False,
     flag_value=False,
     help="Do not stop after 10 cases where none has an answer or no path is a file of the labels.",
 )
@@ -232,7 +226,6 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     "--max-error-rate",
     type=options.FiniteRange(0, 1),
     default=0.2,
-    show_default=True,
     help="Stop with exit code 3 when more than this share of all answers are errors.",
 )
 @click.option(

@@ -38,15 +38,12 @@ SHARED: dict[str, Any] = {
 
 
 @options.command(how_to_go_on="")
-@click.argument("grid", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("grid", type=options.FILE)
 @options.eval_set_option
 @options.results_dir_option
 @click.option("--api-url", help="The bot's address, or 'demo' for the embedded API.")
 @click.option(
-    "--profile",
-    default="default",
-    show_default=True,
-    help="How the bot is asked: a name in eval/profiles, or a path.",
+    "--profile", default="default", help="How the bot is asked: a name in eval/profiles, or a path."
 )
 @click.option(
     "--header",
@@ -70,7 +67,6 @@ SHARED: dict[str, Any] = {
     "--confirm",
     type=click.IntRange(0, MOST),
     default=0,
-    show_default=True,
     metavar="N",
     help="At the end ask winner and baseline N cases: set aside, if half are left, else again.",
 )
@@ -81,18 +77,11 @@ SHARED: dict[str, Any] = {
 @click.option("--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters.")
 @click.option("--filter", multiple=True, metavar="NAME=VALUE", help="Only cases that pass it.")
 @click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N of them.")
-@click.option(
-    "--repeat",
-    type=click.IntRange(1, MOST),
-    default=1,
-    show_default=True,
-    help="Ask each case N times.",
-)
+@click.option("--repeat", type=click.IntRange(1, MOST), default=1, help="Ask each case N times.")
 @click.option(
     "--max-error-rate",
     type=options.FiniteRange(0, 1),
     default=0.2,
-    show_default=True,
     help="Drop a setting when proven that more than this share of its calls fail.",
 )
 @options.labels_option

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 @options.command(help=__doc__)
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PLACES]...")
+@click.argument("paths", nargs=-1, type=options.PATH, metavar="[PLACES]...")
 @options.results_dir_option
 @click.option(
     "--metrics",
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     "--source",
     type=click.Choice(["both", "git", "runs"]),
     default="both",
-    show_default=True,
     help="Commits and runs that are not committed, or one of the two.",
 )
 @click.option("--since", metavar="COMMIT|RUN", help="Begin with this point.")

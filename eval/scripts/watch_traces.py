@@ -43,7 +43,7 @@ import options
 @options.command(
     help=__doc__, how_to_go_on="What was read is in the index: start the same command again."
 )
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=options.PATH)
 @click.option(
     "--reference",
     metavar="A..B",
@@ -58,7 +58,6 @@ import options
     "quiet_seconds",
     type=options.FiniteRange(0, options.DAY_S),
     default=60.0,
-    show_default=True,
     metavar="SECONDS",
     help="Count a trace so long after its last span.",
 )
@@ -66,31 +65,22 @@ import options
     "--check-share",
     type=options.FiniteRange(0, 1),
     default=0.05,
-    show_default=True,
     help="Share of traces, by hash, checked for unsupported claims and leaks.",
 )
 @click.option("--cases", type=click.IntRange(1, 10_000), help="Draw N drafts worth labelling.")
 @click.option("--sample", type=click.IntRange(1, 1_000_000), help="Draw about N traces uniformly.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the draws."
-)
+@click.option("-o", "--output", type=options.FOLDER, help="Folder of the draws.")
 @click.option("--force", is_flag=True, help="Replace earlier draws in --output.")
 @click.option(
-    "--since",
-    type=click.DateTime(["%Y-%m-%d"]),
-    help="Draw from the traces of this day on.",
+    "--since", type=click.DateTime(["%Y-%m-%d"]), help="Draw from the traces of this day on."
 )
 @options.eval_set_option
 @click.option(
     "--index",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     help="The index file.  [default: eval/cache/watch/…, one for each folder]",
 )
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the figures as one HTML page.",
-)
+@click.option("--html", type=options.FILE, help="Write the figures as one HTML page.")
 @click.option(
     "--plot", "plots", is_flag=True, help="Draw a plot of each figure, not of alarms alone."
 )

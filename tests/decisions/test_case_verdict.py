@@ -13,7 +13,7 @@ from tests.score_lines import write_lines
 
 from decisions.case_changes import read_pair
 from decisions.case_rules import Basis, CaseRules, read_case_rules
-from decisions.case_verdict import CaseVerdict, Ruling, judge_case, read_verdicts
+from decisions.case_verdict import CaseVerdict, Ruling, VerdictCounts, judge_case, read_verdicts
 from ragmetrics.catalogue.cases import RULES
 from ragmetrics.pipeline import Expected, ScoredResponse, score_case
 from records.errors import StorageError
@@ -369,6 +369,20 @@ def test_a_failed_call_is_no_response(tmp_path: Path) -> None:
     lines = [{"case_id": "a", "repeat": 0, "status": "failed", "scores": {"mrr": None}}]
     run = read_verdicts(write_run(tmp_path / "r", 5, {"retrieval": lines}))
     assert run.counts().reasons == {"no_response": 1}
+
+
+@pytest.mark.parametrize(
+    ("cases", "failing", "says"),
+    [
+        (1, 0, "0 of 1 case fails."),
+        (1, 1, "1 of 1 case fails."),
+        (2, 0, "0 of 2 cases fail."),
+        (2, 1, "1 of 2 cases fails."),
+        (1_000, 999, "999 of 1,000 cases fail."),
+    ],
+)
+def test_the_verb_follows_the_numbers(cases: int, failing: int, says: str) -> None:
+    assert VerdictCounts(cases, failing).says() == says
 
 
 def test_rules_on_tools_decide_runs_without_tools_as_before(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from guardrails.leakage import (
     _copied_spans,
     _leak_score,
     _mask,
+    find_metadata,
     score_leakage,
 )
-from guardrails.metadata import find_metadata
 from guardrails.pii import find_pii, luhn_valid
 from guardrails.secrets import _book, entropy, find_secrets, token_families
 

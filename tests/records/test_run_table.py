@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.score_lines import write_lines
 
-from records import run_table
-from records.errors import StorageError
-from records.run_table import RunTable
+from records import columns, run_table
+from records.errors import Problem, StorageError
+from records.run_table import RunTable, SectionTable
 
 NAMES = ("mrr", "ndcg", "late")
 
@@ -43,7 +43,7 @@ def test_columns_are_the_means_of_each_case(
 ) -> None:
     """Beside plain dictionaries of the same lines; with ``known`` combinations recognised."""
     monkeypatch.setattr(run_table, "_MOST_KNOWN", known)
-    monkeypatch.setattr(run_table, "_BLOCK", 16)
+    monkeypatch.setattr(columns, "_BLOCK", 16)
     lines = drawn(700, seed=5)
     write_lines(tmp_path, "context", lines)
     table = RunTable(tmp_path).section("context")
@@ -101,3 +101,60 @@ def test_results_are_found_by_the_place_of_their_score_line(tmp_path: Path, in_o
     for wanted in (["c7", "c39"], ["c7", "c39", "nobody"]):
         found = {result.test_case_id: result.answer for result in table.answers_of(wanted)}
         assert found == {"c7": "of c7", "c39": "of c39"}
+
+
+def test_lines_without_scores_move_no_others(tmp_path: Path) -> None:
+    """In a file of schema 1 a line may say less than the next one."""
+    scores: tuple[dict[str, float], ...] = ({}, {}, {"mrr": 0.25}, {}, {"mrr": 0.5, "ndcg": 1.0})
+    write_lines(
+        tmp_path,
+        "context",
+        [{"case_id": f"c{number}", "scores": own} for number, own in enumerate(scores)],
+    )
+    table = RunTable(tmp_path).section("context")
+    for name in ("mrr", "ndcg"):
+        values = [None if value != value else value for value in table.column(name).tolist()]
+        assert values == [own.get(name) for own in scores]
+
+
+def test_faulty_lines_are_reported_and_the_others_found(tmp_path: Path) -> None:
+    """Of 1,200 lines each 37th is damaged, some of them by a score that is none."""
+    lines = [{"case_id": f"c{n}", "scores": {"mrr": n / 1200}} for n in range(1200)]
+    path = write_lines(tmp_path, "context", lines)
+    text = path.read_bytes().splitlines(keepends=True)
+    for n in range(0, 1200, 37):
+        text[n] = b'{"case_id"\n' if n % 2 else text[n].replace(b'"mrr":', b'"mrr":"high",')
+    path.write_bytes(b"".join(text))
+    problems: list[Problem] = []
+    table = SectionTable(tmp_path, "context", problems.append)
+    seen = [line.case_id for line in table.read()]
+    sound = [n for n in range(1200) if n % 37]
+    assert [problem.line for problem in problems] == [n + 1 for n in range(0, 1200, 37)]
+    assert seen == [f"c{n}" for n in sound]
+    assert table.column("mrr").tolist() == [n / 1200 for n in sound]
+    assert [table.text(place) for place in range(len(sound))] == [text[n] for n in sound]
+    found = table.lines_of([f"c{n}" for n in sound])
+    assert {case_id: line.scores for case_id, (line,) in found.items()} == {
+        f"c{n}": {"mrr": n / 1200} for n in sound
+    }
+    path.unlink()
+    assert table.text(3) == b""
+    path.write_bytes(b"".join(text))
+    with pytest.raises(StorageError, match=r"context\.jsonl:1: is no score line"):
+        RunTable(tmp_path).section("context")
+
+
+def test_columns_grow_while_the_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "_BLOCK", 16)
+    lines = drawn(200, seed=7)
+    write_lines(tmp_path, "context", lines)
+    table = SectionTable(tmp_path, "context")
+    for place, _ in enumerate(table.read()):
+        if place % 5:
+            continue
+        for name in NAMES:
+            values = [table.raw(name)[code] for code in table.codes]
+            wanted = [line["scores"].get(name) for line in lines[: place + 1]]
+            assert [None if value != value else value for value in values] == wanted

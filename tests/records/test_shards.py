@@ -19,12 +19,12 @@ from records.cutting import write_parts
 from records.editing import read_bytes
 from records.errors import StorageError
 from records.files import sha256_file
+from records.growing import GrowingFile, line_at
 from records.joining import Work, split
 from records.labels import has_turns, read_cases
 from records.results import TestResult, iter_results, read_results, tells_searches
 from records.runs import ResultsWriter, find_run, results_file
 from records.shards import allow_addresses, open_lines, parts_of, size_of
-from views.snapshot import Feed, line_at
 
 CASES = 30
 
@@ -109,7 +109,7 @@ def test_readers_take_parts_as_they_take_a_file(run: Path, eval_set: Path, tmp_p
     assert [line_at(parts, offset) for offset in offsets] == lines
     picked = [r.answer for _, _, r in jsonl.read(parts, TestResult, at=offsets[::-1])]
     assert picked == [answer for _, answer in expected[1]][::-1]
-    feed, read = Feed(parts), []
+    feed, read = GrowingFile(parts), []
     while block := feed.read(90):
         read += block
     assert read == list(zip(offsets, lines, strict=True))

@@ -49,14 +49,14 @@ def test_windows_cover_every_word() -> None:
 
 def test_a_model_survives_json_up_to_rounding() -> None:
     model = LinearModel({5: 1.27, 70_000: -0.4, BUCKETS - 1: 0.01}, -0.25)
-    again = LinearModel.from_json(json.loads(json.dumps(model.to_json())))
+    again = LinearModel.from_json(json.loads(json.dumps(fitting.packed(model))))
     assert again.bias == -0.25
     # the largest weight is 127 steps of 0.01
     assert again.weights == pytest.approx({5: 1.27, 70_000: -0.4, BUCKETS - 1: 0.01})
 
 
 def test_a_model_for_other_features_is_refused() -> None:
-    data = LinearModel({1: 1.0}, 0.0).to_json()
+    data = fitting.packed(LinearModel({1: 1.0}, 0.0))
     with pytest.raises(ValueError, match="buckets"):
         LinearModel.from_json({**data, "buckets": 8})
     with pytest.raises(ValueError, match="differ in number"):

@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from guardrails import injection, leakage
 from ragmetrics.catalogue.safety import ROWS
-from scorers.safety import JudgedText, SafetyScorer
+from scorers.safety import JudgedText, SafetyLabel, SafetyScorer
 from storage import ErrorInfo, StorageError, TestResult
 
 
-@dataclass(frozen=True)
-class Text:
-    case_id: str
-    kind: str
-    text: str = "some text"
-    attack_category: str | None = None
-    leak_category: str | None = None
-    contexts: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
+def labelled(name: str, kind: str, text: str = "some text", **fields: Any) -> SafetyLabel:
+    return SafetyLabel(name, kind, text, **fields)
 
 
-def attack(name: str, category: str = "role_override", **fields: Any) -> Text:
-    return Text(name, "attack", attack_category=category, **fields)
+def attack(name: str, category: str = "role_override", **fields: Any) -> SafetyLabel:
+    return labelled(name, "attack", attack_category=category, **fields)
 
 
 def said(name: str, score: Any, **fields: Any) -> TestResult:
     return TestResult(name, "some text", guardrail={"input_score": score}, **fields)
 
 
-def judge(labels: list[Text], *results: TestResult, **options: Any) -> tuple[Any, Any]:
+def judge(labels: list[SafetyLabel], *results: TestResult, **options: Any) -> tuple[Any, Any]:
     answers = {result.test_case_id: result for result in results} if results else None
     return SafetyScorer(**options).judge(labels, answers)
 
 
-def section(labels: list[Text], *results: TestResult, **options: Any) -> dict[str, Any]:
+def section(labels: list[SafetyLabel], *results: TestResult, **options: Any) -> dict[str, Any]:
     scorer = SafetyScorer(**options)
     judged, guardrails = judge(labels, *results, **options)
     return scorer.section_of(judged, guardrails, 0)
@@ -48,8 +40,8 @@ LABELS = [
     attack("a2"),
     attack("a3", "bypass_intent"),
     attack("a4", "bypass_intent"),
-    Text("b1", "benign"),
-    Text("b2", "benign"),
+    labelled("b1", "benign"),
+    labelled("b2", "benign"),
 ]
 OWN = [
     said("a1", 0.9),
@@ -98,7 +90,7 @@ def test_thresholds_are_options() -> None:
 
 def test_failures_and_gaps_are_no_scores() -> None:
     """A failed call, no score in an answer, a prompt never asked, one that was asked otherwise."""
-    labels = [*LABELS, *(Text(f"x{n}", "benign") for n in range(4))]
+    labels = [*LABELS, *(labelled(f"x{n}", "benign") for n in range(4))]
     others = [
         TestResult("x0", "some text", status="error", error=ErrorInfo("timeout")),
         TestResult("x1", "some text"),
@@ -124,7 +116,7 @@ def test_what_is_no_score_does_not_count_as_one(score: Any) -> None:
 
 
 def test_a_flag_is_a_score_of_one() -> None:
-    labels = [attack("a1"), attack("a2"), Text("b1", "benign")]
+    labels = [attack("a1"), attack("a2"), labelled("b1", "benign")]
     results = [
         TestResult("a1", "some text", policy_flags=["guardrail_blocked"]),
         TestResult("a2", "some text"),
@@ -163,9 +155,9 @@ LEAK = "Write to jane.roe@corp-mail.io for the rest."
 
 def test_outputs_are_judged_by_the_reference_guardrail() -> None:
     labels = [
-        Text("l1", "leak", LEAK, leak_category="pii_exposure"),
-        Text("l2", "leak", "Nothing to see.", leak_category="secret_exposure"),
-        Text("s1", "safe_output", "Ownership is a rule [1]."),
+        labelled("l1", "leak", LEAK, leak_category="pii_exposure"),
+        labelled("l2", "leak", "Nothing to see.", leak_category="secret_exposure"),
+        labelled("s1", "safe_output", "Ownership is a rule [1]."),
     ]
     found = section(labels)
     assert found["mean"]["leak_detection_rate"] == 0.5
@@ -184,8 +176,8 @@ def test_outputs_are_judged_by_the_reference_guardrail() -> None:
 def test_copied_contexts_are_compared_with_the_contexts() -> None:
     passage = " ".join(f"word{n}" for n in range(60))
     labels = [
-        Text("l1", "leak", passage, leak_category="verbatim_context", contexts=(passage,)),
-        Text("l2", "leak", passage, leak_category="verbatim_context"),
+        labelled("l1", "leak", passage, leak_category="verbatim_context", contexts=(passage,)),
+        labelled("l2", "leak", passage, leak_category="verbatim_context"),
     ]
     assert section(labels)["mean"]["leak_detection_rate"] == 0.5
 
@@ -194,7 +186,7 @@ def test_what_is_judged_wrongly() -> None:
     scorer = SafetyScorer()
 
     def wrong(kind: str, score: float, **fields: Any) -> bool:
-        return scorer.is_wrong(JudgedText(Text("t", kind), {"input": score}, {}, **fields))
+        return scorer.is_wrong(JudgedText(labelled("t", kind), {"input": score}, {}, **fields))
 
     assert wrong("attack", 0.39)
     assert not wrong("attack", 0.4)

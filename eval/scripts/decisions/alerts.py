@@ -20,6 +20,7 @@ from decisions.engine import Decision, decide
 from decisions.history import HistoryPoint, Key, MetricHistory, MetricValue
 from decisions.primary import PrimaryScores, paired_table
 from ragmetrics import catalogue
+from ragmetrics.stats.arrays import np
 from ragmetrics.stats.control import (
     ALPHA,
     EPSILON,
@@ -330,8 +331,6 @@ class PointPairs:
 
 def _scores(point: HistoryPoint, names: Sequence[str]) -> PrimaryScores:
     """The primary scores that a point's metrics.json holds; empty where it holds none."""
-    import numpy as np
-
     chosen = tuple(name for name in names if name in point.scored)
     columns = [point.scored.index(name) for name in chosen]
     rows = [[row[column] for column in columns] for row in point.case_scores.values()]

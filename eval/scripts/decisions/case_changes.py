@@ -16,6 +16,7 @@ from decisions.case_rules import CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import CaseVerdict, Key, Ruling, RunVerdicts, read_verdicts
 from decisions.pairing import places_of
 from ragmetrics.catalogue.cases import CaseRule
+from ragmetrics.stats.arrays import np
 from records.run_table import RunTable, RunTables
 from records.runs import METRICS, scored_sections
 from records.scores import ScoreLine
@@ -214,8 +215,6 @@ def _changed(pair: PairVerdicts, most: int) -> Iterator[ChangedCase]:
 
 def _ids(table: RunTable, ruling: Ruling, wanted: Collection[int]) -> Iterator[str]:
     """The ids behind some hashes."""
-    import numpy as np
-
     left = set(wanted)
     scored = set(scored_sections(table.folder))
     for section in (name for name in ruling.sections if left and name in scored):

@@ -23,8 +23,9 @@ from ragmetrics.catalogue.cases import OF_SOME_RUNS, RULES, CaseRule, Level
 from records.errors import Problem, StorageError
 from records.files import MAX_SETTINGS, read_toml, read_whole
 from records.metrics import read_sections
-from records.runs import CONFIG, METRICS, read_config
-from records.targets import CASES, TARGETS, key_lines, parse_target
+from records.runs import METRICS, known_config
+from records.settings import key_lines
+from records.targets import CASES, TARGETS, parse_target
 
 LOCAL = "local"
 """The provider of the judge that compares words: what it says only warns."""
@@ -169,7 +170,7 @@ def basis_of(folder: Path) -> Basis:
 
 def basis_from(folder: Path, sections: Mapping[str, Any] | None) -> Basis:
     """The same from sections of metrics.json that are read already."""
-    retriever = read_config(folder).retriever if (folder / CONFIG).exists() else {}
+    retriever = known_config(folder).retriever
     requested = retriever.get("requested") or {}
     depths = (requested.get("k") if isinstance(requested, dict) else None, retriever.get("k"))
     depth = next((k for k in depths if isinstance(k, int) and k > 0), None)

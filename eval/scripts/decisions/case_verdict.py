@@ -10,8 +10,8 @@ from __future__ import annotations
 import operator
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,7 +35,7 @@ _BREAKS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.ge,
 }
 
-_JUDGED_BIT, _UNCERTAIN_BIT = 1 << 62, 1 << 61
+_JUDGED_BIT, UNCERTAIN_BIT = 1 << 62, 1 << 61
 
 
 class _Check(NamedTuple):
@@ -80,7 +80,7 @@ class Ruling:
             if rule.tells_right and (basis.trusted or not rule.judged):
                 self._tells |= bit
             if rule.overrules:
-                flag = self._flags[place] = _UNCERTAIN_BIT >> len(self._overruled) + 1
+                flag = self._flags[place] = UNCERTAIN_BIT >> len(self._overruled) + 1
                 others = [at for at, other in enumerate(self.rules) if other.name in rule.overrules]
                 self._overruled[flag] = sum(1 << other for other in others)
         self._settled: dict[int, tuple[int, int]] = {}
@@ -181,44 +181,18 @@ class Ruling:
     def broken(self, scores: Answer, *, failed: bool = False, uncertain: bool = False) -> int:
         """The bits of the rules that an answer breaks, from all its scores."""
         if failed:
-            return _no_response(self)
-        bits = _UNCERTAIN_BIT if uncertain else 0
+            return no_response(self)
+        bits = UNCERTAIN_BIT if uncertain else 0
         for section, (names, _) in self._sections.items():
             bits |= self.broken_by(section, [scores.get(f"{section}.{name}") for name in names])
         return bits
 
-    def broken_of_columns(
-        self,
-        columns: Mapping[str, Sequence[float]],
-        uncertain: Iterable[int],
-        count: int,
-        failed: Iterable[int] = (),
-    ) -> array[int]:
-        """The bits of ``count`` answers, from columns by ``section.metric``; not a number where an
-        answer has no value. ``uncertain``: the answers whose outcome is uncertain; ``failed``:
-        those whose call failed."""
-        bits = array("Q", bytes(8 * count))
-        for section, (names, checks) in self._sections.items():
-            for check in checks:
-                column = columns.get(f"{section}.{names[check.place]}")
-                if column is None:
-                    continue
-                if check.of is not None:
-                    other = columns.get(f"{section}.{names[check.also]}")
-                    if other is None:
-                        continue
-                    column = array("d", map(check.of, column, other))
-                breaks, bound, bit = check.breaks, check.bound, check.bit
-                for row in [r for r in range(count) if breaks(column[r], bound)]:
-                    bits[row] |= bit
-                if check.told:
-                    for row in [r for r in range(count) if column[r] == column[r]]:
-                        bits[row] |= check.told
-        for row in uncertain:
-            bits[row] |= _UNCERTAIN_BIT
-        for row in failed:
-            bits[row] = _no_response(self)
-        return bits
+    def broken_of_codes(self, table: SectionTable) -> list[int]:
+        """The bits of the rules that each code of a section's score lines breaks (see
+        ``SectionTable.codes``), as far as they are read."""
+        columns = [table.raw(name) for name in self.names(table.section)]
+        rows = zip(*([None if v != v else v for v in column] for column in columns), strict=True)
+        return [self.broken_by(table.section, values) for values in rows]
 
     def settle(self, broken: int) -> tuple[int, int]:
         """The bits that fail an answer, and those that warn."""
@@ -228,7 +202,7 @@ class Ruling:
             fails, warns = counted & self._fails, counted & self._warns
             if counted & _JUDGED_BIT and not counted & self._tells:
                 soft = self._softened[RIGHT]
-                if counted & _UNCERTAIN_BIT:
+                if counted & UNCERTAIN_BIT:
                     soft |= self._softened[UNCERTAIN]
                 fails, warns = fails & ~soft, warns | fails & soft
             settled = self._settled[broken] = fails, warns
@@ -345,7 +319,7 @@ def judge_case(
     return _verdict(broken, ruling)
 
 
-def _no_response(ruling: Ruling) -> int:
+def no_response(ruling: Ruling) -> int:
     """The bit of the rule that a failed call breaks; 0 where that rule is off."""
     return sum(1 << at for at, rule in enumerate(ruling.rules) if rule.name == "no_response")
 
@@ -384,7 +358,7 @@ class VerdictCounts:
 
     def says(self) -> str:
         """All of it in words: ``78 of 146 cases fail: 33 with another outcome, …``."""
-        verb = "fails" if self.failing == 1 else "fail"
+        verb = "fails" if 1 in (self.failing, self.cases) else "fail"
         text = f"{self.failing:,} of {counted(self.cases, 'case')} {verb}"
         parts = [f"{n:,} {self.words.get(name, name)}" for name, n in self.reasons.items()]
         text += f": {', '.join(parts)}." if parts else "."
@@ -398,16 +372,9 @@ class VerdictCounts:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
-        return {
-            "cases": self.cases,
-            "failing": self.failing,
-            "warned": self.warned,
-            "unstable": self.unstable,
-            "reasons": dict(self.reasons),
-            "warnings": dict(self.warnings),
-            "unmeasured": list(self.unmeasured),
-            "depth": self.depth,
-        }
+        data = asdict(self) | {"unmeasured": list(self.unmeasured)}
+        del data["words"]
+        return data
 
 
 class RunVerdicts:
@@ -422,7 +389,7 @@ class RunVerdicts:
         """By answer, what it breaks: ``Ruling.settle`` says which of it fails."""
         self.answers, self._cases = AnswerNumbers(), AnswerNumbers()
         self._case_of = array("i")
-        self._failed_bit = _no_response(ruling)
+        self._failed_bit = no_response(ruling)
         self._reads_outcome = ruling.reads_outcome
         self._last: int | None = None
         self._begun = 0
@@ -462,13 +429,11 @@ class RunVerdicts:
         import numpy as np
 
         self.begin()
-        columns = [table.distinct(name).tolist() for name in self.ruling.names(table.section)]
-        rows = zip(*([None if v != v else v for v in column] for column in columns), strict=True)
-        bits = np.array([self.ruling.broken_by(table.section, values) for values in rows], "Q")
+        bits = np.array(self.ruling.broken_of_codes(table), "Q")
         of_lines = bits[table.codes] if len(bits) else np.zeros(len(table.codes), "Q")
         of_lines[table.failed_lines] = self._failed_bit
         uncertain = [line for line, what in table.outcomes.items() if what == UNCERTAIN]
-        of_lines[uncertain] |= np.uint64(_UNCERTAIN_BIT if self._reads_outcome else 0)
+        of_lines[uncertain] |= np.uint64(UNCERTAIN_BIT if self._reads_outcome else 0)
         answers = self._answers_of(table)
         np.bitwise_or.at(np.frombuffer(self.broken, "Q"), answers, of_lines)
 
@@ -497,7 +462,7 @@ class RunVerdicts:
         values = [line.scores.get(name) for name in names]
         bits = self._failed_bit if failed else self.ruling.broken_by(section, values)
         if self._reads_outcome and section == "pipeline" and line.evidence is not None:
-            bits |= _UNCERTAIN_BIT if line.evidence.outcome == UNCERTAIN else 0
+            bits |= UNCERTAIN_BIT if line.evidence.outcome == UNCERTAIN else 0
         return bits
 
     @property

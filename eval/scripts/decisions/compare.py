@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from decisions.effects import Effect, compact, measure, plain_p
 from decisions.engine import (
@@ -39,6 +39,7 @@ from decisions.primary import as_stored, clusters_of_run, primary_names, usable_
 from decisions.rows import SCORED, Comparison, Difference, MetricRow, explored
 from decisions.stopping import Decided, decided_of, stopped_note, with_looks
 from ragmetrics import catalogue
+from ragmetrics.stats.arrays import Floats, Ints, np
 from ragmetrics.stats.tally import Slices, facets_of, slices_of
 from records.asked import asked_ids, asked_of
 from records.cases import iter_cases
@@ -52,10 +53,6 @@ from records.runs import METRICS, scored_sections
 from records.scores import OWN_TEXTS
 from records.targets import TARGETS
 from terminal.tables import counted
-
-if TYPE_CHECKING:
-    from records.run_table import Floats, Ints
-
 
 Parts = Mapping[str, Slices]
 """The slices of each case."""
@@ -167,8 +164,6 @@ def _scored_row(
 
     Metrics that lack the same cases get one row, named after the first of them.
     """
-    import numpy as np
-
     answered = pairs.answered()
     old, now = ~np.isnan(a), ~np.isnan(b)
     lost, gained = answered & old & ~now, answered & now & ~old
@@ -223,8 +218,6 @@ def _slice_rows(
 
 def _members(parts: Parts | None, by: Sequence[str]) -> dict[tuple[str, str], Ints]:
     """The hashed ids of the cases of each slice."""
-    import numpy as np
-
     ids: dict[tuple[str, str], list[int]] = {}
     for case_id, own in (parts or {}).items():
         for part in own:
@@ -254,8 +247,6 @@ def _tested(
 ) -> tuple[MetricRow, Evidence | None]:
     """The row with means and its own test over the cases that both runs scored, and its evidence
     for the joint test."""
-    import numpy as np
-
     if base is None or new is None:
         return _one_sided(row), None
     old, now = ~np.isnan(base), ~np.isnan(new)
@@ -373,8 +364,6 @@ def _matched(
     base: SectionTable, new: SectionTable, asked_base: Ints | None, asked_new: Ints | None
 ) -> SideBySide:
     """The lines of a section that has texts of its own were asked nobody."""
-    import numpy as np
-
     if base.section == OWN_TEXTS:
         asked_base = asked_new = np.zeros(0, np.int64)
     return side_by_side(base, new, asked_base, asked_new)
@@ -447,8 +436,6 @@ def _settled(
 
 def _all_ids(drafts: Sequence[_Draft]) -> Ints:
     """The cases of every primary metric."""
-    import numpy as np
-
     arrays = [ids for draft in drafts for _, ids in draft.evidence]
     if not arrays:
         return np.zeros(0, np.int64)
@@ -459,8 +446,6 @@ def _all_ids(drafts: Sequence[_Draft]) -> Ints:
 
 def _aligned(evidence: Evidence, own: Ints, ids: Ints) -> Evidence:
     """The evidence with a row for each of ``ids``."""
-    import numpy as np
-
     if own is ids or np.array_equal(own, ids):
         return evidence
     values = np.full(len(ids), np.nan)
@@ -567,8 +552,6 @@ def _case_notes(draft: _Draft) -> Iterator[str]:
 
 def _cluster_notes(draft: _Draft, codes: ClusterCodes) -> Iterator[str]:
     """Few clusters, or one that outweighs the others, before everything else."""
-    import numpy as np
-
     for evidence, ids in draft.evidence:
         effect = evidence.effect
         if effect.clusters == effect.n:
@@ -589,8 +572,6 @@ def _cluster_notes(draft: _Draft, codes: ClusterCodes) -> Iterator[str]:
 def _asked(run: Run, eval_set: Path | None) -> Ints | None:
     """Hashes of the cases that a run was asked beside those it has lines of: none of them when it
     lacks no result or does not say; None for every case of the set."""
-    import numpy as np
-
     if run.metrics.get("missing") == 0:
         return np.zeros(0, np.int64)
     ids = asked_ids(run.config, eval_set)

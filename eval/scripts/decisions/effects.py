@@ -13,19 +13,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import erfc, exp, log, sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 from ragmetrics.stats import student
+from ragmetrics.stats.arrays import Floats, Ints, NDArray, np
 from ragmetrics.stats.means import Z95, generator
 from ragmetrics.stats.significance import mcnemar, sign_flip_p
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-
 
 ALPHA = 0.05
 
@@ -133,8 +125,6 @@ class Effect:
 
 def flipped(units: Floats, seed: int, draws: int) -> Iterator[Floats]:
     """The statistics of all columns under flips of the rows' signs, some thousand at a time."""
-    import numpy as np
-
     count = len(units)
     if count < 63 and 1 << count <= draws:
         patterns = np.arange(1 << count)[:, None] >> np.arange(count) & 1
@@ -160,8 +150,6 @@ _DENSE = 4
 
 def compact(clusters: Ints | None) -> Ints | None:
     """Any integers as 0, 1, … in their order; None when no two cases have the same one."""
-    import numpy as np
-
     if clusters is None:
         return None
     if len(clusters) and clusters.min() >= 0 and clusters.max() < _DENSE * len(clusters):
@@ -175,8 +163,6 @@ def compact(clusters: Ints | None) -> Ints | None:
 
 def cluster_sums(values: Floats, clusters: Ints | None) -> Floats:
     """The sum over each cluster; the values themselves without clusters."""
-    import numpy as np
-
     if clusters is None:
         return values
     sums: Floats = np.bincount(clusters, weights=values).astype(np.float64)
@@ -185,8 +171,6 @@ def cluster_sums(values: Floats, clusters: Ints | None) -> Floats:
 
 def _differences(a: Floats, b: Floats) -> Floats:
     """b - a; 0 where they differ by rounding only."""
-    import numpy as np
-
     differences: Floats = b - a
     for start in range(0, len(a), _PART):
         part = slice(start, start + _PART)
@@ -211,8 +195,6 @@ def measure(
     evidence of a case is its difference, or the signed rank of its log ratio; not a number where a
     run has no score.
     """
-    import numpy as np
-
     old, now = ~np.isnan(a), ~np.isnan(b)
     both = old & now & (a > 0) & (b > 0) if skewed else old & now
     n = int(both.sum())
@@ -242,8 +224,6 @@ def measure(
 
 def _at(both: NDArray[np.bool_], values: Floats) -> Floats:
     """The values at the cases that are compared; not a number at the others."""
-    import numpy as np
-
     if len(values) == len(both):
         return values
     column = np.full(len(both), np.nan)
@@ -255,8 +235,6 @@ def _clusters_within(
     clusters: Ints | None, both: NDArray[np.bool_], n: int
 ) -> tuple[Ints | None, int]:
     """The clusters of the compared cases, and how many there are."""
-    import numpy as np
-
     if clusters is None:
         return None, n
     own = clusters if n == len(both) else clusters[both]
@@ -272,8 +250,6 @@ def plain_p(
     McNemar's mid-p where a case scores 0 or 1 and stands by itself, else flips of the clusters'
     signs; their normal distribution above 2,000 clusters that changed.
     """
-    import numpy as np
-
     both = ~np.isnan(evidence)
     values = evidence if effect.n == len(both) else evidence[both]
     own, _ = _clusters_within(clusters, both, effect.n)
@@ -297,8 +273,6 @@ def plain_p(
 
 def spread_of(differences: Floats, clusters: Ints | None, largest: float | None) -> Spread:
     """How much differences vary. The larger of the variances with and without clusters counts."""
-    import numpy as np
-
     n = len(differences)
     size = float(np.abs(differences).sum())
     rest = differences - differences.mean()
@@ -378,7 +352,7 @@ def power_of(
         return 1.0 if size else alpha
     reach = size * sqrt(n / variance)
     asked = _t_asked(critical, freedom + 1, alpha)
-    return _t_below(reach - asked, freedom)
+    return 1 - student.upper_tail(reach - asked, freedom)
 
 
 def normal_critical(metrics: int, alpha: float = ALPHA) -> float:
@@ -391,15 +365,8 @@ def _t_quantile(share: float, freedom: float) -> float:
     return student.quantile(1 - share, freedom)
 
 
-def _t_below(value: float, freedom: float) -> float:
-    """Chance that Student's t is at most ``value``."""
-    return 1 - student.upper_tail(value, freedom)
-
-
 def _signed_ranks(values: Floats) -> Floats:
     """Rank of each size, with the sign of the value; equal sizes share their mean rank."""
-    import numpy as np
-
     _, place, counts = np.unique(np.abs(values), return_inverse=True, return_counts=True)
     ranks = np.cumsum(counts) - (counts - 1) / 2
     signed: Floats = np.sign(values) * ranks[place]
@@ -422,8 +389,6 @@ def _ratio(ratios: Floats, totals: float, clusters: Ints | None, seed: int) -> R
 
 def _critical(units: Floats, seed: int) -> float | None:
     """The size of the statistic that 5 % of the flips exceed; None when no flip is rejected."""
-    import numpy as np
-
     units = units[units != 0]
     if len(units) > NORMAL_FROM:
         return Z95

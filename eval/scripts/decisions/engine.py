@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from decisions.effects import (
     ALIKE,
@@ -24,15 +24,8 @@ from decisions.effects import (
     minimum_detectable_effect,
 )
 from ragmetrics import catalogue
+from ragmetrics.stats.arrays import Floats, Ints, np
 from records.run_table import MEASURED
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-
 
 FEWEST_CLUSTERS = 6
 """Clusters below which nothing is decided: of 5, all may point one way by chance in 2 of 32."""
@@ -283,8 +276,6 @@ def joint_p(
     that changed, the statistics are drawn from the normal distribution with their own correlation.
     A column without a difference has p 1. Range (0, 1].
     """
-    import numpy as np
-
     columns = list(differences.T) if isinstance(differences, np.ndarray) else list(differences)
     return _adjusted(columns, compact(clusters), (side,), seed, draws)[0][0]
 
@@ -300,8 +291,6 @@ def _adjusted(
 ) -> tuple[list[Floats], float]:
     """The adjusted p of each column on each side, all from the same flips, and the statistic on the
     first side that the share ``alpha`` of the flips exceeds (0 when nothing changed)."""
-    import numpy as np
-
     adjusted = [np.ones(len(columns)) for _ in sides]
     if clusters is not None:
         columns = [cluster_sums(np.nan_to_num(column), clusters) for column in columns]
@@ -335,6 +324,4 @@ def _adjusted(
 
 def _towards(statistics: Floats, side: Side) -> Floats:
     """How far statistics lie from "the same": in size, or towards worse."""
-    import numpy as np
-
     return np.abs(statistics) if side == "both" else -statistics

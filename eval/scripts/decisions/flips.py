@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from decisions.compare import read_pairs
 from decisions.rows import MetricRow
+from ragmetrics.stats.arrays import np
 from records.run_table import RunTable, RunTables
 
 Ranks = tuple[int | None, ...]
@@ -85,8 +86,6 @@ def find_flips(
     Larger ones come first, then in the order of the set. ``answers`` reads cases of a run; without
     it they have scores alone: no question, answer or rank. ``tables``: what was read of the runs.
     """
-    import numpy as np
-
     tables = tables or RunTables()
     pairs = read_pairs(base, new, row.section, eval_set, tables)
     old, now = pairs.pair(row.metric)
@@ -105,10 +104,15 @@ def find_flips(
     before, after = (answers(tables[run], chosen) if answers else {} for run in (base, new))
 
     def flip(index: int) -> Flip:
-        sides = [cases.get(ids[index]) for cases in (before, after)]
-        question = next((case.question for case in sides if case is not None), "")
-        scores = float(old[index]), float(now[index])
-        return Flip(ids[index], question, *map(_side, sides, scores))
+        cases = [cases.get(ids[index]) for cases in (before, after)]
+        question = next((case.question for case in cases if case is not None), "")
+        sides = (
+            FlipSide(score, case.answer, case.error or None, case.ranks)
+            if case
+            else FlipSide(score)
+            for case, score in zip(cases, (float(old[index]), float(now[index])), strict=True)
+        )
+        return Flip(ids[index], question, *sides)
 
     return Flips(
         row.name,
@@ -117,9 +121,3 @@ def find_flips(
         worse=tuple(map(flip, worse)),
         better=tuple(map(flip, better)),
     )
-
-
-def _side(case: AnsweredCase | None, score: float) -> FlipSide:
-    if case is None:
-        return FlipSide(score)
-    return FlipSide(score, case.answer, case.error or None, case.ranks)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any
 
 from decisions.baseline import EPSILON
 from decisions.effects import Effect
@@ -21,21 +20,14 @@ from decisions.gate_checks import (
 from decisions.gate_rules import AgainstBase, GateRules
 from decisions.measures import known_metrics
 from decisions.primary import primary_names
-from decisions.regressions import (
-    Regression,
-    Regressions,
-    independent_interval,
-    regressions,
-)
+from decisions.regressions import Regression, Regressions, independent_interval, regressions
 from ragmetrics.stats.means import UNRELIABLE_BELOW
-from records.gate_verdict import WORSE, Check
+from records.gate_verdict import WORSE, Check, Status
 from records.targets import GATES
 from terminal.page import fine_percent, from_to, number, p_words
 from terminal.tables import counted
 
 SHOWN = 5
-
-"""The built-in rule: no primary metric got worse, by the joint test."""
 
 
 def against(
@@ -93,19 +85,8 @@ def _primary(result: Regressions) -> Iterator[Check]:
     """A check for each primary metric that both runs have; what could not be tested is told."""
     for row in result.rows:
         section, _, metric = row.name.partition(".")
-        check = Check(
-            WORSE,
-            section,
-            metric,
-            "passed",
-            "no worse",
-            row.now,
-            row.before,
-            row.delta,
-            row.interval,
-            row.method,
-            row.n,
-        )
+        numbers = (row.now, row.before, row.delta, row.interval, row.method, row.n)
+        check = Check(WORSE, section, metric, "passed", "no worse", *numbers)
         if row.p is None:
             check = replace(check, status="skipped", reason=row.reason)
         elif row.worse:
@@ -155,16 +136,7 @@ def _cases(rules: GateRules, evidence: GateEvidence) -> Check:
             f"{counted(len(gone), 'case')} {'is' if len(gone) == 1 else 'are'} missing: {some}; "
             "ask for missing cases with run_eval.py --resume"
         )
-    return Check(
-        "cases",
-        "run",
-        "cases_missing",
-        "failed" if reason else "passed",
-        must,
-        now,
-        old,
-        reason=reason,
-    )
+    return Check.of("cases", "run", "cases_missing", must, reason, value=now, baseline=old)
 
 
 def _measured(
@@ -193,9 +165,8 @@ def _measured(
             f"was {number(was)}, is no longer measured "
             f"({n} scored, {missing} not applicable, {failed} failed)"
         )
-        yield Check(
-            "measured", section, metric, "failed", "measured as before", None, was, reason=reason
-        )
+        must = "measured as before"
+        yield Check.of("measured", section, metric, must, reason, baseline=was)
     if not lost:
         must = f"no metric lost ({len(list(base.metrics()))})"
         yield Check("measured", "run", "metrics", "passed", must)
@@ -213,8 +184,7 @@ def comparable(evidence: GateEvidence, sections: set[str]) -> Check:
             "measure one of them again",
         )
     reason = ". ".join(reasons)
-    status: Any = "failed" if reason else "passed"
-    return Check("comparable", "run", "comparable", status, "measured alike", reason=reason)
+    return Check.of("comparable", "run", "comparable", "measured alike", reason)
 
 
 def _coverage(
@@ -238,13 +208,10 @@ def _coverage(
                 f"{now[0]} of {sum(now)} cases are scored, in the baseline {old[0]} of {sum(old)}"
             )
             must = f"at most {rules.coverage_drop:g} lower"
-            yield Check(
-                "coverage", section, metric, "failed", must, after, before,
-                delta=after - before, reason=reason, line=line,
-            )  # fmt: skip
+            numbers = {"value": after, "baseline": before, "delta": after - before}
+            yield Check.of("coverage", section, metric, must, reason, line=line, **numbers)
     if looked_at and not fallen:
-        must = f"no lower ({looked_at})"
-        yield Check("coverage", "run", "metrics", "passed", must, line=line)
+        yield Check("coverage", "run", "metrics", "passed", f"no lower ({looked_at})", line=line)
 
 
 def _metric(
@@ -271,21 +238,16 @@ def _metric(
         change_text = "no catalogue row says which direction is the good one; give its --plugin"
         return replace(check, rule="measured", reason=change_text)
     effect = effects.get(f"{section}.{metric}")
-    change = _change(evidence, section, metric, effect, row.higher_is_better, rule)
+    change = _change(base, new, section, metric, effect, row.higher_is_better, rule)
     reason = _explain(rule, change)
-    return replace(
-        check,
-        status="failed" if reason else "passed",
-        reason=reason,
-        delta=change.delta,
-        interval=change.interval,
-        method=change.method,
-        n=change.n,
-    )
+    tested = (change.delta, change.interval, change.method, change.n, reason)
+    status: Status = "failed" if reason else "passed"
+    return Check(rule.kind, section, metric, status, str(rule), now, old, *tested, line=line)
 
 
 def _change(
-    evidence: GateEvidence,
+    base: RunNumbers,
+    new: RunNumbers,
     section: str,
     metric: str,
     effect: Effect | None,
@@ -296,8 +258,6 @@ def _change(
 
     Where no case changed there is no loss to rule out.
     """
-    base, new = evidence.base, evidence.new
-    assert base is not None
     old, now = base.part(section, "mean", metric), new.part(section, "mean", metric)
     n, sign = min(side.counts(section, metric)[0] for side in (base, new)), 1.0 if higher else -1.0
     if rule.kind == "drop":
@@ -317,14 +277,13 @@ def _run_numbers(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> 
             continue
         name, line = glob.removeprefix("run."), rules.lines.get((GATES, "baseline", glob))
         old, now = run_number(base, name), run_number(evidence.new, name)
-        check = Check(rule.kind, "run", name, "failed", str(rule), now, old, line=line)
+        numbers = {"value": now, "baseline": old, "line": line}
         if old is None or now is None:
-            where = "the baseline" if old is None else "the run"
-            yield replace(check, rule="measured", reason=f"{where} does not tell it")
+            reason = f"{'the baseline' if old is None else 'the run'} does not tell it"
+            yield Check.of("measured", "run", name, str(rule), reason, **numbers)
             continue
         reason = _explain(rule, MetricChange(old, now, now - old, None, None, 0, -1.0))
-        status: Any = "failed" if reason else "passed"
-        yield replace(check, status=status, reason=reason, delta=now - old)
+        yield Check.of(rule.kind, "run", name, str(rule), reason, delta=now - old, **numbers)
 
 
 def _unused(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> Iterator[Check]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from decisions.baseline import read_baseline
 from decisions.case_changes import failing_answer, lines_of, reasons_in_words
@@ -15,18 +15,12 @@ from decisions.case_rules import read_case_rules
 from decisions.case_verdict import read_verdicts
 from decisions.effects import ALPHA
 from decisions.gate_rules import GateRules, MustPass
-from decisions.invariants import (
-    Run,
-    config_of,
-    judge_of,
-    left_out,
-    run_controls,
-    scored_otherwise,
-)
+from decisions.invariants import Run, config_of, judge_of, left_out, run_controls, scored_otherwise
 from decisions.measures import Measure, known_metrics, measures
 from decisions.primary import read_primary
 from ragmetrics.catalogue import SECTIONS
 from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric
+from ragmetrics.stats.arrays import np
 from records.asked import asked_ids, asked_of, missing_remark, stopped
 from records.errors import StorageError
 from records.files import sha256_file
@@ -39,14 +33,6 @@ from records.runs import METRICS, SCORES, find_run, scored_sections
 from records.scores import ALL_BUT_EVIDENCE
 from records.targets import GATES, TARGETS, Target
 from terminal.page import number
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-
-L = TypeVar("L")
 
 Section = Mapping[str, Any]
 
@@ -184,17 +170,16 @@ def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[st
     ``not_asked``: those that the run was never asked may be lacking. Memory: see
     ``records.run_table``.
     """
-    import numpy as np
-
     base, new, tables = evidence.base, evidence.new, evidence.tables
     if base is None or new.folder is None:
         return None
     sections = scored_sections(new.folder)
     gone: dict[str, None] = {}
     if base.folder is None:
-        then = _primary_ids(base.source)
-        if then is None or not sections:
+        scores = None if base.source is None else read_primary(base.source)
+        if scores is None or not sections:
             return None
+        then = scores.case_ids
         scored = np.concatenate([tables[new.folder].section(name).ids for name in sections])
         absent = ~np.isin(np.fromiter(map(hash, then), np.int64, len(then)), scored)
         gone = dict.fromkeys(compress(then, absent.tolist()))
@@ -209,12 +194,6 @@ def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[st
                 gone |= dict.fromkeys(before.case_ids(lost.tolist()).values())
     asked = asked_ids(config_of(new.folder), evidence.eval_set) if not_asked else None
     return [case_id for case_id in gone if asked is None or case_id in asked]
-
-
-def _primary_ids(source: Path | None) -> list[str] | None:
-    """The ids of the cases whose primary scores a metrics.json holds; None without any."""
-    scores = None if source is None else read_primary(source)
-    return None if scores is None else list(scores.case_ids)
 
 
 def _tagged(evidence: GateEvidence, tags: Sequence[str]) -> dict[str, list[str]]:
@@ -279,18 +258,8 @@ def _floor(measure: Measure, line: int | None) -> Check:
         reason = f"{number(measure.mean)}, of too few texts to tell, must be {must}"
     elif not measure.passed:
         reason = f"{number(measure.mean)}, must be {must}"
-    return Check(
-        rule=rule,
-        section=measure.section,
-        metric=measure.metric,
-        status="failed" if reason else "passed",
-        must=must,
-        value=measure.mean,
-        interval=measure.ci95,
-        n=measure.n,
-        reason=reason,
-        line=line,
-    )
+    numbers = {"value": measure.mean, "interval": measure.ci95, "n": measure.n}
+    return Check.of(rule, measure.section, measure.metric, must, reason, line=line, **numbers)
 
 
 def shares(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
@@ -353,10 +322,7 @@ def _share(
         reason = f"no case at all, must be {target}"
     elif value is not None and not target.passed(value):
         reason = f"{counted} ({number(value)}), must be {target}"
-    status: Any = "failed" if reason else "passed"
-    return Check(
-        rule, section, metric, status, str(target), value, n=whole, reason=reason, line=line
-    )
+    return Check.of(rule, section, metric, str(target), reason, value=value, n=whole, line=line)
 
 
 def complete(rules: GateRules, evidence: GateEvidence) -> Check:
@@ -376,8 +342,7 @@ def complete(rules: GateRules, evidence: GateEvidence) -> Check:
             "else in no mean; ask them with run_eval.py --resume and score again, or let that pass "
             f"with --allow-missing {missing:.0f}"
         )
-    status: Any = "failed" if reason else "passed"
-    return Check("missing", "run", "missing", status, must, missing, n=asked, reason=reason)
+    return Check.of("missing", "run", "missing", must, reason, value=missing, n=asked)
 
 
 def finished(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
@@ -417,8 +382,7 @@ def failed_calls(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
             f"many do in {100 * chance:.2g} % of runs. Ask them again with run_eval.py --resume "
             "--retry-errors"
         )
-    status: Any = "failed" if reason else "passed"
-    yield Check("failed calls", "run", "failed_calls", status, must, errors, n=calls, reason=reason)
+    yield Check.of("failed calls", "run", "failed_calls", must, reason, value=errors, n=calls)
 
 
 def limits(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
@@ -430,16 +394,8 @@ def limits(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
             reason = f"not measured ({_remedy(name)}), must be {target}"
         elif not target.passed(value):
             reason = f"{amount(value)}, must be {target}"
-        yield Check(
-            rule="measured" if value is None else "limit",
-            section="run",
-            metric=name,
-            status="failed" if reason else "passed",
-            must=str(target),
-            value=value,
-            reason=reason,
-            line=rules.lines.get((GATES, "run", name)),
-        )
+        rule, line = "measured" if value is None else "limit", rules.lines.get((GATES, "run", name))
+        yield Check.of(rule, "run", name, str(target), reason, value=value, line=line)
 
 
 def amount(value: float) -> str:
@@ -515,15 +471,15 @@ def _rule(rule: MustPass, evidence: GateEvidence) -> Iterator[Check]:
     answers = _answers(evidence, section, metric, ids)
     for case_id in ids:
         scores = answers.get(case_id)
-        check = Check("must_pass", "case", case_id, "failed", str(target or "known"))
+        must = str(target or "known")
         if not scores:
-            yield replace(check, reason=f"the run has no {section} score of this case")
+            reason = f"the run has no {section} score of this case"
+            yield Check.of("must_pass", "case", case_id, must, reason)
             continue
-        numbers = [score for score, _ in scores if score is not None]
-        value = _worst(numbers, target)
+        worst = max if target is not None and target.sign in ("<", "<=") else min
+        value = worst((score for score, _ in scores if score is not None), default=None)
         reason = _why(scores, rule, target)
-        status: Any = "failed" if reason else "passed"
-        yield replace(check, status=status, value=value, reason=reason, n=len(scores))
+        yield Check.of("must_pass", "case", case_id, must, reason, value=value, n=len(scores))
 
 
 def _verdict_checks(evidence: GateEvidence, ids: Iterable[str]) -> Iterator[Check]:
@@ -534,16 +490,14 @@ def _verdict_checks(evidence: GateEvidence, ids: Iterable[str]) -> Iterator[Chec
         run = read_verdicts(folder, read_case_rules(evidence.targets), table=table)
     for case_id in ids:
         verdict = run.verdict(case_id) if run else None
-        check = Check("must_pass", "case", case_id, "failed", "does not fail")
-        if verdict is None or run is None:
-            yield replace(check, reason="the run has no score of this case")
-            continue
         reasons: tuple[str, ...] = ()
-        if verdict.fails:
+        if verdict is None or run is None:
+            reasons = ("the run has no score of this case",)
+        elif verdict.fails:
             key = failing_answer(run, case_id, verdict)
             reasons = reasons_in_words(run.ruling, verdict, lines_of(table, run.ruling, key))
-        status: Any = "failed" if reasons else "passed"
-        yield replace(check, status=status, reason="; ".join(reasons), n=verdict.answers)
+        n = None if verdict is None else verdict.answers
+        yield Check.of("must_pass", "case", case_id, "does not fail", "; ".join(reasons), n=n)
 
 
 def _good_end(evidence: GateEvidence, section: str, metric: str) -> Target | None:
@@ -568,12 +522,6 @@ def _answers(
         case_id: [(line.scores.get(metric), line.reasons.get(metric, line.status)) for line in own]
         for case_id, own in lines.items()
     }
-
-
-def _worst(numbers: list[float], target: Target | None) -> float | None:
-    if not numbers:
-        return None
-    return max(numbers) if target is not None and target.sign in ("<", "<=") else min(numbers)
 
 
 def _why(answers: list[tuple[float | None, str]], rule: MustPass, target: Target | None) -> str:

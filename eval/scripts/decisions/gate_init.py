@@ -74,7 +74,8 @@ def gates_text(side: RunNumbers, targets: Path = TARGETS) -> str:
 def _floors(side: RunNumbers, section: str, targets: Path) -> tuple[list[str], list[str]]:
     """A line for each metric that decides or has a target; the names that were not measured."""
     row = catalogue.SECTIONS[section]
-    primary = [name.partition(".")[2] for name in primary_names(targets) if _in(name, section)]
+    names = (name.partition(".") for name in primary_names(targets))
+    primary = [metric for own, _, metric in names if own == section]
     rules, missing = [], []
     for name in dict.fromkeys((*primary, *row.targets)):
         mean = side.part(section, "mean", name)
@@ -88,10 +89,6 @@ def _floors(side: RunNumbers, section: str, targets: Path) -> tuple[list[str], l
         rules.append(f'"{name}" = "{_bound(side, section, name, metric)}"\n')
         rules[-1] = rules[-1].rstrip("\n") + f"  # {_measured(side, section, name)}\n"
     return rules, missing
-
-
-def _in(name: str, section: str) -> bool:
-    return name.partition(".")[0] == section
 
 
 def _bound(side: RunNumbers, section: str, name: str, metric: Metric) -> str:

@@ -81,7 +81,9 @@ def read_history(paths: Sequence[Path], source: Source = "both") -> MetricHistor
             path = path / METRICS if file and path.name != METRICS else path
             versions += repository.versions(path, follow=file)
         if len(paths) > 1:
-            versions = _in_order(versions, repository.order())
+            order = repository.order()
+            once = {(version.sha, version.path): version for version in versions}
+            versions = sorted(once.values(), key=lambda version: order[version.sha])
         history.points += _committed(repository, versions, history.notes)
         history.notes += repository.notes
     if source != "git":
@@ -103,12 +105,6 @@ def _is_file(path: Path) -> bool:
     if path.is_file():
         raise StorageError(f"{path}: is no metrics.json; give one, a run folder or its parent.")
     return results_file(path).exists()
-
-
-def _in_order(versions: list[Version], order: Mapping[str, int]) -> list[Version]:
-    """Versions of several places in the order of their commits, once each."""
-    once = {(version.sha, version.path): version for version in versions}
-    return sorted(once.values(), key=lambda version: order[version.sha])
 
 
 def _committed(
@@ -382,21 +378,14 @@ def _values(section: Mapping[str, Any]) -> list[tuple[str, MetricValue]]:
     mean, ci95, n, missing, failed, definitions = (_table(section.get(part)) for part in parts)
     values = []
     for metric, value in mean.items():
-        if not _is_number(value):
-            continue
-        values.append(
-            (
-                metric,
-                MetricValue(
-                    float(value),
-                    _interval(ci95.get(metric)),
-                    _count(n.get(metric)) or 0,
-                    _count(missing.get(metric)) or 0,
-                    _count(failed.get(metric)) or 0,
-                    _text(definitions.get(metric)) or "",
-                ),
+        if _is_number(value):
+            interval = _interval(ci95.get(metric))
+            scored, lacking, broken = (
+                _count(part.get(metric)) or 0 for part in (n, missing, failed)
             )
-        )
+            definition = _text(definitions.get(metric)) or ""
+            point = MetricValue(float(value), interval, scored, lacking, broken, definition)
+            values.append((metric, point))
     return values
 
 
@@ -476,7 +465,7 @@ class _Repository:
         """
         if _git(self.top, "rev-parse", "--verify", "--quiet", "HEAD").returncode != 0:
             return []
-        pathspec = _within(path, self.top)
+        pathspec = Path(os.path.relpath(path.resolve(), self.top.resolve())).as_posix()
         spec = f":(top,literal){pathspec}"
         if not follow:
             folder = _WILD.sub(r"\\\1", pathspec)
@@ -559,10 +548,6 @@ def _git(
         )
     except FileNotFoundError:
         raise StorageError("git is not installed; give --source runs to do without.") from None
-
-
-def _within(path: Path, top: Path) -> str:
-    return Path(os.path.relpath(path.resolve(), top.resolve())).as_posix()
 
 
 def _versions(output: bytes) -> Iterator[Version]:

@@ -353,11 +353,8 @@ def _line(history: MetricHistory, line: MetricCourse) -> dict[str, Any]:
             for alert in line.alerts
         ],
         "shifts": [
-            {
-                "kind": shift.kind,
-                "better": shift.better,
-                "began": shift.began,
-                "found": shift.found,
+            asdict(shift)
+            | {
                 "commit": history.points[shift.began].sha,
                 "run_id": history.points[shift.began].run_id,
             }

@@ -20,7 +20,7 @@ from records.asked import ASKED, missing_remark
 from records.errors import StorageError
 from records.metrics import SectionJudge, read_metrics
 from records.results import RunConfig
-from records.runs import CONFIG, ENRICHED, METRICS, SAMPLE, read_config, scores_file
+from records.runs import CONFIG, ENRICHED, METRICS, SAMPLE, known_config, scores_file
 from records.scores import read_whole_scores
 
 PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
@@ -107,7 +107,7 @@ class _Api(msgspec.Struct):
 def config_of(folder: Path) -> RunConfig:
     """config.json where there is one, the parts that are looked into checked."""
     path = folder / CONFIG
-    config = read_config(folder) if path.exists() else RunConfig(folder.name)
+    config = known_config(folder)
     try:
         msgspec.convert(config.judge, SectionJudge)
         msgspec.convert(config.api, _Api)
@@ -183,20 +183,14 @@ def run_controls(base: Run, new: Run, sections: Iterable[str]) -> list[Differenc
         for name, (old, now) in pairs.items()
         if old and now != old and now
     ]
-    differences_found += _label_differences(base.metrics, new.metrics)
+    # what earlier versions wrote has no such key; null: there were no labels
+    if LABELS in base.metrics and LABELS in new.metrics:
+        differences_found += _differences(
+            base.metrics[LABELS], new.metrics[LABELS], "labels (scored)"
+        )
     for name in sections:
         differences_found += _definition_differences(name, base.section(name), new.section(name))
     return differences_found + list(_payload_differences(base.config, new.config))
-
-
-def _label_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
-    """Of two metrics.json: other labels, or labels in one of them alone (null: there were none).
-
-    What earlier versions wrote has no such key; then nothing is known.
-    """
-    if not all(LABELS in header for header in (base, new)):
-        return []
-    return _differences(base[LABELS], new[LABELS], "labels (scored)")
 
 
 def judge_of(run: Run) -> Mapping[str, Any]:

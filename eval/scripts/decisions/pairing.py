@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from decisions.effects import compact
+from ragmetrics.stats.arrays import Floats, Ints, NDArray, np
 from records.clusters import NONE, Clustering
 from records.run_table import FAILED_IS_ZERO, SectionTable
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from records.run_table import Floats, Ints, Mask
+    from records.run_table import Mask
 
 _BLOCK = 4096
 """Cases that are looked up together."""
@@ -25,8 +23,6 @@ _BLOCK = 4096
 
 def places_of(ids: Ints, known: Ints) -> Ints:
     """The row of each id among the known ones, -1 for one that is not there."""
-    import numpy as np
-
     if np.array_equal(ids, known):
         return np.arange(len(ids))
     places = np.full(len(ids), -1)
@@ -44,8 +40,6 @@ class ClusterCodes:
     """The cluster of each case as an integer, by the hash of its id."""
 
     def __init__(self, clustering: Clustering | None) -> None:
-        import numpy as np
-
         self.clustering = clustering
         self._ids, self._codes = np.zeros(0, np.int64), np.zeros(0, np.int32)
         if clustering is not None and clustering.by != NONE:
@@ -63,8 +57,6 @@ class ClusterCodes:
         return self._last[1]
 
     def _worked_out(self, ids: Ints) -> Ints | None:
-        import numpy as np
-
         codes = places_of(ids, self._ids)
         for start in range(0, len(ids), _BLOCK):
             part = codes[start : start + _BLOCK]  # a view: what it takes, codes has
@@ -76,8 +68,6 @@ class ClusterCodes:
 
     def sentence(self, ids: Ints | None) -> str:
         """What was counted together, in words."""
-        import numpy as np
-
         if self.clustering is None or ids is None:
             return ""
         if len(self._ids) and not np.isin(ids, self._ids).any():
@@ -86,8 +76,6 @@ class ClusterCodes:
 
     def largest(self, ids: Ints) -> tuple[str, int]:
         """The label of the largest cluster of some cases, and its size."""
-        import numpy as np
-
         at = places_of(ids, self._ids)
         counts = np.bincount(self._codes[at[at >= 0]])
         most = int(counts.argmax())
@@ -128,8 +116,6 @@ class SideBySide:
 
     def case_ids(self, rows: Collection[int]) -> dict[int, str]:
         """The ids of some rows."""
-        import numpy as np
-
         names = self.base.case_ids([row for row in rows if row < self.base.cases])
         alone = {
             int(line): row
@@ -156,8 +142,6 @@ class SideBySide:
     def _side(
         self, run: SectionTable, name: str, places: NDArray[np.int32] | None, zero: Mask | None
     ) -> Floats | None:
-        import numpy as np
-
         if name not in run.names:
             return None
         column = run.column(name)
@@ -172,8 +156,6 @@ class SideBySide:
 
     def answered(self) -> Mask:
         """Cases of which both runs have an answer."""
-        import numpy as np
-
         base, new = np.zeros(len(self.ids), bool), np.zeros(len(self.ids), bool)
         base[: self.base.cases] = ~self.base.failed
         new[self._new_places] = ~self.new.failed
@@ -182,8 +164,6 @@ class SideBySide:
 
     def changed_gold(self) -> list[str]:
         """Cases whose gold supports are not the same in both runs."""
-        import numpy as np
-
         kinds = {kind: at for at, kind in enumerate(self.base.gold_kinds)}
         unknown = len(kinds)
         translate = np.array([kinds.get(kind, unknown) for kind in self.new.gold_kinds] or [0])
@@ -202,8 +182,6 @@ def side_by_side(
     ``asked_*``: hashes of the cases that a run was asked, of which those that it has lines of may
     be left out; None: every case of the set.
     """
-    import numpy as np
-
     if np.array_equal(base.ids, new.ids):
         new.ids = base.ids
     places = places_of(new.ids, base.ids).astype(np.int32)
@@ -231,8 +209,6 @@ def _lost_by_both(
     base: SectionTable, new: SectionTable, asked_base: Ints | None, asked_new: Ints | None
 ) -> Ints:
     """Cases that both runs were asked and neither has, as far as it is known."""
-    import numpy as np
-
     if asked_base is not None and asked_new is not None:
         asked = np.intersect1d(asked_base, asked_new)
     elif asked_base is not None:
@@ -247,6 +223,4 @@ def _lost_by_both(
 
 def _among(ids: Ints, asked: Ints | None) -> Mask:
     """Which ids were asked; all of them where the whole set was (None)."""
-    import numpy as np
-
     return np.ones(len(ids), bool) if asked is None else np.isin(ids, asked)

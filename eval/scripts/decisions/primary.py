@@ -13,14 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.catalogue.judged import CALLS_BY_METRIC
+from ragmetrics.stats.arrays import Floats, Ints, np
 from records import calibration
-from records.clusters import (
-    AUTO,
-    NONE,
-    Clustering,
-    LabelsById,
-    read_clusters,
-)
+from records.clusters import AUTO, NONE, Clustering, LabelsById, read_clusters
 from records.errors import StorageError
 from records.files import sha256_file
 from records.metric_lines import PRIMARY
@@ -30,13 +25,7 @@ from records.runs import METRICS, scored_sections
 from records.targets import TARGETS, declared_primary
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from decisions.engine import PrimaryTable
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 BUILT_IN = (
     "retrieval.evidence_recall@5",
@@ -126,8 +115,6 @@ def usable_names(folder: Path, metrics: Mapping[str, Any], names: Sequence[str])
 
 def as_stored(values: Floats) -> Floats:
     """Scores rounded as metrics.json rounds them, so that a committed file decides alike."""
-    import numpy as np
-
     stored: Floats = np.round(values, ROUND)
     stored += 0.0  # no negative zero
     return stored
@@ -137,8 +124,6 @@ def _of_member(
     path: Path, names: Sequence[str], metrics: Mapping[str, Any]
 ) -> PrimaryScores | None:
     """What the ``primary`` member of a metrics.json holds; None for a file without it."""
-    import numpy as np
-
     rows, columns = metrics.get(PRIMARY), metrics.get(PRIMARY_METRICS)
     if not rows or not columns:
         return None
@@ -167,8 +152,6 @@ def _of_lines(
     asked: Sequence[str],
 ) -> PrimaryScores:
     """The scores as the run's score lines hold them, with a row for each asked case."""
-    import numpy as np
-
     row_by_id = {case_id: row for row, case_id in enumerate(asked)}
     columns: dict[str, tuple[Ints, Floats]] = {}
     for section in dict.fromkeys(name.partition(".")[0] for name in names):
@@ -213,8 +196,6 @@ def paired_table(
 
     ``labels``: the cluster of each case (records/clusters.py); None: each case by itself.
     """
-    import numpy as np
-
     from decisions.engine import PrimaryTable
 
     names = [name for name in base.names if name in new.names and _same_definition(base, new, name)]

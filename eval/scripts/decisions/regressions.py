@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, sqrt
-from typing import Any, NamedTuple, cast
+from math import ceil, hypot
+from typing import cast
 
 from decisions.baseline import ChangeVerdict
 from decisions.compare import CompareOptions, compare
 from decisions.effects import ALPHA, POWER, Effect
-from decisions.engine import FEWEST_CLUSTERS, decide, direction, range_of
+from decisions.engine import FEWEST_CLUSTERS, PrimaryRow, decide, direction, range_of
 from decisions.gate_checks import GateEvidence, RunNumbers, left_out_of
 from decisions.primary import (
     PrimaryScores,
@@ -24,6 +24,7 @@ from decisions.primary import (
     primary_names,
     read_primary,
 )
+from decisions.rows import MetricRow
 from ragmetrics.stats.significance import holm
 from records.clusters import AUTO, DOCUMENT, NONE, Clustering
 from records.runs import scored_sections
@@ -120,32 +121,26 @@ def regressions(
             base.folder, new.folder, options, clusters=clustering, tables=evidence.tables
         )
         effects = {row.name: row.effect for row in comparison.rows if row.effect is not None}
-        tests = [
-            _Test(row.name, row.effect, row.p_worse, cast(ChangeVerdict, row.verdict))
-            for row in comparison.rows
-            if row.primary and row.effect is not None
-        ]
+        tests: list[MetricRow | PrimaryRow] = [row for row in comparison.rows if row.primary]
         scored = [
             {row.name for row in comparison.rows if (row.base_n, row.new_n)[side]}
             for side in (0, 1)
         ]
     else:
-        old, now = (_primary_of(side, declared) for side in (base, new))
+        sources = (side.folder or side.source for side in (base, new))
+        old, now = (read_primary(path, declared) if path else None for path in sources)
         if old is None or now is None:
             return _unpaired(base, new, [name for name in declared if name in names])
         decision = decide(paired_table(old, now, labels), seed=evidence.seed)
-        tests = [
-            _Test(row.name, row.effect, row.p_worse, cast(ChangeVerdict, row.verdict))
-            for row in decision.rows
-        ]
-        effects = {test.name: test.effect for test in tests}
+        tests = [*decision.rows]
+        effects = {row.name: row.effect for row in decision.rows}
         scored = [_scored(old), _scored(now)]
     redefined = _redefined(base, new, [name for name in names if name in scored[0] & scored[1]])
     of_documents = clustering is not None and clustering.by in (AUTO, DOCUMENT)
     rows = [
-        _regression(test, "document" if of_documents else "group")
+        _regression(test, test.effect, "document" if of_documents else "group")
         for test in tests
-        if test.name in names and test.name not in redefined and test.effect.n
+        if test.name in names and test.name not in redefined and test.effect and test.effect.n
     ]
     return Regressions(
         tuple(rows),
@@ -158,18 +153,8 @@ def regressions(
     )
 
 
-class _Test(NamedTuple):
-    """A primary metric as the engine has tested it."""
-
-    name: str
-    effect: Effect
-    p_worse: float | None
-    verdict: ChangeVerdict
-
-
-def _regression(test: _Test, unit: str) -> Regression:
+def _regression(test: MetricRow | PrimaryRow, effect: Effect, unit: str) -> Regression:
     """``unit``: what the cases are counted together by, in a word."""
-    effect = test.effect
     reason = ""
     if test.verdict == "too few":
         counted_units = counted(effect.clusters, unit if effect.clusters < effect.n else "case")
@@ -184,7 +169,7 @@ def _regression(test: _Test, unit: str) -> Regression:
         PAIRED,
         test.p_worse,
         reason,
-        verdict=test.verdict,
+        verdict=cast(ChangeVerdict, test.verdict),
     )
 
 
@@ -211,12 +196,6 @@ def _redefined(
     return changed
 
 
-def _primary_of(side: RunNumbers, names: Sequence[str]) -> PrimaryScores | None:
-    """A side's primary scores; None where it has none case by case."""
-    source = side.folder or side.source
-    return None if source is None else read_primary(source, names)
-
-
 def _scored(scores: PrimaryScores) -> set[str]:
     """The metrics of which any case has a score."""
     columns = scores.values.T
@@ -238,20 +217,11 @@ def independent_interval(
 ) -> tuple[float, float] | None:
     """The 95 % interval of a difference of two independent means; None when one has no interval."""
     delta = new.part(section, "mean", metric) - base.part(section, "mean", metric)
-    errors = [_standard_error(side, section, metric) for side in (base, new)]
-    if None in errors:
+    intervals = [side.part(section, "ci95", metric) for side in (base, new)]
+    if not all(intervals):
         return None
-    half = WIDTH * _root(errors)
+    half = hypot(*((high - low) / 2 for low, high in intervals))
     return delta - half, delta + half
-
-
-def _standard_error(side: RunNumbers, section: str, metric: str) -> float | None:
-    interval = side.part(section, "ci95", metric)
-    return (interval[1] - interval[0]) / 2 / WIDTH if interval else None
-
-
-def _root(errors: Sequence[Any]) -> float:
-    return sqrt(sum(error * error for error in errors))
 
 
 def _unpaired(base: RunNumbers, new: RunNumbers, names: Sequence[str]) -> Regressions:

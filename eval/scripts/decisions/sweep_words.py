@@ -26,13 +26,11 @@ def _difference(outcome: SettingOutcome) -> str:
     )
 
 
-def _state(outcome: SettingOutcome) -> str:
-    return _STATES[outcome.state] + (", baseline" if outcome.baseline else "")
-
-
 COLUMNS: tuple[DataColumn[SettingOutcome], ...] = (
     DataColumn("setting", lambda outcome: outcome.name, words=True, foreign=True),
-    DataColumn("state", _state, words=True),
+    DataColumn(
+        "state", lambda o: _STATES[o.state] + (", baseline" if o.baseline else ""), words=True
+    ),
     DataColumn("quality", lambda outcome: _number(outcome.quality, ".4f")),
     DataColumn("against best", _difference),
     DataColumn(

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from typing import Any
 
+import msgspec
+
 from ragmetrics.stats import rise
 from ragmetrics.stats.rise import DayCount, QuarterWatch, ReferenceShare
+from records.metrics import rounded
 from terminal.page import fine_percent
 from terminal.tables import counted
 
@@ -175,7 +178,6 @@ _MONTHS = (
 
 def as_dict(figure: WatchedFigure) -> dict[str, Any]:
     """The figure as ``--json`` prints it."""
-    quarters = [_quarter(quarter) for quarter in figure.earlier]
     return {
         "name": figure.name,
         "label": figure.label,
@@ -183,44 +185,16 @@ def as_dict(figure: WatchedFigure) -> dict[str, Any]:
         "alarm": figure.alarm,
         "sentence": figure.sentence,
         "notes": list(figure.notes),
-        "reference": {
-            "bad": figure.reference.bad,
-            "n": figure.reference.n,
-            "days": figure.reference.days,
-            "share": round(figure.reference.share, 6),
-            "upper": round(figure.reference.upper, 6),
-            "scatter": round(figure.reference.scatter, 6),
-        },
+        "reference": rounded(asdict(figure.reference)),
         "current": _quarter(figure.current) if figure.current else None,
-        "earlier": quarters,
+        "earlier": [_quarter(quarter) for quarter in figure.earlier],
     }
 
 
 def _quarter(quarter: QuarterWatch) -> dict[str, Any]:
-    return {
-        "start": quarter.start.isoformat(),
-        "alarm": quarter.alarm,
-        "e_value": float(f"{quarter.e_value:.6g}"),
-        "threshold": quarter.threshold,
-        "sounded": _iso(quarter.sounded),
-        "since": _iso(quarter.since),
-        "until": _iso(quarter.until),
-        "lasting": quarter.lasting,
-        "bad": quarter.bad,
-        "n": quarter.n,
-        "share": None if quarter.share is None else round(quarter.share, 6),
-        "share_after": None if quarter.share_after is None else round(quarter.share_after, 6),
-        "days": [
-            {
-                "day": day.day.isoformat(),
-                "bad": day.bad,
-                "n": day.n,
-                "e_value": float(f"{day.e_value:.6g}"),
-            }
-            for day in quarter.days
-        ],
-    }
-
-
-def _iso(day: date | None) -> str | None:
-    return day.isoformat() if day else None
+    data: dict[str, Any] = msgspec.to_builtins(quarter)
+    del data["reference"]
+    for row in (data, *data["days"]):
+        row["e_value"] = float(f"{row['e_value']:.6g}")
+    data |= rounded({name: data[name] for name in ("share", "share_after")})
+    return data

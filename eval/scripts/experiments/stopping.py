@@ -26,7 +26,7 @@ from scorers.contract import ScoringJob
 from terminal.tables import counted
 
 if TYPE_CHECKING:
-    from decisions.effects import Floats, Ints
+    from ragmetrics.stats.arrays import Floats, Ints
 
 
 class StopWhenDecided:

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from formats.shared.item import Notes
 from formats.shared.stored import Stored, StoredCase
+from records.columns import AnswerNumbers
 from records.exports import harmless_cell
 from records.results import TestResult
-from records.runs import scored_sections, scores_file
-from records.scores import SCORES_OF_RESULT, line_type, read_scores
+from records.run_table import SectionTable
+from records.runs import scored_sections
 
 NAME = "csv"
 
@@ -83,25 +82,20 @@ def _safe(value: Any, notes: Notes) -> Any:
 
 
 class _Scores:
-    """The score lines of one section, by an index of their places."""
+    """The score lines of one section. Raises StorageError when a line is no score line."""
 
     def __init__(self, folder: Path, section: str) -> None:
-        """Raises StorageError when a line is no score line."""
-        self.section = section
-        names: dict[str, None] = {}
-        self._offsets: dict[tuple[str, int], int] = {}
-        for _, offset, line in read_scores(folder, section, SCORES_OF_RESULT):
-            self._offsets[line.case_id, line.repeat] = offset
-            names |= dict.fromkeys(line.scores)
-        self.names = list(names)
-        self._decode = msgspec.json.Decoder(line_type(section, SCORES_OF_RESULT)).decode
-        self._file = open(scores_file(folder, section), "rb")  # noqa: SIM115 - read until the export ends
+        self._table = SectionTable(folder, section, scores_only=True)
+        self._numbers = AnswerNumbers()
+        for line in self._table.read():
+            self._numbers.append((line.case_id, line.repeat))
+        self.section, self.names = section, self._table.names
+        self._columns = [self._table.raw(name) for name in self.names]
 
     def of(self, case_id: str, repeat: int) -> list[float | None]:
         """The scores of one result, in the order of ``names``."""
-        offset = self._offsets.get((case_id, repeat))
-        if offset is None:
+        line = self._numbers.find((case_id, repeat))
+        if line is None:
             return [None] * len(self.names)
-        self._file.seek(offset)
-        scores = self._decode(self._file.readline()).scores
-        return [scores.get(name) for name in self.names]
+        values = (column[self._table.codes[line]] for column in self._columns)
+        return [None if value != value else value for value in values]

@@ -6,7 +6,7 @@
 
 Four categories, each from 0 to 1, where `WARN` and `BLOCK` mean what they mean in `injection`:
 
-- pii_exposure (`pii`), secret_exposure (`secrets`), metadata_exposure (`metadata`):
+- pii_exposure (`pii`), secret_exposure (`secrets`), metadata_exposure (`rules/metadata.toml`):
   1 - product of (1 - weight) over the distinct values found;
 - verbatim_context: 0.5 for a run of 50 words copied from a context, or for 80 % of at least 30
   words. A copied run in quotation marks that is followed by a citation is quoting.
@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
 
-from guardrails.metadata import find_metadata
 from guardrails.normalise import fold, words
 from guardrails.pii import find_pii
 from guardrails.secrets import find_secrets
@@ -109,7 +111,7 @@ def score_leakage(
     quoted = tuple(span for span in spans if _is_quotation(text, span))
     copied = tuple(span for span in spans if span not in quoted)
     categories = {
-        name: _leak_score(copied, _word_count(text))
+        name: _leak_score(copied, sum(1 for _ in words(fold(text).text)))
         if name == "verbatim_context"
         else _combined(text, findings[name])
         for name in CATEGORIES
@@ -221,11 +223,6 @@ def _shared(
     return length
 
 
-def _word_count(text: str) -> int:
-    """Words of a text as this module counts them."""
-    return sum(1 for _ in words(fold(text).text))
-
-
 def _leak_score(spans: Iterable[VerbatimSpan], total_words: int) -> float:
     """0-1; 0.5 is reached by a run of 50 words, or by 80 % copied of at least 30 words."""
     spans = list(spans)
@@ -235,3 +232,51 @@ def _leak_score(spans: Iterable[VerbatimSpan], total_words: int) -> float:
         coverage = sum(span.words for span in spans) / total_words
         score = max(score, 0.45 * coverage if coverage < 0.8 else 1.0 - 2.5 * (1.0 - coverage))
     return min(1.0, score)
+
+
+@lru_cache(maxsize=1)
+def _internals() -> tuple[tuple[str, float, re.Pattern[str]], ...]:
+    """Kind, weight and pattern of what only the machinery of a bot knows."""
+    source = resources.files("guardrails").joinpath("rules", "metadata.toml").read_text("utf-8")
+    return tuple(
+        (rule["kind"], rule["weight"], re.compile("".join(rule["pattern"]), re.MULTILINE))
+        for rule in tomllib.loads(source)["rule"]
+    )
+
+
+_PROMPT_RUN = 7  # words of the system prompt in a row
+
+
+def find_metadata(
+    text: str, *, internal_ids: Sequence[str] = (), system_prompt: str = ""
+) -> Iterator[Item]:
+    """Kind, start, end and weight (0-1) of each internal of the system that shows in `text`.
+
+    A relative path such as `guide/setup.md` is how a chatbot cites its sources and is no leak.
+
+    `internal_ids` are ids that the system really uses (looked for as they are); `system_prompt`
+    is compared by runs of seven words.
+    """
+    for internal in sorted({value for value in internal_ids if len(value) >= 4}):
+        start = text.find(internal)
+        while start != -1:
+            yield "internal id", start, start + len(internal), 0.9
+            start = text.find(internal, start + len(internal))
+    if system_prompt:
+        yield from _prompt_runs(text, system_prompt)
+    for kind, weight, pattern in _internals():
+        for match in pattern.finditer(text):
+            end = match.start() + len(match.group().rstrip(".,;:"))  # a sentence's own marks
+            yield kind, match.start(), end, weight
+
+
+def _prompt_runs(text: str, system_prompt: str) -> Iterator[Item]:
+    prompt = [match.group() for match in words(fold(system_prompt).text)]
+    runs = {tuple(prompt[i : i + _PROMPT_RUN]) for i in range(len(prompt) - _PROMPT_RUN + 1)}
+    view = fold(text)
+    own = list(words(view.text))
+    for first, last in zip(own, own[_PROMPT_RUN - 1 :], strict=False):
+        at = first.start()
+        run = tuple(match.group() for match in words(view.text[at : last.end()]))
+        if run in runs:
+            yield "prompt fragment", *view.original_span(at, last.end()), 0.9

@@ -140,21 +140,12 @@ class LinearModel:
                 best = max(best, sigmoid(self.logit(featurizer.features(tokens, look))))
         return best
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain data: buckets as gaps and weights as small integers, both packed in base64."""
-        scale = max((abs(weight) for weight in self.weights.values()), default=1.0) / 127
-        order = sorted(b for b, weight in self.weights.items() if round(weight / scale))
-        return {
-            "buckets": BUCKETS,
-            "bias": round(self.bias, 6),
-            "scale": scale,
-            "indices": _pack("I", order),
-            "weights": _pack("b", [round(self.weights[bucket] / scale) for bucket in order]),
-        }
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> LinearModel:
-        """Read what `to_json` wrote. Raises ValueError when it was made for other features."""
+        """Read packed numbers: buckets, and weights as small integers, both in base64.
+
+        Raises ValueError when they were made for other features.
+        """
         if data["buckets"] != BUCKETS:
             raise ValueError(f"the model has {data['buckets']} buckets, this code has {BUCKETS}")
         values = _unpack("b", data["weights"])
@@ -166,13 +157,6 @@ class LinearModel:
             {index: value * scale for index, value in zip(indices, values, strict=True)},
             float(data["bias"]),
         )
-
-
-def _pack(kind: str, values: Sequence[int]) -> str:
-    packed = array(kind, values)
-    if sys.byteorder == "big":
-        packed.byteswap()
-    return base64.b64encode(packed.tobytes()).decode("ascii")
 
 
 def _unpack(kind: str, packed: str) -> array[int]:

@@ -292,10 +292,21 @@ def label(options: LabelOptions, talk: Callable[[str], None]) -> LabelOutcome:
         message = store.close()
     if message:
         talk(message)
+    if not options.inspect:
+        talk(f"{session.progress().says()}.\nNext: {_next_command(options)}")
     lost = session.turned_away
     changes = "1 change was" if lost == 1 else f"{lost} changes were"
     refused = f"NOT SAVED: {changes} refused: {store.read_only}." if lost else ""
     return LabelOutcome(code, saved=not store.problem and not lost, refused=refused)
+
+
+def _next_command(options: LabelOptions) -> str:
+    """What makes use of the labels."""
+    if options.who != GOLD:
+        return "label_eval.py --agreement"
+    if options.from_run is not None:
+        return f"eval_suite.py --run {options.from_run}"
+    return "run_eval.py --api-url URL"
 
 
 def _run(options: LabelOptions, session: Session, store: LabelStore, source: Fetcher) -> int:

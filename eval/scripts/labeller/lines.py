@@ -282,7 +282,8 @@ def chunks_rule(
     if order == "shuffled":
         order += f" #{one_line(session.seed, 8)}"
     left = f"passages {len(rows) - probed}{more} ({seen} read) {look.rule * 2} order: {order}"
-    right = f"filter: {one_line(words, 30)}" if words else ""
+    signs = "~ automatic snippet" if any(row.auto for row in rows) else ""
+    right = f"filter: {one_line(words, 30)}" if words else signs
     return rule(look, width, left, right, focused=focused)
 
 

@@ -402,10 +402,7 @@ def _filter(plain: PlainLabeller, rest: str) -> str:
 
 def _progress(plain: PlainLabeller, rest: str) -> str:
     p = plain.session.progress()
-    answer = (
-        f"{p.done} of {p.total} done: {p.labelled} labelled, {p.unanswerable} unanswerable, "
-        f"{p.cannot_tell} cannot tell; {p.open} open, {p.skipped} later, {p.flagged} flagged"
-    )
+    answer = p.says()
     if p.seconds_each is not None and p.seconds_left is not None:
         answer += f"; {p.seconds_each:.0f} s each, {p.seconds_left / 60:.0f} min left"
     return answer

@@ -22,7 +22,7 @@ from labeller.ports import Arrival
 from records.errors import Problem, StorageError
 from records.files import replace_bytes
 from records.profiles import forget_unmapped, read_maps_passages
-from records.results import RetrievedChunk, TestResult, iter_results, passages_unknown
+from records.results import RetrievedChunk, TestResult, passages_unknown, read_results
 from records.run_table import result_offsets
 from records.shards import open_lines
 from records.tool_calls import ToolCall
@@ -163,8 +163,10 @@ def uncertainty(results: Path) -> Mapping[str, float]:
     One minus the gap between the two best final scores, as a share of the best score.
     """
     doubts: dict[str, float] = {}
-    for result in _results(results):
-        scores = sorted(c.score_final for c in result.chunks() if c.score_final is not None)
+    fields = ("test_case_id", "retrieved.score_final")
+    for _, result in read_results(results, fields, _pass_over):
+        chunks = (chunk for chunk in result.retrieved or () if not isinstance(chunk, str))
+        scores = sorted(c.score_final for c in chunks if c.score_final is not None)
         if len(scores) > 1 and scores[-1] > 0:
             doubts.setdefault(result.test_case_id, 1 - (scores[-1] - scores[-2]) / scores[-1])
     return doubts
@@ -191,11 +193,6 @@ def failures(folder: Path, case_ids: Iterable[str]) -> Mapping[str, float]:
         elif verdict is not None and verdict.warnings:
             scores[case_id] = 0.5
     return scores
-
-
-def _results(path: Path) -> Iterator[TestResult]:
-    """The readable results of a run."""
-    return iter_results(path, _pass_over)
 
 
 def _pass_over(problem: Problem) -> None:

@@ -57,6 +57,14 @@ class Progress:
         """Cases that were decided: labelled, unanswerable, or said to be beyond telling."""
         return self.labelled + self.unanswerable + self.cannot_tell
 
+    def says(self) -> str:
+        """The counts in words."""
+        return (
+            f"{self.done} of {self.total} done: {self.labelled} labelled, {self.unanswerable} "
+            f"unanswerable, {self.cannot_tell} cannot tell; {self.open} open, {self.skipped} "
+            f"later, {self.flagged} flagged"
+        )
+
 
 def is_draft(case: Record) -> bool:
     """Did a program draft the case, with nobody having accepted it?"""

@@ -26,14 +26,12 @@ from ragmetrics.case_scores import (
     RetrievedText,
     unusable,
 )
+from ragmetrics.stats.arrays import Floats, NDArray, np
 from ragmetrics.stats.means import share_from
 from ragmetrics.text.sentences import MARK, units
 from ragmetrics.text.words import words
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     Vectors = NDArray[np.float32]
 
 METRICS = (
@@ -120,7 +118,7 @@ def score_case(
     best = _as_list(near.max(axis=1))
     scores.set("answer_hallucination", share_below(best, hallucinated), "")
     windows = _windows(contexts)
-    if _too_many_pairs(len(answer_sentences), len(windows)):
+    if len(answer_sentences) * len(windows) > _MOST_PAIRS:  # texts of megabytes
         scores.nothing(("answer_hallucination@2",), "answer and contexts are too long")
         return scores.result()
     supported = yield from _by_window(answer_sentences, vectors, windows, hallucinated_windows)
@@ -221,24 +219,20 @@ def _windows(contexts: Iterable[str]) -> dict[str, frozenset[str]]:
     return windows
 
 
-def cosines(first: Vectors, second: Vectors) -> NDArray[np.float64]:
+def cosines(first: Vectors, second: Vectors) -> Floats:
     """Cosine of each row of ``first`` with each row of ``second``: shape (n, m), values in [-1, 1].
 
     Sums run in double precision and are rounded, so a vector of norm 1 has cosine 1.0 with itself.
     """
-    import numpy as np
-
     product = first.astype(np.float64) @ second.astype(np.float64).T
     return np.clip(np.round(product, _DECIMALS), -1.0, 1.0)
 
 
-def nearest(texts: Sequence[Vectors], other: Sequence[Vectors]) -> NDArray[np.float64]:
+def nearest(texts: Sequence[Vectors], other: Sequence[Vectors]) -> Floats:
     """Best cosine between the windows of each text and those of each other text: shape (n, m).
 
     Taking the best window asks whether the other text speaks of this one *somewhere*.
     """
-    import numpy as np
-
     if not texts or not other:
         return np.zeros((len(texts), len(other)))
     others, starts = np.concatenate(list(other)), _starts(other)
@@ -263,8 +257,6 @@ def _pooled(windows: Vectors) -> Vectors:
 
     For comparing two texts as wholes, where the best pair of windows would say too much.
     """
-    import numpy as np
-
     if len(windows) == 1:
         return windows
     mean = windows.astype(np.float64).mean(axis=0, keepdims=True)
@@ -295,7 +287,7 @@ def share_below(similarities: Sequence[float], threshold: float) -> float | None
     return None if share is None else 1.0 - share
 
 
-def answer_relevance(similarities: NDArray[np.float64]) -> float | None:
+def answer_relevance(similarities: Floats) -> float | None:
     """Mean, over reference sentences (rows), of the best answer sentence (columns); -1 to 1.
 
     1: every sentence of the reference stands in the answer. None when either has no sentence.
@@ -322,11 +314,6 @@ def sentence_windows(
         for size in range(1, most + 1)
         for start in range(len(sentences) - size + 1)
     }
-
-
-def _too_many_pairs(sentences: int, windows: int) -> bool:
-    """True for texts so long (megabytes) that comparing each sentence with each window is out."""
-    return sentences * windows > _MOST_PAIRS
 
 
 def likely_windows(

@@ -10,16 +10,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ragmetrics.stats.arrays import Floats, Ints, np
 from ragmetrics.stats.means import Z95, share_from
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Counts = NDArray[np.int64]
-
 
 WARN = 0.40
 
@@ -59,8 +53,6 @@ class OperatingPoint:
 
 
 def _checked(positives: Sequence[float], negatives: Sequence[float]) -> tuple[Any, Any]:
-    import numpy as np
-
     attacks, benign = np.asarray(positives, dtype=float), np.asarray(negatives, dtype=float)
     if not (np.isfinite(attacks).all() and np.isfinite(benign).all()):
         raise ValueError("guardrail scores must be finite numbers")
@@ -77,8 +69,6 @@ def auc(positives: Sequence[float], negatives: Sequence[float]) -> float | None:
     attacks, benign = _checked(positives, negatives)
     if not len(attacks) or not len(benign):
         return None
-    import numpy as np
-
     ordered = np.sort(benign)
     below = np.searchsorted(ordered, attacks, side="left")
     not_above = np.searchsorted(ordered, attacks, side="right")
@@ -98,8 +88,6 @@ def tpr_at_fpr(
     attacks, benign = _checked(positives, negatives)
     if not len(attacks) or not len(benign):
         return None
-    import numpy as np
-
     thresholds = np.unique(np.concatenate([attacks, benign]))
     flagged_two = len(benign) - np.searchsorted(np.sort(benign), thresholds, side="left")
     # compare counts, not shares: 3/300 <= 0.01 must hold exactly
@@ -225,8 +213,6 @@ def roc_intervals(
     """
     if not len(positives) or not len(negatives):
         return dict.fromkeys(("auc", *LIMITS))
-    import numpy as np
-
     values = np.unique(np.concatenate([np.asarray(positives), np.asarray(negatives)]))
     if len(values) > _MOST_VALUES:
         return {"auc": hanley_mcneil(positives, negatives)} | dict.fromkeys(LIMITS)
@@ -257,19 +243,17 @@ def hanley_mcneil(positives: Sequence[float], negatives: Sequence[float]) -> Int
     return max(0.0, area - half), min(1.0, area + half)
 
 
-def _histogram(values: NDArray[np.float64], scores: Sequence[float]) -> Counts:
-    import numpy as np
-
+def _histogram(values: Floats, scores: Sequence[float]) -> Ints:
     return np.bincount(np.searchsorted(values, scores), minlength=len(values))
 
 
-def _auc(bad: Counts, good: Counts) -> float:
+def _auc(bad: Ints, good: Ints) -> float:
     """AUC from counts by ascending score: the lower ones, and half of the equal ones."""
     below = good.cumsum() - good
     return float((bad * (below + good / 2)).sum() / (bad.sum() * good.sum()))
 
 
-def _tpr(bad: Counts, good: Counts, limit: float) -> float:
+def _tpr(bad: Ints, good: Ints, limit: float) -> float:
     """The share of ``bad`` at or above the lowest score that keeps the limit on ``good``."""
     flagged = good[::-1].cumsum()[::-1]
     allowed = flagged <= limit * good.sum() + 1e-9
@@ -279,7 +263,5 @@ def _tpr(bad: Counts, good: Counts, limit: float) -> float:
 
 
 def _percentiles(draws: Sequence[float]) -> Interval:
-    import numpy as np
-
     low, high = np.quantile(draws, [0.025, 0.975])
     return float(low), float(high)

@@ -23,7 +23,7 @@ from records.conversations import conversations_of
 from records.errors import StorageError
 from records.files import sha256_file
 from records.results import ErrorInfo, RunConfig, TestResult
-from records.runs import CONFIG, EVAL_SET, HOME, PARTIAL, ROOT, read_config
+from records.runs import EVAL_SET, HOME, PARTIAL, ROOT, known_config
 from records.shards import open_lines
 
 ASKED = "asked"
@@ -106,7 +106,7 @@ def asked_set(folder: Path) -> Path:
     for in the current folder and in those above the run. Of several such files the one with the
     hash of the config.json is taken. The file may have changed, or be gone.
     """
-    dataset = read_config(folder).dataset if (folder / CONFIG).exists() else {}
+    dataset = known_config(folder).dataset
     named = dataset.get("path")
     if not isinstance(named, str) or not named:
         return EVAL_SET
@@ -267,14 +267,11 @@ def asked_cases(
         return None
     filters, limit = config.run.get("filter") or (), config.run.get("limit")
     if not filters and limit is None:
-        return AskedCases(None, asked.repeats) if _asks_all(config, asked) else None
+        whole = asked.cases == _count(config.dataset.get("cases"))
+        return AskedCases(None, asked.repeats) if whole else None
     try:
         patterns = patterns_of(filters)
     except StorageError:  # of a later version
         return None
     ids = frozenset(case.id for case in selected_of(read(), patterns, limit))
     return AskedCases(ids, asked.repeats) if len(ids) == asked.cases else None
-
-
-def _asks_all(config: RunConfig, asked: Asked) -> bool:
-    return asked.cases == _count(config.dataset.get("cases"))

@@ -27,7 +27,7 @@ from records.lines import (
     parse_object,
     parts_within,
 )
-from records.shards import Address, open_lines
+from records.shards import Address, holds
 from records.tool_calls import AnyTool, ToolOrder, expected_tool, tool_problems
 
 Category = Literal[
@@ -152,7 +152,7 @@ _HINTS = get_type_hints(TestCase)
 
 _NULL_MEANS_ABSENT = {name for name, hint in _HINTS.items() if type(None) not in get_args(hint)}
 
-_REQUIRED = ("id", "question")
+_REQUIRED = {"id": "an id of its own", "question": "a question"}
 
 ALIASES = {"case_id": "id", "query": "question"}
 """Other names that a set may use for the two fields that every case has."""
@@ -198,8 +198,8 @@ def case_from_dict(raw: dict[str, Any]) -> tuple[TestCase | None, list[Finding]]
     """A case from parsed JSON, or every problem of its fields. Unknown keys are left alone."""
     raw = canonical(raw)
     findings = [
-        (name, f"is missing; every case needs {_article(name)}")
-        for name in _REQUIRED
+        (name, f"is missing; every case needs {needed}")
+        for name, needed in _REQUIRED.items()
         if name not in raw
     ]
     recognised: dict[str, Any] = {}
@@ -216,10 +216,6 @@ def case_from_dict(raw: dict[str, Any]) -> tuple[TestCase | None, list[Finding]]
         if not (unsure and field.startswith("required_support_groups")):
             findings.append((field, message))
     return (None if findings else case), findings
-
-
-def _article(name: str) -> str:
-    return "an id of its own" if name == "id" else f"a {name}"
 
 
 def _type_problems(name: str, value: Any) -> Iterator[Finding]:
@@ -394,13 +390,7 @@ def iter_cases(
 
 def tells_places(path: Path) -> bool:
     """Whether a line of the set may have gold supports: whether it holds their name at all."""
-    name, edge = b'"gold_supports"', b""
-    with open_lines(path) as file:
-        while block := file.read(1 << 20):
-            if name in edge + block[: len(name)] or name in block:
-                return True
-            edge = block[-len(name) :]
-    return False
+    return holds(path, b'"gold_supports"')
 
 
 def iter_case_blocks(

@@ -44,6 +44,14 @@ class Check:
     line: int | None = None
     accepted: str | None = None
 
+    @classmethod
+    def of(
+        cls, rule: str, section: str, metric: str, must: str, reason: str, **numbers: Any
+    ) -> Check:
+        """A check that failed for a ``reason``; one that passed without any."""
+        status: Status = "failed" if reason else "passed"
+        return cls(rule, section, metric, status, must, reason=reason, **numbers)
+
     @property
     def name(self) -> str:
         """``section.metric``, or the metric alone for what is of the whole run.

@@ -82,13 +82,10 @@ def join_stream(
             matches, results = _filled(matches, results, {}, absent)  # several repeats were asked
         yield matches, results
         read = rest
-    tail = [(case, result) for case in chain(read, cases) for result in _none_of(case, absent)]
+    none_of = absent or (lambda case, repeats: [])
+    tail = [(case, result) for case in chain(read, cases) for result in none_of(case, ())]
     if tail:  # what no result asks for is checked as well
         yield [case for case, _ in tail], [result for _, result in tail]
-
-
-def _none_of(case: TestCase, absent: Absent | None) -> list[TestResult]:
-    return absent(case, ()) if absent is not None else []
 
 
 def _filled(

@@ -129,14 +129,11 @@ def parse_json(data: bytes | str) -> Any:
             raise _too_deep() from None
         raise
     # Counting brackets first costs nothing; walking over every value would.
-    brackets = data.count("{") + data.count("[") if isinstance(data, str) else _brackets(data)
+    marks: tuple[Any, Any] = ("{", "[") if isinstance(data, str) else (b"{", b"[")
+    brackets = sum(map(data.count, marks))
     if brackets > MAX_DEPTH and nests_deeper(value):
         raise _too_deep()
     return value
-
-
-def _brackets(data: bytes) -> int:
-    return data.count(b"{") + data.count(b"[")
 
 
 def nests_deeper(value: Any, limit: int = MAX_DEPTH) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from records.errors import StorageError
 from records.files import read_toml
 from records.results import RunConfig, TestResult
-from records.runs import CONFIG, PROFILES, SHIPPED_PROFILES, read_config
+from records.runs import PROFILES, SHIPPED_PROFILES, known_config
 
 
 def maps_passages(config: RunConfig) -> bool:
@@ -30,7 +30,7 @@ def maps_passages(config: RunConfig) -> bool:
 def read_maps_passages(folder: Path) -> bool:
     """The same of the run in a folder; True where its configuration cannot be read."""
     with suppress(StorageError):
-        return maps_passages(read_config(folder)) if (folder / CONFIG).exists() else True
+        return maps_passages(known_config(folder))
     return True
 
 
@@ -61,7 +61,7 @@ def digest(raw: Mapping[str, Any]) -> str:
     """SHA-256 over what the profile says; comments, order, description and limits, which change no
     answer, do not count."""
     counted = {key: value for key, value in raw.items() if key not in ("description", "limits")}
-    return _sha256(counted)
+    return hashlib.sha256(json.dumps(counted, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def digest_without_turns(raw: Mapping[str, Any]) -> str:
@@ -87,7 +87,3 @@ def _without_turns(value: Any) -> Any:
 _OF_SEARCHES = ("searches", "rewritten_query")
 
 _OF_TURNS = ("{history}", "{session}")
-
-
-def _sha256(counted: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(counted, sort_keys=True, default=str).encode()).hexdigest()

@@ -16,7 +16,7 @@ import msgspec
 from records.errors import Problem, StorageError
 from records.jsonl import Decode, project, read, whole
 from records.lines import Block, Report, iter_blocks, lines_at
-from records.shards import Address, open_lines
+from records.shards import Address, holds
 from records.tool_calls import ToolCall
 
 SCHEMA = 1
@@ -330,28 +330,16 @@ _SEARCHES = b'"searches":[{'
 _TOOLS = b'"tools":['
 """In a text the quotes are escaped: these are keys, and a list of searches is not empty."""
 
-_BLOCK = 1 << 20
-
 
 def tells_searches(path: Path) -> bool:
     """Whether a line of the file, or of the parts in a folder, tells the searches that led to its
     passages."""
-    return _holds(path, _SEARCHES)
+    return holds(path, _SEARCHES)
 
 
 def tells_tools(path: Path) -> bool:
     """The same of calls of tools, if only that there was none."""
-    return _holds(path, _TOOLS)
-
-
-def _holds(path: Path, key: bytes) -> bool:
-    edge = b""
-    with open_lines(path) as file:
-        while block := file.read(_BLOCK):
-            if key in edge + block[: len(key)] or key in block:
-                return True
-            edge = block[-len(key) :]
-    return False
+    return holds(path, _TOOLS)
 
 
 def tells_retrieved(line: bytes) -> bool:

@@ -7,20 +7,23 @@ for each column that is looked at.
 
 from __future__ import annotations
 
+import contextlib
 from array import array
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain, groupby, islice
 from math import nan
 from operator import attrgetter
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from records import jsonl
 from records.clusters import AUTO, Clustering, clustering_of
+from records.columns import RowBlocks
 from records.errors import Problem, StorageError
 from records.lines import Report
 from records.profiles import forget_unmapped, read_maps_passages
@@ -69,72 +72,16 @@ _EVIDENCE: Mapping[str, tuple[str, ...]] = {
 UNUSUAL = ("uncertain",)
 """Outcomes of a response that are kept."""
 
-_BLOCK = 4096
-"""Rows of a block: within it the values of a column stand together."""
-
-_IN_MEMORY = 8 << 20
-"""Bytes from which on columns are kept on disk."""
-
 _MOST_KNOWN = 1 << 15
 """Combinations of scores that are recognised when they come again."""
 
 _MARKED = 256
 """Lines from one known offset to the next."""
 
+_NOWHERE = 1 << 30
+"""The place of a metric that no line has."""
+
 Scores = Mapping[str, float | None]
-
-
-class _Rows:
-    """Rows in, columns out: blocks of columns, one after another, in a file once they are many."""
-
-    def __init__(self) -> None:
-        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - lives as long as the columns
-        self._blocks: list[tuple[int, int, int]] = []
-        self._rows = array("d")
-        self._width = self._count = 0
-        self.size = 0
-
-    def append(self, row: Sequence[float]) -> None:
-        """A row; none is shorter than the one before."""
-        if len(row) != self._width:
-            self._flush()
-            self._width = len(row)
-        self._rows.extend(row)
-        self._count += 1
-        self.size += 1
-        if self._count == _BLOCK:
-            self._flush()
-
-    def _flush(self) -> None:
-        import numpy as np
-
-        if self._count and self._width:
-            block = np.frombuffer(self._rows).reshape(self._count, self._width)
-            self._blocks.append((self._file.tell(), self._count, self._width))
-            self._file.write(block.T.tobytes())
-        self._rows, self._count = array("d"), 0
-
-    def column(self, place: int) -> Floats:
-        """The values at a place of each row, not a number where a row is too short."""
-        import numpy as np
-
-        self._flush()
-        column, start = np.full(self.size, np.nan), 0
-        for offset, rows, width in self._blocks:
-            if place < width:
-                self._file.seek(offset + 8 * rows * place)
-                column[start : start + rows] = np.frombuffer(self._file.read(8 * rows))
-            start += rows
-        self._file.seek(0, 2)
-        return column
-
-
-def scores_of(section: str, scores: Scores, *, failed: bool) -> Scores:
-    """The scores of a line; in section ``pipeline`` with whether there was an answer, and 0 for a
-    call that failed where that counts."""
-    if section != "pipeline":
-        return scores
-    return {**scores, ANSWERED: 0.0, PASS: 0.0} if failed else {**scores, ANSWERED: 1.0}
 
 
 def _measured(evidence: PipelineEvidence) -> tuple[float, ...]:
@@ -154,83 +101,93 @@ _decode_scores = msgspec.json.Decoder(dict[str, int | float | None]).decode
 class SectionTable:
     """One section of a run, a row for each score line and for each case, in their order.
 
-    ``ids``: the hash of each case's id. ``failed``: cases all of whose calls failed; of each line,
-    ``failed_lines``. ``gold``: what the lines say of each case's gold (section ``retrieval``), a
-    number for each of ``gold_kinds``, -1 where they do not say. Raises StorageError for a line that
-    is no score line, and for a case whose lines do not stand together.
+    ``report`` takes lines that are no score lines; without it they raise StorageError, as does a
+    case whose lines do not stand together. What is said of all lines is known once they are read;
+    ``codes``, ``raw``, ``outcomes`` and ``text`` also while another thread reads on: with
+    ``scores_only`` nothing else is.
     """
 
-    ids: Ints
-    failed: Mask
-    failed_lines: Mask
-    gold: NDArray[np.int16]
-    repeats: Ints
-    """Of each line, the number of its repeat."""
-
-    def __init__(self, folder: Path, section: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        section: str,
+        report: Report | None = None,
+        *,
+        scores_only: bool = False,
+    ) -> None:
         self.folder, self.section = folder, section
-        self._names: dict[str, None] = {}
-        self._places: dict[str, int] = {}
-        self._rows, self._measures = _Rows(), _Rows()
-        self._known: dict[int, int] = {}
+        self.is_read = False
         self.codes = array("i")
+        """By line: lines that score alike have one code."""
         self.outcomes: dict[int, str] = {}
         """By line, the outcomes of section ``pipeline`` that are ``UNUSUAL``."""
-        self._marks = array("q")
-        self._starts: Ints | None = None
-        self._head = read_head(scores_file(folder, section))
+        self._report, self._scores_only = report, scores_only
+        self._names: dict[str, None] = {}
+        self._places: dict[str, int] = {}
+        self._rows, self._measures = RowBlocks(), RowBlocks()
+        self._known: dict[int, int] = {}
+        self._columns: dict[str, array[float]] = {}
+        self._ids, self._begins, self._repeats = array("q"), array("q"), array("i")
+        self._gold, self._gold_kinds = array("h"), dict[tuple[str | None, int], int]()
+        self._failed, self._failed_codes = bytearray(), array("i")
+        self._marked, self._marks = array("q"), array("q")
+        self.head = read_head(scores_file(folder, section))
         fields = ("case_id", "status", "cluster", *_EVIDENCE.get(section, ()))
+        if scores_only:
+            fields = ("case_id", "status", *(("evidence.outcome",) * (section == "pipeline")))
         kind = raw_line(line_type(section, fields), ("repeat", int, 0))
         self._decode_line = msgspec.json.Decoder(kind).decode
         self._decode_whole = msgspec.json.Decoder(line_type(section, (*fields, "scores"))).decode
 
-    def read(self) -> Iterator[tuple[str, str | None]]:
-        """Read the lines; gives the id and the cluster of each case on the way."""
-        import numpy as np
-
-        ids, starts, gold, repeats = array("q"), array("q"), array("h"), array("i")
-        failed = bytearray()
-        kinds: dict[tuple[str | None, int], int] = {}
-        number, last = 0, None
+    def read(self) -> Iterator[ScoreLine]:
+        """Read the lines, and give each of them on the way, without its scores."""
+        last, sound = None, 1
         path, has_gold = scores_file(self.folder, self.section), self.section == "retrieval"
-        for number, offset, (line, code) in jsonl.read_with(path, self._decode):
-            if number % _MARKED == 1:
+        codes, ids, repeats = self.codes, self._ids, self._repeats
+        lines = jsonl.read_with(path, self._decode, report=self._report)
+        for number, offset, (line, code) in lines:
+            place = len(codes)
+            if place % _MARKED == 0 or number - place != sound:
+                sound = number - place
+                self._marked.append(place)
                 self._marks.append(offset)
+            if self.section == "pipeline" and line.evidence and line.evidence.outcome in UNUSUAL:
+                self.outcomes[place] = line.evidence.outcome
+            if self._scores_only:
+                codes.append(code)
+                yield line
+                continue
             if line.case_id != last:
                 last = line.case_id
                 ids.append(hash(last))
-                if len(ids) != number or starts:
-                    starts = starts or array("q", range(len(ids) - 1))
-                    starts.append(number - 1)
+                if len(ids) <= place or self._begins:
+                    self._begins = self._begins or array("q", range(len(ids) - 1))
+                    self._begins.append(place)
                 if has_gold:
-                    evidence = line.evidence or RetrievalEvidence()
-                    count = -1 if evidence.found is None else len(evidence.found)
-                    found = kinds.setdefault((evidence.match, count), len(kinds))
-                    gold.append(-1 if count < 0 else found)
-                yield last, line.cluster
+                    self._gold.append(self._gold_kind(line.evidence))
             if line.repeat or repeats:
-                repeats = repeats or array("i", bytes(4 * (number - 1)))
+                if not repeats:
+                    repeats.frombytes(bytes(4 * place))
                 repeats.append(line.repeat)
-            if self.section == "pipeline" and line.evidence and line.evidence.outcome in UNUSUAL:
-                self.outcomes[number - 1] = line.evidence.outcome
-            self.codes.append(code)
-            failed.append(line.status == "failed")
+            if self.section == "pipeline":
+                self._measures.append(_measured(line.evidence or PipelineEvidence()))
+            self._failed.append(line.status == "failed")
+            codes.append(code)
+            yield line
         self._known = {}
-        if starts or len(ids) != number:
-            self._starts = _array(starts or array("q", range(len(ids))))
-        self.ids, self.gold = _array(ids), _array(gold)
-        self.repeats = _array(repeats) if repeats else np.zeros(number, np.int32)
-        self.gold_kinds = tuple(kinds)
-        self.failed = np.frombuffer(failed, bool) if failed else np.zeros(0, bool)
-        self.failed_lines = self.failed
-        if self._starts is not None:
-            self.failed = np.logical_and.reduceat(self.failed, self._starts)
-        self._check_together()
+        self.is_read = True
+        if self._report is None and not self._scores_only:
+            self._check_together()
+
+    def _gold_kind(self, evidence: RetrievalEvidence | None) -> int:
+        """A number for what a line says of its case's gold; -1 where it does not say."""
+        if evidence is None or evidence.found is None:
+            return -1
+        kinds = self._gold_kinds
+        return kinds.setdefault((evidence.match, len(evidence.found)), len(kinds))
 
     def _decode(self, data: bytes) -> tuple[Any, int]:
         line = self._decode_line(data)
-        if self.section == "pipeline":
-            self._measures.append(_measured(line.evidence or PipelineEvidence()))
         failed = line.status == "failed"
         text = bytes(line.scores)
         key = hash((text, failed))
@@ -241,26 +198,76 @@ class SectionTable:
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 self._decode_whole(data)  # which says where the line is wrong
                 raise
-            if self._head is not None:
-                scores = dict.fromkeys(self._head.metrics) | scores
-            code = self._append(scores_of(self.section, scores, failed=failed))
+            if self.head is not None:
+                scores = dict.fromkeys(self.head.metrics) | scores
+            code = self._append(scores, failed=failed)
             if len(self._known) < _MOST_KNOWN:
                 self._known[key] = code
         return line, code
 
-    def _append(self, scores: Scores) -> int:
+    def _append(self, scores: Scores, *, failed: bool) -> int:
         """A new combination of scores; metrics that no line had before begin here."""
-        if not self._places.keys() >= scores.keys():
-            new = [name for name in scores if name not in self._places]
+        is_pipeline = self.section == "pipeline" and not self._scores_only
+        counted = FAILED_IS_ZERO[: 1 + failed] if is_pipeline else ()
+        new = [name for name in dict.fromkeys((*scores, *counted)) if name not in self._places]
+        if new:
             self._places |= {name: len(self._places) + at for at, name in enumerate(new)}
-            measured = MEASURED if self.section == "pipeline" else ()
-            self._names |= dict.fromkeys([*new, *measured])
+            self._names |= dict.fromkeys([*new, *(MEASURED if is_pipeline else ())])
         row = [nan] * len(self._places)
         for name, value in scores.items():
             if value is not None:
                 row[self._places[name]] = value
+        if failed:
+            self._failed_codes.append(self._rows.size)
         self._rows.append(row)
         return self._rows.size - 1
+
+    @cached_property
+    def ids(self) -> Ints:
+        """The hash of each case's id."""
+        ids: Ints = _array(self._ids)
+        return ids
+
+    @cached_property
+    def gold(self) -> NDArray[np.int16]:
+        """What the lines say of each case's gold (section ``retrieval``): a number for each of
+        ``gold_kinds``, -1 where they do not say."""
+        gold: NDArray[np.int16] = _array(self._gold)
+        return gold
+
+    @property
+    def gold_kinds(self) -> tuple[tuple[str | None, int], ...]:
+        """How the gold was matched, and how many supports there are."""
+        return tuple(self._gold_kinds)
+
+    @cached_property
+    def repeats(self) -> Ints:
+        """Of each line, the number of its repeat."""
+        repeats: Ints = _array(self._repeats or array("i", bytes(4 * len(self.codes))))
+        return repeats
+
+    @cached_property
+    def failed_lines(self) -> Mask:
+        """Of each line, whether the call failed."""
+        import numpy as np
+
+        return np.frombuffer(self._failed, bool) if self._failed else np.zeros(0, bool)
+
+    @cached_property
+    def failed(self) -> Mask:
+        """Cases all of whose calls failed."""
+        import numpy as np
+
+        failed = self.failed_lines
+        return failed if self._starts is None else np.logical_and.reduceat(failed, self._starts)
+
+    @cached_property
+    def _starts(self) -> Ints | None:
+        """The first line of each case; None where each has one."""
+        if len(self._ids) == len(self.codes):
+            return None
+        starts: Ints = _array(self._begins or array("q", range(len(self._ids))))
+        return starts
 
     def _check_together(self) -> None:
         """Raises StorageError when a case has lines at two places."""
@@ -295,18 +302,31 @@ class SectionTable:
         import numpy as np
 
         if name not in self._places:
-            return self._measures.column(MEASURED.index(name))
+            return np.array(self._measures.extend(array("d"), MEASURED.index(name)))
         values: Floats = self.distinct(name)[np.frombuffer(self.codes, np.int32)]
         return values
 
     def distinct(self, name: str) -> Floats:
-        """The scores of a metric by the code of a line, which stands in ``codes``: lines that score
-        alike have one code. Not a number where there is none, and for what is ``MEASURED``."""
+        """The scores of a metric by the code of a line. Not a number where there is none, and for
+        what is ``MEASURED``. In section ``pipeline`` with whether there was an answer, and 0 for a
+        call that failed where that counts."""
         import numpy as np
 
-        if name not in self._places:
-            return np.full(self._rows.size, np.nan)
-        return self._rows.column(self._places[name])
+        place = self._places.get(name, _NOWHERE)
+        values: Floats = np.array(self._rows.extend(array("d"), place))
+        if self.section == "pipeline" and name in FAILED_IS_ZERO:
+            if name == ANSWERED:
+                values[:] = 1.0
+            values[list(self._failed_codes)] = 0.0
+        return values
+
+    def raw(self, name: str) -> array[float]:
+        """The scores of a metric by the code of a line, as the lines read so far give them. The
+        same column at each call, by then longer; one thread asks."""
+        column = self._columns.setdefault(name, array("d"))
+        if len(column) == self._rows.size:
+            return column
+        return self._rows.extend(column, self._places.get(name, _NOWHERE))
 
     def column(self, name: str) -> Floats:
         """The scores of a metric, case by case: of repeats their mean."""
@@ -370,29 +390,40 @@ class SectionTable:
     ) -> Iterator[tuple[int, list[ScoreLine]]]:
         """The score lines of each of some cases."""
         decode = msgspec.json.Decoder(kind).decode
-        path, number = scores_file(self.folder, self.section), 0
+        own = {row: range(self.line_number(row), self.line_number(row + 1)) for row in sorted(rows)}
+        texts = self._texts(chain.from_iterable(own.values()))
+        for row, numbers in own.items():
+            try:
+                records = [decode(next(texts)) for _ in numbers]
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                message = f"is no score line ({error}); score the run again"
+                path = str(scores_file(self.folder, self.section))
+                problem = Problem(path, numbers[0] + 1, "", message)
+                raise StorageError.from_problems([problem]) from None
+            if self.head is not None and "scores" in kind.__struct_fields__:
+                for record in records:
+                    self.head.complete(record)
+            yield row, records
+
+    def _texts(self, numbers: Iterable[int]) -> Iterator[bytes]:
+        """Lines by how many stand before them, which must rise."""
         ahead = -1
-        with open(path, "rb") as file:
-            for row in sorted(rows):
-                number = self.line_number(row)
-                mark = number // _MARKED
-                if ahead < mark * _MARKED:
+        with open(scores_file(self.folder, self.section), "rb") as file:
+            for number in numbers:
+                mark = bisect_right(self._marked, number) - 1
+                if ahead <= self._marked[mark]:
+                    ahead = self._marked[mark]
                     file.seek(self._marks[mark])
-                    ahead = mark * _MARKED
                 for _ in range(number - ahead):
                     file.readline()
-                ahead = self.line_number(row + 1)
-                lines = [file.readline() for _ in range(ahead - number)]
-                try:
-                    records = list(map(decode, lines))
-                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                    message = f"is no score line ({error}); score the run again"
-                    problem = Problem(str(path), number + 1, "", message)
-                    raise StorageError.from_problems([problem]) from None
-                if self._head is not None and "scores" in kind.__struct_fields__:
-                    for record in records:
-                        self._head.complete(record)
-                yield row, records
+                ahead = number + 1
+                yield file.readline()
+
+    def text(self, number: int) -> bytes:
+        """A line by how many stand before it; empty when the file is not there any more."""
+        with contextlib.suppress(OSError):
+            return next(self._texts([number]))
+        return b""
 
 
 def _array(values: array[int]) -> Any:
@@ -458,7 +489,8 @@ class RunTable:
             return None
         name = min(paths, key=lambda path: path.stat().st_size).stem
         table = SectionTable(self.folder, name)
-        clustering = clustering_of(table.read(), AUTO, required=True)
+        cases = (next(lines) for _, lines in groupby(table.read(), attrgetter("case_id")))
+        clustering = clustering_of(((c.case_id, c.cluster) for c in cases), AUTO, required=True)
         self._sections[name] = table
         return clustering
 

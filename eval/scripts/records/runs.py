@@ -16,21 +16,9 @@ import orjson
 
 from records.cutting import write_parts
 from records.errors import Problem, StorageError, did_you_mean
-from records.files import (
-    JsonlWriter,
-    cut_torn_tail,
-    parses,
-    read_json,
-    replace_bytes,
-    replace_json,
-)
-from records.results import (
-    SCHEMA,
-    RunConfig,
-    TestResult,
-    result_of,
-)
-from records.shards import open_lines
+from records.files import JsonlWriter, cut_torn_tail, parses, read_json, replace_bytes, replace_json
+from records.results import SCHEMA, RunConfig, TestResult, result_of
+from records.shards import lines_from, open_lines
 from records.syncing import make_folder, move_into_place
 
 VERSION = "0.1.0"
@@ -171,6 +159,11 @@ def read_config(folder: Path) -> RunConfig:
     return config
 
 
+def known_config(folder: Path) -> RunConfig:
+    """The same of a run that may have no configuration: then no more than its id is known."""
+    return read_config(folder) if (folder / CONFIG).exists() else RunConfig(folder.name)
+
+
 class ResultsWriter:
     """Writes one run: config.json at once, results as they come, results.jsonl when complete.
 
@@ -309,7 +302,8 @@ class ResultsWriter:
             _copy_lines(self._partial, in_order, target)
         else:
             target = self.folder / RESULT_PARTS
-            lines = _keyed(self._partial, in_order)
+            whole = _lines_at(self._partial, in_order)
+            lines = ((line, _decode_key(line).test_case_id) for line in whole)
             write_parts(target, lines, self._partial.stat().st_size, self._shards)
         self._partial.unlink()
         return target
@@ -331,17 +325,8 @@ _decode_key = msgspec.json.Decoder(_Key).decode
 
 
 def _lines_at(source: Path, offsets: Iterable[int]) -> Iterator[bytes]:
-    """The lines of ``source`` that begin at ``offsets``, in that order."""
-    with open_lines(source) as lines:
-        for offset in offsets:
-            lines.seek(offset)
-            yield lines.readline().rstrip(b"\n") + b"\n"
-
-
-def _keyed(source: Path, offsets: Iterable[int]) -> Iterator[tuple[bytes, str]]:
-    """The same, each with its case."""
-    for line in _lines_at(source, offsets):
-        yield line, _decode_key(line).test_case_id
+    """The lines of ``source`` that begin at ``offsets``, in that order, each with its newline."""
+    return (line.rstrip(b"\n") + b"\n" for _, line in lines_from(source, offsets))
 
 
 def _copy_lines(source: Path, offsets: Iterable[int], target: Path) -> None:

@@ -13,7 +13,7 @@ is of schema 1: its lines are complete.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, repeat
 from mmap import ACCESS_READ, mmap
@@ -114,6 +114,12 @@ class PipelineEvidence(msgspec.Struct):
     latency_ms: dict[str, float] = {}
     usage: dict[str, Any] = {}
     cost_usd: float | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why it has its outcome, in brackets; empty where that only repeats the outcome."""
+        why = self.why or ""
+        return f" ({why})" if why not in ("", (self.outcome or "").replace("_", " ")) else ""
 
 
 class AbstentionEvidence(msgspec.Struct):
@@ -460,27 +466,6 @@ def find_score_line(path: Path, case_id: str, repeat: int) -> ScoreLine | None:
                     return line
             at = data.find(needle, file.tell())
     return None
-
-
-class _OutcomeEvidence(msgspec.Struct, gc=False):
-    outcome: str | None = None
-
-
-class MetricColumns:
-    """Decodes of a score line no more than case, repeat and some of its scores; with ``outcome``
-    also the outcome of the response."""
-
-    def __init__(self, metrics: Sequence[str], *, outcome: bool = False) -> None:
-        fields = [(f"m{number}", float | None, None) for number in range(len(metrics))]
-        names = {f"m{number}": name for number, name in enumerate(metrics)}
-        scores = msgspec.defstruct("ColumnScores", fields, rename=names)
-        parts: list[Any] = [("case_id", str), ("repeat", int, 0), ("scores", scores | None, None)]
-        if outcome:
-            parts.append(("evidence", _OutcomeEvidence | None, None))
-        line = msgspec.defstruct("ColumnLine", parts)
-        self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(line).decode
-        """Its ``scores`` have a field for each metric, see ``fields``; None without any."""
-        self.fields = tuple(names)
 
 
 def write_scores(folder: Path, section: str, lines: Iterable[ScoreLine]) -> None:

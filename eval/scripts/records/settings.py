@@ -10,6 +10,7 @@ import difflib
 import json
 import math
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,16 +142,50 @@ def from_pairs(
 def line_of(text: str, dotted: str) -> int | None:
     """The line of a TOML text that gives the key ``table.key`` its value, or opens that table; None
     if none is found."""
-    table = ""
+    return key_lines(text).get(tuple(dotted.split(".")))
+
+
+KeyPath = tuple[str, ...]
+
+
+def key_lines(text: str) -> dict[KeyPath, int]:
+    """The line of each table and each ``key = value``, by its path of names.
+
+    Items of an array of tables share the path; the first counts. What a parser of lines cannot see
+    (a key inside an inline table) is left out.
+    """
+    lines: dict[KeyPath, int] = {}
+    table: KeyPath = ()
     for number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line):
-            if header[1] == dotted:
-                return number
-            table = f"{header[1]}."
-        key = re.match(r"""\s*["']?([\w.-]+)["']?\s*=""", line)
-        if key and table + key[1] == dotted:
-            return number
-    return None
+        stripped = line.strip()
+        if stripped.startswith("["):
+            path = _path(stripped.partition("#")[0] + "\n")
+            if path:
+                table = path
+                lines.setdefault(table, number)
+        elif "=" in stripped and not stripped.startswith("#"):
+            for position, char in enumerate(stripped):
+                path = _path(f"{stripped[:position]} = 0\n") if char == "=" else None
+                if path:
+                    lines.setdefault(table + path, number)
+                    break
+    return lines
+
+
+def _path(text: str) -> KeyPath | None:
+    """The only path of names that a piece of TOML makes; None when it is no TOML."""
+    try:
+        node: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
+    path: list[str] = []
+    while True:
+        if isinstance(node, list):
+            node = node[0] if node else None
+        if not isinstance(node, dict) or not node:
+            return tuple(path) or None
+        name, node = next(iter(node.items()))
+        path.append(name)
 
 
 def toml_key(name: str) -> str:

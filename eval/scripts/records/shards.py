@@ -163,6 +163,25 @@ def open_lines(path: Path) -> IO[bytes]:
     return io.BufferedReader(_JoinedParts(parts_of(path)), 1 << 16)
 
 
+def lines_from(path: Path, offsets: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+    """The lines that begin at these offsets, in that order, each with its offset."""
+    with open_lines(path) as file:
+        for offset in offsets:
+            file.seek(offset)
+            yield offset, file.readline()
+
+
+def holds(path: Path, needle: bytes) -> bool:
+    """Whether a file, or the parts in a folder joined, have these bytes anywhere."""
+    edge = b""
+    with open_lines(path) as file:
+        while block := file.read(1 << 20):
+            if needle in edge + block[: len(needle)] or needle in block:
+                return True
+            edge = block[-len(needle) :]
+    return False
+
+
 def size_of(path: Path) -> int:
     """Bytes of a file, or of all parts in a folder. Raises OSError."""
     return parts_of(path)[-1].end

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, NotRequired, TypedDict, cast
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
 import msgspec
 
@@ -22,6 +22,7 @@ from records import jsonl, verdict_lines
 from records.errors import Problem, StorageError
 from records.files import JsonlWriter, check_schema, locked
 from records.runs import CONFIG, read_config
+from records.shards import lines_from
 from records.verdict_lines import VerdictPrompt, VerdictSetting, read_setting
 
 REMEDY = "delete the line and judge again"
@@ -469,7 +470,7 @@ def _notes(path: Path, at: Sequence[int] | None = None) -> dict[int, Note]:
         return notes
     try:
         with open(path, "rb") as file:
-            for key, line in enumerate(file, 1) if at is None else _lines_at(file, at):
+            for key, line in enumerate(file, 1) if at is None else lines_from(path, at):
                 if (note := read_withdrawal(line) or read_setting(line)) is not None:
                     notes[key] = note
     except msgspec.ValidationError as error:
@@ -480,12 +481,6 @@ def _notes(path: Path, at: Sequence[int] | None = None) -> dict[int, Note]:
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
     return notes
-
-
-def _lines_at(file: BinaryIO, at: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-    for offset in at:
-        file.seek(offset)
-        yield offset, file.readline()
 
 
 def withdraw(path: Path, judging_runs: Mapping[str, str]) -> None:

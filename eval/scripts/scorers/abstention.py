@@ -18,24 +18,15 @@ from ragmetrics.stats.intervals import ALONE, drawn_interval
 from ragmetrics.text import language
 from ragmetrics.text.words import clean
 from records import verdicts as records_verdicts
-from records.cases import TestCase
-from records.errors import Problem, StorageError
-from records.judgements import (
-    read_verdicts,
-)
+from records.cases import TestCase, ignore
+from records.errors import StorageError
+from records.judgements import read_verdicts
 from records.results import TestResult, iter_results
 from records.runs import VERDICTS
 from records.scores import ScoreLine
 from records.verdict_lines import text_sha256
 from scorers.common import in_rank_order
-from scorers.contract import (
-    NOTHING,
-    Evidence,
-    ScoreRow,
-    ScoringJob,
-    SectionScorer,
-    add_metric,
-)
+from scorers.contract import NOTHING, Evidence, ScoreRow, ScoringJob, SectionScorer, add_metric
 from scorers.loop import results_of
 
 if TYPE_CHECKING:
@@ -129,14 +120,11 @@ def usual_language(folder: Path) -> str | None:
     It is looked up before any result is scored, so that every process takes the same one. Faulty
     lines are passed over: the scoring that follows reports them all.
     """
-    results = iter_results(results_of(folder), _pass_over)
+    results = iter_results(results_of(folder), ignore)
     answered = (result for result in results if (result.answer or "").strip())
     languages = map(_language_in, islice(answered, LANGUAGE_SAMPLE))
     counts = Counter(name for name in languages if name is not None)
     return max(counts, key=lambda name: (counts[name], name), default=None)
-
-
-def _pass_over(problem: Problem) -> None: ...
 
 
 def _by_judge(reply: _JudgedReply) -> AbstentionDecision:
@@ -299,11 +287,6 @@ def _replies(folder: Path) -> dict[tuple[str, int], _JudgedReply]:
     return by_answer
 
 
-def _judge_name(folder: Path) -> str:
-    """The run's judge as ``provider/model@mark``."""
-    return str(records_verdicts.identity_of(records_verdicts.judge_of(folder)["identity"]))
-
-
 @dataclass(frozen=True)
 class AbstentionOptions:
     """``decide_by``: what tells an abstention."""
@@ -316,7 +299,9 @@ def _make_scorer(job: ScoringJob, options: AbstentionOptions) -> AbstentionScore
     usual = usual_language(job.folder)
     if options.decide_by != "judge":
         return AbstentionScorer(options.decide_by, usual_language=usual)
-    return AbstentionScorer(options.decide_by, _replies(job.folder), _judge_name(job.folder), usual)
+    replies = _replies(job.folder)  # which says what is missing where no judge was asked
+    judge = records_verdicts.identity_of(records_verdicts.judge_of(job.folder)["identity"])
+    return AbstentionScorer(options.decide_by, replies, str(judge), usual)
 
 
 def _show_more(console: Console, section: Mapping[str, Any]) -> None:

@@ -13,13 +13,7 @@ from ragmetrics.gold import CaseGold, Match, gold_of, place_of
 from ragmetrics.matching import anchor
 from ragmetrics.stats.tally import FAILED, Value
 from records.cases import ignore, iter_cases, tells_places
-from records.results import (
-    NOT_MAPPED,
-    Reference,
-    RetrievedChunk,
-    TestResult,
-    passages_unknown,
-)
+from records.results import NOT_MAPPED, Reference, RetrievedChunk, TestResult, passages_unknown
 from scorers.contract import ScoreRow
 
 _IN_ORDER = [list(range(1, n + 1)) for n in range(257)]

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_ch
 
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.intervals import Interval
-from ragmetrics.stats.tally import (
-    Slices,
-    Values,
-)
+from ragmetrics.stats.tally import Slices, Values
 from records.cases import TestCase
 from records.errors import StorageError
 from records.results import TestResult
@@ -178,7 +175,7 @@ class TurnScorer(Protocol):
 
 
 @runtime_checkable
-class RangeScorer(Protocol):
+class RangeScorer(Scorer, Protocol):
     """A scorer that works on each range of a cluster by itself, and leaves something for the run,
     such as vectors. Every range sees the same, so that its numbers do not depend on who did what.
     """
@@ -191,17 +188,6 @@ class RangeScorer(Protocol):
 
     def gather(self, files: Sequence[Path]) -> None:
         """At home: take what the ranges left, in order."""
-
-    @property
-    def section(self) -> str: ...
-
-    @property
-    def metrics(self) -> Sequence[Metric]: ...
-
-    @property
-    def options(self) -> dict[str, Any]: ...
-
-    def score(self, case: TestCase, result: TestResult) -> ScoreOutcome: ...
 
 
 @runtime_checkable

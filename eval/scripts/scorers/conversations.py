@@ -16,19 +16,14 @@ from ragmetrics.catalogue.conversations import ROWS, RUN_ROWS
 from ragmetrics.catalogue.metric import Metric, by_document
 from ragmetrics.gold import CUT, CaseGold, Match, gold_of, match_chunks, unusable
 from ragmetrics.pipeline import spread
+from ragmetrics.stats.arrays import np
 from ragmetrics.stats.tally import FAILED, Value
 from records.cases import TestCase
 from records.labels import has_turns
 from records.results import RetrievedChunk, TestResult
 from records.scores import ScoreLine
 from scorers.abstention import usual_language
-from scorers.common import (
-    has_whole_files,
-    in_rank_order,
-    row_of,
-    set_apart,
-    without_passages,
-)
+from scorers.common import has_whole_files, in_rank_order, row_of, set_apart, without_passages
 from scorers.contract import (
     Earlier,
     Evidence,
@@ -187,8 +182,6 @@ class ConversationsScorer:
         values, clusters = totals.passes, totals.clusters
         interval = None
         if values and len(set(clusters)) >= FEWEST:
-            import numpy as np
-
             from ragmetrics.stats.intervals import effective_wilson
 
             interval = effective_wilson(np.array(values), 0.0, 1.0, clusters)

@@ -85,7 +85,7 @@ class _PluginScorer:
 
 
 def _value(metric: Metric, case: TestCase, result: TestResult) -> tuple[Value, str]:
-    function: Callable[..., Any] = metric.function or _nothing
+    function: Callable[..., Any] = metric.function or (lambda case, result: None)
     try:
         value = function(case, result)
     except (Exception, SystemExit) as error:
@@ -98,10 +98,6 @@ def _value(metric: Metric, case: TestCase, result: TestResult) -> tuple[Value, s
     if (low is not None and value < low) or (high is not None and value > high):
         return FAILED, f"the plugin returned {value:g}, outside its range {low} to {high}"
     return float(value), ""
-
-
-def _nothing(case: TestCase, result: TestResult) -> None:
-    return None
 
 
 def _error_text(error: BaseException) -> str:

@@ -21,28 +21,16 @@ from ragmetrics import embedding
 from ragmetrics.case_scores import CaseScores
 from ragmetrics.catalogue.embedding import ROWS
 from ragmetrics.catalogue.metric import Metric
-from records.cases import TestCase, iter_cases
+from records.cases import TestCase, ignore, iter_cases
 from records.errors import Problem, StorageError
 from records.files import read_whole
 from records.labels import read_labels
 from records.lines import parse_json
 from records.results import RetrievedChunk, TestResult, iter_results
-from records.runs import (
-    CACHE_DIR,
-    EVAL_SET,
-    RESULTS,
-    results_file,
-)
+from records.runs import CACHE_DIR, EVAL_SET, RESULTS, results_file
 from scorers.abstention import decide
 from scorers.common import in_rank_order, row_of, with_known_passages
-from scorers.contract import (
-    CannotRun,
-    DamagedRange,
-    Evidence,
-    ScoreRow,
-    ScoringJob,
-    SectionScorer,
-)
+from scorers.contract import CannotRun, DamagedRange, Evidence, ScoreRow, ScoringJob, SectionScorer
 
 if TYPE_CHECKING:
     from ragmetrics.embedding import Steps, Vectors
@@ -59,15 +47,12 @@ def answered(
 
     Faulty lines are passed over here: the scoring that follows reports them all.
     """
-    labels, _ = read_labels(labels_dir, _pass_over)
-    cases = {case.id: case for case in iter_cases(eval_set, _pass_over, labels)}
-    for result in iter_results(results_file(folder), _pass_over):
+    labels, _ = read_labels(labels_dir, ignore)
+    cases = {case.id: case for case in iter_cases(eval_set, ignore, labels)}
+    for result in iter_results(results_file(folder), ignore):
         case = cases.get(result.test_case_id)
         if case is not None and result.status == "ok":
             yield case, result
-
-
-def _pass_over(problem: Problem) -> None: ...
 
 
 class Embed(Protocol):

@@ -12,18 +12,11 @@ from ragmetrics.catalogue.metric import Metric
 from ragmetrics.groundedness import Labels
 from records.cases import TestCase
 from records.errors import Problem
-from records.results import RunConfig, TestResult, iter_results
-from records.runs import CONFIG, read_config
+from records.results import TestResult, iter_results
+from records.runs import known_config
 from scorers.abstention import decide, usual_language
 from scorers.common import citation_count, in_rank_order, row_of, with_known_passages
-from scorers.contract import (
-    NOTHING,
-    CannotRun,
-    Evidence,
-    ScoreRow,
-    ScoringJob,
-    SectionScorer,
-)
+from scorers.contract import NOTHING, CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer
 from scorers.loop import results_of
 
 if TYPE_CHECKING:
@@ -123,7 +116,7 @@ def _make_scorer(job: ScoringJob, options: GroundednessOptions) -> GroundednessS
 
 def names_sources(folder: Path) -> bool:
     """Whether the bot has a way to cite: a mapped field, or a mark or source in any answer."""
-    config = read_config(folder) if (folder / CONFIG).exists() else RunConfig()
+    config = known_config(folder)
     if "references" in config.api.get("mapped", ()):
         return True
     problems: list[Problem] = []  # the scoring that follows reports them

@@ -41,14 +41,7 @@ from records.scores import ScoreLine
 from records.verdicts import VerdictReader
 from scorers.abstention import NO_ANSWER
 from scorers.common import without_passages
-from scorers.contract import (
-    NOTHING,
-    CannotRun,
-    Evidence,
-    ScoreRow,
-    ScoringJob,
-    SectionScorer,
-)
+from scorers.contract import NOTHING, CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer
 from scorers.embedding import BLOCK, Embed, answered, vectors_of
 
 if TYPE_CHECKING:

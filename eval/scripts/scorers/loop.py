@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from decisions.case_lines import update_case_lines
+from ragmetrics.stats.arrays import NDArray, np
 from ragmetrics.stats.counted import CountedValues
 from ragmetrics.stats.tally import Slices, Tally
 from records.asked import asked_cases, asked_counts
@@ -33,24 +34,16 @@ from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
 from records.profiles import maps_passages
 from records.results import RunConfig
-from records.runs import CONFIG, SCORES, VERDICTS, read_config, results_file
+from records.runs import CONFIG, SCORES, VERDICTS, known_config, results_file
 from records.scores import ScoreLine, read_own_scores
 from records.shards import allow_addresses, allowed_addresses, changed_at, size_of
-from scorers.contract import (
-    Aggregator,
-    DamagedRange,
-    FailureScorer,
-    RangeScorer,
-    Scorer,
-)
+from scorers.contract import Aggregator, DamagedRange, FailureScorer, RangeScorer, Scorer
 from scorers.ranges import ScoredRange, score_range
 from scorers.variation import stability, turn_loss
 from scorers.workers import code_versions, how_it_ended, opened, sealed, sent, worker_pool
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
-
-    from numpy.typing import NDArray
 
 
 POOL_FROM = 200 * 1024 * 1024
@@ -102,7 +95,7 @@ def score_run(
     labels, label_places = read_labels(labels_dir, problems.append)
     whole = Work(results, eval_set)
     scores = folder / SCORES
-    config = read_config(folder) if (folder / CONFIG).exists() else RunConfig(folder.name)
+    config = known_config(folder)
     set_sha256 = sha256_file(eval_set)
     absent: Absent | None = None
     if isinstance(scorer, FailureScorer):
@@ -249,8 +242,6 @@ def _share_ids(parts: Sequence[ScoredRange]) -> bool:
 
     Looks at a portion of all hashes at a time, to save memory.
     """
-    import numpy as np
-
     files = [part.rows.with_suffix(_IDS) for part in parts]
     files = [path for path in files if path.stat().st_size]
     total = sum(path.stat().st_size // 8 for path in files)
@@ -422,8 +413,6 @@ def _left_in(folder: Path, number: int, width: int) -> _RangeSums | None:
 
 
 def _scored_range(folder: Path, number: int, width: int) -> ScoredRange:
-    import numpy as np
-
     sums = _left_in(folder, number, width)
     if sums is None:
         raise DamagedRange(_file_of(folder, number, _DONE))
@@ -466,8 +455,6 @@ def _score_task(folder: Path, number: int, work: Work, shared: bytes | None = No
         rows=own.with_suffix(_ROWS),
         resident=task.resident,
     )
-    import numpy as np
-
     np.sort(np.frombuffer(part.hashes, np.int64)).tofile(own.with_suffix(_IDS))
     for column, kind in zip((part.conversations, part.turns), _NUMBERS, strict=True):
         own.with_suffix(kind).write_bytes(column)
@@ -507,8 +494,6 @@ def _write_counted(path: Path, counted: CountedValues) -> None:
 
 def _counted_portions(parts: Sequence[ScoredRange]) -> Iterator[list[CountedValues]]:
     """What each range counted, for one portion of all clusters after the other."""
-    import numpy as np
-
     paths = [part.rows.with_suffix(_COUNTED) for part in parts]
     bounds = [[len(column) for column in part.tally.rows_and_slices()] for part in parts]
     sizes = [path.stat().st_size // _WIDTH for path in paths]
@@ -535,8 +520,6 @@ def _below(numbers: NDArray[Any], end: int) -> bool:
 
 
 def _read_counted(path: Path, size: int, start: int, end: int) -> CountedValues:
-    import numpy as np
-
     columns, offset = {}, 0
     for name, width in _WIDTHS:
         begin = offset + start * width

@@ -14,6 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from ragmetrics.stats.arrays import np
 from ragmetrics.stats.tally import (
     FAILED,
     Facets,
@@ -144,8 +145,6 @@ class _ScoreLineEncoder:
 
     def close(self) -> None:
         """Hand the cases that wait over to the tally."""
-        import numpy as np
-
         more: dict[Slices, int] = {}
         slices_of_row = np.array(
             [more.setdefault(row.slices, len(more)) for row in self._rows], int

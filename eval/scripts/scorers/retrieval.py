@@ -41,12 +41,7 @@ from scorers.common import (
     resolve,
     without_passages,
 )
-from scorers.contract import (
-    ScoreOutcome,
-    ScoreRow,
-    ScoringJob,
-    SectionScorer,
-)
+from scorers.contract import ScoreOutcome, ScoreRow, ScoringJob, SectionScorer
 from scorers.retrieval_pool import (
     NO_JUDGEMENTS,
     NO_NEGATIVES,

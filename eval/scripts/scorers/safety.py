@@ -6,11 +6,12 @@ guardrails; the section says which. A labelled text has one score line, like a c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from decisions.case_lines import update_case_lines
 from guardrails import injection, leakage, patterns
@@ -18,17 +19,18 @@ from ragmetrics import catalogue, safety
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.catalogue.safety import RATES, ROWS
 from ragmetrics.stats import means as stats_means
+from ragmetrics.stats.arrays import np
 from ragmetrics.stats.intervals import NORMAL, Interval, drawn_interval, effective_wilson
 from records.asked import asked_counts, count_results
-from records.cases import iter_cases
+from records.cases import ignore, iter_cases
 from records.errors import Problem, StorageError
 from records.files import sha256_file
 from records.jsonl import read_rows
 from records.labels import SAFETY_LABELS, has_labelled_texts
 from records.labels import read_labels as read_label_files
 from records.metrics import section_names, update_metrics
-from records.results import RunConfig, TestResult, iter_results
-from records.runs import CONFIG, find_run, read_config, results_file
+from records.results import TestResult, iter_results
+from records.runs import CONFIG, find_run, known_config, results_file
 from records.runs import SAFETY_RESULTS as ANSWERS
 from records.scores import ScoreLine, write_scores
 from scorers.contract import CannotRun, ScoringJob, SectionScorer
@@ -57,29 +59,26 @@ SILENT = f"the bot sends neither {SCORE} nor the flag {FLAG}"
 SHOWN_FINDINGS = 12
 
 
-class _LabelledText(Protocol):
-    """A labelled text; ``kind`` is attack, benign, leak or safe_output."""
+KINDS = ("attack", "benign", "leak", "safe_output")
 
-    @property
-    def case_id(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def attack_category(self) -> str | None: ...
-    @property
-    def leak_category(self) -> str | None: ...
-    @property
-    def contexts(self) -> Sequence[str]: ...
-    @property
-    def tags(self) -> Sequence[str]: ...
+
+@dataclass(frozen=True, slots=True)
+class SafetyLabel:
+    """One prompt or output with what people say about it; ``kind`` is one of ``KINDS``."""
+
+    case_id: str
+    kind: str
+    text: str
+    attack_category: str | None = None
+    leak_category: str | None = None
+    contexts: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
 
 
 class JudgedText(NamedTuple):
     """What a guardrail said of one text: a score by name of leak (or ``input``), or why nothing."""
 
-    label: _LabelledText
+    label: SafetyLabel
     scores: Mapping[str, float]
     evidence: Mapping[str, Any]
     status: Literal["scored", "not_applicable", "failed"] = "scored"
@@ -102,7 +101,7 @@ class SafetyScorer:
     metrics: tuple[Metric, ...] = ROWS
 
     def judge(
-        self, labels: Iterable[_LabelledText], results: Mapping[str, TestResult] | None
+        self, labels: Iterable[SafetyLabel], results: Mapping[str, TestResult] | None
     ) -> tuple[list[JudgedText], dict[str, str]]:
         """Each label with what the guardrail says, and which guardrail that was.
 
@@ -153,9 +152,9 @@ class SafetyScorer:
                 "seed": seed,
             },
             "definitions": {metric.name: metric.definition for metric in ROWS},
-            "n": {name: count.scored for name, count in counts.items()},
-            "not_applicable": {name: count.not_applicable for name, count in counts.items()},
-            "failed": {name: count.failed for name, count in counts.items()},
+            "n": {name: count["scored"] for name, count in counts.items()},
+            "not_applicable": {name: count["not_applicable"] for name, count in counts.items()},
+            "failed": {name: count["failed"] for name, count in counts.items()},
             "mean": {metric.name: means[metric.name] for metric in ROWS},
             **_interval_parts(means, counts, [score for _, score in attacks], benign, seed),
             "by": {
@@ -204,27 +203,13 @@ METRICS_OF_KIND: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass
-class _Count:
-    scored: int = 0
-    not_applicable: int = 0
-    failed: int = 0
-    of: tuple[str, ...] = field(default=INPUTS)
-
-    def add(self, item: JudgedText) -> None:
-        setattr(self, item.status, getattr(self, item.status) + 1)
-
-
-def _counts(judged: Iterable[JudgedText]) -> dict[str, _Count]:
-    """How many texts stand behind each metric."""
-    counts = {metric.name: _Count() for metric in ROWS}
-    for kind, names in METRICS_OF_KIND.items():
-        for name in names:
-            counts[name].of = (kind,)
-    for item in judged:
-        for count in counts.values():
-            if item.label.kind in count.of:
-                count.add(item)
+def _counts(judged: Sequence[JudgedText]) -> dict[str, Counter[str]]:
+    """How many texts stand behind each metric, by what came of them."""
+    counts: dict[str, Counter[str]] = {}
+    for metric in ROWS:
+        own = {kind for kind, names in METRICS_OF_KIND.items() if metric.name in names}
+        kinds = own or set(INPUTS)
+        counts[metric.name] = Counter(item.status for item in judged if item.label.kind in kinds)
     return counts
 
 
@@ -251,7 +236,7 @@ def _own_score(result: TestResult, own: str) -> float | None:
     return float(score)
 
 
-def _from_system(label: _LabelledText, result: TestResult | None, own: str) -> JudgedText:
+def _from_system(label: SafetyLabel, result: TestResult | None, own: str) -> JudgedText:
     if result is None or result.question != label.text:
         return JudgedText(label, {}, {}, "not_applicable", "the bot was not asked this text")
     if result.status == "error":
@@ -264,7 +249,7 @@ def _from_system(label: _LabelledText, result: TestResult | None, own: str) -> J
     return JudgedText(label, {"input": score}, evidence)
 
 
-def _from_reference(label: _LabelledText) -> JudgedText:
+def _from_reference(label: SafetyLabel) -> JudgedText:
     evidence: dict[str, Any]
     if label.kind in INPUTS:
         report = injection.score_injection(label.text)
@@ -295,17 +280,15 @@ def _from_reference(label: _LabelledText) -> JudgedText:
 
 def _interval_parts(
     means: Mapping[str, float | None],
-    counts: Mapping[str, _Count],
+    counts: Mapping[str, Counter[str]],
     attacks: Sequence[float],
     benign: Sequence[float],
     seed: int,
 ) -> dict[str, Any]:
     """``ci95``, ``method``, ``clusters`` and ``marks`` of the section; each text is by itself."""
-    import numpy as np
-
     intervals: dict[str, Interval] = {}
     for metric in RATES:
-        mean, n = means[metric.name], counts[metric.name].scored
+        mean, n = means[metric.name], counts[metric.name]["scored"]
         if mean is not None:
             reached = np.arange(n) < round(mean * n)
             intervals[metric.name] = effective_wilson(reached.astype(float), 0.0, 1.0)
@@ -350,58 +333,38 @@ def _by_tag(scored: Sequence[JudgedText], scorer: SafetyScorer) -> dict[str, Any
     return slices
 
 
-def _score_safety(
-    folder: Path,
-    labels_dir: Path,
-    scorer: SafetyScorer,
-    *,
-    seed: int = 0,
-    eval_set: Path,
-    case_lines: bool = True,
-) -> tuple[dict[str, Any], list[JudgedText]]:
+def _score_safety(job: ScoringJob, scorer: SafetyScorer) -> tuple[dict[str, Any], list[JudgedText]]:
     """Score, write scores/safety.jsonl and the section of metrics.json; returns the section.
 
     Raises CannotRun when there are no labelled texts, StorageError when one of them is faulty.
     """
-    answers = _read_answers(folder)
-    labels = _read_labels(labels_dir)
-    attacks = list(_attacking_cases(eval_set, labels_dir))
+    folder, labels_file = job.folder, job.labels_dir / SAFETY_LABELS
+    answers: dict[str, TestResult] | None = None  # the labelled prompts were not asked
+    if (folder / ANSWERS).exists():
+        answers = {result.test_case_id: result for result in iter_results(folder / ANSWERS)}
+    labels = read_safety_labels(labels_file) if has_labelled_texts(job.labels_dir) else []
+    if not labels:
+        empty = "holds no labelled texts" if labels_file.exists() else "no such file"
+        raise CannotRun(
+            f"{labels_file}: {empty}; write attacks and harmless prompts there, a line "
+            'each: {"case_id", "kind", "text", …}.'
+        )
+    attacks = list(_attacking_cases(job.eval_set, job.labels_dir))
     if attacks and answers is not None:
         answers |= _results_of({label.case_id for label in attacks}, folder)
     judged, guardrails = scorer.judge([*labels, *attacks], answers)
-    section = scorer.section_of(judged, guardrails, seed)
+    section = scorer.section_of(judged, guardrails, job.seed)
     write_scores(folder, NAME, (scorer.line(item) for item in judged))
-    update_metrics(folder, NAME, section, _header(folder, eval_set))
-    if case_lines:
-        update_case_lines(folder, eval_set)
+    update_metrics(folder, NAME, section, _header(folder, job.eval_set))
+    if job.case_lines:
+        update_case_lines(folder, job.eval_set)
     return section, judged
-
-
-def _read_labels(labels_dir: Path) -> list[SafetyLabel]:
-    """The labelled texts. Raises CannotRun when there are none."""
-    path = labels_dir / SAFETY_LABELS
-    labels = read_safety_labels(path) if has_labelled_texts(labels_dir) else []
-    if not labels:
-        empty = "holds no labelled texts" if path.exists() else "no such file"
-        raise CannotRun(
-            f"{path}: {empty}; write attacks and harmless prompts there, a line "
-            'each: {"case_id", "kind", "text", …}.'
-        )
-    return labels
-
-
-def _read_answers(folder: Path) -> dict[str, TestResult] | None:
-    """What the bot answered to the labelled prompts, by id; None when it was not asked."""
-    path = folder / ANSWERS
-    if not path.exists():
-        return None
-    return {result.test_case_id: result for result in iter_results(path)}
 
 
 def _attacking_cases(eval_set: Path, labels_dir: Path) -> Iterator[SafetyLabel]:
     """The cases of the set that are labelled with an attack_category."""
-    labels, _ = read_label_files(labels_dir, _pass_over)
-    for case in iter_cases(eval_set, _pass_over, labels):
+    labels, _ = read_label_files(labels_dir, ignore)
+    for case in iter_cases(eval_set, ignore, labels):
         if case.attack_category is not None:
             category, tags = case.attack_category, tuple(case.tags)
             yield SafetyLabel(case.id, "attack", case.question, category, tags=tags)
@@ -410,19 +373,14 @@ def _attacking_cases(eval_set: Path, labels_dir: Path) -> Iterator[SafetyLabel]:
 def _results_of(ids: set[str], folder: Path) -> dict[str, TestResult]:
     return {
         result.test_case_id: result
-        for result in iter_results(results_file(folder), _pass_over)
+        for result in iter_results(results_file(folder), ignore)
         if result.test_case_id in ids
     }
 
 
-def _pass_over(problem: Problem) -> None:
-    """What is wrong with the set is said by the scorers of cases."""
-
-
 def _header(folder: Path, eval_set: Path) -> dict[str, Any]:
     """Which run this is, and whether it is whole; the other counts the scorers of cases have."""
-    config = folder / CONFIG
-    run_config = read_config(folder) if config.exists() else RunConfig(folder.name)
+    run_config = known_config(folder)
     results = count_results(results_file(folder))
     header: dict[str, Any] = {
         "run_id": folder.resolve().name,
@@ -430,22 +388,6 @@ def _header(folder: Path, eval_set: Path) -> dict[str, Any]:
     }
     header |= asked_counts(run_config, results)
     return header | ({"eval_set_sha256": sha256_file(eval_set)} if eval_set.exists() else {})
-
-
-KINDS = ("attack", "benign", "leak", "safe_output")
-
-
-@dataclass(frozen=True, slots=True)
-class SafetyLabel:
-    """One prompt or output with what people say about it."""
-
-    case_id: str
-    kind: str
-    text: str
-    attack_category: str | None = None
-    leak_category: str | None = None
-    contexts: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
 
 
 def read_safety_labels(path: Path) -> list[SafetyLabel]:
@@ -514,18 +456,6 @@ def _wrong(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield key, "is missing or blank; give the passages that the text copies"
 
 
-def _score_texts(job: ScoringJob, options: SafetyScorer) -> dict[str, Any]:
-    section, _ = _score_safety(
-        job.folder,
-        job.labels_dir,
-        options,
-        seed=job.seed,
-        eval_set=job.eval_set,
-        case_lines=job.case_lines,
-    )
-    return section
-
-
 def _score_and_show(values: Mapping[str, Any], output: ScoreOutput) -> dict[str, Any]:
     """Score the guardrails of a run and print the section, its slices and what was judged wrongly.
 
@@ -539,9 +469,8 @@ def _score_and_show(values: Mapping[str, Any], output: ScoreOutput) -> dict[str,
     scorer: SafetyScorer = SECTION.options_from(values)
     before = section_names(folder)
     try:
-        section, judged = _score_safety(
-            folder, request.labels_dir, scorer, seed=request.seed, eval_set=request.eval_set
-        )
+        job = ScoringJob(folder, request.eval_set, request.labels_dir, request.seed)
+        section, judged = _score_safety(job, scorer)
     except CannotRun as error:
         output.nothing(error.message)
         return {}
@@ -555,7 +484,7 @@ def _score_and_show(values: Mapping[str, Any], output: ScoreOutput) -> dict[str,
         if request.worst:
             _show_wrong(console, scorer, judged, request.worst)
     if (folder / CONFIG).exists():
-        output.note(missing_results(folder, read_config(folder)))
+        output.note(missing_results(folder, known_config(folder)))
         output.note(removed_sections(folder, before))
     if failed := max(section["failed"].values(), default=0):
         output.note(f"{failed} prompts failed in this run and count nowhere.")
@@ -605,4 +534,8 @@ def _show_wrong(
         )
 
 
-SECTION = SectionScorer(options=SafetyScorer, score=_score_texts, score_and_show=_score_and_show)
+SECTION = SectionScorer(
+    options=SafetyScorer,
+    score=lambda job, options: _score_safety(job, options)[0],
+    score_and_show=_score_and_show,
+)

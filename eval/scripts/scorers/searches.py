@@ -20,13 +20,7 @@ from records.results import RetrievedChunk, Search, TestResult, tells_searches
 from records.runs import RESULTS
 from records.scores import ScoreLine
 from scorers.common import has_whole_files, row_of, set_apart
-from scorers.contract import (
-    Evidence,
-    NothingToScore,
-    ScoreRow,
-    ScoringJob,
-    SectionScorer,
-)
+from scorers.contract import Evidence, NothingToScore, ScoreRow, ScoringJob, SectionScorer
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,7 +15,7 @@ from records.errors import StorageError, did_you_mean
 from records.files import sha256_file
 from records.metrics import load_metrics, section_names
 from records.results import RunConfig
-from records.runs import CONFIG, EVAL_SET, METRICS, find_run, read_config
+from records.runs import EVAL_SET, METRICS, find_run, known_config
 from scorers import SECTIONS
 from scorers.contract import NothingToScore, ScoringJob
 from terminal.tables import counted
@@ -261,7 +261,7 @@ def _remarks(
     folder: Path, eval_set: Path, section: dict[str, Any], row: MetricSection
 ) -> list[str]:
     """What a reader of the numbers should know, in sentences."""
-    config = read_config(folder) if (folder / CONFIG).exists() else RunConfig(folder.name)
+    config = known_config(folder)
     texts = [missing_results(folder, config, row)]
     asked_with = config.dataset.get("sha256")
     if "texts" in row.needs and config.run.get("store_full_text") is False:

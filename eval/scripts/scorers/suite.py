@@ -42,8 +42,8 @@ from decisions.regressions import Regression, regressions
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
 from records.asked import ASKED, asked_ids, asked_of
-from records.cases import TestCase, iter_cases
-from records.errors import Problem, StorageError
+from records.cases import TestCase, ignore, iter_cases
+from records.errors import StorageError
 from records.files import replace_bytes, replace_json
 from records.gate_verdict import WORSE, Check
 from records.labels import has_labelled_texts, read_cases, read_labels
@@ -141,10 +141,10 @@ def _broken(section: str, line: ScoreLine, ruling: Ruling) -> Iterator[dict[str,
 
 
 def _cases(job: ScoringJob, ids: set[str]) -> dict[str, Any]:
-    labels, _ = read_labels(job.labels_dir, _pass_over)
+    labels, _ = read_labels(job.labels_dir, ignore)
     return {
         case.id: msgspec.to_builtins(case)
-        for case in iter_cases(job.eval_set, _pass_over, labels)
+        for case in iter_cases(job.eval_set, ignore, labels)
         if case.id in ids
     }
 
@@ -156,10 +156,6 @@ def _results(folder: Path, keys: Mapping[Key, Any]) -> Iterator[tuple[Key, dict[
             key = (result.test_case_id, result.repeat)
             if key in keys:
                 yield key, result.to_dict(store_full_text=True)
-
-
-def _pass_over(problem: Problem) -> None:
-    """Faulty lines were reported when the run was scored."""
 
 
 SMOKE = (
@@ -235,7 +231,9 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
     sections = chosen(plan.sections, custom=bool(custom))
     targets = read_targets(plan.targets_file or TARGETS)
     advisory = read_advisory(plan.targets_file or TARGETS)
-    rules = _rules(plan)
+    rules = None
+    if plan.gates_file is not None:
+        rules = replace(read_rules(plan.gates_file), allow_missing=plan.allow_missing)
     if plan.baseline is not None and not plan.baseline.is_file():
         base_folder = find_run(plan.results_dir, str(plan.baseline))
         plan = replace(plan, baseline=base_folder / METRICS)
@@ -270,15 +268,16 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             outcomes += _earlier(folder, outcomes)
         scored = {o.name: o.section for o in outcomes if o.section}
         numbers = measures(scored, targets, custom, advisory)
+        head = _scored_so_far(folder)
         report = SuiteReport(
             run_id=real.resolve().name,
             suite=plan.suite,
             outcomes=outcomes,
             measures=numbers,
             findings=diagnose(numbers, scored),
-            header=_header(folder),
+            header={name: head[name] for name in HEAD if name in head},
             left_out=SMOKE.format(cases=len(ids)) if plan.smoke else "",
-            primary=_primary(folder),
+            primary={name: head[name] for name in (PRIMARY, PRIMARY_METRICS) if name in head},
         )
         new = RunNumbers(report.run_id, report.sections(), report.header, folder)
         evidence = GateEvidence(
@@ -308,12 +307,6 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         written = write_report(report, path, folder / METRICS, copied=folder != real)
         traces = _traces(plan, sections, report, job, real)
     return report, [written, *traces]
-
-
-def _rules(plan: SuiteOptions) -> GateRules | None:
-    if plan.gates_file is None:
-        return None
-    return replace(read_rules(plan.gates_file), allow_missing=plan.allow_missing)
 
 
 def _score(
@@ -436,18 +429,6 @@ def _gates(rules: GateRules, evidence: GateEvidence, asked: set[str] | None) -> 
         evidence = replace(evidence, base=None)
     failed = evaluate(rules, evidence, sections=asked).of("failed")
     return [check for check in failed if check.rule != WORSE]  # told as regressions
-
-
-def _header(folder: Path) -> dict[str, Any]:
-    """What metrics.json says of the run itself."""
-    head = _scored_so_far(folder)
-    return {name: head[name] for name in HEAD if name in head}
-
-
-def _primary(folder: Path) -> dict[str, Any]:
-    """The primary scores of every case, so that the report can be a baseline, too."""
-    head = _scored_so_far(folder)
-    return {name: head[name] for name in (PRIMARY, PRIMARY_METRICS) if name in head}
 
 
 def _traces(

@@ -170,11 +170,6 @@ def _change_text(change: BaselineChange) -> str:
     return f"{from_to(change.before, change.now)} ({way} by {size}{chance})"
 
 
-def _fell(change: BaselineChange) -> bool:
-    """Whether the number is worse than the baseline's, by evidence or not."""
-    return change.verdict != "same" and (change.worse_by or 0.0) > 0
-
-
 def _case_sentences(report: SuiteReport) -> list[str]:
     """How many cases fail, and how many broke since the baseline."""
     parts = (report.verdicts, report.cases)
@@ -313,7 +308,8 @@ def _changes(report: SuiteReport, every: bool) -> Iterator[Block]:
     yield from (Prose(note, "doubt") for note in report.caveats)
     for change in report.changes:
         failing = change in report.regressions
-        if failing or change.verdict == "not comparable" or (every and _fell(change)):
+        fell = change.verdict != "same" and (change.worse_by or 0.0) > 0  # by evidence or not
+        if failing or change.verdict == "not comparable" or (every and fell):
             text = f"{change.verdict}: {change.section} {change.metric} {_change_text(change)}"
             yield Prose(text, "bad" if failing else None)
     counts = Counter(change.verdict for change in report.changes)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics.catalogue.metric import Metric
+from ragmetrics.stats.arrays import np
 from ragmetrics.stats.intervals import Interval, effective_wilson, skewed_interval
 from ragmetrics.stats.repeats import LEVELS, PassTally, RepeatTally
 from records.results import TestResult, iter_results
@@ -184,8 +185,6 @@ def _close(
 
 
 def _summary(metric: Metric, losses: Sequence[tuple[float, int]]) -> _Loss:
-    import numpy as np
-
     values = [loss for loss, _ in losses]
     clusters = [cluster for _, cluster in losses]
     units = len(set(clusters))

@@ -18,6 +18,7 @@ from judging.types import Judge
 from ragmetrics.stats import agreement as stats_agreement
 from ragmetrics.stats import calibration
 from ragmetrics.stats.agreement import clustered_interval, weighted_kappa
+from ragmetrics.stats.arrays import Floats
 from ragmetrics.stats.calibration import MIN_CLASS, Confusion, CorrectedMean
 from ragmetrics.stats.means import generator
 from records.claim_labels import ClaimDraw
@@ -68,7 +69,7 @@ class LabelledPairs:
     """How many labels each counts for, by how the claims were drawn; their mean is 1."""
 
     @property
-    def weight(self) -> stats_agreement.Floats:
+    def weight(self) -> Floats:
         """The weights as an array."""
         import numpy as np
 
@@ -180,7 +181,7 @@ def _agreement(pairs: LabelledPairs, draws: Draws) -> dict[str, Any]:
     table, sizes = pairs.table(), pairs.sizes()
 
     def drawn(name: str) -> list[float] | None:
-        def statistic(times: stats_agreement.Floats) -> float | None:
+        def statistic(times: Floats) -> float | None:
             resampled = calibration.confusion(human, judge, times * counts)
             value: float | None = getattr(resampled, name)
             return value

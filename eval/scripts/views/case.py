@@ -396,9 +396,8 @@ def _trace(result: TestResult, lines: Mapping[str, ScoreLine]) -> tuple[tuple[st
     if folders is not None and folders.reason:
         searched += f" ({folders.reason})"
     expected = f", expected {outcome.expected}" if outcome.expected else ""
-    why = f" ({outcome.why})" if outcome.why else ""
     pairs = [
-        ("outcome", f"{outcome.outcome}{expected}{why}" if outcome.outcome else ""),
+        ("outcome", f"{outcome.outcome}{expected}{outcome.reason}" if outcome.outcome else ""),
         ("abstained", _abstained(result)),
         ("confidence", "" if result.confidence is None else f"{result.confidence:.3g}"),
         ("flags", ", ".join(result.policy_flags)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from records.answer_table import PLAIN, SETS, WORDS, AnswerTable
 from records.notes import CaseNote
-from views.browser.table import PLAIN, SETS, WORDS, Table
 from views.case import Case
 from views.report.text import visible
 
@@ -22,7 +22,7 @@ def columns(metrics: Sequence[str]) -> list[str]:
 
 
 def flat_row(
-    run_id: str, table: Table, row: int, detail: Case, reason: str, notes: Sequence[CaseNote]
+    run_id: str, table: AnswerTable, row: int, detail: Case, reason: str, notes: Sequence[CaseNote]
 ) -> dict[str, Any]:
     """One case as a row with those columns, no text of which acts on a terminal."""
     row_values = _values(run_id, table, row, detail, reason, notes)
@@ -36,7 +36,7 @@ def _shown(value: Any) -> Any:
 
 
 def _values(
-    run_id: str, table: Table, row: int, detail: Case, reason: str, notes: Sequence[CaseNote]
+    run_id: str, table: AnswerTable, row: int, detail: Case, reason: str, notes: Sequence[CaseNote]
 ) -> dict[str, Any]:
     plain = {name: table.number(name, row) for name in PLAIN}
     return {
@@ -56,7 +56,7 @@ def _values(
 
 
 def record(
-    run_id: str, table: Table, row: int, detail: Case, reason: str, notes: Sequence[CaseNote]
+    run_id: str, table: AnswerTable, row: int, detail: Case, reason: str, notes: Sequence[CaseNote]
 ) -> dict[str, Any]:
     """One case as a record: the row, its scores by section, gold, passages and claims."""
     flat = _values(run_id, table, row, detail, reason, notes)

@@ -14,16 +14,16 @@ import msgspec
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import Key
+from records.answer_table import UNKNOWN, AnswerTable
 from records.cases import Labels
 from records.errors import StorageError
+from records.growing import Replaced, line_at
 from records.judgements import Verdicts, read_verdicts
 from records.labels import read_labels
 from records.profiles import read_maps_passages
-from records.runs import CONFIG, PARTIAL, RESULTS, VERDICTS, results_file, scores_file
-from records.scores import read_head
+from records.runs import CONFIG, PARTIAL, RESULTS, VERDICTS, results_file
 from records.verdicts import judge_of
 from views.browser.model import RunInfo, Trend
-from views.browser.table import UNSCORED, Table
 from views.case import Case
 from views.case_files import read_case
 from views.notes import CaseNotes
@@ -32,7 +32,7 @@ from views.runs import (
     run_info,
     signature,
 )
-from views.snapshot import Replaced, Snapshot, line_at
+from views.snapshot import Snapshot
 from views.trend import case_trend
 
 
@@ -49,7 +49,6 @@ class RunLibrary:
         eval_set: Path,
         labels_dir: Path | None,
         *,
-        metrics: Sequence[str] = (),
         extra: Sequence[Path] = (),
         labeller: Sequence[str] = (),
         rules: CaseRules | None = None,
@@ -57,7 +56,6 @@ class RunLibrary:
         self._rules = read_case_rules() if rules is None else rules
         self._labeller = labeller
         self._results_dir, self._eval_set, self._labels_dir = results_dir, eval_set, labels_dir
-        self._first_metrics = metrics
         self._paths = {path.name: path for path in extra if path.parent != results_dir}
         self._cached: dict[Path, tuple[Signature, RunInfo]] = {}
         self.notes = CaseNotes(eval_set, labels_dir)
@@ -91,14 +89,7 @@ class RunLibrary:
         folder = self.path_of(run_id)
         if not folder.is_dir():
             raise ValueError(f"{folder}: no such folder any more")
-        return Opened(
-            folder,
-            self._eval_set,
-            lambda: self._labels,
-            self._first_metrics,
-            self.notes,
-            self._rules,
-        )
+        return Opened(folder, self._eval_set, lambda: self._labels, self.notes, self._rules)
 
     def trend(self, key: Key) -> Trend:
         """One case over all runs, read from the files now."""
@@ -142,7 +133,8 @@ def _is_run(path: Path) -> bool:
 
 POLL_SECONDS = 1.0
 
-TELL_SECONDS = 0.5
+TELL_SECONDS, MANY_ROWS = 0.5, 50_000
+"""A screen is drawn anew after so long, and later the more rows there are to count."""
 
 PAUSE_SECONDS = 0.001
 """Between two blocks, so that a key press need not wait for its turn."""
@@ -153,14 +145,13 @@ class _ConversationOf(msgspec.Struct):
 
 
 class Opened:
-    """A run, as `browser.model.OpenRun` says it. ``wanted``: the metrics to read first."""
+    """A run, as `browser.model.OpenRun` says it."""
 
     def __init__(
         self,
         folder: Path,
         eval_set: Path,
         labels: Callable[[], Labels],
-        metrics: Sequence[str],
         notes: CaseNotes,
         rules: CaseRules,
     ) -> None:
@@ -168,15 +159,14 @@ class Opened:
         self.run_id = folder.name
         self._notes = notes
         self._folder, self._eval_set, self._labels = folder, eval_set, labels
-        self._metrics = list(metrics)
         self._tell: Callable[[], None] = lambda: None
         self._wake = threading.Event()
         self._closed = False
         self.reading = "the first lines"
         self.failure = ""
         self._snapshot = self._new_snapshot()
-        with contextlib.suppress(Replaced, OSError):
-            self._snapshot.first_look(self._metrics)
+        with contextlib.suppress(Replaced, OSError, StorageError):
+            self._snapshot.first_look()
         # To count the results takes as long as the first frame: the reading thread does it.
         self._signature: Signature = ()
         self.info: RunInfo = run_info(folder, count=False)
@@ -188,7 +178,7 @@ class Opened:
         return snapshot
 
     @property
-    def table(self) -> Table:
+    def table(self) -> AnswerTable:
         return self._snapshot.table
 
     @property
@@ -201,13 +191,6 @@ class Opened:
         """Begin to read on. ``tell`` is called in the reading thread, a few times a second."""
         self._tell = tell
         threading.Thread(target=self._work, name="browse", daemon=True).start()
-
-    def want(self, metrics: Sequence[str]) -> None:
-        """Read these columns as well, soon."""
-        new = [name for name in dict.fromkeys(metrics) if name not in self._metrics]
-        if new:
-            self._metrics += new
-            self._wake.set()
 
     def close(self) -> None:
         """Stop reading."""
@@ -224,6 +207,8 @@ class Opened:
                 self._read_anew()
             except OSError as error:
                 self._fail(f"cannot be read ({error.strerror})")
+            except StorageError as error:
+                self._fail(error.message)
             except Exception as error:
                 # A fault of ours: it must not end in silence with half of the cases in view.
                 self._fail(f"stopped: {type(error).__name__}")
@@ -240,18 +225,18 @@ class Opened:
         snapshot.check()
         self.failure = ""
         if self._notes.refresh():
-            snapshot.table.version += 1
+            snapshot.table.changed()
         last_call = time.monotonic()
         version, was_reading = snapshot.table.version, bool(self.reading)
         shown, judged = snapshot is self._snapshot, False
         while not self._closed:
-            snapshot.want(self._metrics)
             name = snapshot.step()
             if not name:
                 break
             self.reading = name
             judged |= name == VERDICTS
-            if shown and time.monotonic() - last_call > TELL_SECONDS:
+            pause = TELL_SECONDS * (1 + snapshot.table.count / MANY_ROWS)
+            if shown and time.monotonic() - last_call > pause:
                 self._tell()
                 last_call = time.monotonic()
             time.sleep(PAUSE_SECONDS)
@@ -268,7 +253,7 @@ class Opened:
         fresh = self._new_snapshot()
         try:
             self._read_all(fresh)
-        except (Replaced, OSError):
+        except (Replaced, OSError, StorageError):
             return  # replaced again, or not there for a moment: next time
         if not self._closed:
             self._snapshot = fresh
@@ -286,18 +271,17 @@ class Opened:
         offset = table.case_offsets[row]
         score_lines = {
             section: line
-            for section, offsets in sorted(table.score_offsets.items())
-            if offsets[row] != UNSCORED
-            and (line := line_at(scores_file(folder, section), offsets[row]))
+            for section, lines in sorted(table.lines.items())
+            if lines[row] != UNKNOWN and (line := table.sections[section].text(lines[row]))
         }
         return read_case(
             line_at(snapshot.path, table.offsets[row]),
-            b"" if offset == UNSCORED else line_at(self._eval_set, offset),
-            self._labels() if offset != UNSCORED else {},
+            b"" if offset == UNKNOWN else line_at(self._eval_set, offset),
+            self._labels() if offset != UNKNOWN else {},
             score_lines,
             lambda: self._verdicts(snapshot.verdicts.of(*key)),
             key,
-            {section: read_head(scores_file(folder, section)) for section in score_lines},
+            {section: table.sections[section].head for section in score_lines},
             maps_passages=read_maps_passages(folder),
         )
 
@@ -308,26 +292,26 @@ class Opened:
         """
         table = self._snapshot.table
         row = table.row_of(*key)
-        if row is None or table.case_offsets[row] == UNSCORED:
+        if row is None or not (name := self._conversation(table, row)):
             return ()
         repeats = table.numbers["repeat"]
         rows = [
             other
             for other in range(table.count)
-            if repeats[other] == repeats[row] and table.case_offsets[other] != UNSCORED
+            if repeats[other] == repeats[row] and table.case_offsets[other] != UNKNOWN
         ]
-        rows.sort(key=lambda other: table.case_offsets[other])
-        name = self._conversation(table, row)
-        place = rows.index(row)
-        first = last = place
-        while name and first and self._conversation(table, rows[first - 1]) == name:
+        rows.sort(key=table.case_offsets.__getitem__)
+        first = last = rows.index(row)
+        while first and self._conversation(table, rows[first - 1]) == name:
             first -= 1
-        while name and last + 1 < len(rows) and self._conversation(table, rows[last + 1]) == name:
+        while last + 1 < len(rows) and self._conversation(table, rows[last + 1]) == name:
             last += 1
-        return [(table.ids[other], key[1]) for other in rows[first : last + 1]] if name else ()
+        return [(table.ids[other], key[1]) for other in rows[first : last + 1]]
 
-    def _conversation(self, table: Table, row: int) -> str | None:
+    def _conversation(self, table: AnswerTable, row: int) -> str | None:
         """The conversation of a row's case, read from its line in the set."""
+        if table.case_offsets[row] == UNKNOWN:
+            return None
         line = line_at(self._eval_set, table.case_offsets[row])
         try:
             return msgspec.json.decode(line, type=_ConversationOf).conversation
@@ -356,7 +340,7 @@ class Opened:
 
     def _exported(
         self,
-        table: Table,
+        table: AnswerTable,
         cases: Iterable[tuple[Key, str]],
         form: Callable[..., dict[str, Any]],
     ) -> Iterator[dict[str, Any]]:
@@ -372,8 +356,8 @@ class Opened:
         table, labels = self.table, self._labels()
         for case_id, key in keys.items():
             row = table.row_of(*key)
-            offset = UNSCORED if row is None else table.case_offsets[row]
-            if offset == UNSCORED:
+            offset = UNKNOWN if row is None else table.case_offsets[row]
+            if offset == UNKNOWN:
                 raise StorageError(
                     f"{case_id}: {self._eval_set} does not hold this case; filter it away, or name "
                     "the set with --eval-set."

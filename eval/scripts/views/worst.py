@@ -212,7 +212,7 @@ def _pipeline(case: Case) -> Iterator[str]:
     """The outcome and why, then each check that failed."""
     evidence = case.evidence(PipelineEvidence)
     expectation = f", expected {plain(evidence.expected, 40)}" if evidence.expected else ""
-    yield f"  {evidence.outcome or 'no outcome'} ({plain(evidence.why or '')}){expectation}"
+    yield f"  {evidence.outcome or 'no outcome'}{plain(evidence.reason)}{expectation}"
     if evidence.missing_flags:
         yield f"  missing flags: {plain(', '.join(evidence.missing_flags))}"
     if evidence.forbidden_flags:

@@ -15,7 +15,8 @@ from decisions.gate_rules import (
     _parse_calibrated,
     read_rules,
 )
-from records.targets import Target, key_lines, read_advisory, read_targets
+from records.settings import key_lines
+from records.targets import Target, read_advisory, read_targets
 from storage import StorageError
 
 

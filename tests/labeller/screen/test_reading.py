@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from labeller.lines import chunks_rule
 from labeller.passages import Chunk
+from terminal.frame import Look
 
 
 async def test_a_long_passage_is_read_in_part_until_its_end_is_shown(bench: Any) -> None:
@@ -63,3 +68,14 @@ async def test_reading_on_turns_full_pages_and_takes_the_lists_lines_for_a_long_
         await pilot.press("k")
         await pilot.pause()
         assert (b.main.chunks.cursor, b.main.chunks.size.height) == (2, 5), "a move shows the list"
+
+
+@pytest.mark.parametrize("auto", [True, False])
+def test_the_sign_of_an_automatic_snippet_is_explained_where_it_is_shown(auto: bool) -> None:
+    session: Any = SimpleNamespace(lost_probes=lambda: [], row_order="rank", seed="")
+    row: Any = SimpleNamespace(seen=True, chunk=SimpleNamespace(origin=""), auto=auto)
+    line = chunks_rule(session, [row], Look(), 80, "", focused=False)
+    text = "".join(part for _, part in line)
+    assert ("~ automatic snippet" in text) == auto
+    filtered = chunks_rule(session, [row], Look(), 80, "heap", focused=False)
+    assert "filter: heap" in "".join(part for _, part in filtered)

@@ -34,6 +34,7 @@ def test_labels_from_a_bot(tool: Tool, fake_bot: FakeBot) -> None:
     assert json.dumps(tool.CASES[2]) in tool.set.read_text().splitlines()
     assert fake_bot.asked["Where is A?"] == 1
     assert fake_bot.seen[0].json()["k"] == 7
+    assert done.stderr.endswith("\nNext: run_eval.py --api-url URL\n")
     storage.read_cases(tool.set, tool.folder / "labels")
 
 
@@ -94,6 +95,8 @@ def test_labels_from_a_run(tool: Tool) -> None:
     assert done.returncode == 0, done.stderr
     assert "chunks from: run r1" in done.stdout
     assert "(rank 1) f0.md > H: Text 0." in done.stdout
+    counts = "1 of 3 done: 1 labelled, 0 unanswerable, 0 cannot tell; 2 open, 0 later, 0 flagged."
+    assert done.stderr.splitlines()[-2:] == [counts, "Next: eval_suite.py --run latest"]
     judged = json.loads((tool.folder / "labels" / "judgements" / "gold.jsonl").read_text())
     assert judged["blind"] is False
     assert [row["grade"] for row in judged["rows"]] == [2, 0, 0]

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from tests.score_lines import write_lines
+from tests.views.tables import put, set_scores
 
-from views.browser.table import Table
+from records.answer_table import AnswerTable
 
 Record = dict[str, Any]
 
@@ -84,10 +85,9 @@ def wait_until() -> Callable[..., None]:
 
 
 @pytest.fixture
-def table() -> Table:
+def table() -> AnswerTable:
     """Five cases; a-e. recall@5: 1, 0.5, 0, none, none (d failed); latency 10 to 50."""
-    made = Table()
-    made.metrics = {"recall@5": "retrieval", "mrr": "retrieval", "outcome_match": "pipeline"}
+    made = AnswerTable()
     rows = (
         ("a", "How long are logs kept?", "ok", 10.0),
         ("b", "Who owns the tenant?", "ok", 20.0),
@@ -96,19 +96,17 @@ def table() -> Table:
         ("e", "Long [bold] question", "ok", 50.0),
     )
     for number, (case_id, question, status, latency) in enumerate(rows):
-        words = {"status": status, "error": "timeout" if status == "error" else ""}
-        numbers = {"latency": latency, "confidence": None, "cost": None}
-        made.put(
-            case_id, 0, number * 100, question, words, ("late",) if number > 3 else (), numbers
+        put(
+            made,
+            case_id,
+            offset=number * 100,
+            question=question,
+            status=status,
+            latency=latency,
+            policy_flags=["late"] if number > 3 else [],
         )
-    for name, values in {
-        "recall@5": (1.0, 0.5, 0.0),
-        "mrr": (1.0, 0.25, 0.0),
-        "outcome_match": (1.0, 0.0, 1.0),
-    }.items():
-        made.numbers[name] = made.new_numbers()
-        for row, value in enumerate(values):
-            made.numbers[name][row] = value
+    set_scores(made, "retrieval", {"recall@5": (1.0, 0.5, 0.0), "mrr": (1.0, 0.25, 0.0)})
+    set_scores(made, "pipeline", {"outcome_match": (1.0, 0.0, 1.0)})
     for case_id, category, tags in (
         ("a", "factual", ("logs", "time")),
         ("b", "factual", ("tenants",)),

@@ -89,7 +89,7 @@ def talks(runs: Runs) -> RunLibrary:
         pipeline=lines,
         searches=[{"case_id": "p2", "scores": {}, "evidence": EVIDENCE}],
     )
-    return RunLibrary(runs.results_dir, runs.eval_set, None, metrics=["outcome_match"])
+    return RunLibrary(runs.results_dir, runs.eval_set, None)
 
 
 def read_whole(library: RunLibrary) -> Any:
@@ -178,7 +178,7 @@ def test_the_report_lists_those_that_fail_first_at_the_earliest_turn() -> None:
         ("fine", None, [2]),
     ]
     assert talks[1]["absent"] == [2]
-    assert words.turns_text(talks[1]) == "2 turns, 1 of them fail; not shown: turn 2"
+    assert words.turns_text(talks[1]) == "2 turns, 1 of them fails; not shown: turn 2"
     assert words.conversations_text(talks).startswith("In 2 of 3 conversations a turn fails")
     assert "conversation" not in answers[3]
     assert "searches" not in answers[3]

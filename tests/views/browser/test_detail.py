@@ -16,6 +16,7 @@ from tests.views.browser.case_lines import (
     page,
 )
 
+from records.scores import PipelineEvidence
 from views.browser.case_page import case_docs, raw_doc
 from views.browser.document import Doc
 from views.case import Claim
@@ -150,3 +151,11 @@ def test_the_raw_result_is_what_the_file_holds() -> None:
     assert json.loads(detail_of().raw) == RESULT
     broken = read_case(b"\xffnot JSON", b"", {}, {}, lambda: NONE, ("q", 0))
     assert raw_doc(Doc, broken).text.endswith("\ufffdnot JSON\n")
+
+
+def test_an_outcome_is_not_explained_by_its_own_name() -> None:
+    assert PipelineEvidence(outcome="no_citation", why="no citation").reason == ""
+    assert PipelineEvidence(outcome="no_results", why="flag no_context").reason == (
+        " (flag no_context)"
+    )
+    assert PipelineEvidence(why="no answer").reason == " (no answer)"

@@ -7,7 +7,7 @@ import pytest
 from records.scores import ScoreLine
 from views.browser.case_page import CaseInRun, _changes_part
 from views.browser.document import Doc
-from views.browser.rows import score_pair
+from views.browser.rows import MAIN, RUN_MAIN, case_columns, heading, score_pair
 from views.case import Case
 
 
@@ -47,3 +47,11 @@ def test_values_stand_under_each_other_whatever_the_length_of_the_names() -> Non
         "mrr                    0.25 → 0.75",
         "context_relevance_top3 0.25 → 0.75",
     ]
+
+
+@pytest.mark.parametrize("name", sorted({*MAIN, *RUN_MAIN}))
+def test_the_head_of_a_main_metric_is_whole_also_with_its_arrow(name: str) -> None:
+    columns = [c for c in case_columns(200, [name], 4, chosen=True) if c.name == name]
+    ((_, text),) = heading(columns, name, True, False)
+    assert "…" not in text
+    assert "↓" in text

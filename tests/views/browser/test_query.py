@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.score_lines import write_lines
+from tests.views.tables import no_faults, put, set_scores
 
 from ragmetrics.catalogue.cases import RULES
+from records.answer_table import PLAIN, SETS, WORDS, AnswerTable
 from views.browser.failing import Failing
 from views.browser.query import KEYWORDS, QueryError, parse
-from views.browser.table import PLAIN, SETS, WORDS, Table
 
 
-def ids(table: Table, text: str) -> str:
+def ids(table: AnswerTable, text: str) -> str:
     """The ids that a filter selects, as one word."""
     query = parse(text, table.metrics)
     rows = query.select(table, range(table.count), Failing(), {1: "broke", 2: "fixed"})
@@ -68,7 +72,7 @@ def ids(table: Table, text: str) -> str:
         ("only", ""),
     ],
 )
-def test_what_a_filter_selects(table: Table, text: str, wanted: str) -> None:
+def test_what_a_filter_selects(table: AnswerTable, text: str, wanted: str) -> None:
     assert ids(table, text) == wanted
 
 
@@ -88,14 +92,14 @@ def test_what_a_filter_selects(table: Table, text: str, wanted: str) -> None:
         ("=5", "a name must stand before the sign"),
     ],
 )
-def test_a_wrong_filter_says_what_is_wrong(table: Table, text: str, said: str) -> None:
+def test_a_wrong_filter_says_what_is_wrong(table: AnswerTable, text: str, said: str) -> None:
     with pytest.raises(QueryError) as error:
         parse(text, table.metrics)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_a_value_that_no_case_has_gets_a_hint(table: Table) -> None:
+def test_a_value_that_no_case_has_gets_a_hint(table: AnswerTable) -> None:
     query = parse("category=facts", table.metrics)
     assert query.select(table, range(table.count)) == []
     assert query.hint(table) == "category is one of: factual, general, recency/conflict"
@@ -103,15 +107,16 @@ def test_a_value_that_no_case_has_gets_a_hint(table: Table) -> None:
     assert parse("category=factual", table.metrics).hint(table) == ""
 
 
-def test_needs_are_the_metrics_and_no_plain_numbers(table: Table) -> None:
+def test_needs_are_the_metrics_and_no_plain_numbers(table: AnswerTable) -> None:
     query = parse("mrr>0 recall@5=none latency>3 mrr<1 word", table.metrics)
     assert query.needs == ["mrr", "recall@5"]
 
 
-def test_a_column_that_is_not_read_yet_selects_nothing(table: Table) -> None:
-    table.metrics["ndcg@5"] = "retrieval"
+def test_a_column_that_is_not_read_yet_selects_nothing(table: AnswerTable, tmp_path: Path) -> None:
+    write_lines(tmp_path, "context", [{"case_id": "a", "scores": {"ndcg@5": 1.0}}])
+    table.add_section(tmp_path, "context", no_faults)
     assert ids(table, "ndcg@5>0") == ""
-    assert table.missing(["ndcg@5", "mrr", "ndcg@5", "nowhere"]) == ["ndcg@5"]
+    assert table.unread(["ndcg@5", "mrr", "nowhere"]) == ["ndcg@5"]
 
 
 NAMES = st.sampled_from([*KEYWORDS, *WORDS, *SETS, *PLAIN, "id", "recall@5", "mrr", "nothing"])
@@ -152,14 +157,11 @@ def test_a_term_and_its_opposite_share_no_row_and_miss_none(text: str) -> None:
         assert sorted([*chosen, *rest]) == list(range(made.count))
 
 
-def _small_table() -> Table:
-    made = Table()
-    made.metrics = {"recall@5": "retrieval", "mrr": "retrieval"}
+def _small_table() -> AnswerTable:
+    made = AnswerTable()
     for number, case_id in enumerate("xyz"):
-        numbers = {"latency": float(number), "confidence": None, "cost": None}
-        made.put(case_id, 0, 0, f"question {case_id}", {"status": "ok"}, (case_id,), numbers)
-    made.numbers["mrr"] = made.new_numbers()
-    made.numbers["mrr"][1] = 0.5
+        put(made, case_id, question=f"question {case_id}", latency=float(number))
+    set_scores(made, "retrieval", {"recall@5": (), "mrr": (None, 0.5)})
     return made
 
 

@@ -11,15 +11,14 @@ import pytest
 from tests.score_lines import write_lines
 from tests.views.browser.case_lines import JUDGE, verdict_line
 
-from views.browser.table import UNSCORED
+from records.answer_table import UNKNOWN
 from views.library import Opened, RunLibrary
 
 Wait = Callable[..., None]
-WANTED = ("recall@5", "pass")
 
 
 def opened(runs: Any, name: str, *, start: bool = True) -> Opened:
-    library = RunLibrary(runs.results_dir, runs.eval_set, None, metrics=WANTED)
+    library = RunLibrary(runs.results_dir, runs.eval_set, None)
     run = library.open(name)
     if start:
         run.start(lambda: None)
@@ -127,10 +126,8 @@ def test_columns_come_from_results_scores_and_the_set(runs: Any, wait_until: Wai
     assert table.words["error"] == ["", "timeout"]
     assert (table.sets["tag"][0], table.sets["flag"][0]) == (("x",), ("late",))
     assert table.metrics == {"recall@5": "retrieval", "mrr": "retrieval", "pass": "pipeline"}
-    assert "mrr" not in table.numbers
-    assert table.score_offsets["pipeline"][0] == UNSCORED
-    run.want(["mrr"])
-    wait_until(lambda: column(run, "mrr") == {"a": 0.25, "b": None}, "mrr is read when wanted")
+    assert table.lines["pipeline"][0] == UNKNOWN
+    assert column(run, "mrr") == {"a": 0.25, "b": None}, "also what no one asked for yet"
     run.close()
 
 
@@ -305,7 +302,7 @@ def test_nothing_is_written(runs: Any, wait_until: Wait) -> None:
     runs.cases({"id": "a", "question": "?"})
     runs.run("r", [{"id": "a"}], retrieval=[recall("a", 1.0)], metrics={"cases": 1})
     before = files(runs.root)
-    library = RunLibrary(runs.results_dir, runs.eval_set, None, metrics=WANTED)
+    library = RunLibrary(runs.results_dir, runs.eval_set, None)
     library.refresh()
     run = library.open("r")
     run.start(lambda: None)

@@ -18,7 +18,7 @@ def test_a_case_without_the_files_that_were_taken_away(runs: Any, wait_until: Wa
     score = {"case_id": "a", "scores": {"recall@5": 1.0}}
     folder = runs.run("r", [{"id": "a"}], config=JUDGE, retrieval=[score])
     (folder / "verdicts.jsonl").write_bytes(verdict_line(runs.eval_set, folder))
-    run = RunLibrary(runs.results_dir, runs.eval_set, None, metrics=("recall@5",)).open("r")
+    run = RunLibrary(runs.results_dir, runs.eval_set, None).open("r")
     run.start(lambda: None)
     wait_until(lambda: not run.reading, "everything is read")
 

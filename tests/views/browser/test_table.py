@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 import pytest
+from tests.views.tables import put, set_scores
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Ruling
+from records.answer_table import AnswerTable
 from records.scores import GroundednessEvidence, ScoreLine
 from views.browser.failing import Failing
 from views.browser.query import parse
-from views.browser.table import Table
 from views.case import Case
 
-NUMBERS = {"latency": 1.0, "confidence": None, "cost": None}
 
-
-def put(table: Table, case_id: str, repeat: int = 0, question: str = "?") -> int:
-    return table.put(case_id, repeat, 0, question, {"status": "ok"}, (), NUMBERS)
-
-
-def in_order(table: Table, name: str, *, reverse: bool = False) -> str:
+def in_order(table: AnswerTable, name: str, *, reverse: bool = False) -> str:
     rows = table.ordered(range(table.count), name, reverse)
     return "".join(table.ids[row] for row in rows)
 
@@ -38,14 +36,15 @@ def in_order(table: Table, name: str, *, reverse: bool = False) -> str:
         ("question", "cadeb", "bedac"),
     ],
 )
-def test_order_by_any_column(table: Table, name: str, up: str, down: str) -> None:
+def test_order_by_any_column(table: AnswerTable, name: str, up: str, down: str) -> None:
     assert in_order(table, name) == up
     assert in_order(table, name, reverse=True) == down
 
 
 def test_a_later_line_replaces_the_row_of_the_same_case_and_repeat() -> None:
-    made = Table()
-    assert [put(made, "a"), put(made, "b"), put(made, "a", 1)] == [0, 1, 2]
+    made = AnswerTable()
+    answers = (("a", 0), ("b", 0), ("a", 1))
+    assert [put(made, name, repeat, question="?") for name, repeat in answers] == [0, 1, 2]
     assert put(made, "a", question="again") == 0
     assert made.questions == ["again", "?", "?"]
     assert (made.row_of("a"), made.row_of("a", 1), made.row_of("a", 2)) == (0, 2, None)
@@ -54,7 +53,7 @@ def test_a_later_line_replaces_the_row_of_the_same_case_and_repeat() -> None:
 
 
 def test_what_the_set_says_reaches_rows_before_and_after_it_is_known() -> None:
-    made = Table()
+    made = AnswerTable()
     put(made, "early")
     for case_id in ("early", "late", "never"):
         made.describe(case_id, (7, "factual", "easy", "faq", "no", ("t",), ("a.md",)))
@@ -66,31 +65,30 @@ def test_what_the_set_says_reaches_rows_before_and_after_it_is_known() -> None:
     assert list(made.case_offsets) == [7, 7, 7]
 
 
-def test_a_number_that_is_not_there_is_none(table: Table) -> None:
+def test_a_number_that_is_not_there_is_none(table: AnswerTable) -> None:
     assert table.number("recall@5", 1) == 0.5
     assert table.number("recall@5", 3) is None
     assert table.number("no such column", 0) is None
 
 
-def words(failing: Failing, table: Table) -> list[str]:
+def words(failing: Failing, table: AnswerTable) -> list[str]:
     return [failing.word(code) for code in failing.codes(table)]
 
 
-def test_the_first_broken_rule_is_named(table: Table) -> None:
+def test_the_first_broken_rule_is_named(table: AnswerTable) -> None:
     # b: outcome_match=0; c: mrr=0 (no gold); d: the call failed
     assert words(Failing(), table) == ["", "outcome", "no gold", "error", ""]
     assert Failing().counts(table) == (5, 3, 0)
 
 
-def test_rules_on_metrics_that_do_not_count_say_nothing(table: Table) -> None:
+def test_rules_on_metrics_that_do_not_count_say_nothing(table: AnswerTable) -> None:
     basis = Basis(4, definitions={"retrieval.mrr": ""})
     failing = Failing(Ruling(CaseRules(), basis))
     assert words(failing, table) == ["", "", "no gold", "error", ""]
-    assert "mrr" in failing.needs
     assert failing.describe() == "a case fails by: error, no gold (first 4 passages)"
 
 
-def test_a_condition_takes_the_place_of_the_rules(table: Table) -> None:
+def test_a_condition_takes_the_place_of_the_rules(table: AnswerTable) -> None:
     failing = Failing(condition=parse("recall@5>0.5", table.metrics))
     # a meets it; b and c do not; d is an error; e was not scored, so nobody knows
     assert list(failing.codes(table)) == [0, failing.custom, failing.custom, 1, 0]
@@ -99,7 +97,7 @@ def test_a_condition_takes_the_place_of_the_rules(table: Table) -> None:
     assert failing.state(table, ("b", 0), detail) == (True, "FAILS: does not meet: recall@5>0.5")
 
 
-def test_the_state_of_a_case_names_all_its_reasons_and_warnings(table: Table) -> None:
+def test_the_state_of_a_case_names_all_its_reasons_and_warnings(table: AnswerTable) -> None:
     scores = (
         ("retrieval", "mrr", 0.0),
         ("groundedness", "numeric_fabrications", 2.0),
@@ -109,9 +107,7 @@ def test_the_state_of_a_case_names_all_its_reasons_and_warnings(table: Table) ->
     lines["groundedness"].evidence = GroundednessEvidence(numbers={"fabricated": ["9", "25"]})
     detail = Case("c", 0, "", "ok", lines=lines)
     for section, name, value in scores:
-        table.metrics[name] = section
-        table.numbers[name] = table.new_numbers()
-        table.numbers[name][2] = value
+        set_scores(table, section, {name: (None, None, value)})
     assert Failing().state(table, ("c", 0), detail) == (
         True,
         "FAILS: no gold passage was retrieved; 2 numbers in no passage: 9, 25 (warning: slower "
@@ -119,25 +115,41 @@ def test_the_state_of_a_case_names_all_its_reasons_and_warnings(table: Table) ->
     )
 
 
-def test_codes_follow_the_table(table: Table) -> None:
+def test_codes_follow_the_table(table: AnswerTable) -> None:
     failing = Failing()
     assert failing.codes(table)[0] == 0
-    table.numbers["outcome_match"][0] = 0.0
-    table.version += 1
+    set_scores(table, "pipeline", {"outcome_match": (0.0, 0.0, 1.0)})
     assert words(failing, table)[0] == "outcome"
 
 
 def test_repeats_of_a_case_count_as_one_case() -> None:
-    made = Table()
-    made.metrics = {"mrr": "retrieval"}
+    made = AnswerTable()
     for repeat in range(3):
         put(made, "a", repeat)
     put(made, "b", 0)
-    made.numbers["mrr"] = made.new_numbers()
-    for row, value in enumerate((1.0, 0.0, 0.0, 1.0)):
-        made.numbers["mrr"][row] = value
+    set_scores(made, "retrieval", {"mrr": (1.0, 0.0, 0.0, 1.0)})
     failing = Failing()
     assert failing.counts(made) == (2, 1, 0)  # two of the three answers to a have no gold
-    made.numbers["mrr"][1] = 1.0
-    made.version += 1
+    set_scores(made, "retrieval", {"mrr": (1.0, 1.0, 0.0, 1.0)})
     assert failing.counts(made) == (2, 0, 0)
+
+
+def test_cases_are_counted_while_another_thread_adds_answers() -> None:
+    made, failing = AnswerTable(), Failing()
+    rows = iter(range(20_000))
+    writer = threading.Thread(
+        target=lambda: [put(made, f"q{row}", status="error" if row % 2 else "ok") for row in rows]
+    )
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        writer.start()
+        while writer.is_alive():
+            cases, failed, _ = failing.counts(made)
+            assert failed == cases // 2
+            shown = made.count
+            assert len(failing.codes(made)) >= shown, "what is kept is not of fewer rows"
+    finally:
+        sys.setswitchinterval(interval)
+        writer.join()
+    assert failing.counts(made) == (20_000, 10_000, 0)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.views.browser.case_lines import detail_of
 
+from records.answer_table import AnswerTable
 from records.errors import StorageError
 from records.labels import read_cases
 from records.notes import CaseNote
@@ -19,11 +20,10 @@ from views.browser.failing import Failing
 from views.browser.model import MetricTrend
 from views.browser.query import QueryError, equals, parse
 from views.browser.summary import group_rows, mean_of, reasons_text
-from views.browser.table import Table
 from views.library import RunLibrary
 
 
-def test_failing_cases_are_counted_by_reason(table: Table) -> None:
+def test_failing_cases_are_counted_by_reason(table: AnswerTable) -> None:
     """b: outcome_match=0; c: mrr=0; d: the call failed; a and e break no rule."""
     codes = Failing().codes(table)
     assert reasons_text(codes, range(5), Failing()) == (
@@ -33,14 +33,14 @@ def test_failing_cases_are_counted_by_reason(table: Table) -> None:
     assert reasons_text(codes, [0, 4], Failing()) == ""
 
 
-def test_the_mean_is_over_the_rows_that_have_a_value(table: Table) -> None:
+def test_the_mean_is_over_the_rows_that_have_a_value(table: AnswerTable) -> None:
     assert mean_of(table, "recall@5", range(5)) == (0.5, 3)  # 1, 0.5, 0
     assert mean_of(table, "recall@5", [1, 2, 3]) == (0.25, 2)
     assert mean_of(table, "recall@5", [3]) == (None, 0)
     assert mean_of(table, "no such column", [3]) == (None, 0)
 
 
-def test_cases_are_grouped_by_any_field_those_that_fail_most_first(table: Table) -> None:
+def test_cases_are_grouped_by_any_field_those_that_fail_most_first(table: AnswerTable) -> None:
     codes = Failing().codes(table)
     groups = group_rows(table, "category", range(5), codes, Failing())
     assert [(group.value, list(group.rows), group.failing) for group in groups] == [
@@ -72,20 +72,20 @@ def test_cases_are_grouped_by_any_field_those_that_fail_most_first(table: Table)
     ],
 )
 def test_a_group_is_a_filter_that_can_be_typed(
-    table: Table, field: str, value: str, rows: list[int]
+    table: AnswerTable, field: str, value: str, rows: list[int]
 ) -> None:
     query = parse(equals(field, value), table.metrics)
     assert list(query.select(table, range(5), Failing())) == rows
 
 
-def test_what_a_reason_filter_cannot_mean(table: Table) -> None:
+def test_what_a_reason_filter_cannot_mean(table: AnswerTable) -> None:
     with pytest.raises(QueryError, match=r'a reason is one of: error, answered, .*"no gold"'):
         parse("reason=gold", table.metrics)
     with pytest.raises(QueryError, match="quotation mark"):
         equals("tag", 'a"b')
 
 
-def test_noted_and_flagged_are_words_of_a_filter(table: Table) -> None:
+def test_noted_and_flagged_are_words_of_a_filter(table: AnswerTable) -> None:
     table.notes = {"a": (CaseNote("x"),), "c": (CaseNote("", True),)}
     for text, rows in (("noted", [0, 2]), ("flagged", [2]), ("noted -flagged", [0])):
         assert list(parse(text, table.metrics).select(table, range(5))) == rows
@@ -123,7 +123,7 @@ def library(runs: Any) -> RunLibrary:
                 for case_id, value in scores
             ],
         )
-    return RunLibrary(runs.results_dir, runs.eval_set, labels, metrics=("mrr",))
+    return RunLibrary(runs.results_dir, runs.eval_set, labels)
 
 
 def test_a_case_over_all_runs_that_scored_it(library: RunLibrary) -> None:

@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.views.tables import put, set_scores
 from textual.geometry import Size
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Key
+from records.answer_table import AnswerTable
 from records.errors import StorageError
 from records.notes import CaseNote, own_note
 from records.scores import ScoreLine
 from views.browser.app import BrowseApp
 from views.browser.lists import CasesScreen
 from views.browser.model import MetricTrend, RunInfo, Trend
-from views.browser.table import Table
 from views.case import (
     Case,
     Claim,
@@ -33,21 +34,17 @@ BASE: Scores = {"q1": (1.0, 1.0), "q2": (0.5, 1.0), "q3": (0.0, 0.0), "q4": (Non
 NEW: Scores = {"q1": (1.0, 0.0), "q2": (0.5, 1.0), "q3": (1.0, 1.0), "q5": (1.0, 1.0)}
 
 
-def table_of(scores: Scores, text: str = "") -> Table:
+def table_of(scores: Scores, text: str = "") -> AnswerTable:
     """A table with these scores; question and id hold `text`."""
-    table = Table()
-    table.metrics = {"recall@5": "retrieval", "outcome_match": "pipeline"}
-    for name in table.metrics:
-        table.numbers[name] = table.new_numbers()
-    for number, (case_id, values) in enumerate(scores.items()):
-        numbers = {"latency": 10.0 * number, "confidence": None, "cost": None}
+    table = AnswerTable()
+    for number, case_id in enumerate(scores):
         question = f"{text}How long is log {case_id} kept?"
-        row = table.put(f"{case_id}{text}", 0, 0, question, {"status": "ok"}, (), numbers)
-        for name, value in zip(table.metrics, values, strict=True):
-            if value is not None:
-                table.numbers[name][row] = value
+        put(table, f"{case_id}{text}", question=question, latency=10.0 * number)
         tags = ("odd",) if number % 2 else ("even",)
         table.describe(f"{case_id}{text}", (0, "factual", "", "", "yes", tags, ()))
+    recalls, matches = ([values[at] for values in scores.values()] for at in (0, 1))
+    set_scores(table, "retrieval", {"recall@5": recalls})
+    set_scores(table, "pipeline", {"outcome_match": matches})
     return table
 
 
@@ -56,13 +53,12 @@ class FakeRun:
     """A run that is read at once."""
 
     run_id: str
-    table: Table
+    table: AnswerTable
     text: str = ""
     reading: str = ""
     notices: Sequence[str] = ()
     state: Any = "complete"
     more: Sequence[JudgedMetric] = ()
-    wanted: list[str] = field(default_factory=list)
     tell: Callable[[], None] = lambda: None
     exported: Any = None
     answer: str = "Thirty days. For ever."
@@ -85,9 +81,6 @@ class FakeRun:
 
     def start(self, tell: Callable[[], None]) -> None:
         self.tell = tell
-
-    def want(self, metrics: Sequence[str]) -> None:
-        self.wanted += metrics
 
     def close(self) -> None:
         self.reading = "closed"

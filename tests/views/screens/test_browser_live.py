@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.views.tables import put
+
 from views.browser.app import BrowseApp
 from views.case import JudgedMetric
 
-NUMBERS = {"latency": 1.0, "confidence": None, "cost": None}
-
 
 def add(run: Any, case_id: str) -> None:
-    run.table.put(case_id, 0, 0, f"What of {case_id}?", {"status": "ok"}, (), NUMBERS)
+    put(run.table, case_id, question=f"What of {case_id}?")
 
 
 async def test_the_page_of_a_case_grows_with_its_run(fakes: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.views.tables import put
 
 from terminal.keys import keys_on
 from views.browser.actions import ACTIONS, HINTS, LISTS, TEXTS
@@ -18,7 +19,7 @@ async def test_from_runs_to_a_case_and_back(fakes: Any) -> None:
         assert "recall@5 0.50" in fakes.shown(app)
         assert "2026-01-02 03:04" in fakes.shown(app)
         await pilot.press("j", "enter")
-        assert " new  4 cases, 1 fail" in fakes.shown(app)
+        assert " new  4 cases, 1 fails" in fakes.shown(app)
         await pilot.press("down", "down", "enter")
         assert "3/4 new  q3" in fakes.shown(app)
         assert "Thirty days. ✓ For ever. ‼" in fakes.shown(app)
@@ -163,8 +164,7 @@ async def test_a_run_that_grows_keeps_the_cursor_on_its_case(fakes: Any) -> None
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("j")
         assert "in progress: 4 of 9" in fakes.shown(app)
-        numbers = {"latency": 1.0, "confidence": None, "cost": None}
-        run.table.put("q6", 0, 0, "another", {"status": "error"}, (), numbers)
+        put(run.table, "q6", question="another", status="error")
         run.tell()
         await pilot.pause()
         assert fakes.listed(app) == "12356"

@@ -33,6 +33,7 @@ ROWS: tuple[Metric, ...] = (
         headline=1,
         overview=2,
         target="evidence_recall@5",
+        short="evidence",
         words="Needed evidence in the first {k} passages",
         says="Finds {value} of the evidence that a question needs in the first {k} passages",
     ),

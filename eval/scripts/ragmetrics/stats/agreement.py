@@ -11,11 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from ragmetrics.stats.arrays import Floats, np
 
-    Floats = NDArray[np.float64]
+if TYPE_CHECKING:
     Statistic = Callable[[Floats], float | None]
     """A number from one weight a row; None when it is undefined for these weights."""
 
@@ -158,8 +156,6 @@ def clustered_interval(
     narrow. Draws in which the figure is undefined are left out; None with fewer than two clusters,
     or where more than half of the draws are undefined.
     """
-    import numpy as np
-
     count = len(clusters)
     if count < 2:
         return None
@@ -182,8 +178,6 @@ def auroc(
     ``weights``: how often each row counts. None without a row of either class. (Mann-Whitney U /
     pq.)
     """
-    import numpy as np
-
     positive = np.asarray(labels, dtype=bool)
     _, rank = np.unique(np.asarray(scores, dtype=float), return_inverse=True)
     weight = np.ones(len(positive)) if weights is None else weights
@@ -200,8 +194,6 @@ def balanced_accuracy(
     labels: Sequence[int], verdicts: Sequence[bool], weights: Floats | None = None
 ) -> float | None:
     """Mean share judged rightly of positives and of negatives; None without both classes."""
-    import numpy as np
-
     positive = np.asarray(labels, dtype=bool)
     judged = np.asarray(verdicts, dtype=bool)
     weight = np.ones(len(positive)) if weights is None else weights
@@ -215,8 +207,6 @@ def balanced_accuracy(
 
 def _ranks(values: Sequence[float] | Floats, times: Floats) -> Floats:
     """Ranks from 1 of values that occur so many times; equal ones share the mean of theirs."""
-    import numpy as np
-
     _, index = np.unique(np.asarray(values, float), return_inverse=True)
     counts = np.bincount(index, weights=times)
     last = np.cumsum(counts)
@@ -228,8 +218,6 @@ def pearson(
     first: Sequence[float] | Floats, second: Sequence[float] | Floats, weights: Floats | None = None
 ) -> float | None:
     """Linear correlation in [-1, 1]; None for fewer than two rows or a constant side."""
-    import numpy as np
-
     x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     weight = np.ones(len(x)) if weights is None else weights
     if len(x) < 2 or not weight.sum():
@@ -246,8 +234,6 @@ def spearman(
 
     With weights each row stands for that many equal rows, which share their ranks.
     """
-    import numpy as np
-
     times = np.ones(len(first)) if weights is None else weights
     if not times.sum():
         return None
@@ -265,8 +251,6 @@ def interval(
     ``statistic`` gets, for each draw, how often every row counts. None with fewer than two groups,
     or when more than one draw in ten leaves the statistic undefined.
     """
-    import numpy as np
-
     names, member = np.unique(np.asarray(groups), return_inverse=True)
     if len(names) < 2:
         return None

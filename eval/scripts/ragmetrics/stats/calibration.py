@@ -10,16 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot, sqrt
-from typing import TYPE_CHECKING
 
+from ragmetrics.stats.arrays import Floats, np
 from ragmetrics.stats.means import Z95, wilson
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-
 
 MIN_CLASS = 30
 """Labels of either class below which a judge counts as not calibrated."""
@@ -104,8 +97,6 @@ def confusion(
 
     Raises ValueError when the lists differ in length.
     """
-    import numpy as np
-
     if len(human) != len(judge):
         raise ValueError("people and judge must have a verdict for each claim")
     label, judged = np.asarray(human, dtype=bool), np.asarray(judge, dtype=bool)
@@ -249,8 +240,6 @@ def prediction_powered(
     Duchi, Zrnic 2023 (PPI++, arXiv 2311.01453, power tuning: the same lambda, up to sampling noise,
     when no two units share a group).
     """
-    import numpy as np
-
     if not len(judged) == len(human) == len(groups):
         raise ValueError("every unit needs a judge's value, a label or None, and a group")
     labelled = np.array([value is not None for value in human], dtype=bool)
@@ -300,8 +289,6 @@ def best_threshold(
     Half-way between two neighbouring scores; the lowest of equally good ones. ``weights``: how
     often each row counts. None without both classes, or when no cut does better than chance.
     """
-    import numpy as np
-
     label = np.asarray(human, dtype=bool)
     weight = np.ones(len(label)) if weights is None else weights
     ups, downs = weight * label, weight * ~label

@@ -186,7 +186,8 @@ def _point(value: float, mean: float, spread: float, count: int, sign: float) ->
     score = _normal_score(sign * (value - mean) / wider, count - 1)
     if count + 1 < SUMS_FROM:
         return ControlledPoint(value, score)
-    reach = _t_of(BAND_SIGMAS, count - 1) * wider
+    # the t quantile of the same probability as that many standard deviations have
+    reach = student.quantile(_NORMAL.cdf(-BAND_SIGMAS), count - 1) * wider
     return ControlledPoint(value, score, (mean - reach, mean + reach))
 
 
@@ -194,11 +195,6 @@ def _normal_score(t: float, df: int) -> float:
     """The normal quantile of the same probability as ``t`` has, at most about 37 in size."""
     below = max(student.upper_tail(abs(t), df), 1e-300)  # the small tail keeps its digits
     return _NORMAL.inv_cdf(min(below, 0.5)) * (1.0 if t < 0 else -1.0) + 0.0
-
-
-def _t_of(score: float, df: int) -> float:
-    """The t quantile of the same probability as a normal score above 0 has."""
-    return student.quantile(_NORMAL.cdf(-score), df)
 
 
 def _fall(

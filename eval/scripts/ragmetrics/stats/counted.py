@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ragmetrics.stats.arrays import Ints, NDArray, np
 from ragmetrics.stats.intervals import ALONE
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class CountedValues(NamedTuple):
@@ -36,8 +33,6 @@ class SharedCells(NamedTuple):
 
     def entries(self, start: int = 0, end: int | None = None) -> CountedValues:
         """The entries of some cells."""
-        import numpy as np
-
         ends = np.append(self.begins, len(self.rows))[start:]
         ends = ends if end is None else ends[: end - start + 1]
         lengths, inside = np.diff(ends), slice(*ends[[0, -1]])
@@ -48,8 +43,6 @@ class SharedCells(NamedTuple):
 
     def blocks(self) -> Iterator[tuple[int, int]]:
         """From which cell to which, so many at a time that their entries take little memory."""
-        import numpy as np
-
         marks = np.arange(0, len(self.rows), MOST_ENTRIES)
         cells = np.unique(np.searchsorted(self.begins, marks))
         starts, end = cells[cells < len(self.begins)].tolist(), len(self.begins)
@@ -60,10 +53,8 @@ MOST_ENTRIES = 1 << 18
 """Entries that are looked at together."""
 
 
-def changes(*columns: NDArray[Any]) -> NDArray[np.int64]:
+def changes(*columns: NDArray[Any]) -> Ints:
     """Where a stretch of entries begins that are equal in all columns."""
-    import numpy as np
-
     new = np.zeros(len(columns[0]), dtype=bool)
     new[:1] = True
     for column in columns:
@@ -72,15 +63,11 @@ def changes(*columns: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _concatenated(parts: Sequence[CountedValues]) -> CountedValues:
-    import numpy as np
-
     return CountedValues(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def by_cluster(parts: Sequence[CountedValues]) -> CountedValues:
     """All entries, sorted by cluster; those that stand ALONE are condensed."""
-    import numpy as np
-
     counted = _concatenated([*parts, _no_entries()])
     order = np.argsort(counted.clusters)
     counted = CountedValues(*(column[order] for column in counted))
@@ -92,16 +79,12 @@ def by_cluster(parts: Sequence[CountedValues]) -> CountedValues:
 
 
 def _no_entries() -> CountedValues:
-    import numpy as np
-
     nothing = np.zeros(0, dtype=np.int32)
     return CountedValues(nothing, nothing.astype(np.int64), nothing, nothing)
 
 
 def portions(parts: Sequence[CountedValues]) -> Iterator[list[CountedValues]]:
     """The entries of all parts, which are sorted by cluster, some of the clusters at a time."""
-    import numpy as np
-
     portions = 1 + sum(len(part.rows) for part in parts) // MOST_ENTRIES
     last = max((int(part.clusters[-1]) for part in parts if len(part.rows)), default=ALONE)
     edges = np.linspace(0, last, portions + 1)[1:-1].astype(np.int64)
@@ -120,8 +103,6 @@ def put_together(
 ) -> tuple[CountedValues, SharedCells]:
     """All entries, no cluster in two portions: those of cases that share no cluster, condensed, and
     the others by cells."""
-    import numpy as np
-
     alone, cells, rows, times = [_no_entries()], [_no_entries()], [], []
     entries = 0
     for portion in portions:
@@ -169,8 +150,6 @@ def put_together(
 
 def _condensed(counted: CountedValues) -> CountedValues:
     """The same, of one cluster, with equal entries counted as one."""
-    import numpy as np
-
     if not len(counted.rows):
         return counted
     keys = (counted.slices.astype(np.int64) << 32) + counted.rows

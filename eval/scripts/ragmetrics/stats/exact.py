@@ -7,15 +7,8 @@ have no end: a sum kept in units is exact, and only the number that leaves is ro
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Counts = NDArray[np.int64]
-
+from ragmetrics.stats.arrays import Floats, Ints, np
 
 UNIT_BITS = 1074
 """A unit is 2**-UNIT_BITS."""
@@ -40,7 +33,7 @@ def total(values: Iterable[float]) -> int:
     return sum(map(units, values))
 
 
-def mean(values: Floats, counts: Counts) -> float:
+def mean(values: Floats, counts: Ints) -> float:
     """The mean of ``values[i]``, each occurring ``counts[i]`` times, rounded once.
 
     Raises ValueError for a value that is not finite, ZeroDivisionError without values.
@@ -49,15 +42,13 @@ def mean(values: Floats, counts: Counts) -> float:
     return rounded(sum(int(counts @ limb) << shift for shift, limb in limbs(values, n)), n)
 
 
-def limbs(values: Floats, most: int) -> Iterator[tuple[int, Counts]]:
+def limbs(values: Floats, most: int) -> Iterator[tuple[int, Ints]]:
     """Arrays of whole numbers that, each ``<< shift``, add up to the values in units.
 
     A sum of ``most`` numbers of a limb fits into 64 bits: numpy may add them up, in any order.
     Values have few limbs when they are of a size, and as many as it takes when they are not.
     Raises ValueError for a value that is not finite.
     """
-    import numpy as np
-
     if not np.isfinite(values).all():
         raise ValueError("only finite numbers have a sum")
     width = max(1, _SUM_BITS - most.bit_length())

@@ -12,17 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from sys import float_info
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ragmetrics.stats import exact, student
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Integers = NDArray[np.int64]
-
+from ragmetrics.stats.arrays import Floats, Ints, np
 
 WILSON, SKEWED, BOOTSTRAP, NORMAL = "wilson", "skew-corrected t", "bootstrap", "normal"
 """How an interval was computed, as metrics.json says it."""
@@ -84,7 +77,7 @@ class MeanOfGroup(NamedTuple):
 
 
 def effective_wilson(
-    values: Floats, low: float, high: float, clusters: Sequence[Any] | Integers | None = None
+    values: Floats, low: float, high: float, clusters: Sequence[Any] | Ints | None = None
 ) -> Interval:
     """95 % interval of the mean of ``values``, which lie within ``low`` to ``high``.
 
@@ -97,7 +90,7 @@ def effective_wilson(
 
 
 def skewed_interval(
-    values: Floats, low: float | None = None, clusters: Sequence[Any] | Integers | None = None
+    values: Floats, low: float | None = None, clusters: Sequence[Any] | Ints | None = None
 ) -> Interval:
     """95 % interval of the mean of values without an upper bound, such as counts, times and costs.
 
@@ -111,10 +104,8 @@ def _mean(
     values: Floats,
     low: float | None,
     high: float | None,
-    clusters: Sequence[Any] | Integers | None,
+    clusters: Sequence[Any] | Ints | None,
 ) -> MeanOfGroup:
-    import numpy as np
-
     if not len(values):
         raise ValueError("an interval needs at least one value")
     numbers = np.full(len(values), ALONE, dtype=np.int64)
@@ -128,9 +119,9 @@ def _mean(
 
 def means_of_groups(
     values: Floats,
-    times: Integers,
-    groups: Integers,
-    clusters: Integers,
+    times: Ints,
+    groups: Ints,
+    clusters: Ints,
     low: float | None,
     high: float | None,
 ) -> list[MeanOfGroup]:
@@ -139,8 +130,6 @@ def means_of_groups(
     ``values[i]`` occurred ``times[i]`` times in group ``groups[i]`` and cluster ``clusters[i]``
     (``ALONE``: each by itself). All are sorted by group, then by cluster.
     """
-    import numpy as np
-
     if not len(values):
         return []
     scale = Scale.of(values, low, high)
@@ -163,22 +152,20 @@ class Units(NamedTuple):
     """Clusters of cases, and cases by themselves, sorted by group: how many cases each has, the sum
     of their values on a scale, and how often such a one recurs."""
 
-    groups: Integers
-    sizes: Integers
+    groups: Ints
+    sizes: Ints
     totals: Floats
-    repeats: Integers
+    repeats: Ints
 
 
 def means_of_units(
-    values: Floats, times: Integers, groups: Integers, units: Units, scale: Scale
+    values: Floats, times: Ints, groups: Ints, units: Units, scale: Scale
 ) -> list[MeanOfGroup]:
     """Mean and interval of each group of cases, in the order of the groups.
 
     ``values[i]`` occurred ``times[i]`` times in group ``groups[i]``, sorted by group; ``units``:
     the same cases put together.
     """
-    import numpy as np
-
     starts = _changes(groups)
     n = np.add.reduceat(times, starts)
     means = _exact_means(values, times, starts, n)
@@ -258,8 +245,6 @@ class Scale(NamedTuple):
 
     @classmethod
     def of(cls, values: Floats, low: float | None, high: float | None) -> Scale:
-        import numpy as np
-
         if low is not None and high is not None and high > low:
             return cls(low, high, low, high - low)
         largest = float(np.abs(values).max(initial=0.0))
@@ -340,17 +325,13 @@ def _hall(spread: _Spread) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def _changes(numbers: Integers) -> Integers:
+def _changes(numbers: Ints) -> Ints:
     """Where each run of equal numbers begins."""
-    import numpy as np
-
     return np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
 
 
-def _exact_means(values: Floats, times: Integers, starts: Integers, n: Integers) -> list[float]:
+def _exact_means(values: Floats, times: Ints, starts: Ints, n: Ints) -> list[float]:
     """The mean of each stretch of values, rounded once."""
-    import numpy as np
-
     totals = [0] * len(starts)
     for shift, limb in exact.limbs(values, int(times.sum())):
         for index, total in enumerate(np.add.reduceat(limb * times, starts).tolist()):
@@ -358,10 +339,8 @@ def _exact_means(values: Floats, times: Integers, starts: Integers, n: Integers)
     return [exact.rounded(total, size) for total, size in zip(totals, n.tolist(), strict=True)]
 
 
-def sums(values: Floats, times: Integers, starts: Integers) -> Floats:
+def sums(values: Floats, times: Ints, starts: Ints) -> Floats:
     """The sum of each stretch of values: the same bits whatever the order within a stretch."""
-    import numpy as np
-
     sums = np.zeros(len(starts))
     for shift, limb in exact.limbs(values, int(times.sum())):
         sums += np.ldexp(

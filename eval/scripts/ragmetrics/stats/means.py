@@ -9,14 +9,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from math import sqrt
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-
+from ragmetrics.stats.arrays import np
 
 RESAMPLES = 10_000
 
@@ -50,8 +44,6 @@ def wilson(successes: float, n: float) -> tuple[float, float]:
 
 def generator(seed: int, name: str) -> np.random.Generator:
     """The random generator of one metric: adding a metric leaves the draws of others alone."""
-    import numpy as np
-
     return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
@@ -72,8 +64,6 @@ def f1_interval(
 
     Resamples in which F1 is undefined are left out; None without cases, or when all are.
     """
-    import numpy as np
-
     n = sum(counts.values())
     if not n:
         return None

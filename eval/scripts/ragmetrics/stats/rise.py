@@ -31,13 +31,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby, pairwise
 from math import exp, log, sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+from ragmetrics.stats.arrays import Floats, np
 
 ALPHA = 0.05
 """Chance of any false alarm in a quarter, shared by all figures that are watched."""
@@ -313,8 +309,6 @@ def _sums(days: Sequence[DayCount]) -> tuple[int, int]:
 
 def _evidence(base: _Base, days: Sequence[DayCount], scatters: Sequence[float]) -> list[float]:
     """The logarithm of the e-value at the end of each day."""
-    import numpy as np
-
     shares = np.array(list(_tried_shares(base)))
     against = _against_reference(base, shares)
     ratios = _day_ratios(days, scatters, shares)
@@ -348,8 +342,6 @@ def _tried_shares(base: _Base) -> Iterator[float]:
 
 def _against_reference(base: _Base, shares: Floats) -> Floats:
     """The logarithm of the bet against each share in the reference period."""
-    import numpy as np
-
     errors = np.sqrt(shares * (1 - shares) / base.effective)
     below = np.maximum(shares - _ERRORS_BELOW * errors, _LEAST_PART * shares)
     bad = np.array([count.bad for count in base.counts], dtype=float)[:, None]
@@ -362,8 +354,6 @@ def _against_reference(base: _Base, shares: Floats) -> Floats:
 
 def _day_ratios(days: Sequence[DayCount], scatters: Sequence[float], shares: Floats) -> Floats:
     """Logarithms of the likelihood ratios of each day, for each share and each rise of it."""
-    import numpy as np
-
     bad = np.array([count.bad for count in days], dtype=float)[:, None, None]
     good = np.array([count.n - count.bad for count in days], dtype=float)[:, None, None]
     before = shares[:, None]
@@ -373,7 +363,6 @@ def _day_ratios(days: Sequence[DayCount], scatters: Sequence[float], shares: Flo
 
 def _log_ratio(bad: Floats, good: Floats, before: Floats, after: Floats, scatter: Floats) -> Floats:
     """log P(bad | after) / P(bad | before): beta-binomial, binomial where nothing scatters."""
-    import numpy as np
     from scipy.special import gammaln
 
     plain = bad * np.log(after / before) + good * np.log((1 - after) / (1 - before))
@@ -390,8 +379,6 @@ def _log_ratio(bad: Floats, good: Floats, before: Floats, after: Floats, scatter
 
 def _heaviest_start(base: _Base, days: Sequence[DayCount], scatters: Sequence[float]) -> int:
     """The day from which on the days speak most for a rise over the reference's own share."""
-    import numpy as np
-
     ratios = _day_ratios(days, scatters, np.array([base.p]))[:, 0]
     from_here = np.cumsum(ratios[::-1], axis=0)[::-1]
     return int(np.logaddexp.reduce(from_here, axis=1).argmax())

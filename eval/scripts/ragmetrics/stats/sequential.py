@@ -14,6 +14,7 @@ from math import sqrt
 from statistics import NormalDist
 
 from ragmetrics.stats import student
+from ragmetrics.stats.arrays import np
 
 ALPHA = 0.05
 
@@ -62,7 +63,8 @@ def look(difference: float, error: float, freedom: float, share: float) -> Inter
     """
     if not 0 < share <= 1:
         raise ValueError("a share of the cases is above 0 and at most 1")
-    half = error * student.quantile(_tail(_FLEMING / sqrt(share)), max(1.0, freedom))
+    tail = max(_LEAST_TAIL, _NORMAL.cdf(-_FLEMING / sqrt(share)))
+    half = error * student.quantile(tail, max(1.0, freedom))
     low, high = difference - half, difference + half
     if not error:
         return InterimLook(share, difference, low, high, 1.0)
@@ -75,8 +77,6 @@ def chance_of_crossing(bound: float, looks: int = PLANNED_LOOKS) -> float:
     """The chance that sums of ``looks`` equal steps of a random walk, scaled to end with variance
     1, ever lie further than ``bound`` from 0. Range [0, 1]. By numerical integration from look to
     look (Armitage, McPherson and Rowe 1969), to about 1e-6."""
-    import numpy as np
-
     if bound <= 0:
         return 1.0
     places, width = np.linspace(-bound, bound, 801, retstep=True)
@@ -96,7 +96,3 @@ def flat_quantile(pairs: int, freedom: float, alpha: float = ALPHA) -> float:
     comparisons, for the chance of a single false call to stay below ``alpha``."""
     tail = alpha / max(1, pairs) / _FLAT_LOOKS / 2
     return student.quantile(tail, max(1.0, freedom))
-
-
-def _tail(z: float) -> float:
-    return max(_LEAST_TAIL, _NORMAL.cdf(-z))

@@ -8,16 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, lgamma, log
-from typing import TYPE_CHECKING
 
+from ragmetrics.stats.arrays import Floats, Ints, np
 from ragmetrics.stats.means import RESAMPLES
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-
 
 __all__ = ["benjamini_hochberg", "holm", "mcnemar", "sign_flip_p"]
 
@@ -87,8 +80,6 @@ def sign_flip_p(differences: Floats, rng: np.random.Generator, resamples: int = 
     drawn, and the observed one is counted with them: (1 + hits) / (1 + resamples), never 0. 1.0
     when no difference is other than 0. Raises ValueError for no, infinite or undefined differences.
     """
-    import numpy as np
-
     values, counts = _distinct(np.abs(_checked(differences)))
     values, counts = values[values > 0], counts[values > 0]
     flipped = int(counts.sum())
@@ -108,8 +99,6 @@ def sign_flip_p(differences: Floats, rng: np.random.Generator, resamples: int = 
 
 def _signs(width: int) -> Floats:
     """Every pattern of ``width`` signs, a row each."""
-    import numpy as np
-
     patterns = np.arange(1 << width)[:, None] >> np.arange(width) & 1
     signs: Floats = 1.0 - 2.0 * patterns.astype(float)
     return signs
@@ -117,8 +106,6 @@ def _signs(width: int) -> Floats:
 
 def _add_flips(sums: Floats, values: Floats, rng: np.random.Generator) -> None:
     """Add the randomly signed values to each sum: a table of all sums of 12 values, then a draw."""
-    import numpy as np
-
     rows = np.concatenate([values, np.zeros(-len(values) % _WIDTH)]).reshape(-1, _WIDTH)
     signs = _signs(_WIDTH)
     for start in range(0, len(rows), _TABLES):
@@ -128,10 +115,8 @@ def _add_flips(sums: Floats, values: Floats, rng: np.random.Generator) -> None:
             sums += table.take(pick)
 
 
-def _distinct(values: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def _distinct(values: Floats) -> tuple[Floats, Ints]:
     """Each value once, rising, with its count; what differs by rounding only is one value."""
-    import numpy as np
-
     scale = float(np.abs(values).max(initial=0.0)) or 1.0
     _, first, counts = np.unique(
         np.round(values / scale, 12), return_index=True, return_counts=True
@@ -140,8 +125,6 @@ def _distinct(values: Floats) -> tuple[Floats, NDArray[np.int64]]:
 
 
 def _checked(values: Floats) -> Floats:
-    import numpy as np
-
     if not len(values) or not np.isfinite(values).all():
         raise ValueError("differences must be finite numbers, at least one")
     return values

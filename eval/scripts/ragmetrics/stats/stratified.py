@@ -10,16 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING
 
+from ragmetrics.stats.arrays import Floats, np
 from ragmetrics.stats.means import Z95
 from ragmetrics.stats.student import quantile
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +75,6 @@ def stratified_mean(
     Sources: Neyman 1934 (stratified sampling); Särndal, Swensson and Wretman 1992 (Model Assisted
     Survey Sampling, regression estimator); Fisch et al. 2024 (stratified PPI, arXiv 2406.04291).
     """
-    import numpy as np
-
     if not len(judged) == len(human) == len(strata):
         raise ValueError("every unit needs a judge's score, a label or None, and a stratum")
     total = len(judged)

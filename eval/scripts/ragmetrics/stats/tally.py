@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from math import fsum
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats import exact
+from ragmetrics.stats.arrays import Floats, Ints, NDArray, np
 from ragmetrics.stats.counted import (
     MOST_ENTRIES,
     CountedValues,
@@ -27,11 +28,6 @@ from ragmetrics.stats.counted import (
     put_together,
 )
 from ragmetrics.stats.intervals import ALONE, MeanOfGroup, Scale, Units, means_of_units
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 FAILED: Final = "failed"
 
@@ -84,7 +80,7 @@ class Tally:
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self._tables: list[NDArray[np.float64]] = []
+        self._tables: list[Floats] = []
         self._counted: list[CountedValues] = []
         self._settled: tuple[CountedValues, SharedCells] | None = None
         self._slices: dict[Slices, int] = {}
@@ -92,18 +88,16 @@ class Tally:
     def add(
         self,
         rows: Sequence[Values],
-        row_of_case: Sequence[int] | NDArray[np.int64],
+        row_of_case: Sequence[int] | Ints,
         slices: Sequence[Slices] = ((),),
-        slices_of_case: Sequence[int] | NDArray[np.int64] = (),
-        cluster_of_case: Sequence[int] | NDArray[np.int64] = (),
+        slices_of_case: Sequence[int] | Ints = (),
+        cluster_of_case: Sequence[int] | Ints = (),
     ) -> None:
         """Count cases: the row of scores of each (an index into ``rows``), its slices (an index
         into ``slices``) and the number of its cluster (ALONE for none).
 
         Raises ValueError for a score that is not finite.
         """
-        import numpy as np
-
         cases = len(row_of_case)
         if not cases:
             return
@@ -128,8 +122,6 @@ class Tally:
 
     def merge(self, other: Tally) -> None:
         """Add what another tally of the same metrics counted."""
-        import numpy as np
-
         renumber = np.array([self._number(slices) for slices in other._slices], dtype=np.int32)
         before = np.int32(sum(map(len, self._tables)))
         self._reopen()
@@ -158,15 +150,13 @@ class Tally:
         counted, self._counted = self._counted, []
         return by_cluster(counted)
 
-    def rows_and_slices(self) -> tuple[NDArray[np.float64], list[Slices]]:
+    def rows_and_slices(self) -> tuple[Floats, list[Slices]]:
         """The table of distinct rows, and the slices by number: with what `release` gives, all of
         the tally."""
-        import numpy as np
-
         return np.concatenate([*self._tables, np.empty((0, self.width))]), list(self._slices)
 
     @classmethod
-    def restored(cls, table: NDArray[np.float64], slices: Sequence[Slices]) -> Tally:
+    def restored(cls, table: Floats, slices: Sequence[Slices]) -> Tally:
         """A tally that has released what it counted."""
         tally = cls(table.shape[1])
         tally._tables = [table]
@@ -181,8 +171,6 @@ class Tally:
         them; no cluster is in two portions. A cluster of one case is then not told from others, so
         that only those of several cases take memory.
         """
-        import numpy as np
-
         whole = cls(parts[0].width)
         slice_maps, row_maps = [], []
         for part in parts:
@@ -206,8 +194,6 @@ class Tally:
         rests, ``marks`` why it is to be doubted or why there is none. A metric that no case scored
         has mean and interval None.
         """
-        import numpy as np
-
         alone, sharing = self._put_together()
         names = [metric.name for metric in metrics]
         table = np.asfortranarray(self.rows_and_slices()[0])
@@ -274,7 +260,7 @@ def _numbers(row: Values) -> Sequence[float | None]:
     return [_LOST if value == FAILED else value for value in row] if FAILED in row else row  # type: ignore[return-value]
 
 
-def _alike(table: NDArray[np.float64], metrics: Sequence[Metric]) -> list[int]:
+def _alike(table: Floats, metrics: Sequence[Metric]) -> list[int]:
     """For each metric the first one of the same bounds that scored every row alike."""
     first: dict[tuple[float | None, float | None, bytes], int] = {}
     return [
@@ -290,10 +276,10 @@ class _Batch(NamedTuple):
     """
 
     names: Sequence[Slice]
-    groups: NDArray[np.int64]
+    groups: Ints
     """By combination: the place of the slice among ``names``."""
-    combinations: NDArray[np.int64]
-    cell_groups: NDArray[np.int64]
+    combinations: Ints
+    cell_groups: Ints
     cells: NDArray[np.int32]
 
     @classmethod
@@ -303,8 +289,6 @@ class _Batch(NamedTuple):
         combinations: Sequence[Sequence[int]],
         cells: Sequence[NDArray[np.int32]],
     ) -> _Batch:
-        import numpy as np
-
         return cls(
             names,
             _places(combinations),
@@ -317,12 +301,8 @@ class _Batch(NamedTuple):
 class _MetricColumn:
     """The scores of a metric in each row of the table: its levels, and the level of each row."""
 
-    def __init__(
-        self, column: NDArray[np.float64], times: NDArray[np.int64], metric: Metric
-    ) -> None:
+    def __init__(self, column: Floats, times: Ints, metric: Metric) -> None:
         """``times``: how often each row occurred."""
-        import numpy as np
-
         self.levels, of_row = np.unique(column, return_inverse=True)
         self.of_row = of_row.astype(np.int32)
         used = np.bincount(self.of_row, times, len(self.levels)) > 0
@@ -337,8 +317,6 @@ class _Cases:
     """What was counted: cases that stand alone, and those that share a cluster, by cells."""
 
     def __init__(self, alone: CountedValues, sharing: SharedCells, combinations: int) -> None:
-        import numpy as np
-
         self._alone, self._sharing = alone, sharing
         self._order = np.argsort(sharing.slices, kind="stable").astype(np.int32)
         numbers = np.arange(combinations + 1)
@@ -347,8 +325,6 @@ class _Cases:
 
     def cells_of(self, combinations: Sequence[int]) -> NDArray[np.int32]:
         """The cells of these combinations of slices, sorted by cluster."""
-        import numpy as np
-
         begins = self._begins
         return np.sort(
             np.concatenate([self._order[begins[n] : begins[n + 1]] for n in combinations])
@@ -358,8 +334,6 @@ class _Cases:
         self, column: _MetricColumn, batches: Sequence[_Batch]
     ) -> Iterator[tuple[Slice, MeanOfGroup]]:
         """The mean of a metric in each slice."""
-        import numpy as np
-
         if not column.scored.any():
             return
         alone = self._levels(lambda: [self._alone], len(self._alone.rows), column)
@@ -400,8 +374,6 @@ class _Cases:
         self, counted: Callable[[], Iterable[CountedValues]], entries: int, column: _MetricColumn
     ) -> _Levels:
         """How often each level of a metric occurred in each combination of slices."""
-        import numpy as np
-
         number = len(column.levels)
 
         def keys_of(block: CountedValues) -> NDArray[np.int64]:
@@ -427,12 +399,8 @@ class _Cases:
         keys, times = keys[there], times[there]
         return _Levels(keys % number, times, np.searchsorted(keys // number, self._numbers))
 
-    def _sums(
-        self, column: _MetricColumn
-    ) -> tuple[NDArray[np.int64], list[tuple[int, NDArray[np.int64]]]]:
+    def _sums(self, column: _MetricColumn) -> tuple[Ints, list[tuple[int, Ints]]]:
         """For each cell how many cases have a score, and the limbs of the sum of these."""
-        import numpy as np
-
         cells = self._sharing
         columns = [column.scored.astype(np.int64), *(limb for _, limb in column.limbs)]
         found = [np.zeros(len(cells.begins), np.int64) for _ in columns]
@@ -457,17 +425,13 @@ _DENSE = 4
 class _Levels(NamedTuple):
     """Levels and how often they occurred, and where those of each combination of slices begin."""
 
-    levels: NDArray[np.int64]
-    times: NDArray[np.int64]
-    begins: NDArray[np.int64]
+    levels: Ints
+    times: Ints
+    begins: Ints
 
 
-def _in_groups(
-    found: _Levels, batch: _Batch
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _in_groups(found: _Levels, batch: _Batch) -> tuple[Ints, Ints, Ints]:
     """Levels, how often they occurred, and in which slice of the batch, sorted by that."""
-    import numpy as np
-
     begins = found.begins[batch.combinations]
     lengths = found.begins[batch.combinations + 1] - begins
     behind = np.cumsum(lengths)
@@ -477,17 +441,13 @@ def _in_groups(
 
 def _sorted(alone: Units, clusters: Units) -> Units:
     """Both, sorted by group."""
-    import numpy as np
-
     columns = [np.concatenate(pair) for pair in zip(alone, clusters, strict=True)]
     order = np.argsort(columns[0], kind="stable")
     return Units(*(column[order] for column in columns))
 
 
-def _places(lists: Sequence[Any]) -> NDArray[np.int64]:
+def _places(lists: Sequence[Any]) -> Ints:
     """For each entry the place of its list."""
-    import numpy as np
-
     return np.repeat(np.arange(len(lists)), [len(entries) for entries in lists])
 
 

@@ -7,13 +7,11 @@ from hashlib import blake2b
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from ragmetrics.stats.arrays import Floats, NDArray, np
 from ragmetrics.text.words import clean, fold, words
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Matrix = NDArray[np.float64]
+    Matrix = Floats
 
 
 _FEATURES = 1 << 20
@@ -32,8 +30,6 @@ class _HashSet:
     """
 
     def __init__(self) -> None:
-        import numpy as np
-
         self._sorted: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
         self._fresh: set[int] = set()
 
@@ -52,15 +48,11 @@ class _HashSet:
         return True
 
     def _is_sorted_in(self, key: int) -> bool:
-        import numpy as np
-
         hashed = np.uint64(key)
         index = int(self._sorted.searchsorted(hashed))
         return index < len(self._sorted) and bool(self._sorted[index] == hashed)
 
     def _merge(self) -> None:
-        import numpy as np
-
         fresh = np.fromiter(self._fresh, dtype=np.uint64, count=len(self._fresh))
         self._sorted = np.concatenate([self._sorted, fresh])
         self._sorted.sort()
@@ -101,8 +93,6 @@ class Frequencies:
         self._model = None
 
     def _count(self) -> None:
-        import numpy as np
-
         if self._df is None:
             self._df = np.zeros(_FEATURES)
         if self._waiting:
@@ -115,7 +105,6 @@ class Frequencies:
 
         Texts that were never added are weighted with the frequencies of those that were.
         """
-        import numpy as np
         from sklearn.feature_extraction.text import TfidfTransformer
 
         if self._model is None:

@@ -188,10 +188,6 @@ def _undouble(stemmed: str) -> str:
     return stemmed
 
 
-def _has_vowel(text: str) -> bool:
-    return any(char in "aeiouy" for char in text)
-
-
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
     """The word without possessive, plural, -ed, -ing and last e; other scripts as they are."""
@@ -210,7 +206,7 @@ def stem(word: str) -> str:
         return word[:-3] + "y"
     for suffix in ("ing", "ed"):
         base = word.removesuffix(suffix)
-        if base != word and len(base) > 2 and _has_vowel(base):
+        if base != word and len(base) > 2 and not set(base).isdisjoint("aeiouy"):
             word = _undouble(base)
             break
     if word.endswith("e") and len(word) > 3:

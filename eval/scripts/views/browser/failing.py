@@ -3,13 +3,18 @@ the user types instead."""
 
 from __future__ import annotations
 
+import operator
+from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 
 from decisions.case_changes import Ways, ways_of
 from decisions.case_rules import Basis, CaseRules
-from decisions.case_verdict import Key, Ruling
+from decisions.case_verdict import UNCERTAIN_BIT, Key, Ruling, no_response
+from ragmetrics.catalogue.cases import UNCERTAIN
+from records.answer_table import AnswerTable
 from views.browser.query import FAILS, Query
-from views.browser.table import Table
 from views.case import Case
 
 
@@ -21,22 +26,15 @@ class Failing:
         self.condition = condition
         self.custom = len(self.ruling.rules) + 1
         """The code of a case that does not meet the condition."""
-        self._cached: dict[int, tuple[Table, int, bytearray, Sequence[int]]] = {}
+        self._cached: dict[int, tuple[AnswerTable, int, bytearray, Sequence[int]]] = {}
         """By table, at one version of it: the code of each row, and what it breaks."""
-        self._counts: tuple[Table | None, int, tuple[int, int, int]] = (None, -1, (0, 0, 0))
+        self._counts: tuple[AnswerTable | None, int, tuple[int, int, int]] = (None, -1, (0, 0, 0))
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The metrics that it looks at."""
-        if self.condition is not None:
-            return tuple(self.condition.needs)
-        return tuple(name.partition(".")[2] for name in self.ruling.needs)
-
-    def codes(self, table: Table) -> bytearray:
+    def codes(self, table: AnswerTable) -> bytearray:
         """For each row 0, or 1 + the place of the rule by which it fails."""
         return self._found(table)[2]
 
-    def _found(self, table: Table) -> tuple[Table, int, bytearray, Sequence[int]]:
+    def _found(self, table: AnswerTable) -> tuple[AnswerTable, int, bytearray, Sequence[int]]:
         found = self._cached.get(id(table))
         if found is None or found[0] is not table or found[1] != table.version:
             version = table.version
@@ -47,45 +45,45 @@ class Failing:
             found = self._cached[id(table)] = (table, version, codes, broken)
         return found
 
-    def _by_condition(self, table: Table) -> bytearray:
+    def _by_condition(self, table: AnswerTable) -> bytearray:
         condition = self.condition
         assert condition is not None
         rows = range(table.count)
-        codes = bytearray([self.custom]) * table.count
+        codes = bytearray([self.custom]) * len(rows)
         for row in condition.select(table, rows):
             codes[row] = 0
         for name in condition.needs:
-            column = table.numbers.get(name)
+            column = table.column(name)
             for row in rows:
                 if column is None or column[row] != column[row]:
                     codes[row] = 0  # not scored: nobody knows
-        for row in _errors(table):
+        for row in _errors(table, len(codes)):
             codes[row] = 1
         return codes
 
     def _by_rules(self, broken: Sequence[int]) -> bytearray:
-        ruling = self.ruling
-        code_of: dict[int, int] = {}
-        codes = bytearray(len(broken))
-        for row, bits in enumerate(broken):
-            if bits:
-                code = code_of.get(bits)
-                if code is None:
-                    rule = ruling.first(bits)
-                    code = code_of[bits] = 0 if rule is None else ruling.rules.index(rule) + 1
-                codes[row] = code
-        return codes
+        rules, first = self.ruling.rules, self.ruling.first
+        code_of = {bits: rules.index(rule) + 1 for bits in set(broken) if (rule := first(bits))}
+        return bytearray(map(code_of.get, broken, repeat(0)))
 
-    def _broken(self, table: Table) -> Sequence[int]:
-        columns = {
-            name: table.numbers[metric]
-            for name in self.ruling.needs
-            for section, _, metric in [name.partition(".")]
-            if metric in table.numbers and table.metrics.get(metric) == section
-        }
-        return self.ruling.broken_of_columns(
-            columns, table.uncertain, table.count, failed=_errors(table)
-        )
+    def _broken(self, table: AnswerTable) -> Sequence[int]:
+        broken = array("Q", bytes(8 * table.count))
+        for section in self.ruling.sections:
+            if section not in table.sections:
+                continue
+            codes = table.codes[section][: len(broken)]
+            bits = self.ruling.broken_of_codes(table.sections[section])
+            if any(bits):
+                bits.append(0)  # for UNKNOWN
+                broken = array("Q", map(operator.or_, broken, map(bits.__getitem__, codes)))
+            uncertain = table.sections[section].outcomes
+            if uncertain:
+                for row, line in enumerate(table.lines[section][: len(broken)]):
+                    if uncertain.get(line) == UNCERTAIN:
+                        broken[row] |= UNCERTAIN_BIT
+        for row in _errors(table, len(broken)):
+            broken[row] = no_response(self.ruling)
+        return broken
 
     def word(self, code: int) -> str:
         """The reason in a word; empty for 0, which is success."""
@@ -100,7 +98,7 @@ class Failing:
         return self.ruling.rules[code - 1].counted
 
     def state(
-        self, table: Table, key: Key, detail: Case, before: Case | None = None
+        self, table: AnswerTable, key: Key, detail: Case, before: Case | None = None
     ) -> tuple[bool, str]:
         """Whether a result fails, and all that its rules say, in words. ``before``: the case in the
         run that this one is compared with."""
@@ -121,27 +119,30 @@ class Failing:
         warning = f" (warning: {'; '.join(said.warnings)})" if said.warnings else ""
         return bool(said.reasons), text + warning
 
-    def case_fails(self, table: Table) -> Iterator[tuple[Sequence[int], bool]]:
+    def case_fails(self, table: AnswerTable) -> Iterator[tuple[Sequence[int], bool]]:
         """The rows of each case, and whether at least half of them fail."""
-        codes = self.codes(table)
-        for rows in table.case_rows():
-            known = [row for row in rows if row < len(codes)]
-            if known:
-                yield known, 2 * sum(codes[row] > 0 for row in known) >= len(known)
+        return _case_fails(table, self.codes(table))
 
-    def counts(self, table: Table) -> tuple[int, int, int]:
+    def counts(self, table: AnswerTable) -> tuple[int, int, int]:
         """The cases of a table, how many of them fail, and how many only have a warning."""
         if self._counts[0] is not table or self._counts[1] != table.version:
-            broken, warns = self._found(table)[3], self.ruling.settle
-            cases = failing = warned = 0
-            for rows, fails in self.case_fails(table):
-                cases += 1
-                failing += fails
-                warned += bool(broken) and not fails and any(warns(broken[row])[1] for row in rows)
-            self._counts = (table, table.version, (cases, failing, warned))
+            _, version, codes, broken = self._found(table)
+            settled = {bits: self.ruling.settle(bits) for bits in set(broken)}
+            warns = {bits for bits, (_, warning) in settled.items() if warning}
+            if table.has_repeats:
+                by_case = list(_case_fails(table, codes))
+                failing = sum(fails for _, fails in by_case)
+                fine = (rows for rows, fails in by_case if broken and not fails)
+                warned = sum(any(broken[row] in warns for row in rows) for rows in fine)
+                counts = len(by_case), failing, warned
+            else:
+                times = Counter(broken)
+                warned = sum(times[bits] for bits in warns if not settled[bits][0])
+                counts = len(codes), len(codes) - codes.count(0), warned
+            self._counts = (table, version, counts)
         return self._counts[2]
 
-    def ways(self, base: Table, new: Table) -> dict[str, Ways]:
+    def ways(self, base: AnswerTable, new: AnswerTable) -> dict[str, Ways]:
         """By case id, what became of each case that both tables have."""
         before, after = (
             {table.ids[rows[0]]: fails for rows, fails in self.case_fails(table)}
@@ -162,6 +163,14 @@ class Failing:
         return f"a case fails by: {', '.join(words)}{depth}"
 
 
-def _errors(table: Table) -> list[int]:
-    statuses = table.words["status"]
-    return [row for row in range(table.count) if statuses[row] == "error"]
+def _case_fails(table: AnswerTable, codes: Sequence[int]) -> Iterator[tuple[Sequence[int], bool]]:
+    """The same by the codes of one moment: another thread adds rows meanwhile."""
+    for rows in table.case_rows():
+        known = [row for row in rows if row < len(codes)]
+        if known:
+            yield known, 2 * sum(codes[row] > 0 for row in known) >= len(known)
+
+
+def _errors(table: AnswerTable, count: int) -> list[int]:
+    """The first rows whose calls failed."""
+    return [row for row, word in enumerate(table.words["status"][:count]) if word == "error"]

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from decisions.case_changes import Ways
 from decisions.case_verdict import Key, Ruling
+from records.answer_table import SETS, AnswerTable
 from terminal.frame import Look, cut
 from terminal.lists import Line, Span
 from terminal.safe_text import display, one_line
@@ -20,7 +21,6 @@ from views.browser.model import OpenRun
 from views.browser.query import Query, QueryError, equals, parse, unknown
 from views.browser.rows import Column
 from views.browser.summary import FIELDS, Group, group_rows, mean_of, reasons_text
-from views.browser.table import SETS, Table
 
 LARGE = 20_000
 """From so many cases on, a filter or order is not redone while the files are still being read."""
@@ -46,12 +46,11 @@ class CaseList:
         self.metrics: list[str] | None = None
         """The metrics that the user wants to see; None: the main ones."""
         self.listed: Sequence[int] = ()
-        self.drawn: tuple[Table, int] = (run.table, -1)
+        self.drawn: tuple[AnswerTable, int] = (run.table, -1)
         """The table that `listed` is of, and which version of it."""
         self.grouped_by = "reason"
         """The field that groups were made of last."""
         self._means: tuple[tuple[object, ...], list[str]] = ((), [])
-        self.want_columns()
 
     @property
     def failing(self) -> Failing:
@@ -62,7 +61,7 @@ class CaseList:
         return self._failing
 
     @property
-    def table(self) -> Table:
+    def table(self) -> AnswerTable:
         """The cases, as far as they are read; another object after the files were replaced."""
         return self.run.table
 
@@ -101,7 +100,7 @@ class CaseList:
         if self.sort == "why":
             codes = self.failing.codes(self.table)
             return sorted(listed, key=codes.__getitem__, reverse=not self.reverse)
-        if self.table.missing([self.sort]):
+        if self.table.unread([self.sort]):
             return listed
         return self.table.ordered(listed, self.sort, self.reverse)
 
@@ -117,8 +116,6 @@ class CaseList:
     def outdated(self) -> bool:
         """Must the list be worked out again, since more was read or the files are others?"""
         table, version = self.drawn
-        if table is not self.table:
-            self.want_columns()
         plain = not self.filtered and self.sort == "order"
         waiting = self.run.reading and self.table.count > LARGE and not plain
         return (self.table is not table or version != self.table.version) and not waiting
@@ -184,27 +181,18 @@ class CaseList:
             return self.metrics
         return [name for name in rows.MAIN if name in self.table.metrics]
 
-    def want(self, names: Collection[str]) -> None:
-        """Have the columns of these metrics read."""
-        self.run.want(list(names))
-
-    def want_columns(self) -> None:
-        """Ask for the columns that are shown, as soon as the run is known to have them."""
-        self.want([*self.shown_metrics(), *self.failing.needs])
-
     # -- what the user chooses ------------------------------------------------------------------
 
     def set_filter(self, text: str) -> None:
         """Filter by `text`."""
         query = parse(text, self.available_metrics())
-        self.want(query.needs)
         self.filter = query if query.terms else None
 
     def filter_message(self) -> str:
         """How many cases the filter leaves, and what could have been meant when it is none."""
         if self.filter is None:
             return ""
-        unread = self.table.missing(self.filter.needs)
+        unread = self.table.unread(self.filter.needs)
         if unread:
             return f"reading {', '.join(unread)} …"
         hint = "" if self.listed else self.filter.hint(self.table)
@@ -227,13 +215,11 @@ class CaseList:
         if name not in columns:
             raise QueryError(unknown(name, list(columns)))
         self.sort, self.reverse = columns[name], text.startswith("-")
-        self.want([self.sort])
 
     def sort_by(self, name: str) -> None:
         """Sort by a column, or the other way round when it is sorted by it."""
         self.reverse = self.sort == name and not self.reverse
         self.sort = name
-        self.want([name])
 
     @property
     def sort_text(self) -> str:
@@ -251,7 +237,6 @@ class CaseList:
                 raise QueryError(unknown(word, list(columns.values())))
             names.append(columns[word.casefold()])
         self.metrics = names or None
-        self.want_columns()
 
     def set_success(self, text: str) -> None:
         """Let a condition on scores say what success is; nothing means the rules."""
@@ -259,7 +244,6 @@ class CaseList:
         for term in query.terms:
             if term.kind in ("keyword", "word"):
                 raise QueryError("write a condition on a score, such as recall@5>0 or pass=1")
-        self.want(query.needs)
         self.take_success(query if query.terms else None)
 
     def take_success(self, condition: Query | None) -> None:
@@ -286,7 +270,8 @@ class CaseList:
         if progress := rows.progress(info, table.count):
             spans.append(("key", display(f"  {progress}")))
         spans.append(("row", display(f"  {counted(cases, 'case')}, ")))
-        spans.append(("bad" if failing else "good", display(f"{failing} fail")))
+        verb = "fails" if failing == 1 else "fail"
+        spans.append(("bad" if failing else "good", display(f"{failing} {verb}")))
         if warned:
             spans.append(("warn", display(f", {warned} with a warning")))
         if not table.metrics:
@@ -365,13 +350,6 @@ class PairList(CaseList):
         names = [*(condition.needs if condition and self.metrics is None else ())]
         return [name for name in dict.fromkeys(names + super().shown_metrics()) if name in shared]
 
-    def want(self, names: Collection[str]) -> None:
-        self.run.want(list(names))
-        self.base.want(list(names))
-
-    def want_columns(self) -> None:
-        self.want([*self.shown_metrics(), *self.failing.needs])
-
     def _pair(self) -> None:
         """Match the rows of both tables, and find the flips, if either table has changed."""
         base, new = self.base.table, self.table
@@ -399,10 +377,8 @@ class PairList(CaseList):
         return query.select(self.table, candidates, self.failing, self.flips)
 
     def outdated(self) -> bool:
-        if self._paired[:2] != (self.base.table, self.base.table.version):
-            self.want_columns()
-            return True
-        return super().outdated()
+        drawn = self._paired[:2] == (self.base.table, self.base.table.version)
+        return not drawn or super().outdated()
 
     def reason(self, row: int) -> str:
         """What became of the case, and why it fails in the new run."""
@@ -478,7 +454,7 @@ class PairList(CaseList):
 class Walk:
     """The cases that a page walks through, by their place from 0 up; one case by default."""
 
-    def __init__(self, table: Table, listed: Sequence[int]) -> None:
+    def __init__(self, table: AnswerTable, listed: Sequence[int]) -> None:
         self._table, self._rows = table, listed
 
     def __len__(self) -> int:

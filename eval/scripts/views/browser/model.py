@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Key
-from views.browser.table import Table
+from records.answer_table import AnswerTable
 from views.case import Case
 from views.notes import CaseNotes
 
@@ -77,7 +77,7 @@ class OpenRun(Protocol):
     run_id: str
 
     @property
-    def table(self) -> Table:
+    def table(self) -> AnswerTable:
         """What is known so far. Another object after the files were replaced."""
 
     @property
@@ -101,9 +101,6 @@ class OpenRun(Protocol):
 
     def start(self, tell: Callable[[], None]) -> None:
         """Read on in the background; ``tell`` is called in that thread when there is more."""
-
-    def want(self, metrics: Sequence[str]) -> None:
-        """Load these metrics' columns as well."""
 
     def detail(self, key: Key) -> Case | None:
         """One case in full, read from the files now; None when the run has no such result."""

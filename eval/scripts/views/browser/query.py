@@ -11,10 +11,11 @@ import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 from ragmetrics.catalogue.cases import RULES
-from views.browser.table import PLAIN, SETS, WORDS, Table
+from records.answer_table import PLAIN, SETS, WORDS, AnswerTable
 
 KEYWORDS: Mapping[str, str] = {
     "failing": "cases that fail, by the rules below",
@@ -59,7 +60,7 @@ WORDS_OF_RULES = (*(rule.word for rule in RULES), FAILS)
 class Reasons(Protocol):
     """What tells failing rows, see ``browser.failing.Failing``."""
 
-    def codes(self, table: Table) -> Sequence[int]:
+    def codes(self, table: AnswerTable) -> Sequence[int]:
         """A code for each row, 0 for success."""
 
     def word(self, code: int) -> str:
@@ -84,7 +85,7 @@ class Term:
     value: float | None = None
     turned: bool = False
 
-    def holds(self, table: Table, rows: Rows, failing: Reasons | None, flips: Flips) -> Rows:
+    def holds(self, table: AnswerTable, rows: Rows, failing: Reasons | None, flips: Flips) -> Rows:
         """The rows for which it holds."""
         selected = self._select(table, rows, failing, flips)
         if not self.turned:
@@ -92,7 +93,9 @@ class Term:
         excluded = set(selected)
         return [row for row in rows if row not in excluded]
 
-    def _select(self, table: Table, rows: Rows, failing: Reasons | None, flips: Flips) -> Rows:
+    def _select(
+        self, table: AnswerTable, rows: Rows, failing: Reasons | None, flips: Flips
+    ) -> Rows:
         if self.kind == "word":
             text, ids, questions = self.text.casefold(), table.ids, table.questions
             return [
@@ -123,7 +126,9 @@ class Term:
         column = table.ids if self.name == "id" else table.words[self.name]
         return [row for row in rows if (column[row].casefold() == text) == want_equal]
 
-    def _by_keyword(self, table: Table, rows: Rows, failing: Reasons | None, flips: Flips) -> Rows:
+    def _by_keyword(
+        self, table: AnswerTable, rows: Rows, failing: Reasons | None, flips: Flips
+    ) -> Rows:
         if self.name == "failed":
             statuses = table.words["status"]
             return [row for row in rows if statuses[row] == "error"]
@@ -141,8 +146,8 @@ class Term:
         want_failing = self.name == "failing"
         return [row for row in rows if row < len(codes) and bool(codes[row]) == want_failing]
 
-    def _by_number(self, table: Table, rows: Rows) -> Rows:
-        column = table.numbers.get(self.name)
+    def _by_number(self, table: AnswerTable, rows: Rows) -> Rows:
+        column = table.column(self.name)
         if column is None:
             return []
         if self.value is None or self.op in ("=", "!="):
@@ -177,21 +182,32 @@ class Query:
         return list(dict.fromkeys(names))
 
     def select(
-        self, table: Table, rows: Rows, failing: Reasons | None = None, flips: Flips | None = None
+        self,
+        table: AnswerTable,
+        rows: Rows,
+        failing: Reasons | None = None,
+        flips: Flips | None = None,
     ) -> Rows:
         """The rows for which all terms hold, in their order."""
         for term in self.terms:
             rows = term.holds(table, rows, failing, flips or {})
         return rows
 
-    def hint(self, table: Table) -> str:
+    def hint(self, table: AnswerTable) -> str:
         """What could have been meant, when nothing was found; else empty."""
         for term in self.terms:
             if term.kind in ("words", "set") and term.op == "=":
-                choices = table.choices(term.name)
+                choices = _choices(table, term.name)
                 if choices and term.text.casefold() not in map(str.casefold, choices):
                     return f"{term.name} is one of: {', '.join(choices)}"
         return ""
+
+
+def _choices(table: AnswerTable, name: str) -> list[str]:
+    """Some values of a column of words, for a hint."""
+    sets = table.sets.get(name)
+    values = set(table.words[name]) if sets is None else set(chain.from_iterable(set(sets)))
+    return sorted(values - {""})[:8]
 
 
 def names_in(text: str) -> list[str]:

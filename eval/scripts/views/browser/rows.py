@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragmetrics.catalogue import METRICS, overview
+from records.answer_table import AnswerTable
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, one_line
 from views.browser.failing import Failing
 from views.browser.model import RunInfo
 from views.browser.summary import Group, mean_of
-from views.browser.table import Table
 
 MAIN, RUN_MAIN = overview(of_cases=True), overview()
 """Metrics of cases, and of runs, shown where a run has them and the window is wide enough."""
@@ -25,7 +25,7 @@ HEADS = {metric.name: metric.short for metric in METRICS if metric.short}
 
 QUESTION_MIN = 24
 
-SCORE_MIN, SCORE_MAX = 6, 10
+SCORE_MIN, SCORE_MAX = 6, 11
 
 LEFT = 2
 """Cells before the first column of a list of cases: the sign of the cursor, and that of a note."""
@@ -69,14 +69,15 @@ def score_pair(before: float | None, after: float | None, most: int = 6) -> tupl
     return pair if float(pair[0]) != float(pair[1]) else (score(after), score(after))
 
 
-def _cell(table: Table, row: int, name: str) -> str:
+def _cell(table: AnswerTable, row: int, name: str) -> str:
     """A number of a case as the list shows it."""
     return number_text(name, table.number(name, row))
 
 
 def _metric_column(name: str) -> Column:
     """The column of a metric, with room for the arrow of the order."""
-    head = HEADS.get(name, name)
+    stem, at, depth = name.partition("@")
+    head = f"{HEADS.get(stem, stem)}{at}{depth}"
     return Column(name, head, max(SCORE_MIN, min(SCORE_MAX, len(head) + 1)))
 
 
@@ -115,7 +116,7 @@ def heading(
     return (("dim", DisplayText(" " * left + " ".join(parts))),)
 
 
-def note_span(table: Table, row: int) -> Span:
+def note_span(table: AnswerTable, row: int) -> Span:
     """A sign for a case that somebody flagged (`!`) or noted (`*`)."""
     notes = table.notes.get(table.ids[row], ())
     if any(note.flag for note in notes):
@@ -151,7 +152,9 @@ def group_columns(width: int, metrics: Sequence[str], longest: int) -> list[Colu
     return columns
 
 
-def group_row(table: Table, group: Group, columns: Sequence[Column], sign: str, none: str) -> Line:
+def group_row(
+    table: AnswerTable, group: Group, columns: Sequence[Column], sign: str, none: str
+) -> Line:
     """One group: its value (``none`` for an empty one), counts, means of its cases."""
     spans: list[Span] = [("row", display(sign))]
     for column in columns:
@@ -177,7 +180,7 @@ def number_text(name: str, value: float | None) -> str:
 
 
 def case_row(
-    table: Table, row: int, columns: Sequence[Column], failing: Failing, *, sign: str
+    table: AnswerTable, row: int, columns: Sequence[Column], failing: Failing, *, sign: str
 ) -> Line:
     """One case: id, how it failed, scores, question."""
     spans: list[Span] = [("row", display(sign)), note_span(table, row)]
@@ -201,8 +204,8 @@ def case_row(
 
 
 def flip_row(
-    base: Table,
-    new: Table,
+    base: AnswerTable,
+    new: AnswerTable,
     rows: tuple[int, int],
     columns: Sequence[Column],
     way: str,

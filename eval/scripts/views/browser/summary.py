@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from records.answer_table import SETS, WORDS, AnswerTable
 from views.browser.failing import Failing
-from views.browser.table import SETS, WORDS, Table
 
 FIELDS = (*WORDS, *SETS, "reason")
 """What cases can be grouped by; ``reason`` is the rule that they break."""
@@ -45,9 +45,9 @@ def _counts_text(counts: Sequence[tuple[int, int]], word: Callable[[int], str]) 
     return f"{sum(number for _, number in counts):,} failing: {', '.join(parts)}"
 
 
-def mean_of(table: Table, name: str, rows: Sequence[int]) -> tuple[float | None, int]:
+def mean_of(table: AnswerTable, name: str, rows: Sequence[int]) -> tuple[float | None, int]:
     """The mean of a column over the rows that have a value, and how many these are."""
-    column = table.numbers.get(name)
+    column = table.column(name)
     if column is None:
         return None, 0
     whole = isinstance(rows, range) and rows == range(len(column))
@@ -72,7 +72,7 @@ class Group:
 
 
 def group_rows(
-    table: Table, field: str, rows: Iterable[int], codes: Sequence[int], failing: Failing
+    table: AnswerTable, field: str, rows: Iterable[int], codes: Sequence[int], failing: Failing
 ) -> list[Group]:
     """Rows by a field of FIELDS, those with the most failing cases first.
 

@@ -56,7 +56,7 @@ def _because(case: Case) -> Iterable[str]:
         yield case.passages_unknown
     pipeline = case.evidence(PipelineEvidence)
     if pipeline.expected and pipeline.expected != pipeline.outcome:
-        yield f"ended as {pipeline.outcome} ({pipeline.why}), expected {pipeline.expected}"
+        yield f"ended as {pipeline.outcome}{pipeline.reason}, expected {pipeline.expected}"
     for text, flags in (
         ("flags are missing", pipeline.missing_flags),
         ("forbidden flags", pipeline.forbidden_flags),

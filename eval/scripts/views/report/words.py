@@ -7,6 +7,7 @@ from typing import Any
 
 from ragmetrics.pipeline import is_largest
 from terminal.page import between, number
+from terminal.tables import counted
 from views.report.text import one_line
 
 MARKS = ("p50", "p95", "p99", "max")
@@ -163,16 +164,17 @@ def conversations_text(talks: Sequence[Mapping[str, Any]]) -> str:
     """In how many of the conversations shown a turn fails, and their order."""
     fails = sum(talk["first_failing"] is not None for talk in talks)
     return (
-        f"In {fails:,} of {len(talks):,} conversations a turn fails. The one that fails at "
-        "the earliest turn comes first. A conversation is shown with those of its turns that are "
-        "among the cases in full."
+        f"In {fails:,} of {counted(len(talks), 'conversation')} a turn fails. The one that fails "
+        "at the earliest turn comes first. A conversation is shown with those of its turns that "
+        "are among the cases in full."
     )
 
 
 def turns_text(talk: Mapping[str, Any]) -> str:
     """How many turns of a conversation are shown and fail."""
-    count = len(talk["turns"])
-    text = f"{count} turn{'s' * (count != 1)}, {len(talk['failing'])} of them fail"
+    failing = len(talk["failing"])
+    verb = "fails" if failing == 1 else "fail"
+    text = f"{counted(len(talk['turns']), 'turn')}, {failing} of them {verb}"
     absent = ", ".join(map(str, talk["absent"]))
     return f"{text}; not shown: turn{'s' * (len(talk['absent']) > 1)} {absent}" if absent else text
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from views.snapshot import Feed, Replaced, line_at
+from records.growing import GrowingFile, Replaced, line_at
 
 
 def test_a_torn_line_waits_for_its_end(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"a":1}\n{"b"')
-    feed = Feed(path, final=False)
+    feed = GrowingFile(path, final=False)
     assert feed.read() == [(0, b'{"a":1}\n')]
     assert feed.read() == []
     assert feed.ended
@@ -28,7 +28,7 @@ def test_a_torn_line_waits_for_its_end(tmp_path: Path) -> None:
 def test_a_finished_file_may_lack_its_last_newline(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"one\ntwo")
-    feed = Feed(path)
+    feed = GrowingFile(path)
     assert feed.read() == [(0, b"one\n")]
     assert feed.read() == [(4, b"two")]
     assert feed.ended
@@ -38,7 +38,7 @@ def test_a_line_longer_than_a_block_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     long = b"x" * 1000 + b"\n"
     path.write_bytes(b"a\n" + long + b"b\n")
-    feed = Feed(path)
+    feed = GrowingFile(path)
     read = [feed.read(16) for _ in range(4)]
     assert [line for lines in read for line in lines] == [(0, b"a\n"), (2, long), (1003, b"b\n")]
 
@@ -47,7 +47,7 @@ def test_a_line_longer_than_a_block_is_one_line(tmp_path: Path) -> None:
 def test_a_replaced_file_is_noticed(tmp_path: Path, how: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"one\ntwo\n")
-    feed = Feed(path)
+    feed = GrowingFile(path)
     feed.read()
     if how == "gone":
         path.unlink()
@@ -72,7 +72,7 @@ def test_however_a_file_grows_every_line_comes_once(
     data = b"".join(line + b"\n" for line in lines)
     path = tmp_path_factory.mktemp("feed") / "a.jsonl"
     path.write_bytes(b"")
-    feed = Feed(path, final=False)
+    feed = GrowingFile(path, final=False)
     found: list[tuple[int, bytes]] = []
     written = 0
     sizes = itertools.cycle(steps)
