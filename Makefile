@@ -234,7 +234,7 @@ bench: setup-dev ## measure speed beside the peers (minutes; prints Markdown tab
 pictures: setup ## take the pictures of docs/tour.md (minutes; the report needs a Chromium)
 	$(PY) bench/pictures.py $(ARGS)
 
-interop: setup ## round trips with the real peers (an environment each in .venv-interop; minutes, once)
+interop: setup ## round trips with the real peers, golden traces (an environment each in .venv-interop; minutes, once)
 	$(PY) bench/interop/interop.py $(ARGS)
 
 lock: ## resolve the newest versions and write requirements*.txt anew, with hashes

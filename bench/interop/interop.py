@@ -5,6 +5,7 @@
 One environment for each peer below .venv-interop/, since they clash; one that does not install is
 shown as not run. A value is ``kept`` when it stands in a field of ours (``metadata``: there), and
 ``reported`` when the counts of the import name it; else it is ``LOST`` and the exit code is 1.
+Last come the golden traces, see traces/make_traces.py; ``--only traces`` makes them alone.
 """
 
 from __future__ import annotations
@@ -477,9 +478,11 @@ def watched(folder: Path) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", choices=[*PEERS, *NPM], help="one peer")
+    parser.add_argument("--only", choices=[*PEERS, *NPM, "traces"], help="one peer")
     parser.add_argument("--folder", type=Path, help="where the files are made and stay")
     options = parser.parse_args()
+    if options.only == "traces":
+        sys.exit(golden_traces())
     folder = options.folder or Path(tempfile.mkdtemp(prefix="interop-"))
     names = [options.only] if options.only else [*PEERS, *NPM]
     table: list[list[str]] = []
@@ -513,7 +516,14 @@ def main() -> None:
     print_table(["peer", "versions", "our export, through it"], trips)
     if options.folder is None:
         shutil.rmtree(folder, ignore_errors=True)
+    if options.only is None:
+        failed |= golden_traces() != 0
     sys.exit(1 if failed else 0)
+
+
+def golden_traces() -> int:
+    """Make the traces of tests/golden_traces anew; the exit code."""
+    return subprocess.run([sys.executable, str(HERE / "traces" / "make_traces.py")]).returncode
 
 
 def print_table(head: list[str], rows: list[list[str]]) -> None:

@@ -249,8 +249,10 @@ def run_import(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Con
     from clients.expressions import compile_path
     from formats.shared.convert import import_data
     from formats.shared.field_map import field_map
+    from formats.traces.ids import key_of_ids
 
     names = ("run_id", "split", "delimiter", "decode_names")
+    keep_ids = options.trace_settings()["keep_ids"]
     column = question_column(values["maps"], str(ctx.params["format"]))
     return import_data(
         module,
@@ -258,7 +260,8 @@ def run_import(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Con
         values["output"],
         {name: values[name] for name in names}
         | {"fields": field_map(() if column else values["maps"], compile_path)}
-        | {"question_field": column},
+        | {"question_field": column}
+        | {"key_of_ids": None if keep_ids else key_of_ids},
         notes,
         one_file=values["one_file"],
         force=values["force"],

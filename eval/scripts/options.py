@@ -597,6 +597,24 @@ screen_option = click.option(
 )
 
 
+TRACES = {
+    "keep_ids": KeyRule("yes", "false: ids of users and sessions become keyed hashes."),
+    "sampling": KeyRule("text", "head, or tail: shares that a tail sampler distorts are left out."),
+}
+"""How traces are read: keys of ``[traces]`` in config.toml."""
+
+
+def trace_settings() -> dict[str, Any]:
+    """The values of ``TRACES`` that config.toml gives. Raises StorageError with every problem."""
+    path, raw = _config()
+    own: dict[str, Any] = raw.get("traces", {})
+    if problems := check_table(own, TRACES, str(path), "traces.", text_of(path) if own else ""):
+        raise StorageError.from_problems(problems)
+    if own.get("sampling", "head") not in ("head", "tail"):
+        raise StorageError(f'{path}: traces.sampling: write "head" or "tail".')
+    return {"keep_ids": False, "sampling": "head"} | own
+
+
 def screen_settings(pairs: Iterable[str]) -> dict[str, Any]:
     """The values of ``SCREEN`` that config.toml or ``pairs``, which count more, give.
 

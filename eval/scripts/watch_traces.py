@@ -1,8 +1,8 @@
 """Watch a bot in production through its traces: did it get worse, since when, where does it show?
 
-In: a folder of traces in JSON or JSON lines (OpenTelemetry, OpenInference; .gz too), which may grow
+In: a folder of traces in JSON or JSON lines (OTLP, Phoenix, MLflow, …; .gz too), which may grow
 while they are read. Out: shares by day of refusals, empty retrievals, errors, slow answers, empty
-or very long answers, and, for a fixed share of the traces, of unsupported claims and leaks. With
+or very long answers, unreadable ones, and, for a fixed share, of unsupported claims and leaks. With
 --reference, an alarm for what rose since that period: look as often as you like, at most 5 % of
 quiet quarters give a false one. No server, and nothing is sent anywhere.
 
@@ -109,7 +109,11 @@ def main(
     if values["output"] is not None and not wants_draw:
         raise click.UsageError("--output takes draws: add --cases N or --sample N.")
     wishes = WatchOptions(
-        folder, quiet=quiet_seconds, since=since.date() if since else None, **values
+        folder,
+        quiet=quiet_seconds,
+        since=since.date() if since else None,
+        sampling=options.trace_settings()["sampling"],
+        **values,
     )
     outcome = watch(wishes, time.time_ns() // 1000)
     if html is not None:

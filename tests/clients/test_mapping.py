@@ -239,7 +239,7 @@ text = "words"
 
 
 def test_searches_are_mapped_and_lend_the_passages_that_the_answer_saw(tmp_path: Path) -> None:
-    """Times in seconds, searches out of order; the last one that brought passages is number 2."""
+    """Times in seconds, searches out of order; the answer saw what both searches brought."""
     (tmp_path / "traced.toml").write_text(TRACED, encoding="utf-8")
     answer = load_profile("traced", tmp_path).answer
     steps = [
@@ -254,8 +254,9 @@ def test_searches_are_mapped_and_lend_the_passages_that_the_answer_saw(tmp_path:
     assert (first.query, first.tool, first.start_ms, first.latency_ms) == ("first", "bm25", 0, None)
     assert (second.start_ms, second.latency_ms) == (500.0, 250.0)
     assert (third.error, third.retrieved) == ("no index", [])
-    assert [chunk.chunk_id for chunk in result.chunks()] == ["b"]
-    assert result.retrieved_from_search == 2
+    assert [(chunk.chunk_id, chunk.rank) for chunk in result.chunks()] == [("a", 1), ("b", 2)]
+    assert result.seen == "union"
+    assert not result.retrieved_from_search
 
 
 @pytest.mark.parametrize(

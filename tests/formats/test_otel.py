@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from formats.shared.item import Notes, chunk_of
-from formats.shared.spans import Span, _attributes_of, _plain, documents_of, kind_of, messages_of
+from formats.traces.spans import Span, documents_of, kind_of, messages_of
+from formats.traces.wire import _attributes_of, _plain
 
 T0 = 1_700_000_000_000_000_000
 
@@ -102,7 +103,12 @@ def test_a_trace_becomes_a_case_with_its_answer(desk: Any) -> None:
         {
             "id": "t1",
             "question": "What is big?",
-            "metadata": {"models": ["m-1"], "conversation": "c9", "http.route": "/ask"},
+            # HMAC-SHA256 of c9 with the key of the tests
+            "metadata": {
+                "models": ["m-1"],
+                "conversation": "h-3a027d1fed5b56c6",
+                "http.route": "/ask",
+            },
         }
     ]
     (result,) = desk.results("spans")
@@ -113,7 +119,7 @@ def test_a_trace_becomes_a_case_with_its_answer(desk: Any) -> None:
         ("d1", 0.9, "Paris is big."),
         ("d2", 0.5, None),
     ]
-    assert report["changed"] == {"questions taken from the retrieval's query, not the prompt": 1}
+    assert report["changed"] == {"questions cut out of a prompt that holds passages": 1}
 
 
 def test_lines_of_several_traces_in_any_order(desk: Any) -> None:
@@ -373,8 +379,7 @@ CALLED = {
 
 def test_every_search_of_an_agent_is_kept(desk: Any) -> None:
     """A tool around a retriever and a retriever within a retriever of the same documents (or
-    without any: LlamaIndex writes both) are one search; a tool that gives back text is one with one
-    passage.
+    without any: LlamaIndex writes both) are one search; a tool that gives back a text is none.
     """
     tool = {"openinference.span.kind": "TOOL", "tool.name": "notes"}
     words = {"openinference.span.kind": "TOOL", "tool.name": "web", "input.value": '{"query": "w"}'}
@@ -403,18 +408,25 @@ def test_every_search_of_an_agent_is_kept(desk: Any) -> None:
         ("first", "notes", 6.0, 15.0),
         ("second", "r2", 30.0, 5.0),
         ("third", "r3", 40.0, 5.0),
-        ("w", "web", 50.0, 8.0),
         ("f", "files", 60.0, 4.0),
     ]
-    first, second, third, fourth, fifth = result["searches"]
-    assert [chunk["chunk_id"] for chunk in fifth["retrieved"]] == ["k"]
+    first, second, third, fourth = result["searches"]
+    assert [chunk["chunk_id"] for chunk in fourth["retrieved"]] == ["k"]
     assert [chunk["chunk_id"] for chunk in first["retrieved"]] == ["a", "b"]
     assert third["error"] == "no index"
-    assert fourth["retrieved"][0]["text"] == "It rains."
-    # what the answer saw: the passages of the last retriever that has some
-    assert [chunk["chunk_id"] for chunk in result["retrieved"]] == ["a"]
-    assert result["retrieved_from_search"] == 2
+    # What the answer saw: no prompt was captured, so all that the searches brought, each once, and
+    # beside the passages what a tool gave back that is none.
+    assert [chunk["chunk_id"] for chunk in result["retrieved"]] == ["a", "b", "k"]
+    assert [chunk["rank"] for chunk in result["retrieved"]] == [1, 2, 3]
+    assert result["seen"] == "union"
+    assert result["seen_tools"] == ["It rains."]
+    assert "retrieved_from_search" not in result
     assert "text" not in second["retrieved"][0]  # it stands in retrieved
+    assert [(tool["name"], tool.get("arguments")) for tool in result["tools"]] == [
+        ("notes", None),
+        ("web", {"query": "w"}),
+        ("files", {"query": "f"}),
+    ]
     assert report["left_out"] == {"errors of spans in traces that have an answer": 1}
 
 

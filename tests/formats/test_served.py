@@ -158,7 +158,7 @@ def test_a_langfuse_trace_with_its_observations(desk: Any) -> None:
     report = desk.take("langfuse", desk.file("trace.json", json.dumps(full)))
     check_langfuse(desk, "trace", "out")
     (case,) = desk.cases()
-    assert case["metadata"]["sessionId"] == "s1"
+    assert case["metadata"]["conversation"] == "h-bafa0f3c99f9abea"  # HMAC-SHA256 of s1
     assert case["metadata"]["scores"] == scores
     assert case["metadata"]["output"] == {"trust": 1}
     assert desk.results("trace")[0]["latency_ms"]["total"] == 2500.0

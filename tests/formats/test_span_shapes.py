@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from formats.shared.other_spans import flat, nanoseconds
+from formats.traces.exporters import flat, nanoseconds
 
 CHAT = {
     "gen_ai.operation.name": "chat",

@@ -24,8 +24,8 @@ from formats.shared.item import (
     passages,
 )
 from formats.shared.rows import Fields, SourceRow, iter_rows, unpacked, with_rest
-from formats.shared.spans import structured
 from formats.shared.stored import Stored, StoredCase, carried, exported_id, give_back, taken
+from formats.traces.values import structured
 from records.cases import TestCase
 from records.errors import StorageError
 from records.lines import parse_json

@@ -13,10 +13,11 @@ from typing import Any
 import orjson
 
 from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes
-from formats.shared.other_spans import nanoseconds
 from formats.shared.rows import Fields, SourceRow, case_id, iter_rows, unpacked, with_rest
-from formats.shared.spans import COST, KINDS, Span, structured
-from formats.shared.traces import case_of_trace, messages_in, passages_kept, rest_of, words_in
+from formats.traces.cases import TracedCase, as_conversations, case_of_trace, passages_kept
+from formats.traces.exporters import nanoseconds
+from formats.traces.spans import COST, KINDS, Span
+from formats.traces.values import messages_in, rest_of, structured, words_in
 from records.files import read_whole
 from records.lines import parse_json
 
@@ -24,8 +25,8 @@ NAME = "langfuse"
 
 ABOUT = "traces, observations, dataset items: JSON, JSONL, CSV (by the documented shape)"
 
-_KINDS = {"GENERATION": "LLM", "RETRIEVER": "RETRIEVER", "AGENT": "AGENT", "CHAIN": "CHAIN"}
-_KINDS |= {"SPAN": "STEP", "EVENT": "EVENT"}
+_KINDS = {"GENERATION": "LLM", "SPAN": "STEP"}
+"""Types of observations under OpenInference's names; the others are called the same."""
 
 _NAMES = {
     "traceId": "trace_id",
@@ -80,8 +81,11 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
                 notes.rows["traces"] += 1
                 _take_trace(fields, traces, options, notes)
     assert first is not None
+    cases = []
     for trace, spans in traces.items():
-        yield from _case(first, trace, _rooted(spans, trace), scores.get(trace), options, notes)
+        traced = _case(first, trace, _rooted(spans, trace), scores.get(trace), options, notes)
+        cases += [traced] if traced is not None else []
+    yield from as_conversations(cases, options.key_of_ids)
     unknown = scores.keys() - traces.keys()
     notes.left_out["scores of traces that are not there"] += sum(len(scores[t]) for t in unknown)
 
@@ -128,7 +132,7 @@ def _take_trace(
 
 def _span(fields: dict[str, Any], trace: str, options: ImportOptions) -> Span:
     failed = fields.get("level") == "ERROR"
-    return Span(
+    span = Span(
         trace,
         str(fields.get("id") or ""),
         str(fields.get("parent_observation_id") or ""),
@@ -138,6 +142,9 @@ def _span(fields: dict[str, Any], trace: str, options: ImportOptions) -> Span:
         str(fields.get("status_message") or "") if failed else None,
         _attributes(fields, options),
     )
+    # An event has no end; a generation that has none is still being written.
+    span.is_open = fields.get("type") == "GENERATION" and span.start > 0 and not span.end
+    return span
 
 
 def _attributes(fields: dict[str, Any], options: ImportOptions) -> dict[str, Any]:
@@ -150,10 +157,12 @@ def _attributes(fields: dict[str, Any], options: ImportOptions) -> dict[str, Any
         if kind == "RETRIEVER" and side == "output":
             attributes["gen_ai.retrieval.documents"] = _documents(value)
         elif messages:
-            attributes[f"gen_ai.{side}.messages"] = messages
+            attributes[f"gen_ai.{side}.messages"] = value
         elif value is not None:
             words = words_in(value, side[:-3], options.question_field)
-            attributes |= {f"{side}.value": words, side: rest_of(value, words) or None}
+            is_named = side == "input" and options.question_field is not None
+            attributes |= {f"{side}.value": words if is_named else value}
+            attributes |= {side: rest_of(value, words) or None}
     usage = structured(fields.get("usage_details")) or structured(fields.get("usage"))
     if isinstance(usage, dict):
         attributes["llm.token_count.prompt"] = _whole(usage.get("input"))
@@ -204,16 +213,16 @@ def _case(
     scores: list[Any] | None,
     options: ImportOptions,
     notes: Notes,
-) -> Iterator[ImportedCase]:
-    item = case_of_trace(path, options.run_id or path.stem, trace, spans, notes)
-    if item is None:
-        notes.left_out["traces without a question"] += 1
-        return
-    passages_kept(item, "output", notes)
+) -> TracedCase | None:
+    run = options.run_id or path.stem
+    traced = case_of_trace(path, run, trace, spans, notes, options.key_of_ids)
+    if traced is None:
+        return None
+    passages_kept(traced.item, "output", notes)
     if scores:
         notes.carried["scores"] += len(scores)
-        item.case.setdefault("metadata", {})["scores"] = scores
-    yield item
+        traced.item.case.setdefault("metadata", {})["scores"] = scores
+    return traced
 
 
 def _item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> ImportedCase:

@@ -21,10 +21,11 @@ from formats.shared.item import (
     SystemAnswer,
     passages_in,
 )
-from formats.shared.other_spans import nanoseconds
 from formats.shared.rows import Fields, SourceRow, case_id, iter_rows, unpacked, with_rest
-from formats.shared.spans import COST, KINDS, Span, structured
-from formats.shared.traces import case_of_trace, messages_in, passages_kept, rest_of, words_in
+from formats.traces.cases import TracedCase, as_conversations, case_of_trace, passages_kept
+from formats.traces.exporters import nanoseconds
+from formats.traces.spans import COST, KINDS, SESSION_KEYS, Span
+from formats.traces.values import documents_in, messages_in, rest_of, structured, words_in
 from records.results import ErrorInfo, TestResult
 
 NAME = "langsmith"
@@ -84,59 +85,62 @@ def _cases_of(
     path: Path, traces: dict[str, list[dict[str, Any]]], options: ImportOptions, notes: Notes
 ) -> Iterator[ImportedCase]:
     """A case for each question that was traced; the answers to one example belong to one case."""
-    items: dict[str, ImportedCase] = {}
+    items: dict[str, TracedCase] = {}
     for trace, runs in traces.items():
         notes.rows["traces"] += 1
         root = next((run for run in runs if not run.get("parent_run_id")), runs[0])
         name = options.run_id or root.get("session_name") or path.stem
         spans = [_span(run, trace, options) for run in runs]
-        item = case_of_trace(path, str(name), trace, spans, notes)
-        if item is None:
-            notes.left_out["traces without a question"] += 1
+        traced = case_of_trace(path, str(name), trace, spans, notes, options.key_of_ids)
+        if traced is None:
             continue
-        passages_kept(item, "outputs", notes)
+        passages_kept(traced.item, "outputs", notes)
         example = root.get("reference_example_id")
         if example:
-            item.case["id"] = str(example)
-            item.answers[0].result.test_case_id = str(example)
-        earlier = items.setdefault(str(item.case["id"]), item)
-        if earlier is not item:
+            traced.item.case["id"] = traced.result.test_case_id = str(example)
+        earlier = items.setdefault(str(traced.item.case["id"]), traced)
+        if earlier is not traced:
             notes.rows["further runs of an example"] += 1
-            for answer in item.answers:
-                answer.result.repeat = sum(one.run == answer.run for one in earlier.answers)
-                earlier.answers.append(answer)
-    yield from items.values()
+            for answer in traced.item.answers:
+                answer.result.repeat = sum(one.run == answer.run for one in earlier.item.answers)
+                earlier.item.answers.append(answer)
+    yield from as_conversations([*items.values()], options.key_of_ids)
 
 
 def _span(run: dict[str, Any], trace: str, options: ImportOptions) -> Span:
     """A run with OpenInference's names."""
     kind, outputs = str(run.get("run_type") or ""), structured(run.get("outputs"))
     attributes: dict[str, Any] = {KINDS[1]: _KINDS.get(kind, kind.upper())}
-    for side, value in (("input", run.get("inputs")), ("output", outputs)):
-        messages = messages_in(value)
-        if side == "output" and not messages and isinstance(outputs, dict):
-            messages = messages_in(_generation(outputs))
-        if messages:
-            attributes[f"gen_ai.{side}.messages"] = messages
-        elif kind != "retriever" or side == "input":
-            words = words_in(value, side[:-3], options.question_field)
-            attributes |= {f"{side}.value": words, f"{side}s": rest_of(value, words) or None}
+    for side, value in (("input", structured(run.get("inputs"))), ("output", outputs)):
+        if kind == "retriever" and side == "output":
+            continue
+        if kind == "llm" and messages_in(value):
+            attributes[f"gen_ai.{side}.messages"] = value
+            continue
+        words = words_in(value, side[:-3], options.question_field)
+        is_named = side == "input" and options.question_field is not None
+        attributes[f"{side}.value"] = words if is_named else value
+        if not messages_in(value):
+            attributes[f"{side}s"] = rest_of(value, words) or None
     if kind == "retriever":
         documents = (
             outputs.get("documents", outputs.get("output"))
             if isinstance(outputs, dict)
             else outputs
         )
-        attributes["gen_ai.retrieval.documents"] = documents
+        attributes["gen_ai.retrieval.documents"] = documents_in(documents) or documents
     attributes["llm.token_count.prompt"] = run.get("prompt_tokens")
     attributes["llm.token_count.completion"] = run.get("completion_tokens")
     attributes[COST] = _number(run.get("total_cost"))
     extra = structured(run.get("extra"))
     metadata = extra.get("metadata") if isinstance(extra, dict) else None
-    if isinstance(metadata, dict) and metadata.get("ls_model_name"):
+    metadata = metadata if isinstance(metadata, dict) else {}
+    if metadata.get("ls_model_name"):
         attributes["llm.model_name"] = metadata["ls_model_name"]
     attributes |= {name: value for name, value in run.items() if name not in _OF_RUN}
-    return Span(
+    session = next((metadata[name] for name in SESSION_KEYS if metadata.get(name)), None)
+    attributes["thread_id"] = session
+    span = Span(
         trace,
         str(run.get("id") or ""),
         str(run.get("parent_run_id") or ""),
@@ -146,14 +150,8 @@ def _span(run: dict[str, Any], trace: str, options: ImportOptions) -> Span:
         str(run["error"]) if run.get("error") else None,
         {name: value for name, value in attributes.items() if value is not None},
     )
-
-
-def _generation(outputs: dict[str, Any]) -> Any:
-    """The message in the outputs of a chat model: LangChain's generations, OpenAI's choices."""
-    listed = outputs.get("generations") or outputs.get("choices")
-    while isinstance(listed, list) and listed:
-        listed = listed[0]
-    return listed.get("message") if isinstance(listed, dict) else None
+    span.is_open = span.start > 0 and not span.end
+    return span
 
 
 def _number(value: Any) -> float | None:
@@ -240,15 +238,16 @@ def _add_run(
         _span({"inputs": {"question": item.case["question"]}} | one, trace, options)
         for one in _with_children(run)
     ]
-    traced = case_of_trace(path, str(run.get("session_name") or path.stem), trace, spans, notes)
+    traced = case_of_trace(
+        path, str(run.get("session_name") or path.stem), trace, spans, notes, options.key_of_ids
+    )
     if traced is None:
-        notes.left_out["runs without a question"] += 1
         return
-    answer = traced.answers[0]
-    passages_kept(traced, "outputs", notes)
+    answer = traced.item.answers[0]
+    passages_kept(traced.item, "outputs", notes)
     answer.result.test_case_id, answer.result.question = item.case["id"], item.case["question"]
     answer.result.repeat = sum(one.run == answer.run for one in item.answers)
-    about = traced.case.get("metadata")
+    about = traced.item.case.get("metadata")
     if about:
         item.case.setdefault("metadata", {}).setdefault("runs", []).append(about)
     item.answers.append(answer)

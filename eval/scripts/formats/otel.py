@@ -7,14 +7,15 @@ from pathlib import Path
 
 from formats.shared.item import ImportedCase, ImportOptions, Notes
 from formats.shared.rows import unpacked
-from formats.shared.spans import Span, kind_of, spans_of
-from formats.shared.traces import case_of_trace
+from formats.traces.cases import TracedCase, as_conversations, case_of_trace
+from formats.traces.spans import Span, has_content, kind_of
+from formats.traces.wire import spans_of
 
 NAME = "otel"
 
 ABOUT = (
-    "spans with gen_ai.*, OpenInference or Traceloop names, JSON or Parquet: OTLP, console, "
-    "Phoenix, Jaeger"
+    "traces in JSON or Parquet: OTLP with gen_ai.*, OpenInference, Traceloop, Vercel AI or "
+    "pydantic-ai names, also in log records; console, Phoenix, Jaeger, MLflow, OpenAI Agents"
 )
 
 
@@ -29,16 +30,20 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     for source in sources:
         path = unpacked(source, options.scratch)
         for span in spans_of(path, notes):
-            notes.rows["spans"] += 1
-            if kind_of(span) or not span.parent:
-                traces.setdefault(span.trace, []).append(span)
-                begun.setdefault(span.trace, path)
-            else:
+            notes.rows["log records" if span.is_log else "spans"] += 1
+            if not (span.is_log or span.is_root or kind_of(span)):
                 notes.left_out["spans of other operations"] += 1
+                if not has_content(span):  # it is kept as a link between others
+                    span.attributes, span.events, span.known_shape = {}, [], None
+                    span.known_messages.clear()
+            traces.setdefault(span.trace, []).append(span)
+            begun.setdefault(span.trace, path)
+    cases: list[TracedCase] = []
     for trace, spans in traces.items():
         notes.rows["traces"] += 1
-        item = case_of_trace(begun[trace], options.run_id, trace, spans, notes)
-        if item is None:
-            notes.left_out["traces without a question (content capture off?)"] += 1
-        else:
-            yield item
+        traced = case_of_trace(
+            begun[trace], options.run_id, trace, spans, notes, options.key_of_ids
+        )
+        if traced is not None:
+            cases.append(traced)
+    yield from as_conversations(cases, options.key_of_ids)

@@ -107,8 +107,8 @@ def _numbered(number: int, chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any
 
 
 def _complete_searches(fields: dict[str, Any]) -> None:
-    """The searches with whole chunks, in the order in which they began; ``retrieved`` from the last
-    one that brought passages when the bot tells nothing else."""
+    """The searches with whole chunks, in the order in which they began; ``retrieved`` from what
+    they brought, each passage once, when the bot tells nothing else."""
     for number, search in enumerate(fields["searches"]):
         where = f"searches[{number}]"
         if not isinstance(search, dict):
@@ -120,12 +120,23 @@ def _complete_searches(fields: dict[str, Any]) -> None:
         fields["searches"].sort(key=lambda search: search["start_ms"])
     if "retrieved" in fields:
         return
-    for number, search in reversed([*enumerate(fields["searches"], 1)]):
-        if search["retrieved"] and not search.get("error"):
-            fields["retrieved"] = [dict(chunk) for chunk in search["retrieved"]]
-            fields["retrieved_from_search"] = number
-            return
-    fields["retrieved"] = []
+    searches = fields["searches"]
+    brought = [n for n, s in enumerate(searches) if s["retrieved"] and not s.get("error")]
+    chunks = [[dict(chunk) for chunk in searches[n]["retrieved"]] for n in brought]
+    fields["retrieved"] = chunks[0] if len(chunks) == 1 else _each_once(chunks)
+    if len(brought) == 1:
+        fields["retrieved_from_search"] = brought[0] + 1
+    elif brought:
+        fields["seen"] = "union"
+
+
+def _each_once(lists: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The passages of several searches, each once by its place and text, ranked in that order."""
+    once: dict[Any, dict[str, Any]] = {}
+    for chunk in (chunk for chunks in lists for chunk in chunks):
+        place = tuple(chunk.get(name) for name in ("rel_path", "heading_path", "text"))
+        once.setdefault(place if chunk.get("text") else chunk.get("chunk_id"), chunk)
+    return [chunk | {"rank": rank} for rank, chunk in enumerate(once.values(), 1)]
 
 
 def _complete_tools(calls: Any) -> list[dict[str, Any]]:

@@ -126,7 +126,10 @@ class TestResult(msgspec.Struct):
     ``searches``: how it was come by, where told; ``retrieved_from_search``: the number (from 1) of
     the search whose passages stand in ``retrieved`` because nothing else says what the answer saw.
     ``rewritten_query``: the question as the bot made it whole before it searched. Lines of bots
-    without searches have none of them. ``tools``: the calls of tools where the bot reports them; an
+    without searches have none of them.
+    ``seen``: how it is known what the answer saw of several searches (``prompt``: what stood in
+    front of the model; ``union``: all that they brought). ``seen_tools``: results of tools that it
+    saw and that are no passages. ``tools``: the calls of tools where the bot reports them; an
     empty list says that there was none.
 
     Of a turn of a conversation, and of a case with a history of its own: ``asked_with`` says which
@@ -163,10 +166,33 @@ class TestResult(msgspec.Struct):
     retrieved_from_search: int | msgspec.UnsetType = msgspec.UNSET
     absent: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
     tools: list[ToolCall] | msgspec.UnsetType = msgspec.UNSET
+    seen: Literal["prompt", "union"] | msgspec.UnsetType = msgspec.UNSET
+    seen_tools: list[str] | msgspec.UnsetType = msgspec.UNSET
 
     def chunks(self) -> list[RetrievedChunk]:
         """The retrieved passages in rank order; plain ids become chunks ranked by their place."""
         return _ranked(self.retrieved or ())
+
+    def seen_chunks(self) -> list[RetrievedChunk]:
+        """The passages that the answer saw, and after them what tools gave back that is none."""
+        chunks, texts = self.chunks(), self.seen_tools or ()
+        return [
+            *chunks,
+            *(
+                RetrievedChunk(f"tool-{n}", text=text, text_length=len(text), rank=len(chunks) + n)
+                for n, text in enumerate(texts, 1)
+            ),
+        ]
+
+    def rankings(self) -> list[list[RetrievedChunk]]:
+        """The lists that a metric of ranks may take: the passages as they are ranked, or, where an
+        answer saw those of several searches, which no one list ranks, those of each search."""
+        if not self.seen:
+            return [self.chunks()]
+        lists = [chunks for _, chunks in self.searched()]
+        if number := self.retrieved_from_search:
+            return [lists[number - 1]]
+        return [chunks for chunks in lists if chunks]
 
     def searched(self) -> list[tuple[Search, list[RetrievedChunk]]]:
         """Each search with its passages in rank order, the texts that are stored once filled in."""
@@ -198,6 +224,17 @@ class TestResult(msgspec.Struct):
             for name in _OF_TURNS:
                 del data[name]
         return data
+
+
+def union_of(lists: Sequence[Sequence[RetrievedChunk]]) -> list[RetrievedChunk]:
+    """The passages of several lists, each once by its place and text, ranked in that order."""
+    once: dict[Any, RetrievedChunk] = {}
+    for chunk in chain(*lists):
+        place = (chunk.rel_path, chunk.heading_path, chunk.text) if chunk.text else chunk.chunk_id
+        if place not in once:
+            fields = {name: getattr(chunk, name) for name in RetrievedChunk.__struct_fields__}
+            once[place] = RetrievedChunk(**fields | {"rank": len(once) + 1})
+    return list(once.values())
 
 
 NOT_MAPPED = "passages are not mapped"

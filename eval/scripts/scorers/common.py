@@ -40,6 +40,13 @@ def without_passages(result: TestResult) -> tuple[Value, str]:
     return (FAILED if why and why != NOT_MAPPED else None), why
 
 
+def without(scores: CaseScores, names: Sequence[str], why: str) -> CaseScores:
+    """The scores, but for some that do not apply, with the reason."""
+    lost = {name for name in names if scores.values.get(name) is not None}
+    values: Any = {**scores.values, **dict.fromkeys(lost)}
+    return CaseScores(values, {**scores.reasons, **dict.fromkeys(lost, why)}, scores.evidence)
+
+
 def with_known_passages(
     scores: CaseScores, result: TestResult, names: Sequence[str] = ()
 ) -> CaseScores:

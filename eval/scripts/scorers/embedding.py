@@ -145,7 +145,7 @@ class EmbeddingScorer:
             case.whole_question(),
             result.answer or "",
             case.reference_answer or "",
-            in_rank_order(result),
+            result.seen_chunks() if result.seen_tools else in_rank_order(result),
             abstained=bool(result.answer and decide(result).abstained),
             sufficient=self.sufficiency,
             hallucinated=self.hallucination,

@@ -15,13 +15,19 @@ from records.errors import Problem
 from records.results import TestResult, iter_results
 from records.runs import known_config
 from scorers.abstention import decide, usual_language
-from scorers.common import citation_count, in_rank_order, row_of, with_known_passages
+from scorers.common import citation_count, in_rank_order, row_of, with_known_passages, without
 from scorers.contract import NOTHING, CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer
 from scorers.loop import results_of
 
 if TYPE_CHECKING:
     from clients.cross_encoder import CrossEncoderSupport
 
+
+_OF_NUMBERS = (
+    *("citation_validity_form", "citation_validity_content", "citation_joint"),
+    *("citation_precision", "expected_citation_recall"),
+)
+"""What rests on which passage a number in the answer means."""
 
 WORD_FEATURES = "word features"
 """What decides about claims unless a model is named."""
@@ -59,7 +65,7 @@ class GroundednessScorer:
         """Scores of one result; an abstention or an empty answer keeps its plain checks only."""
         if result.answer is None:
             return ScoreRow((None,) * len(self.metrics), (("*", "no answer"),)), NOTHING
-        chunks = in_rank_order(result)
+        chunks = result.seen_chunks() if result.seen_tools else in_rank_order(result)
         sent = [chunk.score_final for chunk in chunks if chunk.score_final is not None]
         scores = groundedness.score_case(
             result.answer,
@@ -81,9 +87,12 @@ class GroundednessScorer:
             usual_language=self.usual_language,
             support_model=self.support_model,
             names_sources=self.names_sources,
-            passages_known=result.retrieved is not None,
+            passages_known=result.retrieved is not None or bool(result.seen_tools),
         )
-        scores = with_known_passages(scores, result, groundedness.OF_PASSAGES)
+        if not result.seen_tools:
+            scores = with_known_passages(scores, result, groundedness.OF_PASSAGES)
+        if len(result.rankings()) > 1 and not result.references:
+            scores = without(scores, _OF_NUMBERS, "the number fits several lists")
         return row_of(scores, self.metrics), scores.evidence
 
 

@@ -69,6 +69,14 @@ UNRESOLVED = "a cited source is no retrieved passage with a text"
 
 NO_SNIPPETS, NO_RULE = "no snippets", "no recency_conflict_rule"
 
+SEVERAL = "several searches have no one ranking"
+
+PER_SEARCH = {
+    *("evidence_recall", "recall", "recall_any", "recall_all", "snippet_recall"),
+    *("scope_miss", "attribution_hit", "recency_rule_ok"),
+}
+"""What applies to an answer that saw several searches: the first k of each together, or no rank."""
+
 FEW_FOUND = 0.8
 """Recall below which it is asked whether the bot names files as the labels do."""
 
@@ -126,7 +134,10 @@ class RetrievalScorer:
         value, why = without_passages(result)
         if why:
             return self._nothing(why, value), {}
-        chunks = in_rank_order(result)
+        lists = result.rankings() if result.seen else [in_rank_order(result)]
+        if len(lists) > 1:
+            return self._score_searches(case, result, gold, lists)
+        chunks = lists[0]
         if why := unusable(gold, chunks):
             return self._nothing(why), {}
         matches = match_chunks(gold, chunks, self.min_similarity)
@@ -134,7 +145,7 @@ class RetrievalScorer:
             return self._nothing(CUT), {}
         ranking = ragmetrics_retrieval.ranking(matches, gold.grades, gold.groups, self.ks[-1])
         pool = pool_of(case, gold, matches, chunks, self.judged)
-        extra, missing = self._extra(case, result, gold, chunks, matches, pool)
+        extra, missing = self._extra(case, result, gold, lists, matches, pool)
         undecided = min(matches.undecided, default=0)
         row = _row(
             ranking, extra, missing, gold.mode, self.ks, self.gain, undecided, self.documents
@@ -147,6 +158,35 @@ class RetrievalScorer:
             evidence["unjudged"] = pool.unjudged
             evidence["ranges"] = [ends_of(ranking, k, pool.unjudged_to(k)) for k in self.ks]
         return row, evidence
+
+    def _score_searches(
+        self,
+        case: TestCase,
+        result: TestResult,
+        gold: CaseGold,
+        lists: Sequence[Sequence[RetrievedChunk]],
+    ) -> ScoreOutcome:
+        """An answer that saw the passages of several searches: what is found in the first k of each
+        search together. What needs one ranking does not apply."""
+        if why := next((why for chunks in lists if (why := unusable(gold, chunks))), ""):
+            return self._nothing(why), {}
+        matches = [match_chunks(gold, chunks, self.min_similarity) for chunks in lists]
+        if any(own.open for own in matches):
+            return self._nothing(CUT), {}
+        first = _best_ranks([own.first for own in matches])
+        together = Matches(first, sorted(filter(None, first)))
+        ranking = ragmetrics_retrieval.ranking(together, gold.grades, gold.groups, self.ks[-1])
+        extra, missing = self._extra(case, result, gold, lists, together, NO_JUDGEMENTS)
+        row = _row(ranking, extra, missing, gold.mode, self.ks, self.gain, 0, self.documents)
+        kept = [metric.name.partition("@")[0] in PER_SEARCH for metric in self.metrics]
+        values = (value if keep else None for value, keep in zip(row.values, kept, strict=True))
+        lost = {
+            metric.name: SEVERAL
+            for metric, keep, value in zip(self.metrics, kept, row.values, strict=True)
+            if not keep and value is not None
+        }
+        row = row._replace(values=(*values,), reasons=(*row.reasons, *lost.items()))
+        return row, {"match": gold.mode, "found": first, "searches": len(lists)}
 
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
@@ -227,14 +267,15 @@ class RetrievalScorer:
         case: TestCase,
         result: TestResult,
         gold: CaseGold,
-        chunks: Sequence[RetrievedChunk],
+        lists: Sequence[Sequence[RetrievedChunk]],
         matches: Matches,
         pool: JudgedPool | str,
     ) -> tuple[Values, Missing]:
         """What is no metric of one ranking, and reasons for gaps."""
-        attribution, no_attribution = self._attribution(result, gold, chunks)
+        seen = lists[0] if len(lists) == 1 else result.chunks()
+        attribution, no_attribution = self._attribution(result, gold, seen)
         scope, no_scope = _scope_of(case, result)
-        snippets, no_snippets = self._snippets(case, chunks)
+        snippets, no_snippets = self._snippets(case, lists)
         recency, no_recency = _recency_of(case, result, self.min_similarity)
         judged, no_pool, no_preference = self._judged_scores(gold, matches, pool)
         missing = (no_scope, no_attribution, no_snippets, no_pool, no_preference, no_recency)
@@ -252,20 +293,29 @@ class RetrievalScorer:
         return float(bool(matches.hits)), ""
 
     def _snippets(
-        self, case: TestCase, chunks: Sequence[RetrievedChunk]
+        self, case: TestCase, lists: Sequence[Sequence[RetrievedChunk]]
     ) -> tuple[tuple[Value, ...], str]:
         nothing = (None,) * len(self.ks)
         snippets = [snippet for support in case.gold_supports for snippet in support.snippets]
         if not snippets:
             return nothing, NO_SNIPPETS
-        if any(chunk.truncated for chunk in chunks[: self.ks[-1]]):
+        tops = [chunks[: self.ks[-1]] for chunks in lists]
+        if any(chunk.truncated for chunks in tops for chunk in chunks):
             return nothing, CUT
-        texts = [chunk.text or "" for chunk in chunks[: self.ks[-1]]]
-        if chunks and not any(texts):
+        texts = [[chunk.text or "" for chunk in chunks] for chunks in tops]
+        if any(texts) and not any(map(any, texts)):
             return nothing, NO_TEXTS
         snippet_lists = [[snippet] for snippet in snippets]
-        ranks = matching.match_texts(snippet_lists, texts, self.min_similarity).first
+        found = [
+            matching.match_texts(snippet_lists, own, self.min_similarity).first for own in texts
+        ]
+        ranks = _best_ranks(found)
         return tuple(ragmetrics_retrieval.snippet_recall(ranks, k) for k in self.ks), ""
+
+
+def _best_ranks(lists: Sequence[Sequence[int | None]]) -> list[int | None]:
+    """The best rank of each support in any of several lists; None where none has it."""
+    return [min((rank for rank in own if rank), default=None) for own in zip(*lists, strict=True)]
 
 
 def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain, documents: bool) -> ScoreOutcome:
@@ -451,6 +501,7 @@ def _as_listed(case: TestCase, result: TestResult) -> Listed | None:
         or case.gold_supports
         or case.recency_conflict_rule
         or result.folder_selection
+        or result.seen
         or not 0 < len(grades) <= MOST_GOLD
     ):
         return None

@@ -115,7 +115,7 @@ class SearchesScorer:
     def _lose(self, scores: Collector, gold: CaseGold, union: Matches, result: TestResult) -> None:
         """What the searches brought and the answer did not see."""
         seen = result.chunks()
-        if result.retrieved_from_search:
+        if result.retrieved_from_search or result.seen == "union":
             scores.nothing(["lost_supports"], "retrieved was derived from a search")
         elif gold.mode == "text" and any(chunk.truncated for chunk in seen):
             scores.nothing(["lost_supports"], CUT)

@@ -19,6 +19,7 @@ from watching.summary import (
     LATENCY,
     LEAKS,
     REFUSALS,
+    UNREADABLE,
 )
 from watching.trace_index import DayCounts, TraceIndex
 
@@ -37,6 +38,8 @@ class Figure:
     about: str
     is_checked: bool = False
     """Whether texts are looked at for it, which is done for a share of the traces."""
+    has_alarm: bool = True
+    """Whether a rise of it is an alarm; what only says how well traces are read has none."""
 
 
 FIGURES = (
@@ -50,7 +53,18 @@ FIGURES = (
            "a claim of the answer does not stand in the passages", is_checked=True),
     Figure("leaks", "Answers with a leak", LEAKS,
            "the answer holds personal data, secrets or internals", is_checked=True),
+    Figure("unreadable", "Unreadable answers", UNREADABLE,
+           "nothing says for certain which text is the answer", has_alarm=False),
 )  # fmt: skip
+
+
+TAIL_DISTORTS = ("errors", "slow")
+"""Figures whose share a tail sampler makes: it keeps what failed or was slow more often."""
+
+
+def shown_figures(sampling: str) -> list[Figure]:
+    """The figures whose shares say something, by how the traces were chosen: head or tail."""
+    return [f for f in FIGURES if sampling != "tail" or f.name not in TAIL_DISTORTS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +150,7 @@ def reference_of(
         "units": units,
         "latency": latency,
         "length": length,
-        "days": {name: [[d.day, d.bad, d.n] for d in days] for name, days in series.items()},
+        "days": {name: [[d.day, *d.as_counts] for d in days] for name, days in series.items()},
     }
     index.set_fact(_FACT, facts)
     return _thawed(facts)
@@ -182,17 +196,20 @@ def series_of(
     return index.daily(conditions, first, 1 << 40)
 
 
-def watched(index: TraceIndex, reference: ReferencePeriod, unit: str) -> list[WatchedFigure]:
+def watched(
+    index: TraceIndex, reference: ReferencePeriod, unit: str, sampling: str = "head"
+) -> list[WatchedFigure]:
     """Each figure that the reference has units for, against it. ``unit``: a plural."""
     series = series_of(index, reference, day_of(reference.last) + 1)
-    figures = [figure for figure in FIGURES if reference.days.get(figure.name)]
+    alarming = [figure for figure in shown_figures(sampling) if figure.has_alarm]
+    figures = [figure for figure in alarming if reference.days.get(figure.name)]
     return [
         watch_figure(
             figure.name,
             figure.label,
             reference.days[figure.name],
-            [DayCount(date_of(day.day), day.bad, day.n) for day in series[figure.name]],
-            figures=len(FIGURES),
+            [DayCount(date_of(day.day), *day.as_counts) for day in series[figure.name]],
+            figures=len(alarming),
             unit=unit,
         )
         for figure in figures

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from decisions.watch_print import watch_blocks
+from formats.traces.cases import CAPTURE
 from terminal.page import Block, Page, Prose, fine_percent, plain_table
 from terminal.tables import counted
-from watching.figures import FIGURES, date_of
-from watching.watch import Watch, in_all
+from watching.figures import FIGURES, TAIL_DISTORTS, date_of, shown_figures
+from watching.summary import NOT_CAPTURED
+from watching.watch import Watch, in_all, share_of
 
 _NO_REFERENCE = (
     "No reference: name days that are normal, such as --reference 2026-03-01..2026-03-14, and what "
@@ -20,10 +22,11 @@ def watch_page(outcome: Watch, *, pictures: bool) -> Page:
     """The shares as a table, what was read, then each figure against its reference, and the
     verdict. ``pictures``: of every figure, not of alarms alone."""
     rows = []
-    for figure in FIGURES:
+    for figure in shown_figures(outcome.sampling):
         bad, n = in_all(outcome.series[figure.name])
-        share = fine_percent(bad / n) if n else "–"
-        rows.append((figure.label, share, f"{bad:,}", f"{n:,}"))
+        share = share_of(outcome.series[figure.name])
+        shown = "–" if share is None else fine_percent(share)
+        rows.append((figure.label, shown, f"{bad:,}", f"{n:,}"))
     head = ("bad share", "in all", "bad", outcome.unit)
     blocks: list[Block] = [Prose(_title(outcome)), plain_table(head, rows)]
     blocks += map(Prose, notes(outcome))
@@ -56,6 +59,17 @@ def notes(outcome: Watch) -> Iterator[str]:
         f"Checked for unsupported claims and leaks: {counted(checked, 'trace')} "
         f"(--check-share {outcome.check_share:g})."
     )
+    if missing := outcome.counts.get(NOT_CAPTURED, 0):
+        yield f"{counted(missing, 'trace')} without contents: {CAPTURE}"
+    weighted = any(d.effective is not None for days in outcome.series.values() for d in days)
+    if weighted:
+        yield "Shares are weighted by the sampling rate that the traces tell (tracestate ot=th)."
+    if outcome.sampling == "tail":
+        names = " and ".join(f.label.lower() for f in FIGURES if f.name in TAIL_DISTORTS)
+        yield (
+            f"Left out: {names}. config.toml says that a tail sampler chose the traces, which "
+            "keeps those more often."
+        )
     for draw in outcome.draws:
         yield f"Drawn ({draw.kind}): {counted(draw.cases, 'case')}: {draw.paths[0]}"
         blotted = ", ".join(f"{kind} {n}" for kind, n in sorted(draw.blotted.items()))

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from formats.shared.spans import (
-    INPUT,
-    QUERY,
-    SESSIONS,
-    WORDS,
+from formats.shared.span_stream import parse_value
+from formats.traces.reading import Trace
+from formats.traces.spans import (
+    AGENT,
+    CHAT,
+    GUARD,
+    RERANKER,
+    RETRIEVAL,
+    TOOL,
     Span,
-    document_rows,
+    count_documents,
+    given_out,
     kind_of,
-    messages_of,
-    spans_in,
+    session_of,
 )
+from formats.traces.wire import spans_in, typed_spans
 from ragmetrics.abstention import detect
 from watching.trace_index import SpanRow, TraceRow, hash_of
 
-AGENT, CHAT, RETRIEVAL, TOOL, OUTERMOST = 1, 2, 3, 4, 5
+OUTERMOST, LOG = 5, 6
+_NUMBERS = {AGENT: 1, CHAT: 2, RETRIEVAL: 3, RERANKER: 3, TOOL: 4, GUARD: 7}
 """Kinds of spans; an outermost span may be none of the others."""
+RETRIEVING = _NUMBERS[RETRIEVAL]
 
-_KINDS = {"agent": AGENT, "chat": CHAT, "retrieval": RETRIEVAL, "reranker": RETRIEVAL, "tool": TOOL}
+FAILED, ROOT, TELLS, REFUSED, CERTAIN, OPEN = (1 << n for n in range(6))
+"""Flags of a span: it failed; nothing is around it; it tells something of what was asked or
+answered; its answer is a refusal; it is outermost and its answer certain; it has not ended."""
 
-FAILED, ROOT, ASKED, REFUSED = 1, 2, 4, 8
-"""Flags of a span: it failed; it has no parent; it says what was asked; its answer is a refusal."""
-
-REFUSALS, EMPTY_RETRIEVALS, ERRORS, LATENCY, ANSWERS, CLAIMS, LEAKS = (1 << n for n in range(7))
+REFUSALS, EMPTY_RETRIEVALS, ERRORS, LATENCY, ANSWERS, CLAIMS, LEAKS, UNREADABLE = (
+    1 << n for n in range(8)
+)
 """The bit of each figure in ``applies`` and ``bad`` of a trace."""
 
 MOST_LOOKED_AT = 20_000
@@ -39,9 +48,13 @@ _EARLIEST = 10_957 * _DAY
 """The year 2000: earlier clocks are wrong."""
 _LONGEST = _DAY
 _MOST = (1 << 62) - 1
+_DOUBTFUL = re.compile(r"\S*|.*(?:\.\.\.|…)|\s*Thought:.*", re.DOTALL)
+"""An answer of one word, one that may be cut, one with its reasoning: the whole trace decides."""
 
-UNREADABLE = "spans that cannot be read"
+DAMAGED_SPANS = "spans that cannot be read"
 STRANGE_TIMES = "traces with an impossible time"
+NOT_CAPTURED = "traces whose contents were not captured"
+FAULTS = (TypeError, ValueError, AttributeError, RecursionError, OverflowError)
 
 
 class Place(NamedTuple):
@@ -50,6 +63,25 @@ class Place(NamedTuple):
     file: int
     offset: int
     size: int
+
+
+def spans_of_value(data: bytes, counts: Counter[str]) -> list[Span | str]:
+    """The spans in the bytes of a JSON value; the name of a field for one that cannot be read.
+
+    Raises ValueError for what is no JSON.
+    """
+    typed = typed_spans(data)
+    if typed is not None:
+        return [*typed]
+    document = parse_value(data)
+    items = document if isinstance(document, list) else [document]
+    return [span for item in items for _, span in spans_in(item, counts)]
+
+
+def keys_of(data: bytes) -> list[str]:
+    """The first keys of an object, to say what was found where no span is."""
+    value = parse_value(data)
+    return [str(key)[:40] for key in [*value][:8]] if isinstance(value, dict) else []
 
 
 class SpanSummaries:
@@ -63,59 +95,64 @@ class SpanSummaries:
         self.characters = 0
         """Of the answers that wait to be looked at."""
 
-    def of(self, document: Any, place: Place) -> Iterator[SpanRow]:
-        """The rows of the spans in a JSON value that tell of an answer, or are outermost."""
-        is_empty = True
-        for item in document if isinstance(document, list) else [document]:
-            for _, span in spans_in(item):
-                is_empty = False
+    def of(self, data: bytes, place: Place) -> Iterator[SpanRow]:
+        """The rows of the spans in a JSON value that tell of an answer, or are outermost.
+
+        Raises ValueError for what is no JSON.
+        """
+        spans = spans_of_value(data, self._counts)
+        for span in spans:
+            if isinstance(span, str):
                 self._counts["spans"] += 1
-                if isinstance(span, str):
-                    self._counts[UNREADABLE] += 1
-                    continue
-                try:
-                    row = self._row(span, place)
-                except (TypeError, ValueError, AttributeError, RecursionError, OverflowError):
-                    self._counts[UNREADABLE] += 1
-                    continue
-                if row is not None:
-                    self._rows += 1
-                    yield row
-        if is_empty:
+                self._counts[DAMAGED_SPANS] += 1
+                continue
+            self._counts["log records" if span.is_log else "spans"] += 1
+            try:
+                row = self._row(span, place)
+            except FAULTS:
+                self._counts[DAMAGED_SPANS] += 1
+                continue
+            if row is not None:
+                self._rows += 1
+                yield row
+        if not spans:
             self._counts["values without spans"] += 1
 
     def _row(self, span: Span, place: Place) -> SpanRow | None:
-        kind = _KINDS.get(kind_of(span), OUTERMOST)
-        if kind == OUTERMOST and span.parent:
+        kind = LOG if span.is_log else _NUMBERS.get(kind_of(span), OUTERMOST)
+        is_root = span.is_root
+        if kind == OUTERMOST and not is_root:
             return None
-        attributes = span.attributes
-        flags = (FAILED if span.failed is not None else 0) | (0 if span.parent else ROOT)
-        length = documents = answer = None
-        if kind == RETRIEVAL:
-            documents = len(document_rows(span))
-        elif kind != TOOL:
-            answer = _answer(span)
-            if answer is not None:
+        flags = FAILED if span.failed is not None else 0
+        length = None
+        if kind != RETRIEVING and kind not in (_NUMBERS[TOOL], _NUMBERS[GUARD]):
+            flags |= TELLS if span.shape.tells or span.events else 0
+        if span.is_open:
+            flags |= OPEN
+        if is_root:
+            flags |= ROOT
+            answer = given_out(span) if flags & TELLS else None
+            if answer is not None and not _DOUBTFUL.fullmatch(answer):
+                flags |= CERTAIN
                 length = len(answer)
-        if kind != TOOL and _tells_question(attributes):
-            flags |= ASKED
-        session = next((attributes[name] for name in SESSIONS if attributes.get(name)), None)
-        row = SpanRow(
+                self._answers.append((self._rows, answer[:MOST_LOOKED_AT]))
+                self.characters += len(self._answers[-1][1])
+        session = session_of(span)
+        # Log records of a span are rows of their own, which its own row must not displace.
+        identity = f"{span.id} log {place.offset} {self._rows}" if span.is_log else span.id
+        return SpanRow(
             hash_of(span.trace),
-            hash_of(span.id),
+            hash_of(identity),
             *place,
             kind,
             flags,
             _microseconds(span.start),
             _microseconds(span.end),
             length,
-            documents,
-            None if session is None else hash_of(str(session)),
+            count_documents(span) if kind == RETRIEVING else None,
+            None if session is None else hash_of(session),
+            span.weight if is_root and span.weight != 1.0 else None,
         )
-        if answer is not None:
-            self._answers.append((self._rows, answer[:MOST_LOOKED_AT]))
-            self.characters += len(self._answers[-1][1])
-        return row
 
     def mark_refusals(self, rows: list[SpanRow]) -> None:
         """Set the flag of each refusal among all rows since the last call, which are ``rows``."""
@@ -128,48 +165,61 @@ class SpanSummaries:
         self._answers, self._rows, self.characters = [], 0, 0
 
 
-def _answer(span: Span) -> str | None:
-    texts = [text for role, text in messages_of(span, "out") if role in ("assistant", "")]
-    return texts[-1] if texts else None
-
-
-_QUESTION_NAMES = (*INPUT, *WORDS["in"], QUERY)
-_QUESTION_PREFIXES = ("gen_ai.prompt.", "llm.prompts.", "llm.input_messages.")
-
-
-def _tells_question(attributes: dict[str, Any]) -> bool:
-    return any(attributes.get(name) for name in _QUESTION_NAMES) or any(
-        name.startswith(_QUESTION_PREFIXES) for name in attributes
-    )
-
-
 def _microseconds(nanoseconds: int) -> int:
     return min(max(0, nanoseconds // 1000), _MOST)
 
 
+def is_complete(spans: Sequence[SpanRow]) -> bool:
+    """Whether the outermost span of a trace is there, and nothing of it is still open."""
+    return any(span.flags & ROOT for span in spans) and not any(span.flags & OPEN for span in spans)
+
+
+def answers_itself(spans: Sequence[SpanRow]) -> bool:
+    """Whether one outermost span tells the answer for certain, so that no text need be read."""
+    roots = [span for span in spans if span.flags & ROOT]
+    return len(roots) == 1 and bool(roots[0].flags & CERTAIN)
+
+
+def tells_anything(spans: Iterable[SpanRow]) -> bool:
+    """Whether any content of a trace was captured."""
+    return any(span.flags & TELLS for span in spans)
+
+
 def trace_numbers(
-    key: int, spans: Sequence[SpanRow], now: int, earliest_day: int, counts: Counter[str]
+    key: int,
+    spans: Sequence[SpanRow],
+    trace: Trace | None,
+    now: int,
+    earliest_day: int,
+    counts: Counter[str],
 ) -> TraceRow | None:
     """A trace from its spans; None when none of them tells of an answer.
 
+    ``trace``: read from its texts, where the outermost span does not tell the answer for certain.
     ``now``: microseconds. ``earliest_day``: what was shown up to the day before stays as it is, so
-    a trace that comes late counts on this day. Which span's answer counts is what the importer of
-    traces takes, too.
+    a trace that comes late counts on this day.
     """
-    if all(span.kind in (TOOL, OUTERMOST) and not span.flags & ASKED for span in spans):
+    if all(span.kind in (_NUMBERS[TOOL], OUTERMOST, LOG) for span in spans) and not tells_anything(
+        spans
+    ):
         return None
     ordered = sorted(spans, key=lambda span: (span.start, span.end))
-    roots = [span for span in ordered if span.flags & ROOT] or ordered
-    answer = next((span for span in _by_answer(ordered) if span.length is not None), None)
-    failed = any(span.flags & FAILED for span in (roots if answer else ordered))
+    roots = [span for span in ordered if span.flags & ROOT]
+    length, refuses, state = _answer(roots, trace)
+    failed = any(span.flags & FAILED for span in (roots if state == "read" else ordered))
     applies, bad = ERRORS, ERRORS if failed else 0
-    if answer is not None and not failed:
+    if state == "read" and not failed:
         applies |= REFUSALS | ANSWERS
-        bad |= REFUSALS if answer.flags & REFUSED else 0
-    elif not failed and any(span.flags & ASKED for span in ordered):
+        bad |= REFUSALS if refuses else 0
+    elif state == "none" and not failed:
         applies, bad = applies | ANSWERS, bad | ANSWERS
-    retrievals = [span for span in ordered if span.kind == RETRIEVAL]
-    if any(not span.flags & FAILED for span in retrievals):
+    if state in ("read", "none", "unknown") and not failed:
+        applies |= UNREADABLE
+        bad |= UNREADABLE if state == "unknown" else 0
+    if state in ("not captured", "by reference"):
+        counts[NOT_CAPTURED] += 1
+    retrievals = [span for span in ordered if span.kind == RETRIEVING]
+    if any(not span.flags & FAILED for span in retrievals) and _tells_documents(retrievals, state):
         applies |= EMPTY_RETRIEVALS
         bad |= 0 if any(span.documents for span in retrievals) else EMPTY_RETRIEVALS
     start = next((span.start for span in roots if span.start), ordered[-1].start)
@@ -190,15 +240,27 @@ def trace_numbers(
         applies,
         bad,
         latency,
-        None if answer is None or failed else answer.length,
+        length if state == "read" and not failed else None,
+        next((span.weight for span in roots if span.weight is not None), 1.0),
     )
 
 
-def _by_answer(spans: Sequence[SpanRow]) -> list[SpanRow]:
-    """Spans in the order in which their answers count: agents, the chat that ended last, others."""
-    chats = sorted((s for s in spans if s.kind == CHAT), key=lambda span: span.end, reverse=True)
-    return [
-        *(span for span in spans if span.kind == AGENT),
-        *chats,
-        *(span for span in spans if span.kind == OUTERMOST),
-    ]
+def _answer(roots: Sequence[SpanRow], trace: Trace | None) -> tuple[int | None, bool, str]:
+    """Length of the answer, whether it refuses, and what is known of it."""
+    if trace is None:
+        root = next((span for span in roots if span.flags & CERTAIN), None)
+        if root is None:
+            return None, False, "not captured"
+        return root.length, bool(root.flags & REFUSED), "read"
+    if trace.answer is None:
+        # What was asked of a search service has no answer, and none is missing.
+        return None, False, trace.state
+    refuses = detect(trace.answer[:MOST_LOOKED_AT]).abstained
+    return len(trace.answer), refuses, "read"
+
+
+def _tells_documents(retrievals: Sequence[SpanRow], state: str) -> bool:
+    """Whether an empty list says that nothing was found: not where contents were left out."""
+    return state not in ("not captured", "by reference") or any(
+        span.documents for span in retrievals
+    )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from formats.shared.item import ImportedCase, Notes
-from formats.shared.span_stream import open_spans, parse_value
-from formats.shared.spans import Span, kind_of, messages_of, spans_in
-from formats.shared.traces import case_of_trace
+from formats.shared.span_stream import open_spans
+from formats.traces.cases import case_of_trace
+from formats.traces.reading import Trace, read_trace
+from formats.traces.spans import Span, messages_of
 from records.results import TestResult
+from watching.summary import FAULTS, spans_of_value
 from watching.trace_index import TraceIndex, hash_of
 
 _AT_ONCE = 100
@@ -59,9 +62,12 @@ def texts_of(
                 counts[GONE] += 1
                 continue
             try:
-                item = case_of_trace(_SOURCE, None, _case_id(key), spans[key], Notes())
+                traced = case_of_trace(
+                    _SOURCE, None, _case_id(key), spans[key], Notes(counts_rest=False)
+                )
+                item = traced.item if traced else None
                 history = _history(spans[key], item) if item and with_history else []
-            except (TypeError, ValueError, AttributeError, RecursionError, OverflowError):
+            except FAULTS:
                 item = None
             if item is None:
                 counts[NO_QUESTION] += 1
@@ -71,15 +77,27 @@ def texts_of(
             yield TraceText(key, item, history)
 
 
+def read_traces(index: TraceIndex, keys: Sequence[int]) -> dict[int, Trace]:
+    """What some traces say, by key; those whose files are gone or changed are left out."""
+    traces: dict[int, Trace] = {}
+    for first in range(0, len(keys), _AT_ONCE):
+        part = keys[first : first + _AT_ONCE]
+        for key, spans in _spans_of(index, part).items():
+            if spans:
+                with contextlib.suppress(*FAULTS):
+                    traces[key] = read_trace(spans)
+    return traces
+
+
 def _history(spans: Sequence[Span], item: ImportedCase) -> list[dict[str, str]]:
     """The messages before the question, as the model was given them; [] when it was given none."""
     question = str(item.case["question"]).strip()
     longest: list[dict[str, str]] = []
     for span in spans:
         messages = [
-            {"role": role, "content": text}
-            for role, text in messages_of(span, "in")
-            if role in ("user", "assistant") and text.strip()
+            {"role": message.role, "content": message.text}
+            for message in messages_of(span, "in")
+            if message.role in ("user", "assistant") and message.text.strip()
         ]
         asked = [
             n for n, m in enumerate(messages) if m["role"] == "user" and question in m["content"]
@@ -108,19 +126,15 @@ def _case_id(key: int) -> str:
 def _spans_of(index: TraceIndex, keys: Sequence[int]) -> dict[int, list[Span]]:
     """The spans of some traces; every JSON value that holds some is read once, in its order."""
     needed: dict[int, set[tuple[int, int]]] = defaultdict(set)
-    stored: dict[int, set[int]] = {}
     for key in keys:
-        rows = index.spans(key)
-        stored[key] = {row.span for row in rows}
-        for row in rows:
+        for row in index.spans(key):
             needed[row.file].add((row.offset, row.size))
     paths = {file.id: Path(file.path) for file in index.files()}
     spans: dict[int, list[Span]] = {key: [] for key in keys}
     for file, places in needed.items():
         for span in _spans_at(paths[file], sorted(places)):
-            key, identity = hash_of(span.trace), hash_of(span.id)
-            if identity in stored.get(key, ()) and (kind_of(span) or not span.parent):
-                stored[key].discard(identity)  # an exporter may send a span again
+            key = hash_of(span.trace)
+            if key in spans:
                 spans[key].append(span)
     return spans
 
@@ -131,10 +145,9 @@ def _spans_at(path: Path, places: Sequence[tuple[int, int]]) -> Iterator[Span]:
             for offset, size in places:
                 file.seek(offset)
                 try:
-                    document = parse_value(file.read(size))
+                    spans = spans_of_value(file.read(size), Counter())
                 except ValueError:
                     continue  # another file has taken its name
-                for item in document if isinstance(document, list) else [document]:
-                    yield from (span for _, span in spans_in(item) if isinstance(span, Span))
+                yield from (span for span in spans if isinstance(span, Span))
     except OSError:
         return

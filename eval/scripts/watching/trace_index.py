@@ -21,7 +21,7 @@ import orjson
 from records.errors import StorageError
 from records.runs import CACHE_DIR
 
-VERSION = 1
+VERSION = 2
 
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -33,7 +33,8 @@ CREATE TABLE files (
     shape TEXT NOT NULL, stack TEXT NOT NULL);
 CREATE TABLE traces (
     number INTEGER PRIMARY KEY, key INTEGER NOT NULL UNIQUE, latest INTEGER NOT NULL,
-    day INTEGER, session INTEGER, applies INTEGER, bad INTEGER, latency INTEGER, length INTEGER);
+    day INTEGER, session INTEGER, applies INTEGER, bad INTEGER, latency INTEGER, length INTEGER,
+    weight REAL NOT NULL DEFAULT 1);
 CREATE INDEX open_traces ON traces (latest) WHERE day IS NULL;
 CREATE INDEX sessions ON traces (session) WHERE session IS NOT NULL;
 CREATE INDEX days ON traces (day) WHERE day IS NOT NULL;
@@ -41,7 +42,7 @@ CREATE TABLE spans (
     key INTEGER NOT NULL, span INTEGER NOT NULL, file INTEGER NOT NULL, offset INTEGER NOT NULL,
     size INTEGER NOT NULL, kind INTEGER NOT NULL, flags INTEGER NOT NULL, start INTEGER NOT NULL,
     end INTEGER NOT NULL, length INTEGER, documents INTEGER, session INTEGER,
-    PRIMARY KEY (key, span)) WITHOUT ROWID;
+    weight REAL, PRIMARY KEY (key, span)) WITHOUT ROWID;
 """
 
 
@@ -82,6 +83,8 @@ class SpanRow(NamedTuple):
     length: int | None
     documents: int | None
     session: int | None
+    weight: float | None = None
+    """How many traces the one stands for, of an outermost span; None: one."""
 
 
 class TraceRow(NamedTuple):
@@ -95,15 +98,31 @@ class TraceRow(NamedTuple):
     bad: int
     latency: int | None
     length: int | None
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class DayCounts:
-    """Units of one day, and how many of them are bad; a unit is a session, or a trace without."""
+    """Units of one day, and how many of them are bad; a unit is a session, or a trace without.
+
+    ``weight``, ``bad_weight``: the same where a head sampler lets some stand for more than others;
+    None where all stand for as many. ``effective``: as many units of one weight say as much.
+    """
 
     day: int
     bad: int
     n: int
+    weight: float | None = None
+    bad_weight: float | None = None
+    effective: float | None = None
+
+    @property
+    def as_counts(self) -> tuple[int, int]:
+        """Bad units and units as counts of one weight, which say neither more nor less."""
+        if self.effective is None or not self.weight or self.bad_weight is None:
+            return self.bad, self.n
+        n = max(1, round(self.effective))
+        return round(self.bad_weight / self.weight * n), n
 
 
 _KEYS_AT_ONCE = 500
@@ -128,6 +147,9 @@ def _hash_of(text: str) -> int:
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) >> 1
 
+
+UNENDED = -2
+"""The day of a trace that waits for its outermost span: it is looked at again when more comes."""
 
 SHARE = 1 << 63
 """Keys are spread evenly from 0 to here: those below a share of it are that share of the traces."""
@@ -242,7 +264,7 @@ class TraceIndex:
             fresh = [span for span in spans if span.key not in counted]
             before = self._database.total_changes
             self._database.executemany(
-                "INSERT OR IGNORE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", fresh
+                "INSERT OR IGNORE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", fresh
             )
             added = self._database.total_changes - before
             counts["spans that are repeated"] += len(fresh) - added
@@ -253,7 +275,7 @@ class TraceIndex:
                 latest[span.key] = max(latest.get(span.key, 0), end)
             self._database.executemany(
                 "INSERT INTO traces (key, latest) VALUES (?, ?) ON CONFLICT (key) DO UPDATE "
-                "SET latest = max(latest, excluded.latest)",
+                f"SET latest = max(latest, excluded.latest), day = nullif(day, {UNENDED})",
                 latest.items(),
             )
             self._add_counts(counts)
@@ -264,7 +286,7 @@ class TraceIndex:
         counted: set[int] = set()
         for first in range(0, len(listed), _KEYS_AT_ONCE):
             part = listed[first : first + _KEYS_AT_ONCE]
-            query = f"SELECT key FROM traces WHERE day IS NOT NULL AND key IN ({_marks(part)})"
+            query = f"SELECT key FROM traces WHERE day != {UNENDED} AND key IN ({_marks(part)})"
             counted.update(row[0] for row in self._database.execute(query, part))
         return counted
 
@@ -295,14 +317,22 @@ class TraceIndex:
         return [SpanRow._make(row) for row in rows]
 
     def count(
-        self, traces: Sequence[TraceRow], ignored: Sequence[int], counts: Counter[str]
+        self,
+        traces: Sequence[TraceRow],
+        ignored: Sequence[int],
+        unended: Sequence[int],
+        counts: Counter[str],
     ) -> None:
-        """Count traces, once and for all; those ignored are no answers of a bot."""
+        """Count traces, once and for all; those ignored are no answers of a bot, and those that
+        have not ended wait."""
         with self._transaction():
             self._database.executemany(
                 "UPDATE traces SET day = ?2, session = ?3, applies = ?4, bad = ?5, latency = ?6, "
-                "length = ?7 WHERE key = ?1",
+                "length = ?7, weight = ?8 WHERE key = ?1",
                 traces,
+            )
+            self._database.executemany(
+                "UPDATE traces SET day = ? WHERE key = ?", [(UNENDED, key) for key in unended]
             )
             self._database.executemany(
                 "UPDATE traces SET day = -1 WHERE key = ?", [(key,) for key in ignored]
@@ -314,7 +344,7 @@ class TraceIndex:
 
     def open_traces(self) -> int:
         """Traces that wait for their last span to be old enough."""
-        query = "SELECT count(*) FROM traces WHERE day IS NULL"
+        query = f"SELECT count(*) FROM traces WHERE day IS NULL OR day = {UNENDED}"
         return int(self._database.execute(query).fetchone()[0])
 
     def totals(self, first: int = 0, last: int = 1 << 40) -> tuple[int, int]:
@@ -357,17 +387,21 @@ class TraceIndex:
             f"max(CASE WHEN applies & {bit} THEN ({condition}) END) f{number}"
             for number, (bit, condition) in enumerate(figures.values())
         )
-        outer = ", ".join(f"sum(f{number}), count(f{number})" for number in range(len(figures)))
+        sums = "sum(f{0}), count(f{0}), sum(f{0} * w), sum(w * (f{0} IS NOT NULL)), "
+        sums += "sum(w * w * (f{0} IS NOT NULL))"
+        outer = ", ".join(sums.format(number) for number in range(len(figures)))
         query = (
-            f"SELECT day, {outer} FROM (SELECT day, {inner} FROM traces WHERE day BETWEEN ? AND ? "
-            "GROUP BY day, coalesce(session, key)) GROUP BY day ORDER BY day"
+            f"SELECT day, min(w) = max(w), {outer} FROM (SELECT day, max(weight) w, {inner} FROM "
+            "traces WHERE day BETWEEN ? AND ? GROUP BY day, coalesce(session, key)) GROUP BY day "
+            "ORDER BY day"
         )
         series: dict[str, list[DayCounts]] = {name: [] for name in figures}
-        for day, *sums in self._database.execute(query, (first, last)):
+        for day, is_even, *cells in self._database.execute(query, (first, last)):
             for number, name in enumerate(figures):
-                bad, n = sums[2 * number : 2 * number + 2]
+                bad, n, bad_weight, weight, squares = cells[5 * number : 5 * number + 5]
                 if n:
-                    series[name].append(DayCounts(day, int(bad or 0), n))
+                    weights = (weight, bad_weight, None if is_even else weight**2 / squares)
+                    series[name].append(DayCounts(day, int(bad or 0), n, *weights))
         return series
 
     def earlier_in_session(self, key: int, most: int) -> list[int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from decisions.watch import WatchedFigure, as_dict
-from formats.shared.span_stream import DAMAGED, Cut, Position, cuts, open_spans, parse_value
+from formats.shared.span_stream import DAMAGED, Cut, Position, cuts, open_spans
 from guardrails.leakage import BLOCK, score_leakage
 from ragmetrics.groundedness import score_case
 from records.errors import StorageError
@@ -21,16 +21,27 @@ from records.labels import read_cases
 from records.results import TestResult
 from watching.draws import Draw, draw_cases, draw_sample
 from watching.figures import (
-    FIGURES,
     ReferencePeriod,
     date_of,
     day_of,
     reference_of,
     series_of,
+    shown_figures,
     watched,
 )
-from watching.summary import CLAIMS, LEAKS, REFUSALS, Place, SpanSummaries, trace_numbers
-from watching.texts import texts_of
+from watching.summary import (
+    CLAIMS,
+    LEAKS,
+    REFUSALS,
+    Place,
+    SpanSummaries,
+    answers_itself,
+    is_complete,
+    keys_of,
+    tells_anything,
+    trace_numbers,
+)
+from watching.texts import read_traces, texts_of
 from watching.trace_index import (
     SHARE,
     DayCounts,
@@ -63,12 +74,21 @@ def count_due(
     total = 0
     while batch := index.due(until, _TRACES_A_STEP):
         own: Counter[str] = Counter()
-        rows = [(key, trace_numbers(key, spans, now, earliest_day, own)) for key, spans in batch]
+        ended = [(key, spans) for key, spans in batch if is_complete(spans)]
+        unended = [key for key, spans in batch if not is_complete(spans)]
+        unclear = [
+            key for key, spans in ended if tells_anything(spans) and not answers_itself(spans)
+        ]
+        read = read_traces(index, unclear)
+        rows = [
+            (key, trace_numbers(key, spans, read.get(key), now, earliest_day, own))
+            for key, spans in ended
+        ]
         traces = [row for _, row in rows if row is not None]
         ignored = [key for key, row in rows if row is None]
         own["traces"] += len(traces)
         own["traces that are no answers of a bot"] += len(ignored)
-        index.count(_checked(index, traces, check_share, own), ignored, own)
+        index.count(_checked(index, traces, check_share, own), ignored, unended, own)
         counts.update(own)
         total += len(traces)
     return total
@@ -104,16 +124,21 @@ def _check(result: TestResult) -> tuple[int, int]:
     """Which of the two figures apply to an answer, and which of them are bad."""
     if result.answer is None:
         return 0, 0
-    answer, chunks = result.answer[:_MOST_CHECKED], result.chunks()
-    leaks = score_leakage(answer, [chunk.text or "" for chunk in chunks]).categories
+    answer, chunks = result.answer[:_MOST_CHECKED], result.seen_chunks()
     applies, bad = LEAKS, 0
-    if any(score >= BLOCK for name, score in leaks.items() if name != "verbatim_context"):
+    # Passages can only weaken what is found, and looking for copies of them is most of the work.
+    if _leaks(answer, []) and _leaks(answer, [chunk.text or "" for chunk in chunks]):
         bad |= LEAKS
     unsupported = score_case(answer, chunks, question=result.question).values["unsupported_claims"]
     if chunks and unsupported is not None:
         applies |= CLAIMS
         bad |= CLAIMS if unsupported else 0
     return applies, bad
+
+
+def _leaks(answer: str, passages: Sequence[str]) -> bool:
+    leaks = score_leakage(answer, passages).categories
+    return any(score >= BLOCK for name, score in leaks.items() if name != "verbatim_context")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +157,7 @@ class WatchOptions:
     since: date | None = None
     eval_set: Path | None = None
     force: bool = False
+    sampling: str = "head"
 
 
 @dataclass
@@ -150,6 +176,7 @@ class Watch:
     figures: list[WatchedFigure]
     check_share: float
     draws: list[Draw] = field(default_factory=list)
+    sampling: str = "head"
 
     @property
     def unit(self) -> str:
@@ -172,6 +199,7 @@ def watch(options: WatchOptions, now: int) -> Watch:
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path), TraceIndex(path) as index:
         look = read_new(index, options.folder, now)
+        _check_that_any_was_read(options.folder, look, index.counts())
         look.traces = count_due(
             index,
             now,
@@ -195,12 +223,31 @@ def watch(options: WatchOptions, now: int) -> Watch:
             series_of(index, reference),
             [],
             options.check_share,
+            sampling=options.sampling,
         )
         if reference is not None:
-            outcome.figures = watched(index, reference, outcome.unit)
+            outcome.figures = watched(index, reference, outcome.unit, options.sampling)
         mark_shown(index)
         outcome.draws = list(_draws(index, options, outcome))
     return outcome
+
+
+def _check_that_any_was_read(folder: Path, look: TraceReading, counts: Mapping[str, int]) -> None:
+    """Raise StorageError for a folder whose files hold something, and no spans at all."""
+    if counts.get("spans") or counts.get("log records") or not look.bytes_read:
+        return
+    keys = f" with the keys {', '.join(look.keys)}" if look.keys else ""
+    raise StorageError(
+        f"{folder}: no trace can be read. {look.files} files hold {_counted_values(counts)}{keys}; "
+        "write OTLP JSON (the collector's file exporter), Phoenix' or MLflow's spans. Exports of "
+        "LangSmith and Langfuse are read by convert_data.py import."
+    )
+
+
+def _counted_values(counts: Mapping[str, int]) -> str:
+    """How many values were found that hold no spans, and how many could not be read."""
+    named = ("values without spans", DAMAGED, "spans that cannot be read")
+    return ", ".join(f"{counts[name]} {name}" for name in named if counts.get(name)) or "nothing"
 
 
 def _draws(index: TraceIndex, options: WatchOptions, outcome: Watch) -> list[Draw]:
@@ -239,6 +286,14 @@ def _draws(index: TraceIndex, options: WatchOptions, outcome: Watch) -> list[Dra
 def in_all(days: Sequence[DayCounts]) -> tuple[int, int]:
     """Bad units and units of all days."""
     return sum(day.bad for day in days), sum(day.n for day in days)
+
+
+def share_of(days: Sequence[DayCounts]) -> float | None:
+    """The share of bad units of all days, each unit weighted by what a head sampler lets it stand
+    for; None without any."""
+    weight = sum(day.n if day.weight is None else day.weight for day in days)
+    bad = sum(day.bad if day.bad_weight is None else day.bad_weight for day in days)
+    return bad / weight if weight else None
 
 
 def to_dict(outcome: Watch) -> dict[str, Any]:
@@ -281,7 +336,7 @@ def to_dict(outcome: Watch) -> dict[str, Any]:
                 **_share(outcome.series[figure.name]),
                 "watch": as_dict(by_name[figure.name]) if figure.name in by_name else None,
             }
-            for figure in FIGURES
+            for figure in shown_figures(outcome.sampling)
         ],
         "draws": [draw.to_dict() for draw in outcome.draws],
     }
@@ -296,7 +351,7 @@ def _share(days: Sequence[DayCounts]) -> dict[str, Any]:
     return {
         "bad": bad,
         "n": n,
-        "share": round(bad / n, 6) if n else None,
+        "share": None if (share := share_of(days)) is None else round(share, 6),
         "days": [{"day": date_of(day.day).isoformat(), "bad": day.bad, "n": day.n} for day in days],
     }
 
@@ -319,6 +374,8 @@ class TraceReading:
     counts: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     traces: int = 0
+    keys: list[str] = field(default_factory=list)
+    """Of the first value that holds no spans."""
 
 
 def trace_files(folder: Path) -> tuple[list[Path], int]:
@@ -446,12 +503,13 @@ def _read_cuts(
         for cut in cuts(file, Position(row.offset, row.shape, row.stack), counts):
             last = cut
             if cut.data:
+                before = len(spans)
                 try:
-                    document = parse_value(cut.data)
+                    spans += summaries.of(cut.data, Place(row.id, cut.offset, len(cut.data)))
+                    if len(spans) == before and not look.keys:
+                        look.keys = keys_of(cut.data)
                 except ValueError:
                     counts[DAMAGED] += 1
-                else:
-                    spans += summaries.of(document, Place(row.id, cut.offset, len(cut.data)))
             many = len(spans) >= _SPANS_A_STEP or summaries.characters >= _CHARACTERS_A_STEP
             if many or cut.after.offset - begun >= _BYTES_A_STEP:
                 row = _behind(row, cut)

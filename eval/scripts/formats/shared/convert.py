@@ -328,7 +328,8 @@ class _ConversionOutput:
                 f"{reason}: {n}" for reason, n in sorted(self._notes.left_out.items()) if n
             )
             left_out = f" (left out: {why})" if why else ""
-            raise StorageError(f"The source holds no case{left_out}; nothing was written.")
+            remarks = "".join(f" {remark}" for remark in self._notes.remarks)
+            raise StorageError(f"The source holds no case{left_out}; nothing was written.{remarks}")
         self._open.close()
         verdict = examine_paths(self._paths, self._known)
         if verdict.seen_cut > verdict.seen or verdict.two_name_spaces:

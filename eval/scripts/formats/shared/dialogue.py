@@ -10,9 +10,8 @@ from typing import Any
 
 from formats.shared.item import ImportedCase, Notes, SystemAnswer, passages, passages_in
 from formats.shared.rows import SourceRow
-from formats.shared.spans import structured
-from formats.shared.traces import words_in
-from records.results import RetrievedChunk, Search, SearchedChunk, TestResult
+from formats.traces.values import structured, words_in
+from records.results import RetrievedChunk, Search, SearchedChunk, TestResult, union_of
 
 _ROLES = {
     "user": "user",
@@ -203,14 +202,13 @@ def _answer_of(turn: DialogueTurn, case: Mapping[str, Any], run: str) -> SystemA
     result.retrieved = [*turn.passages]
     if turn.searches:
         result.searches = turn.searches
-        numbered = [*enumerate(turn.searches, 1)]
-        last = next((number for number, one in reversed(numbered) if one.retrieved), None)
-        if last is not None and not turn.passages:
-            result.retrieved_from_search = last
-            result.retrieved = [
-                RetrievedChunk(**_fields(chunk))
-                for chunk in turn.searches[last - 1].retrieved
-                if isinstance(chunk, SearchedChunk)
-            ]
+        brought = [n for n, search in enumerate(turn.searches, 1) if search.retrieved]
+        if brought and not turn.passages:
+            lists = [chunks for _, chunks in result.searched() if chunks]
+            result.retrieved = [*union_of(lists)]
+            if len(brought) == 1:
+                result.retrieved_from_search = brought[0]
+            else:
+                result.seen = "union"
     has_retrieved = bool(turn.passages or turn.searches)
     return SystemAnswer(run, result, has_retrieved=has_retrieved)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -49,6 +49,8 @@ class ImportOptions:
     """What the user says of where our fields stand; empty when nothing."""
     scratch: Path = Path()
     """A folder for temporary files, such as unpacked sources."""
+    key_of_ids: Callable[[], bytes] | None = None
+    """Gives the key of the hashes in the place of ids of users and sessions; None keeps the ids."""
 
 
 @dataclass
@@ -205,10 +207,12 @@ class Notes:
 
     ``rows``: what was read. ``carried``: fields that no script reads, kept under ``metadata`` of
     the case. ``changed``: values that had to be written differently. ``left_out``: what the other
-    side has no place for. ``written``: lines by file.
+    side has no place for. ``written``: lines by file. ``counts_rest``: whether what has no place is
+    of interest at all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, counts_rest: bool = True) -> None:
+        self.counts_rest = counts_rest
         self.rows: Counter[str] = Counter()
         self.carried: Counter[str] = Counter()
         self.changed: Counter[str] = Counter()

@@ -18,7 +18,7 @@ import orjson
 
 from formats.shared.item import CONTEXTS, Notes, SystemAnswer, passages, passages_in
 from formats.shared.rows import Fields, SourceRow, iter_rows
-from formats.shared.spans import words_of
+from formats.traces.values import answer_in
 from records.errors import StorageError
 from records.files import read_whole
 from records.lines import parse_json
@@ -251,7 +251,7 @@ def _text(output: Any, notes: Notes) -> str:
     """The words of an answer: an object holds them under its name, or is written as JSON."""
     if isinstance(output, str):
         return output
-    words = words_of(output, "out")
+    words = answer_in(output)
     if words is None:
         notes.changed["outputs that are objects, written as JSON"] += 1
         return orjson.dumps(output).decode()

@@ -1,25 +1,41 @@
-"""Spans as exporters other than OTLP write them (the console, Phoenix, Jaeger), in OTLP's shape.
-
-Phoenix' table of spans has a column an attribute: ``get_spans_dataframe`` of arize-phoenix 20.26
-(github.com/Arize-ai/phoenix, src/phoenix/trace/dsl/query.py), as pandas writes it.
-"""
+"""Spans as exporters other than OTLP write them, in OTLP's shape: the console, Phoenix, Jaeger,
+MLflow, the OpenAI Agents SDK."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from formats.traces.spans import Span
+
+_MOST_NESTED = 4
+"""How deep spans may lie in an object: a file of traces of spans is two."""
+
+
+def items_of(value: Any, *names: str) -> list[Any]:
+    """The list that a value holds under the first of the names; [] without one."""
+    for name in names:
+        items = value.get(name) if isinstance(value, dict) else None
+        if isinstance(items, list):
+            return items
+    return []
+
+
 _LISTS = ("data", "spans", "traces")
 """Keys under which other exporters hold their spans or traces."""
-
-_MOST_DEPTH = 4
-"""How deep spans may lie: a file of traces of spans is two."""
+_TABLE_ID = "context.trace_id"
+"""A column of Phoenix' table of spans (get_spans_dataframe, as pandas writes it)."""
 
 
 def other_spans(document: Any, where: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Spans of an object that is no OTLP, with their places, in OTLP's shape."""
-    if not isinstance(document, dict) or depth > _MOST_DEPTH:
+    if not isinstance(document, dict) or depth > _MOST_NESTED:
+        return
+    if document.get("object") in ("trace", "trace.span"):
+        yield where, _of_openai(document)
         return
     if _is_span(document):
         yield where, _as_otlp(document)
@@ -28,6 +44,10 @@ def other_spans(document: Any, where: str = "", depth: int = 0) -> Iterator[tupl
         for index, row in _table_rows(document):
             yield f"{where}{index}", _as_otlp(_of_table(row))
         return
+    info, data = document.get("info"), document.get("data")
+    if isinstance(info, dict) and isinstance(data, dict):
+        yield from _of_mlflow(info, data, where)
+        return
     for name in _LISTS:
         for number, item in enumerate(
             listed if isinstance(listed := document.get(name), list) else ()
@@ -35,8 +55,59 @@ def other_spans(document: Any, where: str = "", depth: int = 0) -> Iterator[tupl
             yield from other_spans(item, f"{where}.{name}[{number}]".lstrip("."), depth + 1)
 
 
-_TABLE_ID = "context.trace_id"
-"""A column of Phoenix' table of spans."""
+def _of_mlflow(info: dict[str, Any], data: dict[str, Any], where: str) -> Iterator[tuple[str, Any]]:
+    """The spans of ``Trace.to_json``; what the trace says of session and user goes to its root."""
+    metadata = info.get("trace_metadata") or info.get("request_metadata")
+    named = metadata if isinstance(metadata, dict) else {}
+    about = {n: named[n] for n in ("mlflow.trace.session", "mlflow.trace.user") if named.get(n)}
+    state = str(info.get("state") or info.get("status") or "")
+    for number, raw in enumerate(items_of(data, "spans")):
+        span = _as_otlp(raw) if isinstance(raw, dict) else raw
+        if isinstance(span, dict) and not (span.get("parentSpanId") or span.get("parent_span_id")):
+            span = span | {"attributes": dict(span.get("attributes") or {}) | about}
+            if state == "IN_PROGRESS":
+                span |= {"endTimeUnixNano": 0, "end_time_unix_nano": 0}
+        yield f"{where}.data.spans[{number}]".lstrip("."), span
+
+
+_OPENAI_KINDS = {"agent": "AGENT", "function": "TOOL", "generation": "LLM", "response": "LLM"}
+_OPENAI_KINDS |= {"guardrail": "GUARDRAIL", "mcp_tools": "STEP", "custom": "STEP"}
+
+
+def _of_openai(raw: dict[str, Any]) -> Any:
+    """A trace or a span as the OpenAI Agents SDK exports it; the trace is the outermost span."""
+    if raw["object"] == "trace":
+        about = {"openinference.span.kind": "AGENT", "group_id": raw.get("group_id")}
+        about |= {"metadata": raw.get("metadata")}
+        trace, name = str(raw.get("id") or ""), str(raw.get("workflow_name") or "")
+        return Span(trace, trace, "", name, 0, 0, None, {k: v for k, v in about.items() if v})
+    data = raw.get("span_data")
+    data = data if isinstance(data, dict) else {}
+    kind = str(data.get("type") or "")
+    usage = data.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    attributes = {
+        "openinference.span.kind": _OPENAI_KINDS.get(kind, "STEP"),
+        "input.value": data.get("input"),
+        "output.value": data.get("output"),
+        "tool.name": data.get("name") if kind == "function" else None,
+        "llm.model_name": data.get("model"),
+        "llm.token_count.prompt": usage.get("input_tokens", usage.get("prompt_tokens")),
+        "llm.token_count.completion": usage.get("output_tokens", usage.get("completion_tokens")),
+        "gen_ai.output.messages_ref": data.get("response_id"),
+    }
+    error = raw.get("error")
+    message = error.get("message") if isinstance(error, dict) else error
+    return {
+        "traceId": raw.get("trace_id"),
+        "spanId": raw.get("id"),
+        "parentSpanId": raw.get("parent_id") or raw.get("trace_id"),
+        "name": data.get("name") or kind,
+        "startTimeUnixNano": nanoseconds(raw.get("started_at")),
+        "endTimeUnixNano": nanoseconds(raw.get("ended_at")),
+        "status": {"code": 2 if error else 0, "message": str(message or "")},
+        "attributes": {name: value for name, value in attributes.items() if value is not None},
+    }
 
 
 def _table_rows(table: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -83,7 +154,10 @@ def _is_span(raw: dict[str, Any]) -> bool:
     context = raw.get("context")
     if isinstance(context, dict) and "trace_id" in context:
         return True
-    return ("traceID" in raw and "spanID" in raw) or ("traceId" in raw and "spanId" in raw)
+    pairs = (("traceID", "spanID"), ("traceId", "spanId"))
+    if any(trace in raw and span in raw for trace, span in pairs):
+        return "body" not in raw
+    return "trace_id" in raw and "span_id" in raw and "start_time_unix_nano" in raw
 
 
 def _as_otlp(raw: dict[str, Any]) -> dict[str, Any]:
@@ -95,10 +169,11 @@ def _as_otlp(raw: dict[str, Any]) -> dict[str, Any]:
     context, status = raw["context"], raw.get("status")
     status = status if isinstance(status, dict) else {}
     code = str(status.get("status_code") or raw.get("status_code") or "")
+    state = context.get("trace_state")
     return {
-        "traceId": _hex(context.get("trace_id")),
-        "spanId": _hex(context.get("span_id")),
-        "parentSpanId": _hex(raw.get("parent_id")),
+        "traceId": as_hex(context.get("trace_id") or context.get("request_id")),
+        "spanId": as_hex(context.get("span_id")),
+        "parentSpanId": as_hex(raw.get("parent_id")),
         "name": raw.get("name"),
         "startTimeUnixNano": nanoseconds(raw.get("start_time")),
         "endTimeUnixNano": nanoseconds(raw.get("end_time")),
@@ -108,6 +183,7 @@ def _as_otlp(raw: dict[str, Any]) -> dict[str, Any]:
         },
         "attributes": flat(raw.get("attributes")),
         "events": raw.get("events"),
+        "traceState": state.strip("[]'\" ").replace("': '", "=") if isinstance(state, str) else "",
     }
 
 
@@ -144,16 +220,29 @@ def _tags(raw: Any) -> dict[str, Any]:
     }
 
 
-def _hex(value: Any) -> Any:
-    return value.removeprefix("0x") if isinstance(value, str) else value
+def as_hex(value: Any) -> Any:
+    """An id as hexadecimal digits: without 0x, and out of base64 where it is that."""
+    if not isinstance(value, str):
+        return value
+    if len(value) in (12, 24) and value.endswith("="):
+        try:
+            return base64.b64decode(value, validate=True).hex()
+        except (binascii.Error, ValueError):
+            return value
+    return value.removeprefix("0x")
 
 
-def nanoseconds(text: Any) -> int:
-    """A time such as 2024-01-01T00:00:02.5Z in nanoseconds since 1970; 0 for anything else."""
-    if not isinstance(text, str):
+def nanoseconds(value: Any) -> int:
+    """A time such as 2024-01-01T00:00:02.5Z in nanoseconds since 1970; 0 for anything else.
+
+    A whole number is taken as nanoseconds already.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and value > 1e17:
+        return value
+    if not isinstance(value, str):
         return 0
     try:
-        time = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(value)
     except ValueError:
         return 0
     passed = time.replace(tzinfo=time.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,0 +1,426 @@
+"""A trace as a case with its answer, and the traces of a session as turns of a conversation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from formats.shared.item import CONTEXTS, ImportedCase, Notes, SystemAnswer, chunk_of, passages_in
+from formats.traces.ids import Key, hashed, hidden
+from formats.traces.reading import (
+    Trace,
+    TracedSearch,
+    TracedTool,
+    message_in_prompt,
+    read_trace,
+    text_of_document,
+)
+from formats.traces.spans import (
+    AGENT,
+    CHAT,
+    COST,
+    MESSAGES,
+    MLFLOW_COST,
+    MLFLOW_USAGE,
+    MODELS,
+    RETRIEVAL,
+    TOOL,
+    USAGE,
+    VALUES,
+    Span,
+    is_read,
+    is_read_event,
+    messages_of,
+)
+from formats.traces.values import structured, tokens_in
+from records.results import (
+    ErrorInfo,
+    RetrievedChunk,
+    Search,
+    SearchedChunk,
+    TestResult,
+    union_of,
+)
+from records.tool_calls import MOST_NAME, MOST_TOOL_TEXT, ToolCall
+
+UNCERTAIN = "answers that are not certain (unknown)"
+INCOMPLETE = "traces without their outermost span, or not ended yet (incomplete)"
+NO_QUESTION = "traces without a question (content capture off?)"
+REFERRED = "traces whose contents are kept elsewhere (…messages_ref)"
+EARLIER = "earlier turns of a conversation"
+CAPTURE = (
+    "Contents are in no span: instrumentation leaves them out unless it is told to. Set "
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true (or SPAN_ONLY), for OpenLLMetry "
+    "TRACELOOP_TRACE_CONTENT=true, for OpenInference leave OPENINFERENCE_HIDE_INPUTS unset."
+)
+"""What to do where no contents were captured."""
+
+
+@dataclass(slots=True)
+class TracedCase:
+    """A trace with the case that was made of it."""
+
+    trace: Trace
+    item: ImportedCase
+
+    @property
+    def result(self) -> TestResult:
+        return self.item.answers[0].result
+
+
+def case_of_trace(
+    path: Path,
+    run: str | None,
+    name: str,
+    spans: Iterable[Span],
+    notes: Notes,
+    key: Key = None,
+) -> TracedCase | None:
+    """The case that the spans of one trace tell, with its answer; None, and counted, without one.
+
+    ``key``: of the hashes of ids. What the outermost span says beside it is kept under
+    ``metadata``; what inner spans say is counted.
+    """
+    trace = read_trace(spans)
+    if trace.state == "incomplete":
+        notes.left_out[INCOMPLETE] += 1
+        return None
+    if trace.question is None:
+        notes.left_out[REFERRED if trace.state == "by reference" else NO_QUESTION] += 1
+        if trace.state == "not captured" and CAPTURE not in notes.remarks:
+            notes.remarks.append(CAPTURE)
+        return None
+    if trace.is_cut:
+        notes.changed["questions cut out of a prompt that holds passages"] += 1
+    asked = sum(role == "user" for role, _ in trace.earlier)
+    if asked:
+        notes.left_out[EARLIER] += asked
+    result = TestResult(name, trace.question, answer=trace.answer)
+    _take_passages(result, trace, notes)
+    result.latency_ms = _times(trace)
+    result.usage = _usage(trace)
+    result.cost_usd = _cost(trace)
+    _take_errors(result, trace, notes)
+    extra: dict[str, Any] = {}
+    if models := sorted({str(model) for span in trace.of_kind(CHAT) if (model := _model(span))}):
+        extra["models"] = models
+    if trace.session:
+        extra["conversation"] = hashed(trace.session, key)
+    if trace.weight != 1.0:
+        extra["sampling_weight"] = round(trace.weight, 6)
+    if notes.counts_rest:
+        extra |= hidden(_rest(trace, notes), key)
+    notes.carried.update(list(extra))
+    case: dict[str, Any] = {"id": name, "question": trace.question}
+    case |= {"metadata": extra} if extra else {}
+    answers = [SystemAnswer(run or path.stem, result)]
+    # A log holds what its service was asked, and nothing else was asked of it.
+    return TracedCase(trace, ImportedCase(case, path, None, answers, asked=False))
+
+
+def as_conversations(cases: Sequence[TracedCase], key: Key) -> Iterator[ImportedCase]:
+    """The cases, those of one session as turns of a conversation, in order of time.
+
+    What an earlier turn brought and the prompt of a later answer holds, that answer saw as well.
+    """
+    sessions: dict[tuple[str, str], list[TracedCase]] = {}
+    for traced in cases:
+        if traced.trace.session:
+            place = (traced.item.answers[0].run, traced.trace.session)
+            sessions.setdefault(place, []).append(traced)
+    told: set[int] = set()
+    for traced in cases:
+        if id(traced) in told:
+            continue
+        place = (traced.item.answers[0].run, traced.trace.session or "")
+        turns = sorted(sessions.get(place, [traced]), key=lambda turn: _start(turn.trace))
+        for number, turn in enumerate(turns, 1):
+            told.add(id(turn))
+            if len(turns) > 1:
+                name = hashed(turn.trace.session or "", key)
+                turn.item.case |= {"conversation": name, "turn": number}
+                _drop_session(turn.item.case)
+                turn.result.asked_with = "live"
+                _see_earlier(turn, turns[: number - 1])
+            yield turn.item
+
+
+def _start(trace: Trace) -> int:
+    return min((span.start for span in trace.spans if span.start), default=0)
+
+
+def _drop_session(case: dict[str, Any]) -> None:
+    metadata = case.get("metadata", {})
+    metadata.pop("conversation", None)
+    if not metadata:
+        case.pop("metadata", None)
+
+
+def _see_earlier(turn: TracedCase, earlier: Sequence[TracedCase]) -> None:
+    """Add what earlier turns brought and this answer's prompt holds to what it saw."""
+    result, trace = turn.result, turn.trace
+    if result.answer is None or trace.prompt is None:
+        return
+    chunks, texts = result.chunks(), list(result.seen_tools or ())
+    held = {chunk.text for chunk in chunks} | set(texts)
+    for before in earlier:
+        for chunk in (chunk for _, listed in before.result.searched() for chunk in listed):
+            if chunk.text and chunk.text not in held and message_in_prompt(trace, chunk.text):
+                held.add(chunk.text)
+                chunks.append(_plain(chunk))
+        for tool in _bare_tools(before.trace):
+            if tool.result and tool.result not in held and message_in_prompt(trace, tool.result):
+                held.add(tool.result)
+                texts.append(tool.result)
+    if len(chunks) > len(result.chunks()):
+        result.retrieved, result.seen = [*_ranked(chunks)], "prompt"
+    if texts:
+        result.seen_tools = texts
+
+
+def _ranked(chunks: Sequence[RetrievedChunk]) -> Sequence[RetrievedChunk]:
+    for rank, chunk in enumerate(chunks, 1):
+        chunk.rank = rank
+    return chunks
+
+
+def _take_passages(result: TestResult, trace: Trace, notes: Notes) -> None:
+    """Every search of a trace, every call of a tool, and what the answer saw.
+
+    That is what the last reranker gave out, or the one search that brought something. Of several
+    it is what stood in the prompt of the answer; where that was not captured, all that they
+    brought, and the result says which of the two.
+    """
+    begin = _start(trace)
+    searches = [_search(search, begin, notes) for search in trace.searches]
+    if searches:
+        result.searches = searches
+    brought = [number for number, search in enumerate(searches, 1) if search.retrieved]
+    if trace.reranked:
+        result.retrieved = [
+            chunk_of(row, rank, notes) for rank, row in enumerate(trace.reranked, 1)
+        ]
+    elif len(brought) == 1:
+        result.retrieved_from_search = brought[0]
+        result.retrieved = [_plain(chunk) for chunk in _chunks(searches[brought[0] - 1])]
+    elif brought:
+        result.retrieved, result.seen = _seen(trace, [searches[number - 1] for number in brought])
+    if calls := trace.tools:
+        result.tools = [_call(tool) for tool in calls]
+    seen = [text for tool in _bare_tools(trace) if (text := tool.result)]
+    if seen and trace.prompt is not None:
+        seen = [text for text in seen if message_in_prompt(trace, text)] or seen
+    seen += [text for text in trace.shown if text not in seen and not _is_of_search(trace, text)]
+    if seen:
+        result.seen_tools = list(dict.fromkeys(seen))
+
+
+def _bare_tools(trace: Trace) -> list[TracedTool]:
+    """The calls of tools that brought no passages: those of a search are told by the search."""
+    searched = {search.tool for search in trace.searches}
+    answer = (trace.answer or "").strip()
+    return [
+        tool
+        for tool in trace.tools
+        if (result := (tool.result or "").strip())
+        and tool.name not in searched
+        and result != answer
+        and not _is_of_search(trace, result)
+    ]
+
+
+def _is_of_search(trace: Trace, result: str) -> bool:
+    """Whether what a tool gave back is the passages of a search in one text."""
+    lists = [[text_of_document(row) for row in s.documents] for s in trace.searches]
+    return any(all(text in result for text in texts) for texts in lists if any(texts))
+
+
+def _seen(trace: Trace, searches: Sequence[Search]) -> tuple[list[RetrievedChunk | str], Any]:
+    """What an answer saw of several searches, each passage once, and how that is known."""
+    how, seen = "union", union_of([_chunks(search) for search in searches])
+    if trace.prompt is not None and all(chunk.text for chunk in seen):
+        in_prompt = [chunk for chunk in seen if message_in_prompt(trace, chunk.text or "")]
+        how, seen = ("prompt", in_prompt) if in_prompt else (how, seen)
+    return [*_ranked(seen)], how
+
+
+def _chunks(search: Search) -> list[SearchedChunk]:
+    return [chunk for chunk in search.retrieved if isinstance(chunk, SearchedChunk)]
+
+
+def _plain(chunk: RetrievedChunk) -> RetrievedChunk:
+    return RetrievedChunk(**{n: getattr(chunk, n) for n in RetrievedChunk.__struct_fields__})
+
+
+def _search(search: TracedSearch, begin: int, notes: Notes) -> Search:
+    span = search.span
+    chunks = [chunk_of(row, rank, notes) for rank, row in enumerate(search.documents, 1)]
+    return Search(
+        query=search.query,
+        tool=search.tool,
+        start_ms=(span.start - begin) / 1e6 if span.start else None,
+        latency_ms=span.milliseconds,
+        error=None if span.failed is None else span.failed or "failed",
+        retrieved=[SearchedChunk(**msgspec.structs.asdict(chunk)) for chunk in chunks],
+    )
+
+
+def _take_errors(result: TestResult, trace: Trace, notes: Notes) -> None:
+    failed = [span for span in trace.spans if span.failed is not None]
+    if result.answer is not None:
+        notes.left_out["errors of spans in traces that have an answer"] += len(failed)
+        return
+    is_uncertain = trace.state == "unknown" and not failed
+    if is_uncertain:
+        notes.left_out[UNCERTAIN] += 1
+    if failed or is_uncertain or not result.retrieved:
+        failure = failed[0].failed or failed[0].name if failed else "the spans hold no answer"
+        if is_uncertain:
+            failure = "unknown: nothing says for certain which text is the answer"
+        result.status = "error"
+        result.error = ErrorInfo("imported", failure)
+        result.retrieved = None if is_uncertain else []
+        result.retrieved_from_search = result.seen = result.seen_tools = msgspec.UNSET
+
+
+def passages_kept(item: ImportedCase, name: str, notes: Notes) -> None:
+    """Take the passages from what the outermost span gave out, when no retriever told them.
+
+    ``name``: where ``case_of_trace`` kept it in the metadata of the case.
+    """
+    result, metadata = item.answers[0].result, item.case.get("metadata", {})
+    given = metadata.get(name)
+    if result.status != "ok" or result.retrieved or not isinstance(given, dict):
+        return
+    if told := passages_in(given, notes):
+        result.retrieved, result.retrieved_from_search = [*told], msgspec.UNSET
+        left = {key: value for key, value in given.items() if key not in CONTEXTS}
+        metadata |= {name: left} if left else {}
+        if not left:
+            del metadata[name]
+
+
+def _times(trace: Trace) -> dict[str, float]:
+    roots = [span for span in trace.spans if span.is_root] or trace.spans
+    times = {"total": roots[0].milliseconds}
+    searching = [span for span in trace.of_kind(RETRIEVAL) if span.milliseconds is not None]
+    times["retrieve"] = _covered(searching) if searching else None
+    durations = [span.milliseconds for span in trace.of_kind(CHAT)]
+    reported = [time for time in durations if time is not None]
+    times["generate"] = sum(reported) if reported else None
+    return {stage: time for stage, time in times.items() if time is not None}
+
+
+def _covered(spans: Sequence[Span]) -> float:
+    """Milliseconds in which at least one of the spans ran, in order of their start."""
+    total, until = 0, 0
+    for span in spans:
+        total += max(0, span.end - max(span.start, until))
+        until = max(until, span.end)
+    return total / 1e6
+
+
+def _model(span: Span) -> Any:
+    return next((span.attributes[name] for name in MODELS if span.attributes.get(name)), None)
+
+
+def _once(trace: Trace, kind: str, numbers: Callable[[Span], Any]) -> list[Any]:
+    """What each span of a kind says, but not what one within another says again."""
+    spans = trace.of_kind(kind)
+    said = {id(span): found for span in spans if (found := numbers(span))}
+    ids = {span.id: span for span in trace.spans}
+    kept = []
+    for span in spans:
+        outer: Span | None = ids.get(span.parent)
+        passed = {span.id}
+        while outer is not None and outer.id not in passed and id(outer) not in said:
+            passed.add(outer.id)
+            outer = ids.get(outer.parent)
+        if id(span) in said and (outer is None or outer.id in passed):
+            kept.append(said[id(span)])
+    return kept
+
+
+def _cost(trace: Trace) -> float | None:
+    """US dollars of all chats; of the agent when no chat tells them."""
+    for kind in (CHAT, AGENT):
+        if costs := _once(trace, kind, _cost_of):
+            return float(sum(costs))
+    return None
+
+
+def _cost_of(span: Span) -> float | None:
+    inner = structured(span.attributes.get(MLFLOW_COST))
+    cost = inner.get("total_cost") if isinstance(inner, dict) else span.attributes.get(COST)
+    if not isinstance(cost, int | float) or isinstance(cost, bool) or cost < 0:
+        return None
+    return float(cost)
+
+
+def _usage(trace: Trace) -> dict[str, Any]:
+    """Tokens of all chats; of the agent when no chat tells them."""
+    for kind in (CHAT, AGENT):
+        if counts := _once(trace, kind, _tokens_of):
+            names = [name for name in USAGE if any(name in count for count in counts)]
+            return {name: sum(count.get(name, 0) for count in counts) for name in names}
+    return {}
+
+
+def _tokens_of(span: Span) -> dict[str, int]:
+    told: Mapping[str, Any] = span.attributes
+    counts = {}
+    for name, keys in USAGE.items():
+        values = [value for key in keys if type(value := told.get(key)) is int and value >= 0]
+        if values:
+            counts[name] = values[0]
+    if counts:
+        return counts
+    return tokens_in(structured(told.get(MLFLOW_USAGE)) or _reply(span))
+
+
+def _reply(span: Span) -> Any:
+    """The whole reply of a model, where it was captured."""
+    listed = (span.attributes.get(name) for name in (*MESSAGES["out"], *VALUES["out"]))
+    return next((value for raw in listed if isinstance(value := structured(raw), dict)), None)
+
+
+_NUMBER = re.compile(r"\.\d+(?=\.|$)")
+
+
+def _rest(trace: Trace, notes: Notes) -> dict[str, Any]:
+    """What no field of ours holds: of the outermost span as it is, of the others as counts."""
+    outermost = next((span for span in trace.spans if span.is_root), trace.spans[0])
+    kept: dict[str, Any] = {}
+    for span in trace.spans:
+        if not trace.kinds[id(span)] and not span.is_root:
+            continue  # of another operation
+        for name, value in span.attributes.items():
+            if is_read(name) or value in (None, "", [], {}):
+                continue
+            if span is outermost:
+                kept[name] = structured(value)
+            else:
+                notes.left_out[f"{_NUMBER.sub('.N', name)} of inner spans"] += 1
+        # Those of searches and tools are kept.
+        sides = () if trace.kinds[id(span)] in (RETRIEVAL, TOOL) else ("in", "out")
+        told = [message.text for side in sides for message in messages_of(span, side)]
+        others = sum(text not in (trace.question, trace.answer) for text in told)
+        notes.left_out["messages beside question and answer (prompts, tools, steps)"] += others
+        for name, _ in span.events:
+            if not is_read_event(name):
+                notes.left_out[f"events {name[:60]} of spans"] += 1
+    return kept
+
+
+def _call(tool: TracedTool) -> ToolCall:
+    """A call of a tool as a result holds it."""
+    arguments = structured(tool.arguments)
+    if not isinstance(arguments, dict):
+        arguments = {} if arguments in (None, "") else {"input": arguments}
+    call = ToolCall(tool.name[:MOST_NAME], arguments, tool.result, tool.error, tool.latency_ms)
+    return call.cut(MOST_TOOL_TEXT)

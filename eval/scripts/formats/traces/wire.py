@@ -1,0 +1,373 @@
+"""Spans out of JSON: OTLP's, and what other exporters write, brought into its shape.
+
+OTLP of the usual shape is decoded with its types; anything else, and all that is damaged, is walked
+through value by value. Log records of GenAI instrumentations (OTLP, the console) become events of
+the span that they belong to.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+
+from formats.shared.item import Notes
+from formats.shared.parquet import SUFFIX as PARQUET
+from formats.shared.parquet import parquet_rows
+from formats.shared.rows import BOM, jsonl_rows
+from formats.traces.exporters import as_hex, items_of, other_spans
+from formats.traces.spans import Span, is_read_event
+from records.errors import StorageError
+from records.files import read_whole
+from records.lines import parse_json
+
+MOST_DEPTH = 64
+RESOURCES = "attributes of resources, such as service.name"
+OTHER_LOGS = "log records of other events"
+
+
+_NOTHING = msgspec.Raw(b"")
+
+
+class _TypedValue(msgspec.Struct, gc=False):
+    stringValue: str | None = None
+    intValue: str | int | None = None
+    doubleValue: float | None = None
+    boolValue: bool | None = None
+    arrayValue: msgspec.Raw = _NOTHING
+    kvlistValue: msgspec.Raw = _NOTHING
+    bytesValue: str | None = None
+
+
+class _Pair(msgspec.Struct, gc=False):
+    key: str
+    value: _TypedValue
+
+
+class _TypedEvent(msgspec.Struct, gc=False):
+    name: str = ""
+    attributes: list[_Pair] = []
+
+
+class _TypedStatus(msgspec.Struct, gc=False):
+    code: int | str = 0
+    message: str = ""
+
+
+class _TypedSpan(msgspec.Struct, gc=False):
+    traceId: str
+    spanId: str
+    startTimeUnixNano: str | int
+    endTimeUnixNano: str | int
+    parentSpanId: str | None = None
+    name: str = ""
+    attributes: list[_Pair] = []
+    events: list[_TypedEvent] = []
+    status: _TypedStatus | None = None
+    traceState: str = ""
+    flags: int = 0
+
+
+class _TypedScope(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    spans: list[_TypedSpan]
+    scope: msgspec.Raw = msgspec.Raw(b"")
+    schemaUrl: str = ""
+
+
+class _TypedResource(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    scopeSpans: list[_TypedScope]
+    resource: msgspec.Raw = msgspec.Raw(b"")
+    schemaUrl: str = ""
+
+
+class _TypedRequest(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    resourceSpans: list[_TypedResource]
+
+
+_REQUEST = msgspec.json.Decoder(_TypedRequest)
+_SPAN = msgspec.json.Decoder(_TypedSpan)
+_IS_REQUEST = re.compile(rb'\s*\{\s*"resourceSpans"')
+_IS_SPAN = re.compile(rb'\s*\{\s*"traceId"')
+
+
+def typed_spans(data: bytes) -> list[Span] | None:
+    """The spans of OTLP's usual shape, a request or one span; None for anything else."""
+    try:
+        if _IS_REQUEST.match(data):
+            request = _REQUEST.decode(data)
+            return [
+                _of_typed(span)
+                for resource in request.resourceSpans
+                for scope in resource.scopeSpans
+                for span in scope.spans
+            ]
+        return [_of_typed(_SPAN.decode(data))] if _IS_SPAN.match(data) else None
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+
+
+def _of_typed(raw: _TypedSpan) -> Span:
+    """Raises ValueError for what only the slow way can name."""
+    if not raw.traceId.strip():
+        raise ValueError("traceId")
+    start, end = int(raw.startTimeUnixNano or 0), int(raw.endTimeUnixNano or 0)
+    status = raw.status
+    failed = status is not None and status.code in _FAILED
+    span = Span(
+        raw.traceId,
+        raw.spanId,
+        raw.parentSpanId or "",
+        raw.name,
+        start,
+        end,
+        status.message if failed and status else None,
+        _typed_attributes(raw.attributes),
+        [(event.name, _typed_attributes(event.attributes)) for event in raw.events],
+    )
+    if raw.flags or raw.traceState or not end:
+        _mark(span, raw.flags, raw.traceState)
+    return span
+
+
+def _typed_attributes(pairs: list[_Pair]) -> dict[str, Any]:
+    attributes: dict[str, Any] = {}
+    for pair in pairs:
+        value: Any = pair.value.stringValue
+        attributes[pair.key] = _typed_value(pair.value) if value is None else value
+    return attributes
+
+
+def _typed_value(value: _TypedValue) -> Any:
+    if value.intValue is not None:
+        return _whole(value.intValue)
+    if value.arrayValue is not _NOTHING:
+        return _plain({"arrayValue": parse_json(bytes(value.arrayValue))})
+    if value.kvlistValue is not _NOTHING:
+        return _plain({"kvlistValue": parse_json(bytes(value.kvlistValue))})
+    if value.boolValue is not None:
+        return value.boolValue
+    return value.bytesValue if value.doubleValue is None else value.doubleValue
+
+
+_FAILED = (2, "2", "STATUS_CODE_ERROR")
+_IS_REMOTE = 0x300
+"""The bits of a span's flags that say: its parent is known to be in another service."""
+_THRESHOLD = re.compile(r"(?:^|,)\s*ot=(?:[^,]*;)?th:([0-9a-f]{1,14})(?:[;,]|$)")
+
+
+def _mark(span: Span, flags: Any, state: Any) -> None:
+    """What a span says of its parent, of sampling, and of being unfinished."""
+    span.is_remote = isinstance(flags, int) and flags & _IS_REMOTE == _IS_REMOTE
+    span.is_open = span.start > 0 and not span.end
+    if isinstance(state, str) and (match := _THRESHOLD.search(state)):
+        # Of 2^56 traces those whose number is below the threshold are dropped.
+        span.weight = 16**14 / (16**14 - int(match[1].ljust(14, "0"), 16))
+
+
+def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
+    """Every span of a file. Raises StorageError when it holds none at all."""
+    any_span = False
+    keys: set[str] = set()
+    for line, document in _documents(path, notes):
+        for item in document if isinstance(document, list) else [document]:
+            notes.left_out[RESOURCES] += _of_resources(item)
+            if not any_span and isinstance(item, dict):
+                keys.update(str(key)[:40] for key in [*item][:8])
+            for where, read in spans_in(item, notes.left_out):
+                any_span = True
+                if isinstance(read, Span):
+                    yield read
+                else:
+                    notes.problem(path, line, where + read, "is missing or of another type")
+    if not any_span:
+        notes.check()
+        shown = f" It has objects with the keys {', '.join(sorted(keys)[:8])}." if keys else ""
+        raise StorageError(
+            f"{path}: holds no spans;{shown and shown + ' Please'} write OTLP JSON with "
+            "resourceSpans, Phoenix' table, MLflow's traces, or see --list."
+        )
+
+
+def spans_in(document: Any, left_out: Any = None) -> Iterator[tuple[str, Span | str]]:
+    """The spans of one JSON value with their places in it; of a faulty span the field's name.
+
+    ``left_out``: counts by kind what is no span and belongs to none.
+    """
+    for where, raw in _raw_spans(document):
+        yield where, raw if isinstance(raw, Span) else _span(raw)
+    for where, record in _raw_logs(document):
+        log = _log(record)
+        if log is not None:
+            yield where, log
+        elif left_out is not None:
+            left_out[OTHER_LOGS] += 1
+
+
+def _of_resources(item: Any) -> int:
+    """How many attributes the resources of a document have; spans stand below them."""
+    holders = [item, *items_of(item, "resourceSpans", "resource_spans")]
+    resources = [holder.get("resource") for holder in holders if isinstance(holder, dict)]
+    found = (_attributes_of(one.get("attributes")) for one in resources if isinstance(one, dict))
+    return sum(len(attributes) for attributes in found)
+
+
+def _documents(path: Path, notes: Notes) -> Iterator[tuple[int | None, Any]]:
+    """The JSON values of a file with their lines: one, one a line, or one behind the other.
+
+    Of a Parquet table the rows.
+    """
+    if path.suffix.lower() == PARQUET:
+        yield None, list(parquet_rows(path))
+        return
+    data = read_whole(path).removeprefix(BOM)
+    try:
+        yield None, parse_json(data)
+        return
+    except orjson.JSONDecodeError:
+        pass
+    first = data.lstrip().partition(b"\n")[0].strip()
+    if first not in (b"{", b"["):
+        yield from ((row.line, row.fields) for row in jsonl_rows(path, notes))
+        return
+    text, position, decoder = data.decode("utf-8", "replace"), 0, json.JSONDecoder()
+    while position < len(text):
+        if text[position].isspace():
+            position += 1
+            continue
+        try:
+            value, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError) as error:
+            line = text.count("\n", 0, getattr(error, "pos", position)) + 1
+            notes.problem(
+                path, line, "", f"not JSON ({getattr(error, 'msg', 'nested too deeply')})"
+            )
+            return
+        yield text.count("\n", 0, position) + 1, value
+        position = end
+
+
+def _raw_spans(document: Any) -> Iterator[tuple[str, Any]]:
+    for i, resource in enumerate(items_of(document, "resourceSpans", "resource_spans")):
+        scopes = list(
+            items_of(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+        )
+        for j, scope in enumerate(scopes):
+            for k, span in enumerate(items_of(scope, "spans")):
+                yield f"resourceSpans[{i}].scopeSpans[{j}].spans[{k}]", span
+    yield from other_spans(document)
+
+
+def _raw_logs(document: Any) -> Iterator[tuple[str, Any]]:
+    for i, resource in enumerate(items_of(document, "resourceLogs", "resource_logs")):
+        for j, scope in enumerate(items_of(resource, "scopeLogs", "scope_logs")):
+            for k, record in enumerate(items_of(scope, "logRecords", "log_records")):
+                yield f"resourceLogs[{i}].scopeLogs[{j}].logRecords[{k}]", record
+    if isinstance(document, dict) and "body" in document and "span_id" in document:
+        yield "", document  # of the SDK's console exporter
+
+
+def _log(raw: Any) -> Span | str | None:
+    """A log record as an event of its span; None for one that tells nothing of an answer."""
+    if not isinstance(raw, dict):
+        return ""
+    attributes = _attributes_of(raw.get("attributes"))
+    name = _first(raw, "eventName", "event_name") or attributes.get("event.name")
+    if not isinstance(name, str) or not is_read_event(name):
+        return None
+    trace, span = (
+        as_hex(_first(raw, "traceId", "trace_id")),
+        as_hex(_first(raw, "spanId", "span_id")),
+    )
+    if not isinstance(trace, str) or not isinstance(span, str) or not trace.strip("0 "):
+        return None
+    body = raw.get("body")
+    plain = _plain(body) if isinstance(body, dict) and "kvlistValue" in body else body
+    fields = attributes | (plain if isinstance(plain, dict) else {})
+    times = (raw.get("timeUnixNano"), raw.get("observedTimeUnixNano"))
+    at = next((time for raw_time in times if (time := _whole(raw_time))), 0)
+    return Span(trace, span, "", name, at, at, None, {}, [(name, fields)], is_log=True)
+
+
+def _span(raw: Any) -> Span | str:
+    """The span, or the name of the field that is wrong."""
+    if not isinstance(raw, dict):
+        return ""
+    trace, identity = _first(raw, "traceId", "trace_id"), _first(raw, "spanId", "span_id")
+    if not isinstance(trace, str) or not trace.strip():
+        return ".traceId"
+    if not isinstance(identity, str):
+        return ".spanId"
+    start = _whole(_first(raw, "startTimeUnixNano", "start_time_unix_nano"))
+    end = _whole(_first(raw, "endTimeUnixNano", "end_time_unix_nano"))
+    if start is None or end is None:
+        return ".startTimeUnixNano"
+    status = raw.get("status")
+    status = status if isinstance(status, dict) else {}
+    span = Span(
+        trace,
+        identity,
+        str(_first(raw, "parentSpanId", "parent_span_id") or ""),
+        str(raw.get("name") or ""),
+        start,
+        end,
+        str(status.get("message") or "") if status.get("code") in _FAILED else None,
+        _attributes_of(raw.get("attributes")),
+        [
+            (str(event.get("name") or ""), _attributes_of(event.get("attributes")))
+            for event in items_of(raw, "events")
+            if isinstance(event, dict)
+        ],
+    )
+    _mark(span, raw.get("flags"), _first(raw, "traceState", "trace_state"))
+    return span
+
+
+def _first(raw: dict[str, Any], name: str, other: str) -> Any:
+    value = raw.get(name)
+    return raw.get(other) if value is None else value
+
+
+def _whole(value: Any) -> int | None:
+    """Nanoseconds, which OTLP writes as a text; 0 when absent, None for what is no number."""
+    try:
+        return int(value or 0)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _attributes_of(raw: Any) -> dict[str, Any]:
+    """Attributes by name: OTLP's list of key and typed value, or a plain object."""
+    if isinstance(raw, dict):
+        return dict(raw)
+    attributes: dict[str, Any] = {}
+    for pair in raw if isinstance(raw, list) else ():
+        if isinstance(pair, dict) and isinstance(name := pair.get("key"), str):
+            value = pair.get("value")
+            text = value.get("stringValue") if isinstance(value, dict) else None
+            attributes[name] = _plain(value) if text is None else text
+    return attributes
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """An OTLP value such as ``{"stringValue": "a"}`` without its type; None past a sane depth."""
+    if not isinstance(value, dict) or depth > MOST_DEPTH:
+        return None
+    for name, inner in value.items():
+        if name == "intValue":
+            return _whole(inner)
+        if name == "arrayValue":
+            return [_plain(item, depth + 1) for item in items_of(inner, "values")]
+        if name == "kvlistValue":
+            return {
+                str(pair.get("key")): _plain(pair.get("value"), depth + 1)
+                for pair in items_of(inner, "values")
+                if isinstance(pair, dict)
+            }
+        if name in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
+            return inner
+    return None
