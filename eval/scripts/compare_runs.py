@@ -313,7 +313,9 @@ def main(
     if page is not None:
         from views.report.build import page_of_comparisons
 
-        html = page_of_comparisons(comparisons, folders, eval_set, labels_dir, report.failures)
+        html = page_of_comparisons(
+            comparisons, folders, eval_set, labels_dir, report.failures, tables=tables
+        )
         files.replace_bytes(page, html)
     if as_json:
         click.echo(json_bytes(report), nl=False)

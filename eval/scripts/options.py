@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+"""Before numpy starts: its threads would wait for longer than they compute on matrices this small,
+and a sum that one of them makes has the same bits on every machine."""
+
 SUPPORT_MODEL = "Folder with a cross-encoder (NLI or fact checking) that decides about claims."
 
 EMBEDDING_MODEL = "Embedding model: a hub's name or a folder.  [default: bundled all-MiniLM-L6-v2]"

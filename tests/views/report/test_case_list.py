@@ -6,8 +6,9 @@ from array import array
 
 import pytest
 
+from decisions.case_changes import Ways
 from decisions.case_rules import Basis, CaseRules
-from decisions.case_verdict import Ruling, RunVerdicts, Ways
+from decisions.case_verdict import Ruling, RunVerdicts
 from decisions.measures import Measure
 from ragmetrics.catalogue import METRICS
 from ragmetrics.catalogue.cases import CaseRule
@@ -75,7 +76,8 @@ def scanned(count: int) -> Scan:
     scan.verdicts.begin()
     for n in range(count):
         line = ScoreLine(f"c{n}", 0, "scored", {"a": 0.0 if n < 3 else 1.0})
-        scan.verdicts.take_line("retrieval", scan.row((f"c{n}", 0)), line)
+        bits = scan.verdicts.bits_of("retrieval", line)
+        scan.verdicts.broken[scan.row((f"c{n}", 0))] |= bits
     scan.failed[count - 1] = 1
     scan.first_ranks = array("i", [1] * count)
     return scan

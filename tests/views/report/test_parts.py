@@ -219,3 +219,27 @@ def test_a_plugins_section_has_the_tables_of_the_page_for_nothing(
     assert "| mine | 0.400 | \\> 0.45 | ✗ missed ≈ | 0.300 – 0.500 | 25 | 96 % |" in (
         tmp_path / "report.md"
     ).read_text("utf-8")
+
+
+def test_lines_that_score_alike_are_counted_also_when_most_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "case_id": f"c{n}",
+            "scores": {"y": None if n % 3 else n % 4 / 4},
+            "reasons": {"y": f"why {n % 5}"} if n % 3 else {},
+        }
+        for n in range(60)
+    ]
+    write_lines(tmp_path, "context", rows)
+    reasons = {f"why {n}": sum(m % 3 > 0 for m in range(n, 60, 5)) for n in range(5)}
+    for known in (1 << 13, 2):
+        monkeypatch.setattr("views.report.scan._MOST_KNOWN", known)
+        scan, _ = scan_scores(tmp_path, ["context"], {"context": ["y"]}, RULING)
+        counted = {why: counts["y"] for why, counts in scan.reasons["context"].items()}
+        assert counted == reasons
+        behind = scan.figure("reason", "context", "why 1")
+        assert behind.count == reasons["why 1"]
+        assert list(behind.rows) == [1, 11, 16, 26, 31, 41, 46, 56]
+        assert list(scan.column(("context", "y")))[:4:3] == [0.0, 0.75]

@@ -12,8 +12,9 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from decisions.case_changes import Ways
 from decisions.case_rules import basis_from, read_case_rules
-from decisions.case_verdict import Key, Ruling, Ways
+from decisions.case_verdict import Key, Ruling
 from decisions.diagnosis import diagnose
 from decisions.measures import measures
 from decisions.primary import primary_names, usable_names
@@ -27,7 +28,7 @@ from records.judgements import Verdicts, read_verdicts
 from records.metrics import ReportSection, read_metrics, sections_without_slices
 from records.notes import read_notes
 from records.results import SCHEMA
-from records.run_table import RunTable
+from records.run_table import RunTable, RunTables
 from records.runs import METRICS, SLICES, VERDICTS, VERSION
 from records.targets import TARGETS, Target
 from records.verdicts import judge_of
@@ -364,7 +365,7 @@ def _answers(
     before: dict[str, AnswerSide] = {}
     if baseline is not None:
         changed = {keys[row][0] for row in rows if keys[row][0] in cases.changes}
-        before = sides_before(baseline.folder, changed, read.cases)
+        before = sides_before(baseline.table, changed, read.cases)
     notes = read_notes(options.eval_set, options.labels_dir)
     listed: list[ReportAnswer] = []
     room = PAGE_BYTES - FIGURE_BYTES - ROW_BYTES * len(cases.order)
@@ -420,7 +421,7 @@ def _confidence(
             else:
                 right = bool(good.passed(score))
                 if not right:
-                    scan.note(row, "confidence", str(figures.bin_of(confidence)))
+                    scan.figure("confidence", str(figures.bin_of(confidence))).add(row)
                 yield confidence, right
 
     reliability = figures.reliability(pairs())
@@ -497,11 +498,11 @@ def bytes_of(answer: ReportAnswer) -> int:
 
 
 def sides_before(
-    folder: Path, ids: Collection[str], cases: Mapping[str, TestCase]
+    table: RunTable, ids: Collection[str], cases: Mapping[str, TestCase]
 ) -> dict[str, AnswerSide]:
     """What another run answered and retrieved in some cases, by case id."""
     sides = {}
-    for case_id, case in first_answers(RunTable(folder), ids, cases, _SECTIONS).items():
+    for case_id, case in first_answers(table, ids, cases, _SECTIONS).items():
         answer = describe(case, Said())
         sides[case_id] = AnswerSide(*(getattr(answer, n) for n in AnswerSide.__struct_fields__))
     return sides
@@ -530,17 +531,19 @@ def page_of_comparisons(
     labels_dir: Path | None,
     failures: Sequence[str] = (),
     targets: Path = TARGETS,
+    tables: RunTables | None = None,
 ) -> bytes:
     """One self-contained HTML page of comparisons with the same base, ``folders[0]``.
 
     Of a single comparison the cases that broke or were fixed are shown in full, as many as the page
-    has room for.
+    has room for. ``tables``: what was read of the runs.
     """
     answers: Sequence[ReportAnswer] = ()
     left_out = 0
     if len(comparisons) == 1:
-        compared = of_comparison(comparisons[0], folders[0], folders[1], eval_set, targets)
-        answers, left_out = _changed_answers(compared, folders[1], eval_set, labels_dir)
+        tables, (base, new) = tables or RunTables(), folders
+        compared = of_comparison(comparisons[0], base, new, eval_set, targets, tables=tables)
+        answers, left_out = _changed_answers(compared, tables[new], eval_set, labels_dir)
         parts = [explain_changes(compared.part, answers)]
     else:
         parts = [comparison_part(comparison) for comparison in comparisons]
@@ -550,13 +553,13 @@ def page_of_comparisons(
 
 
 def _changed_answers(
-    compared: BaselineComparison, new: Path, eval_set: Path, labels_dir: Path | None
+    compared: BaselineComparison, new: RunTable, eval_set: Path, labels_dir: Path | None
 ) -> tuple[list[ReportAnswer], int]:
     """The cases that changed, as both runs answered them, and how many found no room."""
     ids = list(compared.changes)
     cases = read_asked(eval_set, labels_dir, ids) if eval_set.exists() else {}
-    before = sides_before(compared.folder, ids, cases)
-    now = first_answers(RunTable(new), ids, cases, _SECTIONS)
+    before = sides_before(compared.table, ids, cases)
+    now = first_answers(new, ids, cases, _SECTIONS)
     room = PAGE_BYTES - FIGURE_BYTES
     answers: list[ReportAnswer] = []
     for case_id in ids:

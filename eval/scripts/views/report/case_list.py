@@ -10,7 +10,7 @@ from math import isnan
 
 from msgspec import UNSET, UnsetType
 
-from decisions.case_verdict import Ways
+from decisions.case_changes import Ways
 from ragmetrics.stats.tally import Slices
 from records.columns import ScoreColumn
 from records.metrics import ROUND

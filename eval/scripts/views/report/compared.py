@@ -15,9 +15,8 @@ from msgspec.structs import replace
 
 from decisions import compare_words
 from decisions.alerts import AlertRule, PointPairs, changes, clusters_of_points, make_lines
-from decisions.case_changes import changes_of, read_pair
+from decisions.case_changes import Ways, changes_of, read_pair
 from decisions.case_rules import read_case_rules
-from decisions.case_verdict import Ways
 from decisions.committed import compare_committed, is_committed_alone
 from decisions.compare import CompareOptions, clusters_of, compare
 from decisions.conversations import SHOWN, find_changes
@@ -30,7 +29,7 @@ from decisions.sweep_words import ranked, sentences
 from ragmetrics.catalogue import find
 from ragmetrics.catalogue.metric import Metric, at_cutoff
 from records.clusters import AUTO
-from records.run_table import RunTables
+from records.run_table import RunTable, RunTables
 from records.runs import CONFIG, read_config
 from records.sweeps import read_sweep, sweep_file
 from terminal.page import (
@@ -79,11 +78,11 @@ MOST_FLIPS = 100
 
 @dataclass(frozen=True)
 class BaselineComparison:
-    """``part``: what the report holds of it. ``changes``: by case id, of the cases that broke or
-    were fixed, then of those in which only a primary metric changed; ``ways``: of the first ones,
-    which of the two."""
+    """``table``: of the baseline. ``part``: what the report contains. ``changes``: by case id, of
+    the cases that broke or were fixed, then of those in which only a primary metric changed;
+    ``ways``: of the first ones, which of the two."""
 
-    folder: Path
+    table: RunTable
     part: ComparisonPart
     changes: Mapping[str, Sequence[CaseChange]] = field(default_factory=dict)
     ways: Mapping[str, Ways] = field(default_factory=dict)
@@ -159,7 +158,7 @@ def of_comparison(
             talks.summary(), talks.broke[:SHOWN], talks.earlier[:SHOWN], talks.fixed[:SHOWN]
         ),
     )
-    return BaselineComparison(base, part, changes, ways)
+    return BaselineComparison(tables[base], part, changes, ways)
 
 
 def comparison_part(comparison: Comparison, remarks: Sequence[str] = ()) -> ComparisonPart:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from decisions import compare_words
-from decisions.case_verdict import Ways
+from decisions.case_changes import Ways
 from decisions.conversations import ConversationChange
 from decisions.diagnosis import DiagnosisFinding
 from decisions.flips import Flips
