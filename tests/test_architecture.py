@@ -209,7 +209,6 @@ def run_files(tree: ast.Module) -> Iterator[str]:
 
 NAMES_OF_OTHERS = {
     ("clients/embedder.py", "config.json"),
-    ("clients/cross_encoder.py", "config.json"),
     ("formats/langfuse.py", "scores"),
 }
 """What other programs name: a model's own configuration, Langfuse's lists of scores."""

@@ -24,6 +24,8 @@ NAME = "langfuse"
 
 ABOUT = "traces, observations, dataset items: JSON, JSONL, CSV (by the documented shape)"
 
+_SCORES = "scores"
+
 _KINDS = {"GENERATION": "LLM", "RETRIEVER": "RETRIEVER", "AGENT": "AGENT", "CHAIN": "CHAIN"}
 _KINDS |= {"SPAN": "STEP", "EVENT": "EVENT"}
 
@@ -70,7 +72,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
                 notes.rows["dataset items"] += 1
                 yield _item(row._replace(fields=fields), ids, options, notes)
             elif "trace_id" in fields and "value" in fields and "type" not in fields:
-                notes.rows["scores"] += 1
+                notes.rows[_SCORES] += 1
                 scores.setdefault(str(fields["trace_id"]), []).append(row.fields)
             elif "trace_id" in fields and "type" in fields:
                 notes.rows["observations"] += 1
@@ -211,8 +213,8 @@ def _case(
         return
     passages_kept(item, "output", notes)
     if scores:
-        notes.carried["scores"] += len(scores)
-        item.case.setdefault("metadata", {})["scores"] = scores
+        notes.carried[_SCORES] += len(scores)
+        item.case.setdefault("metadata", {})[_SCORES] = scores
     yield item
 
 
