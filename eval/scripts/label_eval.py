@@ -39,13 +39,8 @@ ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
 @options.eval_set_option
 @options.labels_option
 @options.results_dir_option
-@click.option("--api-url", help="The bot's address, or 'demo' for the embedded API.")
-@click.option(
-    "--profile",
-    default="default",
-    show_default=True,
-    help="How the bot is asked: a name in eval/profiles, or a path.",
-)
+@options.api_url_option
+@options.profile_option
 @click.option(
     "--k",
     type=click.IntRange(1, 200),

@@ -115,6 +115,32 @@ run_option = _run_option("--run", "--run-id", "run")
 run_beside_run_id_option = _run_option("--run")
 """For a script whose ``--run-id`` names a new run, too."""
 
+api_url_option = click.option(
+    "--api-url", help="The bot's address, or 'demo' for the embedded API."
+)
+
+profile_option = click.option(
+    "--profile",
+    default="default",
+    show_default=True,
+    help="How the bot is asked: a name in eval/profiles, or a path.",
+)
+
+header_option = click.option(
+    "--header",
+    multiple=True,
+    metavar="NAME=VARIABLE",
+    help="Send a header whose value is in this environment variable. Never written anywhere.",
+)
+
+full_text_option = click.option(
+    "--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters."
+)
+
+retry_errors_option = click.option(
+    "--retry-errors", is_flag=True, help="With --resume: ask errors again, too."
+)
+
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on stdout instead of tables."
 )
