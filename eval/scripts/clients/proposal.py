@@ -12,7 +12,7 @@ from clients.reply_form import sample
 from clients.shapes import Shape
 from records.checked_results import RESULT_FIELDS
 from records.errors import StorageError
-from records.settings import toml_key, toml_value
+from records.settings import toml_table, toml_value
 
 FIELDS = {
     "response": RESULT_FIELDS,
@@ -136,26 +136,15 @@ def profile_text(shape: Shape, proposal: Proposal, limits: Mapping[str, Any]) ->
     if required := settings.pop("required", None):
         lines.append(f"required = [{toml_value(required)}]")
     lines += [f"{name} = {toml_value(value)}" for name, value in settings.items() if value]
-    lines += [
-        "",
-        "[request]",
-        f"method = {toml_value(shape.method)}",
-        f"path = {toml_value(shape.path)}",
-    ]
-    for name, table in (("headers", shape.headers), ("query", shape.query), ("body", shape.body)):
-        if isinstance(table, Mapping) and table:
-            lines += ["", f"[request.{name}]"]
-            lines += [f"{toml_key(k)} = {toml_value(v)}" for k, v in table.items() if v is not None]
-    if shape.begin:
-        lines += ["", "[begin]"]
-        lines += [f"{toml_key(k)} = {toml_value(v)}" for k, v in shape.begin.items()]
-    if limits:
-        lines += ["", "[limits]", *(f"{k} = {toml_value(v)}" for k, v in limits.items())]
-    for name in FIELDS:
-        if paths := proposal.tables[name]:
-            lines += [
-                "",
-                f"[{name}]",
-                *(f"{key} = {toml_value(path)}" for key, path in paths.items()),
-            ]
+    tables = {
+        "request": {"method": shape.method, "path": shape.path},
+        "request.headers": shape.headers,
+        "request.query": shape.query,
+        "request.body": shape.body if isinstance(shape.body, Mapping) else {},
+        "begin": shape.begin or {},
+        "limits": limits,
+        **{name: proposal.tables[name] for name in FIELDS},
+    }
+    for name, values in tables.items():
+        lines += toml_table(name, values)
     return "\n".join(lines) + "\n"

@@ -8,27 +8,11 @@ from typing import Any
 
 import click
 
-from options import (
-    CutOffs,
-    F,
-    FiniteRange,
-    decorated,
-    embedding_model_option,
-    eval_set_option,
-    json_option,
-    labels_option,
-    results_dir_option,
-    run_option,
-    scheduler_option,
-    seed_option,
-    support_model_option,
-    vectors_option,
-    verbosity_options,
-)
+import options
 from options.commands import Command, command
 
 
-def score_options(function: F, *, texts: bool = False) -> F:
+def score_options(function: options.F, *, texts: bool = False) -> options.F:
     """The options that all scorers share; ``texts``: of labelled texts instead of cases."""
     from ragmetrics.catalogue import DIMENSIONS
 
@@ -39,13 +23,13 @@ def score_options(function: F, *, texts: bool = False) -> F:
         click.option("--worst-by", default=None, help="Metric that --worst sorts by."),
         click.option("--jobs", type=click.IntRange(min=1), default=None, help="Processes to use."),
     )
-    return decorated(
+    return options.decorated(
         function,
         (
-            run_option,
-            eval_set_option,
-            labels_option,
-            results_dir_option,
+            options.run_option,
+            options.eval_set_option,
+            options.labels_option,
+            options.results_dir_option,
             click.option(
                 "--by", type=click.Choice(slices), multiple=True, help="Show means by slice."
             ),
@@ -56,22 +40,24 @@ def score_options(function: F, *, texts: bool = False) -> F:
                 help=worst if texts else "Show the N worst cases.",
             ),
             *(() if texts else of_cases),
-            seed_option,
-            json_option,
-            verbosity_options,
+            options.seed_option,
+            options.json_option,
+            options.verbosity_options,
         ),
     )
 
 
 def _number_option(
     name: str, default: float, text: str, low: float | None = None, high: float | None = None
-) -> Callable[[F], F]:
+) -> Callable[[options.F], options.F]:
     return click.option(
-        name, type=FiniteRange(low, high), default=default, show_default=True, help=text
+        name, type=options.FiniteRange(low, high), default=default, show_default=True, help=text
     )
 
 
-def _choice_option(*names: str, choices: Sequence[str], text: str) -> Callable[[F], F]:
+def _choice_option(
+    *names: str, choices: Sequence[str], text: str
+) -> Callable[[options.F], options.F]:
     """One of the choices, usually the first."""
     return click.option(
         *names,
@@ -102,7 +88,7 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
         click.option(
             "--k",
             "ks",
-            type=CutOffs(),
+            type=options.CutOffs(),
             default=_usual_cutoffs,
             show_default="1,3,5,10",
             help="Cut-offs, separated by commas.",
@@ -137,7 +123,7 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
         _number_option(
             "--min-score", 0.0, "What the best retrieval score must exceed (retrieval_scores_ok)."
         ),
-        support_model_option,
+        options.support_model_option,
     ),
     "embedding": (
         click.option(
@@ -146,13 +132,13 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
             help="Score this JSON list of {question, reference_answer, answer, contexts}; "
             "no run needed.",
         ),
-        embedding_model_option("--model"),
+        options.embedding_model_option("--model"),
         click.option(
             "--allow-download",
             is_flag=True,
             help="Fetch an embedding model that is not on this machine from its hub.",
         ),
-        vectors_option,
+        options.vectors_option,
         _number_option(
             "--sufficiency-threshold",
             0.5,
@@ -213,9 +199,9 @@ def score_command(section: str, **settings: Any) -> Callable[[Callable[..., Any]
 
     def make(function: Callable[..., Any]) -> Command:
         texts = section == "safety"
-        function = decorated(function, _OF_SECTION[section])
+        function = options.decorated(function, _OF_SECTION[section])
         if not texts:
-            function = scheduler_option(function)
+            function = options.scheduler_option(function)
         made: Command = command(**settings)(score_options(function, texts=texts))
         return made
 
