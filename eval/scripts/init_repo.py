@@ -58,7 +58,10 @@ def main(folder: Path, quiet: bool) -> None:
     say = [f"{len(files)} files written. Try them: make -C {folder}/rag-eval check-init"]
     workflow = files[folder.resolve() / WORKFLOW]
     if 'TOOLKIT_REPOSITORY: ""' in workflow and f'TOOLKIT: "{CLONE}"' in workflow:
-        say.append(f"Before CI runs, write the toolkit's TOOLKIT_REPOSITORY into {WORKFLOW}.")
+        say.append(
+            f"Before CI runs, set TOOLKIT_REPOSITORY in {WORKFLOW} to the repository (owner/name) "
+            "that CI checks the toolkit out from."
+        )
     click.echo("\n".join(say), err=True)
 
 

@@ -239,6 +239,7 @@ def test_the_rules_of_another_set_are_skipped(runs: Runs) -> None:
     demo = gate_run.GATES_FILE
     verdict = runs.gate("--gates", str(demo))
     assert failures(verdict) == {}
+    assert verdict["gates"] == "built-in rules", "the title names what decided"
     (check,) = [c for c in verdict["checks"] if c["name"] == "gates"]
     assert "was made for eval_set.jsonl, and this run was asked mine.jsonl" in check["reason"]
 

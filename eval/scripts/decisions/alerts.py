@@ -137,16 +137,16 @@ def make_lines(
     points: Sequence[HistoryPoint], keys: Iterable[Key], rule: AlertRule, pair_of: PairOf
 ) -> list[MetricCourse]:
     """The lines of some metrics, judged."""
-    return [_judged(_line(points, key), rule, pair_of, len(points) - 1) for key in keys]
+    sets = _eval_sets(points)
+    return [_judged(_line(points, key, sets), rule, pair_of, sets) for key in keys]
 
 
-def _line(points: Sequence[HistoryPoint], key: Key) -> MetricCourse:
+def _line(points: Sequence[HistoryPoint], key: Key, sets: Sequence[int]) -> MetricCourse:
     valued = [
         (position, point.values[key])
         for position, point in enumerate(points)
         if key in point.values
     ]
-    sets = _eval_sets(points)
     breaks = [
         position
         for (then, before), (position, value) in pairwise(valued)
@@ -169,8 +169,14 @@ def _eval_sets(points: Sequence[HistoryPoint]) -> list[int]:
     return numbers
 
 
-def _judged(line: MetricCourse, rule: AlertRule, pair_of: PairOf, newest: int) -> MetricCourse:
-    """Judge today's part of a line; what is not primary gets its band and no alert."""
+def _judged(
+    line: MetricCourse, rule: AlertRule, pair_of: PairOf, sets: Sequence[int]
+) -> MetricCourse:
+    """Judge today's part of a line; what is not primary gets its band and no alert.
+
+    ``sets``: of every point, as ``_eval_sets`` numbers them. Another eval set may have no labels
+    for a metric, so a metric is gone only where the newest point was asked the same set.
+    """
     start = line.segment()
     positions, values = line.positions[start:], line.values[start:]
     means = [value.mean for value in values]
@@ -199,8 +205,9 @@ def _judged(line: MetricCourse, rule: AlertRule, pair_of: PairOf, newest: int) -
         line.alerts.append(Alert(last.kind, last.began, last.found))
     if (first := _since("drop" in point.kinds for point in today)) is not None:
         line.alerts.append(Alert("drop", positions[first], positions[-1]))
-    if line.positions[-1] != newest and line.primary:
-        line.alerts.append(Alert("gone", line.positions[-1], newest))
+    newest, had = len(sets) - 1, line.positions[-1]
+    if had != newest and sets[had] == sets[newest] and line.primary:
+        line.alerts.append(Alert("gone", had, newest))
     return line
 
 

@@ -161,7 +161,7 @@ class Basis:
 def basis_of(folder: Path) -> Basis:
     """What a run's config.json and metrics.json tell. Raises StorageError for damaged files."""
     path = folder / METRICS
-    sections = read_sections(path).get("sections", {}) if path.exists() else None
+    sections = read_sections(path, slices=False).get("sections", {}) if path.exists() else None
     return basis_from(folder, sections)
 
 

@@ -50,6 +50,7 @@ def evaluate(
     _refuse_same(evidence)
     if sections is not None:
         rules = rules.within(sections)
+    rules_file = rules.path
     rules, foreign = _of_this_set(rules, evidence)
     checks: list[Check] = [
         *foreign,
@@ -79,7 +80,7 @@ def evaluate(
         caveats=[*_caveats(rules, evidence, accepted), *notes],
         header=dict(evidence.new.header)
         | {
-            "gates_sha256": None if rules.path is None else sha256_file(rules.path),
+            "gates_sha256": None if rules_file is None else sha256_file(rules_file),
             "seed": evidence.seed,
         },
     )
@@ -128,9 +129,7 @@ def _of_this_set(rules: GateRules, evidence: GateEvidence) -> tuple[GateRules, l
         "built-in rules count. Write rules for this set with gate_run.py --init RUN --gates FILE"
     )
     check = Check("gates", "run", "gates", "skipped", f"rules of {rules.name}", reason=reason)
-    bare = GateRules(
-        rules.path, allow_missing=rules.allow_missing, allow_stopped=rules.allow_stopped
-    )
+    bare = GateRules(None, allow_missing=rules.allow_missing, allow_stopped=rules.allow_stopped)
     return bare, [check]
 
 

@@ -130,7 +130,7 @@ def _primary(result: Regressions) -> Iterator[Check]:
 def _why_worse(row: Regression, result: Regressions) -> str:
     moved = f"{from_to(row.before, row.now)}: worse by {number(abs(row.delta or 0.0))}"
     tested = counted(len(result.rows), "primary metric")
-    together = f"{p_words(row.p or 0.0)}, corrected for {tested}"
+    together = f"one-sided {p_words(row.p or 0.0)}, corrected for {tested}"
     cases = result.cases or counted(row.n, "case")
     few = f"; n = {row.n}: unreliable" if row.n < UNRELIABLE_BELOW else ""
     return f"{moved} ({row.method}, {cases}, {together}{few})"

@@ -88,7 +88,7 @@ def read_primary(
     """
     names = primary_names() if names is None else tuple(names)
     path = source / METRICS if source.is_dir() else source
-    metrics = read_sections(path) if path.exists() else {}
+    metrics = read_sections(path, slices=False) if path.exists() else {}
     folder = path.parent
     if source.is_dir() or path.name == METRICS:
         sections = set(scored_sections(folder)) & set(metrics.get("sections", {}))

@@ -186,9 +186,10 @@ _NAMED = "metrics"
 """The member of a report that names a metrics.json."""
 
 
-def load_metrics(path: Path, remedy: str = REMEDY) -> dict[str, Any]:
+def load_metrics(path: Path, remedy: str = REMEDY, *, slices: bool = True) -> dict[str, Any]:
     """metrics.json as all readers see it, whatever schema it has; slices where they are there. A
-    report of the suite is read with the numbers of the metrics.json that it names.
+    report of the suite is read with the numbers of the metrics.json that it names. Without
+    ``slices`` slices.json, which is ten times as large, is not opened.
 
     Raises StorageError, which names each member of a section that cannot be read, and for a
     metrics.json that is gone or another one than the report was written of.
@@ -196,7 +197,7 @@ def load_metrics(path: Path, remedy: str = REMEDY) -> dict[str, Any]:
     metrics = read_json(path, *SCHEMAS)
     named = metrics.get(_NAMED)
     if metrics["schema"] != metric_lines.SCHEMA or _NAMED not in metrics:
-        return _read_whole(path, metrics, remedy)
+        return _read_whole(path, metrics, remedy, slices=slices)
     if not isinstance(named, dict) or not isinstance(named.get("path"), str):
         raise StorageError(f"{path}: names no metrics.json, so it holds no numbers; {_AGAIN}.")
     place = path.parent / named["path"]
@@ -207,7 +208,7 @@ def load_metrics(path: Path, remedy: str = REMEDY) -> dict[str, Any]:
             f"{path}: its numbers are in {place}, which has changed since the report was written; "
             f"{_AGAIN}."
         )
-    whole = _read_whole(place, read_json(place, *SCHEMAS), remedy)
+    whole = _read_whole(place, read_json(place, *SCHEMAS), remedy, slices=slices)
     looked_at = metrics.get("perspectives", {})
     sections = {
         name: section
@@ -220,13 +221,15 @@ def load_metrics(path: Path, remedy: str = REMEDY) -> dict[str, Any]:
 _AGAIN = "run eval_suite.py again, or give a metrics.json instead"
 
 
-def _read_whole(path: Path, metrics: dict[str, Any], remedy: str) -> dict[str, Any]:
+def _read_whole(
+    path: Path, metrics: dict[str, Any], remedy: str, *, slices: bool
+) -> dict[str, Any]:
     """What was read of a metrics.json, its sections as all readers see them."""
     if metrics["schema"] != metric_lines.SCHEMA:
         return metrics
     if faults := list(_line_faults(metrics)):
         raise _faulty(path, faults, remedy)
-    return _unfolded(metrics, _slices(path))
+    return _unfolded(metrics, _slices(path) if slices else {})
 
 
 def parse_metrics(data: bytes) -> Any:
@@ -455,14 +458,19 @@ def read_metrics(folder: Path, whole: type[MetricsSection] = MetricsSection) -> 
 
 
 def read_sections(
-    path: Path, whole: type[MetricsSection] = MetricsSection, remedy: str = REMEDY
+    path: Path,
+    whole: type[MetricsSection] = MetricsSection,
+    remedy: str = REMEDY,
+    *,
+    slices: bool = True,
 ) -> dict[str, Any]:
     """metrics.json, or another file with its ``sections``.
 
-    ``whole``: what a section with means must hold; other scripts may keep other sections. Raises
+    ``whole``: what a section with means must hold; other scripts may keep other sections.
+    ``slices``: as ``load_metrics``. Raises
     StorageError, with ``remedy``, that names each part that is not of its type.
     """
-    metrics = load_metrics(path, remedy)
+    metrics = load_metrics(path, remedy, slices=slices)
     faults = list(_faults("", metrics, _AnySections))
     for name, section in metrics.get("sections", {}).items() if not faults else ():
         faults += _faults(

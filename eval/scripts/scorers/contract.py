@@ -54,7 +54,9 @@ class ScoringJob:
     """A run to be scored, with its set and labels.
 
     ``jobs``: how many ranges it is cut into, None for as many as pay. ``executor``: where they are
-    scored, None for processes of this machine. ``console``: where a wait is shown.
+    scored, None for processes of this machine. ``console``: where a wait is shown. ``case_lines``:
+    write the lines of the cases in metrics.json after this section; who scores several sections
+    writes them once, after the last.
     """
 
     folder: Path
@@ -64,6 +66,7 @@ class ScoringJob:
     jobs: int | None = None
     executor: Executor | None = None
     console: Console | None = None
+    case_lines: bool = True
 
     def on(self, workers: Workers | None, code: SectionScorer) -> ScoringJob:
         """The job as a section can take it: what must stay in one process does."""

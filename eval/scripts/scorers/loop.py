@@ -84,14 +84,16 @@ def score_run(
     seed: int = 0,
     jobs: int | None = None,
     executor: Executor | None = None,
+    case_lines: bool = True,
 ) -> dict[str, Any]:
     """Score every result of a run; write scores/<section>.jsonl and the section of metrics.json.
 
     ``jobs``: ranges that the results are cut into, None for as many as pay. ``executor``: where
     they are scored, such as a cluster's that sees the same folders; None: this process, or worker
     processes of its own for several ranges. What an executor scored before it was lost is taken up
-    by the next call. Returns the section. Raises StorageError, with nothing written, when the run
-    is incomplete or any line of the set, the labels or the results has a problem.
+    by the next call. ``case_lines``: as of a ScoringJob. Returns the section. Raises StorageError,
+    with nothing written, when the run is incomplete or any line of the set, the labels or the
+    results has a problem.
     """
     results = results_of(folder)
     problems: list[Problem] = []
@@ -141,7 +143,8 @@ def score_run(
     if max(sum((part.results for part in parts), Counter()), default=1) > 1:
         section["stability"] = stability(folder, scorer.section, scorer.metrics)
     update_metrics(folder, scorer.section, section, header)
-    update_case_lines(folder, eval_set)
+    if case_lines:
+        update_case_lines(folder, eval_set)
     return section
 
 

@@ -351,7 +351,13 @@ def _by_tag(scored: Sequence[JudgedText], scorer: SafetyScorer) -> dict[str, Any
 
 
 def _score_safety(
-    folder: Path, labels_dir: Path, scorer: SafetyScorer, *, seed: int = 0, eval_set: Path
+    folder: Path,
+    labels_dir: Path,
+    scorer: SafetyScorer,
+    *,
+    seed: int = 0,
+    eval_set: Path,
+    case_lines: bool = True,
 ) -> tuple[dict[str, Any], list[JudgedText]]:
     """Score, write scores/safety.jsonl and the section of metrics.json; returns the section.
 
@@ -366,7 +372,8 @@ def _score_safety(
     section = scorer.section_of(judged, guardrails, seed)
     write_scores(folder, NAME, (scorer.line(item) for item in judged))
     update_metrics(folder, NAME, section, _header(folder, eval_set))
-    update_case_lines(folder, eval_set)
+    if case_lines:
+        update_case_lines(folder, eval_set)
     return section, judged
 
 
@@ -375,8 +382,9 @@ def _read_labels(labels_dir: Path) -> list[SafetyLabel]:
     path = labels_dir / SAFETY_LABELS
     labels = read_safety_labels(path) if has_labelled_texts(labels_dir) else []
     if not labels:
+        empty = "holds no labelled texts" if path.exists() else "no such file"
         raise CannotRun(
-            f"{path}: holds no labelled texts; write attacks and harmless prompts there, a line "
+            f"{path}: {empty}; write attacks and harmless prompts there, a line "
             'each: {"case_id", "kind", "text", …}.'
         )
     return labels
@@ -508,7 +516,12 @@ def _wrong(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _score_texts(job: ScoringJob, options: SafetyScorer) -> dict[str, Any]:
     section, _ = _score_safety(
-        job.folder, job.labels_dir, options, seed=job.seed, eval_set=job.eval_set
+        job.folder,
+        job.labels_dir,
+        options,
+        seed=job.seed,
+        eval_set=job.eval_set,
+        case_lines=job.case_lines,
     )
     return section
 

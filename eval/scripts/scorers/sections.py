@@ -51,6 +51,7 @@ def _score_section(
         seed=job.seed,
         jobs=job.jobs,
         executor=job.executor,
+        case_lines=job.case_lines,
     )
 
 

@@ -27,6 +27,7 @@ from decisions.baseline import (
     verdict_of,
 )
 from decisions.case_changes import changes_of, read_pair
+from decisions.case_lines import update_case_lines
 from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Ruling, read_verdicts
 from decisions.diagnosis import diagnose
@@ -330,11 +331,24 @@ def _score(
         "custom": custom,
     }
     outcomes = []
-    for name in sections:
-        if job.console is not None and job.console.is_terminal:
-            job.console.print(f"Scoring {name}…")
-        outcomes.append(try_section(name, job, values, workers))
+    job = replace(job, case_lines=False)
+    try:
+        for name in sections:
+            if job.console is not None and job.console.is_terminal:
+                job.console.print(f"Scoring {name}…")
+            outcomes.append(try_section(name, job, values, workers))
+    except BaseException:
+        with contextlib.suppress(StorageError):  # the fault that ends the suite is the one to tell
+            _write_case_lines(job, outcomes)
+        raise
+    _write_case_lines(job, outcomes)
     return outcomes
+
+
+def _write_case_lines(job: ScoringJob, outcomes: Sequence[SectionOutcome]) -> None:
+    """The lines of the cases, of all sections that were scored by now."""
+    if any(outcome.section is not None for outcome in outcomes):
+        update_case_lines(job.folder, job.eval_set)
 
 
 def _compare(

@@ -97,6 +97,8 @@ def test_a_primary_metric_that_is_gone() -> None:
     points = [*history([0.7, 0.7]), point(2, {PASS: value(PASS, 0.5)})]
     assert line_of(points, AlertRule(NAMES)).alerts == [Alert("gone", 1, 2)]
     assert line_of(points, AlertRule(("pipeline.pass",))).alerts == []
+    other_set = [*history([0.7, 0.7]), point(2, {PASS: value(PASS, 0.5)}, eval_set="t")]
+    assert line_of(other_set, AlertRule(NAMES)).alerts == []
 
 
 def test_another_set_and_another_definition_begin_anew() -> None:

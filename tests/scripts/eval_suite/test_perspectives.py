@@ -106,7 +106,7 @@ def test_what_cannot_run_is_told_and_the_rest_runs(
     assert found["embedding"]["status"] == "cannot run"
     assert "make setup" in found["embedding"]["reason"]
     assert found["safety"]["status"] == "cannot run"
-    assert "holds no labelled texts" in found["safety"]["reason"]
+    assert "no such file; write attacks" in found["safety"]["reason"]
     assert found["abstention"] == {
         "status": "nothing to score",
         "reason": "answerable is not labelled (1 case)",
