@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import inspect
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -22,7 +24,6 @@ from typing import Any
 
 import click
 
-from options import help_page
 from records.errors import StorageError
 from records.files import read_toml
 from records.runs import HOME, JUDGES, PROFILES, RESULTS_DIR, RUN_ID, SHIPPED_PROFILES
@@ -77,6 +78,52 @@ def _check_shape(where: str, param: click.Option, value: Any) -> None:
     lists = param.multiple or getattr(param.type, "takes_list", False)
     if isinstance(value, list) and not lists:
         raise StorageError(f"{where}: takes one value, not a list.")
+
+
+MOST_UNGROUPED = 14
+"""Options of a command that stand in one list; more are put under headings."""
+
+_OPTION_COLUMN = 30
+
+_COMMON = "Common options"
+_HEADINGS = {
+    _COMMON: (
+        "--run --api-url --profile --header --judge --model --metrics --sections"
+        " --k --labels --run-id --resume --label --baseline --suite --by --worst --worst-by --gates"
+        " --flips --fail-on --name --case --from-run --plain"
+    ),
+    "Data": (
+        "--eval-set --labels-dir --results-dir --filter --limit --targets --plugin --repeat"
+        " --from-jsonl --shards --vault --index --annotator"
+    ),
+    "Statistics": (
+        "--cluster --power --margin --seed --max-drop"
+        " --varied --ignore-invariants --flips-by --confidence-by --allow-missing"
+        " --match --gain --min-similarity"
+    ),
+    "Server and cost": (
+        "--set --save-judge --max-error-rate --retry-errors --max-cost --offline --cache-dir --jobs"
+        " --embedding-model --scheduler"
+    ),
+    "Other options": "",
+    "Output": (
+        "--json --markdown --junit --html --format --output --save-trace --store-full-text"
+        " -v --verbose -q --quiet -h --help"
+    ),
+}
+"""Headings of a long command's help, and the options of each; what none names is another one."""
+
+
+def _heading_of(names: Sequence[str]) -> str:
+    """The heading under which an option of these names stands."""
+    return next(
+        (
+            heading
+            for heading, options in _HEADINGS.items()
+            if not set(names).isdisjoint(options.split())
+        ),
+        "Other options",
+    )
 
 
 SAME_AGAIN = "Nothing is half-written: start the same command again."
@@ -138,42 +185,42 @@ class Command(click.Command):
         """The page of --help, with examples that fit into its width."""
         formatter = ctx.make_formatter()
         self.format_help(ctx, formatter)
-        return help_page.folded(formatter.getvalue().rstrip("\n"), formatter.width)
+        return folded(formatter.getvalue().rstrip("\n"), formatter.width)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options; those of a long command under headings, most used first."""
-        records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in help_page.HEADINGS}
+        records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in _HEADINGS}
         shown = [
             (param, record)
             for param in self.get_params(ctx)
             if isinstance(param, click.Option) and (record := param.get_help_record(ctx))
         ]
-        if len(shown) <= help_page.MOST_UNGROUPED:
+        if len(shown) <= MOST_UNGROUPED:
             super().format_options(ctx, formatter)
             return
         for param, record in shown:
-            records[help_page.heading_of(param.opts)].append(record)
+            records[_heading_of(param.opts)].append(record)
         # One width for all: each heading's own would make the columns jump.
         first = max(len(left) for _, (left, _) in shown)
         for heading, rows in records.items():
             if rows:
                 with formatter.section(heading):
-                    left = min(first, help_page.OPTION_COLUMN)
+                    left = min(first, _OPTION_COLUMN)
                     padded = [(f"{names:<{left}}", text) for names, text in rows]
-                    formatter.write_dl(padded, col_max=help_page.OPTION_COLUMN)
+                    formatter.write_dl(padded, col_max=_OPTION_COLUMN)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Below the options: examples and exit codes, where the text above does not tell them."""
         super().format_epilog(ctx, formatter)
-        about, help_text = help_page.docstring(self.callback), self.help or ""
-        lines = help_page.examples(about)
-        if lines and not help_page.examples(help_text):
+        about, help_text = docstring(self.callback), self.help or ""
+        lines = examples(about)
+        if lines and not examples(help_text):
             with formatter.section("Examples"):
                 for line in lines:
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
-        if help_page.exit_codes(help_text) is None:
+        if exit_codes(help_text) is None:
             formatter.write_paragraph()
-            formatter.write_text(help_page.exit_codes(about) or help_page.USUAL_EXITS)
+            formatter.write_text(exit_codes(about) or USUAL_EXITS)
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         run: Any = partial(super().main, *args, standalone_mode=False, **extra)
@@ -353,6 +400,79 @@ def attach(command: click.Command) -> None:
 
 def _fitting(names: Iterable[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
+
+
+START = re.compile(r".*\bpython eval/scripts/\w+\.py\b")
+
+WORD = re.compile(r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"])+|['\"]")
+
+USUAL_EXITS = "Exit codes: 0 done, 2 bad input or usage, 130 interrupted."
+"""What holds for every script; one that ends otherwise says so itself."""
+
+
+def docstring(callback: Callable[..., Any] | None) -> str:
+    """The docstring of the module that a command's function stands in."""
+    module = sys.modules.get(getattr(callback, "__module__", ""))
+    return inspect.cleandoc((getattr(module, "__doc__", None) or "").replace("\b\n", ""))
+
+
+def examples(text: str) -> list[str]:
+    """The command lines of a docstring; a line that goes on is joined to the next."""
+    lines: list[str] = []
+    depth = -1
+    for line in text.splitlines():
+        indent = len(line) - len(line.lstrip())
+        if depth >= 0 and indent > depth and line.strip():
+            lines[-1] = f"{lines[-1].removesuffix(chr(92)).rstrip()} {line.strip()}"
+        elif START.match(line) and indent:
+            lines.append(line.strip())
+            depth = indent
+        else:
+            depth = -1
+    return lines
+
+
+def exit_codes(text: str) -> str | None:
+    """The sentence of a docstring that begins with ``Exit codes:``, on one line."""
+    match = re.search(r"^Exit codes:.*?(?=\n\s*\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    return " ".join(match[0].split()) if match else None
+
+
+def folded(page: str, width: int) -> str:
+    """The page with every longer call of a script on several lines, as a shell takes them.
+
+    A comment behind the call goes onto a line of its own above it.
+    """
+    return "\n".join(
+        part
+        for line in page.splitlines()
+        for part in (_folded(line, width) if len(line) > width and START.match(line) else [line])
+    )
+
+
+def _folded(line: str, width: int) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip()))
+    call, mark, comment = line.strip().partition(" # ")
+    lines = [indent]
+    for unit in _units(call):
+        if len(lines[-1]) + len(unit) + len(" \\") > width and lines[-1].strip():
+            lines[-1] = lines[-1].rstrip() + " \\"
+            lines.append(f"{indent}    ")
+        lines[-1] += f"{unit} "
+    return ([f"{indent}# {comment}"] if mark else []) + [part.rstrip() for part in lines]
+
+
+def _units(call: str) -> list[str]:
+    """The words of a call; an option stays with its value, python with its script."""
+    units: list[str] = []
+    for word in WORD.findall(call):
+        before = units[-1] if units else ""
+        takes = before == "python" or (before.startswith("--") and " " not in before)
+        if takes and not word.startswith(("-", "&", "|", "<", ">", "\\")):
+            units[-1] = f"{before} {word}"
+        else:
+            units.append(word)
+    return units
 
 
 command = partial(
