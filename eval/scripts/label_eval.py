@@ -28,11 +28,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import options
+from labeller.worklist import ORDERS
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
 
 
 @options.command(how_to_go_on="Every label is kept: the same command goes on there.")
