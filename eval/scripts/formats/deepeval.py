@@ -25,18 +25,7 @@ from formats.shared.item import (
 )
 from formats.shared.rows import Fields, SourceRow, iter_rows, unpacked, with_rest
 from formats.shared.spans import structured
-from formats.shared.stored import (
-    ALL_OF_CASE,
-    ALL_OF_RESULT,
-    Stored,
-    StoredCase,
-    carried,
-    exported_id,
-    give_back,
-    passage_texts,
-    taken,
-    write_list,
-)
+from formats.shared.stored import Stored, StoredCase, carried, exported_id, give_back, taken
 from records.errors import StorageError
 from records.lines import parse_json
 from records.results import RetrievedChunk, TestResult
@@ -226,9 +215,7 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
     """
     if target.suffix.lower() != ".json":
         raise StorageError(f"{target}: name a file that ends in .json.")
-    cases = stored.cases(ALL_OF_CASE, ALL_OF_RESULT, repeats=True)
-    goldens = (golden for stored_case in cases for golden in _goldens(stored_case, notes))
-    write_list(target, goldens, notes)
+    stored.write_list(target, _goldens, notes)
 
 
 _HELD = {"question", "reference_answer", "gold_contexts"}
@@ -245,7 +232,7 @@ def _goldens(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
         if result is not None:
             if result.answer is not None:
                 golden["actual_output"] = result.answer
-            if texts := passage_texts(result, notes):
+            if texts := StoredCase.texts_of(result, notes):
                 golden["retrieval_context"] = texts
         golden["additional_metadata"] = carried(stored_case, result, has_retrieved, _HELD)
         yield golden

@@ -30,7 +30,7 @@ from formats.shared.rows import (
     unpacked,
     with_rest,
 )
-from formats.shared.stored import Stored, StoredCase, own_names, write_list
+from formats.shared.stored import Stored, StoredCase, own_names
 from formats.shared.texts import parsed
 from records.cases import CATEGORIES, TestCase
 from records.results import ErrorInfo, Reference, RetrievedChunk, TestResult
@@ -247,8 +247,7 @@ def _contexts(fields: Fields, options: ImportOptions, notes: Notes) -> list[Retr
 
 def write(stored: Stored, target: Path, notes: Notes) -> None:
     """One JSON list with a row for each answer; cases without one have no answer."""
-    cases = stored.cases(HELD, {"answer", "retrieved"}, repeats=True)
-    write_list(target, (row for case in cases for row in _rows(case, notes)), notes)
+    stored.write_list(target, _rows, notes, HELD, {"answer", "retrieved"})
 
 
 def _rows(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:

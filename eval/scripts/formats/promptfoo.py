@@ -21,18 +21,7 @@ from formats.shared.item import (
 )
 from formats.shared.promptfoo_results import answers_of, prompts_of, results_of
 from formats.shared.rows import Fields, SourceRow, finite, iter_rows, read_yaml, unpacked
-from formats.shared.stored import (
-    ALL_OF_CASE,
-    ALL_OF_RESULT,
-    Stored,
-    StoredCase,
-    carried,
-    exported_id,
-    give_back,
-    passage_texts,
-    taken,
-    write_list,
-)
+from formats.shared.stored import Stored, StoredCase, carried, exported_id, give_back, taken
 from records.errors import StorageError
 from records.files import read_whole
 from records.lines import parse_json
@@ -352,10 +341,8 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
     """
     if target.suffix.lower() not in (".json", ".yaml", ".yml"):
         raise StorageError(f"{target}: name a file that ends in .json or .yaml.")
-    cases = stored.cases(ALL_OF_CASE, ALL_OF_RESULT, repeats=True)
-    tests = (test for stored_case in cases for test in _tests(stored_case, notes))
     head = b'{"prompts":["{{question}}"],"providers":["echo"],"tests":'
-    write_list(target, tests, notes, head, b"}")
+    stored.write_list(target, _tests, notes, head=head, tail=b"}")
 
 
 def _tests(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
@@ -382,7 +369,7 @@ def _tests(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
         if result is None:
             texts = case.gold_contexts
         else:
-            texts = passage_texts(result, notes)
+            texts = StoredCase.texts_of(result, notes)
             if result.answer is not None:
                 test["providerOutput"] = result.answer
         if texts:

@@ -12,7 +12,7 @@ import orjson
 from formats.shared.dialogue import cases_of, rest_of, turns_in
 from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes, SystemAnswer, passages
 from formats.shared.rows import Fields, SourceRow, iter_rows, unpacked, with_rest
-from formats.shared.stored import Stored, StoredCase, own_names, passage_texts
+from formats.shared.stored import Stored, StoredCase, own_names
 from formats.shared.texts import parsed
 from records.errors import StorageError
 from records.results import TestResult
@@ -157,7 +157,7 @@ def _answer(result: TestResult, has_retrieved: bool, notes: Notes) -> dict[str, 
     chunks = result.chunks()
     row: dict[str, Any] = {"response": result.answer}
     if any(chunk.text for chunk in chunks) or (has_retrieved and not chunks):
-        row["retrieved_contexts"] = passage_texts(result, notes)
+        row["retrieved_contexts"] = StoredCase.texts_of(result, notes)
     if (names := own_names(chunks)) is not None:
         row["retrieved_context_ids"] = names
     if any(chunk.rel_path or chunk.doc_id or chunk.score_final is not None for chunk in chunks):
