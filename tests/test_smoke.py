@@ -48,6 +48,7 @@ MISSING_FILE = {
     "score_conversations": ["--run", ABSENT],
     "score_safety": ["--run", ABSENT],
     "score_searches": ["--run", ABSENT],
+    "score_tools": ["--run", ABSENT],
     "sweep_runs": [ABSENT, "--api-url", "demo"],
     "track_metrics": ["--source", "runs", "--results-dir", ABSENT],
     "watch_traces": [ABSENT],

@@ -5,6 +5,7 @@ Each value is found nowhere else, so that a file tells by it whether a field cam
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 FACTS: list[dict[str, Any]] = [
@@ -35,3 +36,29 @@ FACTS: list[dict[str, Any]] = [
     }
     for n in (1, 2)
 ]
+
+
+Call = tuple[str, dict[str, Any]]
+"""The name of a tool and its arguments."""
+
+
+def trajectories(count: int = 400) -> list[tuple[list[Call], list[Call]]]:
+    """Expected and actual tool calls, drawn alike in every environment: often the same, in another
+    order, or with one more or less."""
+    rng = random.Random(7)
+    tools: list[Call] = [(name, {"q": q, "n": n}) for name in "ab" for q in "xy" for n in (1, 2)]
+    drawn = []
+    for _ in range(count):
+        expected = rng.choices(tools, k=rng.randint(1, 4))
+        actual = [*expected]
+        for change in rng.sample(["shuffle", "drop", "add", "swap"], rng.randint(0, 2)):
+            if change == "shuffle":
+                rng.shuffle(actual)
+            elif change == "drop" and actual:
+                actual.pop(rng.randrange(len(actual)))
+            elif change == "add":
+                actual.insert(rng.randint(0, len(actual)), rng.choice(tools))
+            elif actual:
+                actual[rng.randrange(len(actual))] = rng.choice(tools)
+        drawn.append((expected, actual))
+    return drawn

@@ -30,7 +30,7 @@ ROOT = HERE.parents[1]
 HOMES = ROOT / ".venv-interop"
 sys.path.insert(0, str(HERE))
 
-from facts import FACTS  # noqa: E402
+from facts import FACTS, trajectories  # noqa: E402
 
 PEERS = {
     "ragas": ["ragas"],
@@ -41,6 +41,7 @@ PEERS = {
         "opentelemetry-sdk",
     ],
     "rankings": ["ir_measures", "ranx"],
+    "adk": ["google-adk"],
     "langserve": ["langserve[server]"],
     "hayhooks": ["hayhooks"],
     "workflows": ["llama-agents-server"],
@@ -328,7 +329,10 @@ def round_trip(name: str, folder: Path) -> str:
             }
             for fact in FACTS
         ]
-        return "equal" if rows == expected else "DIFFERS"
+        if rows != expected:
+            return "DIFFERS"
+        theirs = json.loads(peer(name, "tools", folder).splitlines()[-1])
+        return f"equal; {tools_equal({'tool_f1': theirs})}"
     if name == "deepeval":
         exported("deepeval", base, folder / "export.json")
         peer(name, "check", folder)
@@ -356,6 +360,39 @@ def round_trip(name: str, folder: Path) -> str:
         ]
         return "; ".join(differing) or "equal (4 metrics, both tools)"
     return "–"
+
+
+def tools_equal(theirs: dict[str, list[float]]) -> str:
+    """Whether a peer's scores of the drawn trajectories are ours; ``any``: all expected calls were
+    made. ragas puts calls into sets and rounds to four places: only where none occurs twice."""
+    sys.path.insert(0, str(ROOT / "eval" / "scripts"))
+    from ragmetrics.catalogue.tools import ROWS
+    from ragmetrics.tools import ToolLabels, score_tools
+    from records.tool_calls import ExpectedTool, ToolCall
+
+    names, compared = [row.name for row in ROWS], 0
+    for place, (expected, actual) in enumerate(trajectories()):
+        keys = [[json.dumps(call) for call in calls] for calls in (expected, actual)]
+        for kind, values in theirs.items():
+            if kind == "tool_f1" and any(len(set(calls)) < len(calls) for calls in keys):
+                continue
+            stated = [ExpectedTool(name, arguments, "exact") for name, arguments in expected]
+            labels = ToolLabels(stated, order=kind if kind in ("strict", "partial") else None)
+            scores = score_tools(names, [ToolCall(*call) for call in actual], labels).values
+            metric = {"any": "tool_recall", "tool_f1": "tool_f1"}.get(kind, "order_match")
+            value = scores[metric]
+            value = float(value == 1) if kind == "any" else round(value or 0.0, 4)
+            if value != values[place]:
+                return f"DIFFERS: {kind} of {expected} and {actual}: {values[place]}, ours {value}"
+            compared += 1
+    return f"equal (tool calls, {compared} scores)"
+
+
+def adk(folder: Path) -> str:
+    """The trajectories of the real ADK."""
+    theirs = json.loads(peer("adk", "check", folder).splitlines()[-1])
+    ours = {"EXACT": "strict", "IN_ORDER": "partial", "ANY_ORDER": "any"}
+    return tools_equal({ours[kind]: values for kind, values in theirs.items()})
 
 
 def served(name: str, folder: Path) -> str:
@@ -464,8 +501,9 @@ def main() -> None:
                     found = verdicts(source, here)
                     failed |= "LOST" in found.values()
                     table.append([f"{name}: {source.file}", *(found.get(f, "") for f in GIVEN)])
-                trip = watched(here) if name == "openinference" else round_trip(name, here)
-                failed |= trip.startswith("DIFFERS") or "against" in trip
+                own = {"openinference": watched, "adk": adk}.get(name)
+                trip = own(here) if own else round_trip(name, here)
+                failed |= "DIFFERS" in trip or "against" in trip
                 trips.append([name, versions(name), trip])
                 continue
             except (RuntimeError, subprocess.SubprocessError) as error:

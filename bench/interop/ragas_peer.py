@@ -16,7 +16,7 @@ for gone in ("langchain_community.chat_models.vertexai", "langchain_community.ll
         module.ChatVertexAI = module.VertexAI = object  # type: ignore[attr-defined]
         sys.modules[gone] = module
 
-from facts import FACTS  # noqa: E402
+from facts import FACTS, trajectories  # noqa: E402
 from ragas import EvaluationDataset, SingleTurnSample  # noqa: E402
 
 
@@ -54,5 +54,35 @@ def check(folder: Path) -> None:
     print(json.dumps(rows))
 
 
+def tools(folder: Path) -> None:
+    """Tool call F1 of each trajectory."""
+    import asyncio
+
+    from ragas import MultiTurnSample
+    from ragas.messages import AIMessage, HumanMessage, ToolCall
+    from ragas.metrics import ToolCallF1
+
+    async def score() -> list[float]:
+        return [
+            await ToolCallF1().multi_turn_ascore(
+                MultiTurnSample(
+                    user_input=[
+                        HumanMessage(content="?"),
+                        AIMessage(
+                            content="",
+                            tool_calls=[ToolCall(name=name, args=args) for name, args in actual],
+                        ),
+                    ],
+                    reference_tool_calls=[
+                        ToolCall(name=name, args=args) for name, args in expected
+                    ],
+                )
+            )
+            for expected, actual in trajectories()
+        ]
+
+    print(json.dumps(asyncio.run(score())))
+
+
 if __name__ == "__main__":
-    {"make": make, "check": check}[sys.argv[1]](Path(sys.argv[2]))
+    {"make": make, "check": check, "tools": tools}[sys.argv[1]](Path(sys.argv[2]))

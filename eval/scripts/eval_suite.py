@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     "--perspective",
     type=options.Names(),
     metavar="NAME,…",
-    help="Only these: retrieval, searches, context, groundedness, embedding, abstention, safety, "
-    "pipeline, judged, conversations.",
+    help="Only these: retrieval, searches, tools, context, groundedness, embedding, abstention, "
+    "safety, pipeline, judged, conversations.",
 )
 @click.option(
     "--suite",

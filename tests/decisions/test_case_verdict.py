@@ -369,3 +369,36 @@ def test_a_failed_call_is_no_response(tmp_path: Path) -> None:
     lines = [{"case_id": "a", "repeat": 0, "status": "failed", "scores": {"mrr": None}}]
     run = read_verdicts(write_run(tmp_path / "r", 5, {"retrieval": lines}))
     assert run.counts().reasons == {"no_response": 1}
+
+
+def test_rules_on_tools_decide_runs_without_tools_as_before(tmp_path: Path) -> None:
+    """The hash is that of the rules before there were any on tools: a committed baseline stays
+    one. A rule that a user changes counts."""
+    before = "929be50248319fa27cb2709ae68e6396e616c2b14f6228de5366ba2b1929c3ae"
+    assert CaseRules().sha256 == before
+    targets = tmp_path / "targets.toml"
+    targets.write_text('[cases]\nforbidden_tool = "warn"\n', encoding="utf-8")
+    assert read_case_rules(targets).sha256 != before
+    unmeasured = Ruling(CaseRules(), Basis(definitions={})).unmeasured
+    assert "no retrieval scores" in unmeasured
+    assert "no tools scores" not in unmeasured
+
+
+def test_a_forbidden_call_fails_and_a_missing_one_may_be_judged_right() -> None:
+    metrics = ("tools.forbidden_called", "tools.tool_recall", "tools.no_call_ok", WRONG)
+    ruling = Ruling(CaseRules(), Basis(None, "j", True, dict.fromkeys(metrics, "")))
+
+    def ends(**scores: float) -> tuple[list[str], list[str]]:
+        verdict = judge_case([{f"tools.{name}": value for name, value in scores.items()}], ruling)
+        return [rule.name for rule in verdict.reasons], [rule.name for rule in verdict.warnings]
+
+    assert ends(forbidden_called=1, tool_recall=0.5) == (["forbidden_tool", "tool"], [])
+    assert ends(no_call_ok=0) == (["no_tool"], [])
+    assert ends(forbidden_called=0, tool_recall=1, no_call_ok=1) == ([], [])
+    right = {"tools.tool_recall": 0.5, "tools.forbidden_called": 0.0, WRONG: 5.0}
+    verdict = judge_case([right], ruling)
+    assert [rule.name for rule in verdict.warnings] == ["tool"]
+    assert not verdict.fails
+
+
+WRONG = "judged.correctness"

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
+import msgspec
 import orjson
 
 from clients.curl import FORM
@@ -47,6 +48,7 @@ from records.cases import ChatMessage
 from records.errors import StorageError
 from records.lines import MAX_DEPTH, nests_deeper, parse_json
 from records.results import ErrorInfo, TestResult
+from records.tool_calls import ToolCall
 
 BOM = b"\xef\xbb\xbf"
 
@@ -270,6 +272,10 @@ class ChatApi:
         result = read_answer(
             payload, self._profile.answer, question, timing, retrieval_only=self._retrieval_only
         )
+        if self.redactor and result.tools:
+            # arguments come as JSON in a text, and in pieces: what they hold is known only now
+            calls = self.redactor.data(msgspec.to_builtins(result.tools))
+            result.tools = msgspec.convert(calls, list[ToolCall])
         self._seen = True
         return BotAnswer(result, self._profile.answer.found_facts(payload), fields_seen)
 

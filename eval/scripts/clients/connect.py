@@ -458,7 +458,7 @@ class _ConnectJob:
         fields = re.split(r"[\[.:]", fault, maxsplit=1)
         name, inner = fields[0].strip(), re.search(r"\]\.(\w+)", fault.partition(":")[0])
         tables = self._proposal.tables
-        table = {"retrieved": "chunk", "references": "reference"}.get(name)
+        table = {"retrieved": "chunk", "references": "reference", "tools": "tool"}.get(name)
         if inner and table and inner[1] in tables[table]:
             path = tables[table].pop(inner[1])
         elif "has no such field" in fault and self._proposal.settings.get("required") is None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
+from clients.tool_calls import tool_calls
+
 Getter = Callable[[Any], Any]
 
 MAX_DEPTH = 100
@@ -169,6 +171,11 @@ HELPERS: dict[str, tuple[Callable[..., Any], tuple[tuple[str, ...], ...], str]] 
     "after": (_after, (_TEXT, ("string",)), "after(text, 'Sources:'): null if that is missing"),
     "number": (_number, (("string", "number", "null"),), "number('1,204 ms'): 1204"),
     "marks": (_marks, (_TEXT,), "marks(text): the numbers of its [1] and [2, 3] marks"),
+    "tool_calls": (
+        tool_calls,
+        (_LIST,),
+        "tool_calls(messages), tool_calls(events): the calls of tools with their results",
+    ),
     "zip": (_zip, (_LIST, _LIST), "zip(a, b, …): parallel lists item by item; [0] is that of a"),
 }
 """Each helper with the types of its arguments and one line about it."""

@@ -20,16 +20,18 @@ from clients.mapping import MILLISECONDS
 from clients.proposal import Proposal
 from clients.reply_form import (
     ReplyColumn,
+    bare,
     columns_of,
     mean_words,
     name_rank,
     name_words,
     strings_of,
+    texts_within,
 )
+from clients.tool_paths import find_tools
 from ragmetrics.matching import same_form
 from ragmetrics.paths import HEADER_LEVEL, looks_like_path
 
-_MARKS = re.compile(r"\s*\[\d{1,3}\]")
 _SOURCES = re.compile(
     r"\n[ \t]*((?:#+ |\*\*)?(?:sources?|references?|citations?|quellen)(?:\*\*)?:?(?:\*\*)?)"
     r"[ \t]*\n",
@@ -73,6 +75,8 @@ def propose(
     elif answer:
         _sources_in_text(answer, proposal)
     _references(outer, passages, proposal)
+    if found := find_tools(payloads, outer, streamed="stream" in proposal.settings):
+        response["tools"], proposal.tables["tool"] = found
     _rest(outer, proposal, seconds)
     return proposal
 
@@ -155,19 +159,6 @@ def _repeats(column: ReplyColumn, passages: ReplyColumn | None) -> bool:
     pairs = zip(column.values, passages.values, strict=True) if passages else ()
     both = [(value, items) for value, items in pairs if isinstance(value, str) and items]
     return bool(both) and all(bare(value) in texts_within(items) for value, items in both)
-
-
-def bare(text: str) -> str:
-    """A text without [n] marks and without blanks around it."""
-    return _MARKS.sub("", text).strip()
-
-
-def texts_within(value: Any) -> set[str]:
-    """All strings of a value, at any depth, ``bare``."""
-    if isinstance(value, str):
-        return {bare(value)}
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return {text for item in items for text in texts_within(item)}
 
 
 def another_answer(

@@ -20,8 +20,10 @@ from typing import Any
 from clients.expressions import compile_path
 from clients.guess import chunk_paths, propose
 from clients.proposal import Proposal
+from clients.reply_form import columns_of
 from clients.shapes import QUESTION, Shape
 from clients.templates import merge
+from clients.tool_paths import find_tools
 from records.files import read_toml
 from records.runs import SHIPPED_PROFILES
 
@@ -128,6 +130,10 @@ class Recipe:
         for name, path in self.profile.get("response", {}).items():
             if name == "error" or self._fills(name, path, payloads, questions):
                 proposal.tables["response"][name] = path
+        if "tools" not in proposal.tables["response"]:
+            columns = columns_of(payloads, streamed=bool(self.stream))
+            if found := find_tools(payloads, columns, streamed=bool(self.stream)):
+                proposal.tables["response"]["tools"], proposal.tables["tool"] = found
         self._passages(proposal, payloads, gold_paths)
         notes = [f"This is {self.title}.", *self.known.get("notes", ())]
         if "retrieved" not in proposal.tables["response"] and "without" in self.known:
@@ -141,7 +147,7 @@ class Recipe:
         values = [_value(path, payload) for payload in payloads]
         if self.guesses and name == "answer":  # the last message may be the question alone
             return any(isinstance(value, str) and value not in questions for value in values)
-        if name in ("retrieved", "references"):
+        if name in ("retrieved", "references", "tools"):
             return any(values)
         if name == "latency_ms":
             return any(each is not None for value in values for each in (value or {}).values())

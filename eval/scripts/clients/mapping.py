@@ -16,6 +16,7 @@ from ragmetrics.matching import SEPARATOR, heading_segments
 from ragmetrics.paths import PathCut
 from records.checked_results import SEARCH_TIMES, ResultFault, checked_result
 from records.results import Reference, RetrievedChunk, Search, TestResult
+from records.tool_calls import TOOL_FIELDS
 
 CHUNK_FIELDS = RetrievedChunk.__struct_fields__
 
@@ -107,6 +108,7 @@ class AnswerMap:
     chunk: Mapping[str, Getter] = field(default_factory=dict)
     reference: Mapping[str, Getter] = field(default_factory=dict)
     search: Mapping[str, Getter] = field(default_factory=dict)
+    tool: Mapping[str, Getter] = field(default_factory=dict)
     facts: Mapping[str, Getter] = field(default_factory=dict)
     constant: Mapping[str, Any] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
@@ -163,6 +165,8 @@ class AnswerMap:
             fields["searches"] = [
                 self._search(item, number) for number, item in enumerate(_list(fields, "searches"))
             ]
+        if "tools" in fields:
+            fields["tools"] = [self._tool(item) for item in _list(fields, "tools")]
         if isinstance(latency := fields.get("latency_ms"), dict) and self.latency_unit != "ms":
             factor = MILLISECONDS[self.latency_unit]
             fields["latency_ms"] = {
@@ -267,6 +271,17 @@ class AnswerMap:
             name: value * factor if name in SEARCH_TIMES and type(value) in (int, float) else value
             for name, value in fields.items()
         }
+
+    def _tool(self, item: Any) -> Any:
+        """One call of a tool by its paths; a bare text is its name."""
+        if not isinstance(item, dict):
+            return item
+        mapped = {name: get(item) for name, get in self.tool.items()} if self.tool else item
+        call = {name: mapped[name] for name in TOOL_FIELDS if mapped.get(name) is not None}
+        time = call.get("latency_ms")
+        if isinstance(time, int | float) and not isinstance(time, bool):
+            call["latency_ms"] = time * MILLISECONDS[self.latency_unit]
+        return call
 
     def found_facts(self, payload: Any) -> dict[str, dict[str, Any]]:
         """What the bot tells of its index, retriever and answerer; only objects count."""

@@ -38,6 +38,7 @@ from records.files import read_toml
 from records.profiles import digest, digest_without_turns, find_profile
 from records.results import TestResult
 from records.settings import check_table, line_of, text_of
+from records.tool_calls import TOOL_FIELDS
 
 METHODS = ("GET", "POST", "PUT")
 
@@ -68,6 +69,7 @@ TABLES = {
     "chunk": dict,
     "reference": dict,
     "search": dict,
+    "tool": dict,
     "facts": dict,
     "constant": dict,
     "prices": dict,
@@ -329,6 +331,7 @@ class _ProfileReader:
             chunk=self._paths("chunk", chunk, CHUNK_FIELDS),
             reference=self._paths("reference", top.get("reference", {}), REFERENCE_FIELDS),
             search=self._paths("search", top.get("search", {}), SEARCH_FIELDS),
+            tool=self._paths("tool", top.get("tool", {}), TOOL_FIELDS),
             facts=self._paths("facts", top.get("facts", {}), FACT_FIELDS),
             constant=constant,
             required=required,

@@ -16,9 +16,9 @@ from typing import Any
 
 from clients.expressions import compile_path
 from clients.field_names import ANSWER
-from clients.guess import another_answer, bare, is_under, texts_within
+from clients.guess import another_answer, is_under
 from clients.place_check import NO_LABELS, PlaceCheck
-from clients.reply_form import name_rank
+from clients.reply_form import bare, name_rank, texts_within
 from guardrails.blot import blot
 from ragmetrics.matching import ends_cut
 from ragmetrics.paths import PathVerdict, examine_paths

@@ -14,6 +14,8 @@ from records.checked_results import RESULT_FIELDS
 from records.errors import StorageError
 from records.settings import toml_table, toml_value
 
+TABLES = ("response", "chunk", "reference", "tool", "facts")
+
 FIELDS = {
     "response": RESULT_FIELDS,
     "chunk": CHUNK_FIELDS,
@@ -32,7 +34,7 @@ SETTINGS = (
 class Proposal:
     """Paths by table and field, settings of the profile beside them, and what to tell the user."""
 
-    tables: dict[str, dict[str, str]] = field(default_factory=lambda: {name: {} for name in FIELDS})
+    tables: dict[str, dict[str, str]] = field(default_factory=lambda: {name: {} for name in TABLES})
     settings: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     about: list[str] = field(default_factory=list)
@@ -58,7 +60,7 @@ def field_rows(proposal: Proposal, payloads: Sequence[Any]) -> list[FieldRow]:
     rows = []
     for name, path in proposal.tables["response"].items():
         rows.append(FieldRow(name, path, _sample(path, payloads)))
-    lists = {"chunk": "retrieved", "reference": "references"}
+    lists = {"chunk": "retrieved", "reference": "references", "tool": "tools"}
     for table, name in lists.items():
         where = proposal.tables["response"].get(name)
         items = [item for each in payloads if where for item in list_at(where, each)]
@@ -143,7 +145,7 @@ def profile_text(shape: Shape, proposal: Proposal, limits: Mapping[str, Any]) ->
         "request.body": shape.body if isinstance(shape.body, Mapping) else {},
         "begin": shape.begin or {},
         "limits": limits,
-        **{name: proposal.tables[name] for name in FIELDS},
+        **{name: proposal.tables[name] for name in TABLES},
     }
     for name, values in tables.items():
         lines += toml_table(name, values)

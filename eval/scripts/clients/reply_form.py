@@ -16,6 +16,7 @@ from clients.streams import CODED, END_MARK, Stream, read_stream
 MAX_DEPTH = 8
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MARKS = re.compile(r"\s*\[\d{1,3}\]")
 _CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
@@ -285,3 +286,16 @@ def strings_of(values: Iterable[Any]) -> list[str]:
 
 def mean_words(texts: Sequence[str]) -> float:
     return sum(len(text.split()) for text in texts) / len(texts) if texts else 0.0
+
+
+def bare(text: str) -> str:
+    """A text without [n] marks and without blanks around it."""
+    return _MARKS.sub("", text).strip()
+
+
+def texts_within(value: Any) -> set[str]:
+    """All strings of a value, at any depth, ``bare``."""
+    if isinstance(value, str):
+        return {bare(value)}
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return {text for item in items for text in texts_within(item)}

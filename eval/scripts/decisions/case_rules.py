@@ -19,7 +19,7 @@ from typing import Any, get_args
 import msgspec
 
 from ragmetrics import catalogue
-from ragmetrics.catalogue.cases import RULES, CaseRule, Level
+from ragmetrics.catalogue.cases import OF_SOME_RUNS, RULES, CaseRule, Level
 from records.errors import Problem, StorageError
 from records.files import MAX_SETTINGS, read_toml, read_whole
 from records.metrics import read_sections
@@ -46,7 +46,9 @@ class CaseRules:
     def sha256(self) -> str:
         """A hash of all that decides, so that two files can tell whether they mean the same."""
         rows = [
-            [rule.name, *rule.metrics, rule.sign, rule.bound, rule.level] for rule in self.rules
+            [rule.name, *rule.metrics, rule.sign, rule.bound, rule.level]
+            for rule in self.rules
+            if rule.section not in OF_SOME_RUNS or rule not in RULES
         ]
         return hashlib.sha256(msgspec.json.encode([rows, self.depth])).hexdigest()
 

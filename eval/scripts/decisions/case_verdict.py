@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
-from ragmetrics.catalogue.cases import RIGHT, UNCERTAIN, CaseRule
+from ragmetrics.catalogue.cases import OF_SOME_RUNS, RIGHT, UNCERTAIN, CaseRule
 from records.columns import AnswerNumbers
 from records.run_table import RunTable, SectionTable
 from records.runs import scored_sections
@@ -110,7 +110,8 @@ class Ruling:
         )
         known = self.basis.definitions or {}
         scored = {name.partition(".")[0] for name in known}
-        words = [f"no {name} scores" for name in sections if name not in scored | {"judged"}]
+        scored |= {"judged", *OF_SOME_RUNS}
+        words = [f"no {name} scores" for name in sections if name not in scored]
         if any(rule.judged for rule in self.rules) and not self.basis.trusted:
             words.append("not judged by a model")
         return tuple(words)

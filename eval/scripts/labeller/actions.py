@@ -81,6 +81,7 @@ ACTIONS: tuple[Action, ...] = (
         ("!reanchor", "", "anchor here", "A support whose text was lost is here now."),
         ("supports", "", "what is written", "The supports in words, also those not on screen."),
         ("!snippets", "", "snippets", "Pick the sentences that carry the answer."),
+        ("!tools", "", "tool calls", "Mark the calls of tools that are expected, or forbid one."),
     ),
     *_part(
         "Decide",

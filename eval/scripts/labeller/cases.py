@@ -17,6 +17,8 @@ HIDDEN = (
     "chunk_relevance_grades",
     "expected_chunks",
     "expected_citations",
+    "expected_tools",
+    "forbidden_tools",
 )
 """Fields that would tell a second annotator what the first one decided."""
 

@@ -439,6 +439,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "reanchor": _row(lambda session, row: session.reanchor(row)),
     "supports": windows.supports,
     "snippets": windows.snippets,
+    "tools": windows.tools,
     "confirm": confirm,
     "unanswerable": _case(lambda session: session.unanswerable()),
     "answerable": _case(lambda session: session.answerable()),

@@ -52,6 +52,8 @@ EDITABLE: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
 NEAR: Final = 0.8
 """Least share of common content words at which two questions are pointed out as near-duplicates."""
 
+TOOL_LABELS: Final = ("expected_tools", "forbidden_tools", "max_tool_calls", "tool_order")
+
 _SLUG_WORDS, _SLUG_LENGTH = 5, 40
 
 
@@ -236,7 +238,7 @@ def edited_text(state: CaseState, case_id: str, text: str) -> CaseState:
 
 def copied(case: Record) -> Record:
     """A record without its id, its labels and its place in a conversation."""
-    left_out = (*LABEL_FIELDS, "id", "conversation", "turn")
+    left_out = (*LABEL_FIELDS, *TOOL_LABELS, "id", "conversation", "turn")
     return {k: v for k, v in case.items() if k not in left_out}
 
 

@@ -153,6 +153,10 @@ def state_text(session: Session) -> tuple[DisplayText, list[Mark]]:
         "forbidden": len(case.get("forbidden_claims") or ()),
     }
     add("".join(f"   {name} {count}" for name, count in counts.items() if count))
+    if calls := len(session.pool.calls.get(session.current, ())):
+        add(f"   tool calls {calls} (T)", "key")
+    if (expected := case.get("expected_tools")) is not None:
+        add(f"   expected calls {len(expected)}")
     add("   note" if session.judgement.get("note") else "")
     return DisplayText(text), marks
 

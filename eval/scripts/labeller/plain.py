@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TextIO
 
+from labeller import tools
 from labeller.conversation import conversation_text, messages_before
 from labeller.edits import EDITABLE
 from labeller.ports import Source, Store, deliver, prefetch
@@ -304,6 +305,24 @@ def _supports(plain: PlainLabeller, rest: str) -> str:
     return plain.session.needs_words()
 
 
+def _tools(plain: PlainLabeller, rest: str) -> str:
+    """List the calls, or label one of them: ``T 2`` expects it, ``T 2 x`` forbids it."""
+    session = plain.session
+    rows = tools.tool_rows(session.case, session.pool.calls.get(session.current, ()))
+    number, _, sign = rest.partition(" ")
+    if not number:
+        for place, row in enumerate(rows, 1):
+            plain.say(f"{place} [{row.label or ' '}] {row.text()}")
+        return "" if rows else "The bot reports no call of a tool."
+    if number == "0":
+        return session.label_tools(tools.expect_none)
+    place = _number(number, "call")
+    if not 1 <= place <= len(rows):
+        raise ActionRefused(f"There is no call {place}.")
+    change = tools.CHANGES["forbid" if sign.strip() == "x" else "expect"]
+    return session.label_tools(lambda state: change(state, rows[place - 1]))
+
+
 def _add(plain: PlainLabeller, rest: str) -> str:
     path, _, headings = rest.partition(" > ")
     return plain.session.add_support(path, headings)
@@ -470,6 +489,9 @@ COMMANDS: Final[dict[str, _LineCommand]] = {
         "ROW", "Anchor its support here.", lambda p, r: p.session.reanchor(_row(p, r))
     ),
     "w": _LineCommand("", "List the supports and what is needed.", _supports),
+    "T": _LineCommand(
+        "[CALL [x]]", "List tool calls; expect one, x: forbid it; 0: none is expected.", _tools
+    ),
     "P": _LineCommand("PATH > HEADING", "Add a support that no row shows.", _add),
     "head": _LineCommand("SUPPORT HEADING", "Give a support another heading.", _head),
     "drop": _LineCommand(

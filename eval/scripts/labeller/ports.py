@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from labeller.passages import Chunk
+from records.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from labeller.session import Session, View
@@ -31,7 +32,7 @@ class Conflict:
 class Arrival:
     """Chunks that came for a case; `query` is the probe's, None for the case's own question.
 
-    `recalled` says that the probe was one of an earlier session.
+    `recalled` says that the probe was one of an earlier session. `calls`: of tools, where reported.
     """
 
     case_id: str
@@ -40,6 +41,7 @@ class Arrival:
     problem: str = ""
     k: int | None = None
     recalled: bool = False
+    calls: tuple[ToolCall, ...] = ()
 
 
 class Store(Protocol):
@@ -103,6 +105,7 @@ def deliver(session: Session, source: Source) -> list[Arrival]:
         elif arrival.problem:
             session.set_problem(case_id, arrival.problem)
         elif query is None:
+            session.pool.calls[case_id] = arrival.calls
             session.set_chunks(case_id, arrival.chunks)
         else:
             session.add_chunks(case_id, arrival.chunks, query, arrival.k)

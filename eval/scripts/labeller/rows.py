@@ -15,6 +15,7 @@ from labeller.passages import Chunk, Sentence, locate, sentence_spans
 from labeller.supports import USUAL_GRADE, Support, read_supports, spans_in
 from labeller.worklist import shuffle_key
 from records.judged import heading, norm_path, segments
+from records.tool_calls import ToolCall
 
 ROW_ORDERS: Final = ("shuffled", "rank", "path")
 ASKED, SHOWN = "asked", "shown"
@@ -225,6 +226,8 @@ class ChunkPool:
         self.version = 0
         self.problems: dict[str, str] = {}
         """Why a case has no chunks."""
+        self.calls: dict[str, tuple[ToolCall, ...]] = {}
+        """The calls of tools that the bot reported for a case's own question."""
         self._chunks: dict[str, list[Chunk]] = {}
         self._waiting: dict[str, list[Chunk]] = {}
         self._seen: dict[str, set[str]] = {}

@@ -15,7 +15,7 @@ commits that (ledger.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -229,9 +229,8 @@ class Session(CaseLedger):
     def set_row_order(self, order: str) -> str:
         """Order the rows: ``shuffled`` (by the seed), ``rank`` (not when blind), or ``path``."""
         if order not in ROW_ORDERS:
-            raise ActionRefused(
-                f"Row order {order!r} is unknown; use one of: {', '.join(ROW_ORDERS)}."
-            )
+            orders = ", ".join(ROW_ORDERS)
+            raise ActionRefused(f"Row order {order!r} is unknown; use one of: {orders}.")
         if order == "rank" and self.blind:
             raise ActionRefused("Blind mode hides the rank; B leaves it.")
         self.row_order = order
@@ -260,10 +259,8 @@ class Session(CaseLedger):
         lost = self._commit_marks("toggle", marks.toggle(state, row), row)
         if not row.marked:
             return f"{self._where(number)}{lost}"
-        text = f"row {row.label} is not marked" + (
-            f", nor is {', '.join(others)}" if others else ""
-        )
-        return f"{text}{lost}"
+        nor = f", nor is {', '.join(others)}" if others else ""
+        return f"row {row.label} is not marked{nor}{lost}"
 
     def _row_named(self, key: str) -> str:
         return next((row.label for row in self.rows() if key and row.chunk.key == key), "")
@@ -456,6 +453,11 @@ class Session(CaseLedger):
         message = f"{self.current}: {', '.join(fields)} changed"
         return self._commit("edit", edits.edited(self._need_case(), fields), message)
 
+    def label_tools(self, change: Callable[[CaseState], tuple[CaseState, str]]) -> str:
+        """Change what the current case says of tool calls, by one of the functions of `tools`."""
+        self._own_set()
+        return self._commit("label_tools", *change(self._need_case()))
+
     def key_fact(self, text: str) -> str:
         """Add a text as an expected key fact."""
         return self.edit({"expected_key_facts": edits.key_facts_with(self.case, text)})
@@ -546,11 +548,8 @@ class Session(CaseLedger):
             raise ActionRefused("There is no such disagreement.")
         theirs = self._labels_of(name)
         state = adjudication.settled(self._need_case(), theirs, name, items[index], choice)
-        return self._commit(
-            "adjudicate",
-            state,
-            f"{items[index].text}: {adjudication.choice_words(items[index], choice)}",
-        )
+        message = f"{items[index].text}: {adjudication.choice_words(items[index], choice)}"
+        return self._commit("adjudicate", state, message)
 
     def adjudicated(self, name: str) -> str:
         """Confirm the case as it was settled. Refuses while something was not chosen."""

@@ -25,6 +25,7 @@ from records.profiles import forget_unmapped, read_maps_passages
 from records.results import RetrievedChunk, TestResult, iter_results, passages_unknown
 from records.run_table import result_offsets
 from records.shards import open_lines
+from records.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from clients.profile import Profile
@@ -34,13 +35,22 @@ Query = Callable[[str, str, int | None], TestResult]
 """Asks a bot for a case id, a query and a k; failures are results of status ``error``."""
 
 
-def _chunks_of(result: TestResult) -> list[Chunk]:
-    """The retrieved passages of a result. Raises FetchError when it holds none to show."""
+class FetchedChunks(list[Chunk]):
+    """The chunks of a result, with the calls of tools that it reports."""
+
+    calls: tuple[ToolCall, ...] = ()
+
+
+def _chunks_of(result: TestResult) -> FetchedChunks:
+    """The retrieved passages of a result. Raises FetchError when it holds nothing to label."""
     if result.error is not None:
         raise FetchError(f"{result.error.kind}: {result.error.message}")
-    if why := passages_unknown(result):
+    calls = tuple(result.tools or ())
+    if (why := passages_unknown(result)) and not calls:
         raise FetchError(f"{why}: there is nothing to label.")
-    return [_chunk(chunk, rank) for rank, chunk in enumerate(result.chunks(), start=1)]
+    chunks = FetchedChunks(_chunk(chunk, rank) for rank, chunk in enumerate(result.chunks(), 1))
+    chunks.calls = calls
+    return chunks
 
 
 def _chunk(chunk: RetrievedChunk, rank: int) -> Chunk:
@@ -322,15 +332,16 @@ class Fetcher:
             if when == _NEVER or self._closed.is_set():
                 return
             ask = self._recall if recalled else self._ask
-            chunks: tuple[Chunk, ...] = ()
+            chunks: list[Chunk] = []
             problem = ""
             try:
-                chunks = tuple(ask(case_id, text, k))
+                chunks = ask(case_id, text, k)
             except FetchError as error:
                 problem = str(error)
             except Exception as error:  # a thread that dies would leave the screen waiting
                 problem = f"{type(error).__name__}: {error}"
-            arrival = Arrival(case_id, chunks, query, problem, k, recalled)
+            calls = chunks.calls if isinstance(chunks, FetchedChunks) else ()
+            arrival = Arrival(case_id, tuple(chunks), query, problem, k, recalled, calls)
             with self._lock:
                 stale = query is None and self._asked.get(case_id) != number
                 if query is None and not stale and arrival.problem:

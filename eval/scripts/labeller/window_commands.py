@@ -147,6 +147,15 @@ def supports(screen: MainScreen) -> None:
     screen.app.push_screen(SupportsScreen(screen.session, screen.say), lambda _: screen.sync())
 
 
+def tools(screen: MainScreen) -> None:
+    """Mark the calls of tools that are expected, or forbid one."""
+    from labeller.windows import ToolsScreen
+
+    if not screen.session.current:
+        raise ActionRefused("no question to label")
+    screen.app.push_screen(ToolsScreen(screen.session, screen.say), lambda _: screen.sync())
+
+
 def snippets(screen: MainScreen) -> None:
     """Pick the sentences of the chunk that carry the answer."""
     from labeller.modes import SnippetScreen

@@ -16,6 +16,7 @@ from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
+from labeller import tools
 from labeller.actions import actions_of
 from labeller.lines import path_of
 from terminal.actions import Action, ActionRefused, Keymap, keys_of, shown_key
@@ -136,16 +137,18 @@ class PickAnchor(Window[Anchor | None]):
         self._list.move_to(self._list.cursor + by)
 
 
-class SupportsScreen(Window[None]):
-    """The supports of the case as they will be written, in words; one can be taken out."""
+class _LabelList(Window[None]):
+    """A list of labels of the case, below words about all of them; keys change one.
+
+    Subclasses draw a row with ``_line`` and read the list again with ``_read``.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,w,enter", "leave", "leave", show=False),
+        Binding("escape,q,enter", "leave", "leave", show=False),
         Binding("down,j", "step(1)", "down", show=False),
         Binding("up,k", "step(-1)", "up", show=False),
-        Binding("d,delete", "remove", "remove", show=False),
-        Binding("less_than_sign", "heading(-1)", "wider", show=False),
     ]
+    KEYS: ClassVar[str]
 
     def __init__(self, session: Session, after: Callable[[str], None]) -> None:
         super().__init__()
@@ -157,19 +160,51 @@ class SupportsScreen(Window[None]):
         with Vertical(id="picker"):
             yield shown(display(""), id="needs")
             yield self._list
-            yield shown(
-                display("d take out   < wider section   u in the main screen undoes   Esc leave"),
-                classes="keys",
-            )
+            yield shown(display(self.KEYS), classes="keys")
 
     def on_mount(self) -> None:
         self._read()
+
+    def _line(self, index: int, width: int) -> Line:
+        raise NotImplementedError
+
+    def _read(self) -> None:
+        raise NotImplementedError
+
+    def _say(self, text: str) -> None:
+        self.query_one("#needs", Static).update(Content(display(text)))
+
+    def _do(self, action: Callable[[], str]) -> None:
+        """Do what a key stands for and read the list again; a refusal is said in its place."""
+        try:
+            self._after(action())
+        except ActionRefused as refusal:
+            self._say(one_line(str(refusal)))
+            return
+        self._read()
+
+    def action_step(self, by: int) -> None:
+        self._list.move_to(self._list.cursor + by)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._list.refresh()
+
+
+class SupportsScreen(_LabelList):
+    """The supports of the case as they will be written, in words; one can be taken out."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("w", "leave", "leave", show=False),
+        Binding("d,delete", "remove", "remove", show=False),
+        Binding("less_than_sign", "heading(-1)", "wider", show=False),
+    ]
+    KEYS = "d take out   < wider section   u in the main screen undoes   Esc leave"
 
     def _read(self) -> None:
         words = [self._session.needs_words() or "No support is marked yet."]
         for query, why in self._session.lost_probes():
             words.append(f'Not here (F5 tries again): rows of "{one_line(query, 30)}": {why}')
-        self.query_one("#needs", Static).update(Content(display("\n".join(words))))
+        self._say("\n".join(words))
         self._views = self._session.supports()
         self._list.set_count(len(self._views), self._list.cursor)
 
@@ -185,9 +220,6 @@ class SupportsScreen(Window[None]):
         text = f"{sign} {needs}: {path} ({where}{grade}, {snippets})"
         return (("row" if view.rows else "warn", one_line(text)),)
 
-    def action_step(self, by: int) -> None:
-        self._list.move_to(self._list.cursor + by)
-
     def action_remove(self) -> None:
         self._change(lambda index: self._session.remove_support(index))
 
@@ -199,17 +231,41 @@ class SupportsScreen(Window[None]):
         self._change(wider)
 
     def _change(self, action: Callable[[int], str]) -> None:
-        if not self._views:
-            return
-        try:
-            self._after(action(self._list.cursor))
-        except ActionRefused as refusal:
-            self.query_one("#needs", Static).update(Content(one_line(str(refusal))))
-            return
-        self._read()
+        if self._views:
+            self._do(lambda: action(self._list.cursor))
 
-    def on_resize(self, event: events.Resize) -> None:
-        self._list.refresh()
+
+class ToolsScreen(_LabelList):
+    """The calls of tools that the bot made for the case, and those that the case names."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("T", "leave", "leave", show=False),
+        Binding("space", "label('expect')", "expected", show=False),
+        Binding("x", "label('forbid')", "forbidden", show=False),
+        Binding("0", "expect_none", "none", show=False),
+    ]
+    KEYS = "Space expected   x forbidden   0 no call is expected   Esc leave"
+
+    def _read(self) -> None:
+        case = self._session.case
+        self._rows = tools.tool_rows(case, self._session.pool.calls.get(self._session.current, ()))
+        words = "Calls of tools that the bot made:" if self._rows else "The bot reports no call."
+        self._say(words + " No call is expected." * (case.get(tools.EXPECTED) == []))
+        self._list.set_count(len(self._rows), self._list.cursor)
+
+    def _line(self, index: int, width: int) -> Line:
+        row = self._rows[index]
+        sign = ">" if index == self._list.cursor else " "
+        style = {"expected": "marked", "forbidden": "warn", "": "row"}[row.label]
+        return ((style, one_line(f"{sign} [{row.label or ' ':<9}] {row.text()}", 1000)),)
+
+    def action_label(self, name: str) -> None:
+        if self._rows:
+            change, row = tools.CHANGES[name], self._rows[self._list.cursor]
+            self._do(lambda: self._session.label_tools(lambda state: change(state, row)))
+
+    def action_expect_none(self) -> None:
+        self._do(lambda: self._session.label_tools(tools.expect_none))
 
 
 LIMIT = 1 << 20

@@ -102,6 +102,7 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
         _MATCHING[1],
     ),
     "searches": _MATCHING,
+    "tools": (),
     "conversations": _MATCHING,
     "context": (
         click.option(

@@ -28,6 +28,7 @@ from records.lines import (
     parts_within,
 )
 from records.shards import Address, open_lines
+from records.tool_calls import AnyTool, ToolOrder, expected_tool, tool_problems
 
 Category = Literal[
     "factual", "reasoning", "multi_hop", "recency/conflict", "general", "adversarial"
@@ -82,7 +83,8 @@ class TestCase(msgspec.Struct, omit_defaults=True):
     ``group``: what cases have in common that hang together. ``turn`` counts the questions of a
     ``conversation`` from 1. ``standalone`` false: the question cannot be understood without what
     came before; ``question_alone`` is the same question made whole. ``history``: what always comes
-    before a question that belongs to no conversation.
+    before a question that belongs to no conversation. ``expected_tools``: the calls that answer it,
+    an empty list: none; ``tool_order``: whether their order counts.
     """
 
     __test__ = False  # pytest: not a test class
@@ -125,6 +127,10 @@ class TestCase(msgspec.Struct, omit_defaults=True):
     latency_budget_ms: dict[str, float] | float | None = None
     attack_category: str | None = None
     leak_category: str | None = None
+    expected_tools: list[AnyTool] | None = None
+    forbidden_tools: list[AnyTool] = msgspec.field(default_factory=list)
+    max_tool_calls: int | None = None
+    tool_order: ToolOrder | None = None
 
     def reference_text(self) -> str:
         """The reference answer, else the key facts as a text; empty when there is neither."""
@@ -153,7 +159,7 @@ ALIASES = {"case_id": "id", "query": "question"}
 
 _CHOICES = {"category": CATEGORIES, "recency_conflict_rule": get_args(RecencyRule)}
 
-_CHOICES["expected_outcome"] = get_args(Outcome)
+_CHOICES |= {"expected_outcome": get_args(Outcome), "tool_order": get_args(ToolOrder)}
 
 _BUDGETS: tuple[str, ...] = ("retrieve", "generate", "guardrail_input", "guardrail_output", "total")
 
@@ -279,6 +285,7 @@ def check_case(case: TestCase) -> Iterator[Finding]:
     if case.min_citations is not None and case.min_citations < 0:
         yield "min_citations", "is below 0; write 0 or more"
     yield from _budget_problems(case.latency_budget_ms)
+    yield from _tool_problems(case)
     if case.required_support_groups is not None:
         yield from _group_problems(case.required_support_groups, len(case.gold_supports))
     yield from _turn_problems(case)
@@ -286,6 +293,22 @@ def check_case(case: TestCase) -> Iterator[Finding]:
         for key, grade in getattr(case, name).items():
             if not math.isfinite(grade):
                 yield f"{name}[{key!r}]", f"is {grade}; write a number (0 or less: not relevant)"
+
+
+def _tool_problems(case: TestCase) -> Iterator[Finding]:
+    """What is wrong with the calls that a case expects, forbids or allows."""
+    expected = case.expected_tools or []
+    yield from tool_problems("expected_tools", expected)
+    yield from tool_problems("forbidden_tools", case.forbidden_tools)
+    banned = {tool.name for tool in map(expected_tool, case.forbidden_tools) if not tool.arguments}
+    for index, tool in enumerate(map(expected_tool, expected)):
+        if tool.name in banned:
+            yield f"expected_tools[{index}]", f"{tool.name!r} is forbidden too; keep one of them"
+    if case.max_tool_calls is not None and case.max_tool_calls < len(expected):
+        least = f"at least {len(expected)}, as many as expected_tools" if expected else "0 or more"
+        yield "max_tool_calls", f"is {case.max_tool_calls}; write {least}"
+    if case.tool_order is not None and case.expected_tools is None:
+        yield "tool_order", "needs expected_tools; name the calls or remove it"
 
 
 def _turn_problems(case: TestCase) -> Iterator[Finding]:
@@ -341,13 +364,14 @@ Labels = dict[str, dict[str, Any]]
 
 _ID, _QUESTION = attrgetter("id"), attrgetter("question")
 
-_NOT_EMPTY = tuple(map(attrgetter, ("gold_supports", "gold_facts")))
+_NOT_EMPTY = tuple(map(attrgetter, ("gold_supports", "gold_facts", "forbidden_tools")))
 
 _CONVERSATION = attrgetter("conversation")
 
 _NOT_NULL = (
     *map(attrgetter, ("required_support_groups", "min_citations", "latency_budget_ms")),
     *map(attrgetter, ("conversation", "turn", "question_alone", "history")),
+    *map(attrgetter, ("expected_tools", "max_tool_calls", "tool_order")),
 )
 """With the two above, all that check_case looks at besides grades, which JSON keeps finite."""
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+import orjson
 
+from records.lines import nests_deeper
 from records.results import RetrievedChunk, TestResult
+from records.tool_calls import (
+    MOST_ARGUMENTS,
+    MOST_CALLS,
+    MOST_NAME,
+    MOST_TOOL_TEXT,
+    ToolCall,
+)
 
 RESULT_FIELDS = (
     "answer",
@@ -27,6 +37,7 @@ RESULT_FIELDS = (
     "session",
     "searches",
     "rewritten_query",
+    "tools",
 )
 """Fields of a result that come from outside; the others are known to whoever asks."""
 
@@ -64,6 +75,8 @@ def checked_result(
         fields.pop("searches", None)
     if not fields.get("rewritten_query", True):
         del fields["rewritten_query"]
+    if "tools" in fields:
+        fields["tools"] = _complete_tools(fields["tools"])
     if "retrieved" in fields:
         fields["retrieved"] = _complete_chunks(fields["retrieved"], "retrieved")
     references = fields.get("references", [])
@@ -115,6 +128,60 @@ def _complete_searches(fields: dict[str, Any]) -> None:
     fields["retrieved"] = []
 
 
+def _complete_tools(calls: Any) -> list[dict[str, Any]]:
+    """The calls of tools with arguments by name and texts of a bounded length."""
+    if not isinstance(calls, list):
+        raise ResultFault(f"tools: is no list but {type(calls).__name__}")
+    if len(calls) > MOST_CALLS:
+        raise ResultFault(f"tools: {len(calls):,} calls; an answer may have {MOST_CALLS:,}")
+    return [_complete_call(call, f"tools[{number}]") for number, call in enumerate(calls)]
+
+
+def _complete_call(raw: Any, where: str) -> dict[str, Any]:
+    if isinstance(raw, str):
+        raw = {"name": raw}
+    if not isinstance(raw, dict):
+        raise ResultFault(f"{where}: is neither an object nor a name")
+    call = {name: raw[name] for name in ToolCall.__struct_fields__ if raw.get(name) is not None}
+    name = call.get("name")
+    if not isinstance(name, str) or not name.strip():
+        raise ResultFault(f"{where}.name: a tool call needs a name (see the profile's tool)")
+    call["name"] = name[:MOST_NAME]
+    if call.get("error") in (False, ""):
+        del call["error"]
+    elif call.get("error") is True:
+        call["error"] = "failed"
+    for field in ("result", "error"):
+        if field in call:
+            text = _plain_text(call[field])
+            if field == "result" and len(text) > MOST_TOOL_TEXT:
+                call["result_length"] = len(text)
+            call[field] = text[:MOST_TOOL_TEXT]
+    return call | _complete_arguments(call.pop("arguments", None))
+
+
+def _complete_arguments(value: Any) -> dict[str, Any]:
+    """Arguments as an object, parsed where they are JSON in a text; only the length of too long
+    ones."""
+    if isinstance(value, str):
+        try:
+            parsed = orjson.loads(value) if value.strip() else {}
+        except orjson.JSONDecodeError:
+            parsed = value
+        value = value if nests_deeper(parsed) else parsed
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        value = {"input": value}
+    length = len(_plain_text(value))
+    return {"arguments_length": length} if length > MOST_ARGUMENTS else {"arguments": value}
+
+
+def _plain_text(value: Any) -> str:
+    """A text as it is, any other value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
 def _complete_chunks(chunks: Any, where: str) -> list[Any]:
     """Passages with their ids, ranks and lengths."""
     if not isinstance(chunks, list):
@@ -151,6 +218,9 @@ def _check(result: TestResult) -> None:
             duration = getattr(search, name)
             if duration is not None and not 0 <= duration < math.inf:
                 raise ResultFault(f"{where}.{name}: {duration:g} is no time")
+    for number, call in enumerate(result.tools or ()):
+        if call.latency_ms is not None and not 0 <= call.latency_ms < math.inf:
+            raise ResultFault(f"tools[{number}].latency_ms: {call.latency_ms:g} is no time")
     for stage, time in result.latency_ms.items():
         if not 0 <= time < math.inf:
             raise ResultFault(f"latency_ms.{stage}: {time:g} is no time")

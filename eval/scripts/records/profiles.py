@@ -66,12 +66,13 @@ def digest(raw: Mapping[str, Any]) -> str:
 
 def digest_without_turns(raw: Mapping[str, Any]) -> str:
     """The same without what a question by itself is never asked with: a profile that learns of
-    conversations asks all other questions as before. What it tells of searches beside the passages
-    changes nothing that was recorded before, either."""
-    counted = {key: value for key, value in raw.items() if key != "history"}
+    conversations asks all other questions as before. What it tells of tools, and of searches beside
+    the passages, changes nothing that was recorded before, either."""
+    counted = {key: value for key, value in raw.items() if key not in ("history", "tool")}
     response = raw.get("response")
-    if isinstance(response, dict) and "retrieved" in response:
-        counted["response"] = {k: v for k, v in response.items() if k not in _OF_SEARCHES}
+    if isinstance(response, dict):
+        beside = (*_OF_SEARCHES, "tools") if "retrieved" in response else ("tools",)
+        counted["response"] = {k: v for k, v in response.items() if k not in beside}
     return digest(_without_turns(counted))
 
 

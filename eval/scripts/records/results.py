@@ -17,6 +17,7 @@ from records.errors import Problem, StorageError
 from records.jsonl import Decode, project, read, whole
 from records.lines import Block, Report, iter_blocks, lines_at
 from records.shards import Address, open_lines
+from records.tool_calls import ToolCall
 
 SCHEMA = 1
 
@@ -125,7 +126,8 @@ class TestResult(msgspec.Struct):
     ``searches``: how it was come by, where told; ``retrieved_from_search``: the number (from 1) of
     the search whose passages stand in ``retrieved`` because nothing else says what the answer saw.
     ``rewritten_query``: the question as the bot made it whole before it searched. Lines of bots
-    without searches have none of them.
+    without searches have none of them. ``tools``: the calls of tools where the bot reports them; an
+    empty list says that there was none.
 
     Of a turn of a conversation, and of a case with a history of its own: ``asked_with`` says which
     history it was asked with (``live``, ``replay``, ``alone``, ``none``, or ``fixed``),
@@ -160,6 +162,7 @@ class TestResult(msgspec.Struct):
     rewritten_query: str | msgspec.UnsetType = msgspec.UNSET
     retrieved_from_search: int | msgspec.UnsetType = msgspec.UNSET
     absent: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    tools: list[ToolCall] | msgspec.UnsetType = msgspec.UNSET
 
     def chunks(self) -> list[RetrievedChunk]:
         """The retrieved passages in rank order; plain ids become chunks ranked by their place."""
@@ -180,14 +183,16 @@ class TestResult(msgspec.Struct):
         ]
 
     def to_dict(self, *, store_full_text: bool = False) -> dict[str, Any]:
-        """As a plain dict; chunk texts are cut to ``TEXT_LIMIT`` unless ``store_full_text``, and a
-        text that several searches brought stands there once."""
+        """As a plain dict; chunk texts and results of tools are cut to ``TEXT_LIMIT`` unless
+        ``store_full_text``, and a text that several searches brought stands there once."""
         retrieved = self.retrieved
         if retrieved and not store_full_text:
             retrieved = [item if isinstance(item, str) else item.cut() for item in retrieved]
         stored = msgspec.structs.replace(self, retrieved=retrieved)
         if self.searches:
             stored.searches = _stored_once(self.searches, self.chunks(), store_full_text)
+        if self.tools and not store_full_text:
+            stored.tools = [call.cut(TEXT_LIMIT) for call in self.tools]
         data: dict[str, Any] = msgspec.to_builtins(stored)
         if self.asked_with is None:
             for name in _OF_TURNS:
@@ -322,7 +327,8 @@ def read_results(
 
 
 _SEARCHES = b'"searches":[{'
-"""In a text the quotes are escaped: this is a key, and its list is not empty."""
+_TOOLS = b'"tools":['
+"""In a text the quotes are escaped: these are keys, and a list of searches is not empty."""
 
 _BLOCK = 1 << 20
 
@@ -330,12 +336,21 @@ _BLOCK = 1 << 20
 def tells_searches(path: Path) -> bool:
     """Whether a line of the file, or of the parts in a folder, tells the searches that led to its
     passages."""
+    return _holds(path, _SEARCHES)
+
+
+def tells_tools(path: Path) -> bool:
+    """The same of calls of tools, if only that there was none."""
+    return _holds(path, _TOOLS)
+
+
+def _holds(path: Path, key: bytes) -> bool:
     edge = b""
     with open_lines(path) as file:
         while block := file.read(_BLOCK):
-            if _SEARCHES in edge + block[: len(_SEARCHES)] or _SEARCHES in block:
+            if key in edge + block[: len(key)] or key in block:
                 return True
-            edge = block[-len(_SEARCHES) :]
+            edge = block[-len(key) :]
     return False
 
 

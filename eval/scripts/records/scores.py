@@ -226,6 +226,23 @@ class ConversationEvidence(msgspec.Struct):
     found_at: list[int | None] = []
 
 
+class ToolCallEvidence(msgspec.Struct):
+    """A call of a tool: which expected one it fits, from 0, and what else it is."""
+
+    name: str = ""
+    expected: int | None = None
+    forbidden: bool = False
+    redundant: bool = False
+    retry: bool = False
+
+
+class ToolsEvidence(msgspec.Struct):
+    """The calls of an answer in order, and the expected ones that were not made."""
+
+    calls: list[ToolCallEvidence] = []
+    missing: list[int] = []
+
+
 class _PromptEvidence(msgspec.Struct):
     """A labelled text that the guardrails looked at."""
 
@@ -311,6 +328,7 @@ EVIDENCE: Mapping[str, type[msgspec.Struct]] = {
     "embedding": EmbeddingEvidence,
     "judged": JudgedEvidence,
     "searches": SearchesEvidence,
+    "tools": ToolsEvidence,
     "safety": _PromptEvidence,
 }
 """What readers use of a section's evidence; other sections have evidence of any form."""

@@ -12,7 +12,7 @@ from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import MetricSection
 from records.errors import StorageError
 from records.labels import has_turns
-from records.results import tells_searches
+from records.results import tells_searches, tells_tools
 from records.runs import VERDICTS
 from records.scores import read_scores
 from scorers import SECTIONS
@@ -113,9 +113,11 @@ def chosen(names: Sequence[str] | None, *, custom: bool) -> list[str]:
 
 def has_part(folder: Path, eval_set: Path, section: MetricSection) -> bool:
     """True unless the section needs what only some runs have, and this one has not: a judge's
-    verdicts, results that tell their searches, or a set with conversations."""
+    verdicts, results that tell their searches or tool calls, or a set with conversations."""
     if "verdicts" in section.needs and not (folder / VERDICTS).exists():
         return False
     if "conversations" in section.needs and not has_turns(eval_set):
+        return False
+    if "tools" in section.needs and not tells_tools(results_of(folder)):
         return False
     return "searches" not in section.needs or tells_searches(results_of(folder))

@@ -108,7 +108,7 @@ KEYS: Final = (
     KeyRow("S", "order", "sort"),
     KeyRow("B", "blind"),
     KeyRow("A", "", "group"),
-    KeyRow("T", "", "", "trend"),
+    KeyRow("T", "tools", "", "trend"),
     KeyRow("C", "", "columns"),
     KeyRow("F", "", "failing"),
     KeyRow("!", "", "success"),

@@ -29,8 +29,10 @@ from records.scores import (
     RetrievalEvidence,
     ScoreLine,
     SearchesEvidence,
+    ToolsEvidence,
 )
 from views.searches import SearchStep, complete_words, search_steps
+from views.tools import ToolStep, missing_calls, tool_labels, tool_steps
 
 Verdict = Literal["supported", "unsupported", "contradicted", "unclear", "skipped"]
 
@@ -131,9 +133,10 @@ class Case:
     ``labels``: what the set says besides gold, as ``label: text`` pairs. ``trace``: likewise, how
     the answer came about. ``raw``: the result line. ``problems``: what could not be read, in words.
     ``history``: what the case says was said before it, where it is no turn of a ``conversation``.
-    ``complete``: at which of the ``searches`` the evidence was whole, in words. ``stale``: verdicts
-    of the judge on another answer were left out. ``asked``: the case of the set, ``lines``: the
-    score lines by section.
+    ``complete``: at which of the ``searches`` the evidence was whole, in words. ``tools`` None: the
+    bot does not report them; ``missing_calls``: expected calls that were not made. ``stale``:
+    verdicts of the judge on another answer were left out. ``asked``: the case of the set,
+    ``lines``: the score lines by section.
     """
 
     case_id: str
@@ -162,6 +165,8 @@ class Case:
     rewritten: str = ""
     searches: tuple[SearchStep, ...] = ()
     complete: str = ""
+    tools: tuple[ToolStep, ...] | None = None
+    missing_calls: tuple[str, ...] = ()
     abstain_reason: str | None = None
     confidence: float | None = None
     stale: bool = False
@@ -225,6 +230,7 @@ def case_of(
     judged = _judged_metrics(opinions, result)
     claims, by = _best_claims(_rule_claims(_evidence(lines, GroundednessEvidence)), judged)
     searched = _evidence(lines, SearchesEvidence)
+    called = _evidence(lines, ToolsEvidence)
     return Case(
         case_id=result.test_case_id,
         repeat=result.repeat,
@@ -251,6 +257,8 @@ def case_of(
         rewritten=result.rewritten_query or "",
         searches=search_steps(result, searched),
         complete=complete_words(searched),
+        tools=tool_steps(result, called),
+        missing_calls=missing_calls(asked, called),
         abstain_reason=result.abstain_reason,
         confidence=result.confidence,
         stale=stale,
@@ -376,6 +384,7 @@ def _labels(asked: TestCase | None, lines: Mapping[str, ScoreLine]) -> tuple[tup
         ("expected outcome", asked.expected_outcome or ""),
         *(("forbidden, and said", claim) for claim in evidence.forbidden_claims_found),
         *(("gold fact not in the answer", fact) for fact in evidence.nuggets_missing),
+        *tool_labels(asked),
     ]
     return tuple((label, text) for label, text in pairs if text)
 

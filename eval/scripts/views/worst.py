@@ -310,6 +310,19 @@ def _searches(case: Case) -> Iterator[str]:
         yield f"  lost before the answer: {plain(names[support])}"
 
 
+def _tools(case: Case) -> Iterator[str]:
+    """The calls in order with what the score says of each, and expected ones that were not made."""
+    for number, step in enumerate(case.tools or (), 1):
+        says = f"  ({step.says()})" if step.says() else ""
+        yield f"  call {number}  {plain(step.call)}{says}"
+        if step.error:
+            yield f"    failed: {plain(step.error)}"
+    if case.tools == ():
+        yield "  no tool was called"
+    for call in case.missing_calls:
+        yield f"  not made: {plain(call)}"
+
+
 def _conversations(case: Case) -> Iterator[str]:
     """The turn, and where the evidence that it lacks had been."""
     evidence = case.evidence(ConversationEvidence)
@@ -332,5 +345,6 @@ _EXPLAINED: Mapping[str, Callable[[Case], Iterator[str]]] = {
     "pipeline": _pipeline,
     "retrieval": _retrieval,
     "searches": _searches,
+    "tools": _tools,
 }
 """By section, what explains a bad case of it, line by line."""

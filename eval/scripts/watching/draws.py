@@ -281,23 +281,31 @@ _OWN = frozenset({"id", "test_case_id", "tags", "drafted_by", "role", "status", 
 """What this program has written itself."""
 
 
-def _blotted(value: Any, name: str, counts: Counter[str]) -> Any:
-    """The value with every text in it blotted, keys that are no plain names included."""
+def _blotted(value: Any, name: str, counts: Counter[str], *, foreign: bool = False) -> Any:
+    """The value with every text in it blotted, keys that are no plain names included. ``foreign``:
+    within the arguments of a tool, whose names say nothing."""
     if isinstance(value, str):
-        if name in _OWN:
+        if name in _OWN and not foreign:
             return value
-        text, kinds = blot(value.encode("utf-8", "replace").decode(), is_id=name in _IDS)
+        text, kinds = blot(
+            value.encode("utf-8", "replace").decode(), is_id=name in _IDS and not foreign
+        )
         counts.update(kinds)
-        if name in _IDS and (kinds or not _PLAIN_ID.fullmatch(value)):  # they stay apart
+        if (
+            name in _IDS and not foreign and (kinds or not _PLAIN_ID.fullmatch(value))
+        ):  # they stay apart
             return f"id-{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:12]}"
         return text
     if isinstance(value, dict):
+        foreign = foreign or name == "arguments"
         return {
-            key if key.isidentifier() else _blotted(key, "", counts): _blotted(item, key, counts)
+            key if key.isidentifier() else _blotted(key, "", counts): _blotted(
+                item, key, counts, foreign=foreign
+            )
             for key, item in value.items()
         }
     if isinstance(value, list):
-        return [_blotted(item, name, counts) for item in value]
+        return [_blotted(item, name, counts, foreign=foreign) for item in value]
     return value
 
 

@@ -21,6 +21,7 @@ from ragmetrics.catalogue import (
     retrieval,
     safety,
     searches,
+    tools,
 )
 from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric, MetricSection, at_cutoffs, stem_of
 
@@ -52,6 +53,7 @@ SECTIONS: Mapping[str, MetricSection] = {
     for section in (
         retrieval.SECTION,
         searches.SECTION,
+        tools.SECTION,
         context.SECTION,
         groundedness.SECTION,
         embedding.SECTION,

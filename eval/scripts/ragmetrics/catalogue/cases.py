@@ -63,6 +63,11 @@ class CaseRule:
         return (self.metric, self.also) if self.also else (self.metric,)
 
 
+OF_SOME_RUNS = frozenset({"tools"})
+"""Sections that most bots have nothing for. They are not missed, and their rules, unless a user has
+changed them, do not count in the hash of all: runs without such scores are decided as before."""
+
+
 def vital_facts_missing(judged: float, strict: float) -> float:
     """The share of the vital facts of which the answer has no part, in [0, 1].
 
@@ -119,6 +124,15 @@ RULES: tuple[CaseRule, ...] = (
         ">=",
         1,
         evidence="forbidden_flags",
+    ),
+    CaseRule(
+        "forbidden_tool",
+        "forbidden tool",
+        "with a forbidden tool call",
+        "called a forbidden tool",
+        "tools.forbidden_called",
+        "<=",
+        0,
     ),
     CaseRule(
         "wrong_by_people",
@@ -184,6 +198,26 @@ RULES: tuple[CaseRule, ...] = (
         ">",
         0,
         ranked=True,
+        softened=RIGHT,
+    ),
+    CaseRule(
+        "tool",
+        "tool",
+        "without an expected tool call",
+        "an expected tool call was not made",
+        "tools.tool_recall",
+        ">=",
+        1,
+        softened=RIGHT,
+    ),
+    CaseRule(
+        "no_tool",
+        "needless tool",
+        "with a tool call where none is expected",
+        "called a tool where none is expected",
+        "tools.no_call_ok",
+        ">=",
+        1,
         softened=RIGHT,
     ),
     CaseRule(

@@ -18,10 +18,11 @@ Need = Literal[
     "plugin",
     "searches",
     "conversations",
+    "tools",
 ]
 """What a section cannot be scored without: full chunk texts, a judge's verdicts, attacks and leaks
 that people labelled, a model that embeds, a file with metrics of the user's own, results that tell
-their searches, a set with conversations."""
+their searches, a set with conversations, results that report their tool calls."""
 
 
 @dataclass(frozen=True, slots=True)

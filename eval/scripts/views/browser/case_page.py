@@ -17,6 +17,7 @@ from views.browser.model import Trend
 from views.browser.rows import MAIN, score, score_pair
 from views.case import Case, RetrievedPassage
 from views.searches import SearchStep, longest_ms
+from views.tools import tools_note
 from views.word_changes import word_changes
 
 GOLD_INDENT = 19
@@ -189,6 +190,26 @@ def _bar(step: SearchStep, longest: float, doc: Doc) -> str:
     return free * start + full * size + free * (BAR_WIDTH - start - size)
 
 
+def _tools_part(doc: Doc, detail: Case) -> None:
+    """The calls of tools in order, what each gave back, and expected calls that were not made."""
+    if detail.tools is None:
+        return
+    doc.part("Tools", tools_note(detail.tools, detail.missing_calls))
+    for number, step in enumerate(detail.tools, 1):
+        doc.add(f"{number:>2}  ", "key")
+        doc.hang(one_line(step.call, 800), SEARCH_INDENT, "term")
+        if says := step.says():
+            doc.add(" " * SEARCH_INDENT)
+            doc.hang(says, SEARCH_INDENT, "bad" if step.bad else "good" if step.marks else "dim")
+        for text, style in ((f"failed: {step.error}" * bool(step.error), "bad"), (step.result, "")):
+            if text:
+                doc.add(" " * SEARCH_INDENT)
+                doc.hang(squeezed(text), SEARCH_INDENT, style)
+    for call in detail.missing_calls:
+        doc.add(" " * SEARCH_INDENT)
+        doc.hang(f"not made: {one_line(call, 800)}", SEARCH_INDENT, "bad")
+
+
 def _said_before_part(doc: Doc, detail: Case) -> None:
     """Where the case stands in its conversation, or what it says was said before it."""
     if detail.conversation:
@@ -285,6 +306,7 @@ def case_docs(
     _answer_part(left, detail)
     if two:
         right = blank()
+        _tools_part(right, detail)
         _searches_part(right, detail)
         _passages_part(right, detail, full=full)
         for part in (_claims_part, _gold_part, _judged_part, _scores_part):
@@ -293,6 +315,7 @@ def case_docs(
         return left, right
     _claims_part(left, detail)
     _gold_part(left, detail)
+    _tools_part(left, detail)
     _searches_part(left, detail)
     _passages_part(left, detail, full=full)
     for part in (_judged_part, _scores_part, _trace_part):

@@ -8,18 +8,19 @@ from typing import Any
 from views.case import Case
 from views.report.text import cut
 from views.searches import SearchStep, longest_ms
+from views.tools import ToolStep, tools_note
 
 QUERY = 600
 """Characters of a query that are shown."""
 
-MOST_SEARCHES = 20
+MOST_SEARCHES = MOST_TOOLS = 20
 
 BAR = 100
 """Units of the bar that shows when a search ran."""
 
 
 def turn_part(case: Case) -> dict[str, Any]:
-    """What a described answer has besides when it is a turn, or tells its searches."""
+    """What a described answer has besides when it is a turn, or tells its searches or tools."""
     part: dict[str, Any] = {}
     if case.conversation:
         part |= {"conversation": case.conversation, "turn": case.turn}
@@ -35,7 +36,24 @@ def turn_part(case: Case) -> dict[str, Any]:
             "steps": [_step(step, longest) for step in steps[:MOST_SEARCHES]],
             "more": max(0, len(steps) - MOST_SEARCHES),
         }
+    if (calls := case.tools) is not None:
+        part["tools"] = {
+            "says": tools_note(calls, case.missing_calls),
+            "calls": [_call(call) for call in calls[:MOST_TOOLS]],
+            "more": max(0, len(calls) - MOST_TOOLS),
+            "missing": [cut(call, QUERY) for call in case.missing_calls[:MOST_TOOLS]],
+        }
     return part
+
+
+def _call(step: ToolStep) -> dict[str, Any]:
+    return {
+        "call": cut(step.call, QUERY),
+        "result": cut(step.result or None, QUERY),
+        "error": cut(step.error or None, QUERY),
+        "says": step.says(),
+        "bad": step.bad,
+    }
 
 
 def _step(step: SearchStep, longest: float) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from records.tool_calls import ToolCall
+
 
 async def test_mark(action: Any) -> None:
     async with action("mark") as (b, pilot, key):
@@ -157,3 +159,25 @@ async def test_snippets(action: Any) -> None:
     async with action("snippets") as (b, pilot, key):
         await pilot.press(key)
         assert b.app.screen.where == "snippet"
+
+
+async def test_tools(action: Any) -> None:
+    async with action("tools") as (b, pilot, key):
+        calls = (
+            ToolCall("search", {"query": "hat"}, result="3 hats"),
+            ToolCall("delete", error="down"),
+        )
+        b.session.pool.calls[b.session.current] = calls
+        await pilot.press(key)
+        assert '> [         ] search(query="hat")  gave 3 hats' in b.shown()
+        await pilot.press("space", "j", "x")
+        assert b.session.case["expected_tools"] == [
+            {"name": "search", "arguments": {"query": "hat"}}
+        ]
+        assert b.session.case["forbidden_tools"] == ["delete"]
+        assert "> [forbidden] delete()  failed: down" in b.shown()
+        await pilot.press("escape")
+        assert "tool calls 2 (T)" in b.shown()
+        assert "expected calls 1" in b.shown()
+        await pilot.press("u", "u")
+        assert "expected_tools" not in b.session.case

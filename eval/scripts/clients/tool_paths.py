@@ -1,0 +1,59 @@
+"""Where an unknown bot's answers report its tool calls: proposed only where it is certain; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from clients import field_names
+from clients.reply_form import ReplyColumn, name_words
+from clients.tool_calls import tool_calls
+
+
+class ToolPaths(NamedTuple):
+    """The path of the list of calls, and the paths inside a call; {}: they have our names."""
+
+    tools: str
+    inside: dict[str, str]
+
+
+def find_tools(
+    payloads: Sequence[Any], columns: Sequence[ReplyColumn], *, streamed: bool
+) -> ToolPaths | None:
+    """The calls in answers: messages, items or events of a documented form, else a list that is
+    named as calls and whose items all have a name and arguments. None where neither is there."""
+    if streamed:
+        events = [payload.get("events") for payload in payloads]
+        return ToolPaths("tool_calls(events)", {}) if _hold_calls(events) else None
+    for column in columns:
+        if _hold_calls(column.present):
+            return ToolPaths(f"tool_calls({column.path})", {})
+    for column in columns:
+        items = [item for value in column.present if isinstance(value, list) for item in value]
+        if "_".join(name_words(column.name)) in field_names.TOOLS and (inside := _inside(items)):
+            return ToolPaths(column.path, inside)
+    whole = _hold_calls([[payload] for payload in payloads])
+    return ToolPaths("tool_calls([@])", {}) if whole else None
+
+
+def _hold_calls(lists: Sequence[Any]) -> bool:
+    """Whether the lists are of a documented form and hold calls, all with a name."""
+    found = [call for each in lists if isinstance(each, list) for call in tool_calls(each) or ()]
+    return bool(found) and all(isinstance(call["name"], str) and call["name"] for call in found)
+
+
+def _inside(items: Sequence[Any]) -> dict[str, str]:
+    """The names of a call's fields, where every item has a name and arguments; {} else."""
+    keys = dict.fromkeys(key for item in items if isinstance(item, Mapping) for key in item)
+    paths: dict[str, str] = {}
+    for field, names in field_names.OF_TOOL.items():
+        able = (key for key in keys if "_".join(name_words(key)) in names)
+        if key := next((key for key in able if key not in paths.values()), None):
+            paths[field] = key
+    certain = {"name", "arguments"} <= paths.keys() and all(
+        isinstance(item, Mapping)
+        and isinstance(item.get(paths["name"]), str)
+        and isinstance(item.get(paths["arguments"]), dict | str)
+        for item in items
+    )
+    return paths if certain else {}

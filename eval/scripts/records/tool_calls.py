@@ -1,0 +1,109 @@
+"""Tool calls: what a bot called on its way to an answer, and what a case expects and forbids."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+ToolOrder = Literal["none", "partial", "strict"]
+
+ArgumentMatch = Literal["subset", "exact"]
+
+TOOL_FIELDS = ("name", "arguments", "result", "error", "latency_ms")
+
+MOST_CALLS = 1000
+"""Calls that one answer may have."""
+
+MOST_NAME = 200
+MOST_ARGUMENTS = 20_000
+MOST_TOOL_TEXT = 100_000
+"""Characters of a name, of arguments as JSON, of a result and of an error that are kept."""
+
+
+class ToolCall(msgspec.Struct, omit_defaults=True):
+    """One call of a tool, in the order in which the calls began.
+
+    ``arguments`` by name; arguments that are no object stand under ``input``. ``arguments_length``:
+    characters of arguments that were too long to keep, None where they are there. ``result`` is a
+    text, ``result_length`` its characters before it was cut. ``error``: why the call failed, None
+    when it did not.
+    """
+
+    name: str
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
+    result: str | None = None
+    error: str | None = None
+    latency_ms: float | None = None
+    arguments_length: int | None = None
+    result_length: int | None = None
+
+    def cut(self, limit: int) -> ToolCall:
+        """A copy whose result has at most ``limit`` characters, its full length kept beside it."""
+        if self.result is None or len(self.result) <= limit:
+            return self
+        length = self.result_length or len(self.result)
+        return msgspec.structs.replace(self, result=self.result[:limit], result_length=length)
+
+
+class ExpectedTool(msgspec.Struct, omit_defaults=True):
+    """A call that a case expects or forbids, by its name and what is stated of its arguments.
+
+    A stated argument is a value, or ``{"regex": …}``, ``{"number": …, "tolerance": …}``, or
+    ``{"equals": …}`` for a value that looks like one of these. ``match``: whether a call may have
+    arguments besides (``subset``) or not (``exact``).
+    """
+
+    name: str
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
+    match: ArgumentMatch = "subset"
+
+
+AnyTool = ExpectedTool | str
+"""A bare name stands for a call with any arguments."""
+
+
+def call_words(name: str, arguments: Mapping[str, Any], most: int = 600) -> str:
+    """A call as it is written in code, its arguments cut where they are long."""
+    pairs = (f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items())
+    text = ", ".join(pairs)
+    return f"{name}({text[:most]}{' …' if len(text) > most else ''})"
+
+
+def expected_tool(tool: AnyTool) -> ExpectedTool:
+    """The same with its fields."""
+    return ExpectedTool(tool) if isinstance(tool, str) else tool
+
+
+def tool_problems(field: str, tools: list[AnyTool]) -> Iterator[tuple[str, str]]:
+    """What no type can say of expected or forbidden calls: each field and what is wrong with it."""
+    for index, tool in enumerate(map(expected_tool, tools)):
+        where = f"{field}[{index}]"
+        if not tool.name.strip():
+            yield f"{where}.name", "is empty; write the tool's name"
+        for name, stated in tool.arguments.items():
+            if isinstance(stated, Mapping) and (fault := _matcher_fault(stated)):
+                yield f"{where}.arguments.{name}", fault
+
+
+def _matcher_fault(stated: Mapping[str, Any]) -> str:
+    """What is wrong with an argument that is stated by an expression or a number."""
+    if stated.keys() == {"regex"}:
+        pattern = stated["regex"]
+        if not isinstance(pattern, str):
+            return "regex is no string; write a regular expression"
+        try:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError) as error:
+            return f"regex is no regular expression ({error}); correct it"
+    if stated.keys() in ({"number"}, {"number", "tolerance"}):
+        for name, value in stated.items():
+            if type(value) not in (int, float) or not math.isfinite(value):
+                return f"{name} is no number; write one"
+        if stated.get("tolerance", 0) < 0:
+            return "tolerance is below 0; write 0 or more"
+    return ""

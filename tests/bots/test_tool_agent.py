@@ -1,0 +1,155 @@
+"""An agent with tools, the whole way in real processes: connect, run, score, compare, gate."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bots.serving import BotServer
+from tests.bots.tool_agent import TOKEN, make
+
+SCRIPTS = Path(__file__).parents[2] / "eval" / "scripts"
+CASES = 24
+"""Numbers 0 to 23: 12 are even, and 4 of them are 0, 6, 12 and 18."""
+
+
+STREAM = """stream = "sse"
+stream_delta = "choices[0].delta.content"
+stream_last = "[DONE]"
+[request]
+path = "/v1/chat/completions"
+headers = { Authorization = "Bearer ${SHOP_TOKEN}" }
+[request.body]
+messages = [{ role = "user", content = "{question}" }]
+[response]
+answer = "text"
+"""
+
+
+def case(number: int) -> dict[str, Any]:
+    expected = [
+        {"name": "search", "arguments": {"query": f"hat {number}"}},
+        {"name": "price", "arguments": {"id": {"number": number}}},
+    ]
+    labels = {"forbidden_tools": ["delete_basket"], "max_tool_calls": 2, "tool_order": "strict"}
+    return {
+        "id": f"q{number}",
+        "question": f"What does hat {number} cost?",
+        "answerable": True,
+        "expected_tools": expected,
+        **labels,
+    }
+
+
+@pytest.fixture
+def server() -> Iterator[BotServer]:
+    with make() as started:
+        yield started
+
+
+class Desk:
+    """A folder with the set, and the scripts as processes in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        lines = [json.dumps(case(number)) + "\n" for number in range(CASES)]
+        (folder / "set.jsonl").write_text("".join(lines), encoding="utf-8")
+
+    def call(self, script: str, *words: str, ends: int = 0) -> str:
+        shared = ("--eval-set", "set.jsonl") if script != "gate_run" else ()
+        folders = () if script == "connect_bot" else ("--results-dir", "results")
+        done = subprocess.run(
+            [sys.executable, str(SCRIPTS / f"{script}.py"), *words, *shared, *folders],
+            cwd=self.folder,
+            env={**os.environ, "SHOP_TOKEN": TOKEN, "COLUMNS": "120"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == ends, done.stdout + done.stderr
+        return done.stdout
+
+    def profile(self, name: str, more: str) -> None:
+        """A profile of the streaming endpoint; ``more``: further lines of its response."""
+        (self.folder / name).write_text(f"{STREAM}{more}\n", encoding="utf-8")
+
+    def results(self, run: str) -> list[dict[str, Any]]:
+        text = (self.folder / "results" / run / "results.jsonl").read_text("utf-8")
+        return [json.loads(line) for line in text.splitlines()]
+
+
+def test_the_whole_way_of_an_agent(server: BotServer, tmp_path: Path) -> None:
+    """The careless agent forgets the price of 12 of 24 hats, and deletes a basket for 4 of these.
+
+    tool_recall: (12 x 1 + 12 x 1/2) / 24 = .75. Precision: 20 answers without another call, 4 with
+    one of two: (20 + 4/2) / 24 = 22/24. F1: 12 of 1, 8 of 2/(2+1), 4 of 2/(2+2): .805556.
+    """
+    desk = Desk(tmp_path)
+    url = server.url + "/runs/wait"
+    desk.call("connect_bot", url, "--model", "careful", "--name", "careful.toml", "--yes")
+    profile = (tmp_path / "careful.toml").read_text("utf-8")
+    assert 'tools = "tool_calls(messages)"' in profile
+    (tmp_path / "careless.toml").write_text(profile.replace("careful", "careless"), "utf-8")
+    for run in ("careful", "careless"):
+        desk.call("run_eval", "--api-url", server.url, "--profile", f"{run}.toml", "--run-id", run)
+    means = {
+        run: json.loads(desk.call("score_tools", "--run", run, "--json"))["mean"]
+        for run in ("careful", "careless")
+    }
+    perfect = {"tool_f1": 1, "tool_precision": 1, "tool_recall": 1, "argument_match": 1}
+    perfect |= {"order_match": 1, "within_calls": 1, "forbidden_called": 0, "tool_calls": 2}
+    assert {name: means["careful"][name] for name in perfect} == perfect
+    assert means["careless"]["tool_f1"] == round((12 + 8 * 2 / 3 + 4 / 2) / 24, 6)
+    assert means["careless"]["tool_precision"] == round(22 / 24, 6)
+    assert means["careless"]["tool_recall"] == means["careless"]["argument_match"] == 0.75
+    assert means["careless"]["forbidden_called"] == round(4 / 24, 6)
+    assert means["careless"]["no_call_ok"] is None
+    worst = desk.call("score_tools", "--run", "careless", "--worst", "1")
+    assert "call 2  delete_basket()  (forbidden)" in worst
+    assert 'not made: price(id={"number": 0})' in worst
+
+    suite = desk.call("eval_suite", "--run", "careless", "--sections", "tools")
+    assert "tool_recall" in suite
+    compared = desk.call("compare_runs", "careful", "careless")
+    assert "tool_recall     1.000  0.750" in compared
+    assert "Broke: q0  called a forbidden tool; an expected tool call was not made" in compared
+    rules = '[tools]\ntool_recall = ">= 0.9"\nforbidden_called = "<= 0"\n'
+    (tmp_path / "gates.toml").write_text(rules, encoding="utf-8")
+    desk.call("gate_run", "--run", "careful", "--gates", "gates.toml")
+    refused = desk.call("gate_run", "--run", "careless", "--gates", "gates.toml", ends=1)
+    assert "tools.tool_recall: 0.750, must be >= 0.9" in refused
+
+
+def test_a_secret_that_tools_are_given_is_written_nowhere(
+    server: BotServer, tmp_path: Path
+) -> None:
+    """It has quotes, stands as JSON in the arguments, and these come in pieces of 7 characters."""
+    desk = Desk(tmp_path)
+    desk.profile("stream.toml", 'tools = "tool_calls(events)"')
+    words = ("--profile", "stream.toml", "--run-id", "run", "--limit", "2", "--no-proof")
+    desk.call("run_eval", "--api-url", server.url, *words)
+    tools = [result["tools"] for result in desk.results("run")]
+    assert tools[1] == [
+        {"name": "search", "arguments": {"query": "hat 1", "token": "[secret]"}},
+        {"name": "price", "arguments": {"id": 1}},
+    ]
+    for file in (tmp_path / "results" / "run").rglob("*"):
+        assert file.is_dir() or b"LIVE" not in file.read_bytes()
+
+
+def test_a_run_of_a_bot_without_tools_is_no_fault(server: BotServer, tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.profile("plain.toml", "")
+    desk.call("run_eval", "--api-url", server.url, *PLAIN, "--run-id", "plain")
+    assert "tools" not in desk.results("plain")[0]
+    assert desk.call("score_tools", "--run", "plain", "--json").strip() == "null"
+    assert "tool_f1" not in desk.call("eval_suite", "--run", "plain", "-v")
+
+
+PLAIN = ("--profile", "plain.toml", "--no-proof", "--limit", "3")

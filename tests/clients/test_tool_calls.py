@@ -1,0 +1,309 @@
+"""Tool calls read out of bots' replies and streams, in the forms that their documentation gives."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.clients.test_mapping import JSON
+
+from clients.expressions import compile_path
+from clients.http import CallError
+from clients.known import recognised
+from clients.mapping import AnswerMap, build_result
+from clients.profile import check_profile
+from clients.reply_form import columns_of
+from clients.tool_calls import tool_calls
+from clients.tool_paths import find_tools
+from records.tool_calls import MOST_CALLS, MOST_TOOL_TEXT, ToolCall
+
+SEARCH = {"name": "search", "arguments": {"query": "hat"}}
+FOUND = [SEARCH | {"result": "3 hats"}, {"name": "price", "arguments": {"id": 7}, "error": "down"}]
+
+
+def chat_delta(**delta: Any) -> dict[str, Any]:
+    return {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta}]}
+
+
+def piece(index: int, text: str, **more: Any) -> dict[str, Any]:
+    function = {"arguments": text} | ({"name": more.pop("name")} if "name" in more else {})
+    return chat_delta(tool_calls=[{"index": index, "function": function} | more])
+
+
+OPENAI_MESSAGES = [
+    {"role": "user", "content": "earlier"},
+    {"role": "assistant", "tool_calls": [{"id": "x", "function": {"name": "old"}}]},
+    {"role": "user", "content": "now"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "a", "type": "function",
+             "function": {"name": "search", "arguments": '{"query": "hat"}'}},
+            {"id": "b", "type": "function",
+             "function": {"name": "price", "arguments": '{"id": 7}'}},
+        ],
+    },
+    {"role": "tool", "tool_call_id": "a", "content": "3 hats"},
+    {"role": "tool", "tool_call_id": "b", "content": "down", "status": "error"},
+    {"role": "assistant", "content": "Seven."},
+]  # fmt: skip
+
+LANGCHAIN = [
+    {"type": "human", "content": "now"},
+    {"type": "ai", "content": "", "tool_calls": [
+        {"name": "search", "args": {"query": "hat"}, "id": "a", "type": "tool_call"},
+        {"name": "price", "args": {"id": 7}, "id": "b", "type": "tool_call"}]},
+    {"type": "tool", "tool_call_id": "a", "content": "3 hats", "status": "success"},
+    {"type": "tool", "tool_call_id": "b", "content": "down", "status": "error"},
+]  # fmt: skip
+
+ANTHROPIC = [
+    {"role": "user", "content": "now"},
+    {"role": "assistant", "content": [
+        {"type": "text", "text": "Let me look."},
+        {"type": "tool_use", "id": "a", "name": "search", "input": {"query": "hat"}},
+        {"type": "tool_use", "id": "b", "name": "price", "input": {"id": 7}}]},
+    {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "a", 
+         "content": [{"type": "text", "text": "3 hats"}]},
+        {"type": "tool_result", "tool_use_id": "b", "content": "down", "is_error": True}]},
+]  # fmt: skip
+
+RESPONSES = [
+    {"type": "function_call", "call_id": "a", "id": "fc1", "name": "search",
+     "arguments": '{"query": "hat"}'},
+    {"type": "function_call_output", "call_id": "a", "output": "3 hats"},
+    {"type": "mcp_call", "id": "m", "name": "price", "arguments": '{"id": 7}', "output": None,
+     "error": "down"},
+    {"type": "message", "content": [{"type": "output_text", "text": "Seven."}]},
+]  # fmt: skip
+
+AG_UI = [
+    {"type": "RUN_STARTED", "threadId": "t", "runId": "r"},
+    {"type": "TOOL_CALL_START", "toolCallId": "a", "toolCallName": "search"},
+    {"type": "TOOL_CALL_ARGS", "toolCallId": "a", "delta": '{"query":'},
+    {"type": "TOOL_CALL_ARGS", "toolCallId": "a", "delta": ' "hat"}'},
+    {"type": "TOOL_CALL_END", "toolCallId": "a"},
+    {"type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "a", "content": "3 hats"},
+    {"type": "TOOL_CALL_CHUNK", "toolCallId": "b", "toolCallName": "price", "delta": '{"id"'},
+    {"type": "TOOL_CALL_CHUNK", "delta": ": 7}"},
+]
+
+VERCEL = [
+    {"type": "start", "messageId": "m"},
+    {"type": "tool-input-start", "toolCallId": "a", "toolName": "search"},
+    {"type": "tool-input-delta", "toolCallId": "a", "inputTextDelta": '{"query":"hat"}'},
+    {"type": "tool-input-available", "toolCallId": "a", "toolName": "search",
+     "input": {"query": "hat"}},
+    {"type": "tool-output-available", "toolCallId": "a", "output": "1 …", "preliminary": True},
+    {"type": "tool-output-available", "toolCallId": "a", "output": "3 hats"},
+    {"type": "tool-input-available", "toolCallId": "b", "toolName": "price", "input": {"id": 7}},
+    {"type": "tool-output-error", "toolCallId": "b", "errorText": "down"},
+]  # fmt: skip
+
+VERCEL_4 = [
+    {"event": "b", "data": {"toolCallId": "a", "toolName": "search"}},
+    {"event": "c", "data": {"toolCallId": "a", "argsTextDelta": '{"query":"hat"}'}},
+    {"event": "9", "data": {"toolCallId": "a", "toolName": "search", "args": {"query": "hat"}}},
+    {"event": "a", "data": {"toolCallId": "a", "result": "3 hats"}},
+    {"event": "9", "data": {"toolCallId": "b", "toolName": "price", "args": {"id": 7}}},
+    {"event": "0", "data": "Seven."},
+]
+
+OPENAI_STREAM = [
+    chat_delta(role="assistant", content=None),
+    piece(0, "", id="a", name="search", type="function"),
+    piece(0, '{"query":'),
+    piece(1, '{"id"', id="b", name="price", type="function"),
+    piece(0, '"hat"}'),
+    piece(1, ": 7}"),
+    chat_delta(content="Seven."),
+]
+
+
+def completed(items: list[Any]) -> list[ToolCall]:
+    """The calls as a result has them."""
+    tools = build_result({"answer": "x", "tools": tool_calls(items)}, "q", "?").tools
+    assert isinstance(tools, list)
+    return tools
+
+
+@pytest.mark.parametrize(
+    ("items", "with_results", "with_errors"),
+    [
+        (OPENAI_MESSAGES, True, True),
+        (LANGCHAIN, True, True),
+        (ANTHROPIC, True, True),
+        (RESPONSES, True, True),
+        (AG_UI, True, False),
+        (VERCEL, True, True),
+        (VERCEL_4, True, False),
+        (OPENAI_STREAM, False, False),
+    ],
+    ids=[
+        "openai",
+        "langchain",
+        "anthropic",
+        "responses",
+        "ag-ui",
+        "vercel",
+        "v4",
+        "stream",
+    ],
+)
+def test_the_same_two_calls_in_each_form(
+    items: list[Any], with_results: bool, with_errors: bool
+) -> None:
+    search, price = completed(items)
+    assert (search.name, search.arguments) == ("search", {"query": "hat"})
+    assert (price.name, price.arguments) == ("price", {"id": 7})
+    assert search.result == ("3 hats" if with_results else None)
+    assert (price.error, price.result) == ("down" if with_errors else None, None)
+
+
+def test_a_further_step_of_a_stream_counts_its_calls_from_0_again() -> None:
+    steps = [piece(0, '{"a":1}', id="a", name="f"), piece(0, '{"b":2}', id="b", name="g")]
+    assert [(call.name, call.arguments) for call in completed(steps)] == [
+        ("f", {"a": 1}),
+        ("g", {"b": 2}),
+    ]
+
+
+def test_calls_without_ids_are_calls_by_themselves() -> None:
+    call = {"name": "f", "args": {"a": 1}}
+    message = {"type": "ai", "tool_calls": [call, call]}
+    assert [made.arguments for made in completed([message, message])] == [{"a": 1}] * 4
+
+
+def test_no_call_is_an_empty_list_and_null_is_not_reported() -> None:
+    assert tool_calls([{"role": "user", "content": "?"}, {"role": "assistant"}]) == []
+    assert compile_path("tool_calls(messages)")({}) is None
+
+
+@given(
+    st.lists(JSON | st.sampled_from([*OPENAI_MESSAGES, *RESPONSES, *AG_UI, *VERCEL]), max_size=6)
+)
+def test_any_items_are_calls_or_a_known_error(items: list[Any]) -> None:
+    calls = tool_calls(items)
+    assert calls is not None
+    with contextlib.suppress(CallError):  # which the run records; anything else would end it
+        json.dumps(build_result({"answer": "x", "tools": calls}, "q", "?").to_dict())
+
+
+def profile(**tables: Any) -> AnswerMap:
+    raw = {"request": {"path": "/", "body": {"q": "{question}"}}, **tables}
+    return check_profile("p", raw, "p.toml").answer
+
+
+def read(answer: AnswerMap, payload: Any) -> Any:
+    return build_result(answer.fields(payload), "q", "?").tools
+
+
+def test_a_profile_names_the_fields_of_a_call() -> None:
+    answer = profile(
+        latency_unit="s",
+        response={"answer": "text", "tools": "steps"},
+        tool={"name": "tool", "arguments": "input", "result": "out", "latency_ms": "took",
+              "error": "failed"},
+    )  # fmt: skip
+    steps = [
+        {"tool": "search", "input": '{"query": "hat"}', "out": {"hits": [1]}, "took": 0.5},
+        {"tool": "ask", "input": "plain words", "failed": True},
+        {"tool": "ping", "failed": False, "input": ""},
+    ]
+    first, second, third = read(answer, {"text": "x", "steps": steps})
+    assert (first.arguments, first.result, first.latency_ms) == (
+        {"query": "hat"},
+        '{"hits": [1]}',
+        500.0,
+    )
+    assert (second.arguments, second.error) == ({"input": "plain words"}, "failed")
+    assert (third.arguments, third.error) == ({}, None)
+    assert read(answer, {"text": "x", "steps": []}) == []
+    assert not isinstance(read(answer, {"text": "x"}), list)  # not reported
+
+
+@pytest.mark.parametrize(
+    ("tools", "complaint"),
+    [
+        ("search", "tools: is no list but str"),
+        ([{"arguments": {}}], r"tools\[0\].name: a tool call needs a name"),
+        ([7], r"tools\[0\]: is neither an object nor a name"),
+        ([SEARCH | {"latency_ms": -1}], r"tools\[0\].latency_ms: -1 is no time"),
+        ([SEARCH] * (MOST_CALLS + 1), "tools: 1,001 calls; an answer may have 1,000"),
+    ],
+)
+def test_what_is_no_list_of_calls_is_refused(tools: Any, complaint: str) -> None:
+    with pytest.raises(CallError, match=complaint):
+        read(profile(response={"answer": "text", "tools": "tools"}), {"text": "x", "tools": tools})
+
+
+def test_long_texts_are_cut_and_long_arguments_leave_their_length() -> None:
+    """The JSON of the arguments, {"q": "…"}, has 9 characters around the 30,000 letters."""
+    calls = [{"name": "f", "arguments": {"q": "x" * 30_000}, "result": "y" * 150_000}]
+    (call,) = build_result({"answer": "x", "tools": calls}, "q", "?").tools or [ToolCall("")]
+    assert (call.arguments, call.arguments_length) == ({}, 30_009)
+    assert (len(call.result or ""), call.result_length) == (MOST_TOOL_TEXT, 150_000)
+    stored = build_result({"answer": "x", "tools": calls}, "q", "?").to_dict()["tools"][0]
+    assert (len(stored["result"]), stored["result_length"]) == (200, 150_000)
+    again = build_result({"answer": "x", "tools": [stored]}, "q", "?").to_dict()["tools"][0]
+    assert again == stored  # a line of a run may be the answer of another one
+
+
+def test_deeply_nested_arguments_stay_a_text() -> None:
+    text = "[" * 500 + "]" * 500
+    (call,) = build_result({"tools": [{"name": "f", "arguments": text}]}, "q", "?").tools or [
+        ToolCall("")
+    ]
+    assert call.arguments == {"input": text}
+
+
+def proposed(payload: Any, *, streamed: bool = False) -> Any:
+    return find_tools([payload], columns_of([payload], streamed=streamed), streamed=streamed)
+
+
+def test_connect_maps_calls_where_it_is_certain() -> None:
+    assert proposed({"messages": LANGCHAIN}) == ("tool_calls(messages)", {})
+    assert proposed({"output": RESPONSES}) == ("tool_calls(output)", {})
+    whole = {"choices": [{"message": {"content": "x", "tool_calls": [
+        {"id": "a", "function": {"name": "f", "arguments": "{}"}}]}}]}  # fmt: skip
+    assert proposed(whole) == ("tool_calls([@])", {})
+    assert proposed({"events": OPENAI_STREAM, "text": "x"}, streamed=True) == (
+        "tool_calls(events)",
+        {},
+    )
+    own = [{"toolName": "f", "toolInput": {"a": 1}, "observation": "b"}]
+    inside = {"name": "toolName", "arguments": "toolInput", "result": "observation"}
+    assert proposed({"text": "x", "tools_used": own}) == ("tools_used", inside)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"tools": [{"name": "f", "description": "what it does"}]},  # tools on offer
+        {"tools": ["f", "g"]},
+        {"steps": [{"name": "f", "arguments": {}}]},  # a name that says nothing of tools
+        {"tool_calls": [{"name": "f", "arguments": {}}, {"name": None, "arguments": {}}]},
+        {"messages": [{"role": "assistant", "content": "x"}]},
+        {"tool_calls": []},
+    ],
+)
+def test_connect_leaves_out_what_is_not_certain(payload: Any) -> None:
+    assert proposed(payload) is None
+
+
+def test_a_known_product_whose_calls_are_told_beside_the_answer() -> None:
+    """Flowise lists the tools that its agent used (``usedTools`` in its API's documentation)."""
+    used = [{"tool": "search", "toolInput": {"query": "hat"}, "toolOutput": "3 hats"}]
+    reply = {"text": "Seven.", "question": "?", "chatId": "c", "usedTools": used}
+    recipe = recognised(reply)
+    assert recipe is not None
+    assert recipe.title == "Flowise"
+    tables = recipe.proposal([reply], ["?"]).tables
+    assert tables["response"]["tools"] == "usedTools"
+    assert tables["tool"] == {"name": "tool", "arguments": "toolInput", "result": "toolOutput"}

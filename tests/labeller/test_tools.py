@@ -1,0 +1,130 @@
+"""Labels of tool calls: from the calls that a bot made to what the set says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.labeller.test_plain import FakeSource, Lines
+
+from labeller import tools
+from labeller.case_state import CaseState
+from labeller.edits import copied
+from labeller.ports import Arrival, deliver
+from labeller.session import Session
+from labeller.sources import Fetcher, FetchError, RunChunks
+from records.tool_calls import ToolCall
+from storage import RetrievedChunk, TestResult
+from terminal.actions import ActionRefused
+
+SEARCH, DELETE = ToolCall("search", {"query": "hat"}), ToolCall("delete", error="no \x1b right")
+CALLS = (SEARCH, DELETE)
+
+
+@pytest.fixture
+def lines(cases: Any, clock: Any, chunks: Any) -> Lines:
+    return Lines(Session(cases, {}, record=lambda e: None, now=clock), FakeSource(chunks))
+
+
+def state(**case: Any) -> CaseState:
+    return CaseState({"id": "a", "question": "?", **case}, {})
+
+
+def signs(case: dict[str, Any], calls: tuple[ToolCall, ...] = CALLS) -> list[tuple[str, str, bool]]:
+    return [(row.name, row.label, row.seen) for row in tools.tool_rows(case, calls)]
+
+
+def test_what_the_case_says_of_the_calls_and_what_was_not_called() -> None:
+    case = {
+        "expected_tools": ["search", {"name": "mail", "arguments": {"to": "x"}}],
+        "forbidden_tools": [{"name": "delete"}],
+    }
+    assert signs(case) == [
+        ("search", "expected", True),
+        ("delete", "forbidden", True),
+        ("mail", "expected", False),
+    ]
+    rows = tools.tool_rows(case, CALLS)
+    assert rows[1].text() == "delete()  failed: no \x1b right"  # the screen makes it harmless
+    assert rows[2].text() == 'mail(to="x")  (not called)'
+    assert [label for _, label, _ in signs({})] == ["", ""]
+
+
+def test_a_mark_and_its_way_back() -> None:
+    """The last mark takes the field with it: an empty list would say that no call is expected."""
+    start = state(tags=["t"])
+    expected, said = tools.expect(start, tools.tool_rows(start.case, CALLS)[0])
+    assert expected.case["expected_tools"] == [{"name": "search", "arguments": {"query": "hat"}}]
+    assert said == "search is expected with these arguments"
+    again, _ = tools.expect(expected, tools.tool_rows(expected.case, CALLS)[0])
+    assert again.case == start.case
+    forbidden, _ = tools.forbid(expected, tools.tool_rows(expected.case, CALLS)[0])
+    assert "expected_tools" not in forbidden.case
+    assert forbidden.case["forbidden_tools"] == ["search"]
+    back, _ = tools.expect(forbidden, tools.tool_rows(forbidden.case, CALLS)[0])
+    assert back.case == expected.case
+    none, _ = tools.expect_none(start)
+    assert none.case["expected_tools"] == []
+    assert tools.expect_none(none)[0].case == start.case
+
+
+def test_a_copy_of_a_case_has_no_labels_of_tools() -> None:
+    case = {"id": "a", "question": "?", "expected_tools": [], "max_tool_calls": 1, "tags": ["t"]}
+    assert copied(case) == {"question": "?", "tags": ["t"]}
+
+
+def test_calls_come_with_the_passages(session: Session) -> None:
+    class Source:
+        def arrivals(self) -> list[Arrival]:
+            return [Arrival("q-0001", calls=CALLS)]
+
+    deliver(session, Source())  # type: ignore[arg-type]
+    assert session.pool.calls["q-0001"] == CALLS
+    row = tools.tool_rows(session.case, CALLS)[0]
+    session.label_tools(lambda now: tools.expect(now, row))
+    assert session.case["expected_tools"][0]["name"] == "search"
+    session.undo()
+    assert "expected_tools" not in session.case
+
+
+def test_a_second_annotator_does_not_change_the_set(cases: Any, clock: Any) -> None:
+    second = Session(cases, {}, record=lambda e: None, now=clock, second=True)
+    with pytest.raises(ActionRefused, match="A second annotator labels"):
+        second.label_tools(tools.expect_none)
+
+
+def test_the_calls_of_a_run_are_shown_also_where_no_passage_is_known(tmp_path: Path) -> None:
+    lines = [
+        TestResult("a", "?", tools=[SEARCH], retrieved=[RetrievedChunk("c", text="T")]),
+        TestResult("b", "?", tools=[DELETE]),
+        TestResult("c", "?", tools=[]),
+    ]
+    path = tmp_path / "results.jsonl"
+    path.write_bytes(b"".join(msgspec.json.encode(line.to_dict()) + b"\n" for line in lines))
+    (tmp_path / "config.json").write_text('{"schema": 1, "run_id": "r"}')
+    source = Fetcher(RunChunks(path), "run")
+    came: dict[str, Arrival] = {}
+    for case_id in "abc":
+        source.request(case_id, "?")
+        came |= {arrival.case_id: arrival for arrival in source.wait(case_id, 10)}
+    source.close()
+    assert (came["a"].calls, len(came["a"].chunks)) == ((SEARCH,), 1)
+    assert (came["b"].calls, came["b"].chunks, came["b"].problem) == ((DELETE,), (), "")
+    assert "nothing to label" in came["c"].problem
+    with pytest.raises(FetchError):
+        RunChunks(path)("c", "?", None)
+
+
+def test_in_line_mode(lines: Lines) -> None:
+    assert "The bot reports no call of a tool." in lines.do("T")
+    lines.session.pool.calls["q-0001"] = CALLS
+    lines.source.request = lambda case_id, question: None  # type: ignore[method-assign]
+    said = lines.do("T", "T 1", "T 2 x", "T", "T 9")
+    assert '1 [ ] search(query="hat")' in said
+    assert "q-0001: search is expected with these arguments" in said
+    assert "2 [forbidden] delete()" in said
+    assert "There is no call 9." in said
+    lines.do("T 0")
+    assert lines.session.case["expected_tools"] == []
