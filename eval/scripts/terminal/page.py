@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from terminal.plot import plot_lines, shrunk
-from terminal.sparkline import sparkline
+from terminal.plot import plot_lines, shrunk, sparkline
 from terminal.tables import (
     draws_unicode,
     has_room,
