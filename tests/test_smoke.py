@@ -148,7 +148,7 @@ def test_the_example_of_a_settings_file_names_real_options() -> None:
     known = {
         name: {param.name for param in importlib.import_module(name).main.params}
         for name in SCRIPTS
-    } | {"screen": set(options.SCREEN)}
+    } | {"screen": set(options.SCREEN), "traces": set(options.TRACES)}
     for key, value in tomllib.loads(example.read_text("utf-8")).items():
         if isinstance(value, dict):
             assert value.keys() <= known[key]
