@@ -181,6 +181,10 @@ class _Tree:
     def kind(self, span: Span) -> str:
         return self.kinds[id(span)]
 
+    def earlier(self, span: Span) -> list[Span]:
+        """The spans that began no later than a span, in order of time."""
+        return [other for other in self._by_id.values() if other.start <= span.start]
+
     def is_hidden(self, span: Span) -> bool:
         """Whether a span is within a tool, a retrieval or a guardrail, or is one."""
         return any(self.kind(outer) in _HIDDEN for outer in (span, *self.around[id(span)]))
@@ -228,8 +232,8 @@ def _read_question(trace: Trace, tops: Sequence[Span], tree: _Tree) -> None:
     chats = [span for span in trace.of_kind(CHAT) if not tree.is_hidden(span)]
     for span in (*tops, *chats):
         messages = messages_of(span, "in")
-        held = messages_in(value_of(span, "in")) if tree.kind(span) != CHAT and messages else []
-        if len(held) > len(messages):
+        is_first = tree.kind(span) != CHAT and len(messages) == 1
+        if is_first and len(held := messages_in(value_of(span, "in"))) > 1:
             messages = held  # instrumentation may write the first alone beside the whole list
         text = last_question(messages)
         if text is None and not messages:
@@ -243,7 +247,7 @@ def _read_question(trace: Trace, tops: Sequence[Span], tree: _Tree) -> None:
         ]
         trace.question = text
         if tree.kind(span) == CHAT:
-            trace.question = _as_given(trace, text, tree) or _without_passages(trace, text)
+            trace.question = _as_given(span, text, tree) or _without_passages(trace, text)
         return
     # What a search service was asked is its question: nothing is around it.
     root = trace.root
@@ -251,11 +255,15 @@ def _read_question(trace: Trace, tops: Sequence[Span], tree: _Tree) -> None:
         trace.question = _query_of(root)
 
 
-def _as_given(trace: Trace, prompt: str, tree: _Tree) -> str | None:
-    """What a step that is no model was given and a prompt ends with: the user's words in it."""
-    for span in trace.spans:
+def _as_given(chat: Span, prompt: str, tree: _Tree) -> str | None:
+    """What an earlier step that is no model was given and a prompt ends with: the user's words."""
+    end = prompt.split()[-1]
+    is_plain = end.isascii() and end.isprintable() and not {*end} & {'"', "\\", "'"}
+    for span in tree.earlier(chat):
         if tree.kind(span) not in (AGENT, "") or tree.is_hidden(span):
             continue
+        if is_plain and not any(end in v for v in span.attributes.values() if isinstance(v, str)):
+            continue  # spares opening what cannot hold it
         for text in texts_within(value_of(span, "in")):
             if len(text) >= _LEAST_CUT and text != prompt and prompt.endswith(text):
                 return text
@@ -295,7 +303,8 @@ def _read_answer(trace: Trace, tops: Sequence[Span], tree: _Tree) -> None:
     outermost = max(
         (span for span in tops if tree.kind(span) != CHAT), key=lambda s: s.end, default=None
     )
-    agents = [(s, text) for s in tops if tree.kind(s) == AGENT and (text := given_out(s))]
+    several = [span for span in tops if tree.kind(span) == AGENT]
+    agents = [(s, text) for s in several if len(several) > 1 and (text := given_out(s))]
     if len(agents) > 1:  # routers and judges say a word beside the one that answers
         agents = [(s, text) for s, text in agents if not is_label(text)] or agents
         outermost = max((span for span, _ in agents), key=lambda span: span.end)
