@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from bench_run_eval import HEAD, row_of
+from bench_run_eval import HEAD, rates
 from measuring import Measured, in_turn, measure, median, print_table
 
 HERE = Path(__file__).resolve().parent
@@ -44,16 +44,16 @@ def ask(url: str, calls: int, concurrency: int, *words: str | Path) -> Measured:
     return measure([*client, "--calls", str(calls), "--concurrency", str(concurrency)])
 
 
-def with_cache(url: str, calls: int, concurrency: int) -> Measured:
+def with_cache(url: str, concurrency: int, calls: int) -> Measured:
     with tempfile.TemporaryDirectory() as folder:
         return ask(url, calls, concurrency, "--cache", Path(folder) / "cache.jsonl")
 
 
-def without_cache(url: str, calls: int, concurrency: int) -> Measured:
+def without_cache(url: str, concurrency: int, calls: int) -> Measured:
     return ask(url, calls, concurrency)
 
 
-def bare(url: str, calls: int, concurrency: int) -> Measured:
+def bare(url: str, concurrency: int, calls: int) -> Measured:
     return ask(url, calls, concurrency, "--bare")
 
 
@@ -62,23 +62,6 @@ CLIENTS: dict[str, Callable[[str, int, int], Measured]] = {
     "without cache": without_cache,
     "bare requests": bare,
 }
-
-
-def rates(url: str, concurrency: int, options: argparse.Namespace) -> list[list[str]]:
-    """A row for each client at one number of calls in flight."""
-    limit = concurrency / options.latency * 1000
-    less, more = concurrency * 2, concurrency * 2 + int(limit * options.seconds)
-    runs = {
-        f"{name}|{calls}": partial(client, url, calls, concurrency)
-        for name, client in CLIENTS.items()
-        for calls in (less, more)
-    }
-    found = in_turn(runs, options.rounds)
-    short, long = ({name: found[f"{name}|{calls}"] for name in CLIENTS} for calls in (less, more))
-    return [
-        row_of(name, concurrency, options.latency, more - less, short[name], long[name])
-        for name in CLIENTS
-    ]
 
 
 def rerun(verdicts: int, rounds: int) -> list[str]:
@@ -103,10 +86,13 @@ def main() -> None:
     parser.add_argument("--verdicts", type=int, default=10_000, help="of the rerun (%(default)s)")
     options = parser.parse_args()
     with slow_judge(options.latency) as url:
+        clients = {name: partial(client, url) for name, client in CLIENTS.items()}
         rows = [
-            row
+            [name, str(concurrency), *rate.cells()]
             for concurrency in map(int, options.concurrency.split(","))
-            for row in rates(url, concurrency, options)
+            for name, rate in rates(
+                clients, concurrency, options.latency, options.seconds, options.rounds
+            ).items()
         ]
     print(f"## A judge that answers after {options.latency:g} ms, median of {options.rounds}")
     print_table(HEAD, rows)

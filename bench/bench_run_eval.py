@@ -15,10 +15,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from measuring import SCRIPTS, Measured, in_turn, measure, print_table
 
@@ -70,22 +71,45 @@ CLIENTS: dict[str, Callable[[str, Path, int, int], Measured]] = {
 }
 
 
-def row_of(
-    name: str,
+class Rate(NamedTuple):
+    """Marginal figures of one client: medians over the rounds of a long run minus a short one."""
+
+    calls_s: float
+    share: float
+    """Of the limit."""
+    cpu_ms: float
+    peak_mb: float
+
+    def cells(self) -> list[str]:
+        figures = f"{self.calls_s:.0f}", f"{self.share:.0%}", f"{self.cpu_ms:.2f}"
+        return [*figures, f"{self.peak_mb:.0f}"]
+
+
+def rates(
+    clients: Mapping[str, Callable[[int, int], Measured]],
     concurrency: int,
     latency: float,
-    calls: int,
-    short: list[Measured],
-    long: list[Measured],
-) -> list[str]:
-    """Marginal figures of one client: medians over the rounds of long minus short."""
-    pairs = list(zip(short, long, strict=True))
-    rate = calls / statistics.median(max(more.wall - less.wall, 1e-9) for less, more in pairs)
-    cpu = statistics.median(more.cpu - less.cpu for less, more in pairs) / calls
+    seconds: float,
+    rounds: int,
+) -> dict[str, Rate]:
+    """The rate of each client, which takes how many calls are in flight, and how many to make."""
     limit = concurrency / latency * 1000
-    peak = statistics.median(more.peak_mb for more in long)
-    figures = (f"{rate:.0f}", f"{rate / limit:.0%}", f"{cpu * 1000:.2f}", f"{peak:.0f}")
-    return [name, str(concurrency), *figures]
+    less, more = concurrency * 2, concurrency * 2 + max(1, int(limit * seconds))
+    runs = {
+        f"{name}|{calls}": partial(client, concurrency, calls)
+        for name, client in clients.items()
+        for calls in (less, more)
+    }
+    found, measured = in_turn(runs, rounds), {}
+    for name in clients:
+        if not {f"{name}|{less}", f"{name}|{more}"} <= found.keys():
+            continue
+        pairs = list(zip(found[f"{name}|{less}"], found[f"{name}|{more}"], strict=True))
+        wall = statistics.median(max(long.wall - short.wall, 1e-9) for short, long in pairs)
+        cpu = statistics.median(long.cpu - short.cpu for short, long in pairs) / (more - less)
+        rate, peak = (more - less) / wall, statistics.median(long.peak_mb for _, long in pairs)
+        measured[name] = Rate(rate, rate / limit, cpu * 1000, peak)
+    return measured
 
 
 def main() -> None:
@@ -98,25 +122,9 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as temporary, slow_server(options.latency) as url:
         for concurrency in map(int, options.concurrency.split(",")):
-            limit = concurrency / options.latency * 1000
-            less, more = concurrency * 2, concurrency * 2 + int(limit * options.seconds)
-            runs = {
-                f"{name}|{calls}": partial(client, url, Path(temporary), concurrency, calls)
-                for name, client in CLIENTS.items()
-                for calls in (less, more)
-            }
-            found = in_turn(runs, options.rounds)
-            rows += [
-                row_of(
-                    name,
-                    concurrency,
-                    options.latency,
-                    more - less,
-                    found[f"{name}|{less}"],
-                    found[f"{name}|{more}"],
-                )
-                for name in CLIENTS
-            ]
+            clients = {name: partial(f, url, Path(temporary)) for name, f in CLIENTS.items()}
+            found = rates(clients, concurrency, options.latency, options.seconds, options.rounds)
+            rows += [[name, str(concurrency), *rate.cells()] for name, rate in found.items()]
     print(f"## A bot that answers after {options.latency:g} ms, median of {options.rounds}")
     print_table(HEAD, rows)
 

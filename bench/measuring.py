@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,12 @@ class ContestantError(Exception):
     """A contestant that ended with an error; the message is the end of what it said."""
 
 
-def measure(command: Sequence[str | Path], env: Mapping[str, str] | None = None) -> Measured:
-    """Run a command once. Raises ContestantError when it fails."""
+def measure(
+    command: Sequence[str | Path],
+    env: Mapping[str, str] | None = None,
+    allowed: Collection[int] = (0,),
+) -> Measured:
+    """Run a command once. Raises ContestantError when it ends with another exit code."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begin = time.perf_counter()
         process = subprocess.Popen(
@@ -49,7 +53,7 @@ def measure(command: Sequence[str | Path], env: Mapping[str, str] | None = None)
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         err.seek(0)
-        if process.returncode:
+        if process.returncode not in allowed:
             raise ContestantError(err.read()[-500:].decode(errors="replace").strip())
         cpu = usage.ru_utime + usage.ru_stime
         return Measured(wall, cpu, usage.ru_maxrss / 1024, out.read())

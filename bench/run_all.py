@@ -28,6 +28,7 @@ QUICK = {
     "bench_score_retrieval": ["--cases", "1000,10000", "--rounds", "3"],
     "bench_report": ["--cases", "1000", "--rounds", "2"],
     "bench_run_eval": ["--concurrency", "8,32", "--seconds", "2", "--rounds", "2"],
+    "bench_goals": ["--part", "0.01", "--rounds", "2"],
     "bench_judge": ["--concurrency", "32", "--seconds", "2", "--rounds", "2"],
     "bench_limits": ["--tiny"],
     "bench_start": ["--rounds", "3"],
@@ -38,6 +39,7 @@ TINY = {
     "bench_browse": ["--cases", "50", "--rounds", "1", "--starts", "1", "--presses", "2"],
     "bench_compare": ["--cases", "60", "--rounds", "1"],
     "bench_embedding": ["--limit", "2", "--rounds", "1"],
+    "bench_goals": ["--part", "0.0001", "--rounds", "1", "--rows", "small,million,compare"],
     "bench_judge": [
         *("--concurrency", "2", "--latency", "5", "--seconds", "0.2"),
         *("--rounds", "1", "--verdicts", "20"),

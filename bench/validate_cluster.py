@@ -28,7 +28,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import orjson
-from measuring import SCRIPTS, measure, median, print_table, say
+from measuring import SCRIPTS, Measured, measure, median, print_table, say
 
 SECTIONS = (
     "retrieval",
@@ -278,19 +278,30 @@ def killed(data: Path, cases: int, rounds: int) -> bool:
     return sound
 
 
-def efficient(data: Path, cases: int, rounds: int) -> bool:
+def pool_and_workers(
+    data: Path, cases: int, rounds: int
+) -> tuple[list[Measured], list[Measured], bool]:
+    """Groundedness by a pool of two processes and by two workers, with the CPU of all processes,
+    and whether all files are the same."""
     write_texts(data, cases)
     run, eval_set = data / "texts", data / "eval_set.jsonl"
-    pool, workers = [], []
+    pool, workers, written = [], [], set()
     with cluster(data, 2) as running:
         words = ("--scheduler", running.address)
         measure(command("groundedness", run, eval_set, *words))  # the workers' first imports
         for number in range(rounds):
             pool.append(measure(command("groundedness", run, eval_set, "--jobs", "2")))
+            written.add(hashes(run))
             before = running.cpu()
             workers.append(measure(command("groundedness", run, eval_set, *words)))
             workers[-1].cpu += running.cpu() - before
+            written.add(hashes(run))
             say(f"round {number + 1}: pool {pool[-1]}, workers {workers[-1]}")
+    return pool, workers, len(written) == 1
+
+
+def efficient(data: Path, cases: int, rounds: int) -> bool:
+    pool, workers, alike = pool_and_workers(data, cases, rounds)
     rows = [
         (name, *(f"{median(runs, figure):.2f}" for figure in ("wall", "cpu", "peak_mb")))
         for name, runs in (("pool of 2", pool), ("2 workers", workers))
@@ -299,7 +310,7 @@ def efficient(data: Path, cases: int, rounds: int) -> bool:
     share = median(pool, "wall") / median(workers, "wall")
     cpu = median(pool, "cpu") / median(workers, "cpu")
     print(f"# efficiency against the pool: {share:.0%} by wall, {cpu:.0%} by CPU\n")
-    return share >= EFFICIENCY
+    return alike and share >= EFFICIENCY
 
 
 def small(data: Path, cases: int, shards: int) -> bool:

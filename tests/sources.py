@@ -11,7 +11,7 @@ import pytest
 
 import options
 
-SCRIPTS_DIR = Path(options.__file__).resolve().parent
+SCRIPTS_DIR = Path(options.__file__).resolve().parents[1]
 GUARD = 'if __name__ == "__main__":'
 SLOW = {
     "textual",

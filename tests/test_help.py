@@ -16,8 +16,9 @@ import yaml  # type: ignore[import-untyped]
 from click.testing import CliRunner
 
 import options
+from options import commands
 
-SCRIPTS_DIR = Path(options.__file__).resolve().parent
+SCRIPTS_DIR = Path(options.__file__).resolve().parents[1]
 ROOT = SCRIPTS_DIR.parents[1]
 GUARD = 'if __name__ == "__main__":'
 NAMES = sorted(path.stem for path in SCRIPTS_DIR.glob("*.py") if GUARD in path.read_text("utf-8"))
@@ -33,7 +34,7 @@ def command_of(name: str) -> click.Command:
 
 
 def about(name: str) -> str:
-    return options.docstring(command_of(name).callback)
+    return commands.docstring(command_of(name).callback)
 
 
 def help_of(name: str) -> str:
@@ -46,7 +47,7 @@ def calls(text: str) -> list[tuple[str, list[str]]]:
     """Script and words of every call in the examples of a text."""
     return [
         (match[1], shlex.split(match[2], comments=True))
-        for line in options.examples(text)
+        for line in commands.examples(text)
         for match in CALL.finditer(line)
     ]
 
@@ -79,9 +80,9 @@ def test_help_holds_examples_of_this_script(name: str) -> None:
     assert own, "add lines such as `  python eval/scripts/NAME.py …`"
     # Whoever copies an example gets all of it, folded or not.
     shown = " ".join(help_of(name).replace("\\\n", " ").split())
-    for line in options.examples(about(name)):
+    for line in commands.examples(about(name)):
         assert " ".join(line.partition(" # ")[0].split()) in shown
-    starts = [line for line in help_of(name).splitlines() if options.START.match(line)]
+    starts = [line for line in help_of(name).splitlines() if commands.START.match(line)]
     assert all(line.count("python eval/scripts/") == 1 or "&&" in line for line in starts)
     assert "Examples:" in help_of(name)
 
@@ -124,7 +125,7 @@ def test_options_of_a_long_command_stand_under_headings_each_once() -> None:
     ],
 )
 def test_examples_are_folded_as_a_shell_takes_them(line: str, lines: list[str] | None) -> None:
-    page = options.folded(line, 36)
+    page = commands.folded(line, 36)
     assert page.splitlines() == (lines or [line])
     whole = " ".join(page.replace("\\\n", " ").split("\n"))
     assert sorted(shlex.split(whole)) == sorted(shlex.split(line))
@@ -204,7 +205,7 @@ def test_the_usual_exit_codes_come_by_themselves() -> None:
     def other() -> None: ...
 
     usual = CliRunner().invoke(one, ["--help"]).output
-    assert usual.endswith(f"\n{options.USUAL_EXITS}\n")
+    assert usual.endswith(f"\n{commands.USUAL_EXITS}\n")
     own = CliRunner().invoke(other, ["--help"]).output
     assert own.count("Exit codes:") == 1
     assert "9 odd" in own

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import options
 import storage
+from options import commands
 
 TESTS = Path(__file__).parent
 INNER = """
 import os
 
-import options
+from options import commands
 
 
 def test_settings(pytestconfig):
@@ -23,7 +24,7 @@ def test_settings(pytestconfig):
         "RAG_EVAL_CONFIG",
         "RAG_EVAL_DATA",
     }
-    assert options.settings("score_retrieval") == {}
+    assert commands.settings("score_retrieval") == {}
 """
 
 
@@ -37,7 +38,7 @@ def test_no_setting_of_a_user_reaches_a_test(tmp_path: Path) -> None:
         "RAG_EVAL_EVAL_SET": "my_set.jsonl",
         "RAG_EVAL_CONFIG": str(tmp_path / "config.toml"),
         "RAG_EVAL_DATA": "here",
-        "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(options.__file__).parent}",
+        "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(options.__file__).parents[1]}",
     }
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_inner.py"]
     done = subprocess.run(
@@ -53,5 +54,5 @@ def _folders(folder: Path) -> set[str]:
 
 def test_a_settings_file_of_the_user_is_not_read() -> None:
     assert os.environ["RAG_EVAL_CONFIG"] == os.devnull
-    assert options.settings("run_eval") == {}
-    assert storage.ROOT / "eval" / "config.toml" == options.CONFIG
+    assert commands.settings("run_eval") == {}
+    assert storage.ROOT / "eval" / "config.toml" == commands.CONFIG

@@ -16,11 +16,12 @@ from click.testing import CliRunner
 
 import options
 import storage
+from options import commands
 from records.files import read_toml
 
 SCRIPTS = sorted(
     path
-    for path in Path(options.__file__).parent.glob("*.py")
+    for path in Path(options.__file__).parents[1].glob("*.py")
     if "\ndef main(" in path.read_text("utf-8")
 )
 
@@ -169,7 +170,7 @@ def test_what_the_output_cannot_show_is_a_question_mark(encoding: str, tmp_path:
         "    options.stdout_console().print('c \u25b2 d')\n"
         "main()\n"
     )
-    here = str(Path(options.__file__).parent)
+    here = str(Path(options.__file__).parents[1])
     environment = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONPATH": here}
     done = subprocess.run([sys.executable, script], capture_output=True, env=environment)
     assert done.returncode == 0, done.stderr
@@ -222,12 +223,12 @@ def test_all_scripts_have_few_options_together() -> None:
 GONE = [
     (path.stem, name)
     for path in SCRIPTS
-    for name in options.moved_options(importlib.import_module(path.stem).main)
+    for name in commands.moved_options(importlib.import_module(path.stem).main)
 ]
 
 
 def test_the_list_of_moved_options_names_scripts_that_are_there() -> None:
-    rows = read_toml(options.MOVED_OPTIONS)["moved"]
+    rows = read_toml(commands.MOVED_OPTIONS)["moved"]
     named = {script for row in rows for script in row["scripts"].split()}
     assert named <= {path.stem for path in SCRIPTS}
     assert len(GONE) == sum(len(row["options"]) * len(row["scripts"].split()) for row in rows)
@@ -240,7 +241,7 @@ def test_an_option_that_moved_is_refused_with_its_new_place(
     """On the command line, in the environment and in config.toml."""
     command = importlib.import_module(script).main
     key = name.replace("-", "_")
-    place = options.moved_options(command)[name]
+    place = commands.moved_options(command)[name]
     config = tmp_path / "config.toml"
     config.write_text(f"[{command.name}]\n{key} = 1\n")
     variable = f"RAG_EVAL_{key.upper()}"

@@ -47,7 +47,7 @@ def test_every_option_has_help(script: Path) -> None:
 
 
 def shared_options() -> dict[str, dict[str, Any]]:
-    """The options of options.py by parameter name."""
+    """The shared options by parameter name."""
 
     @options.eval_set_option
     @options.labels_option

@@ -16,8 +16,9 @@ from tests.processes import call_script
 from tests.sources import SLOW
 
 import options
+from options import commands
 
-SCRIPTS_DIR = Path(options.__file__).resolve().parent
+SCRIPTS_DIR = Path(options.__file__).resolve().parents[1]
 GUARD = 'if __name__ == "__main__":'
 ABSENT = "/no/such/place"
 
@@ -143,11 +144,11 @@ def test_a_missing_file_ends_a_process_in_order(name: str, tmp_path: Path) -> No
 
 
 def test_the_example_of_a_settings_file_names_real_options() -> None:
-    example = options.CONFIG.with_name("config.example.toml")
+    example = commands.CONFIG.with_name("config.example.toml")
     known = {
         name: {param.name for param in importlib.import_module(name).main.params}
         for name in SCRIPTS
-    } | {"screen": set(options.SCREEN)}
+    } | {"screen": set(options.SCREEN), "traces": set(options.TRACES)}
     for key, value in tomllib.loads(example.read_text("utf-8")).items():
         if isinstance(value, dict):
             assert value.keys() <= known[key]

@@ -311,9 +311,11 @@ def main(
     if markdown is not None:
         files.replace_bytes(markdown, markdown_of(report, pages))
     if page is not None:
-        from views.report.side_by_side import page_of_comparisons
+        from views.report.build import page_of_comparisons
 
-        html = page_of_comparisons(comparisons, folders, eval_set, labels_dir, report.failures)
+        html = page_of_comparisons(
+            comparisons, folders, eval_set, labels_dir, report.failures, tables=tables
+        )
         files.replace_bytes(page, html)
     if as_json:
         click.echo(json_bytes(report), nl=False)

@@ -45,7 +45,8 @@ import click
 import options
 
 if TYPE_CHECKING:
-    from clients.connect import Draft, FieldRow, Outcome
+    from clients.connect import Draft, Outcome
+    from clients.proposal import FieldRow
 
 HOW_TO_CHANGE = (
     "Enter accepts all. FIELD=JMESPATH changes one, FIELD= takes it out, t shows the answer's "
@@ -164,7 +165,8 @@ def main(
 
     URL is the bot's address, or the address of its endpoint.
     """
-    from clients.connect import ConnectOptions, Talk, connect, prepare, write
+    from clients.connect import Talk, connect, write
+    from clients.connect_options import ConnectOptions, prepare
     from records.runs import EVAL_SET, HOME, ROOT
 
     chosen = ConnectOptions(**values)

@@ -53,8 +53,8 @@ from typing import Any
 import click
 
 import options
+from formats import all_formats, directions
 from formats.shared.item import Notes
-from formats.shared.registry import all_formats, directions
 from terminal.tables import harmless
 
 SPLIT, JOIN = "split", "join"

@@ -24,12 +24,12 @@ import click
 
 import options
 import storage
+from demo.retriever import FOLDER_MODES
 
 if TYPE_CHECKING:
     from demo.bot import Bot
     from demo.index import Index
 
-FOLDER_MODES = ("off", "on", "on_with_fallback")
 LARGEST_K = 100
 
 

@@ -39,6 +39,7 @@ import click
 
 import options
 import storage
+from options import scoring
 from records.runs import VERDICTS
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 @options.command(
     help=__doc__, how_to_go_on="Every verdict that came in is kept: the same command goes on there."
 )
-@options.score_options
+@scoring.score_options
 @options.judge_options
 @click.option(
     "--metrics",

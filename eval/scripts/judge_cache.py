@@ -37,7 +37,7 @@ import storage
 from storage import StorageError
 
 if TYPE_CHECKING:
-    from judging.cache import EntryChoice, PruneCounts
+    from judging.cache_upkeep import EntryChoice, PruneCounts
 
 ACTIONS = ("stats", "prune", "export", "import")
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -123,7 +123,7 @@ def choice_of(
     prompt: str | None,
     stale_prompts: bool,
 ) -> EntryChoice:
-    from judging.cache import EntryChoice
+    from judging.cache_upkeep import EntryChoice
     from judging.prompt_files import load, names
 
     current = {load(name).id.sha256 for name in names()} if stale_prompts else None
@@ -131,7 +131,7 @@ def choice_of(
 
 
 def show_statistics(path: Path, choice: EntryChoice, as_json: bool) -> None:
-    from judging.cache import statistics
+    from judging.cache_upkeep import statistics
     from terminal.tables import print_rows
 
     figures = statistics(path, choice)
@@ -153,7 +153,7 @@ def show_statistics(path: Path, choice: EntryChoice, as_json: bool) -> None:
 
 
 def show_pruned(path: Path, choice: EntryChoice, dry_run: bool, as_json: bool, quiet: bool) -> None:
-    from judging.cache import prune
+    from judging.cache_upkeep import prune
 
     done = prune(path, choice, lambda plan: not dry_run)
     if as_json:
@@ -175,7 +175,7 @@ def in_words(done: PruneCounts, dry_run: bool) -> str:
 
 
 def export(path: Path, choice: EntryChoice, output: Path | None, quiet: bool) -> None:
-    from judging.cache import entries
+    from judging.cache_upkeep import entries
 
     if output is not None and output.exists():
         raise StorageError(f"{output}: is there already; name a new file.")

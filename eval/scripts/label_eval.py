@@ -28,21 +28,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import options
+from labeller.worklist import ORDERS
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
 
 
 @options.command(how_to_go_on="Every label is kept: the same command goes on there.")
 @options.eval_set_option
 @options.labels_option
 @options.results_dir_option
-@click.option("--api-url", help="The bot's address, or 'demo' for the embedded API.")
-@click.option(
-    "--profile", default="default", help="How the bot is asked: a name in eval/profiles, or a path."
-)
+@options.api_url_option
+@options.profile_option
 @click.option(
     "--k", type=click.IntRange(1, 200), default=20, help="Passages to show for a question."
 )

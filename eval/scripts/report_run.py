@@ -112,7 +112,7 @@ def main(
     **choices: Any,
 ) -> None:
     from views.report.build import ReportOptions, build
-    from views.report.page import write
+    from views.report.page import render, write
 
     folder = storage.find_run(results_dir, run)
     bounds = targets_file or TARGETS
@@ -127,11 +127,11 @@ def main(
     report = build(folder, asked)
     written = write(report, formats, output or folder / storage.REPORT)
     if as_json:
-        click.echo(storage.json_bytes(report), nl=False)
+        click.echo(render(report, "json"), nl=False)
     for path in written:
         click.echo(path, err=as_json)
     if not quiet:
-        click.echo(report["verdict"]["says"], err=True)
+        click.echo(report.verdict.says, err=True)
 
 
 if __name__ == "__main__":

@@ -141,16 +141,9 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @options.command(cls=RunCommand, how_to_go_on="")  # the session knows the run id, and says it
 @options.eval_set_option
 @options.results_dir_option
-@click.option("--api-url", help="The bot's address, or 'demo' for the embedded API.")
-@click.option(
-    "--profile", default="default", help="How the bot is asked: a name in eval/profiles, or a path."
-)
-@click.option(
-    "--header",
-    multiple=True,
-    metavar="NAME=VARIABLE",
-    help="Send a header whose value is in this environment variable. Never written anywhere.",
-)
+@options.api_url_option
+@options.profile_option
+@options.header_option
 @options.limits_option
 @click.option(
     "--from-jsonl",
@@ -161,7 +154,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @click.option("--folder-mode", help="How the bot chooses folders, in its own words.")
 @click.option("--retrieval-only", is_flag=True, help="Ask for no answer; record retrieval alone.")
 @options.history_option
-@click.option("--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters.")
+@options.full_text_option
 @click.option(
     "--shards",
     type=click.IntRange(1, 100_000),
@@ -221,7 +214,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     flag_value=False,
     help="Do not stop after 10 cases where none has an answer or no path is a file of the labels.",
 )
-@click.option("--retry-errors", is_flag=True, help="With --resume: ask errors again, too.")
+@options.retry_errors_option
 @click.option(
     "--max-error-rate",
     type=options.FiniteRange(0, 1),

@@ -16,9 +16,10 @@ from __future__ import annotations
 from typing import Any
 
 import options
+from options import scoring
 
 
-@options.score_command("conversations", help=__doc__)
+@scoring.score_command("conversations", help=__doc__)
 def main(**values: Any) -> None:
     from scorers.show import score_and_show
     from views.worst import print_worst

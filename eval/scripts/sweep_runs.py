@@ -41,20 +41,13 @@ SHARED: dict[str, Any] = {
 @click.argument("grid", type=options.FILE)
 @options.eval_set_option
 @options.results_dir_option
-@click.option("--api-url", help="The bot's address, or 'demo' for the embedded API.")
-@click.option(
-    "--profile", default="default", help="How the bot is asked: a name in eval/profiles, or a path."
-)
-@click.option(
-    "--header",
-    multiple=True,
-    metavar="NAME=VARIABLE",
-    help="Send a header whose value is in this environment variable. Never written anywhere.",
-)
+@options.api_url_option
+@options.profile_option
+@options.header_option
 @options.limits_option
 @click.option("--run-id", help="Name of the sweep.  [default: time and grid]")
 @click.option("--resume", is_flag=True, help="Continue the sweep --run-id: ask what is missing.")
-@click.option("--retry-errors", is_flag=True, help="With --resume: ask errors again, too.")
+@options.retry_errors_option
 @click.option(
     "--max-calls", type=click.IntRange(1, MOST * MOST), help="Ask no block that would go beyond."
 )
@@ -74,7 +67,7 @@ SHARED: dict[str, Any] = {
     "--ask-all", is_flag=True, help="Ask on when nothing more is expected to be told apart."
 )
 @options.history_option
-@click.option("--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters.")
+@options.full_text_option
 @click.option("--filter", multiple=True, metavar="NAME=VALUE", help="Only cases that pass it.")
 @click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N of them.")
 @click.option("--repeat", type=click.IntRange(1, MOST), default=1, help="Ask each case N times.")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 from tests.score_lines import read_lines, write_lines
 
@@ -19,7 +19,9 @@ from decisions.rows import Comparison
 from records.runs import scores_file
 from terminal.page import print_page
 from views.page import markdown
-from views.report.page import _environment
+from views.report.compared import comparison_part
+from views.report.page import comparison_page
+from views.report.report import ChangedTurns
 
 PASS, BREAKS, FAILED, UNLABELLED = 1.0, 0.0, "failed", None
 
@@ -134,16 +136,10 @@ def test_every_form_of_a_comparison_names_them_as_text(capsys: pytest.CaptureFix
     text = markdown([page])
     assert "- `talk [b]` (repeat 1): all 3 turns were ok, now turn 2 fails (`And <b>" in text
     assert "\x1b" not in text
-    section = _environment().from_string(
-        '{% import "compare.html.j2" as compare with context %}{{ compare.section(found) }}'
-    )
-    lists = ("controls", "varied", "notes", "primary", "flips", "exploratory", "quiet", "legend")
-    found: dict[str, Any] = dict.fromkeys(lists, ()) | {"explored": 0}
-    assert "turn 2" not in section.render(found=found, anchors=set())
-    ways = {"broke": [asdict(change) | {"says": change.says()}], "fixed": [], "earlier": []}
-    html = section.render(
-        found=found | {"conversations": {"says": talks.summary()} | ways}, anchors=set()
-    )
-    assert "now turn 2 fails</span>" in html
+    part = comparison_part(Comparison("old", "new", ()))
+    assert b"turn 2" not in comparison_page("old", [part], [], 0, [])
+    turns = ChangedTurns(talks.summary(), talks.broke, talks.earlier, talks.fixed)
+    html = comparison_page("old", [replace(part, conversations=turns)], [], 0, []).decode()
+    assert "now turn 2 fails" in html
     assert "&lt;b&gt;" in html
     assert "Of 14 conversations 12 broke" in html

@@ -170,17 +170,17 @@ def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
 
         # report_run --baseline: verdicts, p and headline
         report = compare_with(base, new, eval_set, targets).part
-        told = {f"{row['section']}.{row['metric']}": row for row in report["primary"]}
+        told = {metric.row.name: metric for metric in report.primary}
         measured = [row for row in found.rows if row.primary and row.name in told]
         assert len(measured) == len(told), seed
         for row in measured:
             mine = told[row.name]
-            assert (mine["verdict"], mine["look"]) == (row.verdict, row.look), seed
-            assert (mine["p_joint"], mine["p_worse"]) == (row.p_joint, row.p_worse), seed
+            assert (mine.row.verdict, mine.row.look) == (row.verdict, row.look), seed
+            assert (mine.row.p_joint, mine.row.p_worse) == (row.p_joint, row.p_worse), seed
             for word in ("better", "worse"):
-                assert (f"): {word}, p " in str(mine["says"])) == (row.verdict == word), seed
-        assert report["headline"] == found.headline, seed
-        assert report["says"][0].startswith(found.headline), seed
+                assert (f"): {word}, p " in str(mine.says)) == (row.verdict == word), seed
+        assert report.headline == found.headline, seed
+        assert report.says[0].startswith(found.headline), seed
 
         # a gate fails where compare says WORSE, MIXED or LOOK, and only there
         failed = any(by_compare.values())

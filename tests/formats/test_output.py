@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from tests.score_lines import write_lines
 
 import storage
-from formats import csv_sheet
+from formats import all_formats, csv_sheet, directions
 from formats.shared.item import Notes
-from formats.shared.registry import all_formats, directions
 
 ROWS = [{"id": "a", "question": "Q?", "answer": "A.", "relevant_docs": ["d"]}]
 

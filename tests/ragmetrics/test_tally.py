@@ -171,3 +171,16 @@ def test_counts_add_up_to_the_cases(rows: Rows) -> None:
     for name in ("share", "flag"):
         total = sum(report[kind][name] for kind in ("n", "not_applicable", "failed"))
         assert total == len(rows)
+
+
+def test_cells_are_looked_at_in_any_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = Random(5)
+    rows = [
+        ((rng.choice([0.0, 0.25, 1.0]), 1.0), (("category", rng.choice("ab")),)) for _ in range(300)
+    ]
+    clusters = [rng.randrange(1, 40) for _ in rows]
+    expected = summary(rows, clusters=clusters)
+    for entries in (1, 7, 100):
+        monkeypatch.setattr("ragmetrics.stats.counted.MOST_ENTRIES", entries)
+        assert summary(rows, clusters=clusters) == expected
+        assert summary(rows, portion=50, clusters=clusters) == expected

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import options
 
-SCRIPT = Path(options.__file__).parent / "browse_runs.py"
+SCRIPT = Path(options.__file__).parents[1] / "browse_runs.py"
 
 
 def browse(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

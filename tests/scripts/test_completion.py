@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 import completion
 import options
+from options import commands
 
 FOLDER = completion.FOLDER
 Ask = Callable[..., list[str]]
@@ -212,5 +213,5 @@ def test_every_named_completer_belongs_to_an_option() -> None:
         for name in completion.script_names()
         for param in importlib.import_module(Path(name).stem).main.params
     }
-    assert options.BY_NAME.keys() <= params.keys()
+    assert commands.BY_NAME.keys() <= params.keys()
     assert isinstance(importlib.import_module("score_retrieval").main, options.Command)

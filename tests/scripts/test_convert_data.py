@@ -18,7 +18,7 @@ import pytest
 from tests.score_lines import read_lines
 
 import convert_data
-from formats.shared.registry import all_formats
+from formats import all_formats
 
 SCRIPTS = Path(convert_data.__file__).parent
 PAIRS = {

@@ -13,7 +13,7 @@ from tests.processes import call_script
 
 import options
 
-FOLDER = Path(options.__file__).parent
+FOLDER = Path(options.__file__).parents[1]
 
 
 def call(*words: str, script: str = "generate_cases") -> subprocess.CompletedProcess[str]:

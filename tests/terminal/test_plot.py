@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terminal.plot import plot_lines, shrunk
-from terminal.sparkline import ASCII_BARS, BARS, sparkline
+from terminal.plot import ASCII_BARS, BARS, plot_lines, shrunk, sparkline
 
 values = st.lists(st.none() | st.floats(-1e6, 1e6), max_size=60)
 

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from terminal.page import (
     Block,
+    CaseRef,
     CasesColumn,
     Conclusion,
     DataColumn,
@@ -20,7 +21,7 @@ from terminal.page import (
     Quoted,
     items,
 )
-from views.page import html_table, markdown
+from views.page import HtmlPage, markdown
 
 COLUMNS = (
     DataColumn[tuple[str, str]]("case", lambda row: row[0], words=True, foreign=True),
@@ -84,10 +85,14 @@ def test_own_words_are_no_markup(text: str) -> None:
 def test_a_table_of_a_page_shows_foreign_text_and_links_to_cases() -> None:
     bad = "<script>alert(1)</script>\u202e"
     cases = CasesColumn[tuple[str, str]]("cases", lambda row: {"count": 2})
-    table = DataTable([*COLUMNS, cases], [(bad, "1")])
-    html = html_table(
-        table, "t1", "All of <them>", lambda found: Markup(f"<b>{found['count']}</b>")
-    )
+    table = DataTable([*COLUMNS, cases], [(bad, "1")], caption="All of <them>")
+    html = HtmlPage(
+        lambda case_id, repeat: Markup(f"<a>{repeat}</a>"),
+        lambda found: Markup(f"<b>{found['count']}</b>"),
+        lambda chart: Markup(""),
+        lambda whisker: Markup(""),
+    ).write([table, Prose((CaseRef("c<1>", 2), " broke"))])
+    assert "<p><a>2</a> broke</p>" in html
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     assert "⟨U+202E⟩" in html

@@ -8,7 +8,6 @@ what comes back against the labels.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -19,16 +18,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote_plus, urlsplit, urlunsplit
 
-from clients.bot import Question, Timing, check_bot_address, read_answer
-from clients.curl import CurlRequest, parse_curl
+from clients.bot import Question, Timing, read_answer
+from clients.connect_options import (
+    LIMITS_PREFIX,
+    ConnectOptions,
+    begin_request,
+    given_request,
+    given_shape,
+    url_parts,
+)
 from clients.expressions import MOST, compile_path
-from clients.guess import TABLES, Proposal, fitting_units, propose
+from clients.guess import fitting_units, propose
 from clients.http import CallError, Reply
-from clients.known import at_path
-from clients.limits import BOT_LIMITS, BotLimits
-from clients.mapping import CHUNK_FIELDS, FACT_FIELDS, REFERENCE_FIELDS
+from clients.limits import BotLimits
 from clients.place_check import (
     AskedQuestion,
     Measurable,
@@ -50,31 +53,34 @@ from clients.probe import (
     understood,
     with_model,
 )
-from clients.profile import METHODS, check_profile
+from clients.profile import check_profile
 from clients.proof import Proof, ProvenAnswer, ProvenPlaces, prove
-from clients.reply_form import sample, tree
+from clients.proposal import (
+    FieldRow,
+    Proposal,
+    assignment,
+    field_rows,
+    list_at,
+    profile_text,
+    set_paths,
+)
+from clients.reply_form import tree
 from clients.run_plan import header_templates
 from clients.secrets import Redactor, public_url
 from clients.shapes import (
     NO_MODEL,
-    QUESTION,
-    SESSION,
     SecretFinder,
     Shape,
     known_shapes,
-    shape_of,
     template,
     with_history,
 )
 from ragmetrics.paths import PathVerdict, shared_folder
 from records.cases import TestCase
-from records.checked_results import RESULT_FIELDS
 from records.errors import StorageError
-from records.files import MAX_SETTINGS, read_whole, replace_bytes
-from records.lines import parse_json
+from records.files import read_whole, replace_bytes
 from records.results import ErrorInfo, TestResult
 from records.runs import HOME, PROFILES, ROOT
-from records.settings import from_pairs, toml_key, toml_value
 
 QUESTIONS = 3
 """Questions that are asked when the request is known; the first of them once more."""
@@ -89,73 +95,6 @@ ANY_QUESTIONS = (
 )
 """What is asked where neither a set nor --ask says anything better."""
 
-FIELDS = {
-    "response": RESULT_FIELDS,
-    "chunk": CHUNK_FIELDS,
-    "reference": REFERENCE_FIELDS,
-    "facts": FACT_FIELDS,
-}
-
-SETTINGS = (
-    "latency_unit", "stream", "stream_delta", "stream_last",
-    "heading_separator", "heading_root", "path_root", "path_cut", "kind",
-)  # fmt: skip
-"""Settings of a profile beside its tables that can be set here."""
-
-_LIMITS = "limits."
-"""How a limit begins among the fields that are set: limits.timeout=30."""
-
-_PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-
-
-@dataclass(frozen=True)
-class ConnectOptions:
-    """The options of connect_bot.py."""
-
-    url: str | None = None
-    header: tuple[str, ...] = ()
-    body: str | None = None
-    curl: str | None = None
-    ask: tuple[str, ...] = ()
-    from_response: Path | None = None
-    model: str | None = None
-    begin: str | None = None
-    set_paths: tuple[str, ...] = ()
-    name: str = "mybot"
-    force: bool = False
-    dry_run: bool = False
-
-    @property
-    def limits(self) -> dict[str, Any]:
-        """The limits among ``set_paths``, for the profile. Raises StorageError."""
-        pairs = [text for text in self.set_paths if text.startswith(_LIMITS)]
-        return from_pairs(
-            [pair.removeprefix(_LIMITS) for pair in pairs], BOT_LIMITS, "--set limits"
-        )
-
-    @property
-    def target(self) -> Path:
-        """The file of the profile: ``name`` in eval/profiles, or a path that ends in .toml."""
-        return Path(self.name) if self.name.endswith(".toml") else PROFILES / f"{self.name}.toml"
-
-    def check(self) -> None:
-        """Raises StorageError for what makes no sense together."""
-        if self.curl and self.body:
-            raise StorageError("--curl says the body itself; leave out --body.")
-        if not self.url and not self.curl and not self.from_response:
-            raise StorageError("which bot? Give its URL, or --curl with a request that works.")
-        if self.url:
-            check_bot_address(self.url)
-        if not self.name.endswith(".toml") and not _PROFILE_NAME.fullmatch(self.name):
-            raise StorageError(
-                f"--name {self.name!r}: use letters, digits, - and _, or a path that ends in .toml."
-            )
-        if self.target.exists() and not self.force and not self.dry_run:
-            raise StorageError(
-                f"{self.target}: this profile exists; give another --name, or --force to replace "
-                "it. Nothing was asked."
-            )
-
 
 @dataclass(frozen=True)
 class Talk:
@@ -165,15 +104,6 @@ class Talk:
     tell: Callable[[str], None]
     edit: Callable[[Draft], Mapping[str, str] | None] | None = None
     name: Callable[[str], str] | None = None
-
-
-@dataclass(frozen=True)
-class FieldRow:
-    """A field of the profile, its path, and what the path finds in the first answer that has it."""
-
-    field: str
-    path: str
-    sample: str
 
 
 @dataclass(frozen=True)
@@ -271,16 +201,16 @@ def connect(
     Raises StorageError, with the tries, when it cannot be found out; Unreachable.
     """
     options.check()
-    request = _given_request(options)
+    request = given_request(options)
     url = options.url or (request.url if request else "")
-    base, path, url_query = _parts(url)
+    base, path, url_query = url_parts(url)
     chosen = _chosen(cases)
     questions = _questions(options, chosen)
     finder = SecretFinder()
     headers = header_templates(options.header)
-    given = _given_shape(options, request, path, url_query, finder)
+    given = given_shape(options, request, path, url_query, finder)
     plain = finder.shape(Shape("GET", path, "the URL", {} if given else template(url_query, None)))
-    opening = _begin(options, path, given, finder)
+    opening = begin_request(options, path, given, finder)
     names = _variable_names(finder, talk)
     given = _renamed(given, names) if given else None
     query = _renamed(plain, names).query
@@ -323,9 +253,9 @@ def connect(
             gold_ids=[chunk for case in cases for chunk in case.relevant_chunks],
             settings=answered.settings,
         )
-    _set_paths(
+    set_paths(
         proposal,
-        dict(_assignment(text) for text in options.set_paths if not text.startswith(_LIMITS)),
+        dict(assignment(text) for text in options.set_paths if not text.startswith(LIMITS_PREFIX)),
     )
     job = _ConnectJob(options, shape, heard, repeat, proposal, cases, chosen)
     job.settle()
@@ -333,17 +263,6 @@ def connect(
         return None
     variables = sorted(names[name] for name in finder.values)
     return job.outcome(base, prober.tries, variables)
-
-
-def prepare(options: ConnectOptions) -> None:
-    """Make the folder of the profile, before the bot is asked. Raises StorageError."""
-    folder = options.target.parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(
-            f"{folder}: cannot be made ({error.strerror}). Nothing was asked."
-        ) from None
 
 
 def write(outcome: Outcome) -> None:
@@ -411,7 +330,7 @@ class _ConnectJob:
         if cited is None or passages is None:
             return
         lists = [
-            (_list(passages, each.payload), _list(cited, each.payload)) for each in self._heard
+            (list_at(passages, each.payload), list_at(cited, each.payload)) for each in self._heard
         ]
         same = any(len(items) > 1 for items, _ in lists) and all(a == b for a, b in lists)
         if cited == passages or same:
@@ -451,14 +370,20 @@ class _ConnectJob:
         """Let the user change fields until nothing is changed any more; False when they stop."""
         while True:
             shown = tree(self._heard[0].payload)
-            changes = edit(Draft(self._rows(), shown, self._faults))
+            changes = edit(
+                Draft(
+                    field_rows(self._proposal, [each.payload for each in self._heard]),
+                    shown,
+                    self._faults,
+                )
+            )
             if changes is None:
                 return False
             if not changes:
                 return True
             self._faults = []
             try:
-                _set_paths(self._proposal, changes)
+                set_paths(self._proposal, changes)
             except StorageError as error:
                 self._faults = [error.message]
             self.settle()
@@ -471,7 +396,7 @@ class _ConnectJob:
         return Outcome(
             target=self._options.target,
             base_url=base,
-            text=_profile_text(self._shape, self._proposal, self._options.limits),
+            text=profile_text(self._shape, self._proposal, self._options.limits),
             rows=self._rows(),
             tries=tries,
             verdict=self._verdict,
@@ -483,6 +408,9 @@ class _ConnectJob:
             cost_usd=sum(costs) if costs else None,
             requests=len(tries),
         )
+
+    def _rows(self) -> list[FieldRow]:
+        return field_rows(self._proposal, [each.payload for each in self._heard])
 
     def _proof(self) -> Proof:
         assert self._verdict is not None
@@ -503,7 +431,7 @@ class _ConnectJob:
     def _read(self) -> list[TestResult]:
         """All answers by the profile as it stands; what does not fit is left out of it and told."""
         while True:
-            raw = tomllib.loads(_profile_text(self._shape, self._proposal, {}))
+            raw = tomllib.loads(profile_text(self._shape, self._proposal, {}))
             if "answer" not in self._proposal.tables["response"]:
                 raw["kind"] = "retrieval"  # to read the rest; that it lacks one the proof says
             # What a profile would refuse is shown and set right here, not taken out of it.
@@ -556,122 +484,6 @@ class _ConnectJob:
         first, again = self._results[0], self._results[-1]
         ids = [{chunk.chunk_id for chunk in result.chunks()} for result in (first, again)]
         return ids[0] == ids[1] if ids[0] and ids[1] else None
-
-    def _rows(self) -> list[FieldRow]:
-        proposal, rows = self._proposal, []
-        payloads = [each.payload for each in self._heard]
-        for name, path in proposal.tables["response"].items():
-            rows.append(FieldRow(name, path, _sample(path, payloads)))
-        lists = {"chunk": "retrieved", "reference": "references", "tool": "tools"}
-        for table, name in lists.items():
-            where = proposal.tables["response"].get(name)
-            items = [item for each in payloads if where for item in _list(where, each)]
-            for key, expression in proposal.tables[table].items():
-                rows.append(FieldRow(f"{table}.{key}", expression, _sample(expression, items)))
-        for key, path in proposal.tables["facts"].items():
-            rows.append(FieldRow(f"facts.{key}", path, _sample(path, payloads)))
-        for key, value in proposal.settings.items():
-            text = ", ".join(value) if isinstance(value, list) else str(value)
-            rows.append(FieldRow(key, text, ""))
-        return rows
-
-
-def _list(path: str, payload: Any) -> list[Any]:
-    value = compile_path(path)(payload)
-    return value if isinstance(value, list) else []
-
-
-def _sample(path: str, values: Sequence[Any]) -> str:
-    """What a path finds first; "nothing" when it finds nothing."""
-    from jmespath.exceptions import JMESPathError
-
-    get = compile_path(path)
-    for value in values:
-        try:
-            if (found := get(value)) not in (None, "", []):
-                return sample(found)
-        except JMESPathError as error:
-            return f"fails: {' '.join(str(error).split())}"
-    return "nothing in these answers"
-
-
-def _given_request(options: ConnectOptions) -> CurlRequest | None:
-    """What --curl or --body says; None for neither."""
-    if options.curl:
-        text = options.curl
-        if text.startswith("@"):
-            text = _read_text(Path(text[1:]), "--curl")
-        request = parse_curl(text)
-        check_bot_address(request.url)
-        return request
-    url = options.url or ""
-    in_url = any(text in unquote_plus(url) for text in (QUESTION, *options.ask))
-    if options.body is None and not in_url:
-        return None
-    body = None
-    if options.body is not None:
-        text = options.body
-        text = _read_text(Path(text[1:]), "--body") if text.startswith("@") else text
-        try:
-            body = parse_json(text)
-        except ValueError as error:
-            raise StorageError(f"--body: is no JSON ({error}).") from None
-        if not isinstance(body, dict):
-            raise StorageError("--body: must be a JSON object, {…}.")
-    return CurlRequest(url, "GET" if body is None else "POST", {}, {}, body)
-
-
-def _begin(
-    options: ConnectOptions, path: str, given: Shape | None, finder: SecretFinder
-) -> Shape | None:
-    """The request of --begin without its secrets. Raises StorageError."""
-    if options.begin is None:
-        return None
-    parts = [path, *((given.body, dict(given.query)) if given else ())]
-    if SESSION not in json.dumps(parts):
-        raise StorageError(
-            f"--begin: write {SESSION} where its id goes: in the URL, --body or --curl."
-        )
-    text = options.begin
-    request = parse_curl(_read_text(Path(text[1:]), "--begin") if text.startswith("@") else text)
-    own_path = urlsplit(request.url).path or "/"
-    query, body = template(request.query, None), template(request.body, None)
-    return finder.shape(Shape(request.method, own_path, "--begin", query, {}, body))
-
-
-def _read_text(path: Path, option: str) -> str:
-    try:
-        return read_whole(path, MAX_SETTINGS).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "is not UTF-8"
-        raise StorageError(f"{option}: {path}: {reason}.") from None
-
-
-def _parts(url: str) -> tuple[str, str, dict[str, str]]:
-    """Scheme and host, the path, and the query of an address."""
-    split = urlsplit(url)
-    base = urlunsplit((split.scheme, split.netloc, "", "", ""))
-    return base, split.path or "/", dict(parse_qsl(split.query, keep_blank_values=True))
-
-
-def _given_shape(
-    options: ConnectOptions,
-    request: CurlRequest | None,
-    path: str,
-    url_query: dict[str, str],
-    finder: SecretFinder,
-) -> Shape | None:
-    """The user's own request without its secrets."""
-    if request is None:
-        return None
-    request.query = {**url_query, **request.query}
-    asked = [text for text in options.ask if text]
-    shape = shape_of(request, path, asked, "--curl" if options.curl else "--body")
-    if options.body and (recipes := at_path(path)) and not recipes[0].guesses:
-        shape = recipes[0].completed(shape)
-    if shape.method not in METHODS:
-        raise StorageError(f"--curl: {shape.method} is no method of a profile.")
-    return finder.shape(shape)
 
 
 def _variable_names(finder: SecretFinder, talk: Talk) -> dict[str, str]:
@@ -784,72 +596,3 @@ def _from_file(
             f"{shown}\nName their paths with --set answer=PATH or --set retrieved=PATH."
         )
     return Answered(shape, settings, heard, recipe), [heard], None
-
-
-def _assignment(text: str) -> tuple[str, str]:
-    name, equals, path = text.partition("=")
-    if not equals:
-        raise StorageError(f"--set {text!r}: write FIELD=JMESPATH, such as answer=data.text.")
-    name = name.strip()
-    return name, path if name == "heading_separator" else path.strip()
-
-
-def _set_paths(proposal: Proposal, changes: Mapping[str, str]) -> None:
-    """Put paths of the user's in place; an empty one takes the field out. Raises StorageError."""
-    for name, path in changes.items():
-        if name in SETTINGS:
-            proposal.settings.pop(name, None)
-            if path:
-                proposal.settings[name] = path
-            continue
-        table, dot, key = name.partition(".")
-        table, key = (table, key) if dot else ("response", name)
-        if key not in FIELDS.get(table, ()):
-            known = [*RESULT_FIELDS, *(f"chunk.{each}" for each in CHUNK_FIELDS)]
-            raise StorageError(f"there is no field {name!r}; fields are: {', '.join(known)}, ….")
-        if not path:
-            proposal.tables[table].pop(key, None)
-            continue
-        try:
-            compile_path(path)
-        except ValueError as error:
-            reason = " ".join(str(error).split())
-            raise StorageError(f"{name}: {path!r} is no JMESPath expression ({reason}).") from None
-        proposal.tables[table][key] = path
-
-
-def _profile_text(shape: Shape, proposal: Proposal, limits: Mapping[str, Any]) -> str:
-    """The profile as TOML."""
-    settings = dict(proposal.settings)
-    lines = [
-        "# Made by connect_bot.py. Every key is explained in eval/profiles/default.toml.",
-        "schema = 1",
-        f"description = {toml_value(f'{shape.method} {shape.path}')}",
-        *(f"# {note}" for note in proposal.about),
-    ]
-    if required := settings.pop("required", None):
-        lines.append(f"required = [{toml_value(required)}]")
-    lines += [f"{name} = {toml_value(value)}" for name, value in settings.items() if value]
-    lines += [
-        "",
-        "[request]",
-        f"method = {toml_value(shape.method)}",
-        f"path = {toml_value(shape.path)}",
-    ]
-    for name, table in (("headers", shape.headers), ("query", shape.query), ("body", shape.body)):
-        if isinstance(table, Mapping) and table:
-            lines += ["", f"[request.{name}]"]
-            lines += [f"{toml_key(k)} = {toml_value(v)}" for k, v in table.items() if v is not None]
-    if shape.begin:
-        lines += ["", "[begin]"]
-        lines += [f"{toml_key(k)} = {toml_value(v)}" for k, v in shape.begin.items()]
-    if limits:
-        lines += ["", "[limits]", *(f"{k} = {toml_value(v)}" for k, v in limits.items())]
-    for name in TABLES:
-        if paths := proposal.tables[name]:
-            lines += [
-                "",
-                f"[{name}]",
-                *(f"{key} = {toml_value(path)}" for key, path in paths.items()),
-            ]
-    return "\n".join(lines) + "\n"

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from clients.embedder import folder_hash, hide_progress, offline, whole
+from clients.embedder import folder_hash, hide_progress, holds_model, offline, whole
 
 REMEDY = "run `make setup LIGHT=0`, or leave --support-model out"
 
@@ -44,7 +44,7 @@ def support_model(folder: Path) -> CrossEncoderSupport:
     Raises:
         SupportModelUnavailable: no such folder, no library, or no classifier of pairs in it.
     """
-    if not (folder / "config.json").is_file():
+    if not holds_model(folder):
         raise SupportModelUnavailable(
             f"{folder}: holds no config.json; name a folder with the weights of a cross-encoder."
         )

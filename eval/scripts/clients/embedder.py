@@ -63,6 +63,11 @@ def _bundled_model() -> Path:
     return Path(spec.submodule_search_locations[0]) / "model"
 
 
+def holds_model(folder: Path) -> bool:
+    """Is it a folder of weights in the layout of transformers?"""
+    return (folder / "config.json").is_file()
+
+
 class Embedder:
     """One model with its cache. Safe to use from several threads; the model runs in one at a time.
 
@@ -91,7 +96,7 @@ class Embedder:
                 f"Embedding model {model!r} is neither a folder nor a name like owner/model: "
                 "correct the name."
             )
-        if self.folder is not None and not (self.folder / "config.json").is_file():
+        if self.folder is not None and not holds_model(self.folder):
             raise EmbeddingUnavailable(
                 f"{self.folder} holds no embedding model (no config.json): name its folder."
             )

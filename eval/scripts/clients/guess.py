@@ -13,11 +13,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from typing import Any
 
 from clients import field_names
 from clients.mapping import MILLISECONDS
+from clients.proposal import Proposal
 from clients.reply_form import (
     ReplyColumn,
     bare,
@@ -32,8 +32,6 @@ from clients.tool_paths import find_tools
 from ragmetrics.matching import same_form
 from ragmetrics.paths import HEADER_LEVEL, looks_like_path
 
-TABLES = ("response", "chunk", "reference", "tool", "facts")
-
 _SOURCES = re.compile(
     r"\n[ \t]*((?:#+ |\*\*)?(?:sources?|references?|citations?|quellen)(?:\*\*)?:?(?:\*\*)?)"
     r"[ \t]*\n",
@@ -42,22 +40,6 @@ _SOURCES = re.compile(
 _SOURCE_LINE = re.compile(
     r"(?P<lead>\[\d+\]:? |\d+[.):] |[-*•] )?(?P<path>[^\s#]+\.\w{1,5})(?P<rest>.*)"
 )
-
-
-@dataclass
-class Proposal:
-    """Paths by table and field, settings of the profile beside them, and what to tell the user."""
-
-    tables: dict[str, dict[str, str]] = field(default_factory=lambda: {name: {} for name in TABLES})
-    settings: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    about: list[str] = field(default_factory=list)
-    """What is peculiar to a known product; a profile keeps it as comments."""
-
-    @property
-    def usable(self) -> bool:
-        """True when there is an answer or a list of passages: else the reply is none."""
-        return bool(self.tables["response"].keys() & {"answer", "retrieved"})
 
 
 def propose(

@@ -18,7 +18,8 @@ from functools import cache, cached_property
 from typing import Any
 
 from clients.expressions import compile_path
-from clients.guess import Proposal, chunk_paths, propose
+from clients.guess import chunk_paths, propose
+from clients.proposal import Proposal
 from clients.reply_form import columns_of
 from clients.shapes import QUESTION, Shape
 from clients.templates import merge

@@ -7,19 +7,36 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from decisions.case_lines import CommittedVerdicts
 from decisions.case_rules import CaseRules, basis_of, read_case_rules
-from decisions.case_verdict import WAYS, CaseVerdict, Key, Ruling, RunVerdicts, Ways, read_verdicts
+from decisions.case_verdict import CaseVerdict, Key, Ruling, RunVerdicts, read_verdicts
+from decisions.pairing import places_of
 from ragmetrics.catalogue.cases import CaseRule
 from ragmetrics.stats.arrays import np
 from records.run_table import RunTable, RunTables
 from records.runs import METRICS, scored_sections
 from records.scores import ScoreLine
 from terminal.tables import counted
+
+Ways = Literal["broke", "fixed", "fails still", "ok still"]
+
+WAYS: Mapping[tuple[bool, bool], Ways] = {
+    (False, True): "broke",
+    (True, False): "fixed",
+    (True, True): "fails still",
+    (False, False): "ok still",
+}
+"""What became of a case, by whether it failed before and fails now."""
+
+
+def ways_of(before: Mapping[Any, bool], after: Mapping[Any, bool]) -> dict[Any, Ways]:
+    """What became of each case that both runs have, from which of them fail."""
+    return {case: WAYS[before[case], fails] for case, fails in after.items() if case in before}
+
 
 CHANGES: tuple[Ways, ...] = ("broke", "fixed")
 
@@ -101,13 +118,18 @@ class PairVerdicts:
     @cached_property
     def _codes(self) -> bytearray:
         """For each case of the new run the place in ``WAYS``; ``_ALONE`` where base lacks it."""
-        before = bytearray(verdict.fails for verdict in self.base.verdicts())
-        codes = bytearray()
-        self.base.rewind()
-        for digest, verdict in zip(self.new.case_hashes, self.new.verdicts(), strict=True):
-            case = self.base.find_case(digest)
-            codes.append(_ALONE if case is None else _CODES[bool(before[case]), verdict.fails])
-        return codes
+        import numpy as np
+
+        runs = self.base, self.new
+        before, now = (np.fromiter((v.fails for v in run.verdicts()), bool) for run in runs)
+        known, ids = (np.array(run.case_hashes, np.int64) for run in runs)
+        places = places_of(ids, known)
+        codes = np.full(len(ids), _ALONE, np.uint8)
+        for (failed, fails), code in _CODES.items():
+            codes[(places >= 0) & (np.append(before, False)[places] == failed) & (now == fails)] = (
+                code
+            )
+        return bytearray(codes)
 
     def __bool__(self) -> bool:
         """Whether the runs have any case in common."""

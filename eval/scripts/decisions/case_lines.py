@@ -23,6 +23,7 @@ from records.metrics import (
     read_summary,
     update_primary,
 )
+from records.run_table import RunTable
 from records.runs import METRICS, read_config
 
 OK, FAILS = "ok", "fails"
@@ -54,7 +55,8 @@ def write_case_lines(
     of the file. Raises StorageError for damaged score lines or rules.
     """
     with locked(folder / METRICS):
-        scores = None if large else read_primary(folder, asked=asked or ())
+        table = RunTable(folder)
+        scores = None if large else read_primary(folder, asked=asked or (), table=table)
         if scores is None or len(scores.case_ids) > MOST_CASES:
             update_primary(folder, (), {})
             return
@@ -62,7 +64,7 @@ def write_case_lines(
             case_id: [None if value != value else value for value in row]
             for case_id, row in zip(scores.case_ids, scores.values.tolist(), strict=True)
         }
-        run = read_verdicts(folder, read_case_rules())
+        run = read_verdicts(folder, read_case_rules(), table=table)
         update_primary(folder, scores.names, rows, _stored(run, rows))
 
 
@@ -116,7 +118,7 @@ class CommittedVerdicts:
         bits = {rule.name: 1 << place for place, rule in enumerate(run.ruling.rules)}
         run.begin()
         for case_id, end in self._ends.items() if not self.differs(basis) else ():
-            run.number((case_id, 0))
+            run.number(hash(case_id), 0)
             run.broken[-1] = bits.get(end[1], 0) if end[0] == FAILS and len(end) > 1 else 0
         return run
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from ragmetrics.catalogue.cases import OF_SOME_RUNS, RIGHT, UNCERTAIN, CaseRule
@@ -24,6 +24,9 @@ from records.runs import scored_sections
 from records.scores import ScoreLine
 from records.targets import Target
 from terminal.tables import counted
+
+if TYPE_CHECKING:
+    from records.run_table import Ints
 
 _BREAKS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.lt,
@@ -390,40 +393,21 @@ class RunVerdicts:
         self._reads_outcome = ruling.reads_outcome
         self._last: int | None = None
         self._begun = 0
+        self._has_repeats = False
 
     def begin(self) -> None:
         """The lines of another section come now."""
-        self.rewind()
+        self.answers.rewind()
+        self._cases.rewind()
         self._last = None
         self._begun += bool(len(self.answers)) or not self._begun
 
-    def number(self, key: Key) -> int:
-        """The number of an answer, a new one where it is first seen."""
-        return self._number(hash(key[0]), key[1])
-
-    def _number(self, case: int, repeat: int) -> int:
-        """The same by the hash of the case's id."""
+    def number(self, case: int, repeat: int) -> int:
+        """The number of an answer, a new one where it is first seen, by the hash of its case's id
+        and the number of its repeat."""
         answer = None if self._begun == 1 else self.answers.find((case, repeat))
-        return self._append(case, repeat) if answer is None else answer
-
-    def find(self, key: Key) -> int | None:
-        """The number of an answer; None for one that is not known."""
-        return self.answers.find((hash(key[0]), key[1]))
-
-    def take_table(self, table: SectionTable) -> None:
-        """The lines of a section."""
-        self.begin()
-        bits = self.ruling.broken_of_codes(table)
-        cases = table.ids[table.line_cases]
-        columns_of_lines = cases.data, table.repeats.data, table.codes, table.failed_lines.data
-        lines = zip(*columns_of_lines, strict=True)
-        for line, (case, repeat, code, failed) in enumerate(lines):
-            answer = self._number(case, repeat)
-            self.broken[answer] |= self._failed_bit if failed else bits[code]
-            if table.outcomes.get(line) == UNCERTAIN and self._reads_outcome:
-                self.broken[answer] |= UNCERTAIN_BIT
-
-    def _append(self, case: int, repeat: int) -> int:
+        if answer is not None:
+            return answer
         if case == self._last:
             number = self._case_of[-1]
         else:
@@ -433,19 +417,53 @@ class RunVerdicts:
             self._last = case
         self._case_of.append(number)
         self.broken.append(0)
+        self._has_repeats = self._has_repeats or repeat > 0
         return self.answers.append((case, repeat))
 
-    def take_line(self, section: str, answer: int, line: ScoreLine) -> None:
-        """The same of a score line; one of a section without rules tells of a failed call alone."""
-        failed = line.status == "failed"
-        names = self.ruling.names(section)
+    def find(self, key: Key) -> int | None:
+        """The number of an answer; None for one that is not known."""
+        return self.answers.find((hash(key[0]), key[1]))
+
+    def take_table(self, table: SectionTable) -> None:
+        """The lines of a section."""
+        import numpy as np
+
+        self.begin()
+        bits = np.array(self.ruling.broken_of_codes(table), "Q")
+        of_lines = bits[table.codes] if len(bits) else np.zeros(len(table.codes), "Q")
+        of_lines[table.failed_lines] = self._failed_bit
+        uncertain = [line for line, what in table.outcomes.items() if what == UNCERTAIN]
+        of_lines[uncertain] |= np.uint64(UNCERTAIN_BIT if self._reads_outcome else 0)
+        answers = self._answers_of(table)
+        np.bitwise_or.at(np.frombuffer(self.broken, "Q"), answers, of_lines)
+
+    def _answers_of(self, table: SectionTable) -> Ints:
+        """The number of the answer of each line, new ones where they are first seen."""
+        import numpy as np
+
+        cases, single = table.ids[table.line_cases], not table.repeats.any()
+        if single and not self._has_repeats:
+            if np.array_equal(cases, np.array(self._cases.hashes)):
+                return np.arange(len(cases))  # the usual: a section of the same answers
+            if not len(self._cases):
+                self._cases.extend(cases.tolist())
+                self.answers.extend(hash((case, 0)) for case in self._cases.hashes)
+                self._case_of.extend(range(len(cases)))
+                self.broken.frombytes(bytes(8 * len(cases)))
+                return np.arange(len(cases))
+        pairs = zip(cases.tolist(), table.repeats.tolist(), strict=True)
+        return np.array([self.number(case, repeat) for case, repeat in pairs], np.int64)
+
+    def bits_of(self, section: str, line: ScoreLine) -> int:
+        """What a score line breaks; one of a section without rules tells of a failed call alone."""
+        failed, names = line.status == "failed", self.ruling.names(section)
         if not names and not failed:
-            return
+            return 0
         values = [line.scores.get(name) for name in names]
         bits = self._failed_bit if failed else self.ruling.broken_by(section, values)
         if self._reads_outcome and section == "pipeline" and line.evidence is not None:
             bits |= UNCERTAIN_BIT if line.evidence.outcome == UNCERTAIN else 0
-        self.broken[answer] |= bits
+        return bits
 
     @property
     def cases(self) -> int:
@@ -456,11 +474,6 @@ class RunVerdicts:
     def case_hashes(self) -> Sequence[int]:
         """The hash of each case's id, in the order of the files."""
         return self._cases.hashes
-
-    def rewind(self) -> None:
-        """Cases and answers are asked about from the first on."""
-        self.answers.rewind()
-        self._cases.rewind()
 
     def find_case(self, digest: int) -> int | None:
         """The number of a case by the hash of its id."""
@@ -487,13 +500,10 @@ class RunVerdicts:
 
     def verdicts(self) -> Iterator[CaseVerdict]:
         """The verdict on each case, in the order of the files."""
-        known: dict[tuple[int, ...], CaseVerdict] = {}
-        for broken in self.by_case():
-            pattern = tuple(broken)
-            verdict = known.get(pattern)
-            if verdict is None:
-                verdict = known[pattern] = _verdict(pattern, self.ruling)
-            yield verdict
+        known = {
+            broken: _verdict(broken, self.ruling) for broken in set(map(tuple, self.by_case()))
+        }
+        return (known[tuple(broken)] for broken in self.by_case())
 
     def verdict(self, case_id: str) -> CaseVerdict | None:
         """The verdict on one case; None for one that the run has no score line of."""
@@ -506,7 +516,9 @@ class RunVerdicts:
 
     def counts(self) -> VerdictCounts:
         """How many cases fail, and why."""
-        times = Counter(self.verdicts())
+        times: Counter[CaseVerdict] = Counter()
+        for broken, n in Counter(map(tuple, self.by_case())).items():
+            times[_verdict(broken, self.ruling)] += n
         failing = {verdict: n for verdict, n in times.items() if verdict.fails}
         reasons: Counter[str] = Counter()
         warnings: Counter[str] = Counter()
@@ -546,19 +558,3 @@ def read_verdicts(
         if section in scored:
             run.take_table(table.section(section))
     return run
-
-
-Ways = Literal["broke", "fixed", "fails still", "ok still"]
-
-WAYS: Mapping[tuple[bool, bool], Ways] = {
-    (False, True): "broke",
-    (True, False): "fixed",
-    (True, True): "fails still",
-    (False, False): "ok still",
-}
-"""What became of a case, by whether it failed before and fails now."""
-
-
-def ways_of(before: Mapping[Any, bool], after: Mapping[Any, bool]) -> dict[Any, Ways]:
-    """What became of each case that both runs have, from which of them fail."""
-    return {case: WAYS[before[case], fails] for case, fails in after.items() if case in before}

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from decisions.engine import PrimaryTable
-from decisions.judge_calibration import fitting, stored_calibrations, too_few
 from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 from ragmetrics.stats.arrays import Floats, Ints, np
+from records import calibration
 from records.clusters import AUTO, NONE, Clustering, LabelsById, read_clusters
 from records.errors import StorageError
 from records.files import sha256_file
@@ -24,6 +23,9 @@ from records.metrics import PRIMARY_METRICS, ROUND, read_sections
 from records.run_table import FAILED_IS_ZERO, RunTable, RunTables
 from records.runs import METRICS, scored_sections
 from records.targets import TARGETS, declared_primary
+
+if TYPE_CHECKING:
+    from decisions.engine import PrimaryTable
 
 BUILT_IN = (
     "retrieval.evidence_recall@5",
@@ -65,14 +67,17 @@ def primary_names(targets: Path = TARGETS) -> tuple[str, ...]:
 
 
 def read_primary(
-    source: Path, names: Sequence[str] | None = None, asked: Sequence[str] | None = None
+    source: Path,
+    names: Sequence[str] | None = None,
+    asked: Sequence[str] | None = None,
+    table: RunTable | None = None,
 ) -> PrimaryScores | None:
     """The primary scores of a run folder or of a metrics.json; None when it holds none.
 
     A folder is read from its score lines, where it has any, else from its metrics.json. ``names``:
     by default those of ``primary_names``; names that were not scored are left out. ``asked``: the
     ids of all cases that were asked, for cases without a result; by default what metrics.json
-    says. Raises StorageError for a damaged file.
+    says. ``table``: what was read of the run. Raises StorageError for a damaged file.
     """
     names = primary_names() if names is None else tuple(names)
     path = source / METRICS if source.is_dir() else source
@@ -83,7 +88,7 @@ def read_primary(
         if any(name.partition(".")[0] in sections for name in names):
             ids = asked if asked is not None else list(metrics.get(PRIMARY) or ())
             names = usable_names(folder, metrics, names)
-            return _of_lines(folder, names, metrics, sections, ids)
+            return _of_lines(table or RunTable(folder), names, metrics, sections, ids)
     return _of_member(path, names, metrics)
 
 
@@ -92,6 +97,10 @@ def usable_names(folder: Path, metrics: Mapping[str, Any], names: Sequence[str])
     if tuple(names) != BUILT_IN:
         return tuple(names)
     judge = metrics.get("sections", {}).get(JUDGED, {}).get("options", {}).get("judge") or {}
+    if not any((folder / calibration.name_of(call)).exists() for call in calibration.METRICS):
+        return tuple(name for name in names if not name.startswith(f"{JUDGED}."))
+    from decisions.judge_calibration import fitting, stored_calibrations, too_few
+
     calibrations = stored_calibrations(folder)
 
     def usable(name: str) -> bool:
@@ -136,14 +145,14 @@ def _of_member(
 
 
 def _of_lines(
-    folder: Path,
+    table: RunTable,
     names: Sequence[str],
     metrics: Mapping[str, Any],
     sections: set[str],
     asked: Sequence[str],
 ) -> PrimaryScores:
     """The scores as the run's score lines hold them, with a row for each asked case."""
-    table, row_by_id = RunTable(folder), {case_id: row for row, case_id in enumerate(asked)}
+    row_by_id = {case_id: row for row, case_id in enumerate(asked)}
     columns: dict[str, tuple[Ints, Floats]] = {}
     for section in dict.fromkeys(name.partition(".")[0] for name in names):
         if section not in sections:
@@ -163,7 +172,7 @@ def _of_lines(
             values[:, at] = 0.0  # a case without a line
         values[columns[name][0], at] = columns[name][1]
     values = as_stored(values)
-    label = folder.resolve().name
+    label = table.folder.resolve().name
     return PrimaryScores(
         label, tuple(chosen), tuple(row_by_id), values, _definitions(metrics, chosen)
     )
@@ -187,6 +196,8 @@ def paired_table(
 
     ``labels``: the cluster of each case (records/clusters.py); None: each case by itself.
     """
+    from decisions.engine import PrimaryTable
+
     names = [name for name in base.names if name in new.names and _same_definition(base, new, name)]
     row_by_id = {case_id: row for row, case_id in enumerate(new.case_ids)}
     both = [

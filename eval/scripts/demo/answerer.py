@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from demo.chunker import NoteChunk
+from demo.chunker import FENCE, NoteChunk
 from demo.index import terms
 from demo.retriever import Hit, coverage, question_terms, relevance
 
@@ -168,8 +168,6 @@ def _read(text: str) -> tuple[tuple[ChunkSentence, frozenset[str]], ...]:
     return tuple((sentence, frozenset(terms(sentence.text))) for sentence in sentences(text))
 
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-
 _LIST_ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 
 _QUOTE = re.compile(r"^\s*(?:> ?)+")
@@ -228,7 +226,7 @@ def _blocks(markdown: str) -> Iterator[tuple[str, str]]:
                 yield "code", "\n".join(code)
                 code, fence = [], ""
             continue
-        opening = _FENCE.match(line)
+        opening = FENCE.match(line)
         starts_anew = not line.strip() or opening or _NOT_PROSE.match(line)
         if prose and (starts_anew or _LIST_ITEM.match(line)):
             yield "prose", _SPACE.sub(" ", " ".join(prose)).strip()

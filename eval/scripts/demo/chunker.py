@@ -22,7 +22,7 @@ HEADING_SEPARATOR = " > "
 MAX_CHARS = 1200
 CHUNK_ID_DIGITS = 16
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _SPACE = re.compile(r"\s+")
 
@@ -111,7 +111,7 @@ def _pieces(lines: list[str], code_lines: list[bool], max_chars: int) -> Iterato
     """The section's text, packed greedily from whole paragraphs and code blocks."""
     parts: list[str] = []
     for block, is_code in _blocks(lines, code_lines):
-        fence = _FENCE.match(block) if is_code else None
+        fence = FENCE.match(block) if is_code else None
         if len(block) <= max_chars:
             parts.append(block)
         elif fence and 0 < block.find("\n") <= max_chars:

@@ -122,11 +122,7 @@ class _Runner:
 
     @property
     def plan(self) -> dict[str, Any]:
-        return {"sweep": self._grid_id, "setting": dict(self.setting.values)}
-
-    @property
-    def _grid_id(self) -> str:
-        return self.run_id.rpartition(".")[0]
+        return {"sweep": self.run_id.rpartition(".")[0], "setting": dict(self.setting.values)}
 
     def ask(self, block: Sequence[Job], console: Console) -> None:
         """Ask what is missing of a block; a bot that is not needed is not started."""
@@ -183,10 +179,11 @@ class _Runner:
     def results(self) -> Iterator[TestResult]:
         return results_so_far(self.folder)
 
-    def finish(self, ending: Ending | None, console: Console) -> None:
-        """Make an ordinary run of the folder; one of a whole set is complete, others stopped."""
+    def finish(self, cases: int, reason: str, console: Console) -> None:
+        """Make an ordinary run of the folder: complete with all ``cases``, else stopped."""
+        ending = Ending("complete") if len(self.asked) == cases else Ending("stopped", reason)
         if (self.folder / PARTIAL).exists() or not results_file(self.folder).exists():
-            end(self._options, console, ending or Ending("complete"), self.asked)
+            end(self._options, console, ending, self.asked)
 
 
 class SweepRun:
@@ -229,13 +226,8 @@ class SweepRun:
         )
         self._looks = 0
         self._baseline_worse = False
-        self._file = sweep_file(common.results_dir, str(common.run_id))
+        self.path = sweep_file(common.results_dir, str(common.run_id))
         self._check_file(profile.sha256)
-
-    @property
-    def path(self) -> Path:
-        """sweep.json."""
-        return self._file
 
     def run(self) -> Sweep:
         """Ask, drop, and say how it ended. Raises Unreachable when the bot is not there."""
@@ -259,9 +251,13 @@ class SweepRun:
             self._looks = number + 1
             self._look()
             sweep = self._sweep("", "")
-            write_sweep(self._file, sweep)
-            self._tell(number)
+            write_sweep(self.path, sweep)
             contenders = self._contenders
+            self._console.print(
+                f"Block {number + 1} of {len(self._blocks)}: {counted(self._calls, 'call')}, "
+                f"{counted(len(contenders), 'setting')} may still be the best.",
+                soft_wrap=True,
+            )
             if not contenders:
                 ended, reason = "no setting", "no setting keeps the limits"
                 break
@@ -281,9 +277,7 @@ class SweepRun:
     def _end(self, ended: str, reason: str) -> Sweep:
         """Finish and score the runs, confirm the winner, and record it all."""
         for runner in self._still:
-            whole = len(runner.asked) == len(self._cases)
-            ending = None if whole else Ending("stopped", f"the sweep ended: {reason}")
-            runner.finish(ending, self._console)
+            runner.finish(len(self._cases), f"the sweep ended: {reason}", self._console)
         folders = [runner.folder for runner in self.runners if runner.blocks]
         if replies_are_equal(folders):
             reason += "; all settings brought the same answers and passages: check that the bot "
@@ -291,18 +285,15 @@ class SweepRun:
         for folder in folders:
             self._scorer.score_whole(folder)
         sweep = self._sweep(ended, reason)
-        self._count_failing(sweep)
-        sweep.compare = self._commands(sweep)
-        sweep.confirmed = self._confirm(sweep)
-        write_sweep(self._file, sweep)
-        return sweep
-
-    def _count_failing(self, sweep: Sweep) -> None:
         failing = failing_cases(
             {runner.setting.name: runner.folder for runner in self.runners if runner.blocks}
         )
         for outcome in sweep.settings:
             outcome.failing = failing.get(outcome.name)
+        sweep.compare = self._commands(sweep)
+        sweep.confirmed = self._confirm(sweep)
+        write_sweep(self.path, sweep)
+        return sweep
 
     # who is in
 
@@ -344,7 +335,7 @@ class SweepRun:
         if not among:
             return
         codes = self._codes_of(self._still[0].asked)
-        quality = {runner.setting.name: self._quality(runner) for runner in self._still}
+        quality = {runner.setting.name: self._quality(runner.values) for runner in self._still}
         rules = replace(self._rules, protected=frozenset())
         self._baseline_worse = False
         by_name = {runner.setting.name: runner for runner in self._still}
@@ -358,7 +349,7 @@ class SweepRun:
     def _is_futile(self) -> bool:
         """Whether nothing will be told apart any more, if it goes on as it has until now."""
         among = [runner.setting.name for runner in self._contenders]
-        quality = {runner.setting.name: self._quality(runner) for runner in self._contenders}
+        quality = {runner.setting.name: self._quality(runner.values) for runner in self._contenders}
         asked = self._contenders[0].asked
         share = len(asked) / sum(len({job.case.id for job in block}) for block in self._blocks)
         return race.futile(quality, self._codes_of(asked), self._rules, among, share)
@@ -369,15 +360,13 @@ class SweepRun:
             runner.reason = reason
             return
         runner.state, runner.reason = state, reason
-        whole = len(runner.asked) == len(self._cases)
-        ending = None if whole else Ending("stopped", f"dropped from the sweep: {reason}")
-        runner.finish(ending, self._console)
+        runner.finish(len(self._cases), f"dropped from the sweep: {reason}", self._console)
 
-    def _quality(self, runner: _Runner) -> Floats:
-        """The weighted quality of each case, higher is better."""
+    def _quality(self, values: Mapping[str, Floats]) -> Floats:
+        """The weighted quality of each case by its scores, higher is better."""
         weights = self._options.grid.quality
         signs = {name: 1.0 if higher_is_better(name) else -1.0 for name in weights}
-        parts = [weights[name] * signs[name] * runner.values[name] for name in weights]
+        parts = [weights[name] * signs[name] * values[name] for name in weights]
         total: Floats = sum(parts[1:], parts[0])
         return total
 
@@ -464,16 +453,16 @@ class SweepRun:
         }
         self._plan = plan
         if not common.resume:
-            if self._file.exists():
+            if self.path.exists():
                 raise StorageError(
-                    f"{self._file}: this sweep exists; go on with {self.how_to_resume()}, or "
+                    f"{self.path}: this sweep exists; go on with {self.how_to_resume()}, or "
                     "choose another --run-id."
                 )
-            write_sweep(self._file, self._sweep("", ""))
+            write_sweep(self.path, self._sweep("", ""))
             return
-        if not self._file.exists():
-            raise StorageError(f"{self._file}: there is no such sweep to resume.")
-        old = read_sweep(self._file).plan
+        if not self.path.exists():
+            raise StorageError(f"{self.path}: there is no such sweep to resume.")
+        old = read_sweep(self.path).plan
         if changes := [name for name in plan if old.get(name) != plan[name]]:
             raise StorageError(
                 f"sweep {common.run_id} cannot go on, it was begun otherwise: "
@@ -485,7 +474,9 @@ class SweepRun:
         outcomes = [self._outcome(runner) for runner in self.runners]
         contenders = {runner.setting.name for runner in self._contenders}
         quality = {
-            runner.setting.name: self._quality(runner) for runner in self.runners if runner.values
+            runner.setting.name: self._quality(runner.values)
+            for runner in self.runners
+            if runner.values
         }
         best = race.best_of(quality, [name for name in quality if name in contenders])
         for outcome, runner in zip(outcomes, self.runners, strict=True):
@@ -535,7 +526,7 @@ class SweepRun:
         if runner.values:
             latency, cost = runner.values[_LATENCY], runner.values[_COST]
             outcome.failed = int((runner.values[_ANSWERED] < 1).sum())
-            own = self._quality(runner)
+            own = self._quality(runner.values)
             outcome.quality = float(np.nanmean(own)) if np.isfinite(own).any() else None
             outcome.latency_p50_ms = race.Limit("", "", "<=", 0, 50).value(latency)
             outcome.latency_p95_ms = race.Limit("", "", "<=", 0, 95).value(latency)
@@ -580,9 +571,8 @@ class SweepRun:
         for name in (baseline, sweep.best):
             runner = by_name[name]
             folder = runner.again("confirm", self._aside, self._console, reason)
-            shadow = _Scored(self._scorer.scores(folder, ids))
+            quality.append(self._quality(self._scorer.scores(folder, ids)))
             self._scorer.score_whole(folder)
-            quality.append(self._quality(shadow))  # type: ignore[arg-type]
             runs.append(folder.name)
         effect, _ = measure(
             quality[0], quality[1], self._codes_of(ids), largest=self._rules.largest
@@ -596,22 +586,6 @@ class SweepRun:
             "interval": effect.interval,
             "runs": runs,
         }
-
-    def _tell(self, number: int) -> None:
-        """A line of progress after each block."""
-        left = len(self._contenders)
-        self._console.print(
-            f"Block {number + 1} of {len(self._blocks)}: {counted(self._calls, 'call')}, "
-            f"{counted(left, 'setting')} may still be the best.",
-            soft_wrap=True,
-        )
-
-
-@dataclass(frozen=True)
-class _Scored:
-    """Scores alone, as ``_Runner`` holds them."""
-
-    values: Mapping[str, Floats]
 
 
 def failing_cases(folders: Mapping[str, Path]) -> dict[str, int]:

@@ -26,7 +26,6 @@ from formats.shared.item import (
 from formats.shared.rows import Fields, SourceRow, iter_rows, unpacked, with_rest
 from formats.shared.stored import Stored, StoredCase, carried, exported_id, give_back, taken
 from formats.traces.values import structured
-from records.cases import TestCase
 from records.errors import StorageError
 from records.lines import parse_json
 from records.results import RetrievedChunk, TestResult
@@ -216,18 +215,9 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
     """
     if target.suffix.lower() != ".json":
         raise StorageError(f"{target}: name a file that ends in .json.")
-    with open(target, "wb") as file:
-        before = b"[\n"
-        for stored_case in stored.cases(_ALL_OF_CASE, _ALL_OF_RESULT, repeats=True):
-            for golden in _goldens(stored_case, notes):
-                file.write(before + orjson.dumps(golden))
-                before = b",\n"
-                notes.written[target.name] += 1
-        file.write(b"\n]\n" if before == b",\n" else b"[]\n")
+    stored.write_list(target, _goldens, notes)
 
 
-_ALL_OF_CASE = {*TestCase.__struct_fields__, "metadata"}
-_ALL_OF_RESULT = {*TestResult.__struct_fields__}
 _HELD = {"question", "reference_answer", "gold_contexts"}
 
 
@@ -242,10 +232,7 @@ def _goldens(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
         if result is not None:
             if result.answer is not None:
                 golden["actual_output"] = result.answer
-            chunks = result.chunks()
-            if chunks:
-                golden["retrieval_context"] = [chunk.text or "" for chunk in chunks]
-            if any(chunk.truncated or not chunk.text for chunk in chunks):
-                notes.changed["lists of passages that the run holds cut or without text"] += 1
+            if texts := StoredCase.texts_of(result, notes):
+                golden["retrieval_context"] = texts
         golden["additional_metadata"] = carried(stored_case, result, has_retrieved, _HELD)
         yield golden

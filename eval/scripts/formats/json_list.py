@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import orjson
 
 from formats.shared.dialogue import history_of
 from formats.shared.field_map import PASSAGE_IDS
@@ -31,7 +30,7 @@ from formats.shared.rows import (
     unpacked,
     with_rest,
 )
-from formats.shared.stored import Stored, StoredCase
+from formats.shared.stored import Stored, StoredCase, own_names
 from formats.shared.texts import parsed
 from records.cases import CATEGORIES, TestCase
 from records.results import ErrorInfo, Reference, RetrievedChunk, TestResult
@@ -248,14 +247,7 @@ def _contexts(fields: Fields, options: ImportOptions, notes: Notes) -> list[Retr
 
 def write(stored: Stored, target: Path, notes: Notes) -> None:
     """One JSON list with a row for each answer; cases without one have no answer."""
-    with open(target, "wb") as file:
-        before = b"[\n"
-        for stored_case in stored.cases(HELD, {"answer", "retrieved"}, repeats=True):
-            for row in _rows(stored_case, notes):
-                file.write(before + orjson.dumps(row))
-                before = b",\n"
-                notes.written[target.name] += 1
-        file.write(b"\n]\n" if before != b"[\n" else b"[]\n")
+    stored.write_list(target, _rows, notes, HELD, {"answer", "retrieved"})
 
 
 def _rows(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
@@ -280,7 +272,6 @@ def _rows(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
             row["contexts"] = contexts
             if any(chunk.truncated or not chunk.text for chunk in result.chunks()):
                 notes.changed["passages that the run holds cut or without text"] += 1
-            named = [chunk.chunk_id for chunk in result.chunks()]
-            if named != [str(rank) for rank in range(1, len(named) + 1)]:
+            if own_names(result.chunks()) is not None:
                 notes.left_out["ids, places and scores of passages"] += 1
         yield row

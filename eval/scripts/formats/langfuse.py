@@ -25,6 +25,8 @@ NAME = "langfuse"
 
 ABOUT = "traces, observations, dataset items: JSON, JSONL, CSV (by the documented shape)"
 
+_SCORES = "scores"
+
 _KINDS = {"GENERATION": "LLM", "SPAN": "STEP"}
 """Types of observations under OpenInference's names; the others are called the same."""
 
@@ -71,7 +73,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
                 notes.rows["dataset items"] += 1
                 yield _item(row._replace(fields=fields), ids, options, notes)
             elif "trace_id" in fields and "value" in fields and "type" not in fields:
-                notes.rows["scores"] += 1
+                notes.rows[_SCORES] += 1
                 scores.setdefault(str(fields["trace_id"]), []).append(row.fields)
             elif "trace_id" in fields and "type" in fields:
                 notes.rows["observations"] += 1
@@ -220,8 +222,8 @@ def _case(
         return None
     passages_kept(traced.item, "output", notes)
     if scores:
-        notes.carried["scores"] += len(scores)
-        traced.item.case.setdefault("metadata", {})["scores"] = scores
+        notes.carried[_SCORES] += len(scores)
+        traced.item.case.setdefault("metadata", {})[_SCORES] = scores
     return traced
 
 

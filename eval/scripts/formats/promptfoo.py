@@ -22,7 +22,6 @@ from formats.shared.item import (
 from formats.shared.promptfoo_results import answers_of, prompts_of, results_of
 from formats.shared.rows import Fields, SourceRow, finite, iter_rows, read_yaml, unpacked
 from formats.shared.stored import Stored, StoredCase, carried, exported_id, give_back, taken
-from records.cases import TestCase
 from records.errors import StorageError
 from records.files import read_whole
 from records.lines import parse_json
@@ -342,19 +341,8 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
     """
     if target.suffix.lower() not in (".json", ".yaml", ".yml"):
         raise StorageError(f"{target}: name a file that ends in .json or .yaml.")
-    everything = {*TestCase.__struct_fields__, "metadata"}
-    with open(target, "wb") as file:
-        file.write(b'{"prompts":["{{question}}"],"providers":["echo"],"tests":')
-        before = b"[\n"
-        for stored_case in stored.cases(everything, _ALL_OF_RESULT, repeats=True):
-            for test in _tests(stored_case, notes):
-                file.write(before + orjson.dumps(test))
-                before = b",\n"
-                notes.written[target.name] += 1
-        file.write(b"\n]}\n" if before == b",\n" else b"[]}\n")
-
-
-_ALL_OF_RESULT = {*TestResult.__struct_fields__}
+    head = b'{"prompts":["{{question}}"],"providers":["echo"],"tests":'
+    stored.write_list(target, _tests, notes, head=head, tail=b"}")
 
 
 def _tests(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
@@ -381,11 +369,9 @@ def _tests(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
         if result is None:
             texts = case.gold_contexts
         else:
-            texts = [chunk.text or "" for chunk in result.chunks()]
+            texts = StoredCase.texts_of(result, notes)
             if result.answer is not None:
                 test["providerOutput"] = result.answer
-            if any(chunk.truncated or not chunk.text for chunk in result.chunks()):
-                notes.changed["lists of passages that the run holds cut or without text"] += 1
         if texts:
             test["vars"]["context"] = texts
             test["options"] = {"disableVarExpansion": True}  # else: a test for each passage

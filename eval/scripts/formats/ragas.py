@@ -12,7 +12,7 @@ import orjson
 from formats.shared.dialogue import cases_of, rest_of, turns_in
 from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes, SystemAnswer, passages
 from formats.shared.rows import Fields, SourceRow, iter_rows, unpacked, with_rest
-from formats.shared.stored import Stored, StoredCase
+from formats.shared.stored import Stored, StoredCase, own_names
 from formats.shared.texts import parsed
 from records.errors import StorageError
 from records.results import TestResult
@@ -157,11 +157,8 @@ def _answer(result: TestResult, has_retrieved: bool, notes: Notes) -> dict[str, 
     chunks = result.chunks()
     row: dict[str, Any] = {"response": result.answer}
     if any(chunk.text for chunk in chunks) or (has_retrieved and not chunks):
-        row["retrieved_contexts"] = [chunk.text or "" for chunk in chunks]
-        if any(chunk.truncated or not chunk.text for chunk in chunks):
-            notes.changed["lists of passages that the run holds cut or without text"] += 1
-    names = [chunk.chunk_id for chunk in chunks]
-    if names != [str(rank) for rank in range(1, len(names) + 1)]:
+        row["retrieved_contexts"] = StoredCase.texts_of(result, notes)
+    if (names := own_names(chunks)) is not None:
         row["retrieved_context_ids"] = names
     if any(chunk.rel_path or chunk.doc_id or chunk.score_final is not None for chunk in chunks):
         notes.left_out["documents, places and scores of passages"] += 1

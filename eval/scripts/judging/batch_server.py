@@ -152,28 +152,22 @@ def submit(folder: Path, server: BatchServer, say: Callable[[str], None]) -> int
     that another process uses.
     """
     with locked_folder(folder) as state:
-        return _submit(folder, state, server, say)
-
-
-def _submit(
-    folder: Path, state: BatchFolder, server: BatchServer, say: Callable[[str], None]
-) -> int:
-    _check_format(state)
-    under_way = 0
-    for name, file in sorted(state.files.items()):
-        if file.batch_id is None:
-            if file.file_id is None:
-                file.file_id = server.upload(folder / name)
+        _check_format(state)
+        under_way = 0
+        for name, file in sorted(state.files.items()):
+            if file.batch_id is None:
+                if file.file_id is None:
+                    file.file_id = server.upload(folder / name)
+                    write_folder(folder, state)
+                    batch = None
+                else:
+                    batch = server.begun(file.file_id)
+                batch = batch or server.begin(file.file_id)
+                file.batch_id, file.status = str(batch["id"]), str(batch.get("status"))
                 write_folder(folder, state)
-                batch = None
-            else:
-                batch = server.begun(file.file_id)
-            batch = batch or server.begin(file.file_id)
-            file.batch_id, file.status = str(batch["id"]), str(batch.get("status"))
-            write_folder(folder, state)
-            say(f"{name}: {file.requests:,} requests, batch {file.batch_id}")
-        under_way += file.status not in ENDED
-    return under_way
+                say(f"{name}: {file.requests:,} requests, batch {file.batch_id}")
+            under_way += file.status not in ENDED
+        return under_way
 
 
 @dataclass
@@ -192,36 +186,30 @@ class FetchCounts:
 def fetch(folder: Path, server: BatchServer, say: Callable[[str], None]) -> FetchCounts:
     """Fetch the results of batches that have ended. Raises as ``submit``."""
     with locked_folder(folder) as state:
-        return _fetch(folder, state, server, say)
-
-
-def _fetch(
-    folder: Path, state: BatchFolder, server: BatchServer, say: Callable[[str], None]
-) -> FetchCounts:
-    _check_format(state)
-    counts = FetchCounts()
-    for name, file in sorted(state.files.items()):
-        if file.batch_id is None:
-            say(f"{name}: not begun; run --batch-submit")
-            continue
-        targets = _targets(folder, name)
-        if file.status in ENDED and _present(targets):
-            continue
-        batch = server.batch(file.batch_id)
-        file.status = str(batch.get("status"))
-        if file.status not in ENDED:
-            counts.running += 1
-            say(f"{name}: {file.status}{_progress(batch)}")
-        elif _save(server, batch, targets):
-            counts.results += _present(targets)
-            say(f"{name}: {file.status}{_progress(batch)}")
-        else:
-            counts.without_results += 1
-            say(f"{name}: batch {file.batch_id}: {file.status}, no results{_reasons(batch)}")
-            # A file that was begun is found by its id, so the next upload must give it another one.
-            file.file_id = file.batch_id = file.status = None
-        write_folder(folder, state)
-    return counts
+        _check_format(state)
+        counts = FetchCounts()
+        for name, file in sorted(state.files.items()):
+            if file.batch_id is None:
+                say(f"{name}: not begun; run --batch-submit")
+                continue
+            targets = _targets(folder, name)
+            if file.status in ENDED and _present(targets):
+                continue
+            batch = server.batch(file.batch_id)
+            file.status = str(batch.get("status"))
+            if file.status not in ENDED:
+                counts.running += 1
+                say(f"{name}: {file.status}{_progress(batch)}")
+            elif _save(server, batch, targets):
+                counts.results += _present(targets)
+                say(f"{name}: {file.status}{_progress(batch)}")
+            else:
+                counts.without_results += 1
+                say(f"{name}: batch {file.batch_id}: {file.status}, no results{_reasons(batch)}")
+                # found by its id, a begun file must get another one by the next upload
+                file.file_id = file.batch_id = file.status = None
+            write_folder(folder, state)
+        return counts
 
 
 def _check_format(state: BatchFolder) -> None:

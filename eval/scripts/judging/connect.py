@@ -200,13 +200,8 @@ def connect(options: JudgeOptions, *, ask_nothing: bool = False) -> Iterator[Con
     salt = _read_salt(options.cache_dir)
     if options.by_rules:
         local = LocalJudge()
-        identity = local.identity.to_dict()
-        description = {
-            "identity": identity,
-            "parameters": {},
-            "mode": "local",
-            "dropped_params": [],
-        }
+        description: dict[str, Any] = {"identity": local.identity.to_dict(), "parameters": {}}
+        description |= {"mode": "local", "dropped_params": []}
         yield Connection(_CountingJudge(local), salt, lambda: dict(description))
         return
     cache = VerdictCache(options.cache_dir / JUDGE_CACHE, read_only=options.offline)
@@ -229,20 +224,8 @@ def collecting(options: JudgeOptions, provider: str) -> Iterator[BatchConnection
     cache = VerdictCache(options.cache_dir / JUDGE_CACHE)
     try:
         collector = RequestCollector(identity, capabilities, sampling, cache)
-        limited = SchemaLimits(collector, options.thinking_tokens)
-        asked = {"temperature": sampling.temperature, "seed": sampling.seed}
-        description = {
-            "identity": identity.to_dict(),
-            "parameters": {k: v for k, v in asked.items() if k not in capabilities.dropped},
-        }
-        connection = Connection(
-            _CountingJudge(limited),
-            salt,
-            lambda: dict(description),
-            withdrawn=lambda: cache.withdrawn,
-            holds=limited.holds,
-            tokens=cache.tokens_a_reply,
-        )
+        description = _description(identity, capabilities, sampling)
+        connection = _unasked(collector, options, cache, salt, description)
         state = BatchFolder(
             SCHEMA,
             provider,
@@ -287,17 +270,30 @@ def _offline(
             "with --model, or with --set revision=NAME."
         )
     identity, capabilities = candidates[-1]
-    sampling = options.sampling
-    judge = CacheOnly(identity, capabilities, sampling)
+    description = _description(identity, capabilities, options.sampling)
+    description |= {"mode": capabilities.mode, "dropped_params": list(capabilities.dropped)}
+    judge = CachedJudge(CacheOnly(identity, capabilities, options.sampling), cache)
+    yield _unasked(judge, options, cache, salt, description)
+
+
+def _description(
+    identity: JudgeIdentity, capabilities: ServerCapabilities, sampling: Sampling
+) -> dict[str, Any]:
     asked = {"temperature": sampling.temperature, "seed": sampling.seed}
-    description = {
-        "identity": identity.to_dict(),
-        "parameters": {k: v for k, v in asked.items() if k not in capabilities.dropped},
-        "mode": capabilities.mode,
-        "dropped_params": list(capabilities.dropped),
-    }
-    limited = SchemaLimits(CachedJudge(judge, cache), options.thinking_tokens)
-    yield Connection(
+    parameters = {name: asked[name] for name in asked if name not in capabilities.dropped}
+    return {"identity": identity.to_dict(), "parameters": parameters}
+
+
+def _unasked(
+    judge: _StoringJudge,
+    options: JudgeOptions,
+    cache: VerdictCache,
+    salt: bytes,
+    description: Mapping[str, Any],
+) -> Connection:
+    """The connection of a judge that is not asked: what it has said is in the cache."""
+    limited = SchemaLimits(judge, options.thinking_tokens)
+    return Connection(
         _CountingJudge(limited),
         salt,
         lambda: dict(description),

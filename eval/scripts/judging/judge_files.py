@@ -30,7 +30,7 @@ from records.settings import (
     from_pairs,
     line_of,
     text_of,
-    toml_key,
+    toml_table,
     toml_value,
 )
 from records.syncing import make_folder
@@ -219,7 +219,7 @@ def save_judge(name: str, settings: Mapping[str, Any], folder: Path = JUDGES) ->
     lines = [f"schema = {SCHEMA}"]
     lines += [f"{key} = {toml_value(v)}" for key, v in written.items() if key not in tables]
     for key, table in tables.items():
-        lines += ["", f"[{key}]", *(f"{toml_key(k)} = {toml_value(v)}" for k, v in table.items())]
+        lines += toml_table(key, table)
     data = ("\n".join(lines) + "\n").encode()
     if path.exists() and path.read_bytes() != data:
         raise StorageError(f"{path}: is there already; change it by hand, or choose another name.")

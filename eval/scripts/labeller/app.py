@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import Hit, Hits
 from textual.content import Content
 from textual.message import Message
 
@@ -28,7 +28,8 @@ from labeller.worklist import ORDERS
 from terminal.actions import keys_of, shown_key
 from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp, check_theme
 from terminal.frame import Look
-from terminal.safe_text import display, one_line
+from terminal.palette import ActionCommands, PaletteRow
+from terminal.safe_text import one_line
 from terminal.tables import counted
 
 if TYPE_CHECKING:
@@ -39,11 +40,7 @@ if TYPE_CHECKING:
 AUTOSAVE_SECONDS = 60.0
 
 
-PaletteRow = tuple[str, str, str, Callable[[], None]]
-"""Label, help, other names that find it, and what it does."""
-
-
-class _LabelCommands(Provider):
+class _LabelCommands(ActionCommands):
     """The command palette: every action with its key, the orders of the queue, any question.
 
     Actions are found by the letters of their label; a number or id goes to that question.
@@ -51,7 +48,10 @@ class _LabelCommands(Provider):
 
     _done = False
 
-    def _commands(self, screen: MainScreen) -> Iterator[PaletteRow]:
+    def rows(self) -> Iterator[PaletteRow]:
+        screen = self.screen
+        if not isinstance(screen, MainScreen):
+            return
         for action in actions_of("main"):
             if action.id in ("palette", "top", "mark-row", "interrupt"):
                 continue
@@ -71,12 +71,6 @@ class _LabelCommands(Provider):
     def _go(self, screen: MainScreen, name: str) -> None:
         screen.attempt(lambda: commands.go_to(screen, name))
 
-    async def discover(self) -> Hits:
-        """Every action, before anything is typed."""
-        if isinstance(self.screen, MainScreen):
-            for label, text, _, run in self._commands(self.screen):
-                yield DiscoveryHit(Content(display(label)), run, text=label, help=text)
-
     async def search(self, query: str) -> Hits:
         """The question of that number or id first, then the actions that match."""
         screen = self.screen
@@ -87,11 +81,8 @@ class _LabelCommands(Provider):
             score = 1000.0 if name.isdecimal() or screen.session.knows(name) else 0.1
             question = one_line(f"go to question {name}")
             yield Hit(score, Content(question), partial(self._go, screen, name))
-        matcher = self.matcher(query)
-        for label, text, names, run in self._commands(screen):
-            score = max(matcher.match(label), matcher.match(names))
-            if score > 0:
-                yield Hit(score, Content(display(label)), run, text=label, help=text)
+        async for hit in super().search(query):
+            yield hit
 
 
 class LabelApp(TerminalApp, inherit_bindings=False):

@@ -254,11 +254,18 @@ def _row(plain: PlainLabeller, text: str) -> int:
     return plain.session.row_by_label(text).number
 
 
-def _two(text: str, usage: str) -> tuple[str, str]:
-    first, _, second = text.partition(" ")
-    if not first or not second.strip():
-        raise ActionRefused(f"Write {usage}.")
-    return first, second.strip()
+def _on_row(
+    usage: str, noun: str, change: Callable[[Session, int, int], str]
+) -> Callable[[PlainLabeller, str], str]:
+    """What is done with a row and a number: a need, a grade, a sentence."""
+
+    def do(plain: PlainLabeller, rest: str) -> str:
+        row, _, number = rest.partition(" ")
+        if not row or not number.strip():
+            raise ActionRefused(f"Write {usage}.")
+        return change(plain.session, _row(plain, row), _number(number.strip(), noun))
+
+    return do
 
 
 def _show(plain: PlainLabeller, rest: str) -> str:
@@ -278,26 +285,6 @@ def _sentences(plain: PlainLabeller, rest: str) -> str:
     for sentence in plain.session.sentences(number):
         plain.say(f"{'*' if sentence.picked else ' '} {sentence.index + 1} {sentence.text}")
     return ""
-
-
-def _pick(plain: PlainLabeller, rest: str) -> str:
-    row, sentence = _two(rest, "pick ROW SENTENCE")
-    return plain.session.pick(_row(plain, row), _number(sentence, "sentence") - 1)
-
-
-def _grade(plain: PlainLabeller, rest: str) -> str:
-    row, grade = _two(rest, "r ROW 0-3")
-    return plain.session.grade(_row(plain, row), _number(grade, "grade"))
-
-
-def _group(plain: PlainLabeller, rest: str) -> str:
-    row, need = _two(rest, "m ROW NEED")
-    return plain.session.group(_row(plain, row), _number(need, "need"))
-
-
-def _share(plain: PlainLabeller, rest: str) -> str:
-    row, need = _two(rest, "& ROW NEED")
-    return plain.session.share(_row(plain, row), _number(need, "need"))
 
 
 def _read_on(plain: PlainLabeller, rest: str) -> str:
@@ -483,9 +470,15 @@ COMMANDS: Final[dict[str, _LineCommand]] = {
     "U": _LineCommand("", "Redo.", lambda p, r: p.session.redo()),
     ";": _LineCommand("[ROW]", "Print the whole text of a row, or the question again.", _show),
     ".": _LineCommand("", "Print the next row that was not read.", _read_on),
-    "r": _LineCommand("ROW 0-3", "Grade a row.", _grade),
-    "m": _LineCommand("ROW NEED", "Let a row meet one need alone.", _group),
-    "&": _LineCommand("ROW NEED", "Let a row meet one more need, or not any more.", _share),
+    "r": _LineCommand("ROW 0-3", "Grade a row.", _on_row("r ROW 0-3", "grade", Session.grade)),
+    "m": _LineCommand(
+        "ROW NEED", "Let a row meet one need alone.", _on_row("m ROW NEED", "need", Session.group)
+    ),
+    "&": _LineCommand(
+        "ROW NEED",
+        "Let a row meet one more need, or not any more.",
+        _on_row("& ROW NEED", "need", Session.share),
+    ),
     "M": _LineCommand("", "Marks join a new need.", lambda p, r: p.session.open_need(None)),
     "<": _LineCommand("ROW", "Shorten its heading.", lambda p, r: p.session.shorten(_row(p, r))),
     ">": _LineCommand("ROW", "Lengthen its heading.", lambda p, r: p.session.lengthen(_row(p, r))),
@@ -504,7 +497,15 @@ COMMANDS: Final[dict[str, _LineCommand]] = {
         lambda p, r: p.session.remove_support(_number(r, "support") - 1),
     ),
     "t": _LineCommand("ROW", "List the sentences of a row.", _sentences),
-    "pick": _LineCommand("ROW SENTENCE", "Pick a sentence as a snippet, or drop it.", _pick),
+    "pick": _LineCommand(
+        "ROW SENTENCE",
+        "Pick a sentence as a snippet, or drop it.",
+        _on_row(
+            "pick ROW SENTENCE",
+            "sentence",
+            lambda session, row, number: session.pick(row, number - 1),
+        ),
+    ),
     "fact": _LineCommand("TEXT", "Add an expected key fact.", lambda p, r: p.session.key_fact(r)),
     "p": _LineCommand("[QUERY] [k=N]", "Fetch rows for another query, or more of them.", _probe),
     "fetch": _LineCommand("", "Fetch the rows again.", _fetch),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
@@ -18,7 +18,6 @@ from textual.widgets import Input, Static, TextArea
 
 from labeller import tools
 from labeller.actions import actions_of
-from labeller.fuzzy import ranked
 from labeller.lines import path_of
 from terminal.actions import Action, ActionRefused, Keymap, keys_of, shown_key
 from terminal.help import HelpScreen, keys_page
@@ -40,6 +39,49 @@ Anchor = tuple[str, str]
 def _path_and_heading(anchor: Anchor) -> str:
     """`faq.md > Billing`, as it is typed."""
     return " > ".join(part for part in anchor if part)
+
+
+def ranked(typed: str, texts: Iterable[str]) -> list[str]:
+    """The texts that hold every word of `typed`, best first; case does not matter.
+
+    All of them, in their order, when nothing is typed.
+    """
+    words = typed.casefold().split()
+    if not words:
+        return list(texts)
+    matches = []
+    for text in texts:
+        folded = text.casefold()
+        scores = [_closeness(word, folded) for word in words]
+        if all(scores):
+            matches.append((-sum(scores), len(text), text))
+    return [text for _, _, text in sorted(matches)]
+
+
+def _closeness(word: str, text: str) -> float:
+    """How well `text` holds the letters of `word`: 3 as the start of a word of it, 2 elsewhere in
+    one piece, up to 1 scattered (letters over the length of the stretch that they stand in), 0 not.
+
+    The stretch is that of the first place where all letters have come, made as short as it goes
+    (as in fzf's first algorithm), so the time grows with the length of the text alone.
+    """
+    start = text.find(word)
+    while start > 0 and text[start - 1].isalnum():
+        later = text.find(word, start + 1)
+        if later < 0:
+            return 2.0
+        start = later
+    if start >= 0:
+        return 3.0
+    at = -1
+    for letter in word:
+        at = text.find(letter, at + 1)
+        if at < 0:
+            return 0.0
+    end, start = at, at + 1
+    for letter in reversed(word):
+        start = text.rfind(letter, 0, start)
+    return len(word) / (end - start + 1)
 
 
 class PickAnchor(Window[Anchor | None]):
@@ -94,9 +136,6 @@ class PickAnchor(Window[Anchor | None]):
     def action_step(self, by: int) -> None:
         self._list.move_to(self._list.cursor + by)
 
-    def action_leave(self) -> None:
-        self.dismiss(None)
-
 
 class _LabelList(Window[None]):
     """A list of labels of the case, below words about all of them; keys change one.
@@ -146,9 +185,6 @@ class _LabelList(Window[None]):
 
     def action_step(self, by: int) -> None:
         self._list.move_to(self._list.cursor + by)
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
 
     def on_resize(self, event: events.Resize) -> None:
         self._list.refresh()
@@ -429,9 +465,6 @@ class NoteForm(Window[tuple[str, bool] | None]):
     def action_turn(self) -> None:
         self._cannot_tell = not self._cannot_tell
         self.query_one("#cannot-tell", Static).update(Content(self._box()))
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
 
 
 def _value_text(values: dict[str, Any] | None, field: str) -> str:

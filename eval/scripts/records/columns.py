@@ -72,6 +72,11 @@ class AnswerNumbers:
             self._places = {value: place for place, value in enumerate(self._hashes)}
         return self._places.get(digest)
 
+    def extend(self, digests: Iterable[int]) -> None:
+        """Give the next numbers to answers that are not known, by the hashes of their keys."""
+        self._hashes.extend(digests)
+        self._places = None
+
     def append(self, key: Hashable) -> int:
         """Give the next number to an answer that is not known."""
         return self.append_hash(hash(key))

@@ -7,11 +7,10 @@ Ranges of bytes, cut between two cases, let several processes share the work.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
-from mmap import ACCESS_READ, mmap
 from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO
@@ -186,7 +185,7 @@ def split(whole: Work, parts: int) -> list[Work]:
     try:
         sharded = is_sharded(whole.results)
         cuts = _shard_cuts(whole) if sharded else _cuts(whole, parts)
-    except (msgspec.MsgspecError, ValueError, OSError):  # mmap: an empty file is a ValueError
+    except (msgspec.MsgspecError, ValueError, OSError):
         return [whole]
     works, start, cases_start = [], 0, 0
     for cut, offset in cuts.items():
@@ -263,34 +262,39 @@ _Find = Callable[[str], tuple[int | None, int | None]]
 
 @contextmanager
 def _finder(eval_set: Path) -> Iterator[_Find]:
-    """Looks cases up in the set; in its parts as far as they lie on this machine."""
-    with ExitStack() as stack:
-        texts: list[tuple[int, mmap]] = []
-        for part in parts_of(eval_set):
-            if isinstance(part.address, Path) and part.size:
-                file = stack.enter_context(open(part.address, "rb"))
-                text = stack.enter_context(mmap(file.fileno(), 0, access=ACCESS_READ))
-                texts.append((part.start, text))
+    """Looks cases up in the set, each behind the one before; in its parts as far as they lie on
+    this machine."""
+    decode = msgspec.json.Decoder(_CasePlace).decode
+    parts = [part for part in parts_of(eval_set) if isinstance(part.address, Path)]
+    lines = _portions(parts)
+    start, text = 0, b""
 
-        def find(case_id: str) -> tuple[int | None, int | None]:
-            for start, text in texts:
-                offset, turn = _case_place(text, case_id)
-                if offset is not None:
-                    return start + offset, turn
-            return None, None
+    def find(case_id: str) -> tuple[int | None, int | None]:
+        nonlocal start, text
+        spelled = orjson.dumps(case_id)
+        at = -1
+        while True:
+            while (at := text.find(spelled, at + 1)) >= 0:
+                begin = text.rfind(b"\n", 0, at) + 1
+                case = decode(text[begin : text.find(b"\n", at) + 1 or None])
+                if case.id == case_id:
+                    return start + begin, case.turn
+            start, text = next(lines, (start, b""))
+            if not text:
+                return None, None
 
+    with closing(lines):
         yield find
 
 
-def _case_place(text: mmap, case_id: str) -> tuple[int | None, int | None]:
-    """The offset of a case's line, and which turn it is."""
-    decode = msgspec.json.Decoder(_CasePlace).decode
-    spelled = orjson.dumps(case_id)
-    at = -1
-    while (at := text.find(spelled, at + 1)) >= 0:
-        start = text.rfind(b"\n", 0, at) + 1
-        text.seek(start)
-        case = decode(text.readline())
-        if case.id == case_id:
-            return start, case.turn
-    return None, None
+def _portions(parts: Iterable[Part]) -> Generator[tuple[int, bytes], None, None]:
+    """Whole lines of files, a megabyte or so at a time, with where they begin in the whole."""
+    for part in parts:
+        offset = part.start
+        with open_address(part.address) as file:
+            while text := file.read(_PORTION) + file.readline():
+                yield offset, text
+                offset += len(text)
+
+
+_PORTION = 1 << 20

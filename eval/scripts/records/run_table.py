@@ -35,6 +35,7 @@ from records.scores import (
     RetrievalEvidence,
     ScoreLine,
     line_type,
+    raw_line,
     read_head,
     read_scores,
 )
@@ -134,13 +135,7 @@ class SectionTable:
         fields = ("case_id", "status", "cluster", *_EVIDENCE.get(section, ()))
         if scores_only:
             fields = ("case_id", "status", *(("evidence.outcome",) * (section == "pipeline")))
-        kind: type[Any] = msgspec.defstruct(
-            "TableLine",
-            [("scores", msgspec.Raw), ("repeat", int, 0)],
-            bases=(line_type(section, fields),),
-            kw_only=True,
-            gc=False,
-        )
+        kind = raw_line(line_type(section, fields), ("repeat", int, 0))
         self._decode_line = msgspec.json.Decoder(kind).decode
         self._decode_whole = msgspec.json.Decoder(line_type(section, (*fields, "scores"))).decode
 

@@ -193,6 +193,12 @@ def toml_key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
 
 
+def toml_table(name: str, values: Mapping[str, Any]) -> list[str]:
+    """The lines of a table below an empty line; none for an empty table."""
+    lines = [f"{toml_key(k)} = {toml_value(v)}" for k, v in values.items() if v is not None]
+    return ["", f"[{name}]", *lines] if values else []
+
+
 def toml_value(value: Any) -> str:
     """A value as TOML writes it, on one line; what TOML has no word for (null) is left out."""
     if isinstance(value, str):

@@ -17,7 +17,6 @@ from itertools import zip_longest
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import msgspec
 
@@ -54,6 +53,9 @@ MOST_JOBS = 4
 
 _RANGE = 32 * 1024 * 1024
 """Bytes of results of a range that goes to a cluster: a task costs 10 ms there."""
+
+_POOL_RANGE = 256 * 1024 * 1024
+"""The same of one that goes to a process of this machine: its memory grows with its results."""
 
 COPIED = 1 << 20
 
@@ -197,6 +199,7 @@ def _join_files(parts: Sequence[Path], target: Path) -> None:
             for part in parts[1:]:
                 with open(part, "rb") as more:
                     shutil.copyfileobj(more, file, COPIED)
+                part.unlink()  # the disk need not have room for all lines twice
         os.replace(parts[0], target)
     except OSError as error:
         raise StorageError(f"{target}: cannot be written ({error.strerror}).") from None
@@ -213,7 +216,9 @@ def _works(whole: Work, processes: int, executor: Executor | None) -> list[Work]
     """The ranges that the whole is scored in."""
     if executor is not None:
         return split(whole, max(processes, -(-size_of(whole.results) // _RANGE)))
-    return split(whole, processes) if processes > 1 else [whole]
+    if processes == 1:
+        return [whole]
+    return split(whole, max(processes, -(-size_of(whole.results) // _POOL_RANGE)))
 
 
 def _key(
@@ -260,8 +265,8 @@ def _share_ids(parts: Sequence[ScoredRange]) -> bool:
     return False
 
 
-_PORTION = 1 << 20
-"""Hashes of ids that are compared at once."""
+_PORTION = 1 << 18
+"""Entries of the files of all ranges that are looked at together."""
 
 
 def _score_parts(
@@ -435,7 +440,7 @@ def _score_task(folder: Path, number: int, work: Work, shared: bytes | None = No
             f"{folder.parent}: cannot be read on worker {platform.node()}; let all machines see "
             "the run under the same path."
         )
-    own = folder / f"{number}-{uuid4().hex}"
+    own = folder / f"{number}-{os.urandom(16).hex()}"
     scorer, joined = task.scorer, partial(join_stream, work, task.labels, ignore)
     if isinstance(scorer, RangeScorer):
         pairs = (pair for cases, results in joined() for pair in zip(cases, results, strict=True))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decisions.repeat_rows import STABILITY_HEAD, pass_lines, stability_rows
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric, MetricSection
 from records.asked import asked_of, missing_remark
@@ -19,7 +18,6 @@ from records.results import RunConfig
 from records.runs import EVAL_SET, METRICS, find_run, known_config
 from scorers import SECTIONS
 from scorers.contract import NothingToScore, ScoringJob
-from terminal.page import signed, signed_between
 from terminal.tables import counted
 
 if TYPE_CHECKING:
@@ -224,6 +222,7 @@ def _print_stability(
     console: Console, stability: Mapping[str, Any], headline: Sequence[str]
 ) -> None:
     """How far the repeats of a case agree, for the main metrics."""
+    from decisions.repeat_rows import STABILITY_HEAD, pass_lines, stability_rows
     from terminal.tables import print_rows
 
     for line in pass_lines(stability):
@@ -237,6 +236,8 @@ def _print_stability(
 
 def _turn_loss_lines(losses: Mapping[str, Any], headline: Sequence[str]) -> list[str]:
     """What later turns of conversations lose against the first, a line for each main metric."""
+    from terminal.page import signed, signed_between
+
     lines = []
     for name in (name for name in headline if name in losses):
         loss = losses[name]

@@ -7,12 +7,11 @@ one of a document hold the same rows. ``views/page.py`` writes the blocks as Mar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from terminal.plot import plot_lines, shrunk
-from terminal.sparkline import sparkline
+from terminal.plot import plot_lines, shrunk, sparkline
 from terminal.tables import (
     draws_unicode,
     has_room,
@@ -59,7 +58,15 @@ class Quoted:
     text: str
 
 
-Words = str | Quoted | tuple[str | Quoted, ...]
+@dataclass(frozen=True, slots=True)
+class CaseRef:
+    """A case by its id and repeat: a link where the document shows it in full."""
+
+    text: str
+    repeat: int = 0
+
+
+Words = str | Quoted | CaseRef | tuple[str | Quoted | CaseRef, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +105,15 @@ class Quotation:
 
 
 @dataclass(frozen=True, slots=True)
+class Chart:
+    """A picture that only a page has room for: its ``kind`` names who draws the data."""
+
+    kind: str
+    data: Any
+    caption: Words = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LinePlot:
     """Values as a line over equal steps, dotted ``limits``, and pointers at the places of
     ``marks``. The line does not join what ``breaks`` divide."""
@@ -115,16 +131,34 @@ class LinePlot:
 
 @dataclass(frozen=True, slots=True)
 class Whisker:
-    """A value within its interval, and a mark beside it (a target, or no change)."""
+    """A value within its interval, and a mark beside it (a target, or no change).
+
+    ``low``, ``high``: ends of the scale on a page, None where it has none. ``before``: the value
+    that an arrow comes from; ``tone``: of that arrow.
+    """
 
     interval: Sequence[float] | None
     value: float | None
     mark: float | None = None
+    low: float | None = 0.0
+    high: float | None = 1.0
+    before: float | None = None
+    tone: Tone | None = None
 
     @property
     def size(self) -> float:
         """The largest distance from 0 of the value or of an end."""
         return max(map(abs, (self.value or 0.0, *(self.interval or ()))))
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A metric by its name; a page has it in plain words, too, and tells what it means."""
+
+    name: str
+    words: str = ""
+    meaning: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,7 +167,8 @@ class DataColumn(Generic[Row]):
 
     ``drop``: where a terminal is narrow, columns go by rising numbers; those of 0 stay. ``words``:
     the cell is text, to the left. ``foreign``: that no one here wrote. ``mark``: a sign, for which
-    a document shows the row's tone.
+    a document shows the row's tone. ``small``: what a document adds to the cell. ``shade``: how a
+    page colours it, a class of its style. ``term``: the metric that a page explains.
     """
 
     name: str
@@ -142,6 +177,9 @@ class DataColumn(Generic[Row]):
     words: bool = False
     foreign: bool = False
     mark: bool = False
+    small: Callable[[Row], str] | None = None
+    shade: Callable[[Row], str] | None = None
+    term: Callable[[Row], Term] | None = None
 
 
 @dataclass(frozen=True)
@@ -168,10 +206,10 @@ class TrendColumn(Generic[Row]):
 
 @dataclass(frozen=True)
 class CasesColumn(Generic[Row]):
-    """A column of a page's links to cases: how many there are, and the ids and repeats of some."""
+    """A column of a page's links to cases, which the page draws; None for a row without any."""
 
     name: str
-    cases: Callable[[Row], Mapping[str, Any] | None]
+    cases: Callable[[Row], Any]
 
 
 AnyColumn = DataColumn[Row] | WhiskerColumn[Row] | TrendColumn[Row] | CasesColumn[Row]
@@ -183,6 +221,7 @@ class DataTable(Generic[Row]):
 
     ``tone``: of a row. ``group``: the heading that a row stands under, among the rows. ``folded``:
     the words under which a document folds the table; a terminal prints ``hint`` in its place.
+    ``caption``: what a page says above the rows; ``look``: a class of its style.
     """
 
     columns: Sequence[AnyColumn[Row]]
@@ -192,9 +231,11 @@ class DataTable(Generic[Row]):
     group: Callable[[Row], str] | None = None
     folded: str = ""
     hint: str = ""
+    caption: str = ""
+    look: str = ""
 
 
-Block = Heading | Prose | Conclusion | Quotation | LinePlot | DataTable[Any]
+Block = Heading | Prose | Conclusion | Quotation | Chart | LinePlot | DataTable[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +366,7 @@ def _print_block(console: Console, block: Block, every: bool) -> None:
         _say(console, f"{block.name}: {block.text}", indent=1)
     elif isinstance(block, LinePlot):
         _print_plot(console, block)
-    elif block.rows:
+    elif isinstance(block, DataTable) and block.rows:
         _print_table(console, block, every)
 
 
@@ -494,6 +535,15 @@ def _sparks(console: Console, column: TrendColumn[Row], rows: Iterable[Row], roo
     return _Drawn(column.name, drawn, left=True)
 
 
+def term_column(name: str, term: Callable[[Row], Term]) -> DataColumn[Row]:
+    """A column of metrics, by their names where there is no room for their words."""
+
+    def cell(row: Row) -> str:
+        return " ".join(filter(None, (term(row).name, term(row).note)))
+
+    return DataColumn(name, cell, words=True, term=term)
+
+
 def items(texts: Iterable[Words], tone: Tone | None = None) -> Iterator[Prose]:
     """A list, an item each."""
     return (Prose(text, tone, item=1) for text in texts)
@@ -506,13 +556,17 @@ def plain_table(
     *,
     words: int = 1,
     foreign: bool = False,
+    caption: str = "",
+    folded: str = "",
 ) -> DataTable[Sequence[str]]:
     """A table of cells that are text already; the first ``words`` columns are to the left.
 
-    ``foreign``: no one here wrote the names in the first column.
+    ``foreign``: no one here wrote the names in the first column. ``caption``, ``folded``: see
+    DataTable.
     """
 
     def column(at: int, name: str) -> DataColumn[Sequence[str]]:
         return DataColumn(name, lambda row: row[at], words=at < words, foreign=foreign and not at)
 
-    return DataTable([column(at, name) for at, name in enumerate(head)], list(rows), title)
+    columns = [column(at, name) for at, name in enumerate(head)]
+    return DataTable(columns, list(rows), title, caption=caption, folded=folded)

@@ -252,9 +252,6 @@ class TextWindow(Window[None]):
             foot = display(f"{self.pane.next_hit(by)}   n N next, previous")
             self.query_one("#window-foot", Static).update(Content(foot))
 
-    def action_leave(self) -> None:
-        self.dismiss(None)
-
 
 class SearchPrompt(LinePrompt):
     """Asks what to search for in a text; the hits are marked and counted while it is typed."""

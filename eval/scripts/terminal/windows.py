@@ -37,6 +37,10 @@ class Window(ModalScreen[Result]):
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
         return dismiss_once(self, super().dismiss, result)
 
+    def action_leave(self) -> None:
+        """Close without a result."""
+        self.dismiss(None)
+
 
 def shown(text: DisplayText, *, id: str | None = None, classes: str = "") -> Static:  # noqa: A002
     """A Static that draws `text` letter by letter, never as markup."""
@@ -72,9 +76,6 @@ class LinePrompt(Window[str | None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value)
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
 
 
 class Ask(Window[str]):

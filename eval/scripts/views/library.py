@@ -1,4 +1,4 @@
-"""The results folder: its runs, opening one, and the command that labels a case of it."""
+"""The results folder: its runs, opening one, what a case was in all of them, taking cases out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,26 +15,38 @@ import msgspec
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import Key
-from records.answer_table import UNKNOWN, AnswerTable
+from records.answer_table import PLAIN, SETS, UNKNOWN, WORDS, AnswerTable
 from records.cases import Labels
 from records.errors import StorageError
 from records.growing import Replaced, line_at
 from records.judgements import Verdicts, read_verdicts
 from records.labels import read_labels
+from records.metrics import read_summary
+from records.notes import CaseNote
 from records.profiles import read_maps_passages
-from records.runs import CONFIG, PARTIAL, RESULTS, VERDICTS, results_file
+from records.runs import (
+    CONFIG,
+    METRICS,
+    PARTIAL,
+    RESULTS,
+    VERDICTS,
+    results_file,
+    scored_sections,
+    scores_file,
+)
+from records.scores import find_score_line
 from records.verdicts import judge_of
-from views.browser.model import RunInfo, Trend
+from views.browser.model import MetricTrend, RunInfo, Trend
 from views.case import Case
 from views.case_files import read_case
 from views.notes import CaseNotes
+from views.report.text import visible
 from views.runs import (
     Signature,
     run_info,
     signature,
 )
 from views.snapshot import Snapshot
-from views.trend import case_trend
 
 
 class RunLibrary:
@@ -93,7 +106,7 @@ class RunLibrary:
 
     def trend(self, key: Key) -> Trend:
         """One case over all runs, read from the files now."""
-        return case_trend([(self.path_of(info.run_id), info) for info in self.refresh()], key)
+        return _case_trend([(self.path_of(info.run_id), info) for info in self.refresh()], key)
 
     @cached_property
     def _labels(self) -> Labels:
@@ -326,16 +339,15 @@ class Opened:
         ``reasons``: why each of them fails, in a word. Raises StorageError, in words.
         """
         from records.exports import csv_table, json_lines, write_new
-        from views import export
 
         if form == "set":
             return write_new(path, self._set_lines({key[0]: key for key in keys}))
         table = self.table
         cases = zip(keys, reasons, strict=True)
         if form == "jsonl":
-            return write_new(path, json_lines(self._exported(table, cases, export.record)))
-        columns = export.columns(list(table.metrics))
-        rows = self._exported(table, cases, export.flat_row)
+            return write_new(path, json_lines(self._exported(table, cases, _record)))
+        columns = _columns(list(table.metrics))
+        rows = self._exported(table, cases, _flat_row)
         return write_new(path, csv_table(columns, rows)) - 1
 
     def _exported(
@@ -373,3 +385,156 @@ class Opened:
         if not offsets or not (self._folder / VERDICTS).exists():
             return Verdicts({})
         return read_verdicts(self._folder, judge_of(self._folder), at=offsets)
+
+
+@dataclass
+class _TrendPoint:
+    """What one run says of the case: values and definitions by section and metric."""
+
+    run_id: str
+    started: str
+    values: dict[tuple[str, str], float | None] = field(default_factory=dict)
+    definitions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def _case_trend(runs: Sequence[tuple[Path, RunInfo]], key: Key) -> Trend:
+    """The scores of a case in all runs that scored it. ``runs``: from the newest to the oldest.
+
+    What cannot be read is left out, and named in ``problems``.
+    """
+    problems: list[str] = []
+    points = [
+        point
+        for folder, info in reversed(runs)
+        if (point := _trend_point(folder, info, key, problems))
+    ]
+    names = dict.fromkeys(name for point in points for name in point.values)
+    return Trend(
+        tuple((point.run_id, point.started) for point in points),
+        tuple(_metric_trend(name, points) for name in sorted(names, key=lambda name: name[0])),
+        tuple(problems),
+    )
+
+
+def _trend_point(folder: Path, info: RunInfo, key: Key, problems: list[str]) -> _TrendPoint | None:
+    point = _TrendPoint(info.run_id, info.started)
+    is_scored = False
+    for section in scored_sections(folder):
+        try:
+            line = find_score_line(scores_file(folder, section), *key)
+        except OSError as error:
+            problems.append(f"{info.run_id}: {section} cannot be read ({error.strerror})")
+            continue
+        if line is not None:
+            is_scored = True
+            point.values |= {(section, name): value for name, value in line.scores.items()}
+    if not is_scored:
+        return None
+    point.definitions = _definitions(folder)
+    return point
+
+
+def _definitions(folder: Path) -> Mapping[str, Mapping[str, str]]:
+    """What each metric of a run was, by section; empty where metrics.json does not say it."""
+    try:
+        metrics = read_summary(folder / METRICS)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return {}
+    return {name: section.definitions for name, section in metrics.sections.items()}
+
+
+def _metric_trend(name: tuple[str, str], points: Sequence[_TrendPoint]) -> MetricTrend:
+    section, metric = name
+    values = tuple(point.values.get(name) for point in points)
+    breaks = list(_breaks(section, metric, points))
+    return MetricTrend(section, metric, values, tuple(breaks))
+
+
+def _breaks(section: str, metric: str, points: Sequence[_TrendPoint]) -> Iterable[int]:
+    """Before which points the metric's definition became another one."""
+    stem = metric.partition("@")[0]
+    last = ""
+    for index, point in enumerate(points):
+        of_section = point.definitions.get(section, {})
+        definition = of_section.get(metric) or of_section.get(stem) or ""
+        if definition and last and definition != last:
+            yield index
+        last = definition or last
+
+
+# Cases as people take them out: rows of a table, records.
+
+_PLURALS = {"tag": "tags", "flag": "flags", "document": "documents"}
+
+_OF_CASE = ("run", "case_id", "repeat", "fails", "question", "answer", "error")
+
+
+def _columns(metrics: Sequence[str]) -> list[str]:
+    """The columns of a table of cases, for a run with these metrics."""
+    others = [name for name in (*WORDS, *PLAIN) if name not in _OF_CASE]
+    return [*_OF_CASE, *others, *(_PLURALS[name] for name in SETS), "notes", *metrics]
+
+
+def _flat_row(
+    run_id: str, table: AnswerTable, row: int, detail: Case, reason: str, notes: Sequence[CaseNote]
+) -> dict[str, Any]:
+    """One case as a row with those columns, no text of which acts on a terminal."""
+    row_values = _values(run_id, table, row, detail, reason, notes)
+    return {name: _shown(value) for name, value in row_values.items()}
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_shown(item) for item in value]
+    return visible(value) if isinstance(value, str) else value
+
+
+def _values(
+    run_id: str, table: AnswerTable, row: int, detail: Case, reason: str, notes: Sequence[CaseNote]
+) -> dict[str, Any]:
+    plain = {name: table.number(name, row) for name in PLAIN}
+    return {
+        **{name: table.words[name][row] for name in WORDS},
+        **plain,
+        "run": run_id,
+        "case_id": detail.case_id,
+        "repeat": detail.repeat,
+        "fails": reason,
+        "question": detail.question,
+        "answer": detail.answer,
+        "error": detail.error,
+        **{_PLURALS[name]: list(table.sets[name][row]) for name in SETS},
+        "notes": [note.line() for note in notes],
+        **detail.values(),
+    }
+
+
+def _record(
+    run_id: str, table: AnswerTable, row: int, detail: Case, reason: str, notes: Sequence[CaseNote]
+) -> dict[str, Any]:
+    """One case as a record: the row, its scores by section, gold, passages and claims."""
+    flat = _values(run_id, table, row, detail, reason, notes)
+    for name in detail.values():
+        del flat[name]
+    return flat | {
+        "labels": [{"label": label, "text": text} for label, text in detail.labels],
+        "gold": [
+            {"location": gold.location, "snippets": list(gold.snippets), "rank": gold.rank}
+            for gold in detail.gold
+        ],
+        "retrieved": [
+            {
+                "rank": passage.rank,
+                "chunk_id": passage.chunk_id,
+                "location": passage.location,
+                "gold": passage.gold,
+                "text": passage.text,
+            }
+            for passage in detail.passages
+        ],
+        "claims": [
+            {"text": claim.text, "verdict": claim.verdict, "note": claim.note}
+            for claim in detail.claims
+        ],
+        "metrics": {section: dict(line.scores) for section, line in detail.lines.items()},
+    }

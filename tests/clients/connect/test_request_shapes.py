@@ -9,7 +9,7 @@ import pytest
 from tests.bots.query_engine import OPENAPI
 
 from clients.bot import Question
-from clients.connect import ConnectOptions, _given_request, _given_shape, _parts
+from clients.connect_options import ConnectOptions, given_request, given_shape, url_parts
 from clients.curl import parse_curl
 from clients.shapes import (
     SecretFinder,
@@ -89,12 +89,12 @@ def test_a_schema_becomes_a_body(schema: Any, body: Any) -> None:
 )
 def test_a_url_that_holds_the_question_is_asked_by_get(url: str, ask: tuple[str, ...]) -> None:
     options = ConnectOptions(url=url, ask=ask)
-    _, path, query = _parts(url)
-    shape = _given_shape(options, _given_request(options), path, query, SecretFinder())
+    _, path, query = url_parts(url)
+    shape = given_shape(options, given_request(options), path, query, SecretFinder())
     assert shape is not None
     assert (shape.method, shape.path, shape.body) == ("GET", "/search", None)
     assert shape.query == {"q": "{question}", "n": "3"}
-    assert _given_request(ConnectOptions(url="http://h/search")) is None
+    assert given_request(ConnectOptions(url="http://h/search")) is None
 
 
 def test_parameters_of_the_query_and_prefixes() -> None:

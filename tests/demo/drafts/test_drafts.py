@@ -10,8 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.draft_sections import DraftQuestion, flat, holders, questions, sections
-from demo.drafts import _append, _drafts, _in_turn, _make_case, _new_id, _write_new
+from demo.drafts import (
+    DraftQuestion,
+    _append,
+    _drafts,
+    _in_turn,
+    _make_case,
+    _new_id,
+    _write_new,
+    flat,
+    holders,
+    questions,
+    sections,
+)
 from demo.vault import Note, python_reference
 from ragmetrics.text.asked_questions import AskedQuestions
 from records.cases import CATEGORIES, case_from_dict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from demo.draft_sections import NoteSection, heading_question, questions, sections
+from demo.drafts import NoteSection, heading_question, questions, sections
 from demo.vault import Note
 
 

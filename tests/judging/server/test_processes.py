@@ -22,7 +22,7 @@ from judging.cache import VerdictCache
 from judging.cost import JudgingTotals
 from records.runs import JUDGE_CACHE
 
-SCRIPTS = Path(options.__file__).resolve().parent
+SCRIPTS = Path(options.__file__).resolve().parents[1]
 ASK = """
 import json, sys, threading
 sys.path.insert(0, sys.argv[1])

@@ -19,7 +19,7 @@ from judging.server import key_headers
 from records.runs import JUDGE_CACHE
 
 KEY = "sk-Very/Secret+Key-0123456789"
-SCRIPTS = Path(options.__file__).resolve().parent
+SCRIPTS = Path(options.__file__).resolve().parents[1]
 
 
 def with_key() -> Headers:

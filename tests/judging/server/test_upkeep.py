@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from tests.processes import call_script
 
-from judging import cache as judging_cache
-from judging.cache import EntryChoice, VerdictCache
+from judging import cache_upkeep
+from judging.cache import VerdictCache
+from judging.cache_upkeep import EntryChoice
 from judging.prompt_files import load
 from records.runs import JUDGE_CACHE
 
@@ -145,16 +146,16 @@ def test_an_age_that_is_none(run: Any, cache: Path, age: str) -> None:
 def test_a_file_that_is_replaced_meanwhile_is_handed_on_whole(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = judging_cache._last_places
+    look = cache_upkeep._last_places
 
     def and_then_all_goes(file: Any) -> dict[str, int]:
         found = look(file)
         monkeypatch.undo()
-        assert judging_cache.prune(cache, EntryChoice(metric="*")).kept == 0
+        assert cache_upkeep.prune(cache, EntryChoice(metric="*")).kept == 0
         return found
 
-    monkeypatch.setattr(judging_cache, "_last_places", and_then_all_goes)
-    handed = [entry.key for _, entry in judging_cache.entries(cache, EntryChoice())]
+    monkeypatch.setattr(cache_upkeep, "_last_places", and_then_all_goes)
+    handed = [entry.key for _, entry in cache_upkeep.entries(cache, EntryChoice())]
     assert handed == ["old", "other judge", "twice", "current", "recall"]
     assert cache.read_bytes() == b""
 
@@ -163,7 +164,7 @@ def test_pruning_keeps_what_a_later_version_paid_for(tmp_path: Path) -> None:
     path = tmp_path / JUDGE_CACHE
     newer = line("paid", format=2)
     path.write_text(line("twice") + newer + line("twice") + "damaged\n")
-    plan = judging_cache.prune(path, EntryChoice())
+    plan = cache_upkeep.prune(path, EntryChoice())
     # The first "twice" is replaced by the second, and one line is damaged.
     assert (plan.kept, plan.superseded, plan.unreadable) == (2, 1, 1)
     assert path.read_text() == newer + line("twice")

@@ -10,9 +10,9 @@ import pytest
 from judging.selftest import ATTACKS
 from judging.types import JudgeTask, JudgeVerdict
 from records.verdicts import JudgeIdentity
-from validation.attack import MOST_ANSWERS, attacked
 from validation.claims import JudgedClaim, JudgedContext
 from validation.human import LabelledClaim
+from validation.jobs import MOST_ANSWERS, attacked
 from validation.judge import drawn, judged_rows
 
 Decide = Callable[[Mapping[str, Any], bool], "dict[str, str] | None"]

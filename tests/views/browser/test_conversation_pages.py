@@ -19,10 +19,11 @@ from views.browser.pages import CaseScreen
 from views.case import Case, Said, case_of
 from views.library import RunLibrary
 from views.report import words
-from views.report.conversations import conversations
-from views.report.described import describe
+from views.report.build import with_changes
+from views.report.described import conversations, describe
+from views.report.model import as_json
 from views.report.page import _environment, comparison_page
-from views.report.side_by_side import with_changes
+from views.report.report import ReportAnswer
 from views.searches import longest_ms, search_steps
 
 A, B, C = ({"chunk_id": name, "rel_path": f"{name}.md", "text": f"Text {name}."} for name in "abc")
@@ -148,7 +149,7 @@ async def test_a_key_shows_the_conversation_and_back(talks: RunLibrary) -> None:
             page.turn_conversation()
 
 
-def described(case: dict[str, Any], said: Said, **more: Any) -> dict[str, Any]:
+def described(case: dict[str, Any], said: Said, **more: Any) -> ReportAnswer:
     test_case, _ = case_from_dict(case)
     result = msgspec.convert(answer(case["id"], **more), TestResult)
     lines: dict[str, ScoreLine] = {}
@@ -172,16 +173,15 @@ def test_the_report_lists_those_that_fail_first_at_the_earliest_turn() -> None:
         described(turn("early", 1), FINE),
     ]
     talks = conversations(answers)
-    assert [(talk["name"], talk["first_failing"], talk["turns"]) for talk in talks] == [
+    assert [(talk.name, talk.first_failing, talk.turns) for talk in talks] == [
         ("early", 2, [5, 4]),
         ("late", 3, [1, 0]),
         ("fine", None, [2]),
     ]
-    assert talks[1]["absent"] == [2]
+    assert talks[1].absent == [2]
     assert words.turns_text(talks[1]) == "2 turns, 1 of them fails; not shown: turn 2"
     assert words.conversations_text(talks).startswith("In 2 of 3 conversations a turn fails")
-    assert "conversation" not in answers[3]
-    assert "searches" not in answers[3]
+    assert {"conversation", "turn", "searches"}.isdisjoint(as_json(answers[3]))
     template = _environment().from_string(
         '{% import "charts.html.j2" as draw with context %}'
         '{% import "parts.html.j2" as part with context %}'
@@ -198,12 +198,5 @@ def test_the_report_lists_those_that_fail_first_at_the_earliest_turn() -> None:
 
 def test_a_page_of_a_comparison_draws_the_searches_of_its_cases() -> None:
     changed = described({"id": "x", "question": "?"}, FAILS, searches=SEARCHES)
-    report = {
-        "title": "a → b",
-        "comparisons": [],
-        "answers": [with_changes(changed, (), None, "broke")],
-        "left_out": 0,
-        "failures": [],
-        "tool_version": "1",
-    }
-    assert b'<rect class="bar" x="25" width="75"' in comparison_page(report)
+    answers = [with_changes(changed, (), None, "broke")]
+    assert b'<rect class="bar" x="25" width="75"' in comparison_page("a → b", [], answers, 0, [])

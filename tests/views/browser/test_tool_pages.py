@@ -12,9 +12,10 @@ from terminal.safe_text import display
 from views.browser.case_page import case_docs
 from views.browser.document import Doc
 from views.case import Case, Said, case_of
+from views.report.build import with_changes
 from views.report.described import describe
+from views.report.model import as_json
 from views.report.page import _environment
-from views.report.side_by_side import with_changes
 from views.worst import _tools
 
 CASE = {
@@ -108,4 +109,4 @@ def test_the_report_draws_them_and_no_text_of_them_acts() -> None:
     assert "&lt;b&gt;" in html
     assert not {"\x1b", "\u202e"} & set(html)
     assert '<span class="tag miss">not made</span> <span dir="auto">mail()</span>' in html
-    assert "tools" not in describe(case(None), Said("ok"))
+    assert "tools" not in as_json(describe(case(None), Said("ok")))

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from array import array
-from typing import Any
 
 import pytest
 
+from decisions.case_changes import Ways
 from decisions.case_rules import Basis, CaseRules
-from decisions.case_verdict import Ruling, RunVerdicts, Ways
+from decisions.case_verdict import Ruling, RunVerdicts
+from decisions.measures import Measure
 from ragmetrics.catalogue import METRICS
 from ragmetrics.catalogue.cases import CaseRule
+from ragmetrics.catalogue.metric import Metric
 from records.columns import ScoreColumn
 from records.scores import ScoreLine
 from views.report import words
-from views.report.case_list import CaseListing, link_metrics, link_ranks, order_of
-from views.report.case_rows import case_rows
-from views.report.compared import CaseChange, sentence, value_in_words
+from views.report.case_list import CaseListing, order_of
+from views.report.compared import sentence, value_in_words
+from views.report.figures import ranks
+from views.report.model import CaseLinks, CaseRow, CaseTable, Perspective, ReportMetric
+from views.report.page import case_rows
+from views.report.report import CaseChange
 from views.report.scan import Scan
 from views.report.text import anchor
 
@@ -37,9 +42,9 @@ IDS = [
 @pytest.mark.parametrize("case_id", IDS)
 def test_no_row_takes_more_than_250_bytes(case_id: str) -> None:
     scores = [-0.25, 0.5, 1e308, None, 0.125, 0.0]  # one of them of a damaged file
-    row = [case_id, 12, "broke, fixed, misses 13", "<&>" * 40, scores, "<b>&\u202e" * 50]
+    row = CaseRow(case_id, 12, "broke, fixed, misses 13", "<&>" * 40, scores, "<b>&\u202e" * 50)
     for in_full in (frozenset[str](), frozenset({anchor(case_id, 12)})):
-        (text,) = case_rows({"rows": [row]}, in_full)
+        (text,) = case_rows(CaseTable([], [row], 0), in_full)
         assert len(text.encode()) <= 250
         assert text.endswith("</td></tr>\n")
         assert f'"{"#" if in_full else ""}{anchor(case_id, 12)}"' in text
@@ -50,8 +55,8 @@ def test_no_row_takes_more_than_250_bytes(case_id: str) -> None:
 
 
 def test_a_short_row_has_the_whole_question() -> None:
-    row = ["q1", 0, "ok", "factual", [1.0], "How many days?"]
-    (text,) = case_rows({"rows": [row]}, frozenset({"case-q1"}))
+    row = CaseRow("q1", 0, "ok", "factual", [1.0], "How many days?")
+    (text,) = case_rows(CaseTable(["pass"], [row], 0), frozenset({"case-q1"}))
     head = '<tr><th scope="row"><a href="#case-q1">q1</a></th><td>ok</td><td>factual</td>'
     assert text == f"{head}<td>1</td><td>How many days?</td></tr>\n"
 
@@ -71,7 +76,8 @@ def scanned(count: int) -> Scan:
     scan.verdicts.begin()
     for n in range(count):
         line = ScoreLine(f"c{n}", 0, "scored", {"a": 0.0 if n < 3 else 1.0})
-        scan.verdicts.take_line("retrieval", scan.row((f"c{n}", 0)), line)
+        bits = scan.verdicts.bits_of("retrieval", line)
+        scan.verdicts.broken[scan.row((f"c{n}", 0))] |= bits
     scan.failed[count - 1] = 1
     scan.first_ranks = array("i", [1] * count)
     return scan
@@ -83,7 +89,7 @@ def test_flips_then_failed_calls_then_the_worst_then_the_others() -> None:
     assert order_of(scan, ways, None) == [5, 7, 0, 1, 2, 3, 4, 6]
     moved = {"c6": [CaseChange("a", 1.0, 0.5)]}
     cases = CaseListing(scan, [5, 0, 6], {n: (f"c{n}", 0) for n in range(8)}, moved, ways)
-    states = [row[2] for row in cases.part([], {})["rows"]]
+    states = [row.state for row in cases.part([], {}).rows]
     assert states == ["broke", "fails: low", "ok"]
 
 
@@ -98,17 +104,10 @@ def test_a_large_run_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> N
     cases = CaseListing(scan, order, keys)
     assert not cases.whole()
     part = cases.part([], {})
-    assert (len(part["rows"]), part["left_out"]) == (4, 26)
+    assert (len(part.rows), part.left_out) == (4, 26)
     assert "26 more are left out" in words.list_text(part)
-    ranks: dict[str, Any] = {
-        "bins": [{"from": 1, "to": 1, "count": 30}],
-        "nowhere": {"from": 0, "to": 0, "count": 0},
-    }
-    link_ranks(cases, ranks)
-    assert ranks["bins"][0]["cases"] == {
-        "count": 30,
-        "listed": [["c29", 0], ["c0", 0], ["c1", 0], ["c2", 0]],
-    }
+    first, *_ = ranks(scan.first_ranks, links=cases.of_ranks).bins
+    assert first.cases == CaseLinks(30, [("c29", 0), ("c0", 0), ("c1", 0), ("c2", 0)])
 
 
 def test_a_figure_links_to_twenty_cases_and_counts_the_others() -> None:
@@ -116,10 +115,11 @@ def test_a_figure_links_to_twenty_cases_and_counts_the_others() -> None:
     scan.values["r", "a"] = ScoreColumn(value / 30 for value in range(30))
     order = order_of(scan, {}, None)
     cases = CaseListing(scan, order, {row: (f"c{row}", 0) for row in order})
-    metric: dict[str, Any] = {"metric": "a", "higher_is_better": True, "high": 1.0, "low": 0.0}
-    link_metrics(cases, [{"name": "r", "metrics": [metric]}])
-    assert metric["cases"]["count"] == 30
-    assert len(metric["cases"]["listed"]) == 20
+    measure = Measure("r", "a", 0.5, None, 30, 0, 0, "r/a@1", higher_is_better=True)
+    row = Metric("a", "r", "", "", "", low=0.0, high=1.0)
+    links = cases.of_metric(ReportMetric(measure, "", row, summary=True, close=False))
+    assert links is not None
+    assert (links.count, len(links.listed), links.label) == (30, 20, "not 1")
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_figure_links_to_twenty_cases_and_counts_the_others() -> None:
 def test_a_tile_says_what_the_list_of_targets_says(
     targets: int, met: int, close: int, told: tuple[str, str]
 ) -> None:
-    part = {"measured_targets": targets, "kept_targets": met, "close_targets": close}
+    part = Perspective("r", True, None, targets, targets, met, close, [], {}, [])
     assert words.tile(part) == told
 
 

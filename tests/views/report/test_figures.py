@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 from math import nan
 from typing import Any
 
@@ -18,8 +19,16 @@ from decisions.measures import Measure
 from ragmetrics.catalogue.cases import CaseRule, Level
 from records.columns import ScoreColumn
 from records.targets import parse_target
+from terminal.page import Whisker
 from views.report import charts, figures
-from views.report.answers import worst_by, worst_rows
+from views.report.case_list import worst_by, worst_rows
+from views.report.model import (
+    CorrelationMatrix,
+    Reliability,
+    ReportMetric,
+    StageLatency,
+    TargetsVerdict,
+)
 from views.report.scan import Scan
 
 PAIRS = [(0.15, False), (0.15, True), (0.95, True), (0.95, True), (0.95, False), (1.0, True)]
@@ -31,20 +40,19 @@ def test_calibration_error_by_hand() -> None:
     ECE = (2 x 0.35 + 4 x 0.2125) / 6 = 1.55 / 6. Bias = (0.3 + 3.85) / 6 - 4 / 6 = 0.15 / 6.
     Brier = (0.0225 + 0.7225 + 0.0025 + 0.0025 + 0.9025 + 0) / 6 = 1.6525 / 6."""
     found = figures.reliability(PAIRS)
-    assert found["n"] == 6
-    assert found["ece"] == pytest.approx(1.55 / 6)
-    assert found["bias"] == pytest.approx(0.15 / 6)
-    assert found["brier"] == pytest.approx(1.6525 / 6)
-    assert [(one["from"], one["to"], one["n"]) for one in found["bins"]] == [
+    assert found.n == 6
+    assert found.ece == pytest.approx(1.55 / 6)
+    assert found.bias == pytest.approx(0.15 / 6)
+    assert found.brier == pytest.approx(1.6525 / 6)
+    assert [(one.from_, one.to, one.n) for one in found.bins] == [
         (0.1, 0.2, 2),
         (0.9, 1.0, 4),
     ]
-    assert found["bins"][1]["success"] == 0.75
+    assert found.bins[1].success == 0.75
 
 
 def test_no_answers_have_no_calibration() -> None:
-    nothing: dict[str, Any] = {"n": 0, "ece": None, "brier": None, "bias": None, "bins": []}
-    assert figures.reliability([]) == nothing
+    assert figures.reliability([]) == Reliability(0, None, None, None, [])
     with pytest.raises(ValueError, match="outside 0 to 1"):
         figures.reliability([(1.2, True)])
 
@@ -52,10 +60,13 @@ def test_no_answers_have_no_calibration() -> None:
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1))
 def test_calibration_stays_in_its_range(pairs: list[tuple[float, bool]]) -> None:
     found = figures.reliability(pairs)
-    assert 0 <= found["ece"] <= 1
-    assert 0 <= found["brier"] <= 1
-    assert abs(found["bias"]) <= found["ece"] + 1e-9  # the mean of gaps is below that of |gaps|
-    assert sum(one["n"] for one in found["bins"]) == len(pairs)
+    assert found.ece is not None
+    assert found.brier is not None
+    assert found.bias is not None
+    assert 0 <= found.ece <= 1
+    assert 0 <= found.brier <= 1
+    assert abs(found.bias) <= found.ece + 1e-9  # the mean of gaps is below that of |gaps|
+    assert sum(one.n for one in found.bins) == len(pairs)
 
 
 def test_correlations_equal_scipys() -> None:
@@ -65,20 +76,20 @@ def test_correlations_equal_scipys() -> None:
     table[rng.random(table.shape) < 0.2] = nan
     found = figures.matrix([array("d", row) for row in table])
     for i in range(5):
-        assert found["r"][i][i] == pytest.approx(1)
+        assert found.r[i][i] == pytest.approx(1)
         for j in range(i):
             both = ~np.isnan(table[i]) & ~np.isnan(table[j])
-            assert found["n"][i][j] == found["n"][j][i] == both.sum()
+            assert found.n[i][j] == found.n[j][i] == both.sum()
             expected = stats.spearmanr(table[i][both], table[j][both]).statistic
-            assert found["r"][i][j] == found["r"][j][i] == pytest.approx(expected, abs=1e-12)
+            assert found.r[i][j] == found.r[j][i] == pytest.approx(expected, abs=1e-12)
 
 
 def test_undefined_correlations_are_none() -> None:
     found = figures.matrix([[1, 1, 1, 1], [1, 2, 3, 4], [nan, nan, 3, 4]])
-    assert found["r"][1][0] is None  # one side is constant
-    assert found["r"][2][1] is None  # two pairs
-    assert found["n"][2][1] == 2
-    assert figures.matrix([]) == {"r": [], "n": []}
+    assert found.r[1][0] is None  # one side is constant
+    assert found.r[2][1] is None  # two pairs
+    assert found.n[2][1] == 2
+    assert figures.matrix([]) == CorrelationMatrix("spearman", (), (), [], [])
 
 
 def scanned(broken: list[int]) -> Scan:
@@ -115,8 +126,8 @@ def test_the_worst_by_a_metric_heed_its_direction() -> None:
 
 def test_ranks_are_counted_in_growing_groups() -> None:
     found = figures.ranks([0, 0, 1, 1, 1, 1, 1, 4, 15, 15, -1, 15, 20, 60])  # -1: no gold
-    counts = {one["rank"]: one["count"] for one in found["bins"]}
-    assert (found["n"], found["not_found"]) == (13, 2)
+    counts = {one.rank: one.count for one in found.bins}
+    assert (found.n, found.not_found) == (13, 2)
     assert counts["1"] == 5
     assert counts["4"] == 1
     assert (counts["11–20"], counts["21–50"], counts["51–100"]) == (4, 0, 1)
@@ -126,30 +137,28 @@ def test_ranks_are_counted_in_growing_groups() -> None:
 @given(st.dictionaries(st.integers(0, 5000), st.integers(1, 50)))
 def test_every_rank_is_in_one_group(counts: dict[int, int]) -> None:
     found = figures.ranks(rank for rank, times in counts.items() for _ in range(times))
-    shown = sum(one["count"] for one in found["bins"])
-    assert shown + found["not_found"] == found["n"] == sum(counts.values())
+    shown = sum(one.count for one in found.bins)
+    assert shown + found.not_found == found.n == sum(counts.values())
 
 
 def test_ranks_against_success() -> None:
     # Rank 1: 2 of 3 known succeed, of one more nobody knows; ranks 11 to 20: 0 of 1; nowhere: 1.
     first = [1, 1, 1, 1, 12, 0, -1]
     found = figures.ranks(first, [True, False, True, None, False, True, True])
-    groups = {group["rank"]: group for group in found["bins"]}
-    assert (groups["1"]["count"], groups["1"]["known"]) == (4, 3)
-    assert groups["1"]["success"] == 2 / 3
+    groups = {group.rank: group for group in found.bins}
+    assert (groups["1"].count, groups["1"].known) == (4, 3)
+    assert groups["1"].success == 2 / 3
     # Wilson for 2 of 3: centre (2/3 + z²/6) / (1 + z²/3), half z sqrt(2/27 + z²/36) / (1 + z²/3),
     # z = 1.959964: .5731 and .3654.
-    assert groups["1"]["ci95"] == pytest.approx([0.2077, 0.9385], abs=2e-4)
-    assert groups["11–20"]["success"] == 0.0
-    assert (groups["2"]["success"], groups["2"]["ci95"]) == (None, None)
-    assert found["nowhere"]["success"] == 1.0
+    assert groups["1"].ci95 == pytest.approx([0.2077, 0.9385], abs=2e-4)
+    assert groups["11–20"].success == 0.0
+    assert (groups["2"].success, groups["2"].ci95) == (None, None)
+    assert found.nowhere.success == 1.0
     # Success of the last answers unknown, or of none: the counts stay.
-    assert figures.ranks(first, [True])["bins"][0] == groups["1"] | {
-        "known": 1,
-        "success": 1.0,
-        "ci95": pytest.approx([0.2065, 1.0], abs=2e-4),  # 1 / (1 + z²)
-    }
-    assert figures.ranks(first)["bins"][0]["success"] is None
+    known = figures.ranks(first, [True]).bins[0]
+    assert (known.count, known.known, known.success) == (4, 1, 1.0)
+    assert known.ci95 == pytest.approx([0.2065, 1.0], abs=2e-4)  # 1 / (1 + z²)
+    assert figures.ranks(first).bins[0].success is None
 
 
 def measured(mean: float | None, ci95: tuple[float, float] | None, n: int, target: str) -> Measure:
@@ -159,7 +168,7 @@ def measured(mean: float | None, ci95: tuple[float, float] | None, n: int, targe
     return Measure("s", target, mean, ci95, n, 0, 0, "", True, target, passed)
 
 
-def verdict_of(*rows: Measure, answers: int = 50, failed_calls: int = 0) -> dict[str, Any]:
+def verdict_of(*rows: Measure, answers: int = 50, failed_calls: int = 0) -> TargetsVerdict:
     section: dict[str, Any] = {"mean": {one.metric: one.mean for one in rows}, "definitions": {}}
     part = figures.perspective("s", section, {("s", one.metric): one for one in rows})
     return figures.verdict([part], answers, failed_calls)
@@ -173,28 +182,33 @@ def test_the_verdict_names_what_is_missed_unsure_and_open() -> None:
         measured(0.0, (0.0, 0.0), 50, "<= 0"),
         measured(None, None, 0, "> 0.1"),
     )
-    assert found["says"] == "3 of 5 targets met, 1 missed, 1 not measured."
-    names = {key: [one["metric"] for one in found[key]] for key in ("missed", "unsure", "open")}
-    assert names == {"missed": ["> 0.6"], "unsure": ["> 0.65"], "open": ["> 0.1"]}
-    assert found["missed"][0]["place"] == 1
-    (doubt,) = found["doubts"]
+    assert found.says == "3 of 5 targets met, 1 missed, 1 not measured."
+    lists = (found.missed, found.unsure, found.open)
+    names = [[aim.metric.measure.metric for aim in aims] for aims in lists]
+    assert names == [["> 0.6"], ["> 0.65"], ["> 0.1"]]
+    assert found.missed[0].place == 1
+    (doubt,) = found.doubts
     assert doubt.startswith("2 of 4 results are too close to call (≈)")
 
 
 def test_doubts_of_an_empty_a_tiny_and_a_failing_run() -> None:
     kept = measured(0.9, (0.8, 1.0), 19, "> 0.7")
     empty = verdict_of(measured(None, None, 0, "> 0.1"), answers=0)
-    assert empty["says"].startswith("The run holds no answer to a case; 0 of 1 target met, 1 not")
-    assert empty["open"] == []  # the perspective says so already
-    assert verdict_of(kept, failed_calls=31)["doubts"] == [
+    assert empty.says.startswith("The run holds no answer to a case; 0 of 1 target met, 1 not")
+    assert empty.open == []  # the perspective says so already
+    assert verdict_of(kept, failed_calls=31).doubts == [
         "Failed calls: 31 of 50. They count as 0 in answered and pass, and in no other mean.",
         "Verdicts on fewer than 20 cases each: 1 of 1.",
     ]
 
 
 def test_coverage_counts_all_cases() -> None:
-    assert figures._coverage(6, 3, 1) == 0.6
-    assert figures._coverage(0, 0, 0) is None
+    def coverage(n: int, not_applicable: int, failed: int) -> float | None:
+        measure = Measure("s", "m", None, None, n, not_applicable, failed, "", True)
+        return ReportMetric(measure, "", None, summary=True, close=False).coverage
+
+    assert coverage(6, 3, 1) == 0.6
+    assert coverage(0, 0, 0) is None
 
 
 TIMES = st.floats(0, 1e6)
@@ -203,7 +217,7 @@ TIMES = st.floats(0, 1e6)
 @given(st.lists(st.tuples(TIMES, TIMES, TIMES, TIMES), min_size=1, max_size=6))
 def test_marks_of_a_chart_stay_within_it_in_order(times: list[tuple[float, ...]]) -> None:
     marks = ("p50", "p95", "p99", "max")
-    stages = [{"stage": "s"} | dict(zip(marks, sorted(row), strict=True)) for row in times]
+    stages = [StageLatency("s", a, b, c, d, 4) for a, b, c, d in map(sorted, times)]
     chart = charts.ranges(stages, marks)
     for row in chart["rows"]:
         places = [x for _, x in row["marks"]]
@@ -223,8 +237,20 @@ def test_bars_are_as_tall_as_their_counts(counts: list[int]) -> None:
 
 
 def test_an_interval_is_drawn_on_the_range_of_its_metric() -> None:
-    metric = {"low": -1.0, "high": 1.0, "mean": 0.0, "ci95": [-0.5, 0.5], "target": ">= 0.5"}
-    chart = charts.interval(metric, width=110.0)
-    assert chart == {"width": 110.0, "mean": 55.0, "low": 30.0, "high": 80.0, "target": 80.0}
-    assert charts.interval(metric | {"high": None}) is None
-    assert charts.interval(metric | {"mean": None}) is None
+    shown = Whisker((-0.5, 0.5), 0.0, 0.5, low=-1.0, high=1.0)
+    chart = charts.whisker(shown, width=110.0)
+    assert chart is not None
+    places = {name: chart[name] for name in ("width", "value", "low", "high", "mark", "before")}
+    assert places == {
+        "width": 110.0, "value": 55.0, "low": 30.0, "high": 80.0, "mark": 80.0, "before": None
+    }  # fmt: skip
+    assert charts.whisker(replace(shown, high=None)) is None
+    assert charts.whisker(replace(shown, value=None)) is None
+
+
+def test_an_arrow_comes_from_the_value_before() -> None:
+    """On 0 to 1, drawn from 5 to 105: before 0.2 at 25, now 0.7 at 75."""
+    shown = Whisker((0.6, 0.8), 0.7, low=0.0, high=1.0, before=0.2, tone="good")
+    chart = charts.whisker(shown, width=110.0)
+    assert chart is not None
+    assert (chart["before"], chart["value"], chart["class"]) == (25.0, 75.0, "better")

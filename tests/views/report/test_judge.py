@@ -12,8 +12,9 @@ import pytest
 import report_run
 from storage import replace_json
 from views.case import Case, Claim, JudgedMetric, Said
-from views.report import answers, words
+from views.report import figures, words
 from views.report.described import describe
+from views.report.model import NamedFigure
 
 
 def test_the_judges_bad_news_come_first() -> None:
@@ -27,13 +28,13 @@ def test_the_judges_bad_news_come_first() -> None:
         JudgedMetric("correctness", "j", "ok", items=facts),
         JudgedMetric("nuggets", "j", "failed", items=facts),
     )
-    found = describe(Case("q", 0, "?", "ok", judged=judged), Said())["verdicts"]
-    assert [(one["kind"], one["good"]) for one in found] == [
+    found = describe(Case("q", 0, "?", "ok", judged=judged), Said()).verdicts
+    assert [(one.kind, one.good) for one in found] == [
         ("claim", False),
         ("fact", False),
         ("claim", True),
     ]
-    assert found[0]["blame"] == "hallucination"
+    assert found[0].blame == "hallucination"
 
 
 CALIBRATION: dict[str, Any] = {
@@ -170,11 +171,11 @@ def test_a_damaged_calibration_is_named(
 
 
 def test_a_figure_without_an_interval_has_none() -> None:
-    found = answers.calibration(CALIBRATION | {"figures": {"kappa": {"value": 0.5}}})
-    assert found["figures"] == [{"name": "Cohen's kappa", "value": 0.5, "ci95": None}]
+    found = figures.calibration(CALIBRATION | {"figures": {"kappa": {"value": 0.5}}})
+    assert found.figures == [NamedFigure("Cohen's kappa", 0.5, None)]
 
 
 def test_too_few_labels_are_told() -> None:
-    few = answers.calibration(CALIBRATION | {"too_few": True, "figures": None, "corrected": None})
-    assert few["figures"] == few["shares"] == []
+    few = figures.calibration(CALIBRATION | {"too_few": True, "figures": None, "corrected": None})
+    assert few.figures == few.shares == []
     assert "Too few to tell: 30 supported and 20 unsupported" in words.judge_text(few)[-1]

@@ -20,7 +20,8 @@ from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_js
 from views.case import Said, case_of
 from views.report import figures
 from views.report.described import describe
-from views.report.page import _draw
+from views.report.model import RankGroup, Setting, SliceCell, TargetsVerdict, as_json
+from views.report.report import Report
 from views.report.scan import keys_at, lines_at, read_results, scan_scores
 
 YES_NO = Metric("pass", "pipeline", "", "", "", binary=True)
@@ -89,9 +90,10 @@ def test_a_reference_marks_the_passage_that_it_names() -> None:
     refs = [Reference(index=1, chunk_id="b"), Reference(index=3)]
     result = TestResult("q", "Q?", answer="A [1][3]", retrieved=chunks, references=refs)
     found = describe(case_of(result), Said())
-    assert [one["cited"] for one in found["retrieved"]] == [False, True, True]
-    assert found["retrieved"][0]["text"]["left_out"] == 800
-    assert found["gold"] == found["claims"] == found["verdicts"] == []
+    assert [one.cited for one in found.retrieved] == [False, True, True]
+    assert found.retrieved[0].text is not None
+    assert found.retrieved[0].text.left_out == 800
+    assert [*found.gold, *found.claims, *found.verdicts] == []
 
 
 def test_the_configuration_is_flat_and_without_what_is_empty(tmp_path: Path, made: Any) -> None:
@@ -100,10 +102,10 @@ def test_the_configuration_is_flat_and_without_what_is_empty(tmp_path: Path, mad
         "run_id": "r", "schema": 1, "index": config.index, "run": {"k": [1, 2]}, "seed": 0
     })  # fmt: skip
     scan, _ = scan_scores(tmp_path, [], {}, RULING)
-    parts = {one["part"]: one["rows"] for one in read_results(tmp_path, scan, []).configuration}
-    assert parts["index"] == [{"name": "a.b", "value": "1"}, {"name": "on", "value": "true"}]
-    assert parts["how it was asked"] == [{"name": "k", "value": "1, 2"}]
-    assert {"name": "seed", "value": "0"} in parts["run"]
+    parts = {one.part: one.rows for one in read_results(tmp_path, scan, []).configuration}
+    assert parts["index"] == [Setting("a.b", "1"), Setting("on", "true")]
+    assert parts["how it was asked"] == [Setting("k", "1, 2")]
+    assert Setting("seed", "0") in parts["run"]
 
 
 SECTION: dict[str, Any] = {
@@ -139,10 +141,10 @@ def test_a_metric_of_an_older_version_keeps_its_words() -> None:
         | {"definitions": SECTION["definitions"] | {"recall@2": "retrieval/recall@0"}}
     )
     part = figures.perspective("retrieval", old, measures({"retrieval": old}, {}))
-    told = {metric["metric"]: metric for metric in part["metrics"]}
-    assert told["recall@2"]["words"] == "Right passages found in the first 2"
-    assert told["recall@2"]["meaning"] == ""
-    assert told["mine"]["words"] == ""
+    told = {metric.measure.metric: metric for metric in part.metrics}
+    assert told["recall@2"].words == "Right passages found in the first 2"
+    assert told["recall@2"].meaning == ""
+    assert told["mine"].words == ""
 
 
 @pytest.mark.parametrize(("values", "shown", "left_out"), [(5, 5, 0), (45, 30, 15)])
@@ -154,12 +156,12 @@ def test_the_largest_slices_are_kept(values: int, shown: int, left_out: int) -> 
         }
     }
     (table,) = figures.slices({"retrieval": SECTION | {"by": by}}, ["retrieval"])
-    assert (len(table["rows"]), table["left_out"]) == (shown, left_out)
-    assert table["rows"][-1]["value"] == f"t{values - 1:02}"
+    assert (len(table.rows), table.left_out) == (shown, left_out)
+    assert table.rows[-1].value == f"t{values - 1:02}"
     # A slice of fewer than 20 cases has no band: it would be chance.
     band = "poor" if values > 20 else None
-    assert table["rows"][-1]["cells"][0] == {"mean": 0.1, "n": values - 1, "band": band}
-    assert table["rows"][0]["few"] is True
+    assert table.rows[-1].cells[0] == SliceCell(0.1, values - 1, band)
+    assert table.rows[0].few is True
 
 
 def test_every_form_of_an_empty_report_can_be_drawn(made: Any, tmp_path: Path) -> None:
@@ -173,4 +175,71 @@ def test_every_form_of_an_empty_report_can_be_drawn(made: Any, tmp_path: Path) -
     assert report["verdict"]["says"] == told
     text = (tmp_path / "report.md").read_text("utf-8")
     assert "No judge was asked" in text
-    assert all(_draw(report, form) for form in ("md", "json", "html"))
+    assert all((tmp_path / f"report.{form}").read_bytes() for form in ("md", "json", "html"))
+
+
+def test_the_json_is_the_typed_report_and_no_field_is_lost(made: Any) -> None:
+    report = json.loads(made.text("json"))
+    absent = {"sweep", "conversations"}  # the run has neither
+    assert set(report) == set(Report.__struct_fields__) - absent
+    assert set(report["verdict"]) == set(TargetsVerdict.__struct_fields__)
+    assert {"from", "to"} <= set(report["first_relevant"]["bins"][0])
+    assert isinstance(report["case_list"]["rows"][0], list)
+    with pytest.raises(AttributeError):
+        RankGroup(1, 1, 2, 2, 1.0, (0.3, 1.0)).count = 3  # type: ignore[misc]
+    assert as_json(RankGroup(1, 1, 2, 2, 0.12345678, None)) == {
+        "from": 1, "to": 1, "count": 2, "known": 2, "success": 0.123457, "ci95": None,
+        "cases": None,
+    }  # fmt: skip
+
+
+def test_a_plugins_section_has_the_tables_of_the_page_for_nothing(
+    made: Any, tmp_path: Path
+) -> None:
+    """A target, an interval, a slice, and a metric that no catalogue row explains."""
+    names = {"not_applicable": {"mine": 1}, "failed": {"mine": 0}, "ci95": {"mine": [0.3, 0.5]}}
+    own = {"definitions": {"mine": "custom/mine@1"}, "mean": {"mine": 0.4}, "n": {"mine": 25}}
+    metrics = {"schema": 1, "cases": 26, "sections": {"custom": names | own}}
+    replace_json(tmp_path / "metrics.json", metrics)
+    (tmp_path / "targets.toml").write_text("[custom]\nmine = '> 0.45'\n")
+    targets = ("--targets", str(tmp_path / "targets.toml"))
+    done = made.call(report_run.main, "--run", str(tmp_path), *targets)
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "report.html").read_text("utf-8")
+    row = page[page.index(">Main custom metrics<") :]
+    row = row[row.index("<tbody>") : row.index("</tbody>")]
+    cells = [
+        '<th scope="row"> <span class="name">mine</span></th>',
+        '<td data-l="mean">0.400</td>',
+        '<span class="mark-missed">✗ missed ≈</span>',
+        '<td data-l="95 % interval">0.300 – 0.500</td>',
+        '<td data-l="coverage">96 %</td>',
+    ]
+    assert [cell for cell in cells if cell not in row] == []
+    assert "| mine | 0.400 | \\> 0.45 | ✗ missed ≈ | 0.300 – 0.500 | 25 | 96 % |" in (
+        tmp_path / "report.md"
+    ).read_text("utf-8")
+
+
+def test_lines_that_score_alike_are_counted_also_when_most_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "case_id": f"c{n}",
+            "scores": {"y": None if n % 3 else n % 4 / 4},
+            "reasons": {"y": f"why {n % 5}"} if n % 3 else {},
+        }
+        for n in range(60)
+    ]
+    write_lines(tmp_path, "context", rows)
+    reasons = {f"why {n}": sum(m % 3 > 0 for m in range(n, 60, 5)) for n in range(5)}
+    for known in (1 << 13, 2):
+        monkeypatch.setattr("views.report.scan._MOST_KNOWN", known)
+        scan, _ = scan_scores(tmp_path, ["context"], {"context": ["y"]}, RULING)
+        counted = {why: counts["y"] for why, counts in scan.reasons["context"].items()}
+        assert counted == reasons
+        behind = scan.figure("reason", "context", "why 1")
+        assert behind.count == reasons["why 1"]
+        assert list(behind.rows) == [1, 11, 16, 26, 31, 41, 46, 56]
+        assert list(scan.column(("context", "y")))[:4:3] == [0.0, 0.75]

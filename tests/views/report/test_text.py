@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 
 from terminal.page import percent
 from views.report import words
+from views.report.model import CutText
 from views.report.text import cut, markdown_fence, markdown_line, one_line, page_bytes, visible
 
 
@@ -46,13 +47,13 @@ def test_one_line_is_one_line(text: str, limit: int) -> None:
 
 
 def test_a_cut_says_how_much_is_left_out() -> None:
-    assert cut("abcdef", 4) == {"text": "abcd", "left_out": 2}
-    assert cut("abc", 4) == {"text": "abc", "left_out": 0}
+    assert cut("abcdef", 4) == CutText("abcd", 2)
+    assert cut("abc", 4) == CutText("abc", 0)
     assert cut(None, 4) is None
 
 
 def test_bytes_on_the_page_count_what_escaping_adds() -> None:
-    assert page_bytes({"a": ["<", "é"], "b": "x"}) == len("&lt;") + 2 + 1
+    assert page_bytes([["<", "é"], CutText("x", 3)]) == len("&lt;") + 2 + 1 + 8
     assert page_bytes("\u202e") == len("⟨U+202E⟩".encode())
 
 

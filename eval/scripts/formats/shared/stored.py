@@ -8,7 +8,7 @@ fields say wins: they may have been edited there.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ from records.runs import results_file
 from records.shards import open_lines
 
 ALWAYS = {"id"}
+
+ALL_OF_CASE = {*TestCase.__struct_fields__, "metadata"}
+ALL_OF_RESULT = {*TestResult.__struct_fields__}
 
 RESULT_KEYS = {"schema", "test_case_id", "question", "status", "repeat"}
 """Fields of a result that say which one it is; they hold no data of their own."""
@@ -49,6 +52,14 @@ class StoredCase:
         if not self.results:
             yield None, False
         yield from zip(self.results, self.has_retrieved, strict=True)
+
+    @staticmethod
+    def texts_of(result: TestResult, notes: Notes) -> list[str]:
+        """The texts of what was retrieved; says it where the run holds them cut or not at all."""
+        chunks = result.chunks()
+        if any(chunk.truncated or not chunk.text for chunk in chunks):
+            notes.changed["lists of passages that the run holds cut or without text"] += 1
+        return [chunk.text or "" for chunk in chunks]
 
 
 class Stored:
@@ -173,6 +184,34 @@ class Stored:
                     left[f"result.{name}"] += 1
         if not repeats and len(stored_case.results) > 1:
             left["results of further repeats"] += len(stored_case.results) - 1
+
+    def write_list(
+        self,
+        target: Path,
+        rows_of: Callable[[StoredCase, Notes], Iterator[dict[str, Any]]],
+        notes: Notes,
+        held: Set[str] = ALL_OF_CASE,
+        held_of_result: Set[str] = ALL_OF_RESULT,
+        *,
+        head: bytes = b"",
+        tail: bytes = b"",
+    ) -> None:
+        """A file with the rows of all cases as a JSON list, a row a line, between the two."""
+        with open(target, "wb") as file:
+            file.write(head)
+            before = b"[\n"
+            for stored_case in self.cases(held, held_of_result, repeats=True):
+                for row in rows_of(stored_case, notes):
+                    file.write(before + orjson.dumps(row))
+                    before = b",\n"
+                    notes.written[target.name] += 1
+            file.write((b"\n]" if before == b",\n" else b"[]") + tail + b"\n")
+
+
+def own_names(chunks: Sequence[RetrievedChunk]) -> list[str] | None:
+    """The ids of passages; None where these are but their ranks."""
+    names = [chunk.chunk_id for chunk in chunks]
+    return None if names == [str(rank) for rank in range(1, len(names) + 1)] else names
 
 
 KEY = "rag_eval"

@@ -18,6 +18,37 @@ class CountedValues(NamedTuple):
     times: NDArray[Any]
 
 
+class SharedCells(NamedTuple):
+    """Cases that share a cluster, by cells: the cases of a cluster in one combination of slices.
+
+    Cells are sorted by cluster and then by slices. Of each: its cluster, its slices, and where its
+    entries begin. Of each entry: its row of scores, and how often it occurred; None: all once.
+    """
+
+    clusters: NDArray[Any]
+    slices: NDArray[Any]
+    begins: NDArray[Any]
+    rows: NDArray[Any]
+    times: NDArray[Any] | None
+
+    def entries(self, start: int = 0, end: int | None = None) -> CountedValues:
+        """The entries of some cells."""
+        ends = np.append(self.begins, len(self.rows))[start:]
+        ends = ends if end is None else ends[: end - start + 1]
+        lengths, inside = np.diff(ends), slice(*ends[[0, -1]])
+        rows = self.rows[inside]
+        times = np.ones(len(rows), np.int32) if self.times is None else self.times[inside]
+        slices, clusters = self.slices[start:end], self.clusters[start:end]
+        return CountedValues(np.repeat(slices, lengths), np.repeat(clusters, lengths), rows, times)
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """From which cell to which, so many at a time that their entries take little memory."""
+        marks = np.arange(0, len(self.rows), MOST_ENTRIES)
+        cells = np.unique(np.searchsorted(self.begins, marks))
+        starts, end = cells[cells < len(self.begins)].tolist(), len(self.begins)
+        return zip(starts, [*starts[1:], end][: len(starts)], strict=True)
+
+
 MOST_ENTRIES = 1 << 18
 """Entries that are looked at together."""
 
@@ -67,10 +98,13 @@ def portions(parts: Sequence[CountedValues]) -> Iterator[list[CountedValues]]:
         ]
 
 
-def put_together(portions: Iterable[Sequence[CountedValues]]) -> CountedValues:
-    """All entries, no cluster in two portions: whoever shares no cluster stands ALONE, condensed;
-    the others are sorted by cluster and then by slices."""
-    alone, sharing = [_no_entries()], [_no_entries()]
+def put_together(
+    portions: Iterable[Sequence[CountedValues]],
+) -> tuple[CountedValues, SharedCells]:
+    """All entries, no cluster in two portions: those of cases that share no cluster, condensed, and
+    the others by cells."""
+    alone, cells, rows, times = [_no_entries()], [_no_entries()], [], []
+    entries = 0
     for portion in portions:
         counted = by_cluster(portion)
         starts = changes(counted.clusters)
@@ -85,8 +119,33 @@ def put_together(portions: Iterable[Sequence[CountedValues]]) -> CountedValues:
         number = np.repeat(np.arange(len(starts)), lengths)[shared]
         counted = CountedValues(*(column[shared] for column in counted))
         order = np.argsort((number << 32) + counted.slices)
-        sharing.append(CountedValues(*(column[order] for column in counted)))
-    return _concatenated([_condensed(_concatenated(alone)), *sharing])
+        counted = CountedValues(*(column[order] for column in counted))
+        starts = changes(counted.clusters, counted.slices)
+        cells.append(
+            CountedValues(
+                counted.slices[starts], counted.clusters[starts], starts + entries, starts
+            )
+        )
+        entries += len(order)
+        rows.append(counted.rows)
+        times.append(None if (counted.times == 1).all() else counted.times)
+    slices, clusters, begins, _ = _concatenated(cells)
+    nothing = np.zeros(0, np.int32)
+    once = all(part is None for part in times)
+    return _condensed(_concatenated(alone)), SharedCells(
+        clusters,
+        slices,
+        begins.astype(np.int64),
+        np.concatenate([nothing, *rows]),
+        None
+        if once
+        else np.concatenate(
+            [
+                np.ones(len(own), np.int32) if part is None else part
+                for own, part in zip(rows, times, strict=True)
+            ]
+        ),
+    )
 
 
 def _condensed(counted: CountedValues) -> CountedValues:

@@ -112,7 +112,7 @@ def _add_flips(sums: Floats, values: Floats, rng: np.random.Generator) -> None:
         tables = rows[start : start + _TABLES] @ signs.T
         picks = rng.integers(0, 1 << _WIDTH, size=(len(tables), len(sums)), dtype=np.uint16)
         for table, pick in zip(tables, picks, strict=True):
-            sums += table[pick]
+            sums += table.take(pick)
 
 
 def _distinct(values: Floats) -> tuple[Floats, Ints]:

@@ -9,7 +9,7 @@ floats enter a mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from math import fsum
@@ -21,6 +21,7 @@ from ragmetrics.stats.arrays import Floats, Ints, NDArray, np
 from ragmetrics.stats.counted import (
     MOST_ENTRIES,
     CountedValues,
+    SharedCells,
     by_cluster,
     changes,
     portions,
@@ -81,7 +82,7 @@ class Tally:
         self.width = width
         self._tables: list[Floats] = []
         self._counted: list[CountedValues] = []
-        self._settled = False
+        self._settled: tuple[CountedValues, SharedCells] | None = None
         self._slices: dict[Slices, int] = {}
 
     def add(
@@ -113,8 +114,8 @@ class Tally:
             np.ones(cases, dtype=np.int32),
         )
         self._tables.append(table)
+        self._reopen()
         self._counted.append(by_cluster([counted]))
-        self._settled = False
 
     def _number(self, slices: Slices) -> int:
         return self._slices.setdefault(slices, len(self._slices))
@@ -123,22 +124,29 @@ class Tally:
         """Add what another tally of the same metrics counted."""
         renumber = np.array([self._number(slices) for slices in other._slices], dtype=np.int32)
         before = np.int32(sum(map(len, self._tables)))
+        self._reopen()
+        other._reopen()
         for counted in other._counted:
             slices = renumber[counted.slices]
             self._counted.append(counted._replace(slices=slices, rows=counted.rows + before))
         self._tables += other._tables
-        self._settled = False
 
-    def settle(self) -> None:
-        """Put together what belongs together, once no case comes any more: whoever shares no
-        cluster then stands ALONE. A portion of the clusters at a time, to save memory."""
-        if not self._settled:
+    def _put_together(self) -> tuple[CountedValues, SharedCells]:
+        """Cases that share no cluster, and those that do, a portion of the clusters at a time."""
+        if self._settled is None:
             parts, self._counted = portions(self._counted), []
-            self._counted = [put_together(parts)]
-            self._settled = True
+            self._settled = put_together(parts)
+        return self._settled
+
+    def _reopen(self) -> None:
+        """More is to be counted."""
+        if self._settled is not None:
+            alone, sharing = self._settled
+            self._counted, self._settled = [alone, sharing.entries()], None
 
     def release(self) -> CountedValues:
         """What was counted, sorted by cluster. The tally has it no more: see ``merged``."""
+        self._reopen()
         counted, self._counted = self._counted, []
         return by_cluster(counted)
 
@@ -176,8 +184,7 @@ class Tally:
                 for counted, slices, before in zip(portion, slice_maps, row_maps, strict=True)
             ]
 
-        whole._counted = [put_together(map(renumbered, portions))]
-        whole._settled = True
+        whole._settled = put_together(map(renumbered, portions))
         return whole
 
     def summary(self, metrics: Sequence[Metric]) -> dict[str, Any]:
@@ -187,11 +194,11 @@ class Tally:
         rests, ``marks`` why it is to be doubted or why there is none. A metric that no case scored
         has mean and interval None.
         """
-        self.settle()
-        counted = self._counted[0]
+        alone, sharing = self._put_together()
         names = [metric.name for metric in metrics]
         table = np.asfortranarray(self.rows_and_slices()[0])
-        times = np.bincount(counted.rows, counted.times, len(table)).astype(np.int64)
+        times = np.bincount(alone.rows, alone.times, len(table)).astype(np.int64)
+        times += np.bincount(sharing.rows, sharing.times, len(table)).astype(np.int64)
         missing, lost = ((times @ kind(table)).tolist() for kind in (np.isnan, np.isinf))
         report: dict[str, Any] = {
             "definitions": {metric.name: metric.definition for metric in metrics},
@@ -205,7 +212,7 @@ class Tally:
             "marks": {},
         }
         parts: dict[Slice, dict[str, MeanOfGroup]] = {}
-        cases = _Cases(counted, len(self._slices))
+        cases = _Cases(alone, sharing, len(self._slices))
         batches = list(self._batches(cases))
         means: dict[int, list[tuple[Slice, MeanOfGroup]]] = {}
         for column, metric in zip(_alike(table, metrics), metrics, strict=True):
@@ -226,9 +233,9 @@ class Tally:
 
     def shared_clusters(self) -> list[int]:
         """The numbers of the clusters that have several cases."""
-        self.settle()
-        clusters = self._counted[0].clusters
-        return [number for number in clusters[changes(clusters)].tolist() if number != ALONE]
+        clusters = self._put_together()[1].clusters
+        numbers: list[int] = clusters[changes(clusters)].tolist()
+        return numbers
 
     def _batches(self, cases: _Cases) -> Iterator[_Batch]:
         """All slices, so many at a time that their cells take little memory."""
@@ -309,18 +316,11 @@ class _MetricColumn:
 class _Cases:
     """What was counted: cases that stand alone, and those that share a cluster, by cells."""
 
-    def __init__(self, counted: CountedValues, combinations: int) -> None:
-        edge = int(np.searchsorted(counted.clusters, ALONE, side="right"))
-        self._alone = CountedValues(*(column[:edge] for column in counted))
-        self._sharing = CountedValues(*(column[edge:] for column in counted))
-        slices, clusters, _, times = self._sharing
-        self._recur = bool((times > 1).any())
-        self._starts = changes(clusters, slices)
-        self._clusters = clusters[self._starts]
-        cell_slices = slices[self._starts]
-        self._order = np.argsort(cell_slices, kind="stable").astype(np.int32)
+    def __init__(self, alone: CountedValues, sharing: SharedCells, combinations: int) -> None:
+        self._alone, self._sharing = alone, sharing
+        self._order = np.argsort(sharing.slices, kind="stable").astype(np.int32)
         numbers = np.arange(combinations + 1)
-        self._begins = np.searchsorted(cell_slices[self._order], numbers)
+        self._begins = np.searchsorted(sharing.slices[self._order], numbers)
         self._numbers = numbers
 
     def cells_of(self, combinations: Sequence[int]) -> NDArray[np.int32]:
@@ -336,12 +336,13 @@ class _Cases:
         """The mean of a metric in each slice."""
         if not column.scored.any():
             return
-        alone, sharing = self._levels(self._alone, column), self._levels(self._sharing, column)
+        alone = self._levels(lambda: [self._alone], len(self._alone.rows), column)
+        sharing = self._levels(self._blocks, len(self._sharing.rows), column)
         sizes, limbs = self._sums(column)
         for batch in batches:
             levels, repeats, groups = _in_groups(alone, batch)
             levels_too, times_too, groups_too = _in_groups(sharing, batch)
-            cluster_of_cell = self._clusters[batch.cells]
+            cluster_of_cell = self._sharing.clusters[batch.cells]
             firsts = changes(batch.cell_groups, cluster_of_cell)
             ones = np.ones(len(levels), dtype=np.int64)
             units = Units(groups, ones, column.scale.shrink(column.levels[levels]), repeats)
@@ -365,43 +366,56 @@ class _Cases:
                 ):
                     yield batch.names[mean.group], mean
 
-    def _levels(self, counted: CountedValues, column: _MetricColumn) -> _Levels:
+    def _blocks(self) -> Iterator[CountedValues]:
+        """The cases that share clusters, some at a time."""
+        return (self._sharing.entries(*cells) for cells in self._sharing.blocks())
+
+    def _levels(
+        self, counted: Callable[[], Iterable[CountedValues]], entries: int, column: _MetricColumn
+    ) -> _Levels:
         """How often each level of a metric occurred in each combination of slices."""
         number = len(column.levels)
-        keys = counted.slices.astype(np.int64)
-        keys *= number
-        keys += column.of_row[counted.rows]
-        if number * len(self._numbers) <= _DENSE * len(keys):
-            recur = counted is self._alone or self._recur
-            cells = number * len(self._numbers)
-            counts = np.bincount(keys, counted.times if recur else None, cells)
+
+        def keys_of(block: CountedValues) -> NDArray[np.int64]:
+            keys: NDArray[np.int64] = block.slices.astype(np.int64) * number
+            keys += column.of_row[block.rows]
+            return keys
+
+        if number * len(self._numbers) <= _DENSE * entries:
+            counts = np.zeros(number * len(self._numbers))
+            for block in counted():
+                counts += np.bincount(keys_of(block), block.times, len(counts))
             keys = np.flatnonzero(counts)
             times = counts[keys].astype(np.int64)
         else:
+            blocks = list(counted())
+            keys = np.concatenate([np.zeros(0, np.int64), *map(keys_of, blocks)])
+            times = np.concatenate([np.zeros(0, np.int64), *(block.times for block in blocks)])
             order = np.argsort(keys)
             starts = changes(keys[order])
             keys = keys[order][starts]
-            times = counted.times[order].astype(np.int64)
-            times = np.add.reduceat(times, starts) if len(starts) else times
+            times = np.add.reduceat(times[order], starts) if len(starts) else times
         there = column.scored[keys % number] if len(keys) else keys.astype(bool)
         keys, times = keys[there], times[there]
         return _Levels(keys % number, times, np.searchsorted(keys // number, self._numbers))
 
     def _sums(self, column: _MetricColumn) -> tuple[Ints, list[tuple[int, Ints]]]:
         """For each cell how many cases have a score, and the limbs of the sum of these."""
-        if not len(self._starts):
-            return self._starts, []
-        level = column.of_row[self._sharing.rows]
-        columns = [
-            column.scored.astype(np.int64)[level],
-            *(limb[level] for _, limb in column.limbs),
-        ]
-        if self._recur:
-            for values in columns:
-                values *= self._sharing.times
-        sizes, *sums = (np.add.reduceat(values, self._starts) for values in columns)
+        cells = self._sharing
+        columns = [column.scored.astype(np.int64), *(limb for _, limb in column.limbs)]
+        found = [np.zeros(len(cells.begins), np.int64) for _ in columns]
+        for start, end in cells.blocks():
+            begins = cells.begins[start:end]
+            last = int(cells.begins[end]) if end < len(cells.begins) else len(cells.rows)
+            inside = slice(int(begins[0]), last)
+            level = column.of_row[cells.rows[inside]]
+            for of_level, sums in zip(columns, found, strict=True):
+                values = of_level[level]
+                if cells.times is not None:
+                    values *= cells.times[inside]
+                sums[start:end] = np.add.reduceat(values, begins - begins[0])
         shifts = [shift for shift, _ in column.limbs]
-        return sizes, list(zip(shifts, sums, strict=True))
+        return found[0], list(zip(shifts, found[1:], strict=True))
 
 
 _DENSE = 4

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from records.notes import CaseNote
+from terminal.plot import sparkline
 from terminal.safe_text import one_line
-from terminal.sparkline import sparkline
 from terminal.tables import counted
 from views.browser.document import CHUNK_INDENT, LABEL_WIDTH, SAYS, STYLES, Blank, Doc, squeezed
 from views.browser.model import Trend

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 
+from decisions.case_changes import Ways, ways_of
 from decisions.case_rules import Basis, CaseRules
-from decisions.case_verdict import UNCERTAIN_BIT, Key, Ruling, Ways, no_response, ways_of
+from decisions.case_verdict import UNCERTAIN_BIT, Key, Ruling, no_response
 from ragmetrics.catalogue.cases import UNCERTAIN
 from records.answer_table import AnswerTable
 from views.browser.query import FAILS, Query

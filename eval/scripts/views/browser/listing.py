@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from decisions.case_verdict import Key, Ruling, Ways
+from decisions.case_changes import Ways
+from decisions.case_verdict import Key, Ruling
 from records.answer_table import SETS, AnswerTable
 from terminal.frame import Look, cut
 from terminal.lists import Line, Span

@@ -1,4 +1,4 @@
-"""From the files of a run to the one object that every form of the report is drawn from."""
+"""From the files of a run to its typed report, and of two runs to the page of their comparison."""
 
 from __future__ import annotations
 
@@ -9,43 +9,57 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
 
+from decisions.case_changes import Ways
 from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Key, Ruling
 from decisions.diagnosis import diagnose
 from decisions.measures import measures
 from decisions.primary import primary_names, usable_names
+from decisions.rows import Comparison
 from ragmetrics.catalogue import right_metrics
 from records.asked import missing_remark
+from records.cases import TestCase
 from records.errors import StorageError
 from records.files import sha256_file
 from records.judgements import Verdicts, read_verdicts
-from records.metrics import ReportSection, read_metrics, rounded, sections_without_slices
+from records.metrics import ReportSection, read_metrics, sections_without_slices
 from records.notes import read_notes
 from records.results import SCHEMA
+from records.run_table import RunTable, RunTables
 from records.runs import METRICS, SLICES, VERDICTS, VERSION
 from records.targets import TARGETS, Target
 from records.verdicts import judge_of
-from views.case import case_of
-from views.report import answers, figures, other_runs
-from views.report.case_list import (
-    CaseListing,
-    link_metrics,
-    link_ranks,
-    link_slices,
-    order_of,
-)
-from views.report.case_rows import ROW_BYTES
+from views.case import Said, case_of
+from views.case_files import first_answers, read_asked
+from views.report import figures
+from views.report.case_list import CaseListing, order_of
 from views.report.compared import (
     BaselineComparison,
     catalogue_row,
     compare_with,
+    comparison_part,
     explain_changes,
+    history_part,
+    of_comparison,
     sentence,
+    sweep_part,
 )
-from views.report.conversations import conversations
-from views.report.described import describe
-from views.report.other_runs import sweep_part
+from views.report.described import conversations, describe
+from views.report.model import (
+    CorrelationMatrix,
+    FirstRanks,
+    MetricName,
+    MissingScores,
+    NoReliability,
+    Reliability,
+    WrongPrompt,
+    WrongPrompts,
+)
+from views.report.page import ROW_BYTES, comparison_page
+from views.report.report import AnswerSide, AnswersInFull, CaseChange, Report, ReportAnswer
 from views.report.scan import (
     PROMPTS,
     CasesRead,
@@ -59,19 +73,21 @@ from views.report.scan import (
     read_results,
     scan_scores,
 )
-from views.report.side_by_side import (
-    FIGURE_BYTES,
-    PAGE_BYTES,
-    bytes_of,
-    sides_before,
-    with_changes,
-)
-from views.report.text import cut
+from views.report.text import cut, page_bytes
 
 MOST_CORRELATED = 20
 
 MOST_DETAILS, FEWER_DETAILS = 1_000, 200
 """Answers that are read whole; the fewer of a run that is too large for the list."""
+
+PAGE_BYTES = 5_000_000
+"""What a page may take. Rows of the list and figures come first; answers in full fill the rest."""
+
+FIGURE_BYTES = 700_000
+"""What all figures may take."""
+
+MARKUP_BYTES = 250
+"""What the page adds to each passage, claim and the like of an answer."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +107,8 @@ class ReportOptions:
     targets_file: Path = TARGETS
 
 
-def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
-    """The report of a run as JSON: rounded floats, no clock, the same for the same files.
+def build(folder: Path, options: ReportOptions) -> Report:
+    """The report of a run, the same for the same files.
 
     Raises StorageError when nothing was scored, when a file is damaged, or when an option names a
     metric that the run has not.
@@ -105,7 +121,6 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
             f"{folder / METRICS}: holds no section; score the run first (eval_suite.py)."
         )
     rated = measures(sections, options.targets, advisory=options.advisory)
-    perspectives = [figures.perspective(name, sections[name], rated) for name in order]
     primary = usable_names(folder, metrics, primary_names(options.targets_file))
     primary = tuple(name for name in primary if _split(name)[0] in sections)
     scan, success, absent = _scan(folder, sections, options, primary)
@@ -134,59 +149,57 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
     notes = []
     if absent:
         notes.append(f"Without score file, so without single answers: {', '.join(absent)}.")
-    judged = read_calibrations(folder)
-    link_metrics(cases, perspectives)
-    slices = figures.slices(sections, order)
-    link_slices(cases, slices)
-    ranks = _first_relevant(scan, _passing(sections) or _right(sections), sections)
-    link_ranks(cases, ranks)
+    perspectives = [
+        figures.perspective(name, sections[name], rated, cases.of_metric) for name in order
+    ]
+    in_full = _answers(folder, cases, back, detailed, read, options, baseline)
     columns = [_split(name) for name in primary if _split(name) in scan.values]
-    report = {
-        "schema": SCHEMA,
-        "kind": "report_run",
-        "tool_version": VERSION,
-        "run_id": metrics.get("run_id") or folder.resolve().name,
-        "config_hash": metrics.get("config_hash"),
-        "eval_set_sha256": metrics.get("eval_set_sha256"),
-        "asked": metrics.get("asked"),
-        "cases": metrics.get("cases", 0),
-        "missing": metrics.get("missing"),
-        "failed_calls": metrics.get("errors", 0),
-        "headline": _headline(sections, primary, baseline),
-        "verdict": figures.verdict(
+    slowest = [(*cases.keys[row], ms) for ms, row in back.slowest if row in cases.keys]
+    return Report(
+        schema=SCHEMA,
+        kind="report_run",
+        tool_version=VERSION,
+        run_id=metrics.get("run_id") or folder.resolve().name,
+        config_hash=metrics.get("config_hash"),
+        eval_set_sha256=metrics.get("eval_set_sha256"),
+        asked=metrics.get("asked"),
+        cases=metrics.get("cases", 0),
+        missing=metrics.get("missing"),
+        failed_calls=metrics.get("errors", 0),
+        headline=_headline(sections, primary, baseline),
+        verdict=figures.verdict(
             perspectives,
             metrics.get("cases", 0),
             metrics.get("errors", 0),
             missing_remark(metrics),
         ),
-        "comparison": baseline.part if baseline else None,
-        "trend": other_runs.trend(folder, options.eval_set, options.targets_file, primary)
+        comparison=explain_changes(baseline.part, in_full.listed) if baseline else None,
+        trend=history_part(folder, options.eval_set, options.targets_file, primary)
         if options.history
         else None,
-        "notes": notes + back.notes + _set_notes(metrics, options.eval_set),
-        "diagnosis": [finding.to_dict() for finding in diagnose(rated, sections)],
-        "perspectives": perspectives,
-        "slices": slices,
-        "slices_missing": _missing_slices(folder, metrics),
-        "first_relevant": ranks,
-        "latency": figures.latency(sections.get("pipeline"))
-        | {"slowest": [[*cases.keys[row], ms] for ms, row in back.slowest if row in cases.keys]},
-        "stability": figures.stability(sections),
-        "outcomes": _outcomes(sections, cases),
-        "confidence": _confidence(scan, back, success, sections, cases),
-        "judge_calibrations": [answers.calibration(stored) for stored in judged],
-        "correlations": _correlations(scan),
-        "worst": _answers(folder, cases, back, detailed, read, options, baseline),
-        "prompts": _prompts(scan),
-        "errors": back.errors,
-        "not_applicable": _not_applicable(scan, cases),
-        "configuration": back.configuration,
-    } | sweep_part(folder)
-    if talks := conversations(report["worst"]["listed"]):
-        report["conversations"] = talks
-    rounded_report: dict[str, Any] = rounded(report)
-    rounded_report["case_list"] = cases.part(columns, read.questions)
-    return rounded_report
+        notes=notes + back.notes + _set_notes(metrics, options.eval_set),
+        diagnosis=diagnose(rated, sections),
+        perspectives=perspectives,
+        slices=figures.slices(sections, order, cases.of_slices()),
+        slices_missing=_missing_slices(folder, metrics),
+        first_relevant=_first_relevant(cases, _passing(sections) or _right(sections), sections),
+        latency=figures.latency(sections.get("pipeline"), slowest),
+        stability=figures.stability(sections),
+        outcomes=figures.outcomes(
+            sections.get("pipeline"), lambda expected: cases.links_of("outcome", expected)
+        ),
+        confidence=_confidence(scan, back, success, sections, cases),
+        judge_calibrations=[figures.calibration(stored) for stored in read_calibrations(folder)],
+        correlations=_correlations(scan),
+        worst=in_full,
+        prompts=_prompts(scan),
+        errors=back.errors,
+        not_applicable=_not_applicable(scan, cases),
+        configuration=back.configuration,
+        case_list=cases.part(columns, read.questions),
+        conversations=conversations(in_full.listed) or UNSET,
+        sweep=sweep_part(folder),
+    )
 
 
 def _set_notes(metrics: Mapping[str, Any], eval_set: Path) -> list[str]:
@@ -221,9 +234,8 @@ def _headline(
 ) -> list[str]:
     """The primary metrics in sentences; with a baseline what they were, and the verdicts, those
     that changed first."""
-    compared = baseline.part if baseline else {"sentences": [], "primary": []}
-    lines = [said["text"] for said in compared["sentences"]]
-    done = {f"{row['section']}.{row['metric']}" for row in compared["primary"] if row["says"]}
+    lines = [said.text for said in baseline.part.sentences] if baseline else []
+    done = {m.row.name for m in baseline.part.primary if m.says} if baseline else set()
     for name in primary:
         section, metric = _split(name)
         mean = sections[section]["mean"].get(metric)
@@ -243,14 +255,6 @@ def _case_list(
     by = _named(sections, options.worst_by) if options.worst_by else None
     order = order_of(scan, ways, by)
     return CaseListing(scan, order, keys_at(folder, scan, order), changes, ways)
-
-
-def _outcomes(sections: Mapping[str, Any], cases: CaseListing) -> dict[str, Any]:
-    """How responses ended, with the answers that ended otherwise than expected."""
-    outcomes = figures.outcomes(sections.get("pipeline"))
-    for row in outcomes["rows"]:
-        row["cases"] = cases.links_of("outcome", row["expected"])
-    return outcomes
 
 
 def _scan(
@@ -286,15 +290,15 @@ def _passing(sections: Mapping[str, Any]) -> Name | None:
 
 
 def _first_relevant(
-    scan: Scan, success: Name | None, sections: Mapping[str, Any]
-) -> dict[str, Any]:
+    cases: CaseListing, success: Name | None, sections: Mapping[str, Any]
+) -> FirstRanks:
     """Where the first relevant passage stood, and how often the answer was a success then."""
+    scan = cases.scan
     good = _good(scan, sections, success)
     if success is None or good is None:
-        return figures.ranks(scan.first_ranks) | {"says": None}
+        return figures.ranks(scan.first_ranks, links=cases.of_ranks)
     outcomes = (None if isnan(score) else good.passed(score) for score in scan.column(success))
-    says = _in_words(scan, success, good)
-    return figures.ranks(scan.first_ranks, outcomes) | {"says": says}
+    return figures.ranks(scan.first_ranks, outcomes, _in_words(scan, success, good), cases.of_ranks)
 
 
 def _in_words(scan: Scan, name: Name, good: Target) -> str:
@@ -352,41 +356,39 @@ def _answers(
     read: CasesRead,
     options: ReportOptions,
     baseline: BaselineComparison | None,
-) -> dict[str, Any]:
+) -> AnswersInFull:
     """The answers in full, in the order of the list, as long as the page has room for them."""
     scan, keys = cases.scan, cases.keys
     rows = [row for row in rows if keys.get(row) in back.results]
     lines = lines_at(folder, scan, rows)
     judged = _judged(folder, {keys[row] for row in rows})
-    before: dict[str, dict[str, Any]] = {}
+    before: dict[str, AnswerSide] = {}
     if baseline is not None:
         changed = {keys[row][0] for row in rows if keys[row][0] in cases.changes}
-        before = sides_before(baseline.folder, changed, read.cases)
+        before = sides_before(baseline.table, changed, read.cases)
     notes = read_notes(options.eval_set, options.labels_dir)
-    listed: list[dict[str, Any]] = []
+    listed: list[ReportAnswer] = []
     room = PAGE_BYTES - FIGURE_BYTES - ROW_BYTES * len(cases.order)
     for row in rows:
-        key = keys[row]
-        case = case_of(back.results[key], read.cases.get(key[0]), lines[row], judged)
+        key = case_id, repeat = keys[row]
+        case = case_of(back.results[key], read.cases.get(case_id), lines[row], judged)
         answer = describe(case, case.say(scan.verdicts.ruling, scan.verdicts.broken[row]))
-        own = cases.changes.get(key[0], ()) if key[1] == 0 else ()
-        way = baseline.ways.get(key[0], "") if baseline and key[1] == 0 else ""
-        answer = with_changes(answer, own, before.get(key[0]), way)
-        answer["notes"] = [note.line() for note in notes.get(key[0], ())]
+        own = cases.changes.get(case_id, ()) if repeat == 0 else ()
+        way = cases.ways.get(case_id) if repeat == 0 else None
+        answer = with_changes(answer, own, before.get(case_id), way)
+        answer = replace(answer, notes=[note.line() for note in notes.get(case_id, ())])
         room -= bytes_of(answer)
         if room < 0:
             break
         listed.append(answer)
-    if baseline is not None:
-        explain_changes(baseline.part, listed)
     verdicts = scan.verdicts.counts()
-    return {
-        "by": options.worst_by,
-        "answers": len(scan.answers),
-        "verdicts": verdicts.to_dict() | {"says": verdicts.says()},
-        "listed": listed,
-        "left_out": len(scan.answers) - len(listed),
-    }
+    return AnswersInFull(
+        by=options.worst_by,
+        answers=len(scan.answers),
+        verdicts=verdicts.to_dict() | {"says": verdicts.says()},
+        listed=listed,
+        left_out=len(scan.answers) - len(listed),
+    )
 
 
 def _confidence(
@@ -395,14 +397,14 @@ def _confidence(
     success: Name | None,
     sections: Mapping[str, Any],
     cases: CaseListing,
-) -> dict[str, Any]:
+) -> Reliability | NoReliability:
     """Reliability of the confidences of answers given, or why there is none."""
     if success is None:
-        return {"reason": "nothing says which answers are right (no labels, no judge)"}
+        return NoReliability("nothing says which answers are right (no labels, no judge)")
     name = success[1]
     good = _good(scan, sections, success)
     if good is None:
-        return {"reason": f"{name} has no range, so nothing says from where it is a success"}
+        return NoReliability(f"{name} has no range, so nothing says from where it is a success")
     column = scan.column(success)
     left_out = {"abstained": 0, "not scored": 0, "no confidence from 0 to 1": 0}
 
@@ -419,23 +421,26 @@ def _confidence(
             else:
                 right = bool(good.passed(score))
                 if not right:
-                    scan.note(row, "confidence", str(figures.bin_of(confidence)))
+                    scan.figure("confidence", str(figures.bin_of(confidence))).add(row)
                 yield confidence, right
 
     reliability = figures.reliability(pairs())
-    if not reliability["n"]:
+    if not reliability.n:
         counts = ", ".join(f"{count} {why}" for why, count in left_out.items() if count)
-        return {"reason": f"no answer counts ({counts or 'none was read'})"}
-    for group in reliability["bins"]:
-        group["cases"] = cases.links_of("confidence", str(round(group["from"] * figures.BINS)))
-    return {
-        "success": _in_words(scan, success, good),
-        "left_out": {why: count for why, count in left_out.items() if count},
-        **reliability,
-    }
+        return NoReliability(f"no answer counts ({counts or 'none was read'})")
+    bins = [
+        replace(group, cases=cases.links_of("confidence", str(round(group.from_ * figures.BINS))))
+        for group in reliability.bins
+    ]
+    return replace(
+        reliability,
+        bins=bins,
+        success=_in_words(scan, success, good),
+        left_out={why: count for why, count in left_out.items() if count},
+    )
 
 
-def _correlations(scan: Scan) -> dict[str, Any]:
+def _correlations(scan: Scan) -> CorrelationMatrix:
     """Correlations of the metrics that stand for their sections and that any answer has.
 
     Of too many, each section keeps its first ones.
@@ -448,39 +453,123 @@ def _correlations(scan: Scan) -> dict[str, Any]:
     ]
     shown_names = {name for _, name in sorted(placed, key=lambda entry: entry[0])[:MOST_CORRELATED]}
     shown = [name for _, name in placed if name in shown_names]
-    return {
-        "method": "spearman",
-        "metrics": [{"section": section, "metric": metric} for section, metric in shown],
-        "left_out": [name[1] for _, name in placed if name not in shown_names],
-        **figures.matrix([scan.column(name) for name in shown]),
-    }
+    return figures.matrix(
+        [scan.column(name) for name in shown],
+        [MetricName(*name) for name in shown],
+        left_out=[name[1] for _, name in placed if name not in shown_names],
+    )
 
 
-def _prompts(scan: Scan) -> dict[str, Any]:
+def _prompts(scan: Scan) -> WrongPrompts:
     """Labelled prompts and texts that the guardrails judged wrongly."""
     listed = []
     for line, misses in scan.wrong_prompts:
         evidence = msgspec.to_builtins(line.evidence) or {}
-        listed.append(
-            {
-                "id": line.case_id,
-                "kind": evidence.get("kind"),
-                "category": evidence.get("category"),
-                "score": evidence.get("score"),
-                "misses": misses,
-                "text": cut(evidence.get("text"), 600),
-            }
-        )
-    return {"wrong": scan.wrong_prompt_count, "listed": listed}
+        kind, category, score = map(evidence.get, ("kind", "category", "score"))
+        text = cut(evidence.get("text"), 600)
+        listed.append(WrongPrompt(line.case_id, kind, category, score, misses, text))
+    return WrongPrompts(scan.wrong_prompt_count, listed)
 
 
-def _not_applicable(scan: Scan, cases: CaseListing) -> list[dict[str, Any]]:
+def _not_applicable(scan: Scan, cases: CaseListing) -> list[MissingScores]:
     """Why scores are missing: a row for each section and reason."""
     rows = []
     for section, reasons in scan.reasons.items():
         for reason, metrics in reasons.items():
             stems = dict.fromkeys(name.partition("@")[0] for name in sorted(metrics))
-            row = {"section": section, "reason": reason, "answers": max(metrics.values())}
-            row["cases"] = cases.links_of("reason", section, reason) if section != PROMPTS else None
-            rows.append(row | {"metrics": ["all" if stem == "*" else stem for stem in stems]})
-    return sorted(rows, key=lambda row: (row["section"], -row["answers"], row["reason"]))
+            links = cases.links_of("reason", section, reason) if section != PROMPTS else None
+            names = ["all" if stem == "*" else stem for stem in stems]
+            rows.append(MissingScores(section, reason, max(metrics.values()), links, names))
+    return sorted(rows, key=lambda row: (row.section, -row.answers, row.reason))
+
+
+# A page of comparisons alone, and what it shares with the report: two answers side by side.
+
+
+def bytes_of(answer: ReportAnswer) -> int:
+    """What an answer in full takes on the page, roughly: its texts, and the markup around them."""
+    sides = [answer, *([answer.before] if answer.before else [])]
+    items = len(answer.verdicts) + len(answer.fails) + len(answer.warnings)
+    for side in sides:
+        items += len(side.retrieved) + len(side.gold) + len(side.claims) + len(side.because)
+    # Marks on the words that differ take about as much as short answers themselves.
+    marked = sum(page_bytes(side.answer) for side in sides if answer.before)
+    return page_bytes(answer) + marked + MARKUP_BYTES * (4 + items)
+
+
+def sides_before(
+    table: RunTable, ids: Collection[str], cases: Mapping[str, TestCase]
+) -> dict[str, AnswerSide]:
+    """What another run answered and retrieved in some cases, by case id."""
+    sides = {}
+    for case_id, case in first_answers(table, ids, cases, _SECTIONS).items():
+        answer = describe(case, Said())
+        sides[case_id] = AnswerSide(*(getattr(answer, n) for n in AnswerSide.__struct_fields__))
+    return sides
+
+
+_SECTIONS = ("retrieval", "groundedness", "pipeline")
+"""The sections that explain an answer beside another one."""
+
+
+def with_changes(
+    answer: ReportAnswer,
+    changes: Sequence[CaseChange],
+    before: AnswerSide | None,
+    way: Ways | None = None,
+) -> ReportAnswer:
+    """An answer in full with what changed since the other run, and what that one said. ``way``:
+    broke or fixed."""
+    shown = before if changes or way else None
+    return replace(answer, changes=list(changes), way=way or "", before=shown)
+
+
+def page_of_comparisons(
+    comparisons: Sequence[Comparison],
+    folders: Sequence[Path],
+    eval_set: Path,
+    labels_dir: Path | None,
+    failures: Sequence[str] = (),
+    targets: Path = TARGETS,
+    tables: RunTables | None = None,
+) -> bytes:
+    """One self-contained HTML page of comparisons with the same base, ``folders[0]``.
+
+    Of a single comparison the cases that broke or were fixed are shown in full, as many as the page
+    has room for. ``tables``: what was read of the runs.
+    """
+    answers: Sequence[ReportAnswer] = ()
+    left_out = 0
+    if len(comparisons) == 1:
+        tables, (base, new) = tables or RunTables(), folders
+        compared = of_comparison(comparisons[0], base, new, eval_set, targets, tables=tables)
+        answers, left_out = _changed_answers(compared, tables[new], eval_set, labels_dir)
+        parts = [explain_changes(compared.part, answers)]
+    else:
+        parts = [comparison_part(comparison) for comparison in comparisons]
+    names = [comparisons[0].base_id, *(comparison.new_id for comparison in comparisons)]
+    title = " → ".join(names) if len(names) == 2 else ", ".join(names)
+    return comparison_page(title, parts, answers, left_out, failures)
+
+
+def _changed_answers(
+    compared: BaselineComparison, new: RunTable, eval_set: Path, labels_dir: Path | None
+) -> tuple[list[ReportAnswer], int]:
+    """The cases that changed, as both runs answered them, and how many found no room."""
+    ids = list(compared.changes)
+    cases = read_asked(eval_set, labels_dir, ids) if eval_set.exists() else {}
+    before = sides_before(compared.table, ids, cases)
+    now = first_answers(new, ids, cases, _SECTIONS)
+    room = PAGE_BYTES - FIGURE_BYTES
+    answers: list[ReportAnswer] = []
+    for case_id in ids:
+        if case_id not in now:
+            continue
+        described = describe(now[case_id], Said())
+        way = compared.ways.get(case_id)
+        answer = with_changes(described, compared.changes[case_id], before.get(case_id), way)
+        room -= bytes_of(answer)
+        if room < 0:
+            break
+        answers.append(answer)
+    return answers, len(ids) - len(answers)

@@ -11,6 +11,9 @@ from datetime import date
 from math import ceil, floor, log10
 from typing import Any
 
+from terminal.page import Whisker
+from views.report.model import ConfidenceBin, StageLatency, SweepRow, TrendLine, TrendValue
+
 WIDTH = 400.0
 Chart = dict[str, Any]
 
@@ -41,13 +44,13 @@ def bars(rows: Sequence[tuple[str, int]], height: float = 200.0) -> Chart:
     return {"width": WIDTH, "height": height, "bottom": bottom, "bars": drawn}
 
 
-def ranges(stages: Sequence[Mapping[str, Any]], marks: Sequence[str]) -> Chart:
+def ranges(stages: Sequence[StageLatency], marks: Sequence[str]) -> Chart:
     """A line a stage from its first to its last mark, on a logarithmic axis of milliseconds.
 
     Times below 0.01 ms stand at its beginning.
     """
     least = 0.01
-    values = [max(least, stage[mark]) for stage in stages for mark in marks]
+    values = [max(least, getattr(stage, mark)) for stage in stages for mark in marks]
     low, high = floor(log10(min(values))), ceil(log10(max(values)))
     high = max(high, low + 1)
     left, right, top, row_height = 12.0, WIDTH - 16, 14.0, 38.0
@@ -59,10 +62,10 @@ def ranges(stages: Sequence[Mapping[str, Any]], marks: Sequence[str]) -> Chart:
     bottom = top + row_height * len(stages)
     rows = [
         {
-            "name": stage["stage"],
+            "name": stage.stage,
             "y": _round(top + (row + 0.68) * row_height),
             "label_y": _round(top + (row + 0.3) * row_height),
-            "marks": [(mark, x_of(stage[mark])) for mark in marks],
+            "marks": [(mark, x_of(getattr(stage, mark))) for mark in marks],
         }
         for row, stage in enumerate(stages)
     ]
@@ -80,13 +83,13 @@ def _s(power: int) -> str:
     return f"{10 ** (power - 3):,} s"
 
 
-def reliability(rows: Sequence[Mapping[str, Any]], height: float = 330.0) -> Chart:
+def reliability(rows: Sequence[ConfidenceBin], height: float = 330.0) -> Chart:
     """Mean confidence of each bin (across) against its share of successes (up), with intervals.
 
     The area of a point grows with the answers of its bin.
     """
     left, right, top, bottom = 44.0, WIDTH - 14, 12.0, height - 40
-    most = max((row["n"] for row in rows), default=1)
+    most = max((row.n for row in rows), default=1)
 
     def across(value: float) -> float:
         return _round(left + value * (right - left))
@@ -96,11 +99,11 @@ def reliability(rows: Sequence[Mapping[str, Any]], height: float = 330.0) -> Cha
 
     points = [
         {
-            "x": across(row["confidence"]),
-            "y": up(row["success"]),
-            "low": up(row["ci95"][0]),
-            "high": up(row["ci95"][1]),
-            "radius": _round(3 + 6 * (row["n"] / most) ** 0.5),
+            "x": across(row.confidence),
+            "y": up(row.success),
+            "low": up(row.ci95[0]),
+            "high": up(row.ci95[1]),
+            "radius": _round(3 + 6 * (row.n / most) ** 0.5),
         }
         for row in rows
     ]
@@ -115,32 +118,37 @@ def reliability(rows: Sequence[Mapping[str, Any]], height: float = 330.0) -> Cha
     }
 
 
-def tradeoff(rows: Sequence[Mapping[str, Any]], height: float = 260.0) -> Chart | None:
+def tradeoff(rows: Sequence[SweepRow], height: float = 260.0) -> Chart | None:
     """Settings by median latency (across, less is better) and quality (up), and the line of those
     that no other one beats; None where fewer than two have both."""
-    both = [row for row in rows if row["quality"] is not None and row["latency_ms"] is not None]
+    both = [
+        (row.latency_ms, row.quality, row)
+        for row in rows
+        if row.quality is not None and row.latency_ms is not None
+    ]
     if len(both) < 2:
         return None
     left, right, top, bottom = 56.0, WIDTH - 14, 12.0, height - 40
 
-    def placed(name: str, begin: float, end: float) -> tuple[Callable[[float], float], list[float]]:
-        values = [row[name] for row in both]
+    def placed(
+        values: Sequence[float], begin: float, end: float
+    ) -> tuple[Callable[[float], float], list[float]]:
         low, high = min(values), max(values)
         room = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
         step = (end - begin) / (high - low + 2 * room)
         return (lambda value: _round(begin + (value - low + room) * step)), [low, high]
 
-    across, times = placed("latency_ms", left, right)
-    up, levels = placed("quality", bottom, top)
+    across, times = placed([latency for latency, _, _ in both], left, right)
+    up, levels = placed([quality for _, quality, _ in both], bottom, top)
     points = [
         {
-            "x": across(row["latency_ms"]),
-            "y": up(row["quality"]),
-            "name": row["cells"][0],
-            "pareto": row["pareto"],
-            "this": row["this"],
+            "x": across(latency),
+            "y": up(quality),
+            "name": row.cells[0],
+            "pareto": row.pareto,
+            "this": row.this,
         }
-        for row in sorted(both, key=lambda row: (row["latency_ms"], row["quality"]))
+        for latency, quality, row in sorted(both, key=lambda point: point[:2])
     ]
     return {
         "width": WIDTH,
@@ -153,10 +161,10 @@ def tradeoff(rows: Sequence[Mapping[str, Any]], height: float = 260.0) -> Chart 
     }
 
 
-def interval(metric: Mapping[str, Any], width: float = 120.0) -> Chart | None:
-    """The mean, its interval and its target on the metric's range; None for an open range."""
-    low, high, mean = metric["low"], metric["high"], metric["mean"]
-    if low is None or high is None or mean is None or high <= low:
+def whisker(shown: Whisker, width: float = 120.0) -> Chart | None:
+    """A value, its interval and its mark or the value before on their scale; None without one."""
+    low, high = shown.low, shown.high
+    if low is None or high is None or shown.value is None or high <= low:
         return None
     pad = 5.0
 
@@ -164,51 +172,31 @@ def interval(metric: Mapping[str, Any], width: float = 120.0) -> Chart | None:
         share = min(1.0, max(0.0, (value - low) / (high - low)))
         return _round(pad + share * (width - 2 * pad))
 
-    ends = metric["ci95"] or (mean, mean)
-    bound = metric["target"].split()[-1] if metric["target"] else None
+    ends = shown.interval or (shown.value, shown.value)
     return {
         "width": width,
-        "mean": x_of(mean),
+        "value": x_of(shown.value),
         "low": x_of(ends[0]),
         "high": x_of(ends[1]),
-        "target": x_of(float(bound)) if bound else None,
+        "mark": None if shown.mark is None else x_of(shown.mark),
+        "before": None if shown.before is None else x_of(shown.before),
+        "class": {"good": "better", "bad": "worse"}.get(shown.tone or "", "same"),
     }
 
 
-def arrow(row: Mapping[str, Any], width: float = 120.0) -> Chart | None:
-    """From the value before to the value now on the metric's range, and where the difference's
-    interval would put the value now; None for an open range or without both values."""
-    low, high, base, new = row["low"], row["high"], row["base"], row["new"]
-    if low is None or high is None or base is None or new is None or high <= low:
-        return None
-    pad = 5.0
-
-    def x_of(value: float) -> float:
-        share = min(1.0, max(0.0, (value - low) / (high - low)))
-        return _round(pad + share * (width - 2 * pad))
-
-    ends = row["interval"] or (new - base, new - base)
-    return {
-        "width": width,
-        "base": x_of(base),
-        "new": x_of(new),
-        "low": x_of(base + ends[0]),
-        "high": x_of(base + ends[1]),
-        "class": row["verdict"] if row["verdict"] in ("better", "worse") else "same",
-    }
-
-
-def trend(line: Mapping[str, Any], points: int, height: float = 96.0) -> Chart:
+def trend(line: TrendLine, points: int) -> Chart:
     """A metric over the history: dots joined by a line, and the band that chance keeps it in.
 
     The axis spans the values and bands with a tenth of room, at least a twentieth of the metric's
     range, so that small changes are seen and noise does not fill the picture.
     """
-    values = line["values"]
-    means = [value["mean"] for value in values]
-    levels = means + [end for value in values for end in value["band"] if end is not None]
+    return _dots(line.values, (line.high or 0.0) - (line.low or 0.0), points, height=96.0)
+
+
+def _dots(values: Sequence[TrendValue], span: float, points: int, height: float) -> Chart:
+    means = [value.mean for value in values]
+    levels = means + [end for value in values for end in value.band if end is not None]
     low, high = min(levels), max(levels)
-    span = (line["high"] or 0.0) - (line["low"] or 0.0)
     room = max(0.1 * (high - low), 0.025 * span, 1e-9)
     low, high = low - room, high + room
     left, right, top, bottom = 44.0, WIDTH - 12, 8.0, height - 18
@@ -219,12 +207,14 @@ def trend(line: Mapping[str, Any], points: int, height: float = 96.0) -> Chart:
     def up(value: float) -> float:
         return _round(bottom - (value - low) / (high - low) * (bottom - top))
 
-    dots = [
-        {"x": across(v["point"]), "y": up(v["mean"]), "alert": bool(v["alert"])} for v in values
+    dots = [{"x": across(v.point), "y": up(v.mean), "alert": bool(v.alert)} for v in values]
+    banded = [
+        (v.point, least, most)
+        for v in values
+        if (least := v.band[0]) is not None and (most := v.band[1]) is not None
     ]
-    banded = [v for v in values if v["band"][0] is not None and v["band"][1] is not None]
-    upper = [f"{across(v['point'])},{up(v['band'][1])}" for v in banded]
-    lower = [f"{across(v['point'])},{up(v['band'][0])}" for v in reversed(banded)]
+    upper = [f"{across(point)},{up(end)}" for point, _, end in banded]
+    lower = [f"{across(point)},{up(end)}" for point, end, _ in reversed(banded)]
     return {
         "width": WIDTH,
         "height": height,
@@ -248,18 +238,13 @@ def daily(quarter: Mapping[str, Any], reference: Mapping[str, Any], height: floa
     def place(day: str) -> int:
         return (date.fromisoformat(day) - first).days
 
-    band = [reference["share"], reference["upper"]]
+    band = reference["share"], reference["upper"]
     values = [
-        {
-            "point": place(day["day"]),
-            "mean": day["bad"] / day["n"],
-            "band": band,
-            "alert": day["day"] == quarter["sounded"],
-        }
+        TrendValue(place(day["day"]), day["bad"] / day["n"], band, day["day"] == quarter["sounded"])
         for day in days
     ]
     points = place(days[-1]["day"]) + 1
-    chart = trend({"values": values, "low": None, "high": None}, points, height)
+    chart = _dots(values, 0.0, points, height)
     begins = [
         dot["x"]
         for dot, day in zip(chart["dots"], days, strict=True)

@@ -1,52 +1,89 @@
-"""A run against its baseline, as a report shows it. Every verdict is that of decisions/compare.py;
-here nothing is calculated, only put into words and rows."""
+"""A run beside others, as a report shows it: its baseline, its history, the sweep it was asked in.
+
+Every verdict is that of decisions/; here nothing is calculated, only put into words and rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as with_fields
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
 from decisions import compare_words
-from decisions.case_changes import changes_of, read_pair
+from decisions.alerts import AlertRule, PointPairs, changes, clusters_of_points, make_lines
+from decisions.case_changes import Ways, changes_of, read_pair
 from decisions.case_rules import read_case_rules
-from decisions.case_verdict import Ways
 from decisions.committed import compare_committed, is_committed_alone
 from decisions.compare import CompareOptions, clusters_of, compare
 from decisions.conversations import SHOWN, find_changes
 from decisions.flips import Flips, find_flips
+from decisions.history import read_history
+from decisions.history_print import as_dict
 from decisions.rows import Comparison, MetricRow
+from decisions.sweep_words import COLUMNS as SWEEP_COLUMNS
+from decisions.sweep_words import ranked, sentences
 from ragmetrics.catalogue import find
 from ragmetrics.catalogue.metric import Metric, at_cutoff
 from records.clusters import AUTO
-from records.run_table import RunTables
-from terminal.page import number, p_words, percent
+from records.run_table import RunTable, RunTables
+from records.runs import CONFIG, read_config
+from records.sweeps import read_sweep, sweep_file
+from terminal.page import (
+    AnyColumn,
+    Block,
+    CaseRef,
+    DataColumn,
+    DataTable,
+    Heading,
+    Prose,
+    Term,
+    Tone,
+    Whisker,
+    WhiskerColumn,
+    items,
+    number,
+    p_words,
+    percent,
+    term_column,
+)
+from views.report import words
+from views.report.model import (
+    ReportTrend,
+    SweepRow,
+    SweepTable,
+    TrendChange,
+    TrendLine,
+    TrendPoint,
+    TrendValue,
+)
+from views.report.report import (
+    CaseChange,
+    ChangedAnswer,
+    ChangedTurns,
+    ComparedMetric,
+    ComparisonPart,
+    MetricFlips,
+    ReportAnswer,
+    VerdictSentence,
+)
 from views.report.text import one_line
 
 MOST_FLIPS = 100
 """Cases of one metric, each way, that are looked up; the others are counted."""
 
-Part = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class CaseChange:
-    """A primary score of a case that changed."""
-
-    metric: str
-    base: float
-    new: float
-
 
 @dataclass(frozen=True)
 class BaselineComparison:
-    """``part``: what the report holds of it. ``changes``: by case id, of the cases that broke or
-    were fixed, then of those in which only a primary metric changed; ``ways``: of the first ones,
-    which of the two."""
+    """``table``: of the baseline. ``part``: what the report contains. ``changes``: by case id, of
+    the cases that broke or were fixed, then of those in which only a primary metric changed;
+    ``ways``: of the first ones, which of the two."""
 
-    folder: Path
-    part: Part
+    table: RunTable
+    part: ComparisonPart
     changes: Mapping[str, Sequence[CaseChange]] = field(default_factory=dict)
     ways: Mapping[str, Ways] = field(default_factory=dict)
 
@@ -104,69 +141,48 @@ def of_comparison(
     cases = changes_of(pair, MOST_FLIPS)
     ways = {case.case_id: case.way for case in cases.changed} if cases else {}
     changes = _changes(flips, ways)
-    part = comparison_part(comparison, remarks)
-    part["flips"] = [_flips(found) for found in flips]
-    part["cases_say"] = cases.says() if cases else ""
-    part["case_counts"] = cases.to_dict() | {"changed": []} if cases else None
-    if talks := find_changes(pair, eval_set):
-        part["conversations"] = {
-            "says": talks.summary(),
-            **{
-                way: [asdict(talk) | {"says": talk.says()} for talk in changed[:SHOWN]]
-                for way, changed in (
-                    ("broke", talks.broke),
-                    ("earlier", talks.earlier),
-                    ("fixed", talks.fixed),
-                )
-            },
-        }
     reasons = {case.case_id: case.reasons for case in cases.changed} if cases else {}
-    part["cases_changed"] = [
-        _changed(case_id, own, ways.get(case_id, ""), reasons.get(case_id, ()))
-        for case_id, own in changes.items()
-    ]
-    return BaselineComparison(base, part, changes, ways)
+    talks = find_changes(pair, eval_set)
+    part = replace(
+        comparison_part(comparison, remarks),
+        flips=[MetricFlips(found, compare_words.flips_summary(found)) for found in flips],
+        cases_changed=[
+            ChangedAnswer(case_id, ways.get(case_id, ""), own, reasons.get(case_id, ())[:MOST_WHY])
+            for case_id, own in changes.items()
+        ],
+        cases_say=cases.says() if cases else "",
+        case_counts=cases.to_dict() | {"changed": []} if cases else None,
+        conversations=UNSET
+        if talks is None
+        else ChangedTurns(
+            talks.summary(), talks.broke[:SHOWN], talks.earlier[:SHOWN], talks.fixed[:SHOWN]
+        ),
+    )
+    return BaselineComparison(tables[base], part, changes, ways)
 
 
-def comparison_part(comparison: Comparison, remarks: Sequence[str] = ()) -> Part:
-    """Verdicts, rows and remarks of a comparison as JSON data; its flips come besides."""
+def comparison_part(comparison: Comparison, remarks: Sequence[str] = ()) -> ComparisonPart:
+    """Verdicts, rows and remarks of a comparison; its flips come besides."""
     primary, telling, quiet = compare_words.row_groups(comparison)
     ranks = {"worse": 0, "mixed": 0, "better": 1}
     rows = [_row(row) for row in primary]
-    said = sorted(rows, key=lambda row: ranks.get(row["verdict"], 1 if row["look"] else 2))
-    return {
-        "base_id": comparison.base_id,
-        "new_id": comparison.new_id,
-        "headline": comparison.headline,
-        "says": compare_words.headline(comparison),
-        "cases": compare_words.cases_line(comparison),
-        "sentences": [
-            {"text": row["says"], "verdict": row["verdict"]} for row in said if row["says"]
-        ],
-        "primary": rows,
-        "exploratory": [_row(row) for row in telling],
-        "quiet": [_row(row) for row in quiet],
-        "explored": sum(row.p_bh is not None for row in telling + quiet),
-        "controls": [str(difference) for difference in comparison.controls],
-        "varied": [str(difference) for difference in comparison.varied],
-        "notes": [*remarks, *compare_words.remarks(comparison)],
-        "legend": compare_words.legend(comparison),
-        "flips": [],
-        "cases_changed": [],
-        "cases_say": "",
-        "case_counts": None,
-    }
-
-
-def _changed(case_id: str, changes: Sequence[CaseChange], way: str, reasons: Sequence[str]) -> Part:
-    """A case that changed: what became of it and why, and which of its scores changed."""
-    return {
-        "case_id": case_id,
-        "kind": way,
-        "changes": [asdict(change) for change in changes],
-        "question": "",
-        "why": list(reasons[:MOST_WHY]),
-    }
+    said = sorted(rows, key=lambda m: ranks.get(m.row.verdict, 1 if m.row.look else 2))
+    return ComparisonPart(
+        base_id=comparison.base_id,
+        new_id=comparison.new_id,
+        headline=comparison.headline,
+        says=compare_words.headline(comparison),
+        cases=compare_words.cases_line(comparison),
+        sentences=[VerdictSentence(m.says, m.row.verdict) for m in said if m.says],
+        primary=rows,
+        exploratory=[_row(row) for row in telling],
+        quiet=[_row(row) for row in quiet],
+        explored=sum(row.p_bh is not None for row in telling + quiet),
+        controls=[str(difference) for difference in comparison.controls],
+        varied=[str(difference) for difference in comparison.varied],
+        notes=[*remarks, *compare_words.remarks(comparison)],
+        legend=compare_words.legend(comparison),
+    )
 
 
 def _interest(row: MetricRow) -> tuple[int, float]:
@@ -185,17 +201,9 @@ def catalogue_row(name: str) -> Metric | None:
         return None
 
 
-def _row(row: MetricRow) -> Part:
+def _row(row: MetricRow) -> ComparedMetric:
     metric = catalogue_row(row.metric)
-    return row.to_dict() | {
-        "cells": list(compare_words.row_cells(row)[1:]),
-        "words": metric.in_words(row.metric) if metric else "",
-        "meaning": metric.meaning if metric else "",
-        "low": metric.low if metric else None,
-        "high": metric.high if metric else None,
-        "unit": metric.unit if metric else "",
-        "says": _sentence(row, metric),
-    }
+    return ComparedMetric(row, metric, _sentence(row, metric))
 
 
 def _sentence(row: MetricRow, metric: Metric | None) -> str | None:
@@ -236,18 +244,6 @@ def value_in_words(metric: Metric | None, value: float) -> str:
     return number(value)
 
 
-def _flips(found: Flips) -> Part:
-    """Counts, and the cases each way as id, score before, score now."""
-    return {
-        "metric": found.metric,
-        "says": compare_words.flips_summary(found),
-        "fell_behind": found.fell_behind,
-        "gained": found.gained,
-        "worse": [[f.case_id, f.base.score, f.new.score] for f in found.worse],
-        "better": [[f.case_id, f.base.score, f.new.score] for f in found.better],
-    }
-
-
 def _changes(flips: Sequence[Flips], ways: Mapping[str, Ways]) -> dict[str, list[CaseChange]]:
     """By case, which scores changed: first what broke, then what was fixed, then what else moved,
     for the worse first."""
@@ -266,10 +262,205 @@ def _changes(flips: Sequence[Flips], ways: Mapping[str, Ways]) -> dict[str, list
 MOST_WHY = 3
 
 
-def explain_changes(part: Part, answers: Sequence[Part]) -> None:
-    """Add to the cases that changed their question, and why those that moved fail now."""
-    by_id = {answer["case_id"]: answer for answer in answers if not answer["repeat"]}
-    for changed in part["cases_changed"]:
-        if (answer := by_id.get(changed["case_id"])) is not None:
-            changed["question"] = one_line(answer["question"]["text"], 160)
-            changed["why"] = changed["why"] or answer["fails"][:MOST_WHY]
+def explain_changes(part: ComparisonPart, answers: Sequence[ReportAnswer]) -> ComparisonPart:
+    """The cases that changed with their question, and why those that moved fail now."""
+    by_id = {answer.case_id: answer for answer in answers if not answer.repeat}
+    explained = []
+    for changed in part.cases_changed:
+        if (answer := by_id.get(changed.case_id)) is not None:
+            question, why = one_line(answer.question.text, 160), answer.fails[:MOST_WHY]
+            changed = replace(changed, question=question, why=changed.why or why)
+        explained.append(changed)
+    return replace(part, cases_changed=explained)
+
+
+MOST_POINTS = 40
+"""The newest points that are drawn; alerts rest on all of them."""
+
+
+def history_part(
+    folder: Path, eval_set: Path, targets: Path, primary: Sequence[str]
+) -> ReportTrend:
+    """The history of the primary metrics in the folder that holds this run, newest point last.
+
+    The same lines, bands and alerts as track_metrics.py gives them. Raises StorageError outside a
+    folder with any metrics.json.
+    """
+    history = read_history((folder.resolve().parent,))
+    points = history.points
+    scored = {key for point in points for key in point.values}
+    names = [(section, metric) for section, _, metric in (n.partition(".") for n in primary)]
+    keys = [name for name in names if name in scored]
+    pairs = PointPairs(points, primary, clusters_of_points(history, eval_set))
+    lines = make_lines(points, keys, AlertRule(primary), pairs)
+    whole = as_dict(history, lines, changes(points, lines))
+    first = max(0, len(points) - MOST_POINTS)
+    run_id = folder.resolve().name
+    return ReportTrend(
+        points=[
+            TrendPoint(
+                point.label, point.title, point.date[:10], point.run_id, point.run_id == run_id
+            )
+            for point in points[first:]
+        ],
+        left_out=first,
+        lines=[_line(line, first) for line in whole["metrics"]],
+        changes=[
+            TrendChange(change["place"] - first, change["what"])
+            for change in whole["changes"]
+            if change["place"] >= first
+        ],
+        notes=whole["notes"],
+    )
+
+
+def _line(line: Mapping[str, Any], first: int) -> TrendLine:
+    metric = catalogue_row(line["metric"])
+    return TrendLine(
+        section=line["section"],
+        metric=line["metric"],
+        words=metric.in_words(line["metric"]) if metric else "",
+        meaning=metric.meaning if metric else "",
+        low=metric.low if metric else None,
+        high=metric.high if metric else None,
+        alerts=[alert["text"] for alert in line["alerts"]],
+        values=[
+            TrendValue(
+                value["point"] - first,
+                value["mean"],
+                (value["band_low"], value["band_high"]),
+                value["alert"],
+            )
+            for value in line["values"]
+            if value["point"] >= first
+        ],
+    )
+
+
+def sweep_part(folder: Path) -> SweepTable | UnsetType:
+    """The table of a run's sweep, with the run marked; nothing for other runs.
+
+    Raises StorageError for a damaged file.
+    """
+    pace = read_config(folder).run.get("pace") if (folder / CONFIG).exists() else None
+    sweep_id = pace.get("sweep") if isinstance(pace, Mapping) else None
+    if not isinstance(sweep_id, str):
+        return UNSET
+    path = sweep_file(folder.parent, sweep_id)
+    if not path.exists():
+        return UNSET
+    sweep = read_sweep(path)
+    rows = [
+        SweepRow(
+            cells=[column.cell(outcome) for column in SWEEP_COLUMNS],
+            run=outcome.run,
+            this=outcome.run == folder.name,
+            pareto=outcome.pareto,
+            quality=outcome.quality,
+            latency_ms=outcome.latency_p50_ms,
+        )
+        for outcome in ranked(sweep)
+    ]
+    columns = [column.name for column in SWEEP_COLUMNS]
+    return SweepTable(sweep_id, columns, rows, list(sentences(sweep)))
+
+
+def compared_table(
+    rows: Sequence[ComparedMetric], caption: str, folded: str = ""
+) -> DataTable[Any]:
+    """Metrics of two runs, with an arrow from the value before to the value now."""
+
+    def column(own: DataColumn[Any]) -> DataColumn[ComparedMetric]:
+        return DataColumn(own.name, lambda metric: own.cell(metric.row))
+
+    def shade(metric: ComparedMetric) -> str:
+        return f"say {metric.row.verdict.replace(' ', '-')}"
+
+    def term(metric: ComparedMetric) -> Term:
+        note = "(lower is better)" if metric.row.higher_is_better is False else ""
+        return Term(metric.row.metric, metric.words, metric.meaning, note)
+
+    *middle, verdict = compare_words.COLUMNS[1:]
+    columns: list[AnyColumn[ComparedMetric]] = [
+        term_column("metric", term),
+        *map(column, middle),
+        with_fields(column(verdict), words=True, shade=shade),
+        WhiskerColumn(_arrow),
+    ]
+    return DataTable(columns, rows, caption=caption, folded=folded, look="metrics cards")
+
+
+def _arrow(metric: ComparedMetric) -> Whisker | None:
+    """From the value before to the value now; where the difference's interval would put that."""
+    row, end = metric.row, metric.catalogued
+    if end is None or row.base is None or row.new is None:
+        return None
+    low, high = row.interval or (row.new - row.base, row.new - row.base)
+    tones: dict[str, Tone] = {"better": "good", "worse": "bad"}
+    return Whisker(
+        (row.base + low, row.base + high),
+        row.new,
+        low=end.low,
+        high=end.high,
+        before=row.base,
+        tone=tones.get(row.verdict),
+    )
+
+
+def comparison_blocks(part: ComparisonPart, *, page: bool) -> Iterator[Block]:
+    """What changed since the baseline: rows of metrics, and the cases that changed."""
+    if not page:
+        yield from items(part.says[1:])
+    for title, lines in (
+        ("Must be the same, but differs", part.controls),
+        ("Changed in the configuration", part.varied),
+        ("To be known", part.notes),
+    ):
+        if lines:
+            yield Heading(title, 3)
+            yield from items(one_line(line, 400) for line in lines)
+    if part.primary:
+        yield Heading("Primary metrics", 3)
+        caption = "Primary metrics: they decide (p of one joint test of all of them)"
+        yield compared_table(part.primary, caption)
+    if part.cases_say and not page:
+        yield Heading("Cases that broke or were fixed", 3)
+        yield Prose(part.cases_say)
+        for case in part.cases_changed:
+            if case.kind:
+                why = f": {'; '.join(case.why)}" if case.why else ""
+                yield Prose(f"{case.kind}: {one_line(case.case_id, 80)}{why}", item=1)
+    for found in part.flips:
+        yield Heading(one_line(found.says), 3)
+        sides = (
+            ("worse", found.flips.worse, found.flips.fell_behind),
+            ("better", found.flips.better, found.flips.gained),
+        )
+        for side, flips, total in sides:
+            if flips:
+                yield Heading(f"For the {side}", 4)
+            for flip in flips[: words.IN_MARKDOWN]:
+                change = f": {number(flip.base.score)} → {number(flip.new.score)}"
+                yield Prose((CaseRef(flip.case_id), change), item=1)
+            if (more := total - min(len(flips), words.IN_MARKDOWN)) > 0:
+                yield Prose(f"{words.count(more)} more {side}.", item=1)
+    if part.conversations is not UNSET:
+        talks = part.conversations
+        yield Heading(one_line(talks.says, 300), 3)
+        for talk in (*talks.broke, *talks.earlier, *talks.fixed):
+            repeat = f" (repeat {talk.repeat})" if talk.repeat else ""
+            name = f"{one_line(talk.conversation, 80)}{repeat}: {talk.says()} ("
+            question = f") {one_line(talk.question)}"
+            yield Prose((name, CaseRef(talk.case_id, talk.repeat), question), item=1)
+    if part.exploratory:
+        yield Heading("Exploratory metrics", 3)
+        tests = f"{part.explored} tests; false discovery rate 5 %"
+        yield compared_table(part.exploratory, f"Exploratory metrics that differ ({tests})")
+    if page:
+        text = (
+            "The arrow goes from the value before to the value now; the line is the 95 % interval "
+        )
+        yield Prose(f"{text}of the difference, drawn from the value before.", "quiet")
+        quiet = f"{len(part.quiet)} metrics without evidence of a difference"
+        yield compared_table(part.quiet, "Metrics without evidence of a difference", quiet)
+        yield from (Prose(one_line(line, 400), "quiet") for line in part.legend)

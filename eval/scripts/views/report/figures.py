@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from msgspec.structs import replace
+
 from decisions.diagnosis import health
+from decisions.judge_calibration import (
+    figure_names,
+    judge_name,
+    labelled,
+    people_say,
+    share_names,
+    verdict_tables,
+    words_of,
+)
 from decisions.measures import UNCLEAR_BAND, Measure, band, known_metrics, targets_text
 from decisions.repeat_rows import pass_lines, stability_rows
 from ragmetrics.catalogue import METRICS, SECTIONS, headline
@@ -16,78 +27,79 @@ from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.agreement import spearman
 from ragmetrics.stats.means import UNRELIABLE_BELOW, wilson
 from records.targets import parse_target
-from views.report.words import MARKS
+from views.report.model import (
+    CalibrationPart,
+    CaseLinks,
+    ConfidenceBin,
+    CorrelationMatrix,
+    CountTable,
+    Disagreement,
+    FirstRanks,
+    JudgeSlice,
+    MetricName,
+    NamedFigure,
+    OutcomeRow,
+    OutcomeTable,
+    Perspective,
+    RankGroup,
+    Reliability,
+    RepeatedSection,
+    ReportMetric,
+    RunLatency,
+    SliceCell,
+    SliceRow,
+    SliceTable,
+    StageLatency,
+    TargetAim,
+    TargetsVerdict,
+)
+from views.report.text import cut
 
 Measures = Mapping[tuple[str, str], Measure]
 
-Part = dict[str, Any]
+MetricLinks = Callable[[ReportMetric], CaseLinks | None]
+"""Finds the answers behind a metric."""
 
 MOST_SLICES = 30
 
 PROMPT_SECTION = "safety"
 
 
-def _coverage(n: int, not_applicable: int, failed: int) -> float | None:
-    """Cases scored / cases there are, in [0, 1]; None when nothing was counted."""
-    total = n + not_applicable + failed
-    return n / total if total else None
-
-
-def perspective(name: str, section: Mapping[str, Any], measured: Measures) -> Part:
+def perspective(
+    name: str,
+    section: Mapping[str, Any],
+    measured: Measures,
+    links: MetricLinks = lambda metric: None,
+) -> Perspective:
     """One section: its metrics in catalogue order, whether it is healthy, and what to know of it.
 
-    ``healthy``: True when all measured metrics that count keep their targets, False when one does
-    not, None when none was measured.
+    ``links``: finds the answers behind a metric.
     """
     rows = rows_of(section)
     names = metrics_in_order(section)
     shown = set(summary_of(name, names))
     names += [metric for section, metric in measured if section == name and metric not in names]
-    metrics = [
-        _metric(measured[name, metric_name], rows.get(metric_name), metric_name in shown)
-        for metric_name in names
-    ]
-    aimed = [metric["passed"] for metric in metrics if metric["target"] is not None]
-    verdicts = [passed for passed in aimed if passed is not None]
-    return {
-        "name": name,
-        "measured": any(metric["n"] for metric in metrics),
-        "healthy": health(measured, name),
-        "targets": len(aimed),
-        "measured_targets": len(verdicts),
-        "kept_targets": sum(verdicts),
-        "close_targets": sum(bool(metric["passed"]) and metric["close"] for metric in metrics),
-        "notes": _notes(section),
-        "options": section.get("options", {}),
-        "metrics": metrics,
-    }
-
-
-def _metric(measure: Measure, row: Metric | None, shown: bool) -> Part:
-    return {
-        "metric": measure.metric,
-        "definition": measure.definition,
-        "words": _words_of(measure, row),
-        "meaning": row.meaning if row else "",
-        "unit": row.unit if row else "",
-        "low": row.low if row else None,
-        "high": row.high if row else None,
-        "higher_is_better": measure.higher_is_better,
-        "summary": shown or bool(measure.target or measure.advisory),
-        "mean": measure.mean,
-        "ci95": list(measure.ci95) if measure.ci95 else None,
-        "n": measure.n,
-        "not_applicable": measure.not_applicable,
-        "failed": measure.failed,
-        "coverage": _coverage(measure.n, measure.not_applicable, measure.failed),
-        "few": 0 < measure.n < UNRELIABLE_BELOW,
-        "mark": measure.mark,
-        "target": measure.target,
-        "advisory": measure.advisory,
-        "passed": measure.passed,
-        "close": _close(measure),
-        "band": measure.band,
-    }
+    metrics = []
+    for metric_name in names:
+        measure, row = measured[name, metric_name], rows.get(metric_name)
+        summary = metric_name in shown or bool(measure.target or measure.advisory)
+        words = _words_of(measure, row)
+        metric = ReportMetric(measure, words, row, summary, _close(measure))
+        metrics.append(replace(metric, cases=links(metric)))
+    aimed = [metric for metric in metrics if metric.measure.target is not None]
+    verdicts = [passed for m in aimed if (passed := m.measure.passed) is not None]
+    return Perspective(
+        name=name,
+        measured=any(metric.measure.n for metric in metrics),
+        healthy=health(measured, name),
+        targets=len(aimed),
+        measured_targets=len(verdicts),
+        kept_targets=sum(verdicts),
+        close_targets=sum(bool(metric.measure.passed) and metric.close for metric in metrics),
+        notes=_notes(section),
+        options=section.get("options", {}),
+        metrics=metrics,
+    )
 
 
 def _words_of(measure: Measure, row: Metric | None) -> str:
@@ -115,47 +127,42 @@ def _notes(section: Mapping[str, Any]) -> list[str]:
     return notes + [f"{name}: {point['note']}" for name, point in points if point and point["note"]]
 
 
-_AIM = ("metric", "words", "mean", "target", "passed", "close", "few")
-
-
 def verdict(
-    perspectives: Sequence[Part], answers: int, failed_calls: int, missing: str = ""
-) -> Part:
+    perspectives: Sequence[Perspective], answers: int, failed_calls: int, missing: str = ""
+) -> TargetsVerdict:
     """Targets met, missed and not measured over all sections, in a sentence and by name.
 
-    ``missed``, ``unsure`` (met, but too close to call) and ``open`` (no verdict, in a perspective
-    with any score) name the targets; ``place`` counts the perspectives from 1. ``doubts``: how far
-    the verdict can be trusted. ``missing``: the remark on asked cases without a result, if any is.
+    ``missing``: the remark on asked cases without a result, if any is.
     """
     aimed = [
-        {"place": number, "section": part["name"]} | {key: metric[key] for key in _AIM}
+        TargetAim(number, metric)
         for number, part in enumerate(perspectives, start=1)
-        for metric in part["metrics"]
-        if metric["target"] is not None
+        for metric in part.metrics
+        if metric.measure.target is not None
     ]
-    decided = [aim for aim in aimed if aim["passed"] is not None]
-    missed = [aim for aim in decided if not aim["passed"]]
-    unknown = [aim for aim in aimed if aim["passed"] is None]
-    measured = {part["name"] for part in perspectives if part["measured"]}
+    decided = [aim for aim in aimed if aim.metric.measure.passed is not None]
+    missed = [aim for aim in decided if not aim.metric.measure.passed]
+    unknown = [aim for aim in aimed if aim.metric.measure.passed is None]
+    measured = {part.name for part in perspectives if part.measured}
     text = targets_text(len(decided) - len(missed), len(missed), len(unknown))
     if not aimed:
         text = "No target is set for what was measured"
     if not answers:
         text = f"The run holds no answer to a case; {text[0].lower()}{text[1:]}"
-    return {
-        "targets": len(aimed),
-        "measured": len(decided),
-        "kept": len(decided) - len(missed),
-        "says": f"{text}.",
-        "doubts": list(_doubts(decided, answers, failed_calls, missing)),
-        "missed": missed,
-        "unsure": [aim for aim in decided if aim["passed"] and aim["close"]],
-        "open": [aim for aim in unknown if aim["section"] in measured],
-    }
+    return TargetsVerdict(
+        targets=len(aimed),
+        measured=len(decided),
+        kept=len(decided) - len(missed),
+        says=f"{text}.",
+        doubts=list(_doubts(decided, answers, failed_calls, missing)),
+        missed=missed,
+        unsure=[aim for aim in decided if aim.metric.measure.passed and aim.metric.close],
+        open=[aim for aim in unknown if aim.metric.measure.section in measured],
+    )
 
 
 def _doubts(
-    decided: Sequence[Part], answers: int, failed_calls: int, missing: str
+    decided: Sequence[TargetAim], answers: int, failed_calls: int, missing: str
 ) -> Iterator[str]:
     if missing:
         yield f"{missing}. They count as 0 in answered and pass, and in no other mean."
@@ -164,16 +171,24 @@ def _doubts(
             f"Failed calls: {failed_calls:,} of {answers:,}. They count as 0 in answered and pass, "
             "and in no other mean."
         )
-    if few := sum(aim["few"] for aim in decided):
+    if few := sum(aim.metric.few for aim in decided):
         yield f"Verdicts on fewer than {UNRELIABLE_BELOW} cases each: {few:,} of {len(decided):,}."
-    if close := sum(aim["close"] for aim in decided):
+    if close := sum(aim.metric.close for aim in decided):
         yield (
             f"{close:,} of {len(decided):,} results are too close to call (≈): their 95 % interval "
             "includes the target."
         )
 
 
-def slices(sections: Mapping[str, Mapping[str, Any]], order: Sequence[str]) -> list[Part]:
+SliceLinks = Callable[[str, str, int], CaseLinks | None]
+"""Finds the answers of a slice by dimension, value, and how many cases it has."""
+
+
+def slices(
+    sections: Mapping[str, Mapping[str, Any]],
+    order: Sequence[str],
+    links: SliceLinks = lambda dimension, value, n: None,
+) -> list[SliceTable]:
     """A table a dimension: the metrics that stand for each section, by value.
 
     Labelled safety prompts have dimensions of their own (``of`` says which kind is counted). Values
@@ -186,8 +201,8 @@ def slices(sections: Mapping[str, Mapping[str, Any]], order: Sequence[str]) -> l
         dimensions = dict.fromkeys(dimension for by in slices_of.values() for dimension in by)
         for dimension in dimensions:
             if of == "cases" or dimension != "tag":
-                tables.append(_slice_table(sections, slices_of, dimension, of))
-    return [table for table in tables if table["rows"] and table["columns"]]
+                tables.append(_slice_table(sections, slices_of, dimension, of, links))
+    return [table for table in tables if table.rows and table.columns]
 
 
 def _slice_table(
@@ -195,13 +210,14 @@ def _slice_table(
     slices_of: Mapping[str, Mapping[str, Any]],
     dimension: str,
     of: str,
-) -> Part:
+    links: SliceLinks,
+) -> SliceTable:
     columns = []
     for name, by in slices_of.items():
         names = metrics_in_order(sections[name])
         measured = {key for part in by.get(dimension, {}).values() for key in part["mean"]}
         chosen = [metric for metric in summary_of(name, names) if metric in measured]
-        columns += [(name, metric) for metric in chosen[: SLICED if of == "cases" else None]]
+        columns += [MetricName(name, m) for m in chosen[: SLICED if of == "cases" else None]]
     counts: dict[str, int] = {}
     for by in slices_of.values():
         for value, part in by.get(dimension, {}).items():
@@ -211,73 +227,81 @@ def _slice_table(
     table = []
     for value in sorted(largest):
         cells = []
-        for name, metric in columns:
-            part = slices_of[name].get(dimension, {}).get(value, {"n": 0, "mean": {}})
-            mean, row = part["mean"].get(metric), rows[name].get(metric)
-            n = part.get("n_of", {}).get(metric, part["n"]) if mean is not None else 0
+        for column in columns:
+            by = slices_of[column.section].get(dimension, {})
+            part = by.get(value, {"n": 0, "mean": {}})
+            mean, row = part["mean"].get(column.metric), rows[column.section].get(column.metric)
+            n = part.get("n_of", {}).get(column.metric, part["n"]) if mean is not None else 0
             rated = None
             if row is not None and n >= UNRELIABLE_BELOW:
                 # Slices of labelled texts come without intervals.
-                ends = part["ci95"].get(metric) if "ci95" in part else (mean, mean)
+                ends = part["ci95"].get(column.metric) if "ci95" in part else (mean, mean)
                 rated = band(mean, row, ends)
-            cells.append({"mean": mean, "n": n, "band": None if rated == UNCLEAR_BAND else rated})
-        few = counts[value] < UNRELIABLE_BELOW
-        table.append({"value": value, "n": counts[value], "few": few, "cells": cells})
-    return {
-        "dimension": dimension,
-        "of": of,
-        "columns": [{"section": name, "metric": metric} for name, metric in columns],
-        "rows": table,
-        "left_out": len(counts) - len(largest),
-    }
+            cells.append(SliceCell(mean, n, None if rated == UNCLEAR_BAND else rated))
+        n = counts[value]
+        behind = links(dimension, value, n) if of == "cases" else None
+        table.append(SliceRow(value, n, n < UNRELIABLE_BELOW, cells, behind))
+    return SliceTable(dimension, of, columns, table, len(counts) - len(largest))
 
 
-def latency(section: Mapping[str, Any] | None) -> Part:
+def latency(
+    section: Mapping[str, Any] | None, slowest: Sequence[tuple[str, int, float]]
+) -> RunLatency:
     """Percentiles by stage in milliseconds, budgets of the run, tokens and cost."""
     section = section or {}
     stages = section.get("latency_ms", {})
     order = ("guardrail_input", "retrieve", "generate", "guardrail_output", "total")
     names = [name for name in order if name in stages]
     names += sorted(set(stages) - set(names))
-    return {
-        "stages": [
-            {"stage": name} | {mark: stages[name][mark] for mark in (*MARKS, "n")} for name in names
-        ],
-        "budgets": section.get("run_budgets", []),
-        "tokens": section.get("usage", {}),
-        "cost_usd": section.get("cost_usd"),
-    }
+    fields = StageLatency.__struct_fields__[1:]
+    return RunLatency(
+        [StageLatency(name, *(stages[name][field] for field in fields)) for name in names],
+        budgets=section.get("run_budgets", []),
+        tokens=section.get("usage", {}),
+        cost_usd=section.get("cost_usd"),
+        slowest=slowest,
+    )
 
 
-def stability(sections: Mapping[str, Any]) -> list[Part]:
+def stability(sections: Mapping[str, Any]) -> list[RepeatedSection]:
     """What repeats tell of each section that was asked several times, for its main metrics."""
     parts = []
     for name, section in sections.items():
         if member := section.get("stability"):
             names = summary_of(name, metrics_in_order(section))
             rows = stability_rows(member, [n for n in names if n in member["metrics"]])
-            part = {"section": name, "repeats": member["repeats"], "passes": pass_lines(member)}
-            parts.append(part | {"rows": [list(row) for row in rows]})
-    return [part for part in parts if part["rows"] or part["passes"]]
+            parts.append(RepeatedSection(name, member["repeats"], pass_lines(member), rows))
+    return [part for part in parts if part.rows or part.passes]
 
 
-def outcomes(section: Mapping[str, Any] | None) -> Part:
-    """How responses ended, expected outcomes in rows; {} where nothing was expected."""
+def outcomes(
+    section: Mapping[str, Any] | None,
+    links: Callable[[str], CaseLinks | None] = lambda expected: None,
+) -> OutcomeTable:
+    """How responses ended, expected outcomes in rows. ``links``: those that ended otherwise."""
     table: Mapping[str, Mapping[str, int]] = (section or {}).get("outcomes", {})
     columns = sorted({name for row in table.values() for name in row})
-    rows = [
-        {"expected": expected, "counts": [row.get(name, 0) for name in columns]}
-        for expected, row in table.items()
-    ]
-    return {"columns": columns, "rows": rows}
+    return OutcomeTable(
+        columns,
+        [
+            OutcomeRow(expected, [row.get(name, 0) for name in columns], links(expected))
+            for expected, row in table.items()
+        ],
+    )
 
 
-def ranks(first: Iterable[int], successes: Iterable[bool | None] = ()) -> Part:
+def ranks(
+    first: Iterable[int],
+    successes: Iterable[bool | None] = (),
+    says: str | None = None,
+    links: Callable[[int, int, int], CaseLinks | None] = lambda start, end, count: None,
+) -> FirstRanks:
     """How many answers have their first relevant passage at each rank, and how many succeeded.
 
     ``first``: by answer, the rank, 0 for nowhere, below 0 for an answer without gold, which counts
-    nowhere. ``successes``: by answer, in the same order; None, or absent: nobody knows. Ranks from
-    1 to 10 stand alone, higher ones in growing groups. Each group has its answers (``count``),
+    nowhere. ``successes``: by answer, in the same order; None, or absent: nobody knows; ``says``:
+    what a success is. ``links``: finds the answers of a group by its ends and their number. Ranks
+    from 1 to 10 stand alone, higher ones in growing groups. Each group has its answers (``count``),
     those of which success is known (``known``), their share of successes and its 95 % Wilson
     interval, both None without any; ``nowhere`` is the group of rank 0. (Where gold stands in the
     context against success: Liu et al. 2024, "Lost in the Middle".)
@@ -290,6 +314,14 @@ def ranks(first: Iterable[int], successes: Iterable[bool | None] = ()) -> Part:
             counts[rank] += 1
             known[rank] += success is not None
             good[rank] += success is True
+
+    def group(start: int, end: int) -> RankGroup:
+        inside = [rank for rank in counts if start <= rank <= end]
+        n, right = sum(known[rank] for rank in inside), sum(good[rank] for rank in inside)
+        count = sum(counts[rank] for rank in inside)
+        share, ends = (right / n, list(wilson(right, n))) if n else (None, None)
+        return RankGroup(start, end, count, n, share, ends, cases=links(start, end, count))
+
     groups = [(rank, rank) for rank in range(1, 11)]
     groups += [(11, 20), (21, 50), (51, 100), (101, 10**9)]
     last = max(counts, default=0)
@@ -298,28 +330,8 @@ def ranks(first: Iterable[int], successes: Iterable[bool | None] = ()) -> Part:
         if start > max(last, 5):
             break
         label = str(start) if start == end else f"{start}–{end}" if end < 10**9 else f"{start}+"
-        bins.append({"rank": label} | _rank_group(start, end, counts, known, good))
-    return {
-        "n": counts.total(),
-        "bins": bins,
-        "not_found": counts[0],
-        "nowhere": _rank_group(0, 0, counts, known, good),
-    }
-
-
-def _rank_group(
-    start: int, end: int, counts: Counter[int], known: Counter[int], good: Counter[int]
-) -> Part:
-    inside = [rank for rank in counts if start <= rank <= end]
-    n, right = sum(known[rank] for rank in inside), sum(good[rank] for rank in inside)
-    return {
-        "from": start,
-        "to": end,
-        "count": sum(counts[rank] for rank in inside),
-        "known": n,
-        "success": right / n if n else None,
-        "ci95": list(wilson(right, n)) if n else None,
-    }
+        bins.append(replace(group(start, end), rank=label))
+    return FirstRanks(counts.total(), bins, counts[0], group(0, 0), says)
 
 
 BINS = 10
@@ -330,7 +342,7 @@ def bin_of(confidence: float, bins: int = BINS) -> int:
     return min(int(confidence * bins), bins - 1)
 
 
-def reliability(pairs: Iterable[tuple[float, bool]], bins: int = BINS) -> dict[str, Any]:
+def reliability(pairs: Iterable[tuple[float, bool]], bins: int = BINS) -> Reliability:
     """Confidence against success, in ``bins`` bins of equal width; the last one holds 1.0.
 
     ``ece``: expected calibration error in [0, 1], the mean over bins of |share of successes - mean
@@ -359,30 +371,26 @@ def reliability(pairs: Iterable[tuple[float, bool]], bins: int = BINS) -> dict[s
             continue
         mean, share = sums[index] / held, successes[index] / held
         error += held * abs(share - mean)
-        rows.append(
-            {
-                "from": index / bins,
-                "to": (index + 1) / bins,
-                "n": held,
-                "confidence": mean,
-                "success": share,
-                "ci95": list(wilson(successes[index], held)),
-            }
-        )
-    return {
-        "n": n,
-        "ece": error / n if n else None,
-        "brier": squares / n if n else None,
-        "bias": excess / n if n else None,
-        "bins": rows,
-    }
+        ends = list(wilson(successes[index], held))
+        rows.append(ConfidenceBin(index / bins, (index + 1) / bins, held, mean, share, ends))
+    return Reliability(
+        n=n,
+        ece=error / n if n else None,
+        brier=squares / n if n else None,
+        bias=excess / n if n else None,
+        bins=rows,
+    )
 
 
 LEAST = 3
 """Fewer pairs always correlate perfectly or not at all."""
 
 
-def matrix(columns: Sequence[Sequence[float]]) -> dict[str, Any]:
+def matrix(
+    columns: Sequence[Sequence[float]],
+    names: Sequence[MetricName] = (),
+    left_out: Sequence[str] = (),
+) -> CorrelationMatrix:
     """``r`` and ``n`` as symmetric lists of lists; columns hold NaN where there is no score.
 
     r lies in [-1, 1] and is None with fewer than 3 pairs or when one side is constant among them;
@@ -405,7 +413,7 @@ def matrix(columns: Sequence[Sequence[float]]) -> dict[str, Any]:
                 r[first][second] = r[second][first] = spearman(
                     x[distinct // len(y)], y[distinct % len(y)], times.astype(float)
                 )
-    return {"r": r, "n": n}
+    return CorrelationMatrix("spearman", names, left_out, r, n)
 
 
 def _coded(column: Sequence[float]) -> tuple[Any, Any]:
@@ -458,3 +466,52 @@ def rows_of(section: Mapping[str, Any]) -> dict[str, Metric]:
     rows = known_metrics()
     named = section["definitions"].items()
     return {name: row for name, definition in named if (row := rows.get(definition)) is not None}
+
+
+MOST_DISAGREEMENTS, JUDGE_QUOTE = 10, 600
+
+
+def calibration(stored: Mapping[str, Any]) -> CalibrationPart:
+    """What a stored calibration holds, in the order in which a report tells it."""
+    prompt, labels, words = stored["prompt"], stored.get("labels") or {}, words_of(stored)
+    figures, corrected = stored.get("figures") or {}, stored.get("corrected") or {}
+    shares = []
+    for name, text in share_names(stored).items():
+        row = corrected.get(name)
+        mean, ends = (row["mean"], row["ci95"]) if isinstance(row, dict) else (row, None)
+        if mean is not None:
+            shares.append(NamedFigure(text, mean, ends))
+    return CalibrationPart(
+        judge=judge_name(stored["judge"]),
+        prompt=f"{prompt.get('name')}@{prompt.get('version')}" if prompt else None,
+        metric=stored["metric"],
+        items=words["items"],
+        good=words["good"],
+        bad=words["bad"],
+        groups=words["sources"],
+        **{name: stored.get(name, 0) for name in ("n", "sources", "supported", "unsupported")},
+        too_few=f"{labelled(stored)} are labelled" if stored["too_few"] else None,
+        annotators=sorted(labels.get("annotators") or {}),
+        alpha=labels.get("alpha"),
+        confusion=stored.get("confusion"),
+        tables=[CountTable(head, rows) for head, rows in verdict_tables(stored)],
+        figures=[
+            NamedFigure(text, row.get("value"), row.get("ci95"))
+            for name, text in figure_names(stored).items()
+            if (row := figures.get(name)) is not None
+        ],
+        shares=shares,
+        slices=[
+            JudgeSlice(dimension, value, *map(part.get, JudgeSlice.__struct_fields__[2:]))
+            for dimension, values in (stored.get("by") or {}).items()
+            for value, part in values.items()
+        ],
+        worst=[
+            Disagreement(
+                **{name: row.get(name) for name in ("case_id", "claim_id", "verdict", "reason")},
+                claim=cut(row.get("claim"), JUDGE_QUOTE),
+                human=people_say(stored, row["human"]),
+            )
+            for row in (stored.get("worst") or ())[:MOST_DISAGREEMENTS]
+        ],
+    )

@@ -7,22 +7,25 @@ always the same, no data is in it, and the page's policy lets no other script ru
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decisions.compare_words import HEAD
 from decisions.watch import WatchedFigure, as_dict, verdict
 from decisions.watch_print import limits
 from records.errors import StorageError
 from records.files import json_bytes, replace_bytes
 from records.runs import VERSION
-from terminal.page import between, fine_percent, number, percent
-from views.page import html_table, markdown
-from views.report import charts, tables, words
-from views.report.case_rows import case_rows
+from terminal.page import Block, Chart, fine_percent, number, plain_table
+from views.page import HtmlPage, markdown
+from views.report import charts, words
+from views.report.compared import compared_table, comparison_blocks
+from views.report.model import CaseRow, CaseTable, as_json
+from views.report.report import ComparisonPart, Report, ReportAnswer
+from views.report.sections import metrics_table, report_page, sections
 from views.report.text import anchor, one_line, told_apart, visible
 
 if TYPE_CHECKING:
@@ -32,33 +35,70 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).with_name("templates")
 
 
-def _page(report: Mapping[str, Any]) -> bytes:
+class _PageBlocks(HtmlPage):
+    """Draws blocks on a page of which some answers can be linked to."""
+
+    def __init__(self, anchors: Collection[str]) -> None:
+        parts = _environment().get_template("parts.html.j2").make_module({"anchors": anchors})
+        draw: Any = _environment().get_template("charts.html.j2").module
+        super().__init__(
+            parts.case_link,  # type: ignore[attr-defined]
+            parts.links,  # type: ignore[attr-defined]
+            lambda chart: getattr(draw, chart.kind)(chart.data),
+            draw.whisker,
+        )
+
+
+def _page(report: Report) -> bytes:
     """The whole page. All text of the report is escaped; nothing in it can run or load."""
     from markupsafe import Markup
 
-    answers = report["worst"]["listed"]
-    in_full = frozenset(anchor(answer["case_id"], answer["repeat"]) for answer in answers)
-    listed = {anchor(case_id, repeat) for case_id, repeat, *_ in report["case_list"]["rows"]}
+    in_full = frozenset(anchor(answer.case_id, answer.repeat) for answer in report.worst.listed)
+    anchors = in_full | {anchor(row.case_id, row.repeat) for row in report.case_list.rows}
     return _drawn(
         "report.html.j2",
+        anchors,
         report=report,
-        rows=map(Markup, case_rows(report["case_list"], in_full)),
-        anchors=listed | in_full,
+        sections={section.anchor: section for section in sections(report, page=True)},
+        rows=map(Markup, case_rows(report.case_list, in_full)),
     )
 
 
-def _drawn(template: str, **values: Any) -> bytes:
+def _drawn(template: str, anchors: Collection[str] = (), **values: Any) -> bytes:
     """A template's page, encoded piece by piece: as one text it would take twice the memory."""
+    values |= {"anchors": anchors, "html": _PageBlocks(anchors), "tool_version": VERSION}
     return b"".join(
         piece.encode() for piece in _environment().get_template(template).generate(values)
     )
 
 
-def comparison_page(report: Mapping[str, Any]) -> bytes:
-    """The page of a comparison alone: its verdicts, and the cases that changed, in full."""
-    answers = report["answers"]
-    anchors = {anchor(answer["case_id"], answer["repeat"]) for answer in answers}
-    return _drawn("comparison.html.j2", report=report, anchors=anchors)
+def comparison_page(
+    title: str,
+    parts: Sequence[ComparisonPart],
+    answers: Sequence[ReportAnswer],
+    left_out: int,
+    failures: Sequence[str],
+) -> bytes:
+    """The page of comparisons alone: their verdicts, and the cases that changed, in full."""
+    anchors = {anchor(answer.case_id, answer.repeat) for answer in answers}
+    return _drawn(
+        "comparison.html.j2",
+        anchors,
+        title=title,
+        comparisons=[(part, list(_rows_of(part, alone=len(parts) == 1))) for part in parts],
+        answers=answers,
+        left_out=left_out,
+        failures=failures,
+    )
+
+
+def _rows_of(part: ComparisonPart, *, alone: bool) -> Iterator[Block]:
+    """All that a comparison holds; of several, the metrics that decide or differ."""
+    if alone:
+        yield from comparison_blocks(part, page=True)
+    else:
+        yield compared_table(part.primary, "Primary metrics")
+        yield compared_table(part.exploratory, "Exploratory metrics that differ")
 
 
 def watch_page(figures: Sequence[WatchedFigure], title: str, notes: Sequence[str] = ()) -> bytes:
@@ -68,14 +108,42 @@ def watch_page(figures: Sequence[WatchedFigure], title: str, notes: Sequence[str
     """
     return _drawn(
         "watch.html.j2",
-        report={
-            "title": title,
-            "verdict": verdict(figures),
-            "figures": [as_dict(figure) for figure in figures],
-            "notes": [*limits(figures), *notes],
-            "tool_version": VERSION,
-        },
+        title=title,
+        verdict=verdict(figures),
+        figures=[
+            (figure := as_dict(watched) | {"place": place}, _days(figure))
+            for place, watched in enumerate(figures, start=1)
+        ],
+        notes=[*limits(figures), *notes],
     )
+
+
+def _days(figure: Mapping[str, Any]) -> Iterator[Block]:
+    """The shares of a figure by day."""
+    if not (current := figure["current"]):
+        return
+    unit, reference = figure["unit"], figure["reference"]
+    ends = (fine_percent(reference["share"]), fine_percent(reference["upper"]))
+    yield Chart(
+        "daily",
+        figure,
+        f"Share of {unit} by day, in percent; the shaded band is the reference, from {ends[0]} to "
+        f"its upper limit {ends[1]}.",
+    )
+    rows = (
+        (
+            day["day"],
+            words.count(day["bad"]),
+            words.count(day["n"]),
+            fine_percent(day["bad"] / day["n"]),
+            f"{day['e_value']:.3g}",
+        )
+        for day in current["days"]
+    )
+    alarm = f"The alarm sounds at an e-value of {round(current['threshold']):,}."
+    caption, folded = f"{figure['label']} by day", f"The days as a table. {alarm}"
+    head = ("day", "bad", unit, "share", "e-value")
+    yield plain_table(head, rows, caption=caption, folded=folded)
 
 
 @cache
@@ -101,31 +169,16 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "number": number,
-        "percent": percent,
-        "between": between,
-        "share": fine_percent,
         "count": words.count,
-        "ms": words.milliseconds,
         "visible": visible,
         "one_line": one_line,
-        "shade": _shade,
         "unbroken": _unbroken,
     }
     script, digest = _script()
     environment.globals |= {"charts": charts, "words": words, "marks": words.MARKS}
-    environment.globals |= {"told_apart": told_apart, "tables": tables, "table": html_table}
-    environment.globals |= {
-        "script": Markup(script),
-        "script_hash": digest,
-        "anchor": anchor,
-        "compare_head": HEAD,
-    }
+    environment.globals |= {"told_apart": told_apart, "metrics_table": metrics_table}
+    environment.globals |= {"script": Markup(script), "script_hash": digest, "anchor": anchor}
     return environment
-
-
-def _shade(r: float | None) -> str:
-    """The class of a correlation's cell: c-4 … c4, or none for an undefined one."""
-    return "none" if r is None else f"c{round(r * 4)}".replace("c-", "m").replace("c", "p")
 
 
 def _unbroken(text: str) -> str:
@@ -135,12 +188,82 @@ def _unbroken(text: str) -> str:
     return text
 
 
-def write(report: Mapping[str, Any], formats: Sequence[str], stem: Path) -> list[Path]:
+ROW_BYTES = 250
+"""What a row of the list takes at most, with its line end."""
+
+MOST_ID, MOST_CATEGORY = 40, 20
+MOST_SCORE = 12
+"""Characters of a score: one of a damaged file must not take the room of the rest."""
+
+
+def case_rows(case_list: CaseTable, in_full: frozenset[str]) -> Iterator[str]:
+    """HTML of each row, harmless. ``in_full``: anchors of the answers that are shown in full.
+
+    A row leads to its answer in full; one without is itself the place that a link leads to. The
+    question is cut to the room that is left.
+    """
+    return (_row(row, in_full) for row in case_list.rows)
+
+
+def _row(row: CaseRow, in_full: frozenset[str]) -> str:
+    case_id, repeat, state, category, values, question = row
+    name = anchor(case_id, repeat)
+    opening = "<tr>" if name in in_full else f'<tr id="{name}">'
+    scores = "".join(f"<td>{_score(score)}</td>" for score in values)
+    for shown_category, longest, link in _lengths(category or "", own_place=name not in in_full):
+        shown = one_line(case_id, longest) + (f" r{repeat}" if repeat else "")
+        head = escape(shown)
+        if link:
+            head = f'<a href="#{name}">{head}</a>'
+        head = f'{opening}<th scope="row">{head}</th>'
+        fixed = f"{head}<td>{state}</td><td>{escape(shown_category)}</td>{scores}<td>"
+        room = ROW_BYTES - len(fixed.encode()) - len("</td></tr>\n")
+        if room >= 0:
+            return f"{fixed}{_cut(question, room)}</td></tr>\n"
+    raise ValueError(f"{len(values)} scores leave no room for a case's id")
+
+
+def _lengths(category: str, *, own_place: bool) -> Iterator[tuple[str, int, bool]]:
+    """Category, characters of the id, and whether it is a link: from what is wanted to what fits in
+    any case. Only a row that is itself the place may do without the link to it."""
+    cut = one_line(category, MOST_CATEGORY)
+    yield from ((cut, MOST_ID, True), (cut, 20, True), ("", 20, True), ("", 5, True), ("", 0, True))
+    if own_place:
+        yield from (("", 20, False), ("", 0, False))
+
+
+def _cut(text: str, room: int) -> str:
+    """As much of a text as its escaped bytes leave room for."""
+    shown = one_line(text, 100)
+    whole = escape(shown, quote=False)
+    if len(whole.encode()) <= room:
+        return whole
+    pieces, used = [], len("…".encode())
+    if used > room:
+        return ""
+    for char in shown:
+        piece = escape(char, quote=False)
+        used += len(piece.encode())
+        if used > room:
+            break
+        pieces.append(piece)
+    return f"{''.join(pieces)}…"
+
+
+def _score(score: float | None) -> str:
+    """A score, in few characters whatever its size; an en dash for none."""
+    if score is None:
+        return "–"
+    shown = words.short(score)
+    return shown if len(shown) <= MOST_SCORE else f"{score:.3g}"
+
+
+def write(report: Report, formats: Sequence[str], stem: Path) -> list[Path]:
     """Write STEM.md, STEM.json, STEM.html as asked; their paths.
 
     All are drawn before the first is written. Raises StorageError when a folder cannot be written.
     """
-    drawn = {stem.with_name(f"{stem.name}.{form}"): _draw(report, form) for form in formats}
+    drawn = {stem.with_name(f"{stem.name}.{form}"): render(report, form) for form in formats}
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -150,13 +273,10 @@ def write(report: Mapping[str, Any], formats: Sequence[str], stem: Path) -> list
     return list(drawn)
 
 
-def _draw(report: Mapping[str, Any], form: str) -> bytes:
+def render(report: Report, form: str) -> bytes:
     """The report in one form: ``md``, ``json`` or ``html``."""
     if form == "json":
-        return json_bytes(report)
+        return json_bytes(as_json(report))
     if form == "md":
-        from views.report.markdown import report_page
-
         return markdown([report_page(report)]).encode()
-
     return _page(report)

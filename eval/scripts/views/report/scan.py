@@ -27,9 +27,17 @@ from records.columns import AnswerNumbers, ScoreColumn
 from records.errors import Problem
 from records.labels import read_labels
 from records.profiles import forget_unmapped, read_maps_passages
-from records.results import TestResult, iter_results
+from records.results import ErrorInfo, TestResult, iter_results
 from records.runs import CONFIG, RESULTS, read_config, results_file, scores_file
-from records.scores import ALL_BUT_EVIDENCE, ScoreLine, line_type, read_scores
+from records.scores import (
+    ALL_BUT_EVIDENCE,
+    ScoreLine,
+    line_type,
+    raw_line,
+    read_head,
+    read_scores,
+)
+from views.report.model import CallErrors, ConfigPart, Setting
 
 Key = tuple[str, int]
 """Case id and repeat: what names an answer."""
@@ -92,7 +100,7 @@ class Scan:
 
     def row(self, key: Key) -> int:
         """The number of an answer, a new one when it is first seen."""
-        row = self.verdicts.number(key)
+        row = self.verdicts.number(hash(key[0]), key[1])
         if row == len(self.failed):
             self.abstained.append(0)
             self.failed.append(0)
@@ -102,9 +110,9 @@ class Scan:
         """Whether an answer fails."""
         return bool(self.verdicts.ruling.settle(self.verdicts.broken[row])[0])
 
-    def note(self, row: int, *figure: str) -> None:
-        """An answer stands behind a figure."""
-        self.behind.setdefault(figure, FigureRows()).add(row)
+    def figure(self, *figure: str) -> FigureRows:
+        """The answers behind a figure."""
+        return self.behind.setdefault(figure, FigureRows())
 
     def column(self, name: Name) -> ScoreColumn:
         """The values of a metric, one for each answer; not a number where there is no score."""
@@ -152,46 +160,110 @@ def scan_scores(
 
 
 def _scan_answers(scan: Scan, folder: Path, section: str) -> None:
-    named_columns = [(name, scan.column((section, name))) for name in scan.columns.get(section, ())]
+    columns = [scan.column((section, name)) for name in scan.columns.get(section, ())]
     offsets = scan.offsets.setdefault(section, array("q"))
-    verdicts = scan.verdicts
-    verdicts.begin()
-    for _, offset, line in read_scores(folder, section, _FIELDS.get(section, ())):
+    alike, broken = _AlikeLines(scan, folder, section), scan.verdicts.broken
+    scan.verdicts.begin()
+    for _, offset, (line, scores) in jsonl.read_with(scores_file(folder, section), alike.decode):
         row = scan.row((line.case_id, line.repeat))
-        verdicts.take_line(section, row, line)
+        broken[row] |= scores.bits
         _pad(offsets, row + 1, -1)
         offsets[row] = offset
-        for name, column in named_columns:
-            column.pad(row + 1)
-            if (score := line.scores.get(name)) is not None:
-                column[row] = score
+        for column, value in zip(columns, scores.values, strict=True):
+            if row == len(column):
+                column.append(value)
+            elif value == value:
+                column.pad(row + 1)
+                column[row] = value
         if line.status == "failed":
             scan.failed[row] = 1
             continue
-        _note(scan, section, row, line)
+        scores.count += 1
+        for figure in scores.figures:
+            figure.add(row)
+        if line.evidence is not None:
+            _note(scan, section, row, line.evidence)
+    alike.count_reasons()
     _pad(offsets, len(scan.answers), -1)
 
 
-def _note(scan: Scan, section: str, row: int, line: ScoreLine) -> None:
-    """Reasons for missing scores, and what two sections tell besides scores."""
-    _count_reasons(scan, section, line)
-    for reason in set(line.reasons.values()):
-        scan.note(row, "reason", section, reason)
-    evidence = line.evidence
-    if section == "retrieval" and evidence is not None and evidence.hits is not None:
+@dataclass(slots=True)
+class _AlikeScores:
+    """What lines have in common that score alike, and how many they are."""
+
+    bits: int
+    values: Sequence[float]
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    figures: Sequence[FigureRows] = ()
+    count: int = 0
+
+
+class _AlikeLines:
+    """Decodes the score lines of a section; what those have in common that score alike, once."""
+
+    def __init__(self, scan: Scan, folder: Path, section: str) -> None:
+        self._scan, self._section = scan, section
+        self._names = scan.columns.get(section, ())
+        self._head = read_head(scores_file(folder, section))
+        kind = line_type(section, _FIELDS.get(section, ()))
+        self._decode_whole = msgspec.json.Decoder(kind).decode
+        raw = raw_line(kind, ("reasons", msgspec.Raw, msgspec.Raw(b"{}")))
+        self._decode_line = msgspec.json.Decoder(raw).decode
+        self._known: dict[int, _AlikeScores] = {}
+
+    def decode(self, data: bytes) -> tuple[Any, _AlikeScores]:
+        """A line, and what it has in common with others."""
+        line = self._decode_line(data)
+        outcome = self._section == "pipeline" and line.evidence and line.evidence.outcome
+        key = hash((line.status, outcome, bytes(line.scores), bytes(line.reasons)))
+        alike = self._known.get(key)
+        if alike is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self.count_reasons()
+            alike = self._known[key] = self._new(self._decode_whole(data))
+        return line, alike
+
+    def _new(self, line: ScoreLine) -> _AlikeScores:
+        if self._head is not None:
+            self._head.complete(line)
+        values = [line.scores.get(name) for name in self._names]
+        alike = _AlikeScores(
+            self._scan.verdicts.bits_of(self._section, line),
+            [nan if value is None else value for value in values],
+        )
+        if line.status != "failed":
+            alike.reasons, whys = line.reasons, set(line.reasons.values())
+            alike.figures = [self._scan.figure("reason", self._section, why) for why in whys]
+            _count_reasons(self._scan, self._section, line.reasons, 0)  # in the order of the file
+        return alike
+
+    def count_reasons(self) -> None:
+        """Count the reasons of all lines so far, and forget what they have in common."""
+        for alike in self._known.values():
+            _count_reasons(self._scan, self._section, alike.reasons, alike.count)
+        self._known.clear()
+
+
+_MOST_KNOWN = 1 << 13
+"""Combinations of scores and reasons that are recognised when they come again."""
+
+
+def _note(scan: Scan, section: str, row: int, evidence: Any) -> None:
+    """What three sections tell besides scores."""
+    if section == "retrieval" and evidence.hits is not None:
         _pad(scan.first_ranks, row + 1, -1)
         scan.first_ranks[row] = evidence.hits[0] if evidence.hits else 0
-    if section == "abstention" and evidence is not None:
+    if section == "abstention":
         scan.abstained[row] = evidence.cell.startswith("abstained")
-    if section == "pipeline" and evidence is not None:
+    if section == "pipeline":
         expected = evidence.expected
         if expected and evidence.outcome != expected:
-            scan.note(row, "outcome", expected)
+            scan.figure("outcome", expected).add(row)
 
 
-def _count_reasons(scan: Scan, section: str, line: ScoreLine) -> None:
-    for metric, reason in line.reasons.items():
-        scan.reasons.setdefault(section, {}).setdefault(reason, Counter())[metric] += 1
+def _count_reasons(scan: Scan, section: str, reasons: Mapping[str, str], lines: int) -> None:
+    for metric, reason in reasons.items():
+        scan.reasons.setdefault(section, {}).setdefault(reason, Counter())[metric] += lines
 
 
 def _scan_prompts(scan: Scan, folder: Path) -> None:
@@ -210,7 +282,7 @@ def _scan_prompts(scan: Scan, folder: Path) -> None:
             scan.wrong_prompt_count += 1
             if len(scan.wrong_prompts) < scan.MOST_PROMPTS:
                 scan.wrong_prompts.append((line, misses))
-        _count_reasons(scan, PROMPTS, line)
+        _count_reasons(scan, PROMPTS, line.reasons, 1)
 
 
 def _pad(column: array[Any], length: int, filler: int) -> None:
@@ -271,8 +343,8 @@ class ResultsScan:
     """By the number of an answer; not a number where the bot told none."""
     answered: bytearray = field(default_factory=bytearray)
     """By the number of an answer: 1 when results.jsonl holds it, and it is no error."""
-    errors: list[dict[str, Any]] = field(default_factory=list)
-    configuration: list[dict[str, Any]] = field(default_factory=list)
+    errors: list[CallErrors] = field(default_factory=list)
+    configuration: list[ConfigPart] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     questions: dict[int, str] = field(default_factory=dict)
     """The beginning of the question of each listed answer, by its number."""
@@ -300,12 +372,19 @@ def read_results(
     back.confidences = array("d", [nan]) * len(scan.answers)
     back.answered = bytearray(len(scan.answers))
     scan.answers.rewind()
-    errors: dict[str, dict[str, Any]] = {}
+    failed: Counter[str] = Counter()
+    examples: dict[str, str] = {}
+    ids: dict[str, list[str]] = {}
     for result in iter_results(path):
         key = (result.test_case_id, result.repeat)
         row = scan.verdicts.find(key)
         if result.status == "error":
-            _add_error(errors, result)
+            error = result.error or ErrorInfo("unknown", "", 0)
+            failed[error.kind] += 1
+            if error.message:
+                examples.setdefault(error.kind, error.message[:300])
+            if failed[error.kind] <= MOST_IDS:
+                ids.setdefault(error.kind, []).append(result.test_case_id)
         elif row is not None:
             back.answered[row] = 1
             if result.confidence is not None:
@@ -317,7 +396,10 @@ def read_results(
         if row is not None and row in listed:
             back.questions[row] = (result.question or "")[:QUESTION_CHARACTERS]
     back.slowest.sort(reverse=True)
-    back.errors = sorted(errors.values(), key=lambda error: (-error["count"], error["kind"]))
+    back.errors = [
+        CallErrors(kind, count, examples.get(kind, ""), ids[kind])
+        for kind, count in sorted(failed.items(), key=lambda item: (-item[1], item[0]))
+    ]
     return back
 
 
@@ -329,27 +411,17 @@ def _add_time(slowest: list[tuple[float, int]], total: float, row: int) -> None:
         heapq.heapreplace(slowest, (total, row))
 
 
-def _add_error(errors: dict[str, dict[str, Any]], result: TestResult) -> None:
-    error = result.error
-    kind = error.kind if error else "unknown"
-    entry = errors.setdefault(kind, {"kind": kind, "count": 0, "example": "", "cases": []})
-    entry["count"] += 1
-    entry["example"] = entry["example"] or (error.message[:300] if error else "")
-    if len(entry["cases"]) < MOST_IDS:
-        entry["cases"].append(result.test_case_id)
-
-
-def _configuration(folder: Path) -> Iterator[dict[str, Any]]:
+def _configuration(folder: Path) -> Iterator[ConfigPart]:
     """config.json as tables of names and values, a table a part; nothing where it is absent."""
     if not (folder / CONFIG).exists():
         return
     config = msgspec.to_builtins(read_config(folder))
     plain = {name: value for name, value in config.items() if name not in PARTS}
     for name, values in (("run", plain), *((part, config[part]) for part in PARTS)):
-        rows = [{"name": key, "value": value} for key, value in _flat(values)]
+        rows = [Setting(key, value) for key, value in _flat(values)]
         if rows:
             title = "how it was asked" if values is config["run"] else name
-            yield {"part": "run" if values is plain else title, "rows": rows}
+            yield ConfigPart("run" if values is plain else title, rows)
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:

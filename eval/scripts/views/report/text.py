@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from terminal.joiners import mark_lone_joiners
+from views.report.model import CutText, Part
 from views.word_changes import Spans, word_changes
 
 _HIDDEN = (
@@ -47,19 +48,22 @@ def one_line(text: str, limit: int = 200) -> str:
     return shown if len(text) <= limit else f"{shown[:limit]}…"
 
 
-def cut(text: str | None, limit: int) -> dict[str, Any] | None:
-    """A long text as ``{"text", "left_out"}``: at most ``limit`` characters, and how many more."""
-    if text is None:
-        return None
-    return {"text": text[:limit], "left_out": max(0, len(text) - limit)}
+def cut(text: str | None, limit: int) -> CutText | None:
+    """The beginning of a long text; None for none."""
+    return None if text is None else shortened(text, limit)
+
+
+def shortened(text: str, limit: int) -> CutText:
+    """A text, at most ``limit`` characters of it."""
+    return CutText(text[:limit], max(0, len(text) - limit))
 
 
 def page_bytes(value: Any) -> int:
-    """Bytes that all strings of a JSON value take on a page, escaped; for a budget."""
+    """Bytes that all strings of a part of a report take on a page, escaped; for a budget."""
     if isinstance(value, str):
         return len(html.escape(visible(value)).encode())
-    if isinstance(value, dict):
-        return sum(page_bytes(item) for item in value.values())
+    if isinstance(value, Part):
+        return sum(page_bytes(item) for item in value.to_dict().values())
     if isinstance(value, list):
         return sum(page_bytes(item) for item in value)
     return 8

@@ -1,13 +1,37 @@
-"""How the report says things, on the page and in Markdown alike."""
+"""How the report says things, on the page and in Markdown alike, from its typed parts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec import UNSET
+
+from decisions.measures import Measure
 from ragmetrics.pipeline import is_largest
 from terminal.page import between, number
 from terminal.tables import counted
+from views.report.model import (
+    CalibrationPart,
+    CaseLinks,
+    CaseTable,
+    FirstRanks,
+    Perspective,
+    Reliability,
+    RunLatency,
+    StageLatency,
+    TargetAim,
+    TargetsVerdict,
+)
+from views.report.report import (
+    AnswerSide,
+    AnswersInFull,
+    CaseChange,
+    Report,
+    ReportAnswer,
+    ReportConversation,
+    ShownSearch,
+)
 from views.report.text import one_line
 
 MARKS = ("p50", "p95", "p99", "max")
@@ -61,28 +85,25 @@ NO_SCORES = "No scores of single answers are there."
 
 NO_RANKS = "No answer with both passages and gold was read."
 
-NOT_MET = (("missed", "Missed"), ("unsure", "Met, but too close to call"), ("open", "No verdict"))
-"""Lists of targets in the verdict, and their titles."""
 
-
-def tile(perspective: Mapping[str, Any]) -> tuple[str, str]:
+def tile(perspective: Perspective) -> tuple[str, str]:
     """A perspective's tile, by the targets that the lists above it name: its class, its word."""
-    if not perspective["measured_targets"]:
+    if not perspective.measured_targets:
         return "open", "no verdict"
-    if perspective["kept_targets"] < perspective["measured_targets"]:
+    if perspective.kept_targets < perspective.measured_targets:
         return "no", "needs work"
-    if perspective["close_targets"]:
+    if perspective.close_targets:
         return "open", "too close to call"
     return "yes", "good"
 
 
-def contents(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+def contents(report: Report) -> list[tuple[str, str]]:
     """The sections that this report has."""
     absent = {
-        "changes": not report["comparison"],
-        "trend": not report["trend"],
-        "conversations": "conversations" not in report,
-        "sweep": "sweep" not in report,
+        "changes": not report.comparison,
+        "trend": not report.trend,
+        "conversations": report.conversations is UNSET,
+        "sweep": report.sweep is UNSET,
     }
     return [entry for entry in CONTENTS if not absent.get(entry[0])]
 
@@ -95,74 +116,86 @@ def milliseconds(value: float) -> str:
     return f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
 
 
-def percentile(stage: Mapping[str, Any], mark: str) -> str:
+def percentile(stage: StageLatency, mark: str) -> str:
     """A percentile of a stage in milliseconds; a star when it is the longest time."""
-    return milliseconds(stage[mark]) + ("*" if is_largest(mark, stage["n"]) else "")
+    return milliseconds(getattr(stage, mark)) + ("*" if is_largest(mark, stage.n) else "")
 
 
-def largest_text(stages: Sequence[Mapping[str, Any]]) -> str:
+def largest_text(stages: Sequence[StageLatency]) -> str:
     """What the stars of the table of times mean; "" where there is none."""
-    if any(is_largest(mark, stage["n"]) for stage in stages for mark in MARKS):
+    if any(is_largest(mark, stage.n) for stage in stages for mark in MARKS):
         return "* with so few responses the percentile is the longest time."
     return ""
 
 
-def interval(metric: Mapping[str, Any]) -> str:
+def interval(measure: Measure) -> str:
     """The 95 % interval, with a star when it is to be doubted."""
-    return between(metric["ci95"]) + ("*" if metric["mark"] and metric["ci95"] else "")
+    return between(measure.ci95) + ("*" if measure.mark and measure.ci95 else "")
 
 
-def mark(metric: Mapping[str, Any]) -> tuple[str, str]:
+def mark(measure: Measure) -> tuple[str, str]:
     """Sign and word for what became of the target; both empty without one."""
-    if metric["target"] is None:
+    if measure.target is None:
         return ("", "")
-    passed: bool | None = metric["passed"]
-    return OPEN if passed is None else PASSED[passed]
+    return OPEN if measure.passed is None else PASSED[measure.passed]
 
 
-def aim(target: Mapping[str, Any]) -> str:
+def aim(target: TargetAim) -> str:
     """A target of the verdict: the metric, its mean, and what was wanted."""
-    mean = "" if target["mean"] is None else f" {number(target['mean'])}"
-    return f"{target['metric']}{mean} ({target['target']}){CLOSE if target['close'] else ''}"
+    measure = target.metric.measure
+    mean = "" if measure.mean is None else f" {number(measure.mean)}"
+    return f"{measure.metric}{mean} ({measure.target}){CLOSE * target.metric.close}"
 
 
-def status(perspective: Mapping[str, Any]) -> str:
+def not_met(verdict: TargetsVerdict) -> Iterator[tuple[str, str, Sequence[TargetAim]]]:
+    """The lists of targets in the verdict, each with its key and title."""
+    for key, title in (
+        ("missed", "Missed"),
+        ("unsure", "Met, but too close to call"),
+        ("open", "No verdict"),
+    ):
+        if aims := getattr(verdict, key):
+            yield key, title, aims
+
+
+def status(perspective: Perspective) -> str:
     """A perspective in a few words."""
-    if not perspective["measured"]:
+    if not perspective.measured:
         return "nothing to score"
-    aimed, met = perspective["measured_targets"], perspective["kept_targets"]
+    aimed, met = perspective.measured_targets, perspective.kept_targets
     if not aimed:
-        return "no target measured" if perspective["targets"] else "no target set"
-    close = perspective["close_targets"]
+        return "no target measured" if perspective.targets else "no target set"
+    close = perspective.close_targets
     return f"{met} of {aimed} targets met" + (
         f", {close} of them too close to call" if close else ""
     )
 
 
-def answer_state(answer: Mapping[str, Any]) -> str:
+def answer_state(answer: AnswerSide) -> str:
     """Whether the bot abstained, and how sure it was."""
     parts = []
-    if answer["abstained"]:
-        why = answer["abstain_reason"]
+    if answer.abstained:
+        why = answer.abstain_reason
         parts.append("abstained" + (f": {why}" if why else ""))
-    if answer["confidence"] is not None:
-        parts.append(f"confidence {number(answer['confidence'])}")
+    if answer.confidence is not None:
+        parts.append(f"confidence {number(answer.confidence)}")
     return ", ".join(parts)
 
 
-def ece_text(reliability: Mapping[str, Any]) -> str:
+def ece_text(reliability: Reliability) -> str:
     """What the reliability says, in a sentence."""
-    lean = "too sure" if reliability["bias"] > 0 else "too modest"
+    bias = reliability.bias or 0.0
+    lean = "too sure" if bias > 0 else "too modest"
     return (
-        f"Expected calibration error {number(reliability['ece'])} over {reliability['n']:,} "
-        f"answers (0 is perfect); the bot is {lean} by {number(abs(reliability['bias']))} on "
-        f"average. Brier score {number(reliability['brier'])}. Success: {reliability['success']}."
+        f"Expected calibration error {number(reliability.ece)} over {reliability.n:,} "
+        f"answers (0 is perfect); the bot is {lean} by {number(abs(bias))} on "
+        f"average. Brier score {number(reliability.brier)}. Success: {reliability.success}."
     )
 
 
-def conversations_text(talks: Sequence[Mapping[str, Any]]) -> str:
+def conversations_text(talks: Sequence[ReportConversation]) -> str:
     """In how many of the conversations shown a turn fails, and their order."""
-    fails = sum(talk["first_failing"] is not None for talk in talks)
+    fails = sum(talk.first_failing is not None for talk in talks)
     return (
         f"In {fails:,} of {counted(len(talks), 'conversation')} a turn fails. The one that fails "
         "at the earliest turn comes first. A conversation is shown with those of its turns that "
@@ -170,54 +203,54 @@ def conversations_text(talks: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def turns_text(talk: Mapping[str, Any]) -> str:
+def turns_text(talk: ReportConversation) -> str:
     """How many turns of a conversation are shown and fail."""
-    failing = len(talk["failing"])
+    failing = len(talk.failing)
     verb = "fails" if failing == 1 else "fail"
-    text = f"{counted(len(talk['turns']), 'turn')}, {failing} of them {verb}"
-    absent = ", ".join(map(str, talk["absent"]))
-    return f"{text}; not shown: turn{'s' * (len(talk['absent']) > 1)} {absent}" if absent else text
+    text = f"{counted(len(talk.turns), 'turn')}, {failing} of them {verb}"
+    absent = ", ".join(map(str, talk.absent))
+    return f"{text}; not shown: turn{'s' * (len(talk.absent) > 1)} {absent}" if absent else text
 
 
-def why_text(answer: Mapping[str, Any]) -> str:
+def why_text(answer: ReportAnswer) -> str:
     """Why an answer fails, the most harmful reasons first."""
-    reasons = answer["fails"]
+    reasons = answer.fails
     more = len(reasons) - MOST_WHY
     return "; ".join([*reasons[:MOST_WHY], *([f"{more} more"] if more > 0 else [])])
 
 
-def search_times(step: Mapping[str, Any]) -> str:
+def search_times(step: ShownSearch) -> str:
     """When a search began, and how long it took; "" when it is not told."""
-    start, took = step["start_ms"], step["latency_ms"]
+    start, took = step.start_ms, step.latency_ms
     parts = [f"at {start:,.0f} ms"] if start is not None else []
     parts += [f"took {took:,.0f} ms"] if took is not None else []
-    tool = one_line(step["tool"], _TOOL) if step["tool"] else ""
+    tool = one_line(step.tool, _TOOL) if step.tool else ""
     return ", ".join([*([tool] if tool else []), *parts])
 
 
-def worst_text(worst: Mapping[str, Any]) -> str:
+def worst_text(worst: AnswersInFull) -> str:
     """Which answers are shown in full, how many are not, and in which order."""
-    listed = len(worst["listed"])
-    if not worst["answers"]:
+    listed = len(worst.listed)
+    if not worst.answers:
         return NO_SCORES
-    text = str(worst["verdicts"]["says"])
-    left_out = worst["left_out"]
+    text = str(worst.verdicts["says"])
+    left_out = worst.left_out
     text += (
         f" {listed:,} answers are shown in full, {left_out:,} are left out"
         if left_out
         else " All answers are shown in full"
     )
-    if worst["by"]:
-        return f"{text}, those with the worst {worst['by']} first."
+    if worst.by:
+        return f"{text}, those with the worst {worst.by} first."
     return (
         f"{text}: first those that broke or were fixed, then failed calls, then those that fail, "
         "by the most harmful reason."
     )
 
 
-def list_text(case_list: Mapping[str, Any]) -> str:
+def list_text(case_list: CaseTable) -> str:
     """What the list of cases holds, and what is left out."""
-    shown, left_out = len(case_list["rows"]), case_list["left_out"]
+    shown, left_out = len(case_list.rows), case_list.left_out
     if not shown:
         return NO_SCORES
     text = f"{shown:,} answers, in this order: broke or fixed, failed calls, failing, the others."
@@ -226,15 +259,15 @@ def list_text(case_list: Mapping[str, Any]) -> str:
     return text
 
 
-def links_text(links: Mapping[str, Any], label: str = "") -> str:
+def links_text(links: CaseLinks) -> str:
     """What stands behind a figure: how many answers, and which."""
-    count_ = links["count"]
-    return f"{count_:,} {label or ('answer' if count_ == 1 else 'answers')}"
+    label = "answer" if links.count == 1 else "answers"
+    return f"{links.count:,} {label if links.label is UNSET else links.label}"
 
 
-def change_text(change: Mapping[str, Any]) -> str:
+def change_text(change: CaseChange) -> str:
     """What became of a score of a case: ``pass 1 → 0``."""
-    return f"{change['metric']} {short(change['base'])} → {short(change['new'])}"
+    return f"{change.metric} {short(change.base)} → {short(change.new)}"
 
 
 def short(score: float) -> str:
@@ -267,12 +300,10 @@ def counts(table: Mapping[str, int]) -> str:
     return ", ".join(f"{n:,} {spaced(name)}" for name, n in table.items())
 
 
-def head_facts(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+def head_facts(report: Report) -> list[tuple[str, str]]:
     """What names the run at the top: when it was made, what was asked."""
     rows = {
-        f"{part['part']}.{row['name']}": row["value"]
-        for part in report["configuration"]
-        for row in part["rows"]
+        f"{part.part}.{row.name}": row.value for part in report.configuration for row in part.rows
     }
     head = (
         ("made", "run.finished"),
@@ -283,7 +314,7 @@ def head_facts(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "run.finished" in rows:
         rows["run.finished"] = _moment(rows["run.finished"])
     facts = [(name, rows[key]) for name, key in head if key in rows]
-    short = report["config_hash"]
+    short = report.config_hash
     return facts + ([("configuration", short[:12])] if short else [])
 
 
@@ -293,43 +324,45 @@ def _moment(written: str) -> str:
     return f"{written[:16].replace('T', ' ')} UTC" if utc else written
 
 
-def meanings(perspective: Mapping[str, Any]) -> list[tuple[str, str]]:
+def meanings(perspective: Perspective) -> list[tuple[str, str]]:
     """Each metric once, without its cut-offs, and what it means."""
     texts: dict[str, str] = {}
-    for metric in perspective["metrics"]:
-        stem = metric["metric"].partition("@")[0]
-        text = metric["meaning"] or "defined by a plugin or another script"
-        texts[stem if texts.get(stem, text) == text else metric["metric"]] = text
+    for metric in perspective.metrics:
+        name, text = (
+            metric.measure.metric,
+            metric.meaning or "defined by a plugin or another script",
+        )
+        stem = name.partition("@")[0]
+        texts[stem if texts.get(stem, text) == text else name] = text
     return list(texts.items())
 
 
-def rank_text(ranks: Mapping[str, Any]) -> str:
+def rank_text(ranks: FirstRanks) -> str:
     """What the table of ranks shows, in sentences."""
     text = (
-        f"{ranks['n']:,} answers with gold; of {ranks['not_found']:,} no relevant passage was "
-        "retrieved."
+        f"{ranks.n:,} answers with gold; of {ranks.not_found:,} no relevant passage was retrieved."
     )
-    if ranks["says"]:
+    if ranks.says:
         text += (
-            f" Success: {ranks['says']}. If success falls with the rank although gold was "
+            f" Success: {ranks.says}. If success falls with the rank although gold was "
             "retrieved, the bot overlooks what stands further down in its context."
         )
     return text
 
 
-def totals(latency: Mapping[str, Any]) -> list[str]:
+def totals(latency: RunLatency) -> list[str]:
     """Budgets of the run, tokens and cost, a sentence each; nothing that is not there."""
     lines = []
-    for row in latency["budgets"]:
+    for row in latency.budgets:
         outcome = "met" if row["kept"] else "missed"
         lines.append(
             f"Budget for {row['percentile']} of the total time: {row['budget_ms']:,.0f} ms, "
             f"{outcome} ({milliseconds(row['ms'])} ms over {row['n']:,} responses)."
         )
-    if latency["tokens"]:
-        lines.append(f"Tokens: {counts(latency['tokens'])}.")
-    if latency["cost_usd"] is not None:
-        lines.append(f"Cost: {latency['cost_usd']:.4f} USD.")
+    if latency.tokens:
+        lines.append(f"Tokens: {counts(latency.tokens)}.")
+    if latency.cost_usd is not None:
+        lines.append(f"Cost: {latency.cost_usd:.4f} USD.")
     return lines
 
 
@@ -338,9 +371,14 @@ def coefficient(r: float | None) -> str:
     return "–" if r is None else f"{r:.2f}".replace("-0.00", "0.00")
 
 
-def no_errors(report: Mapping[str, Any]) -> str:
+def shade(r: float | None) -> str:
+    """The class of a correlation's cell on a page: m4 … p4, or none for an undefined one."""
+    return "none" if r is None else f"c{round(r * 4)}".replace("c-", "m").replace("c", "p")
+
+
+def no_errors(report: Report) -> str:
     """What is said in place of a table of failed calls."""
-    failed = report["failed_calls"]
+    failed = report.failed_calls
     return (
         f"Failed calls: {failed:,}. Why is not known without results.jsonl."
         if failed
@@ -348,31 +386,29 @@ def no_errors(report: Mapping[str, Any]) -> str:
     )
 
 
-def no_judge(report: Mapping[str, Any]) -> str:
+def no_judge(report: Report) -> str:
     """What is said in place of the judge's calibration."""
-    if any(part["name"] == "judged" for part in report["perspectives"]):
+    if any(part.name == "judged" for part in report.perspectives):
         return "The judge of this run was not held against people (calibrate_judge.py does that)."
     return "No judge was asked (judge_answers.py does that)."
 
 
-def nothing_missing(report: Mapping[str, Any]) -> str:
+def nothing_missing(report: Report) -> str:
     """What is said in place of a table of reasons for missing scores."""
-    return "Every answer has every score." if report["worst"]["answers"] else NO_SCORES
+    return "Every answer has every score." if report.worst.answers else NO_SCORES
 
 
-def judge_text(calibration: Mapping[str, Any]) -> list[str]:
+def judge_text(calibration: CalibrationPart) -> list[str]:
     """Who judged, against whose labels, and whether they are enough, in sentences."""
-    prompt = f", prompt {calibration['prompt']}" if calibration["prompt"] else ""
-    who = ", ".join(calibration["annotators"]) or "nobody"
+    prompt = f", prompt {calibration.prompt}" if calibration.prompt else ""
+    who = ", ".join(calibration.annotators) or "nobody"
     lines = [
-        f"{calibration['metric']} by {calibration['judge']}{prompt}, against {calibration['n']:,} "
-        f"{calibration['items']} of {calibration['sources']:,} {calibration['groups']}, "
+        f"{calibration.metric} by {calibration.judge}{prompt}, against {calibration.n:,} "
+        f"{calibration.items} of {calibration.sources:,} {calibration.groups}, "
         f"labelled by {who}."
     ]
-    if calibration["alpha"] is not None:
-        lines.append(
-            f"People among themselves: Krippendorff's alpha {number(calibration['alpha'])}."
-        )
-    if calibration["too_few"]:
-        lines.append(f"Too few to tell: {calibration['too_few']}.")
+    if calibration.alpha is not None:
+        lines.append(f"People among themselves: Krippendorff's alpha {number(calibration.alpha)}.")
+    if calibration.too_few:
+        lines.append(f"Too few to tell: {calibration.too_few}.")
     return lines

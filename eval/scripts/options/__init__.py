@@ -1,0 +1,409 @@
+"""Click options that several scripts offer, the types of their values, and the consoles.
+
+The command itself is ``options.commands``, what score scripts offer ``options.scoring``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from options.commands import Command as Command
+from options.commands import Exit as Exit
+from options.commands import command as command
+from options.commands import config_file
+from records.errors import StorageError
+from records.runs import CACHE_DIR, EVAL_SET, LABELS_DIR, RESULTS_DIR
+from records.settings import KeyRule, check_table, from_pairs, text_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+MOST_K = 100_000
+
+DAY_S = 86_400.0
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+def decorated(function: F, options: Sequence[Callable[[F], F]]) -> F:
+    """The function with the options, in their order."""
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+eval_set_option = click.option(
+    "--eval-set",
+    type=PATH,
+    default=EVAL_SET,
+    show_default="eval_set.jsonl of the repository",
+    help="The cases, one JSON object a line.",
+)
+
+
+run_set_option = click.option(
+    "--eval-set",
+    type=PATH,
+    default=None,
+    show_default="the set that the run was asked with",
+    help="The cases, one JSON object a line.",
+)
+
+
+def set_of_run(
+    folder: Path, eval_set: Path | None, labels_dir: Path | None = None
+) -> tuple[Path, Path]:
+    """The set and the folder of labels: those that the user named, else those that belong to the
+    run; for ``run_set_option`` and ``labels_option``."""
+    from records.asked import asked_set
+
+    chosen = eval_set or asked_set(folder)
+    return chosen, labels_dir or _own_labels(chosen)
+
+
+def _own_labels(eval_set: Path) -> Path:
+    """Labels name the cases of one set: eval/labels those of the usual set, ``labels`` beside any
+    other set those of that one."""
+    return LABELS_DIR if eval_set.resolve() == EVAL_SET.resolve() else eval_set.parent / "labels"
+
+
+def _labels_of_the_set(
+    ctx: click.Context, param: click.Parameter, value: Path | None
+) -> Path | None:
+    """The folder asked for, else the one that belongs to the eval set; None until the run says
+    which set that is."""
+    chosen = ctx.params.get("eval_set", EVAL_SET)
+    own = _own_labels(chosen) if chosen else None
+    if value is None or (own and value.resolve() == own.resolve()):
+        return own  # which need not be there: labels are optional
+    if not value.is_dir():
+        raise click.BadParameter(f"{value}: no such folder.", ctx, param)
+    return value
+
+
+labels_option = click.option(
+    "--labels-dir",
+    type=FOLDER,
+    default=None,
+    callback=_labels_of_the_set,
+    show_default="eval/labels; for another set: labels beside it",
+    help="Folder of label files that are joined to the cases by case_id.",
+)
+
+results_dir_option = click.option(
+    "--results-dir",
+    type=FOLDER,
+    default=RESULTS_DIR,
+    show_default="eval/results",
+    help="Folder that contains a folder for each run.",
+)
+
+_run_option = partial(
+    click.option,
+    default="latest",
+    help="Run id, path of a run folder, or 'latest'.",
+)
+run_option = _run_option("--run", "--run-id", "run")
+run_beside_run_id_option = _run_option("--run")
+"""For a script whose ``--run-id`` names a new run, too."""
+
+api_url_option = click.option(
+    "--api-url", help="The bot's address, or 'demo' for the embedded API."
+)
+
+profile_option = click.option(
+    "--profile",
+    default="default",
+    show_default=True,
+    help="How the bot is asked: a name in eval/profiles, or a path.",
+)
+
+header_option = click.option(
+    "--header",
+    multiple=True,
+    metavar="NAME=VARIABLE",
+    help="Send a header whose value is in this environment variable. Never written anywhere.",
+)
+
+full_text_option = click.option(
+    "--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters."
+)
+
+retry_errors_option = click.option(
+    "--retry-errors", is_flag=True, help="With --resume: ask errors again, too."
+)
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON on stdout instead of tables."
+)
+
+history_option = click.option(
+    "--history",
+    type=click.Choice(["live", "replay", "alone", "none"]),
+    default="live",
+    help="What turns of conversations are asked with: the bot's own answers, the set's reference "
+    "answers, question_alone without a history, or nothing. With --retrieval-only: replay.",
+)
+
+scheduler_option = click.option(
+    "--scheduler",
+    metavar="tcp://…",
+    help="Score on the workers of this Dask scheduler (docs/scale.md).",
+)
+
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    help="Seed of every random draw.",
+)
+
+
+def verbosity_options(function: F) -> F:
+    """-v: more messages on stderr; -q: none."""
+    function = click.option("-v", "--verbose", is_flag=True, help="Say more, show every metric.")(
+        function
+    )
+    return click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")(function)
+
+
+class CutOffs(click.ParamType[tuple[int, ...]]):
+    """Cut-offs such as ``1,3,5,10``: whole numbers from 1 up, sorted, without repeats."""
+
+    name = "k,k,…"
+    takes_list = True
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple | list):
+            value = ",".join(map(str, value))
+        parts = [part.strip() for part in str(value).split(",")]
+        sound = all(part.isascii() and part.isdigit() for part in parts)
+        ks = sorted({int(part) for part in parts}) if sound else [0]
+        if ks[0] < 1 or ks[-1] > MOST_K:
+            message = f"{value!r}: write whole numbers from 1 to {MOST_K}, such as 1,3,5,10."
+            self.fail(message, param, ctx)
+        return tuple(ks)
+
+
+class Names(click.ParamType[tuple[str, ...]]):
+    """Names such as ``recall@5,mrr``, in that order, each once."""
+
+    name = "name,…"
+    takes_list = True
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple | list):
+            value = ",".join(map(str, value))
+        parts = (part.strip() for part in str(value).split(","))
+        return tuple(dict.fromkeys(part for part in parts if part))
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds; not a number and infinity, which bounds let pass, are refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no finite number.", param, ctx)
+        return number
+
+
+limits_option = click.option(
+    "--set",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Another limit than the profile's [limits], such as concurrency=2 or timeout=90: "
+    "concurrency, rpm, tpm, timeout, retries, backoff, max_mb (repeatable). With --api-url demo "
+    "also a setting of demo_api.py.",
+)
+
+
+def judge_options(function: F) -> F:
+    """Which judge, what changes for this call, what it may cost."""
+    return decorated(
+        function,
+        (
+            click.option(
+                "--judge",
+                default="",
+                metavar="NAME|FILE|URL",
+                show_default="local",
+                help="A judge of eval/judges, its file, or the address of an OpenAI-compatible "
+                "server; 'local' for the embedded rules.",
+            ),
+            click.option(
+                "--model", help="The model's name on that server; with --offline, in the cache."
+            ),
+            click.option(
+                "--set",
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="Another value for a key of the judge, such as temperature=0.2 (repeatable; "
+                "keys: EVAL.md, Judges as files).",
+            ),
+            click.option(
+                "--max-cost",
+                type=FiniteRange(0),
+                help="Stop asking at this many dollars (needs the judge's prices).",
+            ),
+            click.option(
+                "--offline", is_flag=True, help="Ask no judge: a verdict not in the cache fails."
+            ),
+            click.option(
+                "--cache-dir",
+                type=FOLDER,
+                default=CACHE_DIR,
+                show_default="eval/cache",
+                help="Where verdicts, facts and vectors are kept.",
+            ),
+        ),
+    )
+
+
+SCREEN = {
+    "ascii": KeyRule("yes", "Draw rules and marks in ASCII."),
+    "mouse": KeyRule("yes", "false leaves the mouse to the terminal."),
+    "theme": KeyRule("text", "dark, light, or a theme of Textual."),
+    "keymap": KeyRule("text", "A TOML file of action = key lines."),
+}
+"""How a person wants full screens: keys of ``[screen]`` in config.toml, and of ``--set``."""
+
+screen_option = click.option(
+    "--set",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Another look of the screen (repeatable): ascii=true, mouse=false, theme=light, "
+    "keymap=FILE. To keep it, write [screen] into eval/config.toml.",
+)
+
+
+TRACES = {
+    "keep_ids": KeyRule("yes", "false: ids of users and sessions become keyed hashes."),
+    "sampling": KeyRule("text", "head, or tail: shares that a tail sampler distorts are left out."),
+}
+"""How traces are read: keys of ``[traces]`` in config.toml."""
+
+
+def trace_settings() -> dict[str, Any]:
+    """The values of ``TRACES`` that config.toml gives. Raises StorageError with every problem."""
+    path, raw = config_file()
+    own: dict[str, Any] = raw.get("traces", {})
+    if problems := check_table(own, TRACES, str(path), "traces.", text_of(path) if own else ""):
+        raise StorageError.from_problems(problems)
+    if own.get("sampling", "head") not in ("head", "tail"):
+        raise StorageError(f'{path}: traces.sampling: write "head" or "tail".')
+    return {"keep_ids": False, "sampling": "head"} | own
+
+
+def screen_settings(pairs: Iterable[str]) -> dict[str, Any]:
+    """The values of ``SCREEN`` that config.toml or ``pairs``, which count more, give.
+
+    Raises StorageError with every problem.
+    """
+    path, raw = config_file()
+    own: dict[str, Any] = raw.get("screen", {})
+    if problems := check_table(own, SCREEN, str(path), "screen.", text_of(path) if own else ""):
+        raise StorageError.from_problems(problems)
+    chosen: dict[str, Any] = own | from_pairs(pairs, SCREEN)
+    return chosen | ({"keymap": Path(chosen["keymap"])} if "keymap" in chosen else {})
+
+
+def is_of_screen(pair: str) -> bool:
+    """Does a pair of ``--set`` say how the screen looks?"""
+    return pair.partition("=")[0].strip() in SCREEN
+
+
+def judge_words(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What the options say of the judge, as ``judging.judge_files.judge_settings`` takes it."""
+    source = click.get_current_context().get_parameter_source("model")
+    return {
+        "judge": values["judge"],
+        "model": values["model"],
+        "pairs": [pair for pair in values["set"] if not is_of_screen(pair)],
+        "model_is_default": source is not click.core.ParameterSource.COMMANDLINE,
+    }
+
+
+def stdout_console() -> Console:
+    """Where data goes. Markup in texts is never interpreted; NO_COLOR is honoured by rich."""
+    from rich.console import Console
+
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would end the script with 1; see Command.main
+
+    return Output(markup=False, highlight=False, emoji=False, soft_wrap=False)
+
+
+def stderr_console(*, quiet: bool = False) -> Console:
+    """Where talk and progress go; ``quiet`` silences it."""
+    from rich.console import Console
+
+    return Console(stderr=True, markup=False, highlight=False, emoji=False, quiet=quiet)
+
+
+embedding_model_option = partial(
+    click.option,
+    "--embedding-model",
+    help="Embedding model: a hub's name or a folder.  [default: bundled all-MiniLM-L6-v2]",
+)
+
+support_model_option = click.option(
+    "--support-model",
+    type=PATH,
+    help="Folder with a cross-encoder (NLI or fact checking) that decides about claims.",
+)
+
+vectors_option = click.option(
+    "--cache-dir",
+    type=FOLDER,
+    default=CACHE_DIR,
+    show_default="eval/cache",
+    help="Where vectors are kept.",
+)
+
+
+class Streams:
+    """Where a script that prints a section writes: tables or JSON to stdout, talk to stderr."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.quiet: bool = values["quiet"]
+        self.as_json: bool = values["as_json"]
+
+    def console(self) -> Console:
+        """The console of stdout."""
+        return stdout_console()
+
+    def talk(self) -> Console:
+        """The console of stderr, silent with --quiet."""
+        return stderr_console(quiet=self.quiet)
+
+    def json(self, value: dict[str, Any]) -> None:
+        """Write rounded JSON to stdout."""
+        from records.files import json_bytes
+        from records.metrics import rounded
+
+        click.echo(json_bytes(rounded(value)), nl=False)
+
+    def note(self, text: str) -> None:
+        """Say on stderr what a reader should know; nothing for "" and with --quiet."""
+        if text and not self.quiet:
+            click.echo(f"Note: {text}", err=True)
+
+    def nothing(self, reason: str) -> None:
+        """Say that there is nothing to print: null as JSON, and why on stderr."""
+        if self.as_json:
+            click.echo("null")
+        if not self.quiet:
+            click.echo(f"Not applicable: {reason}", err=True)

@@ -1,0 +1,486 @@
+"""The command that every script is: defaults from three sources, options that moved, values that
+the shell completes, a page of help, and an end with the right exit code.
+
+Defaults come from the flag, then the environment (``RAG_EVAL_<OPTION>``), then eval/config.toml
+(a key an option, dashes as underscores; a table ``[script_name]`` wins for that script), then the
+built-in value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import inspect
+import io
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from records.errors import StorageError
+from records.files import read_toml
+from records.runs import HOME, JUDGES, PROFILES, RESULTS_DIR, RUN_ID, SHIPPED_PROFILES
+from records.shards import allow_addresses
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+"""Before numpy starts: its threads would wait for longer than they compute on matrices this small,
+and a sum that one of them makes has the same bits on every machine."""
+
+CONFIG = HOME / "eval" / "config.toml"
+
+
+class Exit(enum.IntEnum):
+    """What the exit code of every script means."""
+
+    DONE = 0
+    GATE_FAILED = 1
+    BAD_INPUT = 2
+    UNREACHABLE = 3
+    INTERRUPTED = 130
+
+
+def config_file() -> tuple[Path, dict[str, Any]]:
+    """eval/config.toml or the file that RAG_EVAL_CONFIG names, and what it says; {} without one."""
+    named = os.environ.get("RAG_EVAL_CONFIG")
+    path = Path(named or CONFIG)
+    if not path.exists() and not named:
+        return path, {}
+    try:
+        return path, read_toml(path)
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file; correct RAG_EVAL_CONFIG.") from None
+
+
+def settings(script: str, params: Sequence[click.Parameter] = ()) -> dict[str, Any]:
+    """Option defaults for one script from eval/config.toml, flat; {} when there is no such file.
+
+    Raises StorageError when it cannot be read, when the file that RAG_EVAL_CONFIG names is not
+    there, and for a list where an option of ``params`` takes one value, or the other way round.
+    """
+    path, raw = config_file()
+    common = {key: value for key, value in raw.items() if not isinstance(value, dict)}
+    own = raw.get(script, {})
+    values = common | (own if isinstance(own, dict) else {})
+    for param in params:
+        value = values.get(param.name or "")
+        if isinstance(param, click.Option) and value is not None:
+            _check_shape(f"{path}: {param.name}", param, value)
+    return values
+
+
+def _check_shape(where: str, param: click.Option, value: Any) -> None:
+    """A list for an option that may be given several times, one value for the others."""
+    if param.multiple and not isinstance(value, list):
+        raise StorageError(f"{where}: takes several values; write a list: [{value!r}].")
+    lists = param.multiple or getattr(param.type, "takes_list", False)
+    if isinstance(value, list) and not lists:
+        raise StorageError(f"{where}: takes one value, not a list.")
+
+
+MOST_UNGROUPED = 14
+"""Options of a command that stand in one list; more are put under headings."""
+
+_OPTION_COLUMN = 30
+
+_COMMON = "Common options"
+_HEADINGS = {
+    _COMMON: (
+        "--run --api-url --profile --header --judge --model --metrics --sections"
+        " --k --labels --run-id --resume --label --baseline --suite --by --worst --worst-by --gates"
+        " --flips --fail-on --name --case --from-run --plain"
+    ),
+    "Data": (
+        "--eval-set --labels-dir --results-dir --filter --limit --targets --plugin --repeat"
+        " --from-jsonl --shards --vault --index --annotator"
+    ),
+    "Statistics": (
+        "--cluster --power --margin --seed --max-drop"
+        " --varied --ignore-invariants --flips-by --confidence-by --allow-missing"
+        " --match --gain --min-similarity"
+    ),
+    "Server and cost": (
+        "--set --save-judge --max-error-rate --retry-errors --max-cost --offline --cache-dir --jobs"
+        " --embedding-model --scheduler"
+    ),
+    "Other options": "",
+    "Output": (
+        "--json --markdown --junit --html --format --output --save-trace --store-full-text"
+        " -v --verbose -q --quiet -h --help"
+    ),
+}
+"""Headings of a long command's help, and the options of each; what none names is another one."""
+
+
+def _heading_of(names: Sequence[str]) -> str:
+    """The heading under which an option of these names stands."""
+    return next(
+        (
+            heading
+            for heading, options in _HEADINGS.items()
+            if not set(names).isdisjoint(options.split())
+        ),
+        "Other options",
+    )
+
+
+SAME_AGAIN = "Nothing is half-written: start the same command again."
+
+
+class Command(click.Command):
+    """A command that knows the three sources of defaults, and ends an interrupted run with 130.
+
+    Ctrl+C, SIGTERM and SIGHUP are one thing: KeyboardInterrupt in the main thread, so that whatever
+    cleans up does; then ``how_to_go_on`` is said. Run ids, metrics and profiles are offered by the
+    shell (``completion.py``); --help ends with examples and exit codes.
+    """
+
+    def __init__(self, *args: Any, how_to_go_on: str = SAME_AGAIN, **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        self.how_to_go_on = how_to_go_on
+        attach(self)
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        extra.setdefault("auto_envvar_prefix", "RAG_EVAL")
+        script = Path(info_name or "").stem
+        extra.setdefault("default_map", settings(script, self.params))
+        self._refuse_moved(extra["default_map"])
+        return super().make_context(info_name, args, parent, **extra)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; an option that moved is refused with its new place."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name.lstrip("-")
+            if (place := moved_options(self).get(name)) is not None:
+                raise click.UsageError(f"--{name} is no longer an option: {place}.", ctx) from None
+            raise
+
+    def _refuse_moved(self, defaults: Mapping[str, Any]) -> None:
+        """Raises UsageError for an option that moved and has a value in the environment or in
+        ``defaults``, those of config.toml."""
+        if not defaults and not any(name.startswith("RAG_EVAL_") for name in os.environ):
+            return
+        for name, place in moved_options(self).items():
+            key = name.replace("-", "_")
+            variable = f"RAG_EVAL_{key.upper()}"
+            if key in defaults:
+                source = os.environ.get("RAG_EVAL_CONFIG") or str(CONFIG)
+                raise click.UsageError(f"{source}: {key} is no longer an option: {place}.")
+            if os.environ.get(variable) and variable not in _OTHER_USES:
+                raise click.UsageError(
+                    f"{variable} is set, and --{name} is no longer an option: {place}."
+                )
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The page of --help, with examples that fit into its width."""
+        formatter = ctx.make_formatter()
+        self.format_help(ctx, formatter)
+        return folded(formatter.getvalue().rstrip("\n"), formatter.width)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options; those of a long command under headings, most used first."""
+        records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in _HEADINGS}
+        shown = [
+            (param, record)
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx))
+        ]
+        if len(shown) <= MOST_UNGROUPED:
+            super().format_options(ctx, formatter)
+            return
+        for param, record in shown:
+            records[_heading_of(param.opts)].append(record)
+        # One width for all: each heading's own would make the columns jump.
+        first = max(len(left) for _, (left, _) in shown)
+        for heading, rows in records.items():
+            if rows:
+                with formatter.section(heading):
+                    left = min(first, _OPTION_COLUMN)
+                    padded = [(f"{names:<{left}}", text) for names, text in rows]
+                    formatter.write_dl(padded, col_max=_OPTION_COLUMN)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Below the options: examples and exit codes, where the text above does not tell them."""
+        super().format_epilog(ctx, formatter)
+        about, help_text = docstring(self.callback), self.help or ""
+        lines = examples(about)
+        if lines and not examples(help_text):
+            with formatter.section("Examples"):
+                for line in lines:
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+        if exit_codes(help_text) is None:
+            formatter.write_paragraph()
+            formatter.write_text(exit_codes(about) or USUAL_EXITS)
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        run: Any = partial(super().main, *args, standalone_mode=False, **extra)
+        if not standalone_mode:
+            return run()
+        _open_closed_streams()
+        _print_what_can_be_shown()
+        with _signals_interrupt():
+            try:
+                result = run()
+                sys.exit(result if isinstance(result, int) else Exit.DONE)
+            except click.ClickException as error:
+                error.show()
+                sys.exit(error.exit_code)
+            except (click.Abort, KeyboardInterrupt):
+                with contextlib.suppress(OSError):  # the terminal may be what is gone
+                    below = "\n" if sys.stderr.isatty() else ""  # the terminal's own ^C
+                    click.echo(f"{below}Interrupted. {self.how_to_go_on}".rstrip(), err=True)
+                sys.exit(Exit.INTERRUPTED)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run; an output that nobody can take ends the script in a sentence or in silence."""
+        allow_addresses(_named_addresses(ctx))
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except KeyboardInterrupt:
+            raise click.Abort from None  # click would print to a terminal that may be gone
+        except RecursionError:
+            raise StorageError(
+                "a file or an expression that was read is nested too deeply; write it flatter."
+            ) from None
+        except BrokenPipeError:  # the reader, such as head, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return Exit.DONE
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise StorageError(f"the output cannot be written ({error.strerror}).") from None
+
+
+MOVED_OPTIONS = Path(__file__).with_name("moved_options.toml")
+
+_OTHER_USES = frozenset({"RAG_EVAL_DATA"})
+"""Variables with the name of an option that moved, and a use of their own."""
+
+
+def moved_options(command: click.Command) -> dict[str, str]:
+    """Options that a script once had, without dashes, each with the clause that says where its
+    value goes now."""
+    module = getattr(command.callback, "__module__", "")
+    if module == "__main__":
+        module = Path(getattr(sys.modules[module], "__file__", None) or "").stem
+    places: dict[str, str] = {}
+    for row in read_toml(MOVED_OPTIONS)["moved"]:
+        if module in row["scripts"].split():
+            names = row["options"].items()
+            places |= {name: row["to"].replace("{key}", key) for name, key in names}
+    return places
+
+
+def _named_addresses(ctx: click.Context) -> list[str]:
+    """Where parts of runs and sets may be: RAG_EVAL_ADDRESSES (between blanks), else ``addresses``
+    of eval/config.toml; and --address."""
+    named = os.environ.get("RAG_EVAL_ADDRESSES") or (ctx.default_map or {}).get("addresses") or []
+    return [
+        *(named.split() if isinstance(named, str) else map(str, named)),
+        str(ctx.params.get("address") or ""),
+    ]
+
+
+@contextlib.contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise KeyboardInterrupt; a further one does not disturb the cleaning up.
+
+    A signal that is ignored from the start (nohup) stays so.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python gives signals to the main thread alone
+        return
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+
+    def interrupt(number: int, frame: object) -> None:
+        for other in numbers:
+            signal.signal(other, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for number in numbers:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _open_closed_streams() -> None:
+    """A standard stream that the caller closed (``>&-``) leads to nowhere, as /dev/null does.
+
+    Python has None in its place, and the next file that is opened would take its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
+def _print_what_can_be_shown() -> None:
+    """A character that stdout's encoding lacks becomes ``?``: no script ends for a ✗.
+
+    What Python lets through by itself (any bytes of a path, in the C locale) stays so.
+    """
+    out = sys.stdout
+    if isinstance(out, io.TextIOWrapper) and (out.errors == "strict" or out.encoding != "utf-8"):
+        out.reconfigure(errors="replace")
+
+
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of run folders in the folder of results, ``latest`` first."""
+    folder = Path(ctx.params.get("results_dir") or RESULTS_DIR)
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(
+                entry.name for entry in entries if entry.is_dir() and RUN_ID.fullmatch(entry.name)
+            )
+    except OSError:
+        names = []
+    return _fitting(["latest", *names], incomplete)
+
+
+def metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of metrics as they stand in metrics.json, at the usual cut-offs; of several separated
+    by commas the last one."""
+    from ragmetrics import catalogue
+    from ragmetrics.catalogue import metric as catalogue_metric
+
+    names = [metric.name for metric in catalogue_metric.at_cutoffs(catalogue.METRICS, catalogue.KS)]
+    head, comma, last = incomplete.rpartition(",")
+    return [f"{head}{comma}{name}" for name in _fitting(dict.fromkeys(names), last)]
+
+
+def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of the profiles that are there."""
+    folders = (PROFILES, SHIPPED_PROFILES)
+    names = {path.stem for folder in folders for path in folder.glob("*.toml")}
+    return _fitting(sorted(names), incomplete)
+
+
+def judges(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The embedded rules, and the names of the judges that have a file."""
+    return _fitting(["local", *sorted(path.stem for path in JUDGES.glob("*.toml"))], incomplete)
+
+
+BY_NAME: dict[str, Completer] = {
+    **dict.fromkeys(("run", "base", "new", "baseline", "from_run"), runs),
+    **dict.fromkeys(("worst_by", "flips_by", "confidence_by", "metrics"), metrics),
+    "profile": profiles,
+    "judge": judges,
+}
+"""Which parameters get which values; one of a type that completes itself, such as a path, does."""
+
+
+def attach(command: click.Command) -> None:
+    """Give the command's parameters their completers, those whose type completes nothing itself."""
+    for param in command.params:
+        mute = type(param.type).shell_complete is click.ParamType.shell_complete
+        if mute and param.name in BY_NAME:
+            # Click takes a completer at the making of a parameter only, and these are made in
+            # many places; the attribute is where it then looks.
+            param._custom_shell_complete = param._custom_shell_complete or BY_NAME[param.name]
+
+
+def _fitting(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+START = re.compile(r".*\bpython eval/scripts/\w+\.py\b")
+
+WORD = re.compile(r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"])+|['\"]")
+
+USUAL_EXITS = "Exit codes: 0 done, 2 bad input or usage, 130 interrupted."
+"""What holds for every script; one that ends otherwise says so itself."""
+
+
+def docstring(callback: Callable[..., Any] | None) -> str:
+    """The docstring of the module that a command's function stands in."""
+    module = sys.modules.get(getattr(callback, "__module__", ""))
+    return inspect.cleandoc((getattr(module, "__doc__", None) or "").replace("\b\n", ""))
+
+
+def examples(text: str) -> list[str]:
+    """The command lines of a docstring; a line that goes on is joined to the next."""
+    lines: list[str] = []
+    depth = -1
+    for line in text.splitlines():
+        indent = len(line) - len(line.lstrip())
+        if depth >= 0 and indent > depth and line.strip():
+            lines[-1] = f"{lines[-1].removesuffix(chr(92)).rstrip()} {line.strip()}"
+        elif START.match(line) and indent:
+            lines.append(line.strip())
+            depth = indent
+        else:
+            depth = -1
+    return lines
+
+
+def exit_codes(text: str) -> str | None:
+    """The sentence of a docstring that begins with ``Exit codes:``, on one line."""
+    match = re.search(r"^Exit codes:.*?(?=\n\s*\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    return " ".join(match[0].split()) if match else None
+
+
+def folded(page: str, width: int) -> str:
+    """The page with every longer call of a script on several lines, as a shell takes them.
+
+    A comment behind the call goes onto a line of its own above it.
+    """
+    return "\n".join(
+        part
+        for line in page.splitlines()
+        for part in (_folded(line, width) if len(line) > width and START.match(line) else [line])
+    )
+
+
+def _folded(line: str, width: int) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip()))
+    call, mark, comment = line.strip().partition(" # ")
+    lines = [indent]
+    for unit in _units(call):
+        if len(lines[-1]) + len(unit) + len(" \\") > width and lines[-1].strip():
+            lines[-1] = lines[-1].rstrip() + " \\"
+            lines.append(f"{indent}    ")
+        lines[-1] += f"{unit} "
+    return ([f"{indent}# {comment}"] if mark else []) + [part.rstrip() for part in lines]
+
+
+def _units(call: str) -> list[str]:
+    """The words of a call; an option stays with its value, python with its script."""
+    units: list[str] = []
+    for word in WORD.findall(call):
+        before = units[-1] if units else ""
+        takes = before == "python" or (before.startswith("--") and " " not in before)
+        if takes and not word.startswith(("-", "&", "|", "<", ">", "\\")):
+            units[-1] = f"{before} {word}"
+        else:
+            units.append(word)
+    return units
+
+
+command = partial(
+    click.command,
+    cls=Command,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+)
