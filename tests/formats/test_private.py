@@ -110,7 +110,7 @@ def test_a_text_without_secrets_is_imported_unchanged(
 
 
 def test_comments_of_ratings_are_masked_and_ids_stay(tmp_path: Path) -> None:
-    trace = {
+    trace: dict[str, Any] = {
         "trace": {"id": "9dd4e461268c8034f5c8564e155c67a6", "name": "ask", "input": "What is oil?",
                   "output": "A liquid.", "timestamp": "2024-05-01T10:00:00.000Z", "latency": 1},
         "observations": [],

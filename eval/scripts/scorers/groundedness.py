@@ -99,7 +99,8 @@ class GroundednessScorer:
 
 def _cites_by_number(result: TestResult) -> bool:
     """Whether a citation is a number alone, which no reference of the bot explains by a name."""
-    explained, bare = set(), set()
+    explained: set[int | None] = set()
+    bare: set[int | None] = set()
     for reference in result.references or ():
         named = reference.chunk_id or reference.doc_id or reference.rel_path
         (explained if named else bare).add(reference.index)
