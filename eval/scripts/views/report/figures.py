@@ -108,7 +108,8 @@ def _words_of(measure: Measure, row: Metric | None) -> str:
         same = (metric for metric in METRICS if metric.name == measure.metric.partition("@")[0])
         stem = measure.definition.partition("@")[0]
         row = next((m for m in same if m.definition.partition("@")[0] == stem), None)
-    return row.in_words(measure.metric) if row else ""
+    words = row.in_words(measure.metric) if row else ""
+    return f"{words} (per search)" if measure.per_search else words
 
 
 def _close(measure: Measure) -> bool:
