@@ -33,8 +33,8 @@ from views.report.model import (
     ConfidenceBin,
     CorrelationMatrix,
     CountTable,
-    Disagreement,
     FirstRanks,
+    JudgeDisagreement,
     JudgeSlice,
     MetricName,
     NamedFigure,
@@ -507,7 +507,7 @@ def calibration(stored: Mapping[str, Any]) -> CalibrationPart:
             for value, part in values.items()
         ],
         worst=[
-            Disagreement(
+            JudgeDisagreement(
                 **{name: row.get(name) for name in ("case_id", "claim_id", "verdict", "reason")},
                 claim=cut(row.get("claim"), JUDGE_QUOTE),
                 human=people_say(stored, row["human"]),
