@@ -15,7 +15,16 @@ import storage
 from labeller.passages import Chunk
 from labeller.ports import Arrival, deliver, prefetch
 from labeller.session import Session
-from labeller.sources import ApiChunks, Fetcher, FetchError, RunChunks, failures, uncertainty
+from labeller.sources import (
+    Api,
+    ApiChunks,
+    Fetcher,
+    FetchError,
+    RunChunks,
+    api_source,
+    failures,
+    uncertainty,
+)
 
 
 def gather(source: Fetcher, count: int) -> list[Arrival]:
@@ -262,3 +271,31 @@ def test_what_teaches_most_by_the_failures_of_a_run(tmp_path: Path) -> None:
     assert found["warned"] == 0.5
     with pytest.raises(storage.StorageError, match=r"is not scored.*eval_suite\.py --run empty"):
         failures(tmp_path / "empty", cases)
+
+
+TOOLS_PROFILE = """
+schema = 1
+[request]
+path = "/ask"
+[request.body]
+question = "{question}"
+[response]
+retrieved = "retrieved"
+answer = "answer"
+"""
+
+
+@pytest.mark.parametrize("maps_tools", [True, False])
+def test_a_bot_that_is_asked_live_tells_its_calls_of_tools(
+    tmp_path: Path, fake_bot: Any, *, maps_tools: bool
+) -> None:
+    (tmp_path / "own.toml").write_text(TOOLS_PROFILE + 'tools = "calls"\n' * maps_tools)
+    answer = fake_bot.answer("?", calls=[{"name": "search", "arguments": {"query": "hat"}}])
+    fake_bot.default = lambda exchange: exchange.reply(answer)
+    api = Api(fake_bot.url, "own", 5, tmp_path, tmp_path / "cache")
+    with api_source(api, {}) as source:
+        source.request("a", "?")
+        (arrival,) = source.wait("a", 20)
+    assert (arrival.problem, len(arrival.chunks)) == ("", 1)
+    calls = [(call.name, call.arguments) for call in arrival.calls]
+    assert calls == [("search", {"query": "hat"})] * maps_tools

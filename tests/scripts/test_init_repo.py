@@ -68,6 +68,33 @@ def test_an_address_with_parameters_reaches_the_scripts_whole(tmp_path: Path) ->
         assert url in said[0].split(), done.stdout
 
 
+@pytest.mark.parametrize(
+    ("target", "given", "committed", "baseline"),
+    [
+        ("gate", ["BASE=old"], False, ["--baseline", "old"]),
+        ("gate", ["BASE=old"], True, ["--baseline", "old"]),
+        ("gate", [], True, ["--baseline", "eval/results/main/metrics.json"]),
+        ("gate", [], False, []),
+        ("gate", ["BASE="], True, []),
+        ("report", ["BASE=old"], False, ["--baseline", "old"]),
+        ("report", [], True, []),
+    ],
+)
+def test_a_baseline_that_is_named_is_never_left_out(
+    tmp_path: Path, target: str, given: list[str], baseline: list[str], *, committed: bool
+) -> None:
+    CliRunner().invoke(init_repo.main, [str(tmp_path)])
+    if committed:
+        numbers = tmp_path / "rag-eval" / "eval/results/main/metrics.json"
+        numbers.parent.mkdir(parents=True)
+        numbers.write_text("{}")
+    words = ["make", "-C", str(tmp_path / "rag-eval"), "-o", "setup", "PY=echo", "SCRIPTS=at"]
+    words += ["RUN=new", target, *given]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    (said,) = [line.split() for line in done.stdout.splitlines() if line.startswith("at/")]
+    assert said[1:] == ["--run", "new", *baseline]
+
+
 @pytest.mark.slow
 @pytest.mark.thorough
 def test_the_chain_runs_there_with_the_demo_bot(tmp_path: Path) -> None:

@@ -181,5 +181,11 @@ def test_a_folder_of_which_nothing_can_be_read_is_refused(
     (folder / "runs.jsonl").write_text(json.dumps(run) + "\nno json\n")
     with pytest.raises(StorageError, match="no trace can be read") as caught:
         look()
-    for word in ("1 values without spans", "1 damaged lines", "run_type", "import"):
+    for word in (
+        "Files: 1, with",
+        "1 values without spans",
+        "1 damaged lines",
+        "run_type",
+        "import",
+    ):
         assert word in caught.value.message

@@ -25,6 +25,8 @@ class RunTally:
 
     def __init__(self, results: Iterable[TestResult] = ()) -> None:
         self.answered = self.abstained = 0
+        self.says_abstained = False
+        """Whether an answer has a field that says if the bot abstained."""
         self.errors: Counter[str] = Counter()
         self.tokens: Counter[str] = Counter()
         self.cost: float | None = None
@@ -40,6 +42,7 @@ class RunTally:
             self.errors[result.error.kind if result.error else "unknown"] += 1
             return
         self.absent += "retrieved" in (result.absent or {})
+        self.says_abstained |= result.abstained is not None
         if result.abstained:
             self.abstained += 1
         else:
@@ -88,7 +91,7 @@ class RunTally:
         return {
             "results": self.total,
             "answered": self.answered,
-            "abstained": self.abstained,
+            "abstained": self.abstained if self.says_abstained or not self.answered else None,
             "errors": dict(sorted(self.errors.items())),
             "latency_ms": self.latency(),
             "usage": dict(sorted(self.tokens.items())),
@@ -96,12 +99,18 @@ class RunTally:
         }
 
 
+def _outcomes(answered: int, abstained: int | None) -> list[tuple[str, str]]:
+    """Whether the bot abstained is known only where it says so; scoring reads it from the words."""
+    if abstained is None:
+        return [("answered or abstained", f"{answered:,}")]
+    return [("answered", f"{answered:,}"), ("abstained", f"{abstained:,}")]
+
+
 def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """The table's rows from the data that --json prints."""
     pairs = [
         ("results", f"{summary['results']:,}"),
-        ("answered", f"{summary['answered']:,}"),
-        ("abstained", f"{summary['abstained']:,}"),
+        *_outcomes(summary["answered"], summary["abstained"]),
         ("errors", f"{sum(summary['errors'].values()):,}"),
     ]
     pairs += [(f"  {kind}", f"{count:,}") for kind, count in summary["errors"].items()]

@@ -132,7 +132,8 @@ def plan_of(
     if mode in ("live", "replay") and not sends and not profile.remembers:
         remarks.append(
             f"Profile {profile.name} has neither {{history}} nor {{session}}: every turn is asked "
-            "without what came before (--history none)."
+            "without what came before (--history none). If the bot can take it, add one of them to "
+            "[request.body] of the profile."
         )
         mode = "none"
     earlier = earlier_by_id(cases)

@@ -371,7 +371,10 @@ class Api:
 
 
 class _Bot:
-    """Asks the bot for passages alone; usable from several threads."""
+    """Asks the bot for passages, and for its calls of tools where the profile maps them.
+
+    Usable from several threads. Without `tools` in the profile the bot is asked for passages alone.
+    """
 
     def __init__(self, url: str, api: Api, profile: Profile, cases: Mapping[str, Any]) -> None:
         from clients.profile import fill
@@ -402,7 +405,7 @@ class _Bot:
             self._profile,
             self._headers,
             RetryPolicy(self._profile.limits.get("timeout", SECONDS), retries=1),
-            retrieval_only=True,
+            retrieval_only="tools" not in self._profile.answer.response,
             max_bytes=MAX_BYTES,
         )
         try:

@@ -238,8 +238,9 @@ def _check_that_any_was_read(folder: Path, look: TraceReading, counts: Mapping[s
         return
     keys = f" with the keys {', '.join(look.keys)}" if look.keys else ""
     raise StorageError(
-        f"{folder}: no trace can be read. {look.files} files hold {_counted_values(counts)}{keys}; "
-        "write OTLP JSON (the collector's file exporter), Phoenix' or MLflow's spans. Exports of "
+        f"{folder}: no trace can be read. Files: {look.files}, with "
+        f"{_counted_values(counts)}{keys}; write OTLP JSON (the collector's "
+        "file exporter), Phoenix' or MLflow's spans. Exports of "
         "LangSmith and Langfuse are read by convert_data.py import."
     )
 

@@ -118,6 +118,23 @@ def test_the_summary() -> None:
     assert ("  timeout", "1") in _rows(summary)
 
 
+@pytest.mark.parametrize(
+    ("said", "abstained", "rows"),
+    [
+        ((None, None), None, [("answered or abstained", "2")]),
+        ((None, False), 0, [("answered", "2"), ("abstained", "0")]),
+        ((None, True), 1, [("answered", "1"), ("abstained", "1")]),
+        ((), 0, [("answered", "0"), ("abstained", "0")]),
+    ],
+)
+def test_a_bot_that_does_not_say_whether_it_abstained_is_not_counted_as_answering(
+    said: tuple[bool | None, ...], abstained: int | None, rows: list[tuple[str, str]]
+) -> None:
+    summary = RunTally(storage.TestResult("a", abstained=each) for each in said).to_dict()
+    assert summary["abstained"] == abstained
+    assert _rows(summary)[1:-1] == rows
+
+
 def test_a_long_title_is_not_broken() -> None:
     shown = io.StringIO()
     title = "Run 20261122-051743-a-long-name-of-a-profile"

@@ -313,6 +313,7 @@ def test_what_cannot_be_asked_is_refused_before_the_first_call(
     done = invoke("--run-id", "r", "--profile", plain)
     assert done.returncode == 0, done.stderr
     assert "neither {history} nor {session}" in done.stderr
+    assert "add one of them to [request.body]" in done.stderr
     config = json.loads((tmp_path / "results" / "r" / "config.json").read_text())
     assert config["retriever"]["requested"]["history"] == "none"
 
