@@ -26,6 +26,7 @@ from decisions.case_changes import changes_of, read_pair
 from decisions.case_rules import read_case_rules
 from decisions.case_verdict import read_verdicts
 from records.metrics import load_metrics
+from scorers import suite
 from storage import ResultsWriter, RunConfig
 
 SCORERS = (score_retrieval, score_pipeline, score_abstention, score_groundedness)
@@ -211,4 +212,25 @@ def test_labelled_prompts_leave_the_lines_as_they_are(home: Path, tmp_path: Path
         before["primary"],
         before["case_verdicts"],
     )
+    shutil.rmtree(folder)
+
+
+def test_a_suite_that_is_killed_leaves_no_lines_of_earlier_scores(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The means are new once a section is scored; lines made of the old scores would not be."""
+    folder = make(home, "killed", 3, NEW)
+    call(home, eval_suite.main, "--run", "killed", "--brief")
+    whole = (folder / "metrics.json").read_bytes()
+    assert len(lines(folder)) == len(CASES)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:  # as by a signal: what would follow is not done
+        patched.setattr(suite, "_write_case_lines", killed)
+        call(home, eval_suite.main, "--run", "killed", "--brief")
+        assert not lines(folder)
+    call(home, eval_suite.main, "--run", "killed", "--brief")
+    assert (folder / "metrics.json").read_bytes() == whole
     shutil.rmtree(folder)

@@ -99,3 +99,13 @@ def test_a_table_of_a_page_shows_foreign_text_and_links_to_cases() -> None:
     assert "All of &lt;them&gt;" in html
     assert "<b>2</b>" in html
     assert "cases" not in markdown([Page("", [table])])
+
+
+def test_the_head_of_a_page_s_column_hides_nothing() -> None:
+    from terminal.page import plain_table
+    from views.report.page import _PageBlocks
+
+    table = plain_table(("case", "x\x1b[2J<b>\u202e"), [("c", "d")], caption="k")
+    html = str(_PageBlocks(()).write([table]))
+    assert "x⟨U+001B⟩[2J&lt;b&gt;⟨U+202E⟩" in html
+    assert not {"\x1b", "\u202e"} & set(html)

@@ -44,14 +44,21 @@ OF_RESULTS = frozenset({"cases", "errors", "asked", "missing"})
 
 
 def update_metrics(
-    folder: Path, section: str, values: dict[str, Any], header: dict[str, Any]
+    folder: Path,
+    section: str,
+    values: dict[str, Any],
+    header: dict[str, Any],
+    *,
+    case_lines: bool = True,
 ) -> Path:
     """Put one section (and the header's fields) into metrics.json, under its lock.
 
     Other sections stay as they are, unless the head's counts of results change: they were made of
     other results, which the new head does not describe, and go. Floats are rounded to 6 places,
     keys sorted, no clock time: the same results give the same bytes. Its means by slice go to
-    slices.json. Raises StorageError for NaN and infinities, which no metric may be.
+    slices.json. ``case_lines``: whether those of the cases stay; without them none is left that was
+    made of earlier scores, should ``update_primary`` not be reached. Raises StorageError for NaN
+    and infinities, which no metric may be.
     """
     path = folder / METRICS
     with locked(path):
@@ -65,6 +72,8 @@ def update_metrics(
         written = metric_lines.written_section(values)
         slices[section] = _marked(written, values)
         sections = metrics.get("sections", {}) | {section: written}
+        for name in () if case_lines else OF_CASES:
+            metrics.pop(name, None)
         _replace(path, metrics | rounded(header) | {"sections": sections}, slices)
     return path
 

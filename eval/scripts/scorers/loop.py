@@ -137,7 +137,7 @@ def score_run(
         _join_files([part.rows for part in parts], scores / f"{scorer.section}.jsonl")
     if max(sum((part.results for part in parts), Counter()), default=1) > 1:
         section["stability"] = stability(folder, scorer.section, scorer.metrics)
-    update_metrics(folder, scorer.section, section, header)
+    update_metrics(folder, scorer.section, section, header, case_lines=case_lines)
     if case_lines:
         update_case_lines(folder, eval_set)
     return section

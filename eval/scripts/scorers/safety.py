@@ -355,7 +355,8 @@ def _score_safety(job: ScoringJob, scorer: SafetyScorer) -> tuple[dict[str, Any]
     judged, guardrails = scorer.judge([*labels, *attacks], answers)
     section = scorer.section_of(judged, guardrails, job.seed)
     write_scores(folder, NAME, (scorer.line(item) for item in judged))
-    update_metrics(folder, NAME, section, _header(folder, job.eval_set))
+    header = _header(folder, job.eval_set)
+    update_metrics(folder, NAME, section, header, case_lines=job.case_lines)
     if job.case_lines:
         update_case_lines(folder, job.eval_set)
     return section, judged

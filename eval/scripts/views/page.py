@@ -207,7 +207,9 @@ class HtmlPage:
         """A table that scrolls by itself; on a phone a row can be a card."""
         self._tables += 1
         columns = [column for column in table.columns if not isinstance(column, TrendColumn)]
-        names = ["picture" if isinstance(c, WhiskerColumn) else c.name.strip() for c in columns]
+        names = [
+            "picture" if isinstance(c, WhiskerColumn) else visible(c.name.strip()) for c in columns
+        ]
         kinds = [_FIRST, *map(_html_class, columns[1:])]
         head = '<th scope="col" class="{}">{}</th>'
         box = (
