@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from decisions.gate_checks import amount
+from decisions.gate_rules import BUILT_IN_RULES
 from records.gate_verdict import Check, Verdict
 from terminal.page import (
     Block,
@@ -84,7 +85,8 @@ def gate_page(verdict: Verdict) -> Page:
     run: tuple[str | Quoted, ...] = (f"Gate {verdict.outcome}: run ", _quoted(verdict.run_id))
     if verdict.baseline:
         run = (*run, " against ", _quoted(verdict.baseline))
-    blocks: list[Block] = [Prose((*run, ", rules of ", _quoted(verdict.gates)), "strong")]
+    rules = "" if verdict.gates == BUILT_IN_RULES else "rules of "
+    blocks: list[Block] = [Prose((*run, f", {rules}", _quoted(verdict.gates)), "strong")]
     loud, passed = verdict.of("failed", "accepted", "skipped"), verdict.of("passed")
     blocks.append(DataTable(_COLUMNS, loud, tone=_tone))
     for check in loud:

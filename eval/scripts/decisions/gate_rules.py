@@ -61,6 +61,10 @@ RUN_NAMES = (
 WILD = set("*?[")
 
 
+BUILT_IN_RULES = "built-in rules"
+"""The name of the rules that need no file."""
+
+
 @dataclass(frozen=True)
 class GateRules:
     """All gates of a file; ``lines``: where each stands. ``calibrations``: files that hold one.
@@ -95,7 +99,7 @@ class GateRules:
     @property
     def name(self) -> str:
         """The name of the file, for a reader."""
-        return "built-in rules" if self.path is None else self.path.name
+        return BUILT_IN_RULES if self.path is None else self.path.name
 
     @property
     def empty(self) -> bool:
