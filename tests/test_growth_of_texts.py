@@ -35,9 +35,11 @@ from ragmetrics import (
     matching,
     paths,
     support,
+    tools,
 )
 from ragmetrics.text import gold_quotes, numbers, phrase_search, tfidf
 from ragmetrics.text.asked_questions import AskedQuestions
+from records.tool_calls import ExpectedTool, ToolCall
 
 SIZE = 520
 """Characters of the shortest text; the longest has four times as many."""
@@ -80,6 +82,10 @@ class GoldFact:
     fact: str
     aliases: tuple[str, ...] = ()
     vital: bool = True
+
+
+def _called(text: str) -> ToolCall:
+    return ToolCall("a", {"b": text})
 
 
 def _prepared(text: str) -> list[claims.PreparedChunk]:
@@ -199,6 +205,9 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "text.gold_quotes.holds_quote": lambda t: gold_quotes.holds_quote(t, _KNOWN_TEXT),
     "text.gold_quotes.fold_quote": lambda t: gold_quotes.fold_quote.__wrapped__(t),
     # Snippets and facts are the set's own and a sentence long: the cost is theirs times the text's.
+    "tools.score_tools": lambda t: tools.score_tools(
+        ("tool_recall",), [_called(t)], tools.ToolLabels([ExpectedTool("a", {"b": t})])
+    ),
     "facts.holds": lambda t: facts.holds(t, facts.canonical(t), _KNOWN_TEXT),
     "matching.holds": lambda t: matching.holds(t, _KNOWN_TEXT),
     "matching.window_similarity": lambda t: matching.window_similarity(_KNOWN_TEXT, t),

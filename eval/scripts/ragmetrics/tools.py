@@ -134,15 +134,16 @@ def _without_retries(calls: Sequence[Called]) -> list[_Call]:
     """
     distinct: list[_Call] = []
     last: dict[tuple[str, str], _Call] = {}
+    failed_at = -1
     for place, call in enumerate(calls):
+        if place and calls[place - 1].error is not None:
+            failed_at = place - 1
         key = call.name, canonical(call.arguments)
         before = last.get(key)
         if before is not None and calls[before.places[-1]].error is not None:
             before.places.append(place)
             continue
-        redundant = before is not None and all(
-            other.error is None for other in calls[before.places[-1] + 1 : place]
-        )
+        redundant = before is not None and failed_at < before.places[-1]
         last[key] = _Call([place], redundant)
         distinct.append(last[key])
     return distinct
