@@ -271,3 +271,13 @@ def test_few_files_are_long() -> None:
     lengths = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in SOURCES}
     long_files = {name: length for name, length in lengths.items() if length > LONG_FILE}
     assert len(long_files) <= MOST_LONG_FILES, long_files
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    """Whoever reads a name or looks for it means one thing."""
+    places: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(name_of(path))
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}

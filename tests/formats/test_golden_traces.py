@@ -96,8 +96,8 @@ class Turn:
         return UNKNOWN if pair == [None, None] else pair
 
     def tools(self) -> list[dict[str, Any]]:
-        calls = self.raw.get("tools") or []
-        return [{key: call.get(key) for key in ("name", "arguments", "result")} for call in calls]
+        calls = self.result.tools or []  # a line leaves out arguments that are empty
+        return [{"name": c.name, "arguments": c.arguments, "result": c.result} for c in calls]
 
 
 def wrong_fields(turn: Turn, expected: dict[str, Any]) -> dict[str, list[Any]]:

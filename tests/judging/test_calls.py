@@ -236,3 +236,57 @@ def test_a_line_holds_what_was_seen_and_said(settings: Make, subject: Any, verdi
     assert json.loads(line["raw"])["verdicts"][0]["quote"] == "fee is 15 euros"
     assert line["messages"][0]["role"] == "system"
     assert line["prompt"]["name"] == "groundedness"
+
+
+RAIN = "It rains in Lyon all day."
+
+
+def test_faithfulness_reads_results_of_tools_and_context_metrics_do_not(
+    settings: Make, subject: Any, verdicts: Any
+) -> None:
+    """Two passages and one result of a tool: the claims are asked about with three contexts, each
+    passage alone with one, and the facts with two."""
+    read: dict[str, list[list[str]]] = {}
+
+    def script(task: JudgeTask) -> Any:
+        contexts = [context["text"] for context in task.inputs["contexts"]]
+        read.setdefault(task.prompt.name, []).append(contexts)
+        entry = {"context": "", "quote": "", "reason": "", "verdict": "unclear"}
+        if task.prompt.name == "groundedness":
+            entry |= {"verdict": "supported", "quote": RAIN, "context": "c3"}
+        return {"verdicts": [entry | {"id": name} for name in task.inputs["ids"]]}
+
+    asked = subject(RAIN, **FACTS)
+    asked.result.seen_tools = [RAIN]
+    (line,) = finish(CALLS["groundedness"](asked, settings(script), 0))
+    assert line["status"] == "ok"
+    assert [entry["verdict"] for entry in line["verdicts"]] == ["supported"]
+    assert line["input"]["contexts"][2] == {"id": "c3", "chunk_id": "tool-1", "text": RAIN}
+    finish(CALLS["context_precision"](asked, settings(script), 0))
+    finish(CALLS["context_recall"](asked, settings(script), 0))
+    assert [len(contexts) for contexts in read.pop("groundedness")] == [3]
+    assert sorted(len(contexts) for tasks in read.values() for contexts in tasks) == [1, 1, 2]
+
+
+def test_an_answer_of_tools_alone_is_judged(settings: Make, subject: Any, verdicts: Any) -> None:
+    """No passages, one result of a tool: a judge decides, no rule; ``--k`` cuts passages only."""
+    asked = subject(RAIN, chunks=())
+    asked.result.seen_tools, asked.k = [RAIN], 1
+    (line,) = finish(
+        CALLS["groundedness"](
+            asked, settings(lambda task: verdicts(n1=("supported", RAIN, "c1"))), 0
+        )
+    )
+    assert [entry["verdict"] for entry in line["verdicts"]] == ["supported"]
+    assert "by_code" not in line["extra"]
+    asked.k = 0
+    assert [context["chunk_id"] for context in asked.seen_contexts] == ["tool-1"]
+
+
+def test_a_judgement_rests_on_the_results_of_tools(subject: Any) -> None:
+    """Without any, the subject is what it was before tools were read."""
+    plain, seeing, other = subject(), subject(), subject()
+    assert plain.subject("groundedness") == "ae0a598a0180bd74f6c5f4b0"
+    seeing.result.seen_tools, other.result.seen_tools = [RAIN], ["It snows."]
+    subjects = {asked.subject("groundedness") for asked in (plain, seeing, other)}
+    assert len(subjects) == 3

@@ -346,3 +346,14 @@ def test_other_gold_facts_make_the_verdicts_on_nuggets_stale_alone(
     assert values["correctness"] == 2.5
     assert values["nugget_recall_all_strict"] is None
     assert reasons["nugget_recall_all_strict"] == "judged before its answer or labels changed"
+
+
+def test_faithfulness_needs_no_passages_where_tools_were_read(score: Score, subject: Any) -> None:
+    """The passages are unknown, and the result of a tool supports claim 1 of 2: faithfulness is
+    1/2, and what is asked of passages alone has no score."""
+    asked = subject(chunks=(), **FACTS)
+    asked.result.retrieved, asked.result.seen_tools = None, [QUOTE]
+    values, reasons, _ = score(asked)
+    assert values["faithfulness"] == 0.5
+    assert values["context_recall"] is None
+    assert reasons["context_recall"] == "passages are not mapped"

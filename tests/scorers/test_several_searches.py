@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
+from rich.console import Console
 
+from decisions.measures import measures
 from ragmetrics.catalogue import KS
 from records.cases import TestCase, case_from_dict
 from records.checked_results import checked_result
-from records.results import TestResult, union_of
+from records.metrics import read_metrics
+from records.results import Reference, TestResult, union_of
 from scorers.groundedness import GroundednessScorer
+from scorers.loop import score_run
 from scorers.retrieval import SEVERAL, RetrievalScorer
+from scorers.section_page import section_blocks
+from terminal.page import print_blocks
 
 A, B, C = (
     {"chunk_id": n, "rel_path": f"{n}.md", "heading_path": "H", "text": f"Text of {n} in full."}
@@ -108,3 +117,58 @@ def test_a_passage_of_two_searches_is_seen_once() -> None:
 def test_ids_alone_are_known_by_their_names(ids: list[str]) -> None:
     result = answered([{"chunk_id": n} for n in ids], [{"chunk_id": "a"}])
     assert [chunk.chunk_id for chunk in result.chunks()] == ids
+
+
+@pytest.mark.parametrize("searches", [[[A, B]], [[A, B], [B, C]]])
+def test_the_row_of_a_recall_that_is_per_search_says_so(
+    tmp_path: Path, searches: list[list[dict[str, Any]]]
+) -> None:
+    """One of two answers saw two searches; a run without such an answer has no word of it."""
+    supports = [{"rel_path": "a.md", "heading_path": "H", "snippets": []}]
+    cases = [{"id": name, "question": "?", "gold_supports": supports} for name in ("one", "two")]
+    results = [answered(*searches), answered([A, B])]
+    results[1].test_case_id = "two"
+    eval_set, folder = tmp_path / "eval_set.jsonl", tmp_path / "run"
+    folder.mkdir()
+    eval_set.write_bytes(b"".join(orjson.dumps(case) + b"\n" for case in cases))
+    lines = (result.to_dict(store_full_text=True) for result in results)
+    (folder / "results.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    section = score_run(folder, eval_set, RetrievalScorer())
+    stored = read_metrics(folder)["sections"]["retrieval"]
+    rows = measures({"retrieval": stored}, {})
+    titles = [row.title for row in rows.values()]
+    out = StringIO()
+    print_blocks(Console(file=out, width=200), section_blocks(section, [*rows.values()]))
+    printed = out.getvalue()
+    if len(searches) == 1:
+        assert "per_search" not in section
+        assert sorted(titles) == sorted(section["mean"])
+        assert "per search" not in printed
+        return
+    assert section["per_search"] == 1
+    assert section["n"]["evidence_recall@5"] == 2
+    assert section["n"]["ndcg@5"] == 1
+    assert {"evidence_recall@5 (per search)", "recall_all@1 (per search)", "mrr"} <= {*titles}
+    assert "snippet_recall@3 (per search)" in printed
+    assert "per search: 1 answer saw several searches." in printed
+
+
+@pytest.mark.parametrize(
+    ("mark", "references", "score"),
+    [
+        ("[a.md]", [], 1.0),  # a path is the same in every list
+        ("[1]", [{"index": 1, "chunk_id": "a"}], 1.0),
+        ("[1]", [{"index": 1}], None),  # the reference says no more than the mark
+        ("[2]", [{"index": 1, "chunk_id": "a"}], None),
+        ("[a.md] [1]", [], None),
+    ],
+)
+def test_a_citation_by_name_counts_over_all_that_was_seen(
+    mark: str, references: list[dict[str, Any]], score: float | None
+) -> None:
+    result = answered([A], [B], answer=f"Text of a in full {mark}.")
+    result.references = [Reference(**reference) for reference in references]
+    values, reasons = scores(GroundednessScorer(), case("a.md"), result)
+    assert values["citation_validity_form"] == score
+    told = reasons.get("citation_validity_form")
+    assert told == (None if score else "the number fits several lists")

@@ -8,6 +8,7 @@ from typing import Any
 
 from ragmetrics.catalogue import METRICS
 from ragmetrics.catalogue.metric import Metric
+from ragmetrics.catalogue.retrieval import PER_SEARCH
 from records.targets import ADVISORY, Target, parse_target
 
 Sections = Mapping[str, Mapping[str, Any]]
@@ -45,6 +46,13 @@ class Measure:
     advisory: str | None = None
     mark: str = ""
     """Why the interval is to be doubted, or is not there."""
+    per_search: int = 0
+    """Answers that saw several searches; the first k of each of these count, together."""
+
+    @property
+    def title(self) -> str:
+        """The name of the row in a table."""
+        return f"{self.metric} (per search)" if self.per_search else self.metric
 
     @property
     def bound(self) -> float | None:
@@ -58,7 +66,8 @@ class Measure:
         return bool(self.target) and self.passed is None
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        fields = asdict(self)
+        return fields if self.per_search else {k: v for k, v in fields.items() if k != "per_search"}
 
 
 def measures(
@@ -120,6 +129,7 @@ def _measure(
         band(mean, row, interval) if row and tells else None,
         str(advisory) if advisory else None,
         section.get("marks", {}).get(metric, ""),
+        section.get("per_search", 0) if row and row.name in PER_SEARCH else 0,
     )
 
 

@@ -87,7 +87,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     for trace, spans in traces.items():
         traced = _case(first, trace, _rooted(spans, trace), scores.get(trace), options, notes)
         cases += [traced] if traced is not None else []
-    yield from as_conversations(cases, options.key_of_ids)
+    yield from as_conversations(cases, options.key_of_ids, notes)
     unknown = scores.keys() - traces.keys()
     notes.left_out["scores of traces that are not there"] += sum(len(scores[t]) for t in unknown)
 

@@ -24,6 +24,7 @@ from formats.shared.item import (
 from formats.shared.rows import Fields, SourceRow, case_id, iter_rows, unpacked, with_rest
 from formats.traces.cases import TracedCase, as_conversations, case_of_trace, passages_kept
 from formats.traces.exporters import nanoseconds
+from formats.traces.private import mask_case
 from formats.traces.spans import COST, KINDS, SESSION_KEYS, Span
 from formats.traces.values import documents_in, messages_in, rest_of, structured, words_in
 from records.results import ErrorInfo, TestResult
@@ -104,7 +105,7 @@ def _cases_of(
             for answer in traced.item.answers:
                 answer.result.repeat = sum(one.run == answer.run for one in earlier.item.answers)
                 earlier.item.answers.append(answer)
-    yield from as_conversations([*items.values()], options.key_of_ids)
+    yield from as_conversations([*items.values()], options.key_of_ids, notes)
 
 
 def _span(run: dict[str, Any], trace: str, options: ImportOptions) -> Span:
@@ -243,8 +244,8 @@ def _add_run(
     )
     if traced is None:
         return
-    answer = traced.item.answers[0]
     passages_kept(traced.item, "outputs", notes)
+    answer = mask_case(traced.item, notes).answers[0]
     answer.result.test_case_id, answer.result.question = item.case["id"], item.case["question"]
     answer.result.repeat = sum(one.run == answer.run for one in item.answers)
     about = traced.item.case.get("metadata")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from formats.shared.dialogue import Message, cases_of, message_of, turns_of
+from formats.shared.dialogue import DialogueMessage, cases_of, message_of, turns_of
 from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes
 from formats.shared.rows import iter_rows, unpacked
 
@@ -30,7 +30,7 @@ class _Log(NamedTuple):
     path: Path
     line: int | None
     fields: dict[str, Any]
-    messages: list[Message]
+    messages: list[DialogueMessage]
     begins: list[bytes]
 
 

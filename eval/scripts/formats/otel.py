@@ -46,4 +46,4 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
         )
         if traced is not None:
             cases.append(traced)
-    yield from as_conversations(cases, options.key_of_ids)
+    yield from as_conversations(cases, options.key_of_ids, notes)

@@ -95,10 +95,12 @@ class JudgedAnswer:
     @cached_property
     def contexts(self) -> list[Item]:
         """The chunks as ``c1``, ``c2`` … in rank order."""
-        return [
-            {"id": f"c{rank}", "chunk_id": chunk.chunk_id, "text": clean(chunk.text or "")}
-            for rank, chunk in enumerate(self.chunks, start=1)
-        ]
+        return _numbered(self.chunks)
+
+    @cached_property
+    def seen_contexts(self) -> list[Item]:
+        """All that the answer saw: the chunks, then the results of tools that are no passages."""
+        return _numbered(self.result.seen_chunks(self.k))
 
     @cached_property
     def abstained(self) -> bool:
@@ -173,9 +175,10 @@ class JudgedAnswer:
         """Why nothing can be said of the claims, before they are cut out."""
         return self.why_no_answer() or (ABSTENTION if self.abstained else None)
 
-    def why_no_texts(self) -> str | None:
-        """The chunks were stored without their full texts (None also when there are no chunks)."""
-        return unusable(self.chunks)
+    def why_no_texts(self, *, seen: bool = False) -> str | None:
+        """The chunks were stored without their full texts (None also when there are no chunks).
+        ``seen``: the results of tools count, too."""
+        return unusable(self.result.seen_chunks(self.k) if seen else self.chunks)
 
     def why_no_reference(self) -> str | None:
         if self.case.answerable is False:
@@ -187,6 +190,13 @@ class JudgedAnswer:
         if self.case.answerable is False:
             return UNANSWERABLE
         return None if self.case.gold_facts else "no gold_facts"
+
+
+def _numbered(chunks: Sequence[RetrievedChunk]) -> list[Item]:
+    return [
+        {"id": f"c{number}", "chunk_id": chunk.chunk_id, "text": clean(chunk.text or "")}
+        for number, chunk in enumerate(chunks, start=1)
+    ]
 
 
 FACTS_FILE = "reference_facts.jsonl"

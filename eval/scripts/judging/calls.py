@@ -132,9 +132,11 @@ async def _asked(
 
 
 async def groundedness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
-    """Claims against contexts. No contexts: nothing is supported, and nobody is asked."""
+    """Claims against all that the answer saw. It saw nothing: no claim is supported, and no one is
+    asked."""
     name = "groundedness"
-    reason = answer.why_no_claims() or answer.why_no_texts() or settings.why_not_read(answer)
+    reason = answer.why_no_claims() or answer.why_no_texts(seen=True)
+    reason = reason or settings.why_not_read(answer)
     if reason is not None:
         return [_not_applicable(answer, name, reason)]
     claims = await _claims(answer, settings)
@@ -143,10 +145,11 @@ async def groundedness(answer: JudgedAnswer, settings: Settings, repeat: int) ->
     if not claims:
         return [_not_applicable(answer, name, NO_CLAIMS)]
     base = _material(answer, answer=answer.text, claims=claims)
-    if not answer.contexts:
+    contexts = answer.seen_contexts
+    if not contexts:
         return [_by_code(answer, name, base, "not_found", "no contexts")]
-    mark = _mark(claims, answer.contexts)
-    parts = [replace(base, claims=block, contexts=answer.contexts) for block in _blocks(claims)]
+    mark = _mark(claims, contexts)
+    parts = [replace(base, claims=block, contexts=contexts) for block in _blocks(claims)]
     return await _asked(answer, settings, name, parts, repeat, {"mark": mark})
 
 

@@ -389,6 +389,7 @@ class MetricsSection(msgspec.Struct, kw_only=True):
     options: SectionOptions = msgspec.field(default_factory=SectionOptions)
     place_mismatch: PlaceMismatch | None = None
     path_mismatch: PathMismatch | None = None
+    per_search: int = 0
 
 
 class _MetricsHead(msgspec.Struct):

@@ -173,9 +173,10 @@ class TestResult(msgspec.Struct):
         """The retrieved passages in rank order; plain ids become chunks ranked by their place."""
         return _ranked(self.retrieved or ())
 
-    def seen_chunks(self) -> list[RetrievedChunk]:
-        """The passages that the answer saw, and after them what tools gave back that is none."""
-        chunks, texts = self.chunks(), self.seen_tools or ()
+    def seen_chunks(self, k: int | None = None) -> list[RetrievedChunk]:
+        """The passages that the answer saw, or the first ``k``, and after them what tools gave back
+        that is none."""
+        chunks, texts = self.chunks()[:k], self.seen_tools or ()
         return [
             *chunks,
             *(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ragmetrics import groundedness
 from ragmetrics.catalogue.groundedness import ROWS
 from ragmetrics.catalogue.metric import Metric
+from ragmetrics.citations import marks
 from ragmetrics.groundedness import Labels
 from records.cases import TestCase
 from records.errors import Problem
@@ -91,9 +92,20 @@ class GroundednessScorer:
         )
         if not result.seen_tools:
             scores = with_known_passages(scores, result, groundedness.OF_PASSAGES)
-        if len(result.rankings()) > 1 and not result.references:
+        if len(result.rankings()) > 1 and _cites_by_number(result):
             scores = without(scores, _OF_NUMBERS, "the number fits several lists")
         return row_of(scores, self.metrics), scores.evidence
+
+
+def _cites_by_number(result: TestResult) -> bool:
+    """Whether a citation is a number alone, which no reference of the bot explains by a name."""
+    explained: set[int | None] = set()
+    bare: set[int | None] = set()
+    for reference in result.references or ():
+        named = reference.chunk_id or reference.doc_id or reference.rel_path
+        (explained if named else bare).add(reference.index)
+    numbers = {t for mark in marks(result.answer or "") for t in mark.targets if isinstance(t, int)}
+    return bool((numbers | bare - {None}) - explained)
 
 
 @dataclass(frozen=True)

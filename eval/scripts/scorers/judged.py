@@ -123,8 +123,9 @@ class JudgedScorer:
         if stale:
             reasons |= {name: STALE for name, why in reasons.items() if why == "not judged"}
         unknown, why = without_passages(result)
+        needs = OF_PASSAGES - {"groundedness"} if result.seen_tools else OF_PASSAGES
         for name in names if why else ():
-            if not OF_PASSAGES.isdisjoint(CALLS_BY_METRIC.get(name, ())):
+            if not needs.isdisjoint(CALLS_BY_METRIC.get(name, ())):
                 values[name], reasons[name] = unknown, why
         evidence = evidence_of(first, judged.blame_claims(first))
         if rules or by_judge:

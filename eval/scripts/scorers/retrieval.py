@@ -71,11 +71,11 @@ NO_SNIPPETS, NO_RULE = "no snippets", "no recency_conflict_rule"
 
 SEVERAL = "several searches have no one ranking"
 
-PER_SEARCH = {
-    *("evidence_recall", "recall", "recall_any", "recall_all", "snippet_recall"),
-    *("scope_miss", "attribution_hit", "recency_rule_ok"),
-}
+_WITHOUT_RANKING = retrieval.PER_SEARCH | {"scope_miss", "attribution_hit", "recency_rule_ok"}
 """What applies to an answer that saw several searches: the first k of each together, or no rank."""
+
+_SEVERAL_SLICE = ("searches", "several")
+"""The slice of answers that saw several searches."""
 
 FEW_FOUND = 0.8
 """Recall below which it is asked whether the bot names files as the labels do."""
@@ -178,21 +178,26 @@ class RetrievalScorer:
         ranking = ragmetrics_retrieval.ranking(together, gold.grades, gold.groups, self.ks[-1])
         extra, missing = self._extra(case, result, gold, lists, together, NO_JUDGEMENTS)
         row = _row(ranking, extra, missing, gold.mode, self.ks, self.gain, 0, self.documents)
-        kept = [metric.name.partition("@")[0] in PER_SEARCH for metric in self.metrics]
+        kept = [metric.name.partition("@")[0] in _WITHOUT_RANKING for metric in self.metrics]
         values = (value if keep else None for value, keep in zip(row.values, kept, strict=True))
         lost = {
             metric.name: SEVERAL
             for metric, keep, value in zip(self.metrics, kept, row.values, strict=True)
             if not keep and value is not None
         }
-        row = row._replace(values=(*values,), reasons=(*row.reasons, *lost.items()))
+        row = row._replace(
+            values=(*values,),
+            reasons=(*row.reasons, *lost.items()),
+            slices=(*row.slices, _SEVERAL_SLICE),
+        )
         return row, {"match": gold.mode, "found": first, "searches": len(lists)}
 
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
         """The section, with remarks on headings and paths that never match where they are due, and
-        with ``ranges`` where passages were judged."""
+        with ``ranges`` where passages were judged. ``per_search``: how many answers saw several
+        searches, where any did."""
         seen = MisplacedCases() if "anchor" in section["by"].get("match", {}) else None
         judged = any(section["n"][f"unjudged@{k}"] for k in self.ks)
         ranges = UnjudgedRanges(self.ks) if judged else None
@@ -208,6 +213,9 @@ class RetrievalScorer:
             more["place_mismatch"] = noted
         if ranges is not None:
             more["ranges"] = ranges.means()
+        dimension, value = _SEVERAL_SLICE
+        if several := section["by"].get(dimension, {}).get(value):
+            more["per_search"] = several["n"]
         recall = section["mean"].get(f"evidence_recall@{self.ks[-1]}")
         places = {"anchor", "document"} & section["by"].get("match", {}).keys()
         low = places and recall is not None and recall < FEW_FOUND

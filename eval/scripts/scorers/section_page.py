@@ -45,7 +45,7 @@ def measure_table(
         return "" if row.band in (None, UNCLEAR_BAND) else str(row.band)
 
     columns: list[AnyColumn[Measure]] = [
-        DataColumn("metric", lambda row: "  " * groups + row.metric, words=True, foreign=True),
+        DataColumn("metric", lambda row: "  " * groups + row.title, words=True, foreign=True),
         DataColumn("mean", lambda row: number(row.mean)),
         DataColumn("95 % interval", interval, drop=5),
         WhiskerColumn(lambda row: Whisker(row.ci95, row.mean, row.bound), drop=1),
@@ -76,6 +76,11 @@ def section_blocks(section: Mapping[str, Any], rows: Sequence[Measure]) -> Itera
         marked = [row.metric for row in rows if row.mark == reason]
         more = f" and {len(marked) - _NAMED} more" if len(marked) > _NAMED else ""
         yield Prose(f"* {', '.join(marked[:_NAMED])}{more}: {reason}")
+    if answers := max((row.per_search for row in rows), default=0):
+        yield Prose(
+            f"per search: {counted(answers, 'answer')} saw several searches. The first k of each "
+            "search count, together; metrics that need one ranking do not apply to these answers."
+        )
     by, units = section["clustered_by"], max(section["clusters"].values(), default=0)
     if by != "none" and units:
         shared = _SHARED.get(by, "share their first gold document")

@@ -486,7 +486,7 @@ def _note(claim: ClaimEvidence) -> str:
 
 def _judged_metrics(opinions: Opinions, result: TestResult) -> tuple[JudgedMetric, ...]:
     """What the judge said of an answer: metric by metric, of each one opinion after the other."""
-    texts = {chunk.chunk_id: chunk.text or "" for chunk in result.chunks()}
+    texts = {chunk.chunk_id: chunk.text or "" for chunk in result.seen_chunks()}
     blames = blame_claims(opinions.get(0, {}))
     calls = [
         (metric, number, judgement)

@@ -5,8 +5,6 @@ Everything that is written goes through one place, where credentials and persona
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +18,7 @@ from decisions.case_rules import Basis, read_case_rules
 from decisions.case_verdict import Ruling, judge_case
 from formats.shared.convert import import_data
 from formats.shared.item import ImportedCase, ImportOptions, Notes
-from guardrails.blot import blot
+from formats.traces.private import masked
 from ragmetrics.groundedness import score_case
 from ragmetrics.text.asked_questions import NEAR, AskedQuestions
 from records.errors import StorageError
@@ -258,9 +256,9 @@ def _blotted_case(item: Drawn, run: str, counts: Counter[str]) -> ImportedCase:
     answer = source.answers[0]
     raw = msgspec.to_builtins(answer.result)
     raw["question"] = item.text.question
-    result = msgspec.convert(_blotted(raw, "", counts), TestResult)
+    result = msgspec.convert(masked(raw, "", counts), TestResult)
     answer = type(answer)(run, result, None, answer.has_retrieved)
-    return ImportedCase(_blotted(case, "", counts), source.path, None, [answer], asked=False)
+    return ImportedCase(masked(case, "", counts), source.path, None, [answer], asked=False)
 
 
 def _why_it_fails(result: TestResult) -> str:
@@ -272,41 +270,6 @@ def _why_it_fails(result: TestResult) -> str:
         scores = {f"groundedness.{name}": value for name, value in found.items()}
     verdict = judge_case([scores], Ruling(read_case_rules(), Basis()), failed=[0] if failed else [])
     return ", ".join(rule.word for rule in verdict.reasons)
-
-
-_IDS = frozenset({"chunk_id", "doc_id", "rel_path"})
-_PLAIN_ID = re.compile(r"[\w ./:#()+,&'~=-]*")
-"""What ids and paths are made of; other signs may be those of a password."""
-_OWN = frozenset({"id", "test_case_id", "tags", "drafted_by", "role", "status", "kind"})
-"""What this program has written itself."""
-
-
-def _blotted(value: Any, name: str, counts: Counter[str], *, foreign: bool = False) -> Any:
-    """The value with every text in it blotted, keys that are no plain names included. ``foreign``:
-    within the arguments of a tool, whose names say nothing."""
-    if isinstance(value, str):
-        if name in _OWN and not foreign:
-            return value
-        text, kinds = blot(
-            value.encode("utf-8", "replace").decode(), is_id=name in _IDS and not foreign
-        )
-        counts.update(kinds)
-        if (
-            name in _IDS and not foreign and (kinds or not _PLAIN_ID.fullmatch(value))
-        ):  # they stay apart
-            return f"id-{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:12]}"
-        return text
-    if isinstance(value, dict):
-        foreign = foreign or name == "arguments"
-        return {
-            key if key.isidentifier() else _blotted(key, "", counts): _blotted(
-                item, key, counts, foreign=foreign
-            )
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [_blotted(item, name, counts, foreign=foreign) for item in value]
-    return value
 
 
 def _told(counts: Counter[str]) -> str:

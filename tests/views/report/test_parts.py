@@ -20,8 +20,8 @@ from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_js
 from views.case import Said, case_of
 from views.report import figures
 from views.report.described import describe
-from views.report.model import RankGroup, Setting, SliceCell, TargetsVerdict, as_json
-from views.report.report import Report
+from views.report.model import ConfigSetting, RankGroup, SliceCell, TargetsVerdict, as_json
+from views.report.report import RunReport
 from views.report.scan import keys_at, lines_at, read_results, scan_scores
 
 YES_NO = Metric("pass", "pipeline", "", "", "", binary=True)
@@ -103,9 +103,9 @@ def test_the_configuration_is_flat_and_without_what_is_empty(tmp_path: Path, mad
     })  # fmt: skip
     scan, _ = scan_scores(tmp_path, [], {}, RULING)
     parts = {one.part: one.rows for one in read_results(tmp_path, scan, []).configuration}
-    assert parts["index"] == [Setting("a.b", "1"), Setting("on", "true")]
-    assert parts["how it was asked"] == [Setting("k", "1, 2")]
-    assert Setting("seed", "0") in parts["run"]
+    assert parts["index"] == [ConfigSetting("a.b", "1"), ConfigSetting("on", "true")]
+    assert parts["how it was asked"] == [ConfigSetting("k", "1, 2")]
+    assert ConfigSetting("seed", "0") in parts["run"]
 
 
 SECTION: dict[str, Any] = {
@@ -181,7 +181,7 @@ def test_every_form_of_an_empty_report_can_be_drawn(made: Any, tmp_path: Path) -
 def test_the_json_is_the_typed_report_and_no_field_is_lost(made: Any) -> None:
     report = json.loads(made.text("json"))
     absent = {"sweep", "conversations"}  # the run has neither
-    assert set(report) == set(Report.__struct_fields__) - absent
+    assert set(report) == set(RunReport.__struct_fields__) - absent
     assert set(report["verdict"]) == set(TargetsVerdict.__struct_fields__)
     assert {"from", "to"} <= set(report["first_relevant"]["bins"][0])
     assert isinstance(report["case_list"]["rows"][0], list)

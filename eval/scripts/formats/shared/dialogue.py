@@ -29,7 +29,7 @@ _ROLES = {
 
 
 @dataclass
-class Message:
+class DialogueMessage:
     """What one side said. ``role``: user, assistant, system or tool. ``calls``: what an assistant
     called tools with, by the id of the call: name and query. ``passages``: what it was shown."""
 
@@ -61,7 +61,7 @@ def history_of(value: Any) -> list[dict[str, str]] | None:
     return [{"role": message.role, "content": message.text} for message in messages if message]
 
 
-def message_of(raw: Any) -> Message | None:
+def message_of(raw: Any) -> DialogueMessage | None:
     """A message of an OpenAI-style, ragas or DeepEval list; None for anything else."""
     if not isinstance(raw, dict):
         return None
@@ -79,7 +79,9 @@ def message_of(raw: Any) -> Message | None:
     called = raw.get("tool_call_id") or raw.get("name") or ""
     shown = raw.get("retrieval_context")
     texts = [text for text in shown if isinstance(text, str)] if isinstance(shown, list) else []
-    return Message(role, content, _calls(raw.get("tool_calls")), str(called), passages(texts))
+    return DialogueMessage(
+        role, content, _calls(raw.get("tool_calls")), str(called), passages(texts)
+    )
 
 
 def _calls(raw: Any) -> dict[str, tuple[str, str | None]]:
@@ -111,7 +113,7 @@ def turns_in(
     return turns_of(messages, notes)
 
 
-def turns_of(messages: Sequence[Message], notes: Notes) -> list[DialogueTurn]:
+def turns_of(messages: Sequence[DialogueMessage], notes: Notes) -> list[DialogueTurn]:
     """The questions of a conversation, each with the last answer before the next one.
 
     What tools gave back between a question and its answer are its searches. Messages of the system,

@@ -18,7 +18,7 @@ TEXTS = ("text", "content", "page_content", "document")
 
 NAMES = ("id", "chunk_id", "doc_id", "document_id", "source")
 
-DOCUMENTS = ("rel_path", "source")
+DOCUMENTS = ("rel_path", "source", "doc_uri")
 
 PATHS = ("rel_path", "file_path", "file_name")
 
@@ -134,7 +134,7 @@ def chunk_of(row: Mapping[str, Any], rank: int, notes: Notes) -> RetrievedChunk:
     parts = [first(int | float, [name]) for name in ("score_vector", "score_lexical")]
     # An absolute path is one machine's: no label names it.
     paths = sorted(_anywhere(PATHS), key=lambda name: _is_absolute(fields.get(name)))
-    paths += [name for name in _anywhere(["source"]) if looks_like_path(fields.get(name))]
+    paths += [n for n in _anywhere(["source", "doc_uri"]) if looks_like_path(fields.get(n))]
     path = first(str, paths)
     document = first(str, _anywhere(DOCUMENTS)) or first(str | int, ["doc_id"]) or path or identity
     heading = first(str, _anywhere(HEADINGS))

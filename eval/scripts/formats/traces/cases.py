@@ -12,6 +12,7 @@ import msgspec
 
 from formats.shared.item import CONTEXTS, ImportedCase, Notes, SystemAnswer, chunk_of, passages_in
 from formats.traces.ids import Key, hashed, hidden
+from formats.traces.private import mask_case
 from formats.traces.reading import (
     Trace,
     TracedSearch,
@@ -123,8 +124,8 @@ def case_of_trace(
     return TracedCase(trace, ImportedCase(case, path, None, answers, asked=False))
 
 
-def as_conversations(cases: Sequence[TracedCase], key: Key) -> Iterator[ImportedCase]:
-    """The cases, those of one session as turns of a conversation, in order of time.
+def as_conversations(cases: Sequence[TracedCase], key: Key, notes: Notes) -> Iterator[ImportedCase]:
+    """The cases, masked, those of one session as turns of a conversation, in order of time.
 
     What an earlier turn brought and the prompt of a later answer holds, that answer saw as well.
     """
@@ -147,7 +148,7 @@ def as_conversations(cases: Sequence[TracedCase], key: Key) -> Iterator[Imported
                 _drop_session(turn.item.case)
                 turn.result.asked_with = "live"
                 _see_earlier(turn, turns[: number - 1])
-            yield turn.item
+            yield mask_case(turn.item, notes)
 
 
 def _start(trace: Trace) -> int:

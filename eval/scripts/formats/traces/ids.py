@@ -38,8 +38,12 @@ def hidden(value: Any, key: Key, name: str = "") -> Any:
         return {field: hidden(item, key, str(field)) for field, item in value.items()}
     if isinstance(value, list):
         return [hidden(item, key, name) for item in value]
-    is_id = name in _NAMES or name.rpartition(".")[2] in _NAMES
-    return hashed(str(value), key) if is_id and value not in (None, "") else value
+    return hashed(str(value), key) if is_name_of_id(name) and value not in (None, "") else value
+
+
+def is_name_of_id(name: str) -> bool:
+    """Whether a field of this name has the id of a user or session."""
+    return name in _NAMES or name.rpartition(".")[2] in _NAMES
 
 
 @cache

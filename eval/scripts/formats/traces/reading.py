@@ -33,6 +33,9 @@ from formats.traces.spans import (
 from formats.traces.values import (
     Call,
     Message,
+    is_label,
+    is_literal,
+    is_sentence,
     last_question,
     messages_in,
     only_text,
@@ -116,9 +119,7 @@ class Trace:
         """What the model was given when it wrote the answer, with single blanks; None where that
         was not captured. Put together when it is asked for: most traces need none."""
         if self.folded_prompt is None and self.writer is not None:
-            parts = [message.text for message in _given(self.writer)]
-            parts += texts_within(value_of(self.writer, "in"))
-            self.folded_prompt = "\n".join(map(_folded, parts))
+            self.folded_prompt = _prompt_of(self.writer)
         return self.folded_prompt or None
 
     def of_kind(self, kind: str) -> list[Span]:
@@ -180,6 +181,10 @@ class _Tree:
     def kind(self, span: Span) -> str:
         return self.kinds[id(span)]
 
+    def earlier(self, span: Span) -> list[Span]:
+        """The spans that began no later than a span, in order of time."""
+        return [other for other in self._by_id.values() if other.start <= span.start]
+
     def is_hidden(self, span: Span) -> bool:
         """Whether a span is within a tool, a retrieval or a guardrail, or is one."""
         return any(self.kind(outer) in _HIDDEN for outer in (span, *self.around[id(span)]))
@@ -227,6 +232,9 @@ def _read_question(trace: Trace, tops: Sequence[Span], tree: _Tree) -> None:
     chats = [span for span in trace.of_kind(CHAT) if not tree.is_hidden(span)]
     for span in (*tops, *chats):
         messages = messages_of(span, "in")
+        is_first = tree.kind(span) != CHAT and len(messages) == 1
+        if is_first and len(held := messages_in(value_of(span, "in"))) > 1:
+            messages = held  # instrumentation may write the first alone beside the whole list
         text = last_question(messages)
         if text is None and not messages:
             value = value_of(span, "in")
@@ -239,12 +247,27 @@ def _read_question(trace: Trace, tops: Sequence[Span], tree: _Tree) -> None:
         ]
         trace.question = text
         if tree.kind(span) == CHAT:
-            trace.question = _without_passages(trace, text)
+            trace.question = _as_given(span, text, tree) or _without_passages(trace, text)
         return
     # What a search service was asked is its question: nothing is around it.
     root = trace.root
     if not tops and root is not None and tree.kind(root) == RETRIEVAL:
         trace.question = _query_of(root)
+
+
+def _as_given(chat: Span, prompt: str, tree: _Tree) -> str | None:
+    """What an earlier step that is no model was given and a prompt ends with: the user's words."""
+    end = prompt.split()[-1]
+    is_plain = end.isascii() and end.isprintable() and not {*end} & {'"', "\\", "'"}
+    for span in tree.earlier(chat):
+        if tree.kind(span) not in (AGENT, "") or tree.is_hidden(span):
+            continue
+        if is_plain and not any(end in v for v in span.attributes.values() if isinstance(v, str)):
+            continue  # spares opening what cannot hold it
+        for text in texts_within(value_of(span, "in")):
+            if len(text) >= _LEAST_CUT and text != prompt and prompt.endswith(text):
+                return text
+    return None
 
 
 def _without_passages(trace: Trace, prompt: str) -> str:
@@ -280,21 +303,27 @@ def _read_answer(trace: Trace, tops: Sequence[Span], tree: _Tree) -> None:
     outermost = max(
         (span for span in tops if tree.kind(span) != CHAT), key=lambda s: s.end, default=None
     )
-    if len([span for span in tops if tree.kind(span) == AGENT]) > 1:
-        outermost = max((s for s in tops if tree.kind(s) == AGENT), key=lambda span: span.end)
+    several = [span for span in tops if tree.kind(span) == AGENT]
+    agents = [(s, text) for s in several if len(several) > 1 and (text := given_out(s))]
+    if len(agents) > 1:  # routers and judges say a word beside the one that answers
+        agents = [(s, text) for s, text in agents if not is_label(text)] or agents
+        outermost = max((span for span, _ in agents), key=lambda span: span.end)
     writers = [
         (span, text)
         for span in sorted(trace.of_kind(CHAT), key=lambda span: span.end, reverse=True)
         if not tree.is_hidden(span) and (text := given_out(span))
     ]
     answer = given_out(outermost) if outermost is not None else None
-    if answer is not None and not _is_name(answer, names):
+    if len({_folded(text) for _, text in agents}) > 1:
+        trace.answer = None  # nothing says which of them answers
+    elif answer is not None and not _is_name(answer, names):
         trace.answer = _uncut(answer, [text for _, text in writers])
     else:
-        trace.answer = _of_writer(outermost, writers)
+        trace.answer = _of_writer(trace, outermost, writers)
         if trace.answer is None and not writers and outermost is not None:
             text = only_text(value_of(outermost, "out"), value_of(outermost, "in"))
-            trace.answer = None if text is None or _is_name(text, names) else text
+            is_words = text is not None and is_sentence(text) and not _is_name(text, names)
+            trace.answer = text if is_words else None
     trace.state = "read" if trace.answer is not None else _state_without(trace, outermost, tree)
     if trace.answer is not None:
         trace.answer = _REACT.sub("", trace.answer)
@@ -305,21 +334,46 @@ def _read_answer(trace: Trace, tops: Sequence[Span], tree: _Tree) -> None:
 def _is_name(text: str, names: Iterable[str]) -> bool:
     """Whether a text is the name of a step and no answer."""
     text = text.strip()
-    return bool(_DUNDER.fullmatch(text)) or (text in names and not re.search(r"\s", text))
+    is_step = text in names and not re.search(r"\s", text)
+    return is_step or bool(_DUNDER.fullmatch(text)) or is_literal(text)
 
 
-def _of_writer(outermost: Span | None, writers: Sequence[tuple[Span, str]]) -> str | None:
+def _of_writer(
+    trace: Trace, outermost: Span | None, writers: Sequence[tuple[Span, str]]
+) -> str | None:
     """What the model said last, when the outermost span gave out nothing, or just that."""
     if not writers:
         return None
     text = writers[0][1]
     value = None if outermost is None else value_of(outermost, "out")
     if value is None and (outermost is None or not messages_of(outermost, "out")):
-        return text
+        return None if is_label(text) or _is_about(trace, writers) else text
     said = _folded(_REACT.sub("", text))
     given = [_folded(part) for part in texts_within(value)]
     is_given = any(said in part or _folded(text) in part or _ends_in(part, said) for part in given)
-    return text if is_given else None
+    return text if is_given and is_sentence(text) else None
+
+
+def _is_about(trace: Trace, writers: Sequence[tuple[Span, str]]) -> bool:
+    """Whether what a model said last may judge, name or translate an answer that came before it:
+    it was not given the passages that an earlier reply was written from, or that reply."""
+    (last, said), *earlier = writers
+    others = [(span, text) for span, text in earlier if text != said]
+    if not others:
+        return False
+    found = [text_of_document(row) for search in trace.searches for row in search.documents]
+    found += [tool.result or "" for tool in trace.tools]
+    begins = [_folded(text)[:_BEGINNING] for text in found if len(text) >= _LEAST_PASSAGE]
+    given = _prompt_of(last)
+    asked = "\n".join(_folded(m.text) for m in _given(last) if m.role != "assistant")
+    for span, text in others:
+        held = [begin for begin in begins if begin in _prompt_of(span)]
+        if held and not any(begin in given for begin in held):
+            return True
+        is_before_search = any(search.span.start >= span.end for search in trace.searches)
+        if not is_before_search and len(text) >= _LEAST_CUT and _folded(text) in asked:
+            return True
+    return False
 
 
 def _ends_in(part: str, text: str) -> bool:
@@ -379,6 +433,12 @@ def _read_prompt(trace: Trace, answer: str, chats: Sequence[Span]) -> None:
 def _given(span: Span) -> list[Message]:
     """The messages that a model was given."""
     return messages_of(span, "in") or messages_in(value_of(span, "in"))
+
+
+def _prompt_of(span: Span) -> str:
+    """All that a model was given, with single blanks."""
+    parts = [message.text for message in _given(span)]
+    return "\n".join(map(_folded, (*parts, *texts_within(value_of(span, "in")))))
 
 
 def _folded(text: str) -> str:

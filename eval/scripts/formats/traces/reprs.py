@@ -28,7 +28,7 @@ def is_repr(text: str) -> bool:
     text = text.strip()
     if text[-1:] == ">":
         return re.match(r"<[A-Za-z_][\w.]*(?:\(|: | object| at 0x)", text) is not None
-    is_ended = text[-1:] == ")" or text[-3:] == "..."
+    is_ended = text[-1:] == ")" or text[-3:] == "..." or text.count("(") > text.count(")")
     return is_ended and re.match(r"[A-Za-z_][\w.]*\((?:\)$|[A-Za-z_]\w*(?:=|: ))", text) is not None
 
 

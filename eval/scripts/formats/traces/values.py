@@ -6,6 +6,7 @@ what a step was given and gave out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -34,6 +35,10 @@ _CALLS = ("tool_call", "tool_use", "function_call", "tool-call", "toolCall")
 """Types of a part of a message that asks for a tool."""
 _RESULTS = ("tool_call_response", "tool_result", "function_call_output", "tool-result")
 _MOST_DEPTH = 4
+_LITERAL = re.compile(r"null|none|true|false|nan|undefined", re.IGNORECASE)
+_LABEL = re.compile(r"[a-z\d]*[a-z][a-z\d]*(?:[_.:-][a-z\d]+)*|[A-Z\d]*[A-Z][A-Z\d_]*", re.ASCII)
+_WEAK_NAMES = ("result", "output", "outputs", "message")
+"""Under these a program says how it went, too: a label there is no answer."""
 
 
 class Call(NamedTuple):
@@ -264,6 +269,25 @@ def last_question(messages: Sequence[Message]) -> str | None:
     return asked[-1] if asked else None
 
 
+def is_literal(text: str) -> bool:
+    """Whether a text is a value of a program that says nothing: null, None, true."""
+    return _LITERAL.fullmatch(text.strip()) is not None
+
+
+def is_label(text: str) -> bool:
+    """Whether a text is one word as programs write it (a route, a verdict; ``yes`` may be one,
+    ``Yes`` is not), or a JSON object of such words and numbers."""
+    fields = structured(text.strip())
+    if isinstance(fields, dict):
+        return all(not isinstance(item, str) or is_label(item) for item in fields.values())
+    return bool(_LABEL.fullmatch(text.strip())) or is_literal(text)
+
+
+def is_sentence(text: str) -> bool:
+    """Whether a text reads as more than a name of a kind or of a step."""
+    return len(text.split()) > 3 or len(text) > 40 or text.rstrip()[-1:] in ".!?。！？…।؟"
+
+
 def question_in(value: Any, depth: int = 0) -> str | None:
     """The user's words in what a step was given; None when it says none."""
     return _words(value, INPUT_NAMES, {}, depth)
@@ -281,7 +305,8 @@ def answer_in(value: Any, given: Any = None) -> str | None:
 def _words(value: Any, names: Sequence[str], given: Mapping[str, Any], depth: int) -> str | None:
     value = opened(value)
     if isinstance(value, str):
-        return value if value.strip() and not is_repr(value) else None
+        is_none = is_repr(value) or (names is OUTPUT_NAMES and is_literal(value))
+        return value if value.strip() and not is_none else None
     if depth > _MOST_DEPTH:
         return None
     is_output = names is OUTPUT_NAMES
@@ -297,6 +322,8 @@ def _words(value: Any, names: Sequence[str], given: Mapping[str, Any], depth: in
     for name in names:
         held = value.get(name)
         inner = given.get(name) if isinstance(given.get(name), dict) else {}
+        if is_output and name in _WEAK_NAMES and isinstance(held, str) and is_label(held):
+            continue
         if held and (text := _words(held, names, inner or {}, depth + 1)):
             return text
     if value.get("blocks") and (text := text_in(value["blocks"])):
@@ -316,6 +343,9 @@ def only_text(value: Any, given: Any = None) -> str | None:
     if not isinstance(value, dict):
         return None
     known = inputs if isinstance(inputs, dict) else {}
+    for wrapper in ("inputs", "outputs"):  # beside what callbacks say of the step
+        if isinstance(value.get(wrapper), dict):
+            return only_text(value[wrapper], known.get("inputs"))
     texts = [
         text
         for name, text in value.items()
@@ -377,7 +407,9 @@ def document_of(item: Any) -> dict[str, Any] | None:
         item = {**inner, **({"score": item["score"]} if "score" in item else {})}
     if not any(isinstance(item.get(name), str) for name in _DOCUMENT_TEXTS):
         return None
-    if "role" in item or not any(name in item for name in _DOCUMENT_SIGNS):
+    if "role" in item or str(item.get("type")) in _ROLES or str(item.get(CLASS)) in _CLASSES:
+        return None  # a message
+    if not any(name in item for name in _DOCUMENT_SIGNS):
         return None
     names = {"meta": "metadata", "id_": "id"}
     if "class_name" in item or CLASS in item or inner is not None:

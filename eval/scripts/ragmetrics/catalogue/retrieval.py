@@ -175,6 +175,9 @@ ROWS: tuple[Metric, ...] = (
     ),
 )
 
+PER_SEARCH = frozenset({"evidence_recall", "recall", "recall_any", "recall_all", "snippet_recall"})
+"""Metrics that take the first k of each search, together, where an answer saw several searches."""
+
 GOLD_LABELS = (
     "answerable",
     "relevant_chunks",

@@ -75,7 +75,7 @@ class QueryError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class QueryTerm:
     """One condition. ``kind``: word, keyword, words, set, reason or number."""
 
     kind: str
@@ -173,7 +173,7 @@ class Query:
     """A filter: its text, its terms, and the metrics that must be read for it."""
 
     text: str
-    terms: tuple[Term, ...]
+    terms: tuple[QueryTerm, ...]
 
     @property
     def needs(self) -> list[str]:
@@ -217,7 +217,7 @@ def names_in(text: str) -> list[str]:
 
 def parse(text: str, metrics: Collection[str]) -> Query:
     """Read a filter. ``metrics``: the names that this run has. Raises QueryError."""
-    terms: list[Term] = []
+    terms: list[QueryTerm] = []
     start = 0
     stop = len(text.rstrip())
     while start < stop:
@@ -235,7 +235,7 @@ def parse(text: str, metrics: Collection[str]) -> Query:
     return Query(text.strip(), tuple(terms))
 
 
-def _term(match: re.Match[str], metrics: Collection[str]) -> Term:
+def _term(match: re.Match[str], metrics: Collection[str]) -> QueryTerm:
     turned = bool(match["not"])
     if match["name"] is not None:
         value = match["said"] if match["said"] is not None else match["value"]
@@ -243,15 +243,15 @@ def _term(match: re.Match[str], metrics: Collection[str]) -> Term:
         return _comparison(match["name"], match["op"], value, metrics, turned, is_quoted)
     word = match["word"] if match["word"] is not None else match["quoted"]
     if match["word"] is not None and word.casefold() in KEYWORDS:
-        return Term("keyword", word.casefold(), turned=turned)
+        return QueryTerm("keyword", word.casefold(), turned=turned)
     if match["word"] is not None and re.search(r"[=<>]", word):
         raise QueryError(f"{word}: a name must stand before the sign, as in recall@5<1")
-    return Term("word", "", text=word, turned=turned)
+    return QueryTerm("word", "", text=word, turned=turned)
 
 
 def _comparison(
     name: str, op: str, value: str, metrics: Collection[str], turned: bool, is_quoted: bool
-) -> Term:
+) -> QueryTerm:
     names = (*metrics, *PLAIN, *WORDS, *SETS, "id", REASON)
     folded = {column.casefold(): column for column in names}
     column = folded.get(name.casefold())
@@ -264,7 +264,7 @@ def _comparison(
         raise QueryError(f"{condition}: a value is missing, as in {example}")
     if is_number:
         if value.casefold() == "none" and op in ("=", "!="):
-            return Term("number", column, op, turned=turned)
+            return QueryTerm("number", column, op, turned=turned)
         try:
             number = float(value)
         except ValueError:
@@ -273,15 +273,15 @@ def _comparison(
             raise QueryError(
                 f"{condition}: {column} is a number; write {column}{op}0.5, or {column}=none"
             )
-        return Term("number", column, op, value=number, turned=turned)
+        return QueryTerm("number", column, op, value=number, turned=turned)
     if op not in ("=", "!="):
         raise QueryError(f"{condition}: {column} is text; compare it with = or !=")
     if column == REASON:
         if value and value.casefold() not in {*WORDS_OF_RULES, *map(str.casefold, metrics)}:
             shown = ", ".join(f'"{word}"' if " " in word else word for word in WORDS_OF_RULES)
             raise QueryError(f"{condition}: a reason is one of: {shown}")
-        return Term("reason", column, op, text=value, turned=turned)
-    return Term("set" if column in SETS else "words", column, op, text=value, turned=turned)
+        return QueryTerm("reason", column, op, text=value, turned=turned)
+    return QueryTerm("set" if column in SETS else "words", column, op, text=value, turned=turned)
 
 
 def equals(name: str, value: str) -> str:

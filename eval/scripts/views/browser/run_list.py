@@ -22,7 +22,7 @@ from views.browser.document import Doc
 from views.browser.listing import CaseList
 from views.browser.lists import ListScreen, Opener
 from views.browser.model import RunInfo
-from views.browser.query import QueryError, Term, names_in, parse
+from views.browser.query import QueryError, QueryTerm, names_in, parse
 from views.browser.summary import Group
 
 _SHORT_BELOW = 16
@@ -49,7 +49,7 @@ def select_runs(text: str, runs: Sequence[RunInfo]) -> list[RunInfo]:
     return [run for run in runs if all(_holds(term, run) for term in terms)]
 
 
-def _holds(term: Term, run: RunInfo) -> bool:
+def _holds(term: QueryTerm, run: RunInfo) -> bool:
     if term.kind == "number":
         value = run.errors if term.name == _ERRORS else run.mean(term.name)
         holds = term.fits(math.nan if value is None else value)

@@ -59,7 +59,7 @@ from views.report.model import (
     WrongPrompts,
 )
 from views.report.page import ROW_BYTES, comparison_page
-from views.report.report import AnswerSide, AnswersInFull, CaseChange, Report, ReportAnswer
+from views.report.report import AnswerSide, AnswersInFull, CaseChange, ReportAnswer, RunReport
 from views.report.scan import (
     PROMPTS,
     CasesRead,
@@ -107,7 +107,7 @@ class ReportOptions:
     targets_file: Path = TARGETS
 
 
-def build(folder: Path, options: ReportOptions) -> Report:
+def build(folder: Path, options: ReportOptions) -> RunReport:
     """The report of a run, the same for the same files.
 
     Raises StorageError when nothing was scored, when a file is damaged, or when an option names a
@@ -157,7 +157,7 @@ def build(folder: Path, options: ReportOptions) -> Report:
     in_full = _answers(folder, cases, back, detailed, read, options, baseline)
     listed = [_split(name) for name in primary if _split(name) in scan.values]
     slowest = [(*cases.keys[row], ms) for ms, row in back.slowest if row in cases.keys]
-    return Report(
+    return RunReport(
         schema=SCHEMA,
         kind="report_run",
         tool_version=VERSION,

@@ -13,16 +13,16 @@ from views.case import Case, Claim, GoldMatch, RetrievedPassage, Said
 from views.report import words
 from views.report.model import CutText
 from views.report.report import (
-    JudgedItem,
-    NewPassage,
     ReportAnswer,
     ReportConversation,
     ShownCall,
     ShownMessage,
+    ShownNewPassage,
     ShownPassage,
     ShownSearch,
     ShownSearches,
     ShownTools,
+    ShownVerdict,
     UnsupportedClaim,
     WantedPassage,
 )
@@ -140,7 +140,7 @@ def _passage_row(passage: RetrievedPassage) -> ShownPassage:
     )
 
 
-def _judged_rows(case: Case) -> list[JudgedItem]:
+def _judged_rows(case: Case) -> list[ShownVerdict]:
     """What the judge said of the claims and facts of one answer, the bad news first."""
     judged = {metric.metric: metric.items for metric in case.judged if metric.status == "ok"}
     facts = judged.get("correctness") or judged.get("context_recall") or ()
@@ -154,8 +154,8 @@ def _judged_rows(case: Case) -> list[JudgedItem]:
     return [_judged_row(kind, item) for kind, item in rows[:MOST_VERDICTS]]
 
 
-def _judged_row(kind: str, item: Claim) -> JudgedItem:
-    return JudgedItem(
+def _judged_row(kind: str, item: Claim) -> ShownVerdict:
+    return ShownVerdict(
         kind=kind,
         verdict=item.word,
         good=item.verdict == "supported",
@@ -213,7 +213,7 @@ def _step(step: SearchStep, longest: float) -> ShownSearch:
         bar=step.bar(longest, BAR),
         failed=bool(step.error),
         says=step.says(),
-        new=[NewPassage(passage.rank, passage.location, passage.gold) for passage in shown],
+        new=[ShownNewPassage(passage.rank, passage.location, passage.gold) for passage in shown],
         new_more=len(step.new) - len(shown),
     )
 

@@ -33,8 +33,8 @@ from views.report.model import (
     ConfidenceBin,
     CorrelationMatrix,
     CountTable,
-    Disagreement,
     FirstRanks,
+    JudgeDisagreement,
     JudgeSlice,
     MetricName,
     NamedFigure,
@@ -108,7 +108,8 @@ def _words_of(measure: Measure, row: Metric | None) -> str:
         same = (metric for metric in METRICS if metric.name == measure.metric.partition("@")[0])
         stem = measure.definition.partition("@")[0]
         row = next((m for m in same if m.definition.partition("@")[0] == stem), None)
-    return row.in_words(measure.metric) if row else ""
+    words = row.in_words(measure.metric) if row else ""
+    return f"{words} (per search)" if measure.per_search else words
 
 
 def _close(measure: Measure) -> bool:
@@ -527,7 +528,7 @@ def calibration(stored: Mapping[str, Any]) -> CalibrationPart:
             for value, part in values.items()
         ],
         worst=[
-            Disagreement(
+            JudgeDisagreement(
                 **{name: row.get(name) for name in ("case_id", "claim_id", "verdict", "reason")},
                 claim=cut(row.get("claim"), JUDGE_QUOTE),
                 human=people_say(stored, row["human"]),

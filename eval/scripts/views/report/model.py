@@ -17,7 +17,7 @@ from records.metrics import rounded
 Interval = Sequence[float] | None
 
 
-class Part(msgspec.Struct, frozen=True):
+class ReportPart(msgspec.Struct, frozen=True):
     """A part of a report. A field that is unset is not in the JSON."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -37,14 +37,14 @@ def as_json(value: Any) -> Any:
     return rounded(value)
 
 
-class CutText(Part, frozen=True):
+class CutText(ReportPart, frozen=True):
     """A long text: its beginning, and how many more characters there are."""
 
     text: str
     left_out: int = 0
 
 
-class CaseLinks(Part, frozen=True):
+class CaseLinks(ReportPart, frozen=True):
     """The answers behind a figure: how many, and some by id and repeat. ``label``: which ones."""
 
     count: int
@@ -52,14 +52,14 @@ class CaseLinks(Part, frozen=True):
     label: str | UnsetType = UNSET
 
 
-class MetricName(Part, frozen=True):
+class MetricName(ReportPart, frozen=True):
     """A metric of a section."""
 
     section: str
     metric: str
 
 
-class ReportMetric(Part, frozen=True):
+class ReportMetric(ReportPart, frozen=True):
     """A metric of a perspective: what was measured, and what the catalogue says of it.
 
     ``summary``: shown first. ``close``: the interval holds values that meet the target and values
@@ -105,7 +105,7 @@ class ReportMetric(Part, frozen=True):
         }
 
 
-class Perspective(Part, frozen=True):
+class Perspective(ReportPart, frozen=True):
     """A section. ``healthy``: True when all measured metrics that count meet their targets, False
     when one does not, None when none was measured."""
 
@@ -121,7 +121,7 @@ class Perspective(Part, frozen=True):
     metrics: Sequence[ReportMetric]
 
 
-class TargetAim(Part, frozen=True):
+class TargetAim(ReportPart, frozen=True):
     """A target of the verdict; ``place`` counts the perspectives from 1."""
 
     place: int
@@ -135,7 +135,7 @@ class TargetAim(Part, frozen=True):
         return own | {name: data[name] for name in names}
 
 
-class TargetsVerdict(Part, frozen=True):
+class TargetsVerdict(ReportPart, frozen=True):
     """Targets met, missed and not measured over all sections, in a sentence and by name.
 
     ``unsure``: met, but too close to call. ``open``: no verdict, in a perspective with any score.
@@ -152,7 +152,7 @@ class TargetsVerdict(Part, frozen=True):
     open: Sequence[TargetAim]
 
 
-class SliceCell(Part, frozen=True):
+class SliceCell(ReportPart, frozen=True):
     """A mean over some cases of a slice."""
 
     mean: float | None
@@ -160,7 +160,7 @@ class SliceCell(Part, frozen=True):
     band: str | None
 
 
-class SliceRow(Part, frozen=True):
+class SliceRow(ReportPart, frozen=True):
     """The means of one value of a dimension."""
 
     value: str
@@ -170,7 +170,7 @@ class SliceRow(Part, frozen=True):
     cases: CaseLinks | None = None
 
 
-class SliceTable(Part, frozen=True):
+class SliceTable(ReportPart, frozen=True):
     """Means by the values of a dimension; ``of``: cases or safety prompts."""
 
     dimension: str
@@ -180,7 +180,7 @@ class SliceTable(Part, frozen=True):
     left_out: int
 
 
-class StageLatency(Part, frozen=True):
+class StageLatency(ReportPart, frozen=True):
     """Percentiles of a stage in milliseconds."""
 
     stage: str
@@ -191,7 +191,7 @@ class StageLatency(Part, frozen=True):
     n: int
 
 
-class RunLatency(Part, frozen=True):
+class RunLatency(ReportPart, frozen=True):
     """Times by stage, budgets of the run, tokens and cost. ``slowest``: id, repeat and time."""
 
     stages: Sequence[StageLatency]
@@ -201,7 +201,7 @@ class RunLatency(Part, frozen=True):
     slowest: Sequence[tuple[str, int, float]] = ()
 
 
-class RepeatedSection(Part, frozen=True):
+class RepeatedSection(ReportPart, frozen=True):
     """Where the repeats of a case vary: sentences, and rows for ``STABILITY_HEAD``."""
 
     section: str
@@ -210,7 +210,7 @@ class RepeatedSection(Part, frozen=True):
     rows: Sequence[Sequence[str]]
 
 
-class OutcomeRow(Part, frozen=True):
+class OutcomeRow(ReportPart, frozen=True):
     """What happened where an outcome was expected; ``cases``: those that ended otherwise."""
 
     expected: str
@@ -218,14 +218,14 @@ class OutcomeRow(Part, frozen=True):
     cases: CaseLinks | None = None
 
 
-class OutcomeTable(Part, frozen=True):
+class OutcomeTable(ReportPart, frozen=True):
     """How responses ended, expected outcomes in rows."""
 
     columns: Sequence[str]
     rows: Sequence[OutcomeRow]
 
 
-class RankGroup(Part, frozen=True):
+class RankGroup(ReportPart, frozen=True):
     """Answers whose first relevant passage stood at some ranks, and how many of these succeeded."""
 
     from_: int
@@ -238,7 +238,7 @@ class RankGroup(Part, frozen=True):
     cases: CaseLinks | None = None
 
 
-class FirstRanks(Part, frozen=True):
+class FirstRanks(ReportPart, frozen=True):
     """Answers by the rank of their first relevant passage. ``says``: which are a success."""
 
     n: int
@@ -248,7 +248,7 @@ class FirstRanks(Part, frozen=True):
     says: str | None = None
 
 
-class ConfidenceBin(Part, frozen=True):
+class ConfidenceBin(ReportPart, frozen=True):
     """Answers of similar confidence."""
 
     from_: float
@@ -260,7 +260,7 @@ class ConfidenceBin(Part, frozen=True):
     cases: CaseLinks | None = None
 
 
-class Reliability(Part, frozen=True):
+class Reliability(ReportPart, frozen=True):
     """Confidence against success; see ``figures.reliability``."""
 
     n: int
@@ -272,13 +272,13 @@ class Reliability(Part, frozen=True):
     left_out: Mapping[str, int] = {}
 
 
-class NoReliability(Part, frozen=True):
+class NoReliability(ReportPart, frozen=True):
     """Why confidence was not compared with success."""
 
     reason: str
 
 
-class NamedFigure(Part, frozen=True):
+class NamedFigure(ReportPart, frozen=True):
     """A value with its interval."""
 
     name: str
@@ -286,14 +286,14 @@ class NamedFigure(Part, frozen=True):
     ci95: Interval
 
 
-class CountTable(Part, frozen=True):
+class CountTable(ReportPart, frozen=True):
     """Labels by verdicts."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[Any]]
 
 
-class JudgeSlice(Part, frozen=True):
+class JudgeSlice(ReportPart, frozen=True):
     """How the judge agrees with people in a slice."""
 
     dimension: str
@@ -306,7 +306,7 @@ class JudgeSlice(Part, frozen=True):
     kappa: float | None
 
 
-class Disagreement(Part, frozen=True):
+class JudgeDisagreement(ReportPart, frozen=True):
     """A claim or fact on which the judge and people differ."""
 
     case_id: str
@@ -317,7 +317,7 @@ class Disagreement(Part, frozen=True):
     human: str
 
 
-class CalibrationPart(Part, frozen=True):
+class CalibrationPart(ReportPart, frozen=True):
     """A judge against people. Figures are empty when too few claims are labelled; ``too_few`` then
     tells how many are."""
 
@@ -340,10 +340,10 @@ class CalibrationPart(Part, frozen=True):
     figures: Sequence[NamedFigure]
     shares: Sequence[NamedFigure]
     slices: Sequence[JudgeSlice]
-    worst: Sequence[Disagreement]
+    worst: Sequence[JudgeDisagreement]
 
 
-class CorrelationMatrix(Part, frozen=True):
+class CorrelationMatrix(ReportPart, frozen=True):
     """Correlations of metrics over the answers that have both."""
 
     method: str
@@ -353,7 +353,7 @@ class CorrelationMatrix(Part, frozen=True):
     n: Sequence[Sequence[int]]
 
 
-class WrongPrompt(Part, frozen=True):
+class WrongPrompt(ReportPart, frozen=True):
     """A labelled text that the guardrails judged wrongly."""
 
     id: str
@@ -364,14 +364,14 @@ class WrongPrompt(Part, frozen=True):
     text: CutText | None
 
 
-class WrongPrompts(Part, frozen=True):
+class WrongPrompts(ReportPart, frozen=True):
     """How many labelled texts were judged wrongly, and some of them."""
 
     wrong: int
     listed: Sequence[WrongPrompt]
 
 
-class CallErrors(Part, frozen=True):
+class CallErrors(ReportPart, frozen=True):
     """The failed calls of a kind."""
 
     kind: str
@@ -380,7 +380,7 @@ class CallErrors(Part, frozen=True):
     cases: Sequence[str]
 
 
-class MissingScores(Part, frozen=True):
+class MissingScores(ReportPart, frozen=True):
     """Why a section gives some answers no score."""
 
     section: str
@@ -390,21 +390,21 @@ class MissingScores(Part, frozen=True):
     metrics: Sequence[str]
 
 
-class Setting(Part, frozen=True):
+class ConfigSetting(ReportPart, frozen=True):
     """A setting of config.json by its dotted name."""
 
     name: str
     value: str
 
 
-class ConfigPart(Part, frozen=True):
+class ConfigPart(ReportPart, frozen=True):
     """The settings of a part of config.json."""
 
     part: str
-    rows: Sequence[Setting]
+    rows: Sequence[ConfigSetting]
 
 
-class TrendPoint(Part, frozen=True):
+class TrendPoint(ReportPart, frozen=True):
     """A commit or a run of the history; ``this``: the reported run."""
 
     label: str
@@ -414,7 +414,7 @@ class TrendPoint(Part, frozen=True):
     this: bool
 
 
-class TrendValue(Part, frozen=True):
+class TrendValue(ReportPart, frozen=True):
     """A mean at a point, and the band in which chance keeps it."""
 
     point: int
@@ -423,7 +423,7 @@ class TrendValue(Part, frozen=True):
     alert: str | bool | None
 
 
-class TrendLine(Part, frozen=True):
+class TrendLine(ReportPart, frozen=True):
     """A primary metric over the points of the history."""
 
     section: str
@@ -436,14 +436,14 @@ class TrendLine(Part, frozen=True):
     values: Sequence[TrendValue]
 
 
-class TrendChange(Part, frozen=True):
+class TrendChange(ReportPart, frozen=True):
     """What changed at a point besides the numbers."""
 
     point: int
     text: str
 
 
-class ReportTrend(Part, frozen=True):
+class ReportTrend(ReportPart, frozen=True):
     """The history of the primary metrics, oldest point first."""
 
     points: Sequence[TrendPoint]
@@ -453,7 +453,7 @@ class ReportTrend(Part, frozen=True):
     notes: Sequence[str]
 
 
-class SweepRow(Part, frozen=True):
+class SweepRow(ReportPart, frozen=True):
     """A setting of a sweep; ``pareto``: no other one beats it."""
 
     cells: Sequence[str]
@@ -464,7 +464,7 @@ class SweepRow(Part, frozen=True):
     latency_ms: float | None
 
 
-class SweepTable(Part, frozen=True):
+class SweepTable(ReportPart, frozen=True):
     """The sweep in which a run was asked."""
 
     sweep_id: str
@@ -484,7 +484,7 @@ class CaseRow(NamedTuple):
     question: str
 
 
-class CaseTable(Part, frozen=True):
+class CaseTable(ReportPart, frozen=True):
     """All answers in short rows: what a row holds, the metrics of its scores."""
 
     metrics: Sequence[str]

@@ -24,7 +24,7 @@ from views.page import HtmlPage, markdown
 from views.report import charts, words
 from views.report.compared import compared_table, comparison_blocks
 from views.report.model import CaseRow, CaseTable, as_json
-from views.report.report import ComparisonPart, Report, ReportAnswer
+from views.report.report import ComparisonPart, ReportAnswer, RunReport
 from views.report.sections import metrics_table, report_page, sections
 from views.report.text import anchor, one_line, told_apart, visible
 
@@ -49,7 +49,7 @@ class _PageBlocks(HtmlPage):
         )
 
 
-def _page(report: Report) -> bytes:
+def _page(report: RunReport) -> bytes:
     """The whole page. All text of the report is escaped; nothing in it can run or load."""
     from markupsafe import Markup
 
@@ -258,7 +258,7 @@ def _score(score: float | None) -> str:
     return shown if len(shown) <= MOST_SCORE else f"{score:.3g}"
 
 
-def write(report: Report, formats: Sequence[str], stem: Path) -> list[Path]:
+def write(report: RunReport, formats: Sequence[str], stem: Path) -> list[Path]:
     """Write STEM.md, STEM.json, STEM.html as asked; their paths.
 
     All are drawn before the first is written. Raises StorageError when a folder cannot be written.
@@ -273,7 +273,7 @@ def write(report: Report, formats: Sequence[str], stem: Path) -> list[Path]:
     return list(drawn)
 
 
-def render(report: Report, form: str) -> bytes:
+def render(report: RunReport, form: str) -> bytes:
     """The report in one form: ``md``, ``json`` or ``html``."""
     if form == "json":
         return json_bytes(as_json(report))

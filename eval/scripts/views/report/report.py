@@ -26,10 +26,10 @@ from views.report.model import (
     MissingScores,
     NoReliability,
     OutcomeTable,
-    Part,
     Perspective,
     Reliability,
     RepeatedSection,
+    ReportPart,
     ReportTrend,
     RunLatency,
     SliceTable,
@@ -39,7 +39,7 @@ from views.report.model import (
 )
 
 
-class UnsupportedClaim(Part, frozen=True):
+class UnsupportedClaim(ReportPart, frozen=True):
     """A claim that no passage supports, its words and numbers that are missing."""
 
     text: CutText
@@ -48,7 +48,7 @@ class UnsupportedClaim(Part, frozen=True):
     numbers: Sequence[str]
 
 
-class JudgedItem(Part, frozen=True):
+class ShownVerdict(ReportPart, frozen=True):
     """What the judge said of a claim, a fact or a nugget."""
 
     kind: str
@@ -60,7 +60,7 @@ class JudgedItem(Part, frozen=True):
     blame: str | None
 
 
-class WantedPassage(Part, frozen=True):
+class WantedPassage(ReportPart, frozen=True):
     """A gold passage, and where it was found."""
 
     place: str
@@ -68,7 +68,7 @@ class WantedPassage(Part, frozen=True):
     rank: int | None
 
 
-class ShownPassage(Part, frozen=True):
+class ShownPassage(ReportPart, frozen=True):
     """A retrieved passage and its marks."""
 
     rank: int
@@ -79,14 +79,14 @@ class ShownPassage(Part, frozen=True):
     text: CutText | None
 
 
-class ShownMessage(Part, frozen=True):
+class ShownMessage(ReportPart, frozen=True):
     """A message before the question."""
 
     role: str
     text: CutText
 
 
-class NewPassage(Part, frozen=True):
+class ShownNewPassage(ReportPart, frozen=True):
     """A passage that a search was the first to find."""
 
     rank: int
@@ -94,7 +94,7 @@ class NewPassage(Part, frozen=True):
     gold: bool | None
 
 
-class ShownSearch(Part, frozen=True):
+class ShownSearch(ReportPart, frozen=True):
     """A search on the way to an answer; ``bar``: when it ran, as begin and width."""
 
     query: CutText
@@ -104,11 +104,11 @@ class ShownSearch(Part, frozen=True):
     bar: Sequence[float] | None
     failed: bool
     says: str
-    new: Sequence[NewPassage]
+    new: Sequence[ShownNewPassage]
     new_more: int
 
 
-class ShownSearches(Part, frozen=True):
+class ShownSearches(ReportPart, frozen=True):
     """The searches on the way to an answer."""
 
     rewritten: CutText | None
@@ -117,7 +117,7 @@ class ShownSearches(Part, frozen=True):
     more: int
 
 
-class ShownCall(Part, frozen=True):
+class ShownCall(ReportPart, frozen=True):
     """A call of a tool, its result or error, and what the score says of it."""
 
     call: CutText
@@ -127,7 +127,7 @@ class ShownCall(Part, frozen=True):
     bad: bool
 
 
-class ShownTools(Part, frozen=True):
+class ShownTools(ReportPart, frozen=True):
     """The calls of tools in order, and the expected ones that were not made."""
 
     says: str
@@ -136,7 +136,7 @@ class ShownTools(Part, frozen=True):
     missing: Sequence[CutText]
 
 
-class CaseChange(Part, frozen=True):
+class CaseChange(ReportPart, frozen=True):
     """A primary score of a case that changed."""
 
     metric: str
@@ -144,7 +144,7 @@ class CaseChange(Part, frozen=True):
     new: float
 
 
-class AnswerSide(Part, frozen=True):
+class AnswerSide(ReportPart, frozen=True):
     """What a run answered and retrieved in a case."""
 
     answer: CutText | None
@@ -176,7 +176,7 @@ class ReportAnswer(AnswerSide, frozen=True):
     verdict: str
     fails: Sequence[str]
     warnings: Sequence[str]
-    verdicts: Sequence[JudgedItem]
+    verdicts: Sequence[ShownVerdict]
     conversation: str | UnsetType = UNSET
     turn: int | UnsetType | None = UNSET
     history: Sequence[ShownMessage] | UnsetType = UNSET
@@ -188,7 +188,7 @@ class ReportAnswer(AnswerSide, frozen=True):
     notes: Sequence[str] = ()
 
 
-class ReportConversation(Part, frozen=True):
+class ReportConversation(ReportPart, frozen=True):
     """A conversation: ``turns`` are places in the answers in full, ``absent`` the numbers of turns
     that are not among them."""
 
@@ -200,7 +200,7 @@ class ReportConversation(Part, frozen=True):
     absent: Sequence[int]
 
 
-class ComparedMetric(Part, frozen=True):
+class ComparedMetric(ReportPart, frozen=True):
     """A metric of two runs, by the engine's own row."""
 
     row: MetricRow
@@ -229,14 +229,14 @@ class ComparedMetric(Part, frozen=True):
         return self.catalogued.meaning if self.catalogued else ""
 
 
-class VerdictSentence(Part, frozen=True):
+class VerdictSentence(ReportPart, frozen=True):
     """What became of a primary metric."""
 
     text: str
     verdict: str
 
 
-class MetricFlips(Part, frozen=True):
+class MetricFlips(ReportPart, frozen=True):
     """The cases that one metric changed most for."""
 
     flips: Flips
@@ -255,7 +255,7 @@ class MetricFlips(Part, frozen=True):
         }
 
 
-class ChangedAnswer(Part, frozen=True):
+class ChangedAnswer(ReportPart, frozen=True):
     """A case that changed: what became of it and why, and which of its scores changed."""
 
     case_id: str
@@ -265,7 +265,7 @@ class ChangedAnswer(Part, frozen=True):
     question: str = ""
 
 
-class ChangedTurns(Part, frozen=True):
+class ChangedTurns(ReportPart, frozen=True):
     """The conversations that changed, some of each way."""
 
     says: str
@@ -282,7 +282,7 @@ class ChangedTurns(Part, frozen=True):
         }
 
 
-class ComparisonPart(Part, frozen=True):
+class ComparisonPart(ReportPart, frozen=True):
     """A run against its baseline: verdicts, rows, remarks, and the cases that changed."""
 
     base_id: str
@@ -306,7 +306,7 @@ class ComparisonPart(Part, frozen=True):
     conversations: ChangedTurns | UnsetType = UNSET
 
 
-class AnswersInFull(Part, frozen=True):
+class AnswersInFull(ReportPart, frozen=True):
     """The answers that are shown in full, and how many are not."""
 
     by: str | None
@@ -316,7 +316,7 @@ class AnswersInFull(Part, frozen=True):
     left_out: int
 
 
-class Report(Part, frozen=True):
+class RunReport(ReportPart, frozen=True):
     """The report of a run."""
 
     schema: int

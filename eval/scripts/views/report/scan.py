@@ -37,7 +37,7 @@ from records.scores import (
     read_head,
     read_scores,
 )
-from views.report.model import CallErrors, ConfigPart, Setting
+from views.report.model import CallErrors, ConfigPart, ConfigSetting
 
 Key = tuple[str, int]
 """Case id and repeat: what names an answer."""
@@ -418,7 +418,7 @@ def _configuration(folder: Path) -> Iterator[ConfigPart]:
     config = msgspec.to_builtins(read_config(folder))
     plain = {name: value for name, value in config.items() if name not in PARTS}
     for name, values in (("run", plain), *((part, config[part]) for part in PARTS)):
-        rows = [Setting(key, value) for key, value in _flat(values)]
+        rows = [ConfigSetting(key, value) for key, value in _flat(values)]
         if rows:
             title = "how it was asked" if values is config["run"] else name
             yield ConfigPart("run" if values is plain else title, rows)

@@ -50,7 +50,7 @@ from views.report.model import (
     SliceRow,
     SliceTable,
 )
-from views.report.report import Report
+from views.report.report import RunReport
 from views.report.text import one_line
 
 
@@ -64,7 +64,7 @@ class Section:
     screen: bool = True
 
 
-def report_page(report: Report) -> Page:
+def report_page(report: RunReport) -> Page:
     """The whole report in Markdown. Texts of questions, answers and marked passages are
     quotations."""
     blocks = list(_head(report))
@@ -73,7 +73,7 @@ def report_page(report: Report) -> Page:
     return Page(f"Report of run {one_line(report.run_id)}", blocks)
 
 
-def sections(report: Report, *, page: bool) -> Iterator[Section]:
+def sections(report: RunReport, *, page: bool) -> Iterator[Section]:
     """The sections in order. On the ``page`` those that it draws itself have no blocks."""
     if report.comparison:
         blocks = [*comparison_blocks(report.comparison, page=page)]
@@ -110,7 +110,7 @@ def sections(report: Report, *, page: bool) -> Iterator[Section]:
     yield Section("configuration", "Configuration", [*_configuration(report, page)])
 
 
-def _answers(report: Report) -> Iterator[Block]:
+def _answers(report: RunReport) -> Iterator[Block]:
     yield Prose(words.worst_text(report.worst))
     if len(report.worst.listed) > words.IN_MARKDOWN:
         yield Prose(f"Here stand the first {words.IN_MARKDOWN}; the page has all of them.")
@@ -118,7 +118,7 @@ def _answers(report: Report) -> Iterator[Block]:
         yield from answer_blocks(answer)
 
 
-def _head(report: Report) -> Iterator[Block]:
+def _head(report: RunReport) -> Iterator[Block]:
     facts = [("cases", words.count(report.cases))]
     facts += [("failed calls", words.count(report.failed_calls)), *words.head_facts(report)]
     yield Prose(", ".join(f"{name}: {one_line(value)}" for name, value in facts))
@@ -146,7 +146,7 @@ def _folded(title: str, table: DataTable[Any], *, fold: bool) -> Iterator[Block]
         yield from (Heading(title, 3), table)
 
 
-def _trend(report: Report, page: bool) -> Iterator[Block]:
+def _trend(report: RunReport, page: bool) -> Iterator[Block]:
     trend = report.trend
     assert trend is not None
     if len(trend.points) < 2:
@@ -180,7 +180,7 @@ def _trend(report: Report, page: bool) -> Iterator[Block]:
     yield plain_table(head, rows, words=2, caption=caption, folded=folded)
 
 
-def _sweep(report: Report) -> Iterator[Block]:
+def _sweep(report: RunReport) -> Iterator[Block]:
     sweep = report.sweep
     assert sweep is not UNSET
     yield from items(one_line(line, 2000) for line in sweep.says)
@@ -196,7 +196,7 @@ def _sweep(report: Report) -> Iterator[Block]:
     yield plain_table(sweep.columns, map(cells, sweep.rows), words=2, caption=caption)
 
 
-def _diagnosis(report: Report) -> Iterator[Block]:
+def _diagnosis(report: RunReport) -> Iterator[Block]:
     for finding in report.diagnosis:
         because = f" ({'; '.join(finding.because)})" if finding.because else ""
         yield Prose(f"{finding.says}{because} Look at {finding.look_at}", item=1)
@@ -243,7 +243,7 @@ def metrics_table(rows: Sequence[ReportMetric], caption: str) -> DataTable[Repor
     return DataTable(columns, rows, caption=caption, look="metrics cards")
 
 
-def _metrics(report: Report) -> Iterator[Block]:
+def _metrics(report: RunReport) -> Iterator[Block]:
     for part in report.perspectives:
         yield Heading(part.name.capitalize(), 3)
         yield from map(Prose, part.notes)
@@ -252,7 +252,7 @@ def _metrics(report: Report) -> Iterator[Block]:
     yield Prose("≈ too close to call: the 95 % interval includes the target.")
 
 
-def _slices(report: Report, page: bool) -> Iterator[Block]:
+def _slices(report: RunReport, page: bool) -> Iterator[Block]:
     yield Prose(report.slices_missing)
     if not report.slices and not report.slices_missing:
         yield Prose("No case has a category, difficulty, tag or the like.")
@@ -327,7 +327,7 @@ def _shares(ends: Sequence[float] | None) -> str:
     return "–" if ends is None else " – ".join(map(percent, ends))
 
 
-def _latency(report: Report) -> Iterator[Block]:
+def _latency(report: RunReport) -> Iterator[Block]:
     found = report.latency
     if found.stages:
         text = "Circle p50, square p95, diamond p99, stroke the longest. Logarithmic axis. "
@@ -373,7 +373,7 @@ def _outcomes(found: OutcomeTable) -> DataTable[OutcomeRow]:
     return DataTable(columns, found.rows, caption=caption)
 
 
-def _stability(report: Report) -> Iterator[Block]:
+def _stability(report: RunReport) -> Iterator[Block]:
     yield Prose(EXPLAINED)
     for part in report.stability:
         yield Heading(f"{one_line(part.section)}, {part.repeats} of each case", 3)
@@ -382,7 +382,7 @@ def _stability(report: Report) -> Iterator[Block]:
         yield plain_table(STABILITY_HEAD, part.rows, caption=caption)
 
 
-def _calibration(report: Report) -> Iterator[Block]:
+def _calibration(report: RunReport) -> Iterator[Block]:
     yield Heading("The bot's confidence", 3)
     if isinstance(report.confidence, Reliability):
         yield from _reliability(report.confidence)
@@ -483,7 +483,7 @@ def _correlations(found: CorrelationMatrix, page: bool) -> Iterator[Block]:
         yield Prose(f"Not shown: {one_line(', '.join(found.left_out), 600)}.", "quiet")
 
 
-def _prompts(report: Report) -> Iterator[Block]:
+def _prompts(report: RunReport) -> Iterator[Block]:
     prompts = report.prompts
     yield Prose(f"{words.count(prompts.wrong)} labelled texts; {len(prompts.listed)} are listed.")
     rows = (
@@ -500,7 +500,7 @@ def _prompts(report: Report) -> Iterator[Block]:
     yield plain_table(("id", "kind", "category", "score", "text"), rows, words=5, caption=caption)
 
 
-def _errors(report: Report) -> Iterator[Block]:
+def _errors(report: RunReport) -> Iterator[Block]:
     def cases(row: CallErrors) -> CaseLinks:
         return CaseLinks(row.count, [(case_id, 0) for case_id in row.cases])
 
@@ -516,7 +516,7 @@ def _errors(report: Report) -> Iterator[Block]:
         yield Prose(words.no_errors(report))
 
 
-def _not_applicable(report: Report) -> Iterator[Block]:
+def _not_applicable(report: RunReport) -> Iterator[Block]:
     if not report.not_applicable:
         yield Prose(words.nothing_missing(report))
         return
@@ -531,7 +531,7 @@ def _not_applicable(report: Report) -> Iterator[Block]:
     yield DataTable(columns, report.not_applicable, caption="Why scores are missing")
 
 
-def _configuration(report: Report, page: bool) -> Iterator[Block]:
+def _configuration(report: RunReport, page: bool) -> Iterator[Block]:
     if not report.configuration:
         yield Prose("config.json is not there.")
     for at, part in enumerate(report.configuration):

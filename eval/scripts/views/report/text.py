@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from terminal.joiners import mark_lone_joiners
-from views.report.model import CutText, Part
+from views.report.model import CutText, ReportPart
 from views.word_changes import Spans, word_changes
 
 _HIDDEN = (
@@ -62,7 +62,7 @@ def page_bytes(value: Any) -> int:
     """Bytes that all strings of a part of a report take on a page, escaped; for a budget."""
     if isinstance(value, str):
         return len(html.escape(visible(value)).encode())
-    if isinstance(value, Part):
+    if isinstance(value, ReportPart):
         return sum(page_bytes(item) for item in value.to_dict().values())
     if isinstance(value, list):
         return sum(page_bytes(item) for item in value)

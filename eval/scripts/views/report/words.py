@@ -27,9 +27,9 @@ from views.report.report import (
     AnswerSide,
     AnswersInFull,
     CaseChange,
-    Report,
     ReportAnswer,
     ReportConversation,
+    RunReport,
     ShownSearch,
 )
 from views.report.text import one_line
@@ -97,7 +97,7 @@ def tile(perspective: Perspective) -> tuple[str, str]:
     return "yes", "good"
 
 
-def contents(report: Report) -> list[tuple[str, str]]:
+def contents(report: RunReport) -> list[tuple[str, str]]:
     """The sections that this report has."""
     absent = {
         "changes": not report.comparison,
@@ -300,7 +300,7 @@ def counts(table: Mapping[str, int]) -> str:
     return ", ".join(f"{n:,} {spaced(name)}" for name, n in table.items())
 
 
-def head_facts(report: Report) -> list[tuple[str, str]]:
+def head_facts(report: RunReport) -> list[tuple[str, str]]:
     """What names the run at the top: when it was made, what was asked."""
     rows = {
         f"{part.part}.{row.name}": row.value for part in report.configuration for row in part.rows
@@ -376,7 +376,7 @@ def shade(r: float | None) -> str:
     return "none" if r is None else f"c{round(r * 4)}".replace("c-", "m").replace("c", "p")
 
 
-def no_errors(report: Report) -> str:
+def no_errors(report: RunReport) -> str:
     """What is said in place of a table of failed calls."""
     failed = report.failed_calls
     return (
@@ -386,14 +386,14 @@ def no_errors(report: Report) -> str:
     )
 
 
-def no_judge(report: Report) -> str:
+def no_judge(report: RunReport) -> str:
     """What is said in place of the judge's calibration."""
     if any(part.name == "judged" for part in report.perspectives):
         return "The judge of this run was not held against people (calibrate_judge.py does that)."
     return "No judge was asked (judge_answers.py does that)."
 
 
-def nothing_missing(report: Report) -> str:
+def nothing_missing(report: RunReport) -> str:
     """What is said in place of a table of reasons for missing scores."""
     return "Every answer has every score." if report.worst.answers else NO_SCORES
 

@@ -1,0 +1,237 @@
+"""Traces where the last words, the first list or a lone word are not what they seem.
+
+Hand-made, with the names that OpenInference, OpenLLMetry and the GenAI conventions document.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+QUESTION = "How long can I return shoes?"
+ANSWER = "You can return shoes within 60 days."
+PASSAGE = "Shoes can be returned within 60 days of delivery if they are unworn."
+PROMPT = f"Answer from the passages.\n\n{PASSAGE}\n\nQuestion: {QUESTION}"
+
+
+def text(role: str, words: str) -> dict[str, Any]:
+    return {"role": role, "parts": [{"type": "text", "content": words}]}
+
+
+def step(name: str, parent: str = "", **told: Any) -> dict[str, Any]:
+    """A span; ``told``: attributes, with __ for a dot."""
+    pairs = [
+        {
+            "key": key.replace("__", "."),
+            "value": {"stringValue": value if isinstance(value, str) else json.dumps(value)},
+        }
+        for key, value in told.items()
+    ]
+    return {"traceId": "t", "spanId": name, "name": name, "parentSpanId": parent} | {
+        "attributes": pairs
+    }
+
+
+def chat(name: str, asked: Any, said: str, kind: str = "chat") -> dict[str, Any]:
+    return step(
+        name,
+        "POST /chat",
+        gen_ai__operation__name=kind,
+        gen_ai__input__messages=asked if isinstance(asked, list) else [text("user", asked)],
+        gen_ai__output__messages=[text("assistant", said)],
+    )
+
+
+def agent(name: str, asked: str, said: str) -> dict[str, Any]:
+    return chat(name, asked, said, "invoke_agent")
+
+
+def chain(given: Any, out: Any, name: str = "run", parent: str = "") -> dict[str, Any]:
+    return step(
+        name,
+        parent,
+        openinference__span__kind="CHAIN",
+        input__value=given,
+        output__value=out,
+    )
+
+
+SERVER = step("POST /chat", http__request__method="POST")
+SEARCH = step(
+    "search",
+    "POST /chat",
+    gen_ai__operation__name="retrieval",
+    gen_ai__retrieval__query__text="return shoes",
+    gen_ai__retrieval__documents=[{"id": "1", "content": PASSAGE}],
+)
+
+
+def read(desk: Any, *spans: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
+    """The question and the answer of a trace whose spans began one after the other, and the row."""
+    last = 2 * len(spans) + 1
+    timed = [
+        span
+        | {"startTimeUnixNano": str(2 * n), "endTimeUnixNano": str(2 * n + 1 if n > 1 else last)}
+        for n, span in enumerate(spans, 1)
+    ]
+    file = {"resourceSpans": [{"scopeSpans": [{"spans": timed[::-1]}]}]}  # in any order
+    desk.take("otel", desk.file("trace.json", json.dumps(file)), more=["--force"])
+    (row,) = desk.results("trace")
+    return desk.cases()[0]["question"], row.get("answer") or None, row
+
+
+LATER = {
+    "a judge in JSON": (f"Grounded?\nContext: {PASSAGE}\nAnswer: {ANSWER}", '{"grounded": true}'),
+    "a judge in words": (f"Context: {PASSAGE}\nAnswer: {ANSWER}", "It is well grounded, I think."),
+    "a safety check": (f"Is this harmful? {ANSWER}", "safe"),
+    "a title": (f"Give a title: {QUESTION}", "Returning shoes"),
+    "a translation": (f"Translate to German: {ANSWER}", "Sie haben dafür 60 Tage Zeit."),
+    "further questions": (
+        [text("user", QUESTION), text("assistant", ANSWER), text("user", "Suggest questions.")],
+        "What about hats? What about boots?",
+    ),
+}
+
+
+@pytest.mark.parametrize("later", LATER)
+def test_a_call_of_the_model_about_an_answer_makes_the_answer_unknown(
+    desk: Any, later: str
+) -> None:
+    asked, said = LATER[later]
+    spans = (SERVER, SEARCH, chat("answer", PROMPT, ANSWER), chat("later", asked, said))
+    assert read(desk, *spans)[:2] == (QUESTION, None)
+
+
+def test_a_query_that_the_model_wrote_before_the_search_leaves_the_answer_certain(
+    desk: Any,
+) -> None:
+    rewriting = chat(
+        "rewrite", [text("system", "Rewrite."), text("user", QUESTION)], "shoe returns"
+    )
+    spans = (SERVER, rewriting, SEARCH, chat("answer", PROMPT, ANSWER))
+    assert read(desk, *spans)[:2] == (QUESTION, ANSWER)
+
+
+@pytest.mark.parametrize("said", ["returns", "needs_more", "PASS", '{"intent": "returns"}'])
+def test_a_label_of_the_only_call_is_no_answer(desk: Any, said: str) -> None:
+    assert read(desk, SERVER, chat("classify", QUESTION, said))[1] is None
+
+
+@pytest.mark.parametrize("said", ["Yes", "60 days", "No.", "60"])
+def test_a_short_answer_of_the_only_call_stays_one(desk: Any, said: str) -> None:
+    assert read(desk, SERVER, chat("answer", QUESTION, said))[1] == said
+
+
+def test_of_two_agents_side_by_side_a_verdict_is_no_answer_and_two_texts_are_unknown(
+    desk: Any,
+) -> None:
+    shop = agent("shop", QUESTION, ANSWER)
+    assert read(desk, SERVER, shop, agent("judge", f"Judge: {ANSWER}", "PASS"))[1] == ANSWER
+    assert read(desk, SERVER, agent("route", QUESTION, "returns"), shop)[1] == ANSWER
+    title = agent("title", QUESTION, "Returning shoes, a short talk")
+    assert read(desk, SERVER, shop, title)[:2] == (QUESTION, None)
+
+
+NO_ANSWERS = {
+    "a status": {"status": "success"},
+    "a status under result": {"result": "success"},
+    "the next step": {"next": "retrieve_docs", "n": 1},
+    "a class with its share": {"label": "billing issue", "score": 0.9},
+    "a cut object": "RagState(question='How long', docs=[Document(text='Shoes', id='a'), Docu",
+    "true": "true",
+    "null": "null",
+    "None": "None",
+}
+
+
+@pytest.mark.parametrize("name", NO_ANSWERS)
+def test_what_a_program_says_of_itself_is_no_answer(desk: Any, name: str) -> None:
+    assert read(desk, chain({"question": QUESTION}, NO_ANSWERS[name]))[:2] == (QUESTION, None)
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        {"answer": "yes"},
+        {"result": "Yes"},
+        {"antwort": "Ja, 60 Tage lang."},
+        {"result": "success", "data": {"answer": "60"}},
+    ],
+)
+def test_an_answer_under_a_name_of_an_answer_may_be_one_word(desk: Any, out: Any) -> None:
+    answers = {"yes", "Yes", "Ja, 60 Tage lang.", "60"}
+    assert read(desk, chain({"question": QUESTION}, out))[1] in answers
+
+
+def test_a_route_that_a_model_wrote_into_the_state_is_no_answer(desk: Any) -> None:
+    model = step(
+        "llm",
+        "run",
+        openinference__span__kind="LLM",
+        input__value=QUESTION,
+        output__value="smalltalk",
+    )
+    state = chain({"question": QUESTION}, {"question": QUESTION, "intent": "smalltalk"})
+    assert read(desk, state, model)[:2] == (QUESTION, None)
+
+
+def test_the_whole_list_of_messages_is_read_where_its_first_stands_beside_it(desk: Any) -> None:
+    pairs = [["user", "What does shipping cost?"], ["assistant", "4.90 euros."]]
+    given = {"messages": [*pairs, ["user", "And how long?"]]}
+    first = {
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "What does shipping cost?",
+    }
+    root = chain(given, {"answer": "It takes 3 days."})
+    root["attributes"] += [
+        {"key": key, "value": {"stringValue": value}} for key, value in first.items()
+    ]
+    assert read(desk, root)[0] == "And how long?"
+
+
+def test_the_words_that_a_step_was_given_are_the_question_in_the_prompt_that_ends_with_them(
+    desk: Any,
+) -> None:
+    def task(name: str, parent: str, given: Any) -> dict[str, Any]:
+        told = {"inputs": given, "tags": [], "metadata": {}, "kwargs": {"name": name}}
+        kind = "workflow" if not parent else "task"
+        return step(name, parent, traceloop__span__kind=kind, traceloop__entity__input=told)
+
+    root = task("POST /chat", "", {"input": ""})  # a stream tells no input
+    prompt = task("prompt", "POST /chat", {"question": QUESTION})
+    assert read(desk, root, prompt, chat("llm", f"Answer: {QUESTION}", ANSWER))[0] == QUESTION
+    state = task("POST /chat", "", {"user_request": QUESTION})
+    assert read(desk, state, chat("llm", f"Plan: {QUESTION} Now.", ANSWER))[0] == QUESTION
+
+
+@pytest.mark.parametrize("kind", ["HumanMessage", "ToolMessage"])
+def test_serialised_messages_that_a_step_gave_out_are_no_search(desk: Any, kind: str) -> None:
+    fields = {"content": QUESTION, "type": {"HumanMessage": "human"}.get(kind, "tool"), "id": "m1"}
+    names = ["langchain", "schema", "messages", kind]
+    message = {"lc": 1, "type": "constructor", "id": names, "kwargs": fields}
+    prompt = step(
+        "Prompt",
+        "run",
+        traceloop__span__kind="task",
+        traceloop__entity__input={"inputs": {"question": QUESTION}},
+        traceloop__entity__output={"outputs": [message], "kwargs": {"tags": []}},
+    )
+    root = chain({"question": QUESTION}, {"answer": ANSWER})
+    row = read(desk, root, prompt)[2]
+    assert "searches" not in row
+    assert not row.get("retrieved")
+
+
+def test_a_passages_place_is_the_uri_that_mlflow_documents(desk: Any) -> None:
+    place = {"page_content": PASSAGE, "metadata": {"doc_uri": "shop/returns.md"}, "id": "1"}
+    search = step(
+        "retrieve",
+        "run",
+        openinference__span__kind="RETRIEVER",
+        input__value="shoes",
+        output__value=[place],
+    )
+    row = read(desk, chain({"question": QUESTION}, {"answer": ANSWER}), search)[2]
+    assert [chunk["rel_path"] for chunk in row["retrieved"]] == ["shop/returns.md"]
