@@ -55,6 +55,20 @@ def test_cases_of_a_document_share_a_label_and_others_have_their_own() -> None:
     assert clusters_of(cases, "none").labels["q1"] == "case: q1"
 
 
+def test_long_labels_of_many_cases_are_those_of_the_first_that_has_them() -> None:
+    paths = [f"{'ä' * 40}/{n}.md" for n in range(2000)]
+    cases = [
+        case(f"c{n}", **support(paths[n % 2000 if n < 3000 else n - 2000])) for n in range(3500)
+    ]
+    clustering = clusters_of(cases)
+    # 0 to 999 come again at 2000 to 2999, 1000 to 1499 at 3000 to 3499; 1500 to 1999 are alone
+    expected = {f"c{n}": f"document: {paths[n]}" for n in range(1500)}
+    expected |= {f"c{n + 2000}": f"document: {paths[n]}" for n in range(1500)}
+    expected |= {f"c{n}": f"case: c{n}" for n in range(1500, 2000)}
+    assert {own.id: clustering.labels[own.id] for own in cases} == expected
+    assert clustering.sentence == "3,500 cases in 2,000 documents"
+
+
 def test_without_a_label_that_recurs_every_case_stands_by_itself() -> None:
     cases = [case("q1", **support("a.md")), case("q2", **support("b.md"))]
     for by in ("auto", "doc", "none"):

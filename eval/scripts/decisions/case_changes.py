@@ -16,7 +16,6 @@ from decisions.case_rules import CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import CaseVerdict, Key, Ruling, RunVerdicts, read_verdicts
 from decisions.pairing import places_of
 from ragmetrics.catalogue.cases import CaseRule
-from ragmetrics.stats.arrays import np
 from records.run_table import RunTable, RunTables
 from records.runs import METRICS, scored_sections
 from records.scores import ScoreLine
@@ -219,8 +218,7 @@ def _ids(table: RunTable, ruling: Ruling, wanted: Collection[int]) -> Iterator[s
     scored = set(scored_sections(table.folder))
     for section in (name for name in ruling.sections if left and name in scored):
         lines = table.section(section)
-        rows = np.flatnonzero(np.isin(lines.ids, list(left)))
-        case_ids = lines.case_ids(rows.tolist()).values()
+        case_ids = lines.case_ids(lines.rows_with(left)).values()
         left -= set(map(hash, case_ids))
         yield from case_ids
 

@@ -443,10 +443,10 @@ class RunVerdicts:
 
         cases, single = table.ids[table.line_cases], not table.repeats.any()
         if single and not self._has_repeats:
-            if np.array_equal(cases, np.array(self._cases.hashes)):
+            if np.array_equal(cases, np.asarray(self._cases.hashes)):
                 return np.arange(len(cases))  # the usual: a section of the same answers
             if not len(self._cases):
-                self._cases.extend(cases.tolist())
+                self._cases.extend(array("q", cases.tobytes()))
                 self.answers.extend(hash((case, 0)) for case in self._cases.hashes)
                 self._case_of.extend(range(len(cases)))
                 self.broken.frombytes(bytes(8 * len(cases)))
@@ -493,10 +493,15 @@ class RunVerdicts:
         """What the answers of each case break, case by case in their order."""
         if len(self._cases) == len(self.broken):
             return ((bits,) for bits in self.broken)
+        return iter(self._groups)
+
+    @cached_property
+    def _groups(self) -> Sequence[Sequence[int]]:
+        """The same for repeats, to look up by the number of a case."""
         groups: list[list[int]] = [[] for _ in range(len(self._cases))]
         for case, bits in zip(self._case_of, self.broken, strict=True):
             groups[case].append(bits)
-        return iter(groups)
+        return groups
 
     def verdicts(self) -> Iterator[CaseVerdict]:
         """The verdict on each case, in the order of the files."""
@@ -508,11 +513,10 @@ class RunVerdicts:
     def verdict(self, case_id: str) -> CaseVerdict | None:
         """The verdict on one case; None for one that the run has no score line of."""
         case = self.find_case(hash(case_id))
-        return None if case is None else self._all[case]
-
-    @cached_property
-    def _all(self) -> Sequence[CaseVerdict]:
-        return list(self.verdicts())
+        if case is None:
+            return None
+        single = len(self._cases) == len(self.broken)
+        return _verdict((self.broken[case],) if single else self._groups[case], self.ruling)
 
     def counts(self) -> VerdictCounts:
         """How many cases fail, and why."""

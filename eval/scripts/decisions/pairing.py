@@ -217,6 +217,8 @@ def _lost_by_both(
         asked = asked_new
     else:
         asked = np.zeros(0, np.int64)
+    if not len(asked):
+        return asked  # to look for none would sort the ids of all cases
     lost: Ints = asked[~np.isin(asked, base.ids) & ~np.isin(asked, new.ids)]
     return lost
 

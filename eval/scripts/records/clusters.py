@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Protocol
+from tempfile import SpooledTemporaryFile
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from records.cases import TestCase, canonical, iter_cases
 from records.errors import Problem, StorageError
 from records.lines import iter_lines, parse_object
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 AUTO, GROUP, CONVERSATION, DOCUMENT, NONE = "auto", "group", "conversation", "doc", "none"
 """Ways to put cases together besides a field's name."""
@@ -30,6 +35,9 @@ _KIND_OF_START = {kind[:5]: number for kind, number in _KINDS.items()}
 
 _HASH_BITS = (1 << 56) - 1
 
+_IN_MEMORY, _BLOCK = 8 << 20, 1 << 16
+"""Bytes of labels from which on they are kept on disk, and those that are written together."""
+
 _NOUNS = ("group", "conversation", "document", "chunk", "cluster")
 
 
@@ -42,7 +50,7 @@ class LabelsById(Protocol):
 class _Names:
     """Names that lie one after the other: as objects they would take three times as much."""
 
-    def __init__(self, parts: Iterable[bytearray]) -> None:
+    def __init__(self, parts: Iterable[bytes]) -> None:
         self._text, self._ends = bytearray(), array("q", [0])
         for part in parts:
             self._text += part
@@ -192,28 +200,35 @@ def clustering_of(
     a case."""
     import numpy as np
 
-    cases, ids, hashes, ends = 0, array("q"), array("q"), array("q", [0])
-    text, kinds = bytearray(), set()
+    cases, ids, hashes, lengths = 0, array("q"), array("q"), array("I")
+    text, written, kinds = bytearray(), SpooledTemporaryFile(_IN_MEMORY), set()  # noqa: SIM115
     for case_id, label in labelled:
         cases += 1
         if label is not None:
             ids.append(hash(case_id))
             hashes.append(hash(label))
-            text += label.encode(errors="surrogatepass")
-            ends.append(len(text))
+            encoded = label.encode(errors="surrogatepass")
+            lengths.append(len(encoded))
+            text += encoded
+            if len(text) > _BLOCK:
+                written.write(text)
+                text.clear()
             kinds.add(label.partition(": ")[0])
     if not ids and (required or by not in (AUTO, NONE)):
         return None
     keys = np.frombuffer(hashes, np.int64) if ids else np.zeros(0, np.int64)
-    _, first, group, sizes = np.unique(
-        keys, return_index=True, return_inverse=True, return_counts=True
-    )
-    shared = np.flatnonzero(sizes[group] > 1)
-    if not len(shared):
+    ordered = np.sort(keys)
+    again = ordered[1:] == ordered[:-1]
+    distinct = len(keys) - int(again.sum())
+    if distinct == len(keys):
         return Clustering(NONE, ClusterLabels(), f"{_count(cases, 'case')}, each by itself")
-    order = shared[np.argsort(np.frombuffer(ids, np.int64)[shared])]
-    used, positions = np.unique(group[order], return_inverse=True)
-    names = _Names(text[ends[at] : ends[at + 1]] for at in first[used].tolist())
+    shared = np.flatnonzero(np.isin(keys, ordered[1:][again]))
+    del ordered, again
+    _, first, positions = np.unique(keys[shared], return_index=True, return_inverse=True)
+    by_id = np.argsort(np.frombuffer(ids, np.int64)[shared])
+    order, positions = shared[by_id], positions[by_id]
+    written.write(text)
+    names = _Names(_texts(written, np.frombuffer(lengths, np.uint32), shared[first]))
     labels = ClusterLabels(
         array("q", np.frombuffer(ids, np.int64)[order].tobytes()),
         array("i", positions.astype(np.int32).tobytes()),
@@ -222,11 +237,23 @@ def clustering_of(
     done = _by_kinds({_KINDS.get(kind, _DOCUMENTED) for kind in kinds}) if by == AUTO else by
     noun = kinds.pop() if len(kinds) == 1 else "cluster"
     noun = noun if noun in _NOUNS else f"value of {by}"
-    sentence = f"{_count(cases, 'case')} in {_count(len(sizes), noun)}"
+    sentence = f"{_count(cases, 'case')} in {_count(distinct, noun)}"
     if own := cases - len(ids):
-        sentence = f"{_count(cases, 'case')}: {cases - own:,} in {_count(len(sizes), noun)}, "
+        sentence = f"{_count(cases, 'case')}: {cases - own:,} in {_count(distinct, noun)}, "
         sentence += f"{own:,} without one"
     return Clustering(done, labels, sentence)
+
+
+def _texts(
+    file: IO[bytes], lengths: NDArray[np.uint32], places: NDArray[np.int64]
+) -> Iterator[bytes]:
+    """Some of the texts that stand one after the other in a file, by how many are before them."""
+    import numpy as np
+
+    begins = np.cumsum(lengths, dtype=np.int64)[places] - lengths[places]
+    for begin, length in zip(begins.tolist(), lengths[places].tolist(), strict=True):
+        file.seek(begin)
+        yield file.read(length)
 
 
 def _count(number: int, noun: str) -> str:

@@ -69,10 +69,12 @@ def test_calibration_stays_in_its_range(pairs: list[tuple[float, bool]]) -> None
     assert sum(one.n for one in found.bins) == len(pairs)
 
 
-def test_correlations_equal_scipys() -> None:
+@pytest.mark.parametrize("rows", [80, 600, 70_000])
+def test_correlations_equal_scipys(rows: int) -> None:
     rng = np.random.default_rng(3)
-    table = rng.integers(0, 6, size=(5, 80)).astype(float)
-    table[1] = table[0] * 2 - rng.random(80)
+    table = rng.integers(0, 6, size=(5, rows)).astype(float)
+    table[1] = table[0] * 2 - rng.random(rows)  # all distinct
+    table[2] = table[1] + rng.random(rows)  # so that pairs of these are too many for a table
     table[rng.random(table.shape) < 0.2] = nan
     found = figures.matrix([array("d", row) for row in table])
     for i in range(5):

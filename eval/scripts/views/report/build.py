@@ -123,8 +123,8 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
     rated = measures(sections, options.targets, advisory=options.advisory)
     primary = usable_names(folder, metrics, primary_names(options.targets_file))
     primary = tuple(name for name in primary if _split(name)[0] in sections)
-    scan, success, absent = _scan(folder, sections, options, primary)
-    baseline = None
+    columns, success = _columns(sections, options, primary)
+    baseline = None  # before the scan, whose columns would only add to what the comparison takes
     if options.baseline is not None:
         baseline = compare_with(
             options.baseline,
@@ -133,6 +133,8 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
             options.targets_file,
             ignore_invariants=options.ignore_invariants,
         )
+    ruling = Ruling(read_case_rules(options.targets_file), basis_from(folder, sections))
+    scan, absent = scan_scores(folder, sections, columns, ruling)
     cases = _case_list(folder, scan, sections, options, baseline)
     whole = FEWER_DETAILS if not cases.whole() else MOST_DETAILS
     detailed = cases.order[: whole if options.worst is None else min(whole, options.worst)]
@@ -153,7 +155,7 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
         figures.perspective(name, sections[name], rated, cases.of_metric) for name in order
     ]
     in_full = _answers(folder, cases, back, detailed, read, options, baseline)
-    columns = [_split(name) for name in primary if _split(name) in scan.values]
+    listed = [_split(name) for name in primary if _split(name) in scan.values]
     slowest = [(*cases.keys[row], ms) for ms, row in back.slowest if row in cases.keys]
     return RunReport(
         schema=SCHEMA,
@@ -196,7 +198,7 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
         errors=back.errors,
         not_applicable=_not_applicable(scan, cases),
         configuration=back.configuration,
-        case_list=cases.part(columns, read.questions),
+        case_list=cases.part(listed, read.questions),
         conversations=conversations(in_full.listed) or UNSET,
         sweep=sweep_part(folder),
     )
@@ -257,10 +259,13 @@ def _case_list(
     return CaseListing(scan, order, keys_at(folder, scan, order), changes, ways)
 
 
-def _scan(
-    folder: Path, sections: Mapping[str, Any], options: ReportOptions, primary: Sequence[str]
-) -> tuple[Scan, Name | None, list[str]]:
-    """Read the score files once, keeping the columns that the report needs."""
+def _columns(
+    sections: Mapping[str, Any], options: ReportOptions, primary: Sequence[str]
+) -> tuple[dict[str, list[str]], Name | None]:
+    """The metrics, by section, whose scores the report needs, and the one that says what is right.
+
+    Raises StorageError for a metric that the run has not.
+    """
     columns: dict[str, list[str]] = {}
     for name, section in sections.items():
         names = figures.metrics_in_order(section)
@@ -273,9 +278,7 @@ def _scan(
     for named in extra:
         if named and named[1] not in columns[named[0]] and named[1] in sections[named[0]]["mean"]:
             columns[named[0]].append(named[1])
-    ruling = Ruling(read_case_rules(options.targets_file), basis_from(folder, sections))
-    scan, absent = scan_scores(folder, sections, columns, ruling)
-    return scan, success, absent
+    return columns, success
 
 
 def _right(sections: Mapping[str, Any]) -> Name | None:

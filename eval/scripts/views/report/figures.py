@@ -397,8 +397,6 @@ def matrix(
     n counts the pairs; on the diagonal a metric meets itself. Spearman's is Pearson's of the ranks,
     ties sharing their mean rank.
     """
-    import numpy as np
-
     coded = [_coded(column) for column in columns]
     size = len(columns)
     r: list[list[float | None]] = [[None] * size for _ in range(size)]
@@ -408,8 +406,7 @@ def matrix(
             both = (x_codes < len(x)) & (y_codes < len(y))
             n[first][second] = n[second][first] = count = int(both.sum())
             if count >= LEAST:
-                pairs = x_codes[both].astype(np.int64) * len(y) + y_codes[both]
-                distinct, times = np.unique(pairs, return_counts=True)
+                distinct, times = _counted(x_codes[both], y_codes[both], len(x), len(y))
                 r[first][second] = r[second][first] = spearman(
                     x[distinct // len(y)], y[distinct % len(y)], times.astype(float)
                 )
@@ -421,9 +418,33 @@ def _coded(column: Sequence[float]) -> tuple[Any, Any]:
     the row has none. Codes take two bytes each where they fit."""
     import numpy as np
 
-    values, codes = np.unique(np.fromiter(column, float, len(column)), return_inverse=True)
+    scores = np.fromiter(column, float, len(column))
+    values = np.unique(scores)
     values = values[~np.isnan(values)]
-    return values, codes.astype(np.min_scalar_type(len(values)))
+    codes = np.empty(len(scores), np.min_scalar_type(len(values)))
+    for start in range(0, len(scores), _PART):
+        part = slice(start, start + _PART)
+        codes[part] = np.searchsorted(values, scores[part])
+    return values, codes
+
+
+_PART, _MOST_CELLS = 1 << 16, 1 << 17
+"""Rows that are coded together, and pairs of values that are counted without sorting the rows."""
+
+
+def _counted(x: Any, y: Any, rows: int, columns: int) -> tuple[Any, Any]:
+    """The pairs of two codes that occur, as one number each that rises, and how often."""
+    import numpy as np
+
+    if rows * columns > _MOST_CELLS:
+        return np.unique(x.astype(np.int64) * columns + y, return_counts=True)
+    times = np.zeros(rows * columns, np.int64)
+    for start in range(0, len(x), _PART):
+        part = slice(start, start + _PART)
+        pairs = x[part].astype(np.int64) * columns + y[part]
+        times += np.bincount(pairs, minlength=len(times))
+    distinct = np.flatnonzero(times)
+    return distinct, times[distinct]
 
 
 ORDER = {metric.definition: position for position, metric in enumerate(METRICS)}
