@@ -90,7 +90,8 @@ def test_a_baseline_that_is_named_is_never_left_out(
         numbers.write_text("{}")
     words = ["make", "-C", str(tmp_path / "rag-eval"), "-o", "setup", "PY=echo", "SCRIPTS=at"]
     words += ["RUN=new", target, *given]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    env = {name: text for name, text in os.environ.items() if name not in ("BASE", "RUN", "ARGS")}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=True)
     (said,) = [line.split() for line in done.stdout.splitlines() if line.startswith("at/")]
     assert said[1:] == ["--run", "new", *baseline]
 
