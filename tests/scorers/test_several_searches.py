@@ -172,3 +172,21 @@ def test_a_citation_by_name_counts_over_all_that_was_seen(
     assert values["citation_validity_form"] == score
     told = reasons.get("citation_validity_form")
     assert told == (None if score else "the number fits several lists")
+
+
+@pytest.mark.parametrize(
+    ("tools", "support"),
+    [
+        ([], 0.0),  # nothing was retrieved and nothing called: the claim rests on nothing
+        ([{"name": "order", "error": "no such order"}], 0.0),
+        ([{"name": "order", "result": "Order A17: shipped on Monday."}], None),
+    ],
+)
+def test_an_answer_that_may_rest_on_a_tool_alone_is_not_unsupported(
+    tools: list[dict[str, Any]], support: float | None
+) -> None:
+    told = {"answer": "Your order A17 was shipped on Monday.", "retrieved": [], "tools": tools}
+    values, reasons = scores(GroundednessScorer(), case(), checked_result(told, "one", "?"))
+    assert values["claim_support_rate"] == support
+    assert values["contexts_exist"] == 0
+    assert ("results of tools" in reasons["claim_support_rate"]) is (support is None)

@@ -92,9 +92,16 @@ class GroundednessScorer:
         )
         if not result.seen_tools:
             scores = with_known_passages(scores, result, groundedness.OF_PASSAGES)
+            if not chunks and any(call.result for call in result.tools or ()):
+                scores = without(scores, _OF_SOURCES, _ONLY_TOOLS)
         if len(result.rankings()) > 1 and _cites_by_number(result):
             scores = without(scores, _OF_NUMBERS, "the number fits several lists")
         return row_of(scores, self.metrics), scores.evidence
+
+
+_OF_SOURCES = tuple(name for name in groundedness.OF_PASSAGES if name != "contexts_exist")
+
+_ONLY_TOOLS = "no passages, and the results of tools that the bot reports are not read as sources"
 
 
 def _cites_by_number(result: TestResult) -> bool:

@@ -22,9 +22,8 @@ from decisions.case_verdict import Ruling, RunVerdicts
 from ragmetrics.catalogue import SECTIONS
 from ragmetrics.stats.tally import Slices, facets_of, slices_of
 from records import calibration, jsonl
-from records.cases import TestCase, iter_cases
+from records.cases import TestCase, ignore, iter_cases
 from records.columns import AnswerNumbers, ScoreColumn
-from records.errors import Problem
 from records.labels import read_labels
 from records.profiles import forget_unmapped, read_maps_passages
 from records.results import ErrorInfo, TestResult, iter_results
@@ -462,8 +461,8 @@ def read_cases(
     read = CasesRead()
     if not (ids or listed) or not eval_set.exists():
         return read
-    labels, _ = read_labels(labels_dir, _pass_over)
-    for case in iter_cases(eval_set, _pass_over, labels):
+    labels, _ = read_labels(labels_dir, ignore)
+    for case in iter_cases(eval_set, ignore, labels):
         if case.id in ids:
             read.cases[case.id] = case
         if case.id in listed:
@@ -471,10 +470,6 @@ def read_cases(
             if questions:
                 read.questions[case.id] = case.question[:QUESTION_CHARACTERS]
     return read
-
-
-def _pass_over(problem: Problem) -> None:
-    """See read_cases."""
 
 
 def read_calibrations(folder: Path) -> list[dict[str, Any]]:
