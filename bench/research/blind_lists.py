@@ -9,7 +9,7 @@ hashes in `blind_lists.sha256` were committed before the detectors were changed.
 
 \b
 Examples:
-  python bench/research/blind_lists.py ~/lists/open --ids
+  python bench/research/blind_lists.py bench/research/blind --ids
   python bench/research/blind_lists.py ~/lists/sealed
 """
 
