@@ -22,6 +22,7 @@ from ragmetrics.text.content import content_stems
 from ragmetrics.text.numbers import Number, NumberIndex, numbers
 from ragmetrics.text.refusals import is_lack, is_refusal
 from ragmetrics.text.sentences import MARK, Unit, units
+from ragmetrics.text.talk import talk_ends
 from ragmetrics.text.words import STOP_WORDS, clean, content_words, fold, words
 
 SUPPORT_RULES = 3
@@ -376,8 +377,8 @@ _SOURCES = (
 )
 
 _CONNECTIVE = (
-    r"(?:so|therefore|thus|hence|in summary|in conclusion|overall|yes|no|sure|certainly|of course"
-    r"|however|additionally|furthermore|moreover)[,!:] "
+    r"(?:so|therefore|thus|hence|in summary|in conclusion|overall|however|additionally|furthermore"
+    r"|moreover)[,!:] "
 )
 
 _LEAD_IN = re.compile(
@@ -418,17 +419,6 @@ _INFERENCE = re.compile(
 _MONTH_MAY = re.compile(
     r"\bMay\b(?=\s+\d)|(?<=\d\s)May\b"
     r"|\b(?:in|of|since|until|by|from|during|every|last|next|early|late|mid)[\s-]May\b"
-)
-
-_TALK = re.compile(
-    r"\W*(?:(?:hi|hello|hey|welcome)\b.{0,40}$|thanks?\b|(?:sure|certainly|of course"
-    r"|absolutely)[,!.]?"
-    r"(?:\s(?:here|let)\b.*)?$|(?:great|good) question|you'?re welcome|(?:please )?let me know\b"
-    r"|(?:please )?feel free\b|i hope\b|hope this\b|if you (?:have|need|want|would like)\b.{0,80}"
-    r"\b(?:questions?|help|let me know|ask|assist)|is there anything\b|would you like\b"
-    r"|(?:i'?m |i'?d be )?happy to help|here(?:'s| is| are)\b.{0,80}"
-    r"\b(?:summary|answer|list|overview|information|response)\b.{0,60}$)",
-    re.IGNORECASE,
 )
 
 _VERB = re.compile(
@@ -505,10 +495,10 @@ def _skip_reason(text: str, unit: Unit, lead: str) -> SkipReason | None:
         return "no content word"
     if plain.rstrip("\"'”’*_) ").endswith(("?", "？", "؟")):
         return "question"
-    if _TALK.match(plain):
-        return "greeting or offer"
     if is_refusal(plain) or is_lack(plain):
         return "abstention"
+    if talk_ends(plain) == len(plain):
+        return "greeting or offer"
     if len(plain_words) < MIN_WORDS and not lead:
         return "too short"
     return None
@@ -557,7 +547,7 @@ def extract(answer: str, *, clauses: bool = False) -> Extraction:
         lead = stem_line if short else ""
         reason = _skip_reason(sentence, unit, lead)
         if unit.kind in ("stem", "heading"):
-            stem_line = sentence if unit.kind == "stem" else ""
+            stem_line = sentence[talk_ends(sentence) :] if unit.kind == "stem" else ""
         elif unit.kind == "prose":
             stem_line = ""
         if reason is not None:
@@ -567,11 +557,17 @@ def extract(answer: str, *, clauses: bool = False) -> Extraction:
     return Extraction(tuple(claims), tuple(skipped))
 
 
+def _lead_ends(sentence: str) -> int:
+    match = _LEAD_IN.match(sentence)
+    return match.end() if match else 0
+
+
 def _cut(text: str, unit: Unit, lead: str, clauses: bool) -> list[AnswerClaim]:
     start = unit.start
-    match = _LEAD_IN.match(text[start : unit.end])
-    if match and len(words(fold(text[start + match.end() : unit.end]))) >= MIN_WORDS:
-        start += match.end()
+    for opening in (talk_ends, _lead_ends, talk_ends):
+        ends = start + opening(text[start : unit.end])
+        if ends > start and len(words(fold(text[ends : unit.end]))) >= MIN_WORDS:
+            start = ends
     body = text[start : unit.end]
     spans = _clauses(body) if clauses else [(0, len(body))]
     kind = claim_type(body)

@@ -13,7 +13,8 @@ import re
 from functools import cache, lru_cache
 
 from ragmetrics.text.language import FUNCTION_WORDS
-from ragmetrics.text.words import fold, spelled, words
+from ragmetrics.text.numbers import MONTHS, ORDINALS, TENS, UNITS
+from ragmetrics.text.words import STOP_WORDS, fold, stem, words
 
 _KEPT_LETTERS = 6
 
@@ -53,12 +54,52 @@ def _cut(word: str, language: str) -> str:
     return word if word[0].isdigit() else word[:_KEPT_LETTERS]
 
 
+_NUMBER_WORDS = {
+    stem(word): f"{value:g}"
+    for word, value in (UNITS | TENS | ORDINALS).items()
+    if word != "second"
+}
+
+_MONTHS = {name: names[0] for names in MONTHS for name in names}
+
+_ENDING = re.compile(r"(?<=\d)(?:st|nd|rd|th|s)$")
+
+_TIME = re.compile(
+    r"\b(\d{1,2})(?::(\d{1,2})\b(?!:)(?:\s?([ap])\.?m\b\.?)?|(?:\.(\d\d))?\s?([ap])\.?m\b\.?)"
+)
+
+
+def _same_times(folded: str) -> str:
+    """A folded text whose times are one word of 24 hours, and whose per cent are a word."""
+    if "%" in folded:
+        folded = folded.replace("%", " percent")
+    return _TIME.sub(_of_24_hours, folded)
+
+
+def _of_24_hours(match: re.Match[str]) -> str:
+    half = match[3] or match[5]
+    hour = int(match[1]) % 12 + 12 * (half == "p") if half else int(match[1])
+    return f"{hour}h{int(match[2] or match[4] or 0)}"
+
+
+@lru_cache(maxsize=65536)
+def _english(word: str) -> str:
+    """The stem; of a number or a month the form that all its spellings share."""
+    if word[0].isdigit():
+        return _ENDING.sub("", word)
+    found = stem(word)
+    return _NUMBER_WORDS.get(found) or _MONTHS.get(found, found)
+
+
 def content_stems(folded: str, language: str | None) -> dict[str, str]:
     """Each distinct stem of a folded text, in order, with the word that it first stood for."""
-    if language in (None, "en"):
-        return spelled(folded)
-    name, dropped = language or "", _function_words(language or "")
     spelling: dict[str, str] = {}
+    if language in (None, "en"):
+        for word in words(_same_times(folded)):
+            if word not in STOP_WORDS:
+                spelling.setdefault(_english(word), word)
+        return spelling
+    name, dropped = language or "", _function_words(language or "")
     if language == "th":
         found = words(_thai_function_word().sub(" ", folded), _THAI_SIGNS)
     else:

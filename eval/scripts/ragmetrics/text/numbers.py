@@ -29,8 +29,10 @@ first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelft
 """
 
 UNITS = {word: float(value) for value, word in enumerate(_TEENS.split())}
+UNITS |= {f"{word}th": value for word, value in UNITS.items() if value > 12}
 
 TENS = {word: 10.0 * value for value, word in enumerate(_TENS.split(), start=2)}
+TENS |= {f"{word[:-1]}ieth": value for word, value in TENS.items()}
 
 _SCALES = {
     "hundred": 1e2,
@@ -42,7 +44,10 @@ _SCALES = {
     "trillion": 1e12,
 }
 
-_ORDINALS = {word: float(value) for value, word in enumerate(_ORDERED.split(), start=1)}
+ORDINALS = {word: float(value) for value, word in enumerate(_ORDERED.split(), start=1)}
+
+_PARTS = {f"{_ORDERED.split()[value - 1]}s": float(value) for value in (3, 5, 8, 10)}
+"""Parts that a number in words counts: "two-thirds"."""
 
 HINTS = {
     "half": (0.5, 50.0),
@@ -63,10 +68,14 @@ HINTS = {
     "century": (100.0,),
     "once": (1.0,),
     "single": (1.0,),
+    **{
+        f"{word[:-1]}ie": (10.0 * value, 1900.0 + 10 * value)
+        for value, word in enumerate(_TENS.split(), 2)
+    },
 }
 """Words that justify a digit elsewhere but never make a number of a claim themselves."""
 
-_CARDINAL = "|".join([*UNITS, *TENS])
+_CARDINAL = "|".join(sorted([*UNITS, *TENS], key=len, reverse=True))
 
 _WORD_SCALE = "|".join(_SCALES)
 
@@ -75,7 +84,8 @@ FIRST = "|".join([*UNITS, *TENS, *_SCALES, "dozen"])
 
 _PATTERN = (
     rf"(?:(?:half\s+an?|an?)\s+(?:{_WORD_SCALE}|dozen)\b|(?:{_CARDINAL})\b)"
-    rf"(?:(?:\s+and\s+|[\s-]+)(?:{_CARDINAL}|{_WORD_SCALE}|dozen|point\s+(?:{_CARDINAL}))\b)*"
+    rf"(?:(?:\s+and\s+|[\s-]+)(?:{_CARDINAL}|{_WORD_SCALE}|dozen|point\s+(?:{_CARDINAL})"
+    rf"|(?<=ty[\s-])(?:{'|'.join(list(ORDINALS)[:9])})|{'|'.join(_PARTS)})\b)*"
 )
 
 _TOKEN = re.compile(r"[a-z]+")
@@ -119,6 +129,10 @@ def parse(phrase: str) -> float | None:
             current, seen = current + UNITS[word], True
         elif word in TENS:
             current, seen = current + TENS[word], True
+        elif word in ORDINALS:
+            current += ORDINALS[word]
+        elif word in _PARTS:
+            current /= _PARTS[word]
         elif word == "dozen":
             current, seen = (current or 1.0) * 12, True
         elif word == "hundred":
@@ -143,6 +157,8 @@ _NEIGHBOURS = 5
 
 _MAX_DIGITS = 24
 
+_YEAR = 999.0
+
 _MAX_NEAR = 64
 """Places of the same small number whose neighbours are looked at; more are a table of figures."""
 
@@ -151,11 +167,9 @@ january jan|february feb|march mar|april apr|may|june jun|july jul|august aug
 |september sept sep|october oct|november nov|december dec
 """
 
-_MONTHS = {
-    name: month
-    for month, names in enumerate(_MONTH_NAMES.split("|"), start=1)
-    for name in names.split()
-}
+MONTHS = [names.split() for names in _MONTH_NAMES.split("|")]
+
+_MONTHS = {name: month for month, names in enumerate(MONTHS, start=1) for name in names}
 
 _MONTH = "(?:" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b\.?"
 
@@ -192,7 +206,8 @@ _SCANNER = re.compile(
     |(?P<dmy>\b(?P<wd>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<wm>{_MONTH})(?:,?\s+(?P<wy>\d{{4}})\b)?)
     |(?P<mdy>\b(?P<vm>{_MONTH})\s+(?P<vd>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:.]\d|\d)(?:,?\s+(?P<vy>\d{{4}})\b)?)
     |(?P<time>(?<![\d:.])(?P<th>\d{{1,2}})(?::(?P<tm>\d{{1,2}})(?::\d{{1,2}}(?:\.\d+)?)?(?![\d:])\s*(?P<ta>[ap]\.?m\b)?
-        |\s*(?P<tb>[ap]\.?m\b)))
+        |(?:\.(?P<tn>\d\d))?\s*(?P<tb>[ap]\.?m\b)|\s(?P<tc>o'clock\b)
+        |(?=\s?(?:-|to)\s?\d{{1,2}}(?:[:.]\d\d)?\s?(?P<td>[ap]\.?m\b))))
     |(?P<fraction>(?<![\w./])(?:(?P<fw>\d{{1,3}})\s+)?(?P<fn>\d{{1,2}})/(?P<fd>\d{{1,2}})(?![\w/]))
     |(?P<number>(?P<cur>[$€£¥₹]\s?)?(?:(?<![\w.])|(?<=\dx))(?P<core>{_CORE})
         (?:(?P<pct>\s?%|[\s-](?:percent(?:age)?|per\scent|pct)\b)
@@ -314,6 +329,8 @@ def _date(match: re.Match[str], day: str, month: str, year: str | None) -> list[
 def _number_keys(match: re.Match[str]) -> set[Key]:
     readings = _readings(match["core"])
     keys = {_value_key(value) for value in readings}
+    if match.string[max(0, match.start() - 1)] == "'" and len(match["core"]) == 2:  # "'87"
+        keys |= {_value_key(century + readings[0]) for century in (1900, 2000)}
     if match["pct"]:
         keys |= {_value_key(value / 100) for value in readings}
     elif match["scale"]:
@@ -344,7 +361,8 @@ def _keys(match: re.Match[str]) -> list[set[Key]]:
     if kind == "mdy":
         return _date(match, match["vd"], match["vm"], match["vy"])
     if kind == "time":
-        return [_time_keys(int(match["th"]), int(match["tm"] or 0), match["ta"] or match["tb"])]
+        half = match["ta"] or match["tb"] or match["td"]
+        return [_time_keys(int(match["th"]), int(match["tm"] or match["tn"] or 0), half)]
     if kind == "fraction":
         top, bottom = float(match["fn"]), float(match["fd"])
         if bottom and top < bottom:
@@ -423,6 +441,9 @@ def numbers(text: str, *, claim: bool = True) -> list[Number]:
         for keys in _keys(match):
             if not keys:
                 continue
+            if claim and match["unit"] == "s" and match["core"][-1] == "0":  # a year of the 1980s
+                years = [key[1] for key in keys if isinstance(key[1], float) and key[1] > _YEAR]
+                keys = keys | {_value_key(year + last) for year in years for last in range(10)}
             values = [key[1] for key in keys if key[0] == "v" and isinstance(key[1], float)]
             near = _NONE
             if min(values, default=_SMALL) < _SMALL and seen[match[0]] < _MAX_NEAR:
@@ -448,7 +469,9 @@ _ROUNDABLE = 100.0
 
 _ROUNDING = 0.005
 
-_HINT = re.compile(r"\b(" + "|".join([*HINTS, *_ORDINALS]) + r")s?\b")
+_HINT = re.compile(r"\b(" + "|".join([*HINTS, *ORDINALS]) + r")s?\b")
+
+_NOON = re.compile(r"\b(?:noon|midday|midnight)\b")
 
 _RUNS = re.compile(r"\d{1,15}")
 
@@ -486,11 +509,14 @@ def index(text: str) -> NumberIndex:
             for key in number.keys:
                 result.near.setdefault(key, []).append(number.near)
     folded = fold(text)
+    for match in _NOON.finditer(folded):
+        hour = 24 if match[0] == "midnight" else 12
+        result.keys |= {("t", hour, 0), ("t", hour % 12, 0), _value_key(float(hour))}
     for match in _HINT.finditer(folded):
         word = match[1]
         values = (
             *HINTS.get(word, ()),
-            *([_ORDINALS[word]] if word in _ORDINALS else []),
+            *([ORDINALS[word]] if word in ORDINALS else []),
         )
         near = _neighbours(folded, *match.span())
         for value in values:

@@ -1,0 +1,75 @@
+"""Parts of an answer that speak to its reader and not about the world: thanks, offers, agreement.
+
+The words and openings stand in ``talk.toml``.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+from ragmetrics.text.words import STOP_WORDS, fold, stem, words
+
+_BREAK = re.compile(r"[,;:!?.…]+(?=[\s\"'”’*_)]|$)[\"'”’*_)]*\s*|\s+[-–—]\s+|—")
+
+_STOP = re.compile(r"[:.!?]+\s+")
+
+_MOST_PARTS = 6
+
+_BROKEN_LINE = re.compile(r"\n\s+")
+
+
+class _Talk(NamedTuple):
+    """``talk.toml``: stems of words, words as written, one pattern of openings."""
+
+    core: frozenset[str]
+    every: frozenset[str]
+    myself: frozenset[str]
+    other: frozenset[str]
+    modal: frozenset[str]
+    opening: re.Pattern[str]
+
+
+@cache
+def _talk() -> _Talk:
+    import tomllib
+
+    listed = tomllib.loads(
+        resources.files("ragmetrics.text").joinpath("talk.toml").read_text("utf-8")
+    )
+    core, fill = (frozenset(map(stem, listed[name].split())) for name in ("core", "fill"))
+    spoken = (frozenset(listed[name].split()) for name in ("self", "other", "modal"))
+    openings = "|".join(_BROKEN_LINE.sub("", text) for text in listed["opening"])
+    opening = re.compile(rf"[\s*_#>~-]*(?:{openings})".replace(" ", r"\s"), re.IGNORECASE)
+    return _Talk(core, core | fill, *spoken, opening)
+
+
+def _is_part(part: str) -> bool:
+    """Whether a part of a sentence says nothing but talk."""
+    listed, found = _talk(), words(fold(part))
+    meant = {stem(word) for word in found if word not in STOP_WORDS and word not in listed.modal}
+    if not meant <= listed.every | listed.myself | listed.other:
+        return False
+    if meant & listed.core or found in (["yes"], ["no"]):
+        return True
+    spoken = set(found)
+    return bool(meant & listed.every) and bool(
+        spoken & listed.myself or (spoken & listed.other and not spoken & listed.modal)
+    )
+
+
+def talk_ends(text: str) -> int:
+    """Where the talk ends that opens a sentence: 0 for none, its length when it is nothing else."""
+    end = 0
+    for _ in range(_MOST_PARTS):
+        opens = _talk().opening.match(text, end)
+        cut = (_STOP if opens else _BREAK).search(text, end)
+        part = text[end : cut.start() if cut else len(text)]
+        if not opens and part.strip() and not _is_part(part):
+            return end
+        end = cut.end() if cut else len(text)
+        if end == len(text):
+            break
+    return end
