@@ -36,6 +36,14 @@ _FRENCH_CLAIMS = Path(__file__).with_name("claims_fr.jsonl")
 
 GRID = tuple(round(0.2 + 0.01 * step, 2) for step in range(75))
 
+_DRAWS = 500
+
+_ENOUGH = 150
+"""Claims of a language from which its threshold may be rejected."""
+
+_LEAST, _LEAST_LOW = 0.65, 0.60
+"""Balanced accuracy, and the lower end of its interval, below which a threshold is rejected."""
+
 _MIN_BLOCK = 40
 """Letters from which a block of the book is a claim."""
 
@@ -143,6 +151,8 @@ def measure_support(data: Path) -> dict[str, dict[str, Any]]:
     for language, articles in read_articles(data).items():
         english = language == "en"
         odd = measure(articles, language, by_model if english else by_words)[1]
+        if not english and language not in LANGUAGE_THRESHOLDS:
+            continue
         threshold = THRESHOLD if english else LANGUAGE_THRESHOLDS[language]
         figures[language] = {
             "threshold": threshold,
@@ -209,11 +219,40 @@ def matched_threshold(data: Path, language: str = "fr") -> float:
     return min(GRID, key=lambda t: abs(sum(value >= t for value in other) / len(other) - accepted))
 
 
+def pooled(
+    articles: Mapping[int, Sequence[Mapping[str, Any]]], language: str, threshold: float
+) -> tuple[int, float, tuple[float, float] | None]:
+    """Claims on the odd articles, the balanced accuracy against (a) and (b) together, and its 95 %
+    interval by article.
+    """
+    rows: list[tuple[str, int, bool]] = []
+    for article in (number for number in articles if number % 2):
+        odd = measure({article: articles[article]}, language)[1]
+        rows += [(str(article), 1, value >= threshold) for value in odd.own]
+        rows += [(str(article), 0, value >= threshold) for value in odd.others + odd.without]
+    groups, labels, verdicts = zip(*rows, strict=True) if rows else ((), (), ())
+
+    def accuracy(weights: Any = None) -> float | None:
+        return agreement.balanced_accuracy(labels, verdicts, weights)
+
+    draws = metrics.Resampling(_DRAWS)
+    ends = draws.interval(groups, accuracy)
+    return len(rows), accuracy() or 0.0, None if ends is None else (ends[0], ends[1])
+
+
+def holds(claims: int, accuracy: float, ends: tuple[float, float] | None) -> bool:
+    """False when enough claims show that a threshold does not tell supported claims from others."""
+    low = ends[0] if ends else accuracy
+    return claims < _ENOUGH or (accuracy >= _LEAST and low >= _LEAST_LOW)
+
+
 def thresholds(data: Path) -> dict[str, float]:
-    """The threshold of each language but English."""
-    chosen = {
-        language: measure(articles, language)[0].best_threshold()
-        for language, articles in read_articles(data).items()
-        if language != "en"
-    }
+    """The threshold of each language but English; a language whose threshold fails on the odd
+    articles has none, and its claims are not applicable.
+    """
+    chosen: dict[str, float] = {}
+    for language, articles in read_articles(data).items():
+        threshold = measure(articles, language)[0].best_threshold()
+        if language != "en" and holds(*pooled(articles, language, threshold)):
+            chosen[language] = threshold
     return dict(sorted((chosen | {"fr": matched_threshold(data)}).items()))

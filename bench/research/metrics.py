@@ -353,6 +353,24 @@ def _spread(report: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _answers(report: Mapping[str, Any]) -> list[str]:
+    """How well flagged answers of RAGTruth are those in which people marked a hallucination."""
+    row = report.get("answers")
+    if not row:
+        return []
+    return [
+        f"Answers of RAGTruth with a hallucination ({row['hallucinated']} of {row['n']}), by a "
+        "model that was",
+        "trained on the other families: F1 "
+        f"{_number(row['surely_f1'])} when an answer is flagged for a claim that surely lacks "
+        "support",
+        f"(`answer_supported`; precision {_number(row['surely_precision'])}, recall "
+        f"{_number(row['surely_recall'])}), {_number(row['any_f1'])} when any unsupported claim",
+        "flags it.",
+        "",
+    ]
+
+
 def _abstention(report: Mapping[str, Any]) -> list[str]:
     rows = [
         [
@@ -467,7 +485,7 @@ def markdown(report: Mapping[str, Any]) -> str:
     parts: list[str] = []
     if report["support"]:
         parts += ["Support scorer against people's verdicts (95 % intervals over sources):", ""]
-        parts += [*_support(report), "", *_spread(report)]
+        parts += [*_support(report), "", *_spread(report), *_answers(report)]
     parts += _abstention(report)
     parts += _whole_answers(report)
     parts += _languages(report)

@@ -10,18 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragmetrics.claims import prepare, score_claim
+from ragmetrics import abstention
+from ragmetrics.claims import extract, prepare, score_claim
 from ragmetrics.stats import agreement
-from ragmetrics.support import FEATURES, features, unknown_names
+from ragmetrics.support import BINS, FEATURES, UNSURE, features, is_denied, unknown_names
 from ragmetrics.support_model import THRESHOLD
 from ragmetrics.text import numbers
-from validation.human import SUPPORT, LabelledClaim
+from records.jsonl import read_rows
+from research import metrics
+from validation.human import FILE, SUPPORT, LabelledClaim
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_STRENGTH = 0.001
+_STRENGTH = 0.006
 """Inverse of the regularisation of the logistic regression, over standardised features."""
 
 _DIGITS = 4
@@ -49,7 +52,9 @@ def _row_features(row: LabelledClaim) -> tuple[tuple[float, ...], bool] | None:
         return None
     names = unknown_names(row.claim, chunks)
     values = features(row.claim, chunks, words, question=asked, lead=row.lead, names=names)
-    return values, bool(words.vetoing) or words.chunk is None
+    if words.chunk is None or words.vetoing:
+        return values, True
+    return values, is_denied(row.claim, chunks[words.chunk], words, row.lead)
 
 
 def read_sets(data: Path) -> list[LabelledSetFeatures]:
@@ -117,6 +122,23 @@ def probabilities(
     return result
 
 
+def strengths(
+    sets: Sequence[LabelledSetFeatures], coefficients: Mapping[str, float], intercept: float
+) -> dict[str, list[float]]:
+    """Of each set, by title: the shares of its claims below 1/20, 2/20, ... 19/20."""
+    import numpy as np
+
+    titles = {labelled.key: labelled.title for labelled in SUPPORT}
+    edges = np.arange(1, BINS) / BINS
+    return {
+        titles[item.key]: [
+            round(float((probabilities(item, coefficients, intercept) < edge).mean()), 3)
+            for edge in edges
+        ]
+        for item in sets
+    }
+
+
 def left_out(sets: Sequence[LabelledSetFeatures]) -> dict[str, NDArray[np.float64]]:
     """The probabilities of each set by a model that never saw its family, by key."""
     result = {}
@@ -152,6 +174,55 @@ def left_out_figures(data: Path) -> dict[str, dict[str, float | None]]:
     if len({item.family for item in sets}) < 2:
         return {}
     return figures(sets, left_out(sets), THRESHOLD)
+
+
+def ragtruth_answers(data: Path) -> dict[str, float | int | None]:
+    """Whether the answers of RAGTruth hold a hallucination, by a model that never saw them.
+
+    An answer is flagged when a claim surely lacks support, as ``answer_supported`` says; beside it
+    when any claim is not supported. Abstentions are not flagged. Empty without the set, or
+    without others.
+    """
+    import numpy as np
+
+    others = [item for item in read_sets(data) if item.family != "ragtruth"]
+    path = data / "ragtruth" / FILE
+    if not others or not path.is_file():
+        return {}
+    coefficients, intercept = fit(others)
+    labels, lowest = [], []
+    for _, row in read_rows(path):
+        made = [
+            made
+            for claim in extract(row["answer"]).claims
+            if claim.type != "general"
+            and (made := _row_features(_as_claim(row, claim.text, claim.lead))) is not None
+        ]
+        item = LabelledSetFeatures(
+            "answer",
+            "ragtruth",
+            np.array([values for values, _ in made]).reshape(-1, len(FEATURES)),
+            np.zeros(len(made), dtype=np.int64),
+            np.array([vetoed for _, vetoed in made], dtype=np.bool_),
+        )
+        silent = not made or abstention.detect(row["answer"]).abstained
+        strengths = probabilities(item, coefficients, intercept)
+        lowest.append(1.0 if silent else float(strengths.min()))
+        labels.append(int(row["hallucinated"]))
+    figures = {
+        name: metrics.precision_recall_f1(labels, [value < limit for value in lowest])
+        for name, limit in (("surely", UNSURE[0]), ("any", THRESHOLD))
+    }
+    return {"n": len(labels), "hallucinated": sum(labels)} | {
+        f"{name}_{part}": value
+        for name, values in figures.items()
+        for part, value in zip(("precision", "recall", "f1"), values, strict=True)
+    }
+
+
+def _as_claim(row: Mapping[str, Any], text: str, lead: str) -> LabelledClaim:
+    contexts = tuple(row["contexts"])
+    return LabelledClaim(text, contexts, 0, str(row["group"]), row.get("question") or "", lead)
 
 
 def mean(rows: Mapping[str, Mapping[str, float | None]], name: str) -> float:

@@ -13,7 +13,7 @@ Examples:
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -32,6 +32,7 @@ def _module(
     intercept: float,
     threshold: float,
     by_language: Mapping[str, float],
+    strengths: Mapping[str, Sequence[float]],
 ) -> str:
     """The Python file that holds the numbers: metrics read no files."""
     lines = [
@@ -42,6 +43,13 @@ def _module(
         lines += [f"{name}: dict[str, float] = {{"]
         lines += [f'    "{key}": {value},' for key, value in sorted(numbers.items())]
         lines += ["}", ""]
+    lines += ["STRENGTHS: dict[str, tuple[float, ...]] = {"]
+    lines += [f'    "{title}": {tuple(shares)},' for title, shares in strengths.items()]
+    lines += [
+        "}",
+        '"""By training set: claims with a strength below each twentieth / claims."""',
+        "",
+    ]
     return "\n".join([*lines, f"INTERCEPT = {intercept}", "", f"THRESHOLD = {threshold}", ""])
 
 
@@ -71,7 +79,8 @@ def main(data: Path, output: Path) -> None:
     rows = support_fit.figures(sets, ranked, threshold)
     coefficients, intercept = support_fit.fit(sets)
     by_language = languages.thresholds(data)
-    module = _module(coefficients, intercept, threshold, by_language)
+    strengths = support_fit.strengths(sets, coefficients, intercept)
+    module = _module(coefficients, intercept, threshold, by_language, strengths)
     storage.replace_bytes(output, module.encode("utf-8"))
     for key, row in rows.items():
         click.echo(f"{key}: {row['auroc']:.3f} {row['balanced_accuracy']:.3f}", err=True)

@@ -108,6 +108,7 @@ def build_report(
             raise StorageError(f"{data}: holds none of the known sets; name the folder above them.")
         for key, figures in support_fit.left_out_figures(data).items():
             report["support"][key]["left_out"] = figures
+        report["answers"] = support_fit.ragtruth_answers(data)
         by_language = languages.measure_all(data)
         spots = [dict(row) for row in blind_spots.rows()]
     if labels is not None:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ragmetrics import abstention, citations
 from ragmetrics.case_scores import (
@@ -21,9 +20,9 @@ from ragmetrics.case_scores import (
     RetrievedText,
     unusable,
 )
-from ragmetrics.citations import Citation, Resolver
+from ragmetrics.citations import Resolver
+from ragmetrics.claim_metrics import CLAIM_METRICS, PreparedAnswer, SupportModel, score_claims
 from ragmetrics.claims import (
-    Extraction,
     PreparedChunk,
     bare,
     extract,
@@ -33,141 +32,11 @@ from ragmetrics.claims import (
     score_claim,
 )
 from ragmetrics.facts import Fact, find_facts, nugget_recall
-from ragmetrics.support import LexicalClaim, judge, pieces
 from ragmetrics.text import numbers
 from ragmetrics.text.language import differ, is_covered, language_of
-from ragmetrics.text.numbers import Key, NumberIndex
-from ragmetrics.text.numbers import numbers as numbers_of
 from ragmetrics.text.quotes import copying
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import clean, content_words, fold
-
-_CLAIM_METRICS = (
-    "claim_support_rate",
-    "mean_claim_support",
-    "unsupported_claims",
-    "numeric_fabrications",
-)
-
-LANGUAGE_SAMPLE = 20_000
-
-SupportModel = Callable[[str, Sequence[str]], float]
-"""How likely the passages bear a claim, in [0, 1]: a model of the user's own."""
-
-MODEL_THRESHOLD = 0.5
-"""From which its probability is a verdict of support."""
-
-
-def _score_claims(
-    scores: Collector,
-    parts: _PreparedAnswer,
-    chunks: Sequence[RetrievedText],
-    model: SupportModel | None = None,
-) -> None:
-    reason = unusable(chunks)
-    contexts = " ".join(chunk.text or "" for chunk in chunks)[:LANGUAGE_SAMPLE]
-    if reason is None and contexts and differ(parts.text, contexts):
-        reason = LANGUAGE
-    if reason is not None:
-        scores.nothing(_CLAIM_METRICS, reason)
-        return
-    rows: list[dict[str, Any]] = [
-        {"text": item.text, "span": [item.start, item.end], "skipped": item.reason}
-        for item in parts.extraction.skipped
-    ]
-    passages = [text for chunk in parts.chunks for text in pieces(chunk)] if model else []
-    supports: list[LexicalClaim] = []
-    for claim in parts.extraction.claims:
-        row = {"text": claim.text, "span": [claim.start, claim.end], "type": claim.type}
-        if claim.type == "general":
-            rows.append(row | {"skipped": "general"})
-            continue
-        support = judge(
-            claim.text,
-            parts.chunks,
-            question=parts.question,
-            context_numbers=parts.context_numbers,
-            kind=claim.type,
-            lead=claim.lead,
-        )
-        if support is not None:
-            if model is not None and not support.words.vetoing:
-                chance = model(f"{claim.lead} {claim.text}".strip(), passages)
-                support = replace(support, supported=chance >= MODEL_THRESHOLD, strength=chance)
-            supports.append(support)
-            row |= {"unknown_names": list(support.names)} if support.names else {}
-            rows.append(row | _evidence(support, chunks))
-    scores.evidence["claims"] = sorted(rows, key=lambda row: tuple(row["span"]))
-    scores.set("numeric_fabrications", float(_fabrications(scores, parts)), "")
-    if not supports:
-        scores.nothing(_CLAIM_METRICS[:3], "no claims")
-        return
-    held = sum(support.supported for support in supports)
-    scores.values["claim_support_rate"] = held / len(supports)
-    scores.values["mean_claim_support"] = sum(s.words.strength for s in supports) / len(supports)
-    scores.values["unsupported_claims"] = float(len(supports) - held)
-    if not chunks:
-        scores.reasons["claim_support_rate"] = NO_CONTEXTS
-        scores.reasons["mean_claim_support"] = NO_CONTEXTS
-
-
-def _evidence(judged: LexicalClaim, chunks: Sequence[RetrievedText]) -> dict[str, Any]:
-    """What a report needs to show why a claim passed or failed; empty parts are left out.
-
-    ``score`` is the share of the claim's words in the window, ``strength`` what decides.
-    """
-    support = judged.words
-    row: dict[str, Any] = {
-        "supported": judged.supported,
-        "score": round(support.score, 6),
-        "strength": round(judged.strength, 6),
-    }
-    if support.chunk is not None and support.window is not None:
-        row |= {"chunk_id": chunks[support.chunk].chunk_id, "window": list(support.window)}
-    named = {
-        "missing": list(support.missing),
-        "vetoed_by": list(support.vetoing),
-        "derived": list(support.derived),
-        "rounded": list(support.rounded),
-        # The other way round says nothing: a window of three sentences negates something else.
-        "negation_mismatch": support.negated and support.negation_mismatch,
-    }
-    return row | {name: value for name, value in named.items() if value}
-
-
-def _fabrications(scores: Collector, parts: _PreparedAnswer) -> int:
-    """How many distinct numbers of claims and short units nothing holds."""
-    texts = [claim.text for claim in parts.extraction.claims]
-    texts += [
-        s.text for s in parts.extraction.skipped if s.reason in ("too short", "no content word")
-    ]
-    flagged: dict[str, list[str]] = {"fabricated": [], "derived": [], "rounded": []}
-    seen: set[frozenset[Key]] = set()
-    for text in texts:
-        stated = numbers_of(bare(text))
-        verdicts = numbers.judge(stated, parts.context_numbers, parts.question)
-        for number, verdict in zip(stated, verdicts, strict=True):
-            if verdict in flagged and number.keys not in seen:
-                seen.add(number.keys)
-                flagged[verdict].append(number.text.strip())
-    if any(flagged.values()):
-        scores.evidence["numbers"] = {
-            name: number_texts for name, number_texts in flagged.items() if number_texts
-        }
-    return len(flagged["fabricated"])
-
-
-@dataclass(frozen=True)
-class _PreparedAnswer:
-    """An answer taken apart once: its claims, the chunks made ready, its citations."""
-
-    text: str
-    extraction: Extraction
-    chunks: tuple[PreparedChunk, ...]
-    context_numbers: NumberIndex
-    question: NumberIndex
-    cited: tuple[Citation, ...]
-    listed: tuple[int | None, ...]
 
 
 def _prepare_answer(
@@ -177,7 +46,7 @@ def _prepare_answer(
     references: Sequence[Cited] = (),
     first_index: int = 1,
     language: str | None = None,
-) -> _PreparedAnswer:
+) -> PreparedAnswer:
     """Take an answer apart; the chunks' words are cut as those of its language.
 
     ``first_index``: the number of the first chunk in the bot's own marks.
@@ -186,7 +55,7 @@ def _prepare_answer(
     extraction = extract(text)
     ready = tuple(prepare(chunk.text or "", language) for chunk in chunks)
     resolver = Resolver(chunks, references, first_index)
-    return _PreparedAnswer(
+    return PreparedAnswer(
         text,
         extraction,
         ready,
@@ -368,7 +237,7 @@ _TEXT_METRICS = (
 )
 
 OF_PASSAGES = (
-    *_CLAIM_METRICS,
+    *CLAIM_METRICS,
     *_CITATION_METRICS,
     "expected_citation_recall",
     "verbatim_coverage",
@@ -378,7 +247,7 @@ OF_PASSAGES = (
 """What needs the passages of an answer; without any that is known of it there is no score."""
 
 METRICS = (
-    *_CLAIM_METRICS,
+    *CLAIM_METRICS,
     *_CITATION_METRICS,
     *_LABEL_METRICS,
     *_NUGGET_METRICS,
@@ -469,7 +338,7 @@ def score_case(
         scores.set(name, None if passed is None else float(passed), why)
     scores.set("answer_quality", share(outcomes), "")
     _nuggets(scores, text, labels)
-    rest = (*_CLAIM_METRICS, *_CITATION_METRICS, *_LABEL_METRICS, *_TEXT_METRICS)
+    rest = (*CLAIM_METRICS, *_CITATION_METRICS, *_LABEL_METRICS, *_TEXT_METRICS)
     if not text.strip():
         scores.nothing(rest, "empty answer")
     elif abstained:
@@ -478,7 +347,7 @@ def score_case(
         scores.nothing(rest, LANGUAGE)
         scores.evidence["language"] = language
     else:
-        _score_claims(scores, parts, chunks, support_model)
+        score_claims(scores, parts, chunks, support_model)
         _citations(scores, parts, chunks)
         _labels(scores, parts, chunks, labels, language)
         _texts(scores, parts, chunks, labels)
@@ -487,7 +356,7 @@ def score_case(
     return scores.result()
 
 
-def _citations(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[RetrievedText]) -> None:
+def _citations(scores: Collector, parts: PreparedAnswer, chunks: Sequence[RetrievedText]) -> None:
     marked = [citation.chunk for citation in parts.cited]
     scores.set(
         "citation_validity_form",
@@ -530,7 +399,7 @@ def _citations(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Retri
 
 def _labels(
     scores: Collector,
-    parts: _PreparedAnswer,
+    parts: PreparedAnswer,
     chunks: Sequence[RetrievedText],
     labels: Labels,
     language: str | None,
@@ -576,7 +445,7 @@ def _nuggets(scores: Collector, text: str, labels: Labels) -> None:
 
 
 def _texts(
-    scores: Collector, parts: _PreparedAnswer, chunks: Sequence[RetrievedText], labels: Labels
+    scores: Collector, parts: PreparedAnswer, chunks: Sequence[RetrievedText], labels: Labels
 ) -> None:
     both = overlap(bare(parts.text), labels.reference_answer or "")
     scores.set("answer_overlap", both and both[0], "no reference_answer")

@@ -1,9 +1,9 @@
-"""Claim support for a verdict: the word share of ``claims``, weighed with eight other features.
+"""Claim support for a verdict: the word share of ``claims``, weighed with seven other features.
 
 English claims are judged by a frozen logistic regression whose coefficients are in
 ``support_model.py`` (bench/research/train_support.py writes it). Claims in another language are
 judged by the word share alone, against the threshold of the language. A number that no passage
-has vetoes either.
+has vetoes either; in English, so does a *not* that only the claim or only its sentence has.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ragmetrics.claims import (
     ClaimSupport,
     ClaimType,
+    ClaimWords,
     PreparedChunk,
     bare,
     best_share,
     claim_words,
     score_claim,
 )
-from ragmetrics.support_model import COEFFICIENTS, INTERCEPT, THRESHOLD
+from ragmetrics.support_model import COEFFICIENTS, INTERCEPT, STRENGTHS, THRESHOLD
 from ragmetrics.text import numbers
 from ragmetrics.text.content import content_stems
+from ragmetrics.text.negation import is_opposite
 from ragmetrics.text.numbers import Number, NumberIndex
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import clean, fold
@@ -33,12 +36,11 @@ FEATURES = (
     "weakest_share",
     "one_sentence_share",
     "anywhere_share",
-    "missing_words",
     "words",
+    "long_words_missing",
     "unknown_names",
+    "names_outside_window",
     "numbers_outside_window",
-    "negation",
-    "inference",
 )
 """In the order of the coefficients; ``features`` says what each one is."""
 
@@ -48,13 +50,27 @@ class LexicalClaim:
     """A claim's verdict: ``words`` is the word-containment evidence behind it.
 
     ``strength``: the model's probability in English, the word share elsewhere; 0.0 under a veto.
+    ``opposite``: a sentence with the claim's words says the opposite, which vetoes it.
     """
 
     supported: bool
     strength: float
     words: ClaimSupport
     names: tuple[str, ...] = ()
+    opposite: bool = False
 
+    @property
+    def is_unsure(self) -> bool:
+        """Its strength is too close to the threshold to tell."""
+        return UNSURE[0] <= self.strength < UNSURE[1]
+
+
+UNSURE = (0.40, 0.55)
+"""Strengths, the upper end excluded, from which a claim cannot be told supported or not."""
+
+_LONG = 6
+
+_CAPITAL = re.compile(r"(?<=\s)[A-Z][\w'’-]*")
 
 _NAME = re.compile(r"\b[A-Z][\w'’&-]*(?:\s+[A-Z][\w'’&-]*)*")
 
@@ -79,6 +95,30 @@ def unknown_names(claim: str, chunks: Sequence[PreparedChunk]) -> tuple[str, ...
     return tuple(names)
 
 
+BINS = 20
+"""Equal steps of strength by which texts are compared with those of the training."""
+
+
+def distance(counts: Sequence[int]) -> tuple[float, str]:
+    """How far strengths are from those of the nearest set that the model was trained on.
+
+    Args:
+        counts: English claims by strength, in 20 equal steps; at least one claim.
+
+    Returns:
+        The Kolmogorov-Smirnov distance at the ends of the steps, from 0 (equal) to 1, and the
+        set's title.
+    """
+    total, below = sum(counts), [*accumulate(counts)]
+    return min(
+        (
+            max(abs(ours / total - theirs) for ours, theirs in zip(below, shares, strict=False)),
+            title,
+        )
+        for title, shares in STRENGTHS.items()
+    )
+
+
 def _probability(values: Sequence[float]) -> float:
     total = sum(COEFFICIENTS[name] * value for name, value in zip(FEATURES, values, strict=True))
     return 1 / (1 + math.exp(-(total + INTERCEPT)))
@@ -90,18 +130,16 @@ def features(
     words: ClaimSupport,
     *,
     question: NumberIndex | None = None,
-    kind: ClaimType | None = None,
     lead: str = "",
     names: Sequence[str] = (),
 ) -> tuple[float, ...]:
-    """The nine features of an English claim whose word evidence is known.
+    """The eight features of an English claim whose word evidence is known.
 
     Shares are of its distinct content words: in the best window of its weakest sentence, in
-    the best single sentence of a chunk, anywhere in the chunks. Then the
-    root of the number of words that the weakest sentence's window lacks, the logarithm of the
-    number of words; and as 0 or 1, or a share: names of which no chunk holds a word, the claim's
-    numbers that its window (and the question) lacks, a negation that the window lacks, and the
-    words of an inference.
+    the best single sentence of a chunk, anywhere in the chunks. Then the logarithm of the number
+    of words, and the words of six letters or more that the window lacks / words; as 0 or 1, a name
+    of which no chunk holds a word; and the shares of its capitalised words and of its numbers that
+    its window (for numbers: and the question) lacks.
     """
     read = claim_words(claim, lead)
     stems = {stem: word for sentence in read.sentences for stem, word in sentence.items()}
@@ -110,13 +148,19 @@ def features(
         words.score,
         best_share(stems, chunks, 1),
         anywhere / len(stems),
-        math.sqrt(len(words.missing)),
         math.log(len(stems)),
+        sum(len(word) >= _LONG for word in words.missing) / len(stems),
         float(bool(names)),
+        _names_outside(read, words),
         _outside(read.stated, chunks, words, question),
-        float(words.negated and not words.window_negated),
-        float((kind or read.kind) == "inference"),
     )
+
+
+def _names_outside(read: ClaimWords, words: ClaimSupport) -> float:
+    """The share of the claim's capitalised words, but a first one, that its window lacks."""
+    capital = {fold(word) for word in _CAPITAL.findall(read.plain)} if words.missing else set()
+    named = [word for stems in read.sentences for word in stems.values() if word in capital]
+    return sum(word in words.missing for word in named) / len(named) if named else 0.0
 
 
 def _outside(
@@ -159,9 +203,20 @@ def judge(
         return LexicalClaim(words.supported, words.strength, words, names)
     if words.chunk is None or words.vetoing:
         return LexicalClaim(False, 0.0, words, names)
-    values = features(claim, chunks, words, question=question, kind=kind, lead=lead, names=names)
+    if is_denied(claim, chunks[words.chunk], words, lead):
+        return LexicalClaim(False, 0.0, words, names, opposite=True)
+    values = features(claim, chunks, words, question=question, lead=lead, names=names)
     probability = _probability(values)
     return LexicalClaim(probability >= THRESHOLD, probability, words, names)
+
+
+def is_denied(claim: str, chunk: PreparedChunk, words: ClaimSupport, lead: str) -> bool:
+    """Whether the sentence of the window with most of the claim's words says its opposite."""
+    if words.window is None or not (words.negated or words.window_negated):
+        return False
+    start, end = words.window
+    sentences = [chunk.text[a:b] for a, b in chunk.spans if start <= a and b <= end]
+    return is_opposite(f"{lead} {claim_words(claim, lead).plain}", sentences)
 
 
 def pieces(chunk: PreparedChunk, words_at_most: int = 200) -> list[str]:

@@ -62,6 +62,7 @@ class ClaimEvidence(msgspec.Struct):
     missing: list[str] = []
     vetoed_by: list[str | float] = []
     negation_mismatch: bool = False
+    opposite: bool = False
     unknown_names: list[str] = []
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragmetrics import groundedness
-from ragmetrics.catalogue.groundedness import ROWS
+from ragmetrics import groundedness, support
+from ragmetrics.catalogue.groundedness import ROWS, RUN_ROWS
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.citations import marks
 from ragmetrics.groundedness import Labels
@@ -15,12 +16,24 @@ from records.cases import TestCase
 from records.errors import Problem
 from records.results import TestResult, iter_results
 from records.runs import known_config
+from records.scores import ScoreLine
 from scorers.abstention import decide, usual_language
 from scorers.common import citation_count, in_rank_order, row_of, with_known_passages, without
-from scorers.contract import NOTHING, CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer
+from scorers.contract import (
+    NOTHING,
+    CannotRun,
+    Evidence,
+    ScoreRow,
+    ScoringJob,
+    SectionScorer,
+    add_metric,
+)
 from scorers.loop import results_of
+from terminal.page import number
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from clients.cross_encoder import CrossEncoderSupport
 
 
@@ -29,6 +42,12 @@ _OF_NUMBERS = (
     *("citation_precision", "expected_citation_recall"),
 )
 """What rests on which passage a number in the answer means."""
+
+_ENOUGH_CLAIMS = 100
+"""Claims from which their strengths are compared with those of the training."""
+
+_FAR = 0.30
+"""Distance from which a threshold is not known to hold."""
 
 WORD_FEATURES = "word features"
 """What decides about claims unless a model is named."""
@@ -98,6 +117,29 @@ class GroundednessScorer:
             scores = without(scores, _OF_NUMBERS, "the number fits several lists")
         return row_of(scores, self.metrics), scores.evidence
 
+    def aggregate(
+        self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
+    ) -> dict[str, Any]:
+        """How far the strengths of the run's claims are from those of the training."""
+        counts, cases, failed, other = [0] * support.BINS, 0, 0, 0
+        for line in lines:
+            failed += line.status == "failed"
+            if line.scores.get("unsure_claim_rate") is None:
+                other += line.status != "failed"
+                continue
+            cases += 1
+            for claim in line.evidence["claims"]:
+                if "strength" in claim:
+                    counts[min(int(claim["strength"] * support.BINS), support.BINS - 1)] += 1
+        value, nearest = None, ""
+        if sum(counts) >= _ENOUGH_CLAIMS and self.support_model is None:
+            value, nearest = support.distance(counts)
+        n = cases if value is not None else 0
+        add_metric(
+            section, RUN_ROWS[0], value, n=n, not_applicable=other + cases - n, failed=failed
+        )
+        return section | {"nearest_texts": nearest, "english_claims": sum(counts)}
+
 
 _OF_SOURCES = tuple(name for name in groundedness.OF_PASSAGES if name != "contexts_exist")
 
@@ -151,4 +193,27 @@ def names_sources(folder: Path) -> bool:
     return any(map(citation_count, iter_results(results_of(folder), problems.append)))
 
 
-SECTION = SectionScorer(options=GroundednessOptions, scorer=_make_scorer)
+def _show_more(console: Console, section: Mapping[str, Any]) -> None:
+    """How many claims are unsure and what rests on them; whether the texts are of a known kind."""
+    mean, claims = section["mean"], section["english_claims"]
+    unsure, distance = mean["unsure_claim_rate"], mean["strength_distance"]
+    if unsure is None:
+        return
+    text = (
+        f"Unsure claims (strength .40 to .55): {unsure:.0%} of an answer's claims on average. "
+        f"claim_support_rate is between {number(mean['claim_support_low'])} and "
+        f"{number(mean['claim_support_high'])} if all of these failed or held (this is no "
+        "confidence interval)."
+    )
+    console.print(text, soft_wrap=True)
+    if distance is not None and distance > _FAR:
+        text = (
+            f"Warning: the threshold is not known to hold for such texts. The strengths of the "
+            f"{claims:,} claims are far from those of every set that it was chosen on (distance "
+            f"{distance:.2f}; nearest: {section['nearest_texts']}). Label about 100 claims of your "
+            "own and compare."
+        )
+        console.print(text, soft_wrap=True)
+
+
+SECTION = SectionScorer(options=GroundednessOptions, scorer=_make_scorer, show_more=_show_more)

@@ -477,7 +477,9 @@ def _note(claim: ClaimEvidence) -> str:
         parts.append(f"number not in any source: {', '.join(map(str, claim.vetoed_by))}")
     if claim.missing:
         parts.append(f"missing: {', '.join(claim.missing)}")
-    if claim.negation_mismatch:
+    if claim.opposite:
+        parts.append("a sentence of the passage says the opposite")
+    elif claim.negation_mismatch:
         parts.append("the claim is negated, the passage is not")
     if claim.unknown_names:
         parts.append(f"names in no passage: {', '.join(claim.unknown_names)}")

@@ -189,7 +189,9 @@ def _claim_lines(claim: ClaimEvidence, passages: Mapping[str, RetrievedPassage])
         yield f"         words not there: {plain(', '.join(claim.missing))}"
     if claim.vetoed_by:
         yield f"         found nowhere: {plain(', '.join(map(str, claim.vetoed_by)))}"
-    if claim.negation_mismatch:
+    if claim.opposite:
+        yield "         a sentence of the passage says the opposite"
+    elif claim.negation_mismatch:
         yield "         note: the claim is negated, the passage is not"
     if claim.unknown_names:
         yield f"         names in no passage: {plain(', '.join(claim.unknown_names))}"

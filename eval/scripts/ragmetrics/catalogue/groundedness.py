@@ -19,6 +19,8 @@ def _count(name: str, meaning: str, needs: str, unit: str, **more: Any) -> Metri
 
 CLAIMS = "an answer with claims; full chunk texts"
 
+ENGLISH = "an English answer with claims; full chunk texts"
+
 MARKS = "citation marks that resolve; full chunk texts"
 
 WORDS = "an answer; full chunk texts"
@@ -30,7 +32,7 @@ TREC_RAG = "nugget recall of TREC RAG 2024 (Pradeep et al.), by text match inste
 ROWS: tuple[Metric, ...] = (
     _row(
         "claim_support_rate",
-        "claims (assertions, inferences) that the contexts support / claims: a model of nine word "
+        "claims (assertions, inferences) that the contexts support / claims: a model of eight word "
         "features in English, the word share of a window in other languages",
         CLAIMS,
         "this toolkit; agreement with people in EVAL.md",
@@ -60,6 +62,36 @@ ROWS: tuple[Metric, ...] = (
         "claims",
         version=4,
         words="Claims without support",
+    ),
+    _row(
+        "unsure_claim_rate",
+        "claims whose strength (.40 to .55) does not tell whether they are supported / claims",
+        ENGLISH,
+        higher_is_better=False,
+        version=1,
+        words="Claims that the heuristic cannot decide",
+    ),
+    _row(
+        "claim_support_low",
+        "claim_support_rate if all unsure claims failed; no confidence interval",
+        ENGLISH,
+        version=1,
+        words="Claims that the passages surely support",
+    ),
+    _row(
+        "claim_support_high",
+        "claim_support_rate if all unsure claims held; no confidence interval",
+        ENGLISH,
+        version=1,
+        words="Claims that do not surely lack support",
+    ),
+    _row(
+        "answer_supported",
+        "1 when no claim of the answer surely lacks support (strength below .40)",
+        ENGLISH,
+        binary=True,
+        version=1,
+        words="Answers without a claim that surely lacks support",
     ),
     _count(
         "numeric_fabrications",
@@ -239,10 +271,23 @@ ROWS: tuple[Metric, ...] = (
     ),
 )
 
+RUN_ROWS: tuple[Metric, ...] = (
+    _row(
+        "strength_distance",
+        "Kolmogorov-Smirnov distance between the strengths of all claims and those of the nearest "
+        "set that the model was trained on; above .30 the threshold is not known to hold",
+        "100 English claims in the run, judged by word features",
+        higher_is_better=False,
+        version=1,
+        words="Distance from the texts that the threshold was set on",
+    ),
+)
+"""Numbers of the whole run; no case has them."""
+
 SECTION = MetricSection(
     "groundedness",
     "Groundedness",
-    ROWS,
+    ROWS + RUN_ROWS,
     "score_groundedness.py",
     labels=(
         "answerable",
