@@ -223,7 +223,9 @@ def trace_numbers(
         applies |= EMPTY_RETRIEVALS
         bad |= 0 if any(span.documents for span in retrievals) else EMPTY_RETRIEVALS
     start = next((span.start for span in roots if span.start), ordered[-1].start)
-    lasted = roots[0].end - roots[0].start
+    # A span for the whole trace may have no times of its own (Langfuse, the OpenAI Agents SDK).
+    begin = roots[0].start or min((span.start for span in ordered if span.start), default=0)
+    lasted = (roots[0].end or max(span.end for span in ordered)) - begin
     strange = not _EARLIEST <= start <= now + _DAY or not 0 <= lasted <= _LONGEST
     counts[STRANGE_TIMES] += strange
     latency = None

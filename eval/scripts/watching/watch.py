@@ -240,8 +240,8 @@ def _check_that_any_was_read(folder: Path, look: TraceReading, counts: Mapping[s
     raise StorageError(
         f"{folder}: no trace can be read. Files: {look.files}, with "
         f"{_counted_values(counts)}{keys}; write OTLP JSON (the collector's "
-        "file exporter), Phoenix' or MLflow's spans. Exports of "
-        "LangSmith and Langfuse are read by convert_data.py import."
+        "file exporter), or JSON of Phoenix, MLflow, Langfuse, LangSmith "
+        "or the OpenAI Agents SDK."
     )
 
 

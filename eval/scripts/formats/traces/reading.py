@@ -146,7 +146,23 @@ def joined_spans(spans: Iterable[Span]) -> list[Span]:
             owner.events.extend(log.events)
             owner.known_messages.clear()
     ordered = [*once.values(), *alone.values()]
+    _hang_below_trace(ordered)
     return sorted(ordered, key=lambda span: (span.start, span.end))
+
+
+def _hang_below_trace(spans: Sequence[Span]) -> None:
+    """Put what has no parent below the span that is the whole trace, where there is one: Langfuse
+    and the OpenAI Agents SDK list it beside the spans, often without its times."""
+    ids = {name for span in spans[:1] for name in (f"trace:{span.trace}", span.trace)}
+    whole = next((span for span in spans if span.id in ids), None)
+    if whole is None:
+        return
+    for span in spans:
+        if span is not whole and not span.parent:
+            span.parent = whole.id
+    if not whole.end:
+        whole.start = whole.start or min((span.start for span in spans if span.start), default=0)
+        whole.end = max(span.end for span in spans)
 
 
 class _Tree:
