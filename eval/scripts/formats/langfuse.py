@@ -13,7 +13,15 @@ from typing import Any
 import orjson
 
 from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes
-from formats.shared.rows import Fields, SourceRow, case_id, iter_rows, unpacked, with_rest
+from formats.shared.rows import (
+    JSON_ENDINGS,
+    Fields,
+    SourceRow,
+    case_id,
+    iter_rows,
+    source_files,
+    with_rest,
+)
 from formats.traces.cases import TracedCase, as_conversations, case_of_trace, passages_kept
 from formats.traces.products import is_observation, langfuse_fields, langfuse_spans
 from formats.traces.spans import Span
@@ -24,6 +32,8 @@ from records.lines import parse_json
 NAME = "langfuse"
 
 ABOUT = "traces, observations, dataset items: JSON, JSONL, CSV (by the documented shape)"
+
+_ENDINGS = JSON_ENDINGS | {".csv"}
 
 _SCORES = "scores"
 
@@ -39,9 +49,8 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     traces: dict[str, list[Span]] = {}
     scores: dict[str, list[Any]] = {}
     first: Path | None = None
-    for source in sources:
-        path = unpacked(source, options.scratch)
-        first = first or path
+    for path, named in source_files(sources, _ENDINGS, options.scratch, notes):
+        first = first or named
         ids = Ids()
         for row in _rows(path, notes):
             fields = langfuse_fields(row.fields)

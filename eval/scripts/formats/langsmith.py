@@ -21,7 +21,15 @@ from formats.shared.item import (
     SystemAnswer,
     passages_in,
 )
-from formats.shared.rows import Fields, SourceRow, case_id, iter_rows, unpacked, with_rest
+from formats.shared.rows import (
+    JSON_ENDINGS,
+    Fields,
+    SourceRow,
+    case_id,
+    iter_rows,
+    source_files,
+    with_rest,
+)
 from formats.traces.cases import TracedCase, as_conversations, case_of_trace, passages_kept
 from formats.traces.private import mask_case
 from formats.traces.products import runs_within, span_of_run
@@ -31,6 +39,8 @@ from records.results import ErrorInfo, TestResult
 NAME = "langsmith"
 
 ABOUT = "runs, examples with runs, experiment tables: JSON, JSONL, CSV (by the documented shape)"
+
+_ENDINGS = JSON_ENDINGS | {".csv"}
 
 _LISTS = ("results", "runs", "examples", "data")
 
@@ -45,10 +55,10 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     A run is named like the experiment (session_name), else like the file.
     """
     notes.changed[DOCUMENTED] += 1
-    for source in sources:
-        path = unpacked(source, options.scratch)
+    groups: dict[Path, dict[str, list[dict[str, Any]]]] = {}
+    for path, named in source_files(sources, _ENDINGS, options.scratch, notes):
         ids = Ids()
-        traces: dict[str, list[dict[str, Any]]] = {}
+        traces = groups.setdefault(named, {})
         for row in iter_rows(path, notes, _LISTS):
             if "run_type" in row.fields:
                 for run in runs_within(row.fields):
@@ -58,7 +68,8 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
             else:
                 notes.rows["rows"] += 1
                 yield _example(_nested(row), ids, options, notes)
-        yield from _cases_of(path, traces, options, notes)
+    for named, traces in groups.items():
+        yield from _cases_of(named, traces, options, notes)
 
 
 DOCUMENTED = "read by the documented shape of the server's export, which was not seen here: files"

@@ -169,8 +169,12 @@ def _mark(span: Span, flags: Any, state: Any) -> None:
         span.weight = 16**14 / (16**14 - int(match[1].ljust(14, "0"), 16))
 
 
+class NoSpans(StorageError):
+    """A file of which no value holds a span."""
+
+
 def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
-    """Every span of a file. Raises StorageError when it holds none at all."""
+    """Every span of a file. Raises NoSpans when it holds none at all."""
     any_span = False
     keys: set[str] = set()
     for line, document in _documents(path, notes):
@@ -187,7 +191,7 @@ def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
     if not any_span:
         notes.check()
         shown = f" It has objects with the keys {', '.join(sorted(keys)[:8])}." if keys else ""
-        raise StorageError(
+        raise NoSpans(
             f"{path}: holds no spans;{shown and shown + ' Please'} write OTLP JSON with "
             "resourceSpans, Phoenix' table, MLflow's traces, or see --list."
         )
