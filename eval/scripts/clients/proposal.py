@@ -64,6 +64,10 @@ def field_rows(proposal: Proposal, payloads: Sequence[Any]) -> list[FieldRow]:
     for table, name in lists.items():
         where = proposal.tables["response"].get(name)
         items = [item for each in payloads if where for item in list_at(where, each)]
+        searches = proposal.tables["response"].get("searches") if table == "chunk" else None
+        if searches and not where:
+            found = [search for each in payloads for search in list_at(searches, each)]
+            items = [item for search in found for item in list_at("retrieved", search)]
         for key, expression in proposal.tables[table].items():
             rows.append(FieldRow(f"{table}.{key}", expression, _sample(expression, items)))
     for key, path in proposal.tables["facts"].items():
