@@ -10,7 +10,7 @@ from typing import Any
 
 from formats.shared.item import ImportedCase, Notes, SystemAnswer, passages, passages_in
 from formats.shared.rows import SourceRow
-from formats.traces.values import structured, words_in
+from formats.traces.values import calls_in, structured, words_in
 from records.results import RetrievedChunk, Search, SearchedChunk, TestResult, union_of
 
 _ROLES = {
@@ -79,24 +79,11 @@ def message_of(raw: Any) -> DialogueMessage | None:
     called = raw.get("tool_call_id") or raw.get("name") or ""
     shown = raw.get("retrieval_context")
     texts = [text for text in shown if isinstance(text, str)] if isinstance(shown, list) else []
-    return DialogueMessage(
-        role, content, _calls(raw.get("tool_calls")), str(called), passages(texts)
-    )
-
-
-def _calls(raw: Any) -> dict[str, tuple[str, str | None]]:
-    """Name and query of each call: OpenAI's ``function.arguments``, ragas' ``args``."""
-    calls: dict[str, tuple[str, str | None]] = {}
-    for number, call in enumerate(raw if isinstance(raw, list) else ()):
-        if not isinstance(call, dict):
-            continue
-        inner = call.get("function")
-        function = inner if isinstance(inner, dict) else call
-        arguments = function.get("arguments", function.get("args"))
-        name = str(function.get("name") or "")
-        identity = str(call.get("id") or name or number)
-        calls[identity] = (name, words_in(arguments, "in"))
-    return calls
+    calls = {
+        call.id or call.name: (call.name, words_in(call.arguments, "in"))
+        for call in calls_in(raw.get("tool_calls"))
+    }
+    return DialogueMessage(role, content, calls, str(called), passages(texts))
 
 
 def turns_in(
