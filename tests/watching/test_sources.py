@@ -62,12 +62,18 @@ def langfuse_trace(name: str, answer: str, *, lasts: bool) -> dict[str, Any]:
     """A trace as Langfuse's API gives it, with a retriever and a generation below it."""
     at = "2026-01-01T10:00:0%d.000Z"
     found = [{"page_content": "Shoes can be returned within 60 days.", "metadata": {"id": "r1"}}]
-    shared = {"traceId": name, "parentObservationId": None, "level": "DEFAULT"}
+    shared: dict[str, Any] = {"traceId": name, "parentObservationId": None, "level": "DEFAULT"}
     search = shared | {"id": f"{name}-1", "type": "RETRIEVER", "name": "search", "input": "return"}
     search |= {"startTime": at % 0, "endTime": at % 1, "output": found}
     model = shared | {"id": f"{name}-2", "type": "GENERATION", "name": "llm", "output": answer}
     model |= {"startTime": at % 1, "endTime": at % 3, "input": [{"role": "user", "content": ASKED}]}
-    trace = {"id": name, "timestamp": at % 0, "name": "shop", "projectId": "p", "input": ASKED}
+    trace: dict[str, Any] = {
+        "id": name,
+        "timestamp": at % 0,
+        "name": "shop",
+        "projectId": "p",
+        "input": ASKED,
+    }
     trace |= {"output": answer, "sessionId": None, "observations": [search, model]}
     return trace | ({"latency": 3.0} if lasts else {})
 
