@@ -132,3 +132,15 @@ def test_cells_without_content_say_so(folder: Path, look: Callable[..., Any]) ->
     assert outcome.traces > 0
     assert units(outcome)["unreadable"] == units(outcome)["odd_length"] == (0, 0)
     assert outcome.counts["traces whose contents were not captured"] == outcome.traces
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e308", "-1", "true", '"3"', "[3]"])
+def test_a_damaged_number_of_langfuse_costs_no_trace(
+    folder: Path, look: Callable[..., Any], number: str
+) -> None:
+    """The latency of a trace and the tokens of an observation as other writers may have them."""
+    trace = langfuse_trace("a", REFUSED, lasts=True) | {"latency": "LATENCY"}
+    trace["observations"][1]["usageDetails"] = {"input": "LATENCY"}
+    (folder / "a.json").write_text(json.dumps(trace).replace('"LATENCY"', number))
+    outcome = look()
+    assert (outcome.traces, units(outcome)["refusals"]) == (1, (1, 1))

@@ -150,7 +150,7 @@ def langfuse_spans(fields: dict[str, Any], question_field: str | None = None) ->
         return [_observation(fields, str(fields["trace_id"]), question_field)]
     trace = str(fields.get("id") or "")
     start, seconds = nanoseconds(fields.get("timestamp")), fields.get("latency")
-    lasted = int(seconds * 1e9) if isinstance(seconds, int | float) else 0
+    lasted = (_whole(seconds * 1e9) or 0) if isinstance(seconds, int | float) else 0
     attributes = _attributes({"type": "AGENT"} | fields, question_field)
     root = Span(
         trace, f"trace:{trace}", "", str(fields.get("name") or ""), start, 0, None, attributes
@@ -219,7 +219,7 @@ def _documents(value: Any) -> Any:
 
 
 def _whole(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) and value >= 0 else None
+    return int(value) if isinstance(value, int | float) and 0 <= value < 1e18 else None
 
 
 def _cost(fields: dict[str, Any]) -> float | None:
