@@ -6,7 +6,6 @@ from_pairs(["rpm=30"], LIMITS)     # {"rpm": 30.0}
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
@@ -109,6 +108,8 @@ def text_of(path: Path) -> str:
 
 def unknown(key: str, settings: Iterable[str]) -> str:
     """What to say of a key that is none."""
+    import difflib  # slow to load
+
     near = difflib.get_close_matches(key, list(settings), 1)
     hint = f"write {near[0]}" if near else f"known here: {', '.join(settings)}"
     return f"is unknown; {hint}"

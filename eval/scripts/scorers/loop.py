@@ -9,7 +9,6 @@ import shutil
 from array import array
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -323,6 +322,8 @@ def _score_in_pool(
     more, one at a time, by one fresh process. This process does not: it would be killed, too.
     Raises Unreachable when that one dies as well.
     """
+    from concurrent.futures import BrokenExecutor  # slow to load
+
     score = partial(_score_task, folder)
     with (
         suppress(BrokenExecutor, MemoryError),
