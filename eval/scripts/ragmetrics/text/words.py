@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 TEXT_RULES = 2
 
@@ -167,6 +168,12 @@ def words(folded: str, signs: int = 2) -> list[str]:
         else:
             result.append(word)
     return result
+
+
+def has_fewer_words(folded: str, number: int) -> bool:
+    """Whether a folded text has fewer words than a number; a long one is not read to its end."""
+    found = sum(1 for _ in islice(_WORD.finditer(folded), number))
+    return found < number and len(words(folded)) < number
 
 
 def word_spans(folded: str) -> list[tuple[str, int, int]]:
