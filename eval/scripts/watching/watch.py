@@ -122,7 +122,7 @@ def _checked(
 
 def _check(result: TestResult) -> tuple[int, int]:
     """Which of the two figures apply to an answer, and which of them are bad."""
-    from ragmetrics.groundedness import score_case  # slow to load, as what leaks needs
+    from ragmetrics.groundedness import unsupported_claims  # slow to load, as what leaks needs
 
     if result.answer is None:
         return 0, 0
@@ -131,7 +131,7 @@ def _check(result: TestResult) -> tuple[int, int]:
     # Passages can only weaken what is found, and looking for copies of them is most of the work.
     if _leaks(answer, []) and _leaks(answer, [chunk.text or "" for chunk in chunks]):
         bad |= LEAKS
-    unsupported = score_case(answer, chunks, question=result.question).values["unsupported_claims"]
+    unsupported = unsupported_claims(answer, chunks, result.question)
     if chunks and unsupported is not None:
         applies |= CLAIMS
         bad |= CLAIMS if unsupported else 0
@@ -366,8 +366,8 @@ def _share(days: Sequence[DayCounts]) -> dict[str, Any]:
 ENDINGS = {".json", ".jsonl", ".ndjson"}
 
 _HEAD = 1024
-_BYTES_A_STEP = 8 << 20
-_SPANS_A_STEP = 4000
+_BYTES_A_STEP = 32 << 20
+_SPANS_A_STEP = 16_000
 _CHARACTERS_A_STEP = 2 << 20
 
 

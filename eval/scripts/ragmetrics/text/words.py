@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -224,6 +225,15 @@ def stem(word: str) -> str:
 def content_words(folded: str) -> list[str]:
     """Stems of the words that carry meaning, in order, repeats kept. The text must be folded."""
     return [stem(word) for word in words(folded) if word not in STOP_WORDS]
+
+
+def overlap(answer: str, reference: str) -> tuple[float, float] | None:
+    """(F1, recall) of content words, repeats counted, in [0, 1]; None for no word to expect."""
+    ours, expected = (Counter(content_words(fold(text))) for text in (answer, reference))
+    if not expected:
+        return None
+    shared = (ours & expected).total()
+    return 2 * shared / (ours.total() + expected.total()), shared / expected.total()
 
 
 def spelled(folded: str) -> dict[str, str]:
