@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import gc
 import inspect
 import io
 import os
@@ -33,10 +32,6 @@ from records.shards import allow_addresses
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """Before numpy starts: its threads would wait for longer than they compute on matrices this small,
 and a sum that one of them makes has the same bits on every machine."""
-
-gc.set_threshold(20_000, 20, 20)
-"""What is read makes many objects and hardly a cycle: to look for one each 700 objects, as Python
-does, finds nothing and takes a thirtieth of the time."""
 
 CONFIG = HOME / "eval" / "config.toml"
 
