@@ -11,9 +11,10 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from records.errors import Problem, StorageError
 from records.files import MAX_SETTINGS, read_whole
@@ -22,8 +23,7 @@ VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 """The name of an environment variable, in capitals: a key that is pasted in its place rarely is."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRule:
+class KeyRule(msgspec.Struct, frozen=True):
     """The values that one key takes.
 
     ``kind``: text, number, whole, yes (true or false), choice, variable, or texts (a list).

@@ -10,7 +10,6 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -354,8 +353,7 @@ def _score_in_pool(
         ) from None
 
 
-@dataclass(frozen=True)
-class _RangeTask:
+class _RangeTask(msgspec.Struct, frozen=True):
     """What all ranges of a run need. ``resident``: the workers go on when the run is scored."""
 
     scorer: Scorer
