@@ -12,7 +12,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, Protocol
 
 import msgspec
 import orjson
+from msgspec.structs import replace
 
 from judging.identity import decide
 from judging.replies import Sampling, SchemaChecker, ServerCapabilities, sent_parameters
@@ -462,7 +462,7 @@ def cache_entry(
         "raw": verdict.raw,
         "repaired": verdict.repaired,
         "asks": verdict.asks,
-        "usage": {name: getattr(verdict.usage, name) for name in Usage.__slots__},
+        "usage": {name: getattr(verdict.usage, name) for name in Usage.__struct_fields__},
         "cost_usd": verdict.cost_usd,
         "seconds": verdict.seconds,
         "answered_as": verdict.answered_as,

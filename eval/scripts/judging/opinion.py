@@ -8,8 +8,10 @@ opinion (missing) or the verdict ``quote_unverified`` (no quote), never a guess.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from judging.kinds import Material, ids_of, make_task
 from judging.prompt_files import neutral
@@ -165,7 +167,7 @@ def _holds(kind: CallKind, material: Material, entry: Entry) -> bool:
 def usage_of(calls: Sequence[JudgeVerdict]) -> dict[str, int | None]:
     """Tokens of all calls together; None where no call says."""
     total: dict[str, int | None] = {}
-    for name in Usage.__slots__:
+    for name in Usage.__struct_fields__:
         counts = [count for call in calls if (count := getattr(call.usage, name)) is not None]
         total[name] = sum(counts) if counts else None
     return total

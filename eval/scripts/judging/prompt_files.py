@@ -49,10 +49,12 @@ class JudgePrompt:
         """The names that ``messages`` must be given."""
         return _parsed(self.user)[1]
 
-    def messages(self, values: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
-        """System and user message; a value that looks like a slot is never filled itself.
+    def messages(self, values: Mapping[str, str], salt: bytes) -> tuple[Messages, Messages]:
+        """System and user message as they are sent, and as the cache key has them.
 
-        A paragraph whose slots are all empty is left out.
+        ``values``: by slot; a text in a block is ``fenced``, and a value that looks like a slot is
+        never filled itself. A paragraph whose slots are all empty is left out. ``salt``: makes the
+        codes of the blocks, which others cannot guess.
 
         Raises PromptError when a slot has no value.
         """
@@ -61,10 +63,20 @@ class JudgePrompt:
             raise PromptError(f"{self.id}: no value for {', '.join(missing)}")
         filled = [form % tuple(map(values.__getitem__, own)) for form, own in paragraphs]
         text = "\n\n".join([paragraph for paragraph in filled if paragraph.strip()])
+        system = _system_message(self.system)
         return (
-            {"role": "system", "content": self.system},
-            {"role": "user", "content": text},
+            (system, {"role": "user", "content": _with_codes(salt, text)}),
+            (system, {"role": "user", "content": text.replace(_CODE, PLACEHOLDER)}),
         )
+
+
+Messages = tuple[Mapping[str, str], ...]
+
+
+@cache
+def _system_message(text: str) -> Mapping[str, str]:
+    """Shared by all calls with a prompt; nobody may change it."""
+    return {"role": "system", "content": text}
 
 
 @cache
@@ -114,8 +126,14 @@ def load_for(name: str, *, earlier: bool) -> JudgePrompt:
 
 
 PLACEHOLDER = "boundary"
+"""What a cache key has in place of a block's code."""
 
 CODE_LENGTH = 16
+
+_CODE = "\x01"
+"""Stands for a block's code until the prompt is complete; ``neutral`` takes it out of texts."""
+
+_BEGIN, _OPENED, _END = "<<<BEGIN ", ">>>\n", "\n<<<END "
 
 _FENCES = re.compile(r"<{2,}(?=\s*(?:BEGIN|END)\b)", re.IGNORECASE)
 
@@ -146,28 +164,28 @@ def neutral(text: str) -> str:
     return _FENCES.sub(lambda match: "‹" * len(match[0]), text)
 
 
-def _boundary(salt: bytes | None, text: str) -> str:
-    """The code of a neutral text: 16 hex digits, or the placeholder when there is no salt."""
-    if salt is None:
-        return PLACEHOLDER
-    return hmac.digest(salt, text.encode(), "sha256").hex()[:CODE_LENGTH]
+def fenced(name: str, text: str) -> str:
+    """One block, still without its code: ``name`` is ours and says what the text is."""
+    return f"{_BEGIN}{name} {_CODE}{_OPENED}{neutral(text)}{_END}{_CODE}>>>"
 
 
-def fenced(salt: bytes | None, name: str, text: str) -> str:
-    """One block: ``name`` is ours and says what the text is."""
-    text = neutral(text)
-    return _between(name, text, _boundary(salt, text))
+def _with_codes(salt: bytes, text: str) -> str:
+    """The text of a prompt with the code of each block: 16 hex digits of the HMAC of what is in it.
+
+    Between the two marks of a block is its text, which has no such mark itself.
+    """
+    pieces = text.split(_CODE)
+    for place in range(1, len(pieces), 2):
+        code = _keyed(salt).copy()
+        code.update(pieces[place][len(_OPENED) : -len(_END)].encode())
+        digits = code.hexdigest()[:CODE_LENGTH]
+        pieces[place] = f"{digits}{pieces[place]}{digits}"
+    return "".join(pieces)
 
 
-@lru_cache(maxsize=256)  # a question is asked about with each of its passages
-def fenced_both(salt: bytes, name: str, text: str) -> tuple[str, str]:
-    """``fenced(salt, …)``, which is sent, and ``fenced(None, …)``, which the cache key is of."""
-    text = neutral(text)
-    return _between(name, text, _boundary(salt, text)), _between(name, text, PLACEHOLDER)
-
-
-def _between(name: str, text: str, code: str) -> str:
-    return f"<<<BEGIN {name} {code}>>>\n{text}\n<<<END {code}>>>"
+@lru_cache(maxsize=4)
+def _keyed(salt: bytes) -> hmac.HMAC:
+    return hmac.new(salt, digestmod="sha256")
 
 
 def one_line(text: str) -> str:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import orjson
 
 from clients.http import (
@@ -521,7 +522,7 @@ CANARY = JudgeTask(
     max_tokens=1024,
 )
 
-MISLED = replace(
+MISLED = msgspec.structs.replace(
     CANARY,
     messages=(
         CANARY.messages[0],
