@@ -200,7 +200,7 @@ def make_task(
     asked = ids_of(kind, material)
     written = TEXT_LISTS.get(kind.prompt)
     count = written.most if written else len(asked)
-    values = {name: slot(material) for name, slot in _SLOTS.items() if name in prompt.slots}
+    values = {name: _SLOTS[name](material) for name in prompt.slots if name in _SLOTS}
     values |= {"hint": f"{HINT}\n\n" if hint else "", "ids": neutral(", ".join(asked))}
     messages, key_messages = prompt.messages(values, salt)
     return JudgeTask(

@@ -8,9 +8,9 @@ opinion (missing) or the verdict ``quote_unverified`` (no quote), never a guess.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from judging.kinds import Material, ids_of, make_task
@@ -22,8 +22,7 @@ from records.verdicts import QUOTE_UNVERIFIED, CallKind
 Entry = dict[str, Any]
 
 
-@dataclass
-class Opinion:
+class Opinion(msgspec.Struct):
     """What came of one task and its follow-ups.
 
     ``entries``: a verdict for each item asked about, in their order; empty when ``failure`` is set.
@@ -33,12 +32,12 @@ class Opinion:
 
     task: JudgeTask
     first: JudgeVerdict
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[Entry] = []
     failure: str | None = None
     message: str = ""
     dropped: int = 0
-    again: list[dict[str, Any]] = field(default_factory=list)
-    calls: list[JudgeVerdict] = field(default_factory=list)
+    again: list[dict[str, Any]] = []
+    calls: list[JudgeVerdict] = []
 
     @property
     def reply(self) -> Mapping[str, Any]:

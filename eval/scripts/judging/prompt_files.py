@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -58,10 +58,10 @@ class JudgePrompt:
 
         Raises PromptError when a slot has no value.
         """
-        paragraphs, slots = _parsed(self.user)
-        if missing := sorted(slots - values.keys()):
-            raise PromptError(f"{self.id}: no value for {', '.join(missing)}")
-        filled = [form % tuple(map(values.__getitem__, own)) for form, own in paragraphs]
+        try:
+            filled = [paragraph % values for paragraph in _parsed(self.user)[0]]
+        except KeyError as missing:
+            raise PromptError(f"{self.id}: no value for {missing.args[0]}") from None
         text = "\n\n".join([paragraph for paragraph in filled if paragraph.strip()])
         system = _system_message(self.system)
         return (
@@ -80,13 +80,10 @@ def _system_message(text: str) -> Mapping[str, str]:
 
 
 @cache
-def _parsed(user: str) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], frozenset[str]]:
-    """A template's paragraphs, each as a ``%`` form and the slots in it; and all slots' names."""
-    paragraphs = tuple(
-        (_SLOT.sub("%s", part.replace("%", "%%")), tuple(_SLOT.findall(part)))
-        for part in user.split("\n\n")
-    )
-    return paragraphs, frozenset(_SLOT.findall(user))
+def _parsed(user: str) -> tuple[Sequence[str], frozenset[str]]:
+    """A template's paragraphs as ``%`` forms, and the names of all slots."""
+    form = _SLOT.sub(r"%(\1)s", user.replace("%", "%%"))
+    return form.split("\n\n"), frozenset(_SLOT.findall(user))
 
 
 def names() -> list[str]:
@@ -157,7 +154,8 @@ def neutral(text: str) -> str:
     The brackets before BEGIN and END become guillemets, a token ``[token]``, a control character or
     lone surrogate U+FFFD. Everything else stays letter by letter, so quotes of it can be found.
     """
-    text = _CONTROL.sub("�", text)
+    if not text.isprintable():
+        text = _CONTROL.sub("�", text)
     if "<" not in text and "[" not in text:
         return text
     text = _TOKENS.sub("[token]", text)
@@ -176,16 +174,15 @@ def _with_codes(salt: bytes, text: str) -> str:
     """
     pieces = text.split(_CODE)
     for place in range(1, len(pieces), 2):
-        code = _keyed(salt).copy()
-        code.update(pieces[place][len(_OPENED) : -len(_END)].encode())
-        digits = code.hexdigest()[:CODE_LENGTH]
-        pieces[place] = f"{digits}{pieces[place]}{digits}"
+        code = _code(salt, pieces[place])
+        pieces[place] = f"{code}{pieces[place]}{code}"
     return "".join(pieces)
 
 
-@lru_cache(maxsize=4)
-def _keyed(salt: bytes) -> hmac.HMAC:
-    return hmac.new(salt, digestmod="sha256")
+@lru_cache(maxsize=64)  # a question is asked about with each of its passages
+def _code(salt: bytes, piece: str) -> str:
+    text = piece[len(_OPENED) : -len(_END)]
+    return hmac.digest(salt, text.encode(), "sha256").hex()[:CODE_LENGTH]
 
 
 def one_line(text: str) -> str:

@@ -169,6 +169,11 @@ def words(folded: str, signs: int = 2) -> list[str]:
     return result
 
 
+def has_word(text: str) -> bool:
+    """Whether ``words`` would find any."""
+    return _WORD.search(text) is not None
+
+
 def word_spans(folded: str) -> list[tuple[str, int, int]]:
     """Words of a folded text with their places, runs of an unspaced script one character a word."""
     spans: list[tuple[str, int, int]] = []
