@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from judging.identity import decide
 from judging.replies import Sampling, SchemaChecker, ServerCapabilities, sent_parameters
-from judging.types import Judge, JudgeTask, JudgeVerdict, PromptId, Usage
+from judging.types import Judge, JudgeTask, JudgeVerdict
 from records.errors import StorageError
 from records.files import RepeatedLock, cut_torn_tail, locked
 from records.syncing import DelayedSync, make_folder, sync_folder
@@ -458,7 +458,7 @@ def cache_entry(
         "key": verdict.key,
         "at": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "metric": task.metric,
-        "prompt": {name: getattr(task.prompt, name) for name in PromptId.__slots__},
+        "prompt": msgspec.structs.asdict(task.prompt),
         "judge": identity.to_dict(),
         "parameters": verdict.sent,
         "mode": verdict.mode,
@@ -468,7 +468,7 @@ def cache_entry(
         "raw": verdict.raw,
         "repaired": verdict.repaired,
         "asks": verdict.asks,
-        "usage": {name: getattr(verdict.usage, name) for name in Usage.__struct_fields__},
+        "usage": msgspec.structs.asdict(verdict.usage),
         "cost_usd": verdict.cost_usd,
         "seconds": verdict.seconds,
         "answered_as": verdict.answered_as,

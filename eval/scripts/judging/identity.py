@@ -368,6 +368,7 @@ def decide(
     return _Naming(fault=f"asked for {asked}{stands}, the judge's server answers as {shown}")
 
 
+@lru_cache(maxsize=256)  # the same names with each reply
 def _compatible(name: str, other: str) -> bool:
     """May both be names of one model: no other date, and one begins with the other?"""
     dates, others = _dates(name), _dates(other)

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import msgspec
@@ -319,18 +319,22 @@ def _loads(text: str) -> tuple[Any, bool]:
 
 def _parsed(text: str, strict: bool = True) -> Any:
     """``strict``: no control characters in strings. Raises ValueError for what is no JSON."""
-    value = json.loads(
-        text,
-        strict=strict,
-        parse_constant=_no_number,
-        parse_float=_finite,
-        object_pairs_hook=_no_duplicates,
-    )
+    value = _decoder(strict).decode(text)
     try:
         orjson.dumps(value)
     except TypeError:  # half a surrogate pair, a number of more than 64 bits
         raise ValueError("the JSON holds a character or number that no file can hold") from None
     return value
+
+
+@cache
+def _decoder(strict: bool) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        strict=strict,
+        parse_constant=_no_number,
+        parse_float=_finite,
+        object_pairs_hook=_no_duplicates,
+    )
 
 
 def _no_number(name: str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -29,8 +28,7 @@ FAILURES = {
 """Every kind that ``Verdict.failure`` can have, with its meaning. None of them is a score."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptId:
+class PromptId(msgspec.Struct, frozen=True):
     """Which prompt: its name, its version, and the sha256 of its file."""
 
     name: str
