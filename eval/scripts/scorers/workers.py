@@ -206,7 +206,6 @@ _LIBRARIES = (
     "msgspec",
     "orjson",
     "rapidfuzz",
-    "scikit-learn",
     "sentencex",
     "torch",
     "sentence-transformers",
