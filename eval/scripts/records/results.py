@@ -259,14 +259,17 @@ _OF_TURNS = ("asked_with", "history_sha256", "session")
 """Fields that only the lines of questions with a history have."""
 
 
+_rank = attrgetter("rank")
+
+
 def _ranked(items: Sequence[RetrievedChunk | str]) -> list[RetrievedChunk]:
     """Passages in rank order; plain ids become chunks ranked by their place."""
     chunks = [
         RetrievedChunk(chunk_id=item, rank=rank) if isinstance(item, str) else item
         for rank, item in enumerate(items, start=1)
     ]
-    if all(chunk.rank is not None for chunk in chunks):
-        chunks.sort(key=lambda chunk: chunk.rank or 0)
+    if None not in map(_rank, chunks):
+        chunks.sort(key=_rank)
     return chunks
 
 
