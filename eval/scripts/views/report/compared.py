@@ -106,7 +106,7 @@ def compare_with(
         override="--ignore-invariants",
     )
     if is_committed_alone(base):
-        comparison = compare_committed(base, new, options, clusters)
+        comparison = compare_committed(base, new, options, clusters, tables)
     else:
         comparison = compare(base, new, options, clusters=clusters, tables=tables)
     return of_comparison(comparison, base, new, eval_set, targets, remarks, tables)
