@@ -162,9 +162,11 @@ def test_columns_grow_while_the_file_is_read(
             assert [None if value != value else value for value in values] == wanted
 
 
-def kinds_of(run: Path, section: str, **how: bool) -> list[LineKind]:
+def kinds_of(
+    run: Path, section: str, *, explained: bool = False, scores_only: bool = False
+) -> list[LineKind]:
     """The kind of each line."""
-    table = SectionTable(run, section, **how)
+    table = SectionTable(run, section, explained=explained, scores_only=scores_only)
     deque(table.read(), maxlen=0)
     kinds = [table.kinds[number] for number in table.line_kinds.tolist()]
     assert kinds == [list(table.of_codes(lambda kind: kind))[code] for code in table.codes]
