@@ -16,6 +16,8 @@ from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes
 from formats.shared.rows import Fields, SourceRow, case_id, iter_rows, unpacked, with_rest
 from formats.traces.cases import TracedCase, as_conversations, case_of_trace, passages_kept
 from formats.traces.exporters import nanoseconds
+from formats.traces.feedback import Ratings, rating_in
+from formats.traces.ids import hidden
 from formats.traces.spans import COST, KINDS, Span
 from formats.traces.values import messages_in, rest_of, structured, words_in
 from records.files import read_whole
@@ -62,6 +64,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     notes.changed[DOCUMENTED] += len(sources)
     traces: dict[str, list[Span]] = {}
     scores: dict[str, list[Any]] = {}
+    ratings = Ratings(notes)
     first: Path | None = None
     for source in sources:
         path = unpacked(source, options.scratch)
@@ -72,21 +75,26 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
             if "expected_output" in fields or "datasetId" in fields or "dataset_id" in fields:
                 notes.rows["dataset items"] += 1
                 yield _item(row._replace(fields=fields), ids, options, notes)
-            elif "trace_id" in fields and "value" in fields and "type" not in fields:
+            elif ratings.take_scale(row.fields):
+                notes.rows["scales of scores"] += 1
+            elif (told := rating_in(row.fields)) is not None:
                 notes.rows[_SCORES] += 1
-                scores.setdefault(str(fields["trace_id"]), []).append(row.fields)
+                if not ratings.add(told):
+                    scores.setdefault(told.trace, []).append(row.fields)
             elif "trace_id" in fields and "type" in fields:
                 notes.rows["observations"] += 1
                 trace = str(fields["trace_id"])
                 traces.setdefault(trace, []).append(_span(fields, trace, options))
             else:
                 notes.rows["traces"] += 1
+                _take_scores(fields, ratings)
                 _take_trace(fields, traces, options, notes)
     assert first is not None
     cases = []
     for trace, spans in traces.items():
         traced = _case(first, trace, _rooted(spans, trace), scores.get(trace), options, notes)
         cases += [traced] if traced is not None else []
+    ratings.give(cases, options.key_of_ids)
     yield from as_conversations(cases, options.key_of_ids, notes)
     unknown = scores.keys() - traces.keys()
     notes.left_out["scores of traces that are not there"] += sum(len(scores[t]) for t in unknown)
@@ -106,6 +114,17 @@ def _rows(path: Path, notes: Notes) -> Iterator[SourceRow]:
             yield SourceRow(path, None, "", document)
             return
     yield from iter_rows(path, notes, ("data", "traces", "observations", "items"))
+
+
+def _take_scores(fields: dict[str, Any], ratings: Ratings) -> None:
+    """Take people's ratings out of the scores of a trace, which may stand in it as objects."""
+    listed = structured(fields.get(_SCORES))
+    if isinstance(listed, list):
+        named = {"traceId": fields.get("id")}
+        rows = [named | row if isinstance(row, dict) else {} for row in listed]
+        told = [rating_in(row) for row in rows]
+        is_taken = [rating is not None and ratings.add(rating) for rating in told]
+        fields[_SCORES] = [row for row, gone in zip(listed, is_taken, strict=True) if not gone]
 
 
 def _take_trace(
@@ -223,7 +242,7 @@ def _case(
     passages_kept(traced.item, "output", notes)
     if scores:
         notes.carried[_SCORES] += len(scores)
-        traced.item.case.setdefault("metadata", {})[_SCORES] = scores
+        traced.item.case.setdefault("metadata", {})[_SCORES] = hidden(scores, options.key_of_ids)
     return traced
 
 

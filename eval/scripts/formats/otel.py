@@ -8,6 +8,7 @@ from pathlib import Path
 from formats.shared.item import ImportedCase, ImportOptions, Notes
 from formats.shared.rows import unpacked
 from formats.traces.cases import TracedCase, as_conversations, case_of_trace
+from formats.traces.feedback import Ratings
 from formats.traces.spans import Span, has_content, kind_of
 from formats.traces.wire import spans_of
 
@@ -27,9 +28,10 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     """
     traces: dict[str, list[Span]] = {}
     begun: dict[str, Path] = {}
+    ratings = Ratings(notes)
     for source in sources:
         path = unpacked(source, options.scratch)
-        for span in spans_of(path, notes):
+        for span in spans_of(path, notes, ratings.take):
             notes.rows["log records" if span.is_log else "spans"] += 1
             if not (span.is_log or span.is_root or kind_of(span)):
                 notes.left_out["spans of other operations"] += 1
@@ -46,4 +48,5 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
         )
         if traced is not None:
             cases.append(traced)
+    ratings.give(cases, options.key_of_ids)
     yield from as_conversations(cases, options.key_of_ids, notes)

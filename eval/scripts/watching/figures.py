@@ -16,6 +16,7 @@ from watching.summary import (
     CLAIMS,
     EMPTY_RETRIEVALS,
     ERRORS,
+    FEEDBACK,
     LATENCY,
     LEAKS,
     REFUSALS,
@@ -55,6 +56,9 @@ FIGURES = (
            "the answer holds personal data, secrets or internals", is_checked=True),
     Figure("unreadable", "Unreadable answers", UNREADABLE,
            "nothing says for certain which text is the answer", has_alarm=False),
+    # Ratings come late and from few: a day's share changes for weeks, and is of who chose to rate.
+    Figure("feedback", "Answers that people rated bad", FEEDBACK,
+           "its rating is below 0.5, from 0 (bad) to 1 (good)", has_alarm=False),
 )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from watching.figures import (
     shown_figures,
     watched,
 )
+from watching.ratings import Feedback, rate_answers
 from watching.summary import (
     CLAIMS,
     LEAKS,
@@ -175,6 +176,7 @@ class Watch:
     series: dict[str, list[DayCounts]]
     figures: list[WatchedFigure]
     check_share: float
+    feedback: Feedback
     draws: list[Draw] = field(default_factory=list)
     sampling: str = "head"
 
@@ -210,6 +212,7 @@ def watch(options: WatchOptions, now: int) -> Watch:
         reference = reference_of(
             index, options.reference, replace=options.replace_reference, now=now
         )
+        feedback = rate_answers(index)
         traces, units = index.totals()
         outcome = Watch(
             options.folder,
@@ -223,6 +226,7 @@ def watch(options: WatchOptions, now: int) -> Watch:
             series_of(index, reference),
             [],
             options.check_share,
+            feedback,
             sampling=options.sampling,
         )
         if reference is not None:
@@ -328,6 +332,7 @@ def to_dict(outcome: Watch) -> dict[str, Any]:
             "latency_ms": None if reference.latency is None else reference.latency / 1000,
             "answer_characters": reference.length,
         },
+        "feedback": outcome.feedback.to_dict(),
         "alarms": [figure.name for figure in outcome.alarms],
         "figures": [
             {
@@ -493,7 +498,8 @@ def _read_cuts(
 
     def step(row: WatchedFile) -> None:
         summaries.mark_refusals(spans)
-        index.add(row, spans, counts, now)
+        index.add(row, spans, counts, now, summaries.ratings)
+        summaries.ratings.clear()
         look.counts.update(counts)
         counts.clear()
         spans.clear()
@@ -511,7 +517,10 @@ def _read_cuts(
                         look.keys = keys_of(cut.data)
                 except ValueError:
                     counts[DAMAGED] += 1
-            many = len(spans) >= _SPANS_A_STEP or summaries.characters >= _CHARACTERS_A_STEP
+            many = (
+                len(spans) + len(summaries.ratings) >= _SPANS_A_STEP
+                or summaries.characters >= _CHARACTERS_A_STEP
+            )
             if many or cut.after.offset - begun >= _BYTES_A_STEP:
                 row = _behind(row, cut)
                 step(row)

@@ -31,13 +31,15 @@ _ROLES = {
 @dataclass
 class DialogueMessage:
     """What one side said. ``role``: user, assistant, system or tool. ``calls``: what an assistant
-    called tools with, by the id of the call: name and query. ``passages``: what it was shown."""
+    called tools with, by the id of the call: name and query. ``passages``: what it was shown;
+    ``feedback``: what the user said of it."""
 
     role: str
     text: str
     calls: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
     answers_call: str = ""
     passages: Sequence[RetrievedChunk] = ()
+    feedback: Any = None
 
 
 @dataclass
@@ -48,6 +50,7 @@ class DialogueTurn:
     answer: str | None = None
     searches: list[Search] = field(default_factory=list)
     passages: Sequence[RetrievedChunk] = ()
+    feedback: Any = None
 
 
 def history_of(value: Any) -> list[dict[str, str]] | None:
@@ -80,7 +83,8 @@ def message_of(raw: Any) -> DialogueMessage | None:
     shown = raw.get("retrieval_context")
     texts = [text for text in shown if isinstance(text, str)] if isinstance(shown, list) else []
     return DialogueMessage(
-        role, content, _calls(raw.get("tool_calls")), str(called), passages(texts)
+        *(role, content, _calls(raw.get("tool_calls")), str(called), passages(texts)),
+        raw.get("feedback"),
     )
 
 
@@ -143,6 +147,7 @@ def turns_of(messages: Sequence[DialogueMessage], notes: Notes) -> list[Dialogue
                     notes.left_out["answers before the last one to a question"] += 1
                 turns[-1].answer = message.text
                 turns[-1].passages = message.passages or turns[-1].passages
+                turns[-1].feedback = message.feedback
     return turns
 
 

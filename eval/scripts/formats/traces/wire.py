@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -169,8 +169,12 @@ def _mark(span: Span, flags: Any, state: Any) -> None:
         span.weight = 16**14 / (16**14 - int(match[1].ljust(14, "0"), 16))
 
 
-def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
-    """Every span of a file. Raises StorageError when it holds none at all."""
+def spans_of(
+    path: Path, notes: Notes, take: Callable[[Any], bool] = lambda _: False
+) -> Iterator[Span]:
+    """Every span of a file. ``take``: whether a JSON value is something else, which it takes.
+
+    Raises StorageError for a file without either."""
     any_span = False
     keys: set[str] = set()
     for line, document in _documents(path, notes):
@@ -178,6 +182,9 @@ def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
             notes.left_out[RESOURCES] += _of_resources(item)
             if not any_span and isinstance(item, dict):
                 keys.update(str(key)[:40] for key in [*item][:8])
+            if take(item):
+                any_span = True
+                continue
             for where, read in spans_in(item, notes.left_out):
                 any_span = True
                 if isinstance(read, Span):
