@@ -55,7 +55,7 @@ LANGFUSE_SCORES = [
     score("stars", 1, "ANNOTATION", authorUserId="li"),  # of five, as the next line shows
     score("stars", 5, "ANNOTATION", authorUserId="maria"),
     score("hallucination", 1, "EVAL"),
-    score("bleu", 1, "API"),
+    score("likelihood", 1, "API"),
     score("user-feedback", 1, observationId="o1"),
     score("user-feedback", 1, traceId="elsewhere"),
 ]  # fmt: skip
@@ -96,7 +96,7 @@ def test_scores_of_langfuse(desk: Any, is_inside: bool) -> None:
     assert left["ratings of answers that are not there"] == 1
     assert changed["ratings by people on a scale that is not told (unknown)"] == 2
     kept = desk.cases()[0]["metadata"]["scores"]
-    assert [row["name"] for row in kept] == ["hallucination", "bleu"]
+    assert [row["name"] for row in kept] == ["hallucination", "likelihood"]
     written = "".join(p.read_text() for p in (desk.folder / "out").rglob("*") if p.is_file())
     assert not [name for name in ("joe@example", "maria", '"li"') if name in written]
 

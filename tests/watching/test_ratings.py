@@ -56,7 +56,7 @@ def test_the_share_of_rated_answers_that_are_rated_bad(
     (folder / "annotations.json").write_text(json.dumps(body))  # read before the traces
     (folder / "spans.jsonl").write_text(otlp(*(s for n in range(6) for s in trace(f"t{n}"))))
     outcome = look()
-    feedback = outcome.feedback.to_dict()
+    feedback = outcome.feedback
     assert (feedback["rated"], feedback["bad"], feedback["share"]) == (3, 1, 0.333333)
     assert feedback["clusters"] == 2  # maria alone rated t0 and t1; t2 has two users
     low, high = feedback["ci95"]
@@ -74,7 +74,7 @@ def test_the_share_of_rated_answers_that_are_rated_bad(
         score("thumbs", 1, **later),
         *ratings,
     )
-    feedback = look(now=NOW + 1).feedback.to_dict()
+    feedback = look(now=NOW + 1).feedback
     assert (feedback["rated"], feedback["bad"]) == (4, 1)
     index = (tmp_path / "index.sqlite").read_bytes()
     assert not [text for text in (b"maria", b"joe@", b"thumbs") if text in index]
@@ -92,7 +92,7 @@ def test_a_rating_in_the_trace_itself(folder: Path, look: Callable[..., Any]) ->
     (folder / "spans.jsonl").write_text(otlp(*spans) + json.dumps(logs) + "\n")
     outcome = look()
     assert outcome.traces == 2
-    assert (outcome.feedback.rated, outcome.feedback.bad) == (2, 2)
+    assert (outcome.feedback["rated"], outcome.feedback["bad"]) == (2, 2)
 
 
 def test_cases_are_drawn_by_bad_ratings_with_a_known_probability(
@@ -129,6 +129,18 @@ def test_cases_are_drawn_by_bad_ratings_with_a_known_probability(
     known = config["run"]["sample"]["strata"]["feedback"]
     assert known == {"p": pytest.approx(4 / 30, abs=1e-6), "traces": 30}
     assert set(rated) == {n for n, _ in first_by_hash(range(0, 60, 2))[:4]}
+
+
+def test_a_stratum_that_was_looked_at_whole_has_the_probability_1(
+    folder: Path, tmp_path: Path, look: Callable[..., Any]
+) -> None:
+    """Three answers are rated bad, two of them to the same question: one of these is left out."""
+    asked = ["How is a crane greased?", "How is a crane greased?", "Why do boats float at all?"]
+    lines = [otlp(*trace(f"t{n}", question=text)) for n, text in enumerate(asked)]
+    (folder / "spans.jsonl").write_text("".join(lines))
+    write(folder / "s.jsonl", *(score("thumbs", 0, traceId=f"t{n}") for n in range(3)))
+    (draw,) = look(cases=5, output=tmp_path / "drawn").draws
+    assert (draw.cases, draw.known) == (2, {"feedback": {"p": 1.0, "traces": 3}})
 
 
 def first_by_hash(numbers: range) -> list[tuple[int, int]]:

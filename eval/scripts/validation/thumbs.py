@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from records.feedback import rating_of, thumb_of
 from records.results import read_results, tells_feedback
 from records.runs import results_file
 from terminal.page import Block, Heading, Prose, between, number, plain_table
-from terminal.tables import counted
 from validation.claims import JudgedClaim
 from validation.judge import Draws, LabelledPairs, agreement_figures, confusion_counts
 
@@ -23,116 +22,84 @@ WHY_NO_MEAN = (
 )
 
 _Answer = tuple[str, int]
-_FIELDS = ("test_case_id", "repeat", "feedback")
-_SHOWN = {"accuracy": "same verdict as users", "kappa": "Cohen's kappa"}
+_CELLS = ("supported_supported", "supported_not", "not_supported", "not_not")
 
 
 def thumbs_report(run: Path, claims: Sequence[JudgedClaim], draws: Draws) -> dict[str, Any] | None:
-    """How the verdicts on whole answers agree with the thumbs of users; None without any thumb.
+    """How verdicts on whole answers agree with the thumbs of users; None without any thumb.
 
-    ``judge``: it supports every claim, or finds every fact. ``cases``: the case verdict by the
-    rules, of a scored run. Answers of one user, else of one document, are drawn together for the
-    intervals.
+    ``judge`` passes an answer whose every claim it supports, or every fact of which it finds;
+    ``cases``: the case verdict by the rules, of a scored run. Answers of one user, else of one
+    document, are drawn together for the intervals.
     """
-    thumbs, clusters, undecided = _thumbs(run)
+    thumbs, clusters = _thumbs(run)
     if not thumbs:
         return None
-    by_answer: dict[_Answer, list[JudgedClaim]] = {}
+    judged: dict[_Answer, bool] = {}
     for claim in claims:
         if not claim.run:
-            by_answer.setdefault((claim.case_id, claim.repeat), []).append(claim)
-            clusters.setdefault((claim.case_id, claim.repeat), claim.source)
-    judged = {answer: all(c.supported for c in own) for answer, own in by_answer.items()}
-    cases = read_verdicts(run, read_case_rules())
-
-    def passes(answer: _Answer) -> bool | None:
-        fails = cases.fails(answer)
-        return None if fails is None else not fails
-
+            answer = (claim.case_id, claim.repeat)
+            judged[answer] = judged.get(answer, True) and claim.supported
+            clusters.setdefault(answer, claim.source)
+    fails = read_verdicts(run, read_case_rules()).fails
+    cases = {answer: not fails(answer) for answer in thumbs if fails(answer) is not None}
+    good = sum(thumbs.values())
     return {
-        "rated": len(thumbs) + undecided,
-        "good": sum(thumbs.values()),
-        "bad": len(thumbs) - sum(thumbs.values()),
-        "judge": _agreement(thumbs, judged.get, clusters, draws),
-        "cases": _agreement(thumbs, passes, clusters, draws),
+        "good": good,
+        "bad": len(thumbs) - good,
+        "judge": _agreement(thumbs, judged, clusters, draws),
+        "cases": _agreement(thumbs, cases, clusters, draws),
     }
 
 
-def _thumbs(run: Path) -> tuple[dict[_Answer, bool], dict[_Answer, str], int]:
-    """The thumb of each rated answer, the user where there is one, and how many ratings say
-    neither."""
+def _thumbs(run: Path) -> tuple[dict[_Answer, bool], dict[_Answer, str]]:
+    """The thumb of each answer that is rated good or bad, and its user where one alone rated it."""
     thumbs: dict[_Answer, bool] = {}
     users: dict[_Answer, str] = {}
-    undecided = 0
-    path = results_file(run)
-    for _, result in read_results(path, _FIELDS) if tells_feedback(path) else ():
-        rating = rating_of(ratings := result.feedback or ())
-        if rating is None:
-            continue
-        answer = (result.test_case_id, result.repeat)
-        thumb = thumb_of(rating)
-        undecided += thumb is None
-        if thumb is not None:
+    path, fields = results_file(run), ("test_case_id", "repeat", "feedback")
+    for _, result in read_results(path, fields) if tells_feedback(path) else ():
+        rating = rating_of(result.feedback or ())
+        if rating is not None and (thumb := thumb_of(rating)) is not None:
+            answer = (result.test_case_id, result.repeat)
             thumbs[answer] = thumb
-        names = {one.user for one in ratings}
-        if len(names) == 1 and (name := names.pop()):
-            users[answer] = f"user {name}"
-    return thumbs, users, undecided
+            names = {rating.user for rating in result.feedback or ()}
+            if len(names) == 1 and (name := names.pop()):
+                users[answer] = f"user {name}"
+    return thumbs, users
 
 
 def _agreement(
     thumbs: Mapping[_Answer, bool],
-    verdict: Callable[[_Answer], bool | None],
+    passes: Mapping[_Answer, bool],
     clusters: Mapping[_Answer, str],
     draws: Draws,
 ) -> dict[str, Any]:
     """Counts of thumbs by verdicts, and the figures where there are enough of both thumbs."""
-    rows = [(answer, good, verdict(answer)) for answer, good in thumbs.items()]
-    known = [(answer, good, passed) for answer, good, passed in rows if passed is not None]
+    words = {True: "supported", False: "not_supported"}
     answers = [
-        JudgedClaim(
-            *answer,
-            "answer",
-            "",
-            "supported" if passed else "not_supported",
-            source=clusters.get(answer, answer[0]),
-        )
-        for answer, _, passed in known
+        JudgedClaim(*a, "answer", "", words[passes[a]], source=clusters.get(a, a[0]))
+        for a in thumbs
+        if a in passes
     ]
-    human = [int(good) for _, good, _ in known]
+    human = [int(thumbs[answer.case_id, answer.repeat]) for answer in answers]
     pairs = LabelledPairs(answers, human, [1.0] * len(human))
     few = min(human.count(0), human.count(1)) < MIN_CLASS
-    return {
-        "n": len(human),
-        "confusion": confusion_counts(pairs.table()),
-        "figures": None if few else agreement_figures(pairs, draws),
-    }
+    figures = None if few else agreement_figures(pairs, draws)
+    return {"n": len(human), "confusion": confusion_counts(pairs.table()), "figures": figures}
 
 
 def thumbs_blocks(report: Mapping[str, Any] | None) -> Iterator[Block]:
-    """The agreement with thumbs as tables, and why nothing is corrected by them."""
+    """The agreement with thumbs as a table, and why nothing is corrected by them."""
     if report is None:
         return
-    rated = counted(report["rated"], "answer")
-    yield Heading(f"Users rated {rated}: {report['good']} good, {report['bad']} bad.")
-    names = {"judge": ("judge: passes all", "judge: not all"), "cases": ("case ok", "case fails")}
-    for name, head in names.items():
+    yield Heading(f"Thumbs of users: {report['good']} good, {report['bad']} bad.")
+    rows = []
+    for name, words in (("judge", "judge passes all of it"), ("cases", "case is ok")):
         part = report[name]
-        cells = part["confusion"]
-        if not part["n"]:
-            continue
-        rows = [
-            ("bad", str(cells["not_supported"]), str(cells["not_not"])),
-            ("good", str(cells["supported_supported"]), str(cells["supported_not"])),
-        ]
-        yield plain_table(("users say", *head), rows)
-        figures = part["figures"]
-        if figures is None:
-            yield Prose(f"Below {MIN_CLASS} good and {MIN_CLASS} bad thumbs there are no figures.")
-            continue
-        shown = [
-            (text, number(figures[key]["value"]), between(figures[key]["ci95"]))
-            for key, text in _SHOWN.items()
-        ]
-        yield plain_table(("figure", "value", "95 % interval"), shown)
+        kappa = (part["figures"] or {}).get("kappa", {"value": None, "ci95": None})
+        counts = (str(part["confusion"][cell]) for cell in _CELLS)
+        if part["n"]:
+            rows.append((words, *counts, number(kappa["value"]), between(kappa["ci95"])))
+    head = ("verdict", "good, yes", "good, no", "bad, yes", "bad, no", "kappa", "95 % interval")
+    yield plain_table(head, rows)
     yield Prose(WHY_NO_MEAN)

@@ -58,6 +58,8 @@ class Draw:
     left_out: Counter[str] = field(default_factory=Counter)
     known: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By stratum that was drawn with a known probability: that, and how many traces it has."""
+    ended: set[str] = field(default_factory=set)
+    """Strata of which every trace that was read was drawn or left out."""
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
@@ -103,8 +105,11 @@ def draw_cases(
         )
     about: dict[str, Any] = {"kind": ENRICHED}
     if last := max((item.place for item in chosen if item.signals == (_RATED,)), default=0):
-        traces = index.count_where(FEEDBACK, _IS_RATED_BAD, since.get(_RATED, first_day))
-        draw.known[_RATED] = {"p": round(last / traces, 6), "traces": traces}
+        keys = index.keys_where(FEEDBACK, _IS_RATED_BAD, first_day, index.totals()[0])
+        items = strata[_RATED][_BANDS[0][1]]
+        if _RATED in draw.ended:  # the others were looked at and left out
+            last = items[-1].place if len(items) >= 3 * count else min(len(keys), _most(count))
+        draw.known[_RATED] = {"p": round(last / len(keys), 6), "traces": len(keys)}
         about["strata"] = draw.known
     _write(chosen, target, f"{target.name}-{ENRICHED}", draw, about, force=force)
     return draw
@@ -156,11 +161,10 @@ def _strata(
     ]
     calm = " AND ".join(f"NOT ({condition_of(f, reference)})" for f in FIGURES)
     pools.append((ORDINARY, ERRORS, calm, first_day))
-    most = max(_READ_AT_LEAST, _READ_FOR_ONE * count)
     strata: dict[str, dict[str, list[Drawn]]] = {}
     for name, bit, condition, day in pools:
         bands: dict[str, list[Drawn]] = {band: [] for _, band in _BANDS}
-        keys = index.keys_where(bit, condition, day, most)
+        keys = index.keys_where(bit, condition, day, _most(count))
         places = {key: place for place, key in enumerate(keys, 1)}
         for text in texts_of(index, keys, draw.left_out):
             band = _band(asked.closeness(text.question))
@@ -174,6 +178,11 @@ def _strata(
                 break
         strata[name] = bands
     return strata
+
+
+def _most(count: int) -> int:
+    """Traces of a stratum that are read for so many cases."""
+    return max(_READ_AT_LEAST, _READ_FOR_ONE * count)
 
 
 def _condition(figure: Figure, reference: ReferencePeriod | None) -> str:
@@ -202,6 +211,7 @@ def _in_turns(
         for name in list(queues):
             item = _next_of(queues[name], bands[name], drawn, asked, draw)
             if item is None:
+                draw.ended.add(name)
                 del queues[name]
                 continue
             drawn.add(item.text.key)

@@ -84,13 +84,13 @@ def notes(outcome: Watch) -> Iterator[str]:
 def _feedback(outcome: Watch) -> Iterator[str]:
     """The share of rated answers that are rated bad, and what was no rating by people."""
     feedback, counts = outcome.feedback, outcome.counts
-    if feedback.share is not None:
-        ends = feedback.interval.ends if feedback.interval else None
-        interval = f" (95 % interval {' to '.join(map(fine_percent, ends))})" if ends else ""
+    if feedback["rated"]:
+        low, high = map(fine_percent, feedback["ci95"] or (0.0, 1.0))
         yield (
-            f"People rated {counted(feedback.rated, 'answer')} of {outcome.traces:,}, "
-            f"{feedback.bad:,} of them bad: {fine_percent(feedback.share)}{interval}. "
-            "Raters choose themselves: this is no share of all answers."
+            f"People rated {counted(feedback['rated'], 'answer')} of {outcome.traces:,}, "
+            f"{feedback['bad']:,} of them bad: {fine_percent(feedback['share'])} (95 % interval "
+            f"{low} to {high}). Raters choose themselves: this is no share of all answers."
         )
-    others = [f"{name} {n:,}" for name in NO_FEEDBACK.values() if (n := counts.get(name, 0))]
-    yield from others
+    yield from (
+        f"Not counted: {n:,} {name}." for name in NO_FEEDBACK.values() if (n := counts.get(name))
+    )

@@ -397,11 +397,6 @@ class TraceIndex:
                 [(bit, bit if is_bad else 0, key) for key, is_bad in bad.items()],
             )
 
-    def count_where(self, bit: int, condition: str, first: int) -> int:
-        """How many traces since a day are bad by a figure."""
-        query = f"SELECT count(*) FROM traces WHERE day >= ? AND applies & ? AND ({condition})"
-        return int(self._database.execute(query, (first, bit)).fetchone()[0])
-
     def open_traces(self) -> int:
         """Traces that wait for their last span to be old enough."""
         query = f"SELECT count(*) FROM traces WHERE day IS NULL OR day = {UNENDED}"

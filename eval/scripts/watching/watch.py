@@ -29,7 +29,7 @@ from watching.figures import (
     shown_figures,
     watched,
 )
-from watching.ratings import Feedback, rate_answers
+from watching.ratings import rate_answers
 from watching.summary import (
     CLAIMS,
     LEAKS,
@@ -176,7 +176,7 @@ class Watch:
     series: dict[str, list[DayCounts]]
     figures: list[WatchedFigure]
     check_share: float
-    feedback: Feedback
+    feedback: dict[str, Any]
     draws: list[Draw] = field(default_factory=list)
     sampling: str = "head"
 
@@ -332,7 +332,7 @@ def to_dict(outcome: Watch) -> dict[str, Any]:
             "latency_ms": None if reference.latency is None else reference.latency / 1000,
             "answer_characters": reference.length,
         },
-        "feedback": outcome.feedback.to_dict(),
+        "feedback": outcome.feedback,
         "alarms": [figure.name for figure in outcome.alarms],
         "figures": [
             {

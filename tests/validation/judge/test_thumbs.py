@@ -49,7 +49,7 @@ def test_agreement_of_the_judge_with_thumbs(rated: JudgedRun) -> None:
     0.785714. By chance (35 · 40 + 35 · 30) / 70² = 0.5, so kappa is 0.285714 / 0.5 = 0.571429."""
     report = json.loads(calibrated(rated, "--json"))
     thumbs = report["thumbs"]
-    assert (thumbs["rated"], thumbs["good"], thumbs["bad"]) == (70, 35, 35)
+    assert (thumbs["good"], thumbs["bad"]) == (35, 35)
     judge = thumbs["judge"]
     assert judge["confusion"] == {
         "supported_supported": 30, "supported_not": 5, "not_supported": 10, "not_not": 25,
@@ -80,8 +80,8 @@ def test_agreement_of_case_verdicts_and_the_sentence(rated: JudgedRun) -> None:
         "supported_supported": 18, "supported_not": 17, "not_supported": 17, "not_not": 18,
     }  # fmt: skip
     page = calibrated(rated)
-    assert "Users rated 70 answers: 35 good, 35 bad." in page
-    assert "case fails" in page
+    assert "Thumbs of users: 35 good, 35 bad." in page
+    assert "case is ok" in page
     assert "No mean is corrected by thumbs: raters choose themselves" in " ".join(page.split())
 
 
@@ -90,7 +90,7 @@ def test_neither_good_nor_bad_and_few(rated: JudgedRun) -> None:
     both = [{"name": "thumbs", "score": s, "user": u} for s, u in ((0, "h-a"), (1, "h-b"))]
     rate(rated, {"q0": both, "q1": both[:1], "q2": [{"name": "stars", "value": 3}]})
     thumbs = json.loads(calibrated(rated, "--json"))["thumbs"]
-    assert (thumbs["rated"], thumbs["good"], thumbs["bad"]) == (2, 0, 1)
+    assert (thumbs["good"], thumbs["bad"]) == (0, 1)
     assert (thumbs["judge"]["n"], thumbs["judge"]["figures"]) == (1, None)
 
 

@@ -25,16 +25,17 @@ NO_FEEDBACK = {
     PROGRAM: "ratings by models or programs: no feedback",
     UNTOLD: "ratings that do not say whether a person gave them: no feedback",
 }
-TAKEN, UNKNOWN = "ratings by people", "ratings by people on a scale that is not told (unknown)"
-ELSEWHERE = "ratings of answers that are not there"
-OF_A_STEP = "ratings of a search or a tool, not of the answer"
+TAKEN = "ratings by people"
+_UNKNOWN = f"{TAKEN} on a scale that is not told (unknown)"
+_ELSEWHERE = "ratings of answers that are not there"
+_OF_A_STEP = "ratings of a search or a tool, not of the answer"
 
 _RATERS = dict.fromkeys(("HUMAN", "ANNOTATION", "APP", "USER"), PERSON)
 _RATERS |= dict.fromkeys(("LLM", "CODE", "EVAL", "MODEL", "AUTO_EVAL"), PROGRAM)
 """Phoenix' kinds of annotators; sources of Langfuse and LangSmith. API is none of them: by it come
 the thumbs of users and the scores of programs."""
 _OF_PEOPLE = re.compile(
-    r"feedback|thumbs?|(?:up|down)vote|(?:dis)?liked?|csat|"
+    r"feedback|thumbs?|(?:up|down)vote|(?<![a-z])(?:dis)?liked?(?![a-z])|csat|"
     r"(?:user|customer|human)[\W_]*(?:score|rating|vote|satisfaction|reaction|review)",
     re.IGNORECASE,
 )
@@ -49,45 +50,31 @@ _WORDS = dict.fromkeys(f"{_GOOD};thumbs up;thumb up;thumbsup;👍".split(";"), 1
 _WORDS |= dict.fromkeys(_BAD.split(";"), 0.0)
 _SKIN = re.compile("[\U0001f3fb-\U0001f3ff\ufe0f]")
 
-_OTEL = EVALUATION.removesuffix("result")
 _FIELDS = {
-    "name": ("name", "key", "annotation_name", f"{_OTEL}name"),
-    "value": (
-        *("score", "result.score", f"{_OTEL}score.value", "rating", "value", "thumbs", "thumb"),
-        *("vote", "label", "result.label", "stringValue", "string_value"),
-    ),
-    "label": (
-        *("label", "result.label", f"{_OTEL}score.label", "stringValue", "string_value", "value"),
-    ),
-    "rater": ("annotator_kind", "feedback_source.type", "source"),
+    "name": "name key annotation_name gen_ai.evaluation.name",
+    "value": "score result.score gen_ai.evaluation.score.value rating value thumbs thumb vote "
+    "label result.label stringValue string_value",
+    "label": "label result.label gen_ai.evaluation.score.label stringValue string_value value",
+    "rater": "annotator_kind feedback_source.type source",
     # Phoenix keeps an annotation for each span, name and identifier.
-    "user": (
-        *("user_id", "authorUserId", "author_user_id", "feedback_source.user_id", "identifier"),
-        *("user", *USERS),
-    ),
-    "comment": (
-        *("comment", "explanation", "result.explanation", f"{_OTEL}explanation", "text", "reason"),
-    ),
-    "trace": ("traceId", "trace_id"),
-    "span": ("span_id", "context.span_id", "run_id", "observationId", "observation_id"),
-    "at": (
-        *("updatedAt", "updated_at", "modified_at", "timestamp", "at", "createdAt", "created_at"),
-    ),
-    "kind": ("dataType", "data_type"),
-    "config": ("configId", "config_id"),
-    "low": ("min", "feedback_config.min", "minValue"),
-    "high": ("max", "feedback_config.max", "maxValue"),
+    "user": "user_id authorUserId author_user_id feedback_source.user_id identifier user "
+    + " ".join(USERS),
+    "comment": "comment explanation result.explanation gen_ai.evaluation.explanation text reason",
+    "trace": "traceId trace_id",
+    "span": "span_id context.span_id run_id observationId observation_id",
+    "at": "updatedAt updated_at modified_at timestamp at createdAt created_at",
+    "kind": "dataType data_type",
+    "config": "configId config_id",
+    "low": "min feedback_config.min minValue",
+    "high": "max feedback_config.max maxValue",
 }
 """Where each source holds what; of several names the first that has a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToldRating:
-    """A rating as its source tells it. ``trace``, ``span``: what was rated, "" where not told.
-
-    ``scale``: its least and largest value, None where not told; ``config``: the id of Langfuse's
-    record that may tell them.
-    """
+    """A rating as its source tells it; "" and None for what it does not tell. ``scale``: the least
+    and the largest value; ``config``: the id of Langfuse's record that may tell them."""
 
     name: str
     value: Any
@@ -141,7 +128,9 @@ def _told(row: Mapping[str, Any], rater: str = UNTOLD) -> ToldRating:
         if isinstance(inner := row.get(name), dict):
             flat |= {f"{name}.{key}": value for key, value in inner.items()}
     told = {
-        field: next((flat[name] for name in names if flat.get(name) not in (None, "")), None)
+        field: next(
+            (flat[name] for name in names.split() if flat.get(name) not in (None, "")), None
+        )
         for field, names in _FIELDS.items()
     }
     text = {field: "" if value is None else str(value) for field, value in told.items()}
@@ -197,10 +186,9 @@ def ratings_beside(value: Any) -> Iterator[ToldRating]:
 
 def ratings_in(document: Any) -> Iterator[ToldRating]:
     """The ratings of a JSON value: one, a list of them, or an answer of an API that lists them."""
-    for row in document if isinstance(document, list) else [document]:
-        if isinstance(row, dict):
-            told = (rating_in(r) for r in (row, *items_of(row, "data")) if isinstance(r, dict))
-            yield from (rating for rating in told if rating is not None)
+    rows = document if isinstance(document, list) else [document, *items_of(document, "data")]
+    told = (rating_in(row) for row in rows if isinstance(row, dict))
+    return (rating for rating in told if rating is not None)
 
 
 def names_with_a_scale(ratings: Iterable[ToldRating]) -> set[str]:
@@ -259,7 +247,7 @@ class Ratings:
         for told in every:
             result = spans.get(told.span) if told.span else traces.get(told.trace)
             if result is None:
-                self._notes.left_out[OF_A_STEP if told.span in spans else ELSEWHERE] += 1
+                self._notes.left_out[_OF_A_STEP if told.span in spans else _ELSEWHERE] += 1
                 continue
             score = told.score(is_thumb=told.name not in odd)
             counts: Counter[str] = Counter()
@@ -270,5 +258,5 @@ class Ratings:
             if rating not in (result.feedback or ()):
                 result.feedback = [*(result.feedback or ()), rating]
                 self._notes.rows[TAKEN] += 1
-                self._notes.changed[UNKNOWN] += score is None
+                self._notes.changed[_UNKNOWN] += score is None
                 self._notes.changed.update({f"{kind}: masked": n for kind, n in counts.items()})
