@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ from typing import Any
 import pytest
 from tests.processes import call_script
 from tests.watching.conftest import NOW, START, otlp, trace
+
+from watching.trace_index import hash_of
 
 
 def annotation(span: str, user: str, value: float, **more: Any) -> dict[str, Any]:
@@ -78,6 +82,10 @@ def test_the_share_of_rated_answers_that_are_rated_bad(
     assert (feedback["rated"], feedback["bad"]) == (4, 1)
     index = (tmp_path / "index.sqlite").read_bytes()
     assert not [text for text in (b"maria", b"joe@", b"thumbs") if text in index]
+    with sqlite3.connect(tmp_path / "index.sqlite") as database:
+        raters = {row[0] for row in database.execute("SELECT rater FROM ratings")}
+    assert hash_of("h-" + hmac.new(b"k" * 64, b"maria", "sha256").hexdigest()[:16]) in raters
+    assert hash_of("maria") not in raters  # who knows the names cannot find them again
 
 
 def test_a_rating_in_the_trace_itself(folder: Path, look: Callable[..., Any]) -> None:

@@ -25,7 +25,7 @@ from records.lines import parse_json
 
 NAME = "langfuse"
 
-ABOUT = "traces, observations, dataset items: JSON, JSONL, CSV (by the documented shape)"
+ABOUT = "traces, observations, scores, dataset items: JSON, JSONL, CSV (by the documented shape)"
 
 _SCORES = "scores"
 

@@ -32,7 +32,10 @@ from records.results import ErrorInfo, TestResult
 
 NAME = "langsmith"
 
-ABOUT = "runs, examples with runs, experiment tables: JSON, JSONL, CSV (by the documented shape)"
+ABOUT = (
+    "runs, feedback, examples with runs, experiment tables: JSON, JSONL, CSV (by the documented "
+    "shape)"
+)
 
 _LISTS = ("results", "runs", "examples", "data")
 

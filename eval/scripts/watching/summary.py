@@ -16,6 +16,7 @@ from formats.traces.feedback import (
     ratings_in,
     ratings_of_events,
 )
+from formats.traces.ids import hashed, key_of_ids
 from formats.traces.reading import Trace
 from formats.traces.spans import (
     AGENT,
@@ -141,7 +142,8 @@ class SpanSummaries:
     def _rate(self, told: ToldRating, trace: str, span: str) -> None:
         self._counts[TAKEN if told.rater == PERSON else NO_FEEDBACK[told.rater]] += 1
         if told.rater == PERSON:
-            ids = (trace, span, told.user, told.name)
+            user = hashed(told.user, key_of_ids) if told.user else ""
+            ids = (trace, span, user, told.name)
             key, rated, rater, name = (hash_of(text) if text else 0 for text in ids)
             score = told.score(is_thumb=True)
             row = RatingRow(key, rated, rater, name, told.at, score, told.bare_number)

@@ -91,8 +91,8 @@ class SpanRow(NamedTuple):
 
 
 class RatingRow(NamedTuple):
-    """A person's rating of an answer. ``key``, ``span``, ``rater``, ``name``: hashes, 0 where not
-    told. ``score``: 0 (bad) to 1 (good); ``bare``: a number whose scale is not told."""
+    """A person's rating of an answer. ``key``, ``span``, ``rater`` (by the key of ids), ``name``:
+    hashes, 0 where not told. ``score``: 0 (bad) to 1 (good); ``bare``: a number without a scale."""
 
     key: int
     span: int
