@@ -263,7 +263,8 @@ def test_feedback_in_a_chat_log(desk: Any) -> None:
     [(True, 1.0), (1, 1.0), ("0", 0.0), ("👍🏽", 1.0), ("Not Helpful", 0.0), ("thumbs_down", 0.0),
      (-1, None), (0.5, None), (3, None), ("so so", None), (float("nan"), None),
      ({"a": 1}, None), ("\ud800", None),
-     (10**400, None), ({"rating": {"deep": [1]}, "at": 10**30}, None)],
+     (10**400, None), ({"rating": "inf", "min": 1, "max": "inf"}, None),
+     ({"rating": {"deep": [1]}, "at": 10**30}, None)],
 )  # fmt: skip
 def test_a_scale_is_never_guessed(value: Any, score: float | None) -> None:
     (told,) = ratings_beside(value if isinstance(value, dict) else [value])

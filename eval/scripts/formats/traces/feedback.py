@@ -3,6 +3,7 @@ beside chat logs, from 0 (bad) to 1 (good) where their scale is told."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -110,9 +111,10 @@ class ToldRating:
 
 def _number(value: Any) -> float | None:
     try:
-        return float(value) if isinstance(value, bool | int | float | str) else None
+        number = float(value) if isinstance(value, bool | int | float | str) else math.nan
     except (ValueError, OverflowError):
         return None
+    return number if math.isfinite(number) else None
 
 
 def _word(value: Any) -> str:
