@@ -168,7 +168,7 @@ watch: setup ## production through its traces: make watch FROM=traces ARGS="--re
 
 ## Label, draft, exchange
 label: setup ## label gold supports in the terminal (API=demo starts the embedded bot)
-	$(PY) $(SCRIPTS)/label_eval.py --api-url "$$API" $(ARGS)
+	$(PY) $(SCRIPTS)/label_eval.py $(if $(findstring --from-run,$(ARGS)),,--api-url "$$API") $(ARGS)
 
 label-verdicts: setup ## say of a judge's claims whether they hold: what calibrate needs
 	$(PY) $(SCRIPTS)/calibrate_judge.py --run "$$RUN" --label $(ARGS)

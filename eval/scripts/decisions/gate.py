@@ -136,7 +136,7 @@ def _of_this_set(rules: GateRules, evidence: GateEvidence) -> tuple[GateRules, l
 def _skipped(rules: GateRules) -> Check:
     """The rules on a baseline when none was given; a failure where the file demands one."""
     must = f"no worse, {counted(len(rules.baseline), 'rule')}" if rules.baseline else "no worse"
-    reason = "no --baseline was given; nothing was held against one"
+    reason = "no --baseline was given, so this rule was not checked"
     status: Any = "failed" if rules.require_baseline else "skipped"
     line = rules.lines.get((GATES, "baseline"))
     return Check("baseline", "run", "baseline", status, must, reason=reason, line=line)

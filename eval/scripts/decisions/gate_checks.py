@@ -33,6 +33,7 @@ from records.runs import METRICS, SCORES, find_run, scored_sections
 from records.scores import ALL_BUT_EVIDENCE
 from records.targets import GATES, TARGETS, Target
 from terminal.page import number
+from terminal.tables import counted
 
 Section = Mapping[str, Any]
 
@@ -253,13 +254,23 @@ def _floor(measure: Measure, line: int | None) -> Check:
     must = measure.target or ""
     rule, reason = "floor", ""
     if measure.mean is None:
-        rule, reason = "measured", f"not measured, must be {must}"
+        rule, reason = "measured", f"not measured{_unmeasured(measure)}, must be {must}"
     elif measure.passed is None:
         reason = f"{number(measure.mean)}, of too few texts to tell, must be {must}"
     elif not measure.passed:
         reason = f"{number(measure.mean)}, must be {must}"
     numbers = {"value": measure.mean, "interval": measure.ci95, "n": measure.n}
     return Check.of(rule, measure.section, measure.metric, must, reason, line=line, **numbers)
+
+
+def _unmeasured(measure: Measure) -> str:
+    """Why a metric has no number, as far as metrics.json knows it."""
+    why = [f"failed for {counted(measure.failed, 'answer')}"] if measure.failed else []
+    if measure.not_applicable:
+        answers = counted(measure.not_applicable, "answer")
+        file = f"{SCORES}/{measure.section}.jsonl"
+        why.append(f"not applicable to {answers}, the reasons are in {file}")
+    return f" ({'; '.join(why)})" if why else ""
 
 
 def shares(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
@@ -312,16 +323,16 @@ def _share(
     scored, missing, failed = side.counts(section, metric)
     if rule == "coverage":
         part, whole = scored, scored + missing + failed
-        counted = f"{part} of {whole} cases are scored"
+        what = f"{part} of {whole} cases are scored"
     else:
         part, whole = failed, scored + failed
-        counted = f"{part} of {whole} cases failed"
+        what = f"{part} of {whole} cases failed"
     value = part / whole if whole else None
     reason = ""
     if value is None and rule == "coverage":
         reason = f"no case at all, must be {target}"
     elif value is not None and not target.passed(value):
-        reason = f"{counted} ({number(value)}), must be {target}"
+        reason = f"{what} ({number(value)}), must be {target}"
     return Check.of(rule, section, metric, str(target), reason, value=value, n=whole, line=line)
 
 

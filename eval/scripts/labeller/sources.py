@@ -19,7 +19,8 @@ from decisions.case_verdict import read_verdicts
 from labeller.conversation import AskedQuery, asked_query
 from labeller.passages import Chunk
 from labeller.ports import Arrival
-from records.errors import Problem, StorageError
+from records.cases import ignore
+from records.errors import StorageError
 from records.files import replace_bytes
 from records.profiles import forget_unmapped, read_maps_passages
 from records.results import RetrievedChunk, TestResult, passages_unknown, read_results
@@ -97,7 +98,7 @@ class RunChunks:
 
     def _index(self) -> dict[str, tuple[int, ...]]:
         try:
-            return result_offsets(self._path, report=_pass_over)
+            return result_offsets(self._path, report=ignore)
         except StorageError as error:
             raise FetchError(str(error)) from None
 
@@ -164,7 +165,7 @@ def uncertainty(results: Path) -> Mapping[str, float]:
     """
     doubts: dict[str, float] = {}
     fields = ("test_case_id", "retrieved.score_final")
-    for _, result in read_results(results, fields, _pass_over):
+    for _, result in read_results(results, fields, ignore):
         chunks = (chunk for chunk in result.retrieved or () if not isinstance(chunk, str))
         scores = sorted(c.score_final for c in chunks if c.score_final is not None)
         if len(scores) > 1 and scores[-1] > 0:
@@ -193,10 +194,6 @@ def failures(folder: Path, case_ids: Iterable[str]) -> Mapping[str, float]:
         elif verdict is not None and verdict.warnings:
             scores[case_id] = 0.5
     return scores
-
-
-def _pass_over(problem: Problem) -> None:
-    """Who looks at a damaged run hears of it from the scripts that score it."""
 
 
 Ask = Callable[[str, str, int | None], list[Chunk]]
