@@ -370,12 +370,13 @@ class TraceIndex:
         """The ratings of counted answers, those of a trace together, in the order in which they
         were read, each with the session of its trace. Left out: what is on no known scale, or rates
         a span of one of the kinds ``steps``."""
-        with self._transaction():  # Phoenix names a span and no trace
-            self._database.execute(
-                "UPDATE OR REPLACE ratings SET key = s.key FROM (SELECT key, span FROM spans WHERE "
-                "span IN (SELECT span FROM ratings WHERE key = 0)) s "
-                "WHERE ratings.key = 0 AND ratings.span = s.span"
-            )
+        if self._database.execute("SELECT 1 FROM ratings WHERE key = 0").fetchone():
+            with self._transaction():  # Phoenix names a span and no trace
+                self._database.execute(
+                    "UPDATE OR REPLACE ratings SET key = s.key FROM (SELECT key, span FROM spans "
+                    "WHERE span IN (SELECT span FROM ratings WHERE key = 0)) s "
+                    "WHERE ratings.key = 0 AND ratings.span = s.span"
+                )
         query = (
             "SELECT r.*, t.session FROM ratings r JOIN traces t ON t.key = r.key WHERE t.day >= 0 "
             "AND r.score IS NOT NULL AND (r.bare IS NULL OR r.name NOT IN "

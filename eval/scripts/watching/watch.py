@@ -24,12 +24,12 @@ from watching.figures import (
     ReferencePeriod,
     date_of,
     day_of,
+    rate_answers,
     reference_of,
     series_of,
     shown_figures,
     watched,
 )
-from watching.ratings import rate_answers
 from watching.summary import (
     CLAIMS,
     LEAKS,
