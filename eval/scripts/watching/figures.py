@@ -242,13 +242,11 @@ def rate_answers(index: TraceIndex) -> dict[str, Any]:
             raters = {rating.rater for rating, _ in rows}
             clusters.append((len(raters) == 1 and min(raters)) or rows[0][1] or key)
     index.mark(FEEDBACK, bad)
-    values = np.array([*bad.values()], dtype=float)
-    interval = effective_wilson(values, 0.0, 1.0, clusters) if bad else None
-    feedback: dict[str, Any] = {
-        "rated": len(bad),
-        "bad": sum(bad.values()),
-        "share": rounded(float(values.mean())) if bad else None,
-        "ci95": interval and rounded(interval.ends),
-        "clusters": interval and interval.units,
-    }
+    feedback: dict[str, Any] = {"rated": len(bad), "bad": sum(bad.values())}
+    feedback |= dict.fromkeys(("share", "ci95", "clusters"))
+    if bad:
+        values = np.array([*bad.values()], dtype=float)
+        interval = effective_wilson(values, 0.0, 1.0, clusters)
+        feedback |= {"share": rounded(float(values.mean())), "ci95": rounded(interval.ends)}
+        feedback["clusters"] = interval.units
     return feedback
