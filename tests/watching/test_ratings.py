@@ -157,3 +157,20 @@ def first_by_hash(numbers: range) -> list[tuple[int, int]]:
 
     keys = [(n, blake2b(f"t{n}".encode(), digest_size=8).digest()) for n in numbers]
     return sorted(((n, int.from_bytes(key) >> 1) for n, key in keys), key=lambda pair: pair[1])
+
+
+def test_scores_in_a_trace_of_langfuse_and_beside_it(
+    folder: Path, look: Callable[..., Any]
+) -> None:
+    """A score has an id, a time and an environment, as a trace has, and is none."""
+    head = {"projectId": "p", "environment": "default", "timestamp": "2026-03-01T10:00:00Z"}
+    traces: list[dict[str, Any]] = [
+        {"id": f"t{n}", "name": "ask", "input": {"question": "What is A?"}, "latency": 1,
+         "output": {"answer": "An A of some length."}, "observations": []} | head
+        for n in range(2)
+    ]  # fmt: skip
+    traces[0]["scores"] = [score("user-feedback", 0)]
+    write(folder / "langfuse.jsonl", *traces, score("user-feedback", 1, traceId="t1", **head))
+    outcome = look()
+    assert outcome.traces == 2
+    assert (outcome.feedback["rated"], outcome.feedback["bad"]) == (2, 1)

@@ -21,13 +21,20 @@ from formats.shared.item import (
     SystemAnswer,
     passages_in,
 )
-from formats.shared.rows import Fields, SourceRow, case_id, iter_rows, unpacked, with_rest
+from formats.shared.rows import (
+    JSON_ENDINGS,
+    Fields,
+    SourceRow,
+    case_id,
+    iter_rows,
+    source_files,
+    with_rest,
+)
 from formats.traces.cases import TracedCase, as_conversations, case_of_trace, passages_kept
-from formats.traces.exporters import nanoseconds
 from formats.traces.feedback import Ratings, rating_in
 from formats.traces.private import mask_case
-from formats.traces.spans import COST, KINDS, SESSION_KEYS, Span
-from formats.traces.values import documents_in, messages_in, rest_of, structured, words_in
+from formats.traces.products import runs_within, span_of_run
+from formats.traces.values import rest_of, structured, words_in
 from records.results import ErrorInfo, TestResult
 
 NAME = "langsmith"
@@ -37,16 +44,9 @@ ABOUT = (
     "shape)"
 )
 
+_ENDINGS = JSON_ENDINGS | {".csv"}
+
 _LISTS = ("results", "runs", "examples", "data")
-
-_KINDS = {"retriever": "RETRIEVER", "llm": "LLM", "chain": "CHAIN"}
-
-_OF_RUN = {
-    *("id", "trace_id", "parent_run_id", "name", "run_type", "start_time", "end_time", "error"),
-    *("inputs", "outputs", "prompt_tokens", "completion_tokens", "total_tokens", "total_cost"),
-    *("child_runs", "child_run_ids", "parent_run_ids", "dotted_order", "session_name", "latency"),
-}
-"""Fields of a run that have a place on our side, or say again what others say."""
 
 _ANSWERS = ("actual_outputs",)
 
@@ -60,23 +60,22 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     """
     notes.changed[DOCUMENTED] += 1
     ratings = Ratings(notes)
-    answered: list[dict[str, list[TracedCase]]] = []
-    for source in sources:
-        path = unpacked(source, options.scratch)
+    groups: dict[Path, dict[str, list[dict[str, Any]]]] = {}
+    for path, named in source_files(sources, _ENDINGS, options.scratch, notes):
         ids = Ids()
-        traces: dict[str, list[dict[str, Any]]] = {}
+        traces = groups.setdefault(named, {})
         for row in iter_rows(path, notes, _LISTS):
             if (told := rating_in(row.fields)) is not None:
                 ratings.add(told)
             elif "run_type" in row.fields:
-                for run in _with_children(row.fields):
+                for run in runs_within(row.fields):
                     notes.rows["runs"] += 1
                     trace = str(run.get("trace_id") or row.fields.get("id") or "")
                     traces.setdefault(trace, []).append(run)
             else:
                 notes.rows["rows"] += 1
                 yield _example(_nested(row), ids, options, notes)
-        answered.append(_cases_of(path, traces, options, notes))
+    answered = [_cases_of(named, traces, options, notes) for named, traces in groups.items()]
     ratings.give(
         [traced for cases in answered for runs in cases.values() for traced in runs],
         options.key_of_ids,
@@ -89,14 +88,6 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
 DOCUMENTED = "read by the documented shape of the server's export, which was not seen here: files"
 
 
-def _with_children(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    children = run.get("child_runs")
-    yield run
-    for child in children if isinstance(children, list) else ():
-        if isinstance(child, dict):
-            yield from _with_children({"trace_id": run.get("trace_id") or run.get("id")} | child)
-
-
 def _cases_of(
     path: Path, traces: dict[str, list[dict[str, Any]]], options: ImportOptions, notes: Notes
 ) -> dict[str, list[TracedCase]]:
@@ -107,7 +98,7 @@ def _cases_of(
         notes.rows["traces"] += 1
         root = next((run for run in runs if not run.get("parent_run_id")), runs[0])
         name = options.run_id or root.get("session_name") or path.stem
-        spans = [_span(run, trace, options) for run in runs]
+        spans = [span_of_run(run, trace, options.question_field) for run in runs]
         traced = case_of_trace(path, str(name), trace, spans, notes, options.key_of_ids)
         if traced is None:
             continue
@@ -124,60 +115,6 @@ def _cases_of(
                 answer.result.repeat = sum(one.run == answer.run for one in earlier.item.answers)
                 earlier.item.answers.append(answer)
     return items
-
-
-def _span(run: dict[str, Any], trace: str, options: ImportOptions) -> Span:
-    """A run with OpenInference's names."""
-    kind, outputs = str(run.get("run_type") or ""), structured(run.get("outputs"))
-    attributes: dict[str, Any] = {KINDS[1]: _KINDS.get(kind, kind.upper())}
-    for side, value in (("input", structured(run.get("inputs"))), ("output", outputs)):
-        if kind == "retriever" and side == "output":
-            continue
-        if kind == "llm" and messages_in(value):
-            attributes[f"gen_ai.{side}.messages"] = value
-            continue
-        words = words_in(value, side[:-3], options.question_field)
-        is_named = side == "input" and options.question_field is not None
-        attributes[f"{side}.value"] = words if is_named else value
-        if not messages_in(value):
-            attributes[f"{side}s"] = rest_of(value, words) or None
-    if kind == "retriever":
-        documents = (
-            outputs.get("documents", outputs.get("output"))
-            if isinstance(outputs, dict)
-            else outputs
-        )
-        attributes["gen_ai.retrieval.documents"] = documents_in(documents) or documents
-    attributes["llm.token_count.prompt"] = run.get("prompt_tokens")
-    attributes["llm.token_count.completion"] = run.get("completion_tokens")
-    attributes[COST] = _number(run.get("total_cost"))
-    extra = structured(run.get("extra"))
-    metadata = extra.get("metadata") if isinstance(extra, dict) else None
-    metadata = metadata if isinstance(metadata, dict) else {}
-    if metadata.get("ls_model_name"):
-        attributes["llm.model_name"] = metadata["ls_model_name"]
-    attributes |= {name: value for name, value in run.items() if name not in _OF_RUN}
-    session = next((metadata[name] for name in SESSION_KEYS if metadata.get(name)), None)
-    attributes["thread_id"] = session
-    span = Span(
-        trace,
-        str(run.get("id") or ""),
-        str(run.get("parent_run_id") or ""),
-        str(run.get("name") or ""),
-        nanoseconds(run.get("start_time")),
-        nanoseconds(run.get("end_time")),
-        str(run["error"]) if run.get("error") else None,
-        {name: value for name, value in attributes.items() if value is not None},
-    )
-    span.is_open = span.start > 0 and not span.end
-    return span
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return float(value) if value is not None else None
-    except (TypeError, ValueError):
-        return None
 
 
 def _nested(row: SourceRow) -> SourceRow:
@@ -254,8 +191,10 @@ def _add_run(
     notes.rows["runs"] += 1
     trace = str(run.get("trace_id") or run.get("id") or "")
     spans = [
-        _span({"inputs": {"question": item.case["question"]}} | one, trace, options)
-        for one in _with_children(run)
+        span_of_run(
+            {"inputs": {"question": item.case["question"]}} | one, trace, options.question_field
+        )
+        for one in runs_within(run)
     ]
     traced = case_of_trace(
         path, str(run.get("session_name") or path.stem), trace, spans, notes, options.key_of_ids

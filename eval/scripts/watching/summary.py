@@ -133,9 +133,9 @@ class SpanSummaries:
             if row is not None:
                 self._rows += 1
                 yield row
-        if not spans:
+        if not spans or b'"scores"' in data:
             ratings = list(ratings_in(parse_value(data)))
-            self._counts["values without spans"] += not ratings
+            self._counts["values without spans"] += not spans and not ratings
             for told in ratings:
                 self._rate(told, told.trace, told.span)
 
@@ -254,7 +254,9 @@ def trace_numbers(
         applies |= EMPTY_RETRIEVALS
         bad |= 0 if any(span.documents for span in retrievals) else EMPTY_RETRIEVALS
     start = next((span.start for span in roots if span.start), ordered[-1].start)
-    lasted = roots[0].end - roots[0].start
+    # A span for the whole trace may have no times of its own (Langfuse, the OpenAI Agents SDK).
+    begin = roots[0].start or min((span.start for span in ordered if span.start), default=0)
+    lasted = (roots[0].end or max(span.end for span in ordered)) - begin
     strange = not _EARLIEST <= start <= now + _DAY or not 0 <= lasted <= _LONGEST
     counts[STRANGE_TIMES] += strange
     latency = None

@@ -292,8 +292,9 @@ class TraceIndex:
             counts["spans of traces that were counted before"] += len(spans) - len(fresh)
             latest: dict[int, int] = {}
             for span in fresh:
-                end = min(max(span.end, span.start) or now, now)  # a clock may be ahead
+                end = min(max(span.end, span.start), now)  # a clock may be ahead
                 latest[span.key] = max(latest.get(span.key, 0), end)
+            latest = {key: end or now for key, end in latest.items()}
             self._database.executemany(
                 "INSERT INTO traces (key, latest) VALUES (?, ?) ON CONFLICT (key) DO UPDATE "
                 f"SET latest = max(latest, excluded.latest), day = nullif(day, {UNENDED})",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from decisions.watch import WatchedFigure, as_dict
+from formats.shared.rows import JSON_ENDINGS, files_below
 from formats.shared.span_stream import DAMAGED, Cut, Position, cuts, open_spans
 from guardrails.leakage import BLOCK, score_leakage
 from ragmetrics.groundedness import score_case
@@ -244,8 +244,8 @@ def _check_that_any_was_read(folder: Path, look: TraceReading, counts: Mapping[s
     raise StorageError(
         f"{folder}: no trace can be read. Files: {look.files}, with "
         f"{_counted_values(counts)}{keys}; write OTLP JSON (the collector's "
-        "file exporter), Phoenix' or MLflow's spans. Exports of "
-        "LangSmith and Langfuse are read by convert_data.py import."
+        "file exporter), or JSON of Phoenix, MLflow, Langfuse, LangSmith "
+        "or the OpenAI Agents SDK."
     )
 
 
@@ -362,8 +362,6 @@ def _share(days: Sequence[DayCounts]) -> dict[str, Any]:
     }
 
 
-ENDINGS = {".json", ".jsonl", ".ndjson"}
-
 _HEAD = 1024
 _BYTES_A_STEP = 8 << 20
 _SPANS_A_STEP = 4000
@@ -390,18 +388,7 @@ def trace_files(folder: Path) -> tuple[list[Path], int]:
         return [folder], 0
     if not folder.is_dir():
         raise StorageError(f"{folder}: no such folder of traces.")
-    paths, others = [], 0
-    for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            path = Path(parent) / name
-            if name.startswith("."):
-                continue
-            if ENDINGS & {suffix.lower() for suffix in path.suffixes} and path.is_file():
-                paths.append(path)
-            else:
-                others += 1
-    return paths, others
+    return files_below(folder, JSON_ENDINGS)
 
 
 def read_new(index: TraceIndex, folder: Path, now: int) -> TraceReading:

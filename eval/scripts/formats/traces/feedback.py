@@ -13,11 +13,12 @@ from typing import Any
 
 from formats.shared.item import Notes
 from formats.traces.cases import TracedCase
-from formats.traces.exporters import items_of, nanoseconds
+from formats.traces.exporters import items_of
 from formats.traces.ids import Key, hashed
 from formats.traces.private import masked
 from formats.traces.reading import HIDDEN
 from formats.traces.spans import EVALUATION, USERS
+from formats.traces.values import nanoseconds
 from records.feedback import Rating
 from records.results import TestResult
 
@@ -187,8 +188,10 @@ def ratings_beside(value: Any) -> Iterator[ToldRating]:
 
 
 def ratings_in(document: Any) -> Iterator[ToldRating]:
-    """The ratings of a JSON value: one, a list of them, or an answer of an API that lists them."""
+    """The ratings of a JSON value: one, a list of them, an answer of an API that lists them, or
+    the scores in a trace of Langfuse."""
     rows = document if isinstance(document, list) else [document, *items_of(document, "data")]
+    rows = [*rows, *(score for row in rows for score in items_of(row, "scores"))]
     told = (rating_in(row) for row in rows if isinstance(row, dict))
     return (rating for rating in told if rating is not None)
 

@@ -169,12 +169,16 @@ def _mark(span: Span, flags: Any, state: Any) -> None:
         span.weight = 16**14 / (16**14 - int(match[1].ljust(14, "0"), 16))
 
 
+class NoSpans(StorageError):
+    """A file of which no value holds a span."""
+
+
 def spans_of(
     path: Path, notes: Notes, take: Callable[[Any], bool] = lambda _: False
 ) -> Iterator[Span]:
-    """Every span of a file. ``take``: whether a JSON value is something else, which it takes.
+    """Every span of a file. ``take``: whether a JSON value tells something else, which it takes.
 
-    Raises StorageError for a file without either."""
+    Raises NoSpans for a file without either."""
     any_span = False
     keys: set[str] = set()
     for line, document in _documents(path, notes):
@@ -182,9 +186,7 @@ def spans_of(
             notes.left_out[RESOURCES] += _of_resources(item)
             if not any_span and isinstance(item, dict):
                 keys.update(str(key)[:40] for key in [*item][:8])
-            if take(item):
-                any_span = True
-                continue
+            any_span = take(item) or any_span
             for where, read in spans_in(item, notes.left_out):
                 any_span = True
                 if isinstance(read, Span):
@@ -194,7 +196,7 @@ def spans_of(
     if not any_span:
         notes.check()
         shown = f" It has objects with the keys {', '.join(sorted(keys)[:8])}." if keys else ""
-        raise StorageError(
+        raise NoSpans(
             f"{path}: holds no spans;{shown and shown + ' Please'} write OTLP JSON with "
             "resourceSpans, Phoenix' table, MLflow's traces, or see --list."
         )
