@@ -216,6 +216,11 @@ class RetrievalScorer:
         dimension, value = _SEVERAL_SLICE
         if several := section["by"].get(dimension, {}).get(value):
             more["per_search"] = several["n"]
+            more["definitions"] = section["definitions"] | {
+                metric.name: metric.per_search_definition
+                for metric in self.metrics
+                if metric.name.partition("@")[0] in retrieval.PER_SEARCH
+            }
         recall = section["mean"].get(f"evidence_recall@{self.ks[-1]}")
         places = {"anchor", "document"} & section["by"].get("match", {}).keys()
         low = places and recall is not None and recall < FEW_FOUND
