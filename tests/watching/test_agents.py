@@ -168,6 +168,7 @@ def test_a_tail_sampler_leaves_out_the_shares_that_it_makes(
         "unsupported",
         "leaks",
         "unreadable",
+        "feedback",
     ]
     assert "a tail sampler chose the traces" in call_script("watch_traces", *words).stdout
     config.write_text('[traces]\nsampling = "middle"\n')

@@ -121,7 +121,8 @@ def test_a_thumb_or_an_item_of_a_data_set_is_no_trace(
     lines = [score, item, langfuse_trace("a", SAID, lasts=True)]
     (folder / "all.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     outcome = look()
-    assert (outcome.traces, outcome.counts["values without spans"]) == (1, 2)
+    assert (outcome.traces, outcome.counts["values without spans"]) == (1, 1)
+    assert (outcome.feedback["rated"], outcome.feedback["bad"]) == (1, 0)
 
 
 def test_cells_without_content_say_so(folder: Path, look: Callable[..., Any]) -> None:

@@ -23,6 +23,8 @@ from formats.shared.rows import (
     with_rest,
 )
 from formats.traces.cases import TracedCase, as_conversations, case_of_trace, passages_kept
+from formats.traces.feedback import Ratings, rating_in
+from formats.traces.ids import hidden
 from formats.traces.products import is_observation, langfuse_fields, langfuse_spans
 from formats.traces.spans import Span
 from formats.traces.values import structured, words_in
@@ -31,7 +33,7 @@ from records.lines import parse_json
 
 NAME = "langfuse"
 
-ABOUT = "traces, observations, dataset items: JSON, JSONL, CSV (by the documented shape)"
+ABOUT = "traces, observations, scores, dataset items: JSON, JSONL, CSV (by the documented shape)"
 
 _ENDINGS = JSON_ENDINGS | {".csv"}
 
@@ -48,6 +50,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     notes.changed[DOCUMENTED] += len(sources)
     traces: dict[str, list[Span]] = {}
     scores: dict[str, list[Any]] = {}
+    ratings = Ratings(notes)
     first: Path | None = None
     for path, named in source_files(sources, _ENDINGS, options.scratch, notes):
         first = first or named
@@ -57,10 +60,14 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
             if "expected_output" in fields or "datasetId" in fields or "dataset_id" in fields:
                 notes.rows["dataset items"] += 1
                 yield _item(row._replace(fields=fields), ids, options, notes)
-            elif "trace_id" in fields and "value" in fields and "type" not in fields:
+            elif ratings.take_scale(row.fields):
+                notes.rows["scales of scores"] += 1
+            elif (told := rating_in(row.fields)) is not None:
                 notes.rows[_SCORES] += 1
-                scores.setdefault(str(fields["trace_id"]), []).append(row.fields)
+                if not ratings.add(told):
+                    scores.setdefault(told.trace, []).append(row.fields)
             else:
+                _take_scores(fields, ratings)
                 spans = langfuse_spans(fields, options.question_field)
                 traces.setdefault(spans[0].trace, []).extend(spans)
                 inner = structured(fields.get("observations"))
@@ -77,6 +84,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     for trace, spans in traces.items():
         traced = _case(first, trace, spans, scores.get(trace), options, notes)
         cases += [traced] if traced is not None else []
+    ratings.give(cases, options.key_of_ids)
     yield from as_conversations(cases, options.key_of_ids, notes)
     unknown = scores.keys() - traces.keys()
     notes.left_out["scores of traces that are not there"] += sum(len(scores[t]) for t in unknown)
@@ -95,6 +103,17 @@ def _rows(path: Path, notes: Notes) -> Iterator[SourceRow]:
     yield from iter_rows(path, notes, ("data", "traces", "observations", "items"))
 
 
+def _take_scores(fields: dict[str, Any], ratings: Ratings) -> None:
+    """Take people's ratings out of the scores of a trace, which may stand in it as objects."""
+    listed = structured(fields.get(_SCORES))
+    if isinstance(listed, list):
+        named = {"traceId": fields.get("id")}
+        rows = [named | row if isinstance(row, dict) else {} for row in listed]
+        told = [rating_in(row) for row in rows]
+        is_taken = [rating is not None and ratings.add(rating) for rating in told]
+        fields[_SCORES] = [row for row, gone in zip(listed, is_taken, strict=True) if not gone]
+
+
 def _case(
     path: Path,
     trace: str,
@@ -110,7 +129,7 @@ def _case(
     passages_kept(traced.item, "output", notes)
     if scores:
         notes.carried[_SCORES] += len(scores)
-        traced.item.case.setdefault("metadata", {})[_SCORES] = scores
+        traced.item.case.setdefault("metadata", {})[_SCORES] = hidden(scores, options.key_of_ids)
     return traced
 
 

@@ -31,6 +31,7 @@ from formats.shared.rows import (
     with_rest,
 )
 from formats.traces.cases import TracedCase, as_conversations, case_of_trace, passages_kept
+from formats.traces.feedback import Ratings, rating_in
 from formats.traces.private import mask_case
 from formats.traces.products import runs_within, span_of_run
 from formats.traces.values import rest_of, structured, words_in
@@ -38,7 +39,10 @@ from records.results import ErrorInfo, TestResult
 
 NAME = "langsmith"
 
-ABOUT = "runs, examples with runs, experiment tables: JSON, JSONL, CSV (by the documented shape)"
+ABOUT = (
+    "runs, feedback, examples with runs, experiment tables: JSON, JSONL, CSV (by the documented "
+    "shape)"
+)
 
 _ENDINGS = JSON_ENDINGS | {".csv"}
 
@@ -55,12 +59,15 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     A run is named like the experiment (session_name), else like the file.
     """
     notes.changed[DOCUMENTED] += 1
+    ratings = Ratings(notes)
     groups: dict[Path, dict[str, list[dict[str, Any]]]] = {}
     for path, named in source_files(sources, _ENDINGS, options.scratch, notes):
         ids = Ids()
         traces = groups.setdefault(named, {})
         for row in iter_rows(path, notes, _LISTS):
-            if "run_type" in row.fields:
+            if (told := rating_in(row.fields)) is not None:
+                ratings.add(told)
+            elif "run_type" in row.fields:
                 for run in runs_within(row.fields):
                     notes.rows["runs"] += 1
                     trace = str(run.get("trace_id") or row.fields.get("id") or "")
@@ -68,8 +75,14 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
             else:
                 notes.rows["rows"] += 1
                 yield _example(_nested(row), ids, options, notes)
-    for named, traces in groups.items():
-        yield from _cases_of(named, traces, options, notes)
+    answered = [_cases_of(named, traces, options, notes) for named, traces in groups.items()]
+    ratings.give(
+        [traced for cases in answered for runs in cases.values() for traced in runs],
+        options.key_of_ids,
+    )
+    for cases in answered:
+        first = [runs[0] for runs in cases.values()]
+        yield from as_conversations(first, options.key_of_ids, notes)
 
 
 DOCUMENTED = "read by the documented shape of the server's export, which was not seen here: files"
@@ -77,9 +90,10 @@ DOCUMENTED = "read by the documented shape of the server's export, which was not
 
 def _cases_of(
     path: Path, traces: dict[str, list[dict[str, Any]]], options: ImportOptions, notes: Notes
-) -> Iterator[ImportedCase]:
-    """A case for each question that was traced; the answers to one example belong to one case."""
-    items: dict[str, TracedCase] = {}
+) -> dict[str, list[TracedCase]]:
+    """The traces of each case: one for each question that was traced, or all runs of an example,
+    whose answers belong to the first."""
+    items: dict[str, list[TracedCase]] = {}
     for trace, runs in traces.items():
         notes.rows["traces"] += 1
         root = next((run for run in runs if not run.get("parent_run_id")), runs[0])
@@ -92,13 +106,15 @@ def _cases_of(
         example = root.get("reference_example_id")
         if example:
             traced.item.case["id"] = traced.result.test_case_id = str(example)
-        earlier = items.setdefault(str(traced.item.case["id"]), traced)
+        runs_of_case = items.setdefault(str(traced.item.case["id"]), [])
+        runs_of_case.append(traced)
+        earlier = runs_of_case[0]
         if earlier is not traced:
             notes.rows["further runs of an example"] += 1
             for answer in traced.item.answers:
                 answer.result.repeat = sum(one.run == answer.run for one in earlier.item.answers)
                 earlier.item.answers.append(answer)
-    yield from as_conversations([*items.values()], options.key_of_ids, notes)
+    return items
 
 
 def _nested(row: SourceRow) -> SourceRow:

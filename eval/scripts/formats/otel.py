@@ -9,6 +9,7 @@ from formats.shared.item import ImportedCase, ImportOptions, Notes
 from formats.shared.parquet import SUFFIX as PARQUET
 from formats.shared.rows import JSON_ENDINGS, source_files
 from formats.traces.cases import TracedCase, as_conversations, case_of_trace
+from formats.traces.feedback import Ratings
 from formats.traces.spans import Span, has_content, kind_of
 from formats.traces.wire import NoSpans, spans_of
 from records.errors import StorageError
@@ -24,10 +25,12 @@ ABOUT = (
 _ENDINGS = JSON_ENDINGS | {PARQUET}
 
 
-def _spans(path: Path, notes: Notes, empty: list[StorageError] | None) -> Iterator[Span]:
+def _spans(
+    path: Path, notes: Notes, ratings: Ratings, empty: list[StorageError] | None
+) -> Iterator[Span]:
     """The spans of a file; a file without any is added to ``empty`` where that is a list."""
     try:
-        yield from spans_of(path, notes)
+        yield from spans_of(path, notes, ratings.take)
     except NoSpans as error:
         if empty is None:
             raise
@@ -44,9 +47,10 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     """
     traces: dict[str, list[Span]] = {}
     begun: dict[str, Path] = {}
+    ratings = Ratings(notes)
     empty: list[StorageError] = []
     for path, named in source_files(sources, _ENDINGS, options.scratch, notes):
-        for span in _spans(path, notes, empty if named is not path else None):
+        for span in _spans(path, notes, ratings, empty if named is not path else None):
             notes.rows["log records" if span.is_log else "spans"] += 1
             if not (span.is_log or span.is_root or kind_of(span)):
                 notes.left_out["spans of other operations"] += 1
@@ -67,4 +71,5 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
         )
         if traced is not None:
             cases.append(traced)
+    ratings.give(cases, options.key_of_ids)
     yield from as_conversations(cases, options.key_of_ids, notes)

@@ -21,6 +21,7 @@ from watching.figures import (
     ReferencePeriod,
     date_of,
     day_of,
+    rate_answers,
     reference_of,
     series_of,
     shown_figures,
@@ -179,6 +180,7 @@ class Watch:
     series: dict[str, list[DayCounts]]
     figures: list[WatchedFigure]
     check_share: float
+    feedback: dict[str, Any]
     draws: list[Draw] = field(default_factory=list)
     sampling: str = "head"
 
@@ -214,6 +216,7 @@ def watch(options: WatchOptions, now: int) -> Watch:
         reference = reference_of(
             index, options.reference, replace=options.replace_reference, now=now
         )
+        feedback = rate_answers(index)
         traces, units = index.totals()
         outcome = Watch(
             options.folder,
@@ -227,6 +230,7 @@ def watch(options: WatchOptions, now: int) -> Watch:
             series_of(index, reference),
             [],
             options.check_share,
+            feedback,
             sampling=options.sampling,
         )
         if reference is not None:
@@ -334,6 +338,7 @@ def to_dict(outcome: Watch) -> dict[str, Any]:
             "latency_ms": None if reference.latency is None else reference.latency / 1000,
             "answer_characters": reference.length,
         },
+        "feedback": outcome.feedback,
         "alarms": [figure.name for figure in outcome.alarms],
         "figures": [
             {
@@ -486,7 +491,8 @@ def _read_cuts(
 
     def step(row: WatchedFile) -> None:
         summaries.mark_refusals(spans)
-        index.add(row, spans, counts, now)
+        index.add(row, spans, counts, now, summaries.ratings)
+        summaries.ratings.clear()
         look.counts.update(counts)
         counts.clear()
         spans.clear()
@@ -504,7 +510,10 @@ def _read_cuts(
                         look.keys = keys_of(cut.data)
                 except ValueError:
                     counts[DAMAGED] += 1
-            many = len(spans) >= _SPANS_A_STEP or summaries.characters >= _CHARACTERS_A_STEP
+            many = (
+                len(spans) + len(summaries.ratings) >= _SPANS_A_STEP
+                or summaries.characters >= _CHARACTERS_A_STEP
+            )
             if many or cut.after.offset - begun >= _BYTES_A_STEP:
                 row = _behind(row, cut)
                 step(row)

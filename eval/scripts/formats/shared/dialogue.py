@@ -31,13 +31,15 @@ _ROLES = {
 @dataclass
 class DialogueMessage:
     """What one side said. ``role``: user, assistant, system or tool. ``calls``: what an assistant
-    called tools with, by the id of the call: name and query. ``passages``: what it was shown."""
+    called tools with, by the id of the call: name and query. ``passages``: what it was shown;
+    ``feedback``: what the user said of it."""
 
     role: str
     text: str
     calls: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
     answers_call: str = ""
     passages: Sequence[RetrievedChunk] = ()
+    feedback: Any = None
 
 
 @dataclass
@@ -48,6 +50,7 @@ class DialogueTurn:
     answer: str | None = None
     searches: list[Search] = field(default_factory=list)
     passages: Sequence[RetrievedChunk] = ()
+    feedback: Any = None
 
 
 def history_of(value: Any) -> list[dict[str, str]] | None:
@@ -83,7 +86,10 @@ def message_of(raw: Any) -> DialogueMessage | None:
         call.id or call.name: (call.name, words_in(call.arguments, "in"))
         for call in calls_in(raw.get("tool_calls"))
     }
-    return DialogueMessage(role, content, calls, str(called), passages(texts))
+    return DialogueMessage(
+        *(role, content, calls, str(called), passages(texts)),
+        raw.get("feedback"),
+    )
 
 
 def turns_in(
@@ -130,6 +136,7 @@ def turns_of(messages: Sequence[DialogueMessage], notes: Notes) -> list[Dialogue
                     notes.left_out["answers before the last one to a question"] += 1
                 turns[-1].answer = message.text
                 turns[-1].passages = message.passages or turns[-1].passages
+                turns[-1].feedback = message.feedback
     return turns
 
 

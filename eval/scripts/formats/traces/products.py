@@ -64,7 +64,8 @@ def product_spans(document: dict[str, Any]) -> list[Span]:
     fields = langfuse_fields(document)
     if is_observation(fields):
         return langfuse_spans(fields)
-    is_trace = "id" in fields and "timestamp" in fields and not _OF_TRACE.isdisjoint(document)
+    is_trace = fields.keys() >= {"id", "timestamp"} and "trace_id" not in fields  # as a score has
+    is_trace = is_trace and not _OF_TRACE.isdisjoint(document)
     return langfuse_spans(fields) if is_trace else []
 
 

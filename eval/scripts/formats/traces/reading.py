@@ -51,7 +51,7 @@ AnswerState = Literal["read", "none", "unknown", "not captured", "by reference",
 """``none``: contents were captured, and no answer came. ``unknown``: something came, and nothing
 says for certain that it is the answer. The rest: why nothing can be read."""
 
-_HIDDEN = frozenset({TOOL, RETRIEVAL, RERANKER, GUARD})
+HIDDEN = frozenset({TOOL, RETRIEVAL, RERANKER, GUARD})
 """What a model says within one of these is no answer to the user."""
 
 _NAMED_QUESTION = re.compile(
@@ -194,7 +194,7 @@ class _Tree:
 
     def is_hidden(self, span: Span) -> bool:
         """Whether a span is within a tool, a retrieval or a guardrail, or is one."""
-        return any(self.kind(outer) in _HIDDEN for outer in (span, *self.around[id(span)]))
+        return any(self.kind(outer) in HIDDEN for outer in (span, *self.around[id(span)]))
 
 
 def read_trace(spans: Iterable[Span]) -> Trace:
