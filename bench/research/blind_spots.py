@@ -87,8 +87,8 @@ BLIND_SPOTS: tuple[BlindSpot, ...] = (
     ),
     _claim(
         "one added detail",
-        "The bridge was opened in 1932 after nine years of work by a Danish crew.",
-        "The bridge was opened in 1932 after nine years of work.",
+        "The bridge was opened to all traffic in 1932 after nine years of hard work by Danes.",
+        "The bridge was opened to all traffic in 1932 after nine years of hard work.",
         "not supported",
     ),
     _claim(
@@ -98,7 +98,7 @@ BLIND_SPOTS: tuple[BlindSpot, ...] = (
         "supported",
     ),
     _claim(
-        "a negation (shown as a warning)",
+        "a negation of a bounded sentence (shown as a warning)",
         "Employees cannot carry leave over.",
         "Employees carry leave over until March.",
         "not supported",

@@ -37,8 +37,12 @@ def verdicts(claim: str, context: str, question: str = "") -> list[str]:
         ("20-30 days", [{20.0}, {30.0}]),
         ("20–30 days", [{20.0}, {30.0}]),
         ("3x4", [{3.0}, {4.0}]),
-        ("the 1990s", [{1990.0}]),
-        ("the mid-1970s", [{1970.0}]),
+        ("the 1990s", [{1990.0 + year for year in range(10)}]),  # any year of them
+        ("the mid-1970s", [{1970.0 + year for year in range(10)}]),
+        ("the '80s", [{80.0, *(1980.0 + n for n in range(10)), *(2080.0 + n for n in range(10))}]),
+        ("a 30s limit", [{30.0}]),  # seconds
+        ("the twenty-first of the nineteenth", [{21.0}, {19.0}]),
+        ("two-thirds", [{0.6666666667}]),
         ("the 3rd plan", [{3.0}]),
         ("2½ cups", [{2.5}]),
         ("US$5", [{5.0}]),
@@ -171,3 +175,42 @@ PIECES = (
 def test_looking_only_near_digits_finds_what_looking_everywhere_finds(folded: str) -> None:
     near = [match.span() for match in numbers_module._matches(folded)]
     assert near == [match.span() for match in numbers_module._SCANNER.finditer(folded)]
+
+
+@pytest.mark.parametrize(
+    ("claim", "context"),
+    [
+        ("August 24th", "Aug 24"),
+        ("24 August", "2021-08-24"),
+        ("the late 1980s", "in 1987"),
+        ("the '80s", "in 1985"),
+        ("in '87", "in 1987"),
+        ("the 1980s", "the eighties"),
+        ("2:30 pm", "14:30"),
+        ("2.30 p.m.", "14:30"),
+        ("17:00", "5 o'clock"),
+        ("12:00", "noon"),
+        ("00:00", "midnight"),
+        ("from 8-10 pm", "20:00 to 22:00"),
+        ("the 21st century", "the twenty-first century"),
+        ("the twentieth day", "the 20th day"),
+        ("two-thirds", "2/3"),
+    ],
+)
+def test_numbers_in_other_forms_are_equal(claim: str, context: str) -> None:
+    assert set(verdicts(claim, context)) == {"found"}
+
+
+@pytest.mark.parametrize(
+    ("claim", "context"),
+    [
+        ("the 1980s", "in 1871"),
+        ("12:00", "in the afternoon"),
+        ("a 30s limit", "a 35 s limit"),
+        ("the twenty-first day", "the twenty-second day"),
+        ("from 8-10 pm", "19:00 to 23:00"),
+        ("2:30 pm", "15:30"),
+    ],
+)
+def test_other_numbers_are_not(claim: str, context: str) -> None:
+    assert "fabricated" in verdicts(claim, context)

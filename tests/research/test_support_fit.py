@@ -80,7 +80,7 @@ def test_the_coefficients_are_where_the_gradient_vanishes(data: Path) -> None:
     residuals = weights * (chances - labels)
     z = (values - values.mean(axis=0)) / spread
     assert residuals.sum() == pytest.approx(0, abs=1e-3)
-    assert 0.001 * (residuals @ z) + slopes * spread == pytest.approx(np.zeros(9), abs=1e-3)
+    assert 0.006 * (residuals @ z) + slopes * spread == pytest.approx(np.zeros(8), abs=1e-3)
 
 
 def test_a_left_out_family_is_ranked_by_the_others_model(data: Path) -> None:
@@ -125,9 +125,9 @@ def test_the_script_writes_a_module_that_the_metrics_can_read(data: Path, tmp_pa
 
 def test_the_model_that_ships_has_a_number_for_each_feature() -> None:
     assert sorted(support_model.COEFFICIENTS) == sorted(FEATURES)
-    # More words held is never worse; words missing, unknown names and a negation are never better.
+    # More words held is never worse; names and numbers of elsewhere are never better.
     better = ("weakest_share", "one_sentence_share", "anywhere_share")
-    worse = ("missing_words", "unknown_names", "numbers_outside_window", "negation")
+    worse = ("unknown_names", "names_outside_window", "numbers_outside_window")
     assert all(support_model.COEFFICIENTS[name] > 0 for name in better)
     assert all(support_model.COEFFICIENTS[name] < 0 for name in worse)
 

@@ -342,9 +342,6 @@ def score_case(
     return scores.result()
 
 
-<<<<<<< HEAD
-def _citations(scores: Collector, parts: PreparedAnswer, chunks: Sequence[RetrievedText]) -> None:
-=======
 def unsupported_claims(
     answer: str, chunks: Sequence[RetrievedText], question: str = ""
 ) -> float | None:
@@ -359,8 +356,7 @@ def unsupported_claims(
     return scores.values["unsupported_claims"]
 
 
-def _citations(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[RetrievedText]) -> None:
->>>>>>> main
+def _citations(scores: Collector, parts: PreparedAnswer, chunks: Sequence[RetrievedText]) -> None:
     marked = [citation.chunk for citation in parts.cited]
     scores.set(
         "citation_validity_form",

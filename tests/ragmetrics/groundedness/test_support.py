@@ -149,6 +149,6 @@ def test_a_negation_is_reported_where_no_window_has_it_and_not_the_other_way(
 
 
 def test_unknown_names_are_evidence_and_no_verdict(scored: Scored) -> None:
-    found = scored("Plan B costs 20 EUR a month, says Mary.")
+    found = scored("Plan B costs 20 EUR a month and has phone support, Mary.")
     assert found.evidence["claims"][0]["unknown_names"] == ["Mary"]
     assert found.values["claim_support_rate"] == 1.0
