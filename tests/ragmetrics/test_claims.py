@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragmetrics import support
 from ragmetrics.claims import (
     ClaimSupport,
     PreparedChunk,
@@ -191,3 +192,14 @@ def test_a_sentence_supports_itself(text: str) -> None:
     if found is not None and found.score < 1.0:
         # Marks and mentions of sources are left out of a claim; no word may get lost beyond that.
         assert set(found.missing) <= set(spelled(fold(text)).values())
+
+
+def test_the_distance_to_the_nearest_training_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    # By hand, at the ends of the 20 steps. Half of the claims are in the first step and half in the
+    # last: the share below is .5 from .05 to .95. Of "low" all are below .05: distance .5; of
+    # "even" the share below k/20 is k/20: |.5 - .05| = .45 at both ends.
+    even = tuple(step / 20 for step in range(1, 20))
+    monkeypatch.setattr(support, "STRENGTHS", {"low": (1.0,) * 19, "even": even})
+    distance, nearest = support.distance([7, *[0] * 18, 7])
+    assert (distance, nearest) == (pytest.approx(0.45), "even")
+    assert support.distance([3, *[0] * 19]) == (0.0, "low")

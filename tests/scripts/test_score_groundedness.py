@@ -97,6 +97,27 @@ def test_an_unknown_metric_for_the_worst_cases_is_refused(finished: Any) -> None
     assert "choose one of: claim_support_rate" in done.stderr
 
 
+def test_unsure_claims_are_shown_and_texts_of_an_unknown_kind_warned_of(finished: Any) -> None:
+    # 100 claims of which no passage has a word: strength 0 each. Of every training set at least
+    # .79 of the claims have a strength of .05 or more: far more than .30 away.
+    cases = [{"id": f"c{n}"} for n in range(100)]
+    finished.write(cases, [result(case["id"], "The moon has green cheese.") for case in cases])
+    shown = " ".join(finished.score(main).stdout.split())
+    assert "Unsure claims (strength .40 to .55): 0% of an answer's claims" in shown
+    assert "is between 0.000 and 0.000 if all of these failed or held" in shown
+    assert "the threshold is not known to hold for such texts" in shown
+    found = finished.section(main)
+    assert found["mean"]["strength_distance"] > 0.7
+    assert (found["english_claims"], found["n"]["strength_distance"]) == (100, 100)
+
+
+def test_fewer_than_100_claims_are_not_compared(finished: Any) -> None:
+    cases = [{"id": f"c{n}"} for n in range(99)]
+    finished.write(cases, [result(case["id"], "The moon has green cheese.") for case in cases])
+    assert finished.section(main)["mean"]["strength_distance"] is None
+    assert "not known to hold" not in finished.score(main).stdout
+
+
 @pytest.fixture(scope="module")
 def always_supports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cross-encoder of one tiny layer whose last bias alone decides: "entailment", always."""

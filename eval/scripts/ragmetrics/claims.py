@@ -382,7 +382,7 @@ _SOURCES = (
 )
 
 _CONNECTIVE = (
-    r"(?:so|therefore|thus|hence|in summary|in conclusion|overall|however|additionally|furthermore"
+    r"(?:so|therefore|thus|hence|in summary|in short|in conclusion|overall|however|additionally|furthermore"
     r"|moreover)[,!:] "
 )
 

@@ -152,3 +152,26 @@ def test_unknown_names_are_evidence_and_no_verdict(scored: Scored) -> None:
     found = scored("Plan B costs 20 EUR a month and has phone support, Mary.")
     assert found.evidence["claims"][0]["unknown_names"] == ["Mary"]
     assert found.values["claim_support_rate"] == 1.0
+
+
+def test_unsure_claims_and_what_rests_on_them(scored: Scored) -> None:
+    # Strengths by a model of one's own: .9 holds, .5 is unsure (from .40, below .55) and supported,
+    # .4 is unsure and not, .39 surely lacks support.
+    chances = iter([0.9, 0.5, 0.4, 0.39])
+    answer = "Plan B costs money. Plan B has support. Plan C is free. Plan C is for students."
+    found = scored(answer, support_model=lambda claim, passages: next(chances)).values
+    assert found[RATE] == 2 / 4
+    assert found["unsure_claim_rate"] == 2 / 4
+    assert (found["claim_support_low"], found["claim_support_high"]) == (1 / 4, 3 / 4)
+    assert found["answer_supported"] == 0.0
+    sure = scored("Plan B costs 20 EUR a month.").values
+    assert (sure["unsure_claim_rate"], sure["answer_supported"]) == (0.0, 1.0)
+    assert sure["claim_support_low"] == sure["claim_support_high"] == 1.0
+
+
+def test_a_word_share_of_another_language_is_never_unsure(scored: Scored) -> None:
+    german = RetrievedChunk(chunk_id="c", text="Der Tarif kostet im Monat zwanzig Euro für alle.")
+    found = scored("Der Tarif kostet im Monat zwanzig Euro.", [german])
+    assert found.values[RATE] == 1.0
+    assert found.values["unsure_claim_rate"] is None
+    assert found.reasons["answer_supported"] == "language"

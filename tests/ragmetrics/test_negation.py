@@ -1,0 +1,49 @@
+"""A claim that differs from its sentence by a *not* is vetoed; other meanings are left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragmetrics.claims import prepare
+from ragmetrics.support import judge
+from ragmetrics.text.negation import is_opposite
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ("The plan does not cover dental care.", "The plan covers dental care."),
+        ("The plan covers dental care.", "The plan doesn't cover dental care."),
+        ("Guests can't use the pool.", "Guests can use the pool."),
+        ("No pets are allowed on the roof.", "Pets are allowed on the roof."),
+        ("The fee is never waived without a form.", "The fee is waived without a form."),
+    ],
+)
+def test_a_not_on_one_side_vetoes(claim: str, sentence: str) -> None:
+    assert is_opposite(claim, [sentence])
+    found = judge(claim, [prepare(f"This is a note. {sentence}")])
+    assert found is not None
+    assert (found.supported, found.strength, found.opposite) == (False, 0.0, True)
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ("The plan does not cover dental care.", "The plan does not cover dental care."),
+        ("Entry is not possible after six.", "Entry is only possible after six."),
+        ("Statements are not charged.", "Statements are free, they are charged to the bank."),
+        ("The pool is not open to guests.", "The pool is not closed, and not open to guests."),
+        ("The plan does not cover visits abroad.", "The plan covers dental care."),
+        ("The key cannot be changed.", "The door is locked."),
+    ],
+)
+def test_other_differences_do_not(claim: str, sentence: str) -> None:
+    assert not is_opposite(claim, [sentence])
+
+
+def test_the_sentence_with_most_of_the_words_decides() -> None:
+    # The second sentence has all four words of the claim, the first three of them and a "not".
+    sentences = ["The plan does not cover dental visits.", "The plan covers dental care visits."]
+    assert not is_opposite("The plan covers dental care visits.", sentences)
+    assert not is_opposite("", sentences)
+    assert not is_opposite("The plan covers it.", [])
