@@ -382,8 +382,8 @@ _SOURCES = (
 )
 
 _CONNECTIVE = (
-    r"(?:so|therefore|thus|hence|in summary|in short|in conclusion|overall|however|additionally|furthermore"
-    r"|moreover)[,!:] "
+    r"(?:so|therefore|thus|hence|in summary|in short|in conclusion|overall|however|additionally"
+    r"|furthermore|moreover)[,!:] "
 )
 
 _LEAD_IN = re.compile(

@@ -40,10 +40,10 @@ def _talk() -> _Talk:
         resources.files("ragmetrics.text").joinpath("talk.toml").read_text("utf-8")
     )
     core, fill = (frozenset(map(stem, listed[name].split())) for name in ("core", "fill"))
-    spoken = (frozenset(listed[name].split()) for name in ("self", "other", "modal"))
+    myself, other, modal = (frozenset(listed[name].split()) for name in ("self", "other", "modal"))
     openings = "|".join(_BROKEN_LINE.sub("", text) for text in listed["opening"])
     opening = re.compile(rf"[\s*_#>~-]*(?:{openings})".replace(" ", r"\s"), re.IGNORECASE)
-    return _Talk(core, core | fill, *spoken, opening)
+    return _Talk(core, core | fill, myself, other, modal, opening)
 
 
 def _is_part(part: str) -> bool:
