@@ -25,7 +25,7 @@ from ragmetrics.text.sentences import MARK, Unit, units
 from ragmetrics.text.talk import talk_ends
 from ragmetrics.text.words import STOP_WORDS, clean, content_words, fold, words
 
-SUPPORT_RULES = 3
+SUPPORT_RULES = 4
 
 WINDOW = 3
 
@@ -348,7 +348,7 @@ def supported_together(
     return "fabricated" not in verdicts
 
 
-CLAIM_RULES = 1
+CLAIM_RULES = 2
 
 ClaimType = Literal["assertion", "inference", "general"]
 

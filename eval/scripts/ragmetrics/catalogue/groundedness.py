@@ -41,7 +41,7 @@ ROWS: tuple[Metric, ...] = (
         short="support",
         primary=True,
         target="claim_support_rate",
-        version=4,
+        version=5,
         words="Claims that the passages support",
         says="Supports {value} of the claims in its answers with passages",
     ),
@@ -52,7 +52,7 @@ ROWS: tuple[Metric, ...] = (
         CLAIMS,
         "this toolkit; agreement with people in EVAL.md",
         headline=2,
-        version=4,
+        version=5,
         words="How far the passages cover a claim",
     ),
     _count(
@@ -60,7 +60,7 @@ ROWS: tuple[Metric, ...] = (
         "claims that no context supports",
         CLAIMS,
         "claims",
-        version=4,
+        version=5,
         words="Claims without support",
     ),
     _row(
@@ -101,6 +101,7 @@ ROWS: tuple[Metric, ...] = (
         headline=3,
         short="numbers",
         target="numeric_fabrications",
+        version=4,
         words="Numbers that no source holds",
     ),
     _row(
@@ -119,13 +120,14 @@ ROWS: tuple[Metric, ...] = (
         headline=5,
         short="cited",
         target="citation_validity_content",
-        version=4,
+        version=5,
         words="Citations that support their claim",
     ),
     _row(
         "citation_coverage",
         "claims with a citation / claims",
         "an answer with claims",
+        version=4,
         words="Claims that have a citation",
     ),
     _row(
@@ -135,7 +137,7 @@ ROWS: tuple[Metric, ...] = (
         MARKS,
         "ALCE citation recall (Gao et al. 2023) over the claims with a citation; ALCE divides by "
         "all sentences",
-        version=5,
+        version=6,
         words="Claims that their citations support together",
     ),
     _row(
@@ -144,14 +146,14 @@ ROWS: tuple[Metric, ...] = (
         "support the claim, and this one supports it alone or the others do not without it",
         MARKS,
         "ALCE citation precision (Gao et al. 2023), support by words instead of a model",
-        version=3,
+        version=4,
         words="Citations that their claim needs",
     ),
     _row(
         "expected_claim_recall",
         "expected claims that the answer states / expected claims",
         "expected_claims; an answer",
-        version=4,
+        version=5,
         words="Expected claims that the answer states",
     ),
     _count(
@@ -159,7 +161,7 @@ ROWS: tuple[Metric, ...] = (
         "forbidden claims that a sentence of the answer states and does not deny",
         "forbidden_claims; an answer",
         "claims",
-        version=4,
+        version=5,
         words="Forbidden claims that the answer states",
     ),
     _row(
