@@ -73,10 +73,35 @@ _ISSUER_PATTERNS = tuple((re.compile(prefix), lengths) for prefix, lengths in _I
 _WIDE_PATTERNS = tuple((re.compile(prefix), lengths) for prefix, lengths in _WIDE_ISSUERS)
 
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,34}")
-_SSN = re.compile(r"(?<![\w.,-])(\d{3})([- .])(\d{2})\2(\d{4})(?![\w-]|[.,]\d)")
-_SSN_RUN = re.compile(r"(?<![\w.,-])(\d{3})-?(\d{2})-?(\d{4})(?![\w-]|[.,]\d)")
+_SSN = re.compile(r"(?<![\w.-])(?<!\d,)(\d{3})([- .])(\d{2})\2(\d{4})(?![a-z\d-]|[A-Z]\w|[.,]\d)")
+_SSN_RUN = re.compile(r"(?<![\w.-])(?<!\d,)(\d{3})-?(\d{2})-?(\d{4})(?![a-z\d-]|[A-Z]\w|[.,]\d)")
 _SSN_ONE_DASH = re.compile(r"\d{3}-\d{6}\Z")
-_SSN_CONTEXT = re.compile(r"\b(?:ssn|ssns|social security)\b", re.I)
+_SSN_CONTEXT = re.compile(
+    r"\b(?:ssns?\b|ss ?#|social sec(?:urity)?\b|"
+    r"social(?=[\s,:#.]{1,3}(?:is\b|was\b|number|no\b|#|\Z)))",
+    re.I,
+)
+_SSN_AFTER = re.compile(r"[^.;\n]{0,40}?\b(?:ssns?|social security)\b", re.I)
+# What else has a number of nine digits with dashes: a thing with a name or a "number" of its own.
+_NUMBERED = re.compile(
+    r"(?:\b(?:accounts?|agreement|appraisal|article|asset|auction|badge|barcode|batch|bill|bond|"
+    r"booking|budget|card|case|catalog(?:ue)?|certificate|chart|chassis|check|cheque|chip|claim|code|"
+    r"combination|complaint|confirmation|container|contract|course|crate|deed|delivery|deposit|"
+    r"device|docket|document|drawing|engine|entry|equipment|file|fixture|flight|form|frame|fund|"
+    r"grant|implant|incident|inspection|inventory|invoice|item|job|key|kit|label|lease|ledger|"
+    r"licen[cs]e|line|loan|locker|lot|machine|member(?:ship)?|meter|model|mortgage|motor|notice|"
+    r"order|package|pallet|parcel|part|patent|payment|permit|plan|plate|plot|policy|position|"
+    r"prefix|prescription|procedure|product|project|protocol|reading|receipt|record|ref(?:erence)?|"
+    r"registration|release|report|request|reservation|roll|room|sample|score|seat|serial|series|"
+    r"service|shipment|sku|slot|specimen|spool|station|stock|study|suffix|supplier|survey|tag|"
+    r"tender|test|ticket|title|token|tool|track(?:ing)?|trade|transaction|transfer|trial|unit|"
+    r"vacancy|value|valve|vehicle|vendor|vial|voucher|warrant(?:y)?|wire)s?|"
+    r"\b(?!(?:my|your|his|her|their|our|the|a|old|new|id|personal|tax|security|this|that|correct|"
+    r"right|wrong|full|whole|same)\b)[a-z'’]{3,20} (?:number|no\.?|nr\.?|#))"
+    r"(?:[ ](?:numbers?|no\.?|nr\.?|#|id|is|was|are|with|such as|like|on|the|reads?)){0,4}"
+    r"[ ]?[:#(]?[ ]?\Z",
+    re.I,
+)
 _PHONE = re.compile(
     r"(?<![\w./=#+-])(?<!\d,)(?:\+|\()?\d(?:[ ().\-/]{0,3}\d){6,15}(?:[ ]?x\d{1,6})?(?![\w/])"
 )
@@ -100,7 +125,7 @@ _IPV6 = re.compile(
 # other versions that stand between ("from 91.12.30.4 to 91.12.31.2").
 _VERSION_CONTEXT = re.compile(
     r"(?:versions?|versione|releases?|released|rev|revision|kernel|python|windows|linux|upgraded?|"
-    r"updated?|downgraded?|patch(?:ed)?|install(?:ed)?|[=~^<>]=?|\bv|section|chapter|clause|rfc|build|"
+    r"updated?|downgraded?|patch(?:ed)?|install(?:ed)?|[=~^<>!]=|[~^<>]|\bv|section|chapter|clause|rfc|build|"
     r"driver|firmware|bios|oid|package|plugin|chrome|firefox|edge|safari|office|sdk|runtime|app|java|"
     r"net|hotfix|tag|branch|schema|fassung|ausgabe)"
     r"(?:[ ](?:number|nr|no|is|was|to|from|of|in|on|auf|von|de|zu|and|or|bis)){0,4}"
@@ -111,14 +136,20 @@ _VERSION_CONTEXT = re.compile(
 )
 _VERSION_AFTER = re.compile(
     r"[`'\")]{0,2}[ ](?:releases?|versions?|builds?|firmware|drivers?|bios|patch|update|hotfix|"
-    r"branch|beta|rc)\b",
+    r"branch|beta|rc|(?:(?:was|is|were|has been|now) )?(?:rolled out|released|installed|ships|"
+    r"shipped|supports?|supported|deprecated|adds?|fix(?:es|ed)|introduc\w{1,3}|validated))\b",
     re.I,
 )
 _ADDRESS_CONTEXT = re.compile(
-    r"\b(?:ip|ips|ipv4|address(?:es)?|addr|adresse|adresses|dirección|server|dns|host|ping|resolver|"
-    r"resolvers|nameservers?|gateway|client|peer|subnet|router|curl|ssh|connect(?:ed|ion|ing)?|from|"
-    r"traceroute|nslookup|dig|remote|login|logged|request|requests|user|visitor|proxy|vpn|firewall|"
-    r"blocked|seen)\b",
+    r"\b(?:ip|ips|ipv4|address(?:es)?|addr|adresse|adresses|dirección|dns|host|ping|resolvers?|"
+    r"nameservers?|gateway|subnet|router|curl|ssh|connect(?:ed|ion|ing)?|traceroute|nslookup|dig|"
+    r"login|logged|visitor|proxy|vpn|firewall|blocked|banned|whitelist|upstream|attack\w{0,4})\b",
+    re.I,
+)
+# directly before an address, whatever else the line speaks of
+_ADDRESS_KEY = re.compile(
+    r"(?:(?:ip|addr(?:ess)?|host|server|endpoint|bind|listen|peer|remote|gateway|dns|client|origin)"
+    r"\w{0,4}[\"']?[ ]?(?:==?|:)[ ]?[\"'\[]{0,2}|://(?:[^\s/@]{0,80}@)?|\b[a-z]{2,8}:[^\s/@:]{1,40}@)\Z",
     re.I,
 )
 _RESOLVERS = frozenset(
@@ -155,6 +186,8 @@ def _is_address(local: str, domain: str) -> bool:
     if not name or "//" in local or local.endswith("."):
         return False
     ending = domain.rpartition(".")[2].lower()
+    if ending.isdigit():  # a login at an address
+        return False
     return ending not in _FILE_ENDINGS and not _RESERVED_DOMAIN.search(domain.lower())
 
 
@@ -197,14 +230,28 @@ def _ibans(text: str) -> Iterator[Span]:
 def _social_security(text: str) -> Iterator[Span]:
     for match in _SSN.finditer(text):
         if _ssn_issued(match.group(1), match.group(3), match.group(4)):
-            sure = match.group(2) == "-" or _near(text, match.start(), _SSN_CONTEXT)
+            near = _speaks_of_ssn(text, match)
+            if not near and _is_numbered(text, match.start()):
+                continue
+            sure = match.group(2) == "-" or near
             if sure or not _in_digit_row(text, match.start(), match.end()):
                 yield "us_ssn", match.start(), match.end(), 0.9 if sure else 0.6
     for match in _SSN_RUN.finditer(text):
-        near = _near(text, match.start(), _SSN_CONTEXT)
+        near = _speaks_of_ssn(text, match)
         likely = near or _SSN_ONE_DASH.match(match.group())
         if likely and _ssn_issued(match.group(1), match.group(2), match.group(3)):
             yield "us_ssn", match.start(), match.end(), 0.8 if near else 0.45
+
+
+def _speaks_of_ssn(text: str, match: re.Match[str]) -> bool:
+    """Whether the words before, or the rest of the clause, name a social security number."""
+    near = _near(text, match.start(), _SSN_CONTEXT)
+    return near or _SSN_AFTER.match(text, match.end(), match.end() + _CONTEXT_REACH) is not None
+
+
+def _is_numbered(text: str, start: int) -> bool:
+    """Whether a number is the number of a thing, as in "lot number 207-33-5514"."""
+    return _NUMBERED.search(text[max(0, start - _CONTEXT_REACH) : start]) is not None
 
 
 def _ssn_issued(area: str, group: str, serial: str) -> bool:
@@ -254,9 +301,13 @@ def _addresses(text: str) -> Iterator[Span]:
                 address = ipaddress.ip_address(match.group())
             except ValueError:
                 continue
-            if not address.is_global or _in_web_address(text, match.start()):
+            before = text[max(0, match.start() - 2 * _CONTEXT_REACH) : match.start()]
+            if not address.is_global:
                 continue
-            if address.version == 4 and _is_version(text, match, address.packed):
+            if not _ADDRESS_KEY.search(before) and (
+                _in_web_address(text, match.start())
+                or (address.version == 4 and _is_version(text, match, address.packed))
+            ):
                 continue
             yield "ip_address", match.start(), match.end(), 0.55
 
@@ -266,8 +317,9 @@ def _is_version(text: str, match: re.Match[str], parts: bytes) -> bool:
     before = text[max(0, match.start() - _CONTEXT_REACH) : match.start()]
     if _VERSION_CONTEXT.search(before) or _VERSION_AFTER.match(text, match.end()):
         return True
-    small = parts[0] < 3 or max(parts) < 20
-    if not small or match.group() in _RESOLVERS:
+    small = parts[0] < 3 or max(parts) < 64 or parts[3] == 0
+    named = parts[0] < 20 and re.search(r"[a-z] [A-Z][A-Za-z+]{2,20} \Z", before) is not None
+    if not (small or named) or match.group() in _RESOLVERS:
         return False
     return _ADDRESS_CONTEXT.search(before) is None
 
@@ -277,8 +329,8 @@ _FINDERS: tuple[Callable[[str], Iterator[Span]], ...] = (
     _ibans,
     _cards,
     _social_security,
-    _phones,
     _addresses,
+    _phones,
 )
 
 

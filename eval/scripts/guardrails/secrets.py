@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from itertools import pairwise
 
 _EDGE = r"(?<![A-Za-z0-9])"
 
@@ -43,17 +44,40 @@ _BRIDGE = 40
 _RUN = re.compile(r"[A-Za-z0-9_-]{14,}")
 _SHORTEST_WORDLESS = 20
 
+# a token that begins with a head, and its longest part at least
+_HEADED_RUN = re.compile(
+    r"(?<![A-Za-z0-9_./@%+~#-])(?:[a-z][a-z0-9]{1,9}|[A-Z][A-Z0-9]{1,9})[_.~-]"
+    r"[A-Za-z0-9_.~-]{20,600}(?![A-Za-z0-9/@(])"
+)
+_SHORTEST_BODY = 20
+_SHORTEST_END = 14  # after a dot; what is shorter may be the ending of a file or a host
+_LONGEST_HEAD = 30
+
+_GLUED = r"api_?(?:key|token)|(?:access|auth)_?(?:key|token)|secret_?key|password"
+
 _NAME = (
     r"(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|api[ _.-]?key|apikey|access[ _.-]?key|"
     r"auth[ _.-]?key|private[ _.-]?key|encryption[ _.-]?key|signing[ _.-]?key|client[ _.-]?secret|"
     r"credentials?|auth|key|pw|salt|license|private|access|login|apitoken)"
 )
 
-# name, optional bridge (quotes, an operator or blanks), value
+# name, optional bridge (quotes, a type, an operator or blanks), value
 _NAMED = re.compile(
-    rf"(?:(?<![A-Za-z])|(?-i:(?<=[a-z])(?=[A-Z]))){_NAME}(?:[A-Za-z0-9_]{{0,20}})[\"'\])]{{0,2}}"
-    r"(\s{0,3}(?::=|=>|==|=|:|\bis\b|,)\s{0,3}|\s{1,2}|[-.])[\"'`]{0,3}"
+    rf"(?:(?<![A-Za-z])|(?-i:(?<=[a-z])(?=[A-Z]))|(?={_GLUED})){_NAME}(?:[A-Za-z0-9_]{{0,20}})"
+    r"[\\\"'\])]{0,4}(\s{0,12}(?::?\s?\bstr(?:ing)?\b\s{0,3})?"
+    r"(?::{1,3}=|=>|==|[?.+]=|=|:|\bis\b|,|\||>|-(?=\s{1,3}[\"']))\s{0,12}|\s{1,4}|[-.])[\\\"'`]{0,4}"
     r"([A-Za-z0-9+/_.!@#$%^&*~?-]{6,512}={0,2})",
+    re.IGNORECASE,
+)
+
+# names and words that only begin like one of a secret
+_NO_KEY_NAME = re.compile(
+    r"(?:public|primary|foreign|bucket|natural|sort|partition|csrf|xsrf|cache|schema)[_. -]?"
+    r"(?:key|token)|access(?:or|ibil)|author(?!iz)|key[_-]?(?:down|up|press|board|word|frame|note|"
+    r"pad|ring|code)|passe?nger|passport|secretar|tokeni[sz]|issuer|"
+    r"(?:key|token|secret|credentials?|auth|access|vault|pass(?:word|wd)?)s?[_. -]?"
+    r"(?:(?:vault[_-]?)?(?:id|name)|alias|size|length|len|type|file|path|ur[il]|endpoint|hash|count|"
+    r"index|version)s?\W*\Z",
     re.IGNORECASE,
 )
 
@@ -81,7 +105,7 @@ _PASSWORD_NAME = re.compile(
 
 _PLACEHOLDER = re.compile(
     r"(?:your|example|sample|dummy|placeholder|changeme|change_me|redacted|xxxx|\*{3}|\.\.\.|todo|"
-    r"insert|replace|enter|fake|<|\$\{|\{\{|%\(|process\.env|os\.environ|getenv|null|none|undefined|"
+    r"insert|replace|enter|fake|<|\$\{|\{\{|%\(\w|process\.env|os\.environ|getenv|null|none|undefined|"
     r"true|false|required|optional|string|test123|abcdef|012345678|123456789\Z|"
     r"^\$|^\{|^env\.|^self\.|^this\.|\(\))",
     re.IGNORECASE,
@@ -98,11 +122,16 @@ _STANDS_FOR = re.compile(
 # version numbers, file names, paths and snake_case names
 _ORDINARY = re.compile(
     r"\d{1,3}(?:\.\d{1,3}){1,3}|[\w.-]{1,80}\.[a-z]{2,4}|https?:?|/[\w./-]{1,200}"
-    r"|[a-z]{1,30}(?:_[a-z0-9]{1,30}){2,12}"
+    r"|[a-z]{1,30}(?:_[a-z0-9]{1,30}){2,12}|_{0,2}[A-Z]{1,30}(?:_[A-Z0-9]{1,30}){2,12}_{0,2}"
 )
 
 # ids of page elements, routes, and words joined by dashes
-_WEB_NAME = re.compile(r"[#./:@\[\\].{0,200}|[A-Za-z]{2,20}(?:-[A-Za-z]{1,20}){1,8}")
+_WEB_NAME = re.compile(
+    r"[#./:@\[\\].{0,200}|[A-Za-z]{2,20}\d?(?:-(?:[A-Za-z]{1,20}|\d{1,12})){1,8}"
+)
+
+# names of a program joined by dots
+_CHAIN = re.compile(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,8}=?")
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
@@ -135,6 +164,7 @@ class _SecretForm:
     group: int
     guessed: bool
     digit: bool
+    drawn: bool
 
 
 @dataclass(frozen=True)
@@ -162,6 +192,7 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
             row.get("group", 0),
             row.get("guessed", False),
             row.get("digit", False),
+            row.get("drawn", False),
         )
         for row in data["form"]
     )
@@ -197,6 +228,7 @@ def find_secrets(text: str, *, without: frozenset[str] = frozenset()) -> Iterato
         _assigned(text),
         _named(text),
         _of_services(text, book),
+        _headed(text),
         _stated(text),
     ):
         for kind, start, end, weight in finds:
@@ -235,6 +267,8 @@ def _forms(text: str, book: _Book) -> Iterator[Span]:
             if form.guessed and (_PLACEHOLDER.search(value) or _STANDS_FOR.fullmatch(value)):
                 continue
             if form.digit and not any(c.isdigit() for c in value):
+                continue
+            if form.drawn and not _looks_drawn(value, stated=False):
                 continue
             yield form.kind, match.start(form.group), match.end(form.group), 0.9
 
@@ -278,11 +312,17 @@ def _named(text: str) -> Iterator[Span]:
     while match := _NAMED.search(text, at):
         value = match.group(2).rstrip(".,;")
         name = text[match.start() : match.start(1)]
-        stated = match.group(1).strip() not in {"", "-", "."}
+        sign = match.group(1).strip()
+        stated = sign not in {"", "-", "."}
         before = text[max(0, match.start() - 12) : match.start()]
-        public = "public" in before.lower()
-        length = len(value) if _AWS_SECRET_NAME.search(before + name) else 40
-        if not public and length == 40 and _looks_secret(name, value, stated=stated):
+        no_key = "public" in before.lower() or _NO_KEY_NAME.search(before + name)
+        of_aws = _AWS_SECRET_NAME.search(before + name) is not None
+        # a cell or an element named password may hold a word about passwords
+        name = "" if sign in {"|", ">"} else name
+        drawn = _looks_secret(name, value, stated=stated)
+        if of_aws:
+            drawn = len(value) == 40 and (drawn or _is_aws_key(value))
+        if drawn and not no_key:
             yield "named secret", match.start(2), match.start(2) + len(value), 0.7
             at = match.end()
         else:
@@ -296,6 +336,8 @@ def _looks_secret(name: str, value: str, *, stated: bool) -> bool:
     digits = sum(c.isdigit() for c in value)
     letters = sum(c.isalpha() for c in value)
     if _ORDINARY.fullmatch(value) or _WEB_NAME.fullmatch(value):
+        return False
+    if _CHAIN.fullmatch(value) and digits <= len(value) / 5 and not _is_unspeakable(value):
         return False
     if _PASSWORD_NAME.search(name) and not stated and digits and letters and len(value) >= 7:
         return value.isalnum() and not value[0].isdigit()
@@ -320,6 +362,17 @@ def _looks_drawn(value: str, *, stated: bool) -> bool:
     random = entropy(value) >= 3.0 and digits >= 2 and letters >= 2
     many_cases = entropy(value) >= 4.0 and value != value.lower() and value != value.upper()
     return random or (many_cases and stated and "/" not in value and " " not in value)
+
+
+def _is_aws_key(value: str) -> bool:
+    """Whether 40 characters of base64, which may hold a slash as a path does, are a key."""
+    return entropy(value) >= 4.0 and not _PLACEHOLDER.search(value)
+
+
+def _is_ascending(value: str) -> bool:
+    """Whether half of the neighbours are the same or follow each other, as in `aAbBcC` or 1234."""
+    codes = [ord(char) for char in value.lower()]
+    return sum(b - a in {0, 1} for a, b in pairwise(codes)) >= len(value) / 2
 
 
 def _is_unspeakable(value: str) -> bool:
@@ -370,6 +423,25 @@ def _is_mixed(value: str) -> bool:
     return (digits >= 4 and not _WEB_NAME.fullmatch(value)) or value.isalpha()
 
 
+def _headed(text: str) -> Iterator[Span]:
+    """A short head and a long body drawn at random, joined by a sign, as makers write tokens."""
+    for run in _HEADED_RUN.finditer(text):
+        head, *pieces = re.split(r"[._~-]", run[0])
+        body = max(pieces, key=len, default="")
+        before = f"{head}{run[0][len(head) : run[0].index(body)]}".rstrip("._~-")
+        is_file = "." in run[0] and len(pieces[-1]) < _SHORTEST_END
+        if len(body) < _SHORTEST_BODY or is_file or len(before) > _LONGEST_HEAD:
+            continue
+        if _NO_SECRET_NAME.search(before) or _PLACEHOLDER.search(run[0]) or _is_ascending(body):
+            continue
+        digits = sum(c.isdigit() for c in body)
+        hexadecimal = re.fullmatch(r"[0-9a-f]+", body) is not None
+        if hexadecimal and (len(body) < 32 or len(before) > 8 or entropy(body) < 3.0):
+            continue
+        if 2 <= digits <= len(body) - 4 and entropy(body) >= (3.0 if hexadecimal else 3.5):
+            yield "token with a head", run.start(), run.end(), 0.5
+
+
 def _stated(text: str) -> Iterator[Span]:
     """`any_name = value` where the value is letters and digits drawn at random."""
     for match in _STATED.finditer(text):
@@ -378,5 +450,7 @@ def _stated(text: str) -> Iterator[Span]:
         hexadecimal = re.fullmatch(r"[0-9A-Fa-f]+", value) is not None
         if hexadecimal or not 4 <= digits <= len(value) - 6 or _PLACEHOLDER.search(value):
             continue
-        if entropy(value) >= 3.5 and not _NO_SECRET_NAME.search(name):
+        if entropy(value) < 3.5 or _NO_SECRET_NAME.search(name) or _NO_KEY_NAME.search(name):
+            continue
+        if not _is_ascending(value):
             yield "stated token", match.start(2), match.end(2), 0.5
