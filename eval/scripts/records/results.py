@@ -17,7 +17,7 @@ from records.errors import Problem, StorageError
 from records.jsonl import Decode, project, read, whole
 from records.lines import Block, Report, iter_blocks, lines_at
 from records.shards import Address, holds
-from records.tool_calls import ToolCall
+from records.tool_calls import ToolCall, calls_beside_passages
 
 SCHEMA = 1
 
@@ -174,15 +174,28 @@ class TestResult(msgspec.Struct):
         return _ranked(self.retrieved or ())
 
     def seen_chunks(self, k: int | None = None) -> list[RetrievedChunk]:
-        """The passages that the answer saw, or the first ``k``, and after them what tools gave back
-        that is none."""
-        chunks, texts = self.chunks()[:k], self.seen_tools or ()
+        """The passages that the answer saw, or the first ``k``, and after them the results of tools
+        that are no passages."""
+        return [*self.chunks()[:k], *self.tool_sources()]
+
+    def tool_sources(self) -> list[RetrievedChunk]:
+        """The results of tools that the answer saw and that are no passages, as sources of claims:
+        those that are known from its prompt, else those of all its calls."""
+        lengths = {text: len(text) for text in self.seen_tools or ()}
+        if not lengths and self.tools:
+            lists = [self.chunks(), *(chunks for _, chunks in self.searched())]
+            calls = calls_beside_passages(
+                self.tools,
+                {search.tool for search in self.searches or ()},
+                [[chunk.text or "" for chunk in chunks] for chunks in lists],
+                self.answer,
+            )
+            texts = [(call.result or "", call.result_length) for call in calls]
+            lengths = {text: length or len(text) for text, length in texts}
+        first = len(self.retrieved or ()) + 1
         return [
-            *chunks,
-            *(
-                RetrievedChunk(f"tool-{n}", text=text, text_length=len(text), rank=len(chunks) + n)
-                for n, text in enumerate(texts, 1)
-            ),
+            RetrievedChunk(f"tool-{rank - first + 1}", text=text, text_length=length, rank=rank)
+            for rank, (text, length) in enumerate(lengths.items(), first)
         ]
 
     def rankings(self) -> list[list[RetrievedChunk]]:

@@ -265,8 +265,9 @@ def _why_it_fails(result: TestResult) -> str:
     """The reasons by which an answer fails, in words, as far as a trace tells; "" without one."""
     failed = result.status == "error"
     scores: dict[str, float | None] = {}
-    if result.answer and result.chunks():
-        found = score_case(result.answer, result.chunks(), question=result.question).values
+    sources = result.seen_chunks()
+    if result.answer and sources:
+        found = score_case(result.answer, sources, question=result.question).values
         scores = {f"groundedness.{name}": value for name, value in found.items()}
     verdict = judge_case([scores], Ruling(read_case_rules(), Basis()), failed=[0] if failed else [])
     return ", ".join(rule.word for rule in verdict.reasons)

@@ -42,8 +42,10 @@ from formats.traces.values import (
     opened,
     question_in,
     result_text,
+    structured,
     texts_within,
 )
+from records.tool_calls import MOST_NAME, MOST_TOOL_TEXT, ToolCall
 
 AnswerState = Literal["read", "none", "unknown", "not captured", "by reference", "incomplete"]
 """``none``: contents were captured, and no answer came. ``unknown``: something came, and nothing
@@ -77,17 +79,6 @@ class TracedSearch:
 
 
 @dataclass(slots=True)
-class TracedTool:
-    """One call of a tool. ``result`` is a text; times in milliseconds."""
-
-    name: str
-    arguments: Any
-    result: str | None
-    error: str | None
-    latency_ms: float | None
-
-
-@dataclass(slots=True)
 class Trace:
     """What one trace says. ``root``: the outermost span that tells something of the answer.
 
@@ -111,7 +102,7 @@ class Trace:
     earlier: list[tuple[str, str]] = field(default_factory=list)
     searches: list[TracedSearch] = field(default_factory=list)
     reranked: list[dict[str, Any]] = field(default_factory=list)
-    tools: list[TracedTool] = field(default_factory=list)
+    tools: list[ToolCall] = field(default_factory=list)
     kinds: dict[int, str] = field(default_factory=dict)
 
     @property
@@ -487,7 +478,7 @@ def _query_of(span: Span) -> str | None:
     return text.strip() if text else None
 
 
-def _tools(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedTool]:
+def _tools(spans: Sequence[Span], tree: _Tree) -> Iterator[ToolCall]:
     """Each call of a tool once, though two instrumentations may tell it, one within the other.
 
     What it was called with is what its span was given by name, else what the model asked for.
@@ -515,10 +506,10 @@ def _tools(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedTool]:
         error = None if span.failed is None else span.failed or "failed"
         shown = results.get(call.id) if call is not None else None
         result = result_text(value_of(span, "out"), shown)
-        yield TracedTool(name, arguments, result, error, span.milliseconds)
+        yield _call(name, arguments, result, error, span.milliseconds)
 
 
-def _told_tools(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedTool]:
+def _told_tools(spans: Sequence[Span], tree: _Tree) -> Iterator[ToolCall]:
     """The calls that the messages of an agent tell, where no call has a span."""
     for span in (span for span in spans if tree.kind(span) in (AGENT, "")):
         messages = messages_of(span, "out") or messages_in(value_of(span, "out"))
@@ -528,8 +519,21 @@ def _told_tools(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedTool]:
         if calls:
             told = results if len(results) == len(calls) else [None] * len(calls)
             for call, result in zip(calls, told, strict=True):
-                yield TracedTool(call.name, call.arguments, result, None, None)
+                yield _call(call.name, call.arguments, result)
             return
+
+
+def _call(
+    name: str,
+    arguments: Any,
+    result: str | None,
+    error: str | None = None,
+    latency_ms: float | None = None,
+) -> ToolCall:
+    arguments = structured(arguments)
+    if not isinstance(arguments, dict):
+        arguments = {} if arguments in (None, "") else {"input": arguments}
+    return ToolCall(name[:MOST_NAME], arguments, result, error, latency_ms).cut(MOST_TOOL_TEXT)
 
 
 def _calls(spans: Sequence[Span], tree: _Tree) -> tuple[list[Call], dict[str, str]]:
