@@ -330,9 +330,9 @@ def main(folder: Path, ids: bool) -> None:
                     if project in {row.project, "both"} and (row.half, row.label) == (half, label)
                 ]
                 hits = [found(row) for row in side]
-                makers = {row.maker: [] for row in side}  # type: dict[str, list[bool]]
+                makers: dict[str, list[bool]] = {}
                 for row, hit in zip(side, hits, strict=True):
-                    makers[row.maker].append(hit)
+                    makers.setdefault(row.maker, []).append(hit)
                 mean = sum(sum(m) / len(m) for m in makers.values()) / max(1, len(makers))
                 share = sum(hits) / max(1, len(hits))
                 click.echo(

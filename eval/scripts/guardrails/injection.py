@@ -9,8 +9,9 @@ score = 1 - (1 - 0.85 rules) (1 - 0.75 model).
 
 - rules: the phrases of `patterns`, looked for in every reading of the text that `normalise` gives.
   Distinct rules within 4,000 characters combine as 1 - product of (1 - weight). A phrase inside
-  quotation marks, or in a sentence that talks *about* attacks, counts a quarter, one that is
-  introduced as an example a half.
+  quotation marks, or in a sentence that talks *about* attacks, counts a quarter, an order about a
+  thing of everyday life ("print the system message of the router") a third, one that is introduced
+  as an example a half.
 - model: the linear model of `linear`, whose weights ship beside this file. When the sentence of
   every phrase that was found talks about attacks, the model counts a quarter too, since it sees
   words only.
@@ -57,7 +58,7 @@ _TALKED_ABOUT = 0.25
 
 _AS_EXAMPLE = 0.5
 
-_OF_A_THING = 0.35  # "print the system message of the router": an order, and hardly to the assistant
+_OF_A_THING = 0.35  # "print the system message of the router" is an order, hardly to the machine
 
 _HIDDEN_BONUS = 1.1  # nobody hides a harmless phrase behind base64 or look-alike letters
 
