@@ -278,8 +278,10 @@ def _planted_lines(text: str) -> Iterator[tuple[str, int, int, float]]:
             continue
         if _ADDRESS.search(line.lower()):
             yield "line to the assistant", start, end, _ADDRESSED
-        elif is_table and len(line.split()) >= 3 and (
-            _touches_row(spans, index, rows) or (start > max(rows) and _TASK.match(line))
+        elif (
+            is_table
+            and len(line.split()) >= 3
+            and (_touches_row(spans, index, rows) or (start > max(rows) and _TASK.match(line)))
         ):
             yield "stray line in a table", start, end, _STRAY
 

@@ -11,9 +11,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import tomllib
 from collections.abc import Callable, Iterator
+from importlib import resources
 
 from guardrails.facts import TextFacts, facts_of
+
+_RULES = resources.files("guardrails").joinpath("rules", "pii.toml")
+_WORDS: dict[str, str] = tomllib.loads(_RULES.read_text("utf-8"))
 
 _CONTEXT_REACH = 48
 _PHONE_REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "BE", "CH", "AT", "AU", "IN", "BR")
@@ -84,26 +89,7 @@ _SSN_CONTEXT = re.compile(
     re.I,
 )
 _SSN_AFTER = re.compile(r"[^.;\n]{0,40}?\b(?:ssns?|social security)\b", re.I)
-# What else has a number of nine digits with dashes: a thing with a name or a "number" of its own.
-_NUMBERED = re.compile(
-    r"(?:\b(?:accounts?|agreement|appraisal|article|asset|auction|badge|barcode|batch|bill|bond|"
-    r"booking|budget|card|case|catalog(?:ue)?|certificate|chart|chassis|check|cheque|chip|claim|code|"
-    r"combination|complaint|confirmation|container|contract|course|crate|deed|delivery|deposit|"
-    r"device|docket|document|drawing|engine|entry|equipment|file|fixture|flight|form|frame|fund|"
-    r"grant|implant|incident|inspection|inventory|invoice|item|job|key|kit|label|lease|ledger|"
-    r"licen[cs]e|line|loan|locker|lot|machine|member(?:ship)?|meter|model|mortgage|motor|notice|"
-    r"order|package|pallet|parcel|part|patent|payment|permit|plan|plate|plot|policy|position|"
-    r"prefix|prescription|procedure|product|project|protocol|reading|receipt|record|ref(?:erence)?|"
-    r"registration|release|report|request|reservation|roll|room|sample|score|seat|serial|series|"
-    r"service|shipment|sku|slot|specimen|spool|station|stock|study|suffix|supplier|survey|tag|"
-    r"tender|test|ticket|title|token|tool|track(?:ing)?|trade|transaction|transfer|trial|unit|"
-    r"vacancy|value|valve|vehicle|vendor|vial|voucher|warrant(?:y)?|wire)s?|"
-    r"\b(?!(?:my|your|his|her|their|our|the|a|old|new|id|personal|tax|security|this|that|correct|"
-    r"right|wrong|full|whole|same)\b)[a-z'’]{3,20} (?:number|no\.?|nr\.?|#))"
-    r"(?:[ ](?:numbers?|no\.?|nr\.?|#|id|is|was|are|with|such as|like|on|the|reads?)){0,4}"
-    r"[ ]?[:#(]?[ ]?\Z",
-    re.I,
-)
+_NUMBERED = re.compile(_WORDS["numbered"].replace("\n", ""), re.I)
 _PHONE = re.compile(
     r"(?<![\w./=#+-])(?<!\d,)(?:\+|\()?\d(?:[ ().\-/]{0,3}\d){6,15}(?:[ ]?x\d{1,6})?(?![\w/])"
 )
@@ -136,18 +122,8 @@ _VERSION_CONTEXT = re.compile(
     r"(?:[ ](?:to|and|or|bis|auf|->|→)[ ]|,[ ]| - )[`'\"(]?){0,3}\Z",
     re.I,
 )
-_VERSION_AFTER = re.compile(
-    r"[`'\")]{0,2}[ ](?:releases?|versions?|builds?|firmware|drivers?|bios|patch|update|hotfix|"
-    r"branch|beta|rc|(?:(?:was|is|were|has been|now) )?(?:rolled out|released|installed|ships|"
-    r"shipped|supports?|supported|deprecated|adds?|fix(?:es|ed)|introduc\w{1,3}|validated))\b",
-    re.I,
-)
-_ADDRESS_CONTEXT = re.compile(
-    r"\b(?:ip|ips|ipv4|address(?:es)?|addr|adresse|adresses|dirección|dns|host|ping|resolvers?|"
-    r"nameservers?|gateway|subnet|router|curl|ssh|connect(?:ed|ion|ing)?|traceroute|nslookup|dig|"
-    r"login|logged|visitor|proxy|vpn|firewall|blocked|banned|whitelist|upstream|attack\w{0,4})\b",
-    re.I,
-)
+_VERSION_AFTER = re.compile(_WORDS["version_after"].replace("\n", ""), re.I)
+_ADDRESS_CONTEXT = re.compile(rf"\b(?:{_WORDS['address']})\b".replace("\n", ""), re.I)
 # directly before an address, whatever else the line speaks of
 _ADDRESS_KEY = re.compile(
     r"(?:(?:ip|addr(?:ess)?|host|server|endpoint|bind|listen|peer|remote|gateway|dns|client|origin)"
