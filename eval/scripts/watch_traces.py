@@ -98,9 +98,6 @@ def main(
     **values: Any,
 ) -> int:
     import storage
-    from terminal.page import print_page
-    from views.report.page import watch_page
-    from watching import show
     from watching.watch import WatchOptions, to_dict, watch
 
     wants_draw = values["cases"] or values["sample"]
@@ -121,11 +118,17 @@ def main(
             raise click.UsageError(
                 "--html shows figures against a reference: add --reference A..B."
             )
+        from views.report.page import watch_page
+        from watching.show import notes
+
         title = f"{folder.resolve().name} in production"
-        storage.replace_bytes(html, watch_page(outcome.figures, title, list(show.notes(outcome))))
+        storage.replace_bytes(html, watch_page(outcome.figures, title, list(notes(outcome))))
     if as_json:
         click.echo(storage.json_bytes(to_dict(outcome)), nl=False)
     elif not silent or outcome.alarms:
+        from terminal.page import print_page
+        from watching import show
+
         print_page(options.stdout_console(), show.watch_page(outcome, pictures=plots))
     return options.Exit.GATE_FAILED if fail_on and outcome.alarms else options.Exit.DONE
 

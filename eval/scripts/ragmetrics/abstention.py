@@ -17,7 +17,7 @@ from ragmetrics.text import numbers
 from ragmetrics.text.language import language_of
 from ragmetrics.text.refusals import is_lack, is_refusal, without_quotes
 from ragmetrics.text.sentences import units
-from ragmetrics.text.words import clean, fold, words
+from ragmetrics.text.words import clean, fold, has_fewer_words
 
 PARTIAL_CLAIMS = 2
 """Supported claims after an opening refusal that make the answer a partial one."""
@@ -61,7 +61,7 @@ def detect(answer: str | None, supported_after: int | None = None) -> Detection:
     first = (
         1
         if len(sentence_units) > 1
-        and len(words(fold(sentences[0]))) < 4
+        and has_fewer_words(fold(sentences[0]), 4)
         and not is_refusal(sentences[0])
         else 0
     )

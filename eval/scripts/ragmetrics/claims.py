@@ -110,6 +110,11 @@ def _chunk(text: str, language: str | None) -> PreparedChunk:
 _known_chunk = lru_cache(maxsize=512)(_chunk)
 
 
+def stands_plainly(chunk: PreparedChunk, text: str) -> bool:
+    """Whether a claim stands in a chunk letter by letter: for one without a content word."""
+    return fold(text).strip() in fold(chunk.text)
+
+
 def best_window(
     claim_words: Sequence[str], chunk: PreparedChunk, size: int = WINDOW
 ) -> tuple[int, int]:

@@ -166,7 +166,8 @@ class SpanSummaries:
 
 
 def _microseconds(nanoseconds: int) -> int:
-    return min(max(0, nanoseconds // 1000), _MOST)
+    microseconds = nanoseconds // 1000
+    return microseconds if 0 <= microseconds <= _MOST else min(max(0, microseconds), _MOST)
 
 
 def is_complete(spans: Sequence[SpanRow]) -> bool:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -262,9 +263,11 @@ class TraceIndex:
         with self._transaction():
             counted = self._counted({span.key for span in spans})
             fresh = [span for span in spans if span.key not in counted]
+            in_order = sorted(fresh, key=itemgetter(0))  # of the table: pages are written once
             before = self._database.total_changes
             self._database.executemany(
-                "INSERT OR IGNORE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", fresh
+                "INSERT OR IGNORE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                in_order,
             )
             added = self._database.total_changes - before
             counts["spans that are repeated"] += len(fresh) - added

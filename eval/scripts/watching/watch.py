@@ -9,17 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from decisions.watch import WatchedFigure, as_dict
 from formats.shared.span_stream import DAMAGED, Cut, Position, cuts, open_spans
-from guardrails.leakage import BLOCK, score_leakage
-from ragmetrics.groundedness import score_case
 from records.errors import StorageError
 from records.files import locked
 from records.labels import read_cases
 from records.results import TestResult
-from watching.draws import Draw, draw_cases, draw_sample
 from watching.figures import (
     ReferencePeriod,
     date_of,
@@ -51,6 +48,9 @@ from watching.trace_index import (
     WatchedFile,
     index_path,
 )
+
+if TYPE_CHECKING:
+    from watching.draws import Draw
 
 DAY_SHOWN = "last day shown"
 """The fact under which the index keeps up to which day somebody has seen figures."""
@@ -122,6 +122,8 @@ def _checked(
 
 def _check(result: TestResult) -> tuple[int, int]:
     """Which of the two figures apply to an answer, and which of them are bad."""
+    from ragmetrics.groundedness import unsupported_claims  # slow to load, as what leaks needs
+
     if result.answer is None:
         return 0, 0
     answer, chunks = result.answer[:_MOST_CHECKED], result.seen_chunks()
@@ -129,7 +131,7 @@ def _check(result: TestResult) -> tuple[int, int]:
     # Passages can only weaken what is found, and looking for copies of them is most of the work.
     if _leaks(answer, []) and _leaks(answer, [chunk.text or "" for chunk in chunks]):
         bad |= LEAKS
-    unsupported = score_case(answer, chunks, question=result.question).values["unsupported_claims"]
+    unsupported = unsupported_claims(answer, chunks, result.question)
     if chunks and unsupported is not None:
         applies |= CLAIMS
         bad |= CLAIMS if unsupported else 0
@@ -137,6 +139,8 @@ def _check(result: TestResult) -> tuple[int, int]:
 
 
 def _leaks(answer: str, passages: Sequence[str]) -> bool:
+    from guardrails.leakage import BLOCK, score_leakage
+
     leaks = score_leakage(answer, passages).categories
     return any(score >= BLOCK for name, score in leaks.items() if name != "verbatim_context")
 
@@ -255,6 +259,8 @@ def _draws(index: TraceIndex, options: WatchOptions, outcome: Watch) -> list[Dra
     draws: list[Draw] = []
     if options.output is None:
         return draws
+    from watching.draws import draw_cases, draw_sample
+
     first = day_of(options.since) if options.since else 0
     if options.cases:
         known = options.eval_set is not None and options.eval_set.exists()
@@ -360,8 +366,8 @@ def _share(days: Sequence[DayCounts]) -> dict[str, Any]:
 ENDINGS = {".json", ".jsonl", ".ndjson"}
 
 _HEAD = 1024
-_BYTES_A_STEP = 8 << 20
-_SPANS_A_STEP = 4000
+_BYTES_A_STEP = 32 << 20
+_SPANS_A_STEP = 16_000
 _CHARACTERS_A_STEP = 2 << 20
 
 

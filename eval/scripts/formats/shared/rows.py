@@ -27,12 +27,10 @@ from formats.shared.parquet import parquet_rows
 from formats.shared.texts import parsed
 from records.errors import StorageError
 from records.files import MAX_SETTINGS, read_whole
-from records.lines import nests_deeper, parse_json
+from records.lines import BOM, nests_deeper, parse_json
 
 READ_APART = ("defaultTest",)
 """What a format reads by itself of an object that holds a list of rows."""
-
-BOM = b"\xef\xbb\xbf"
 
 
 class SourceRow(NamedTuple):

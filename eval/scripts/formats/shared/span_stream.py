@@ -18,8 +18,7 @@ from typing import IO, Any, NamedTuple, cast
 
 import orjson
 
-from formats.shared.rows import BOM
-from records.lines import parse_json
+from records.lines import BOM, parse_json
 
 CHUNK = 1 << 20
 

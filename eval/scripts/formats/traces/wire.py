@@ -11,20 +11,19 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import orjson
 
-from formats.shared.item import Notes
-from formats.shared.parquet import SUFFIX as PARQUET
-from formats.shared.parquet import parquet_rows
-from formats.shared.rows import BOM, jsonl_rows
 from formats.traces.exporters import as_hex, items_of, other_spans
 from formats.traces.spans import Span, is_read_event
 from records.errors import StorageError
 from records.files import read_whole
-from records.lines import parse_json
+from records.lines import BOM, parse_json
+
+if TYPE_CHECKING:
+    from formats.shared.item import Notes
 
 MOST_DEPTH = 64
 RESOURCES = "attributes of resources, such as service.name"
@@ -221,6 +220,10 @@ def _documents(path: Path, notes: Notes) -> Iterator[tuple[int | None, Any]]:
 
     Of a Parquet table the rows.
     """
+    from formats.shared.parquet import SUFFIX as PARQUET
+    from formats.shared.parquet import parquet_rows
+    from formats.shared.rows import jsonl_rows
+
     if path.suffix.lower() == PARQUET:
         yield None, list(parquet_rows(path))
         return

@@ -52,6 +52,8 @@ class PhraseSearch:
             if present.issuperset(needs[number])
         ]
         tried += begun.get(None, ())
+        if not tried:  # most sentences
+            return None
         return next((number for number in sorted(tried) if self._matches(number, text)), None)
 
     def _matches(self, number: int, text: str) -> bool:
