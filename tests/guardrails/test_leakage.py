@@ -461,8 +461,10 @@ def test_secrets_of_unknown_makers_are_found_by_form_and_context(text: str, valu
         f"csrf-token={DRAWN}",
         "doc.Security.KeySize = PdfKeySize.Key128Bit;",
         "keyVaultName: web2-prod-1208358310",
+        f"acme = '{DRAWN}{DRAWN}?{DRAWN}'",  # no token has such a sign within
         "acme_aAbBcCdDeEfFgGhHiIjJkKlLmM0123",  # letters in their order
         "commit-3f786850e387550fdab836ed7e6dc881de23001b",
+        "acme/plugin.py,sha256=CSR-8dqLxpZyjUcTDnAuQwf299EB1sSFv_nzpxznAI0,1040",
         "chunk-vendors-3f786850e387550fdab836ed7e6dc881de23001b.js",
         "img_20240311_183045123_holiday_in_rome_with_all_of_us",
         "std::vector<RandomAccessIterator>\n_MY_CONSTEXPR_AFTER_CXX11",

@@ -48,11 +48,11 @@ _RUN = re.compile(rf"[A-Za-z0-9_-]{{{SHORTEST_LONG_WORD},}}")
 # a token that begins with a head, and its longest part at least
 _HEADED_RUN = re.compile(
     r"(?<![A-Za-z0-9_./@%+~#-])(?:[a-z][a-z0-9]{1,9}|[A-Z][A-Z0-9]{1,9})[_.~-]"
-    r"(?=[A-Za-z0-9_.~-]{0,99}?[A-Za-z0-9]{20})[A-Za-z0-9_.~-]{20,600}(?![A-Za-z0-9/@(])"
+    r"(?=[A-Za-z0-9_.~-]{0,99}?[A-Za-z0-9]{20})[A-Za-z0-9_.~-]{20,600}(?![A-Za-z0-9/@(]|[?*^!#$]\w)"
 )
-_SHORTEST_BODY = 20
+_SHORTEST_BODY, _LONGEST_HEAD = 20, 30
 _SHORTEST_END = 14  # after a dot; what is shorter may be the ending of a file or a host
-_LONGEST_HEAD = 30
+_NAME_BEFORE = re.compile(r"([A-Za-z][\w.-]{0,40})[\"']?\s?[=:]\s?[\"'`]?\Z")
 
 _GLUED = r"api_?(?:key|token)|(?:access|auth)_?(?:key|token)|secret_?key|password"
 
@@ -147,7 +147,7 @@ _NO_SECRET_NAME = re.compile(
 
 _STATED = re.compile(
     r"(?<![A-Za-z0-9_.-])([A-Za-z][A-Za-z0-9_.-]{0,40})[\"'\]]{0,2}[ \t]{0,3}"
-    r"(?:=>|:=|=|:)[ \t]{0,3}[\"'`]?([A-Za-z0-9]{24,64})(?![A-Za-z0-9+/=_.-])"
+    r"(?:=>|:=|=|:)[ \t]{0,3}[\"'`]?([A-Za-z0-9]{24,64})(?![A-Za-z0-9+/=_.-]|[?*^!@#$]\w)"
 )
 
 _STATED_VALUE = re.compile(r"[A-Za-z0-9]{24}")
@@ -208,7 +208,8 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
     names = "|".join(name for name in data["services"]["names"].split("|") if name not in without)
     services = re.compile(
         rf"(?<![A-Za-z])(?i:{names})(?![a-z]{{4}})[^\n]{{0,{_BRIDGE}}}?"
-        rf"(?<![A-Za-z0-9/+.%-])({_UUID}|[A-Za-z0-9][A-Za-z0-9_-]{{13,127}})(?![A-Za-z0-9/_-]|\.\w)"
+        rf"(?<![A-Za-z0-9/+.%-])(?<!\w[?*^!@#$])({_UUID}|[A-Za-z0-9][A-Za-z0-9_-]{{13,127}})"
+        r"(?![A-Za-z0-9/_-]|[.?*^!@#$]\w)"
     )
     return _Book(
         re.compile(rf"{_EDGE}(?=\S{{{SHORTEST_TOKEN}}})(?:{parts}){_END}"),
@@ -344,8 +345,9 @@ def _named(facts: TextFacts) -> Iterator[Span]:
         # a cell or an element named password may hold a word about passwords
         name = "" if sign in {"|", ">"} else name
         drawn = _looks_secret(name, value, stated=stated)
-        if of_aws:
-            drawn = len(value) == 40 and (drawn or _is_aws_key(value))
+        if of_aws and not drawn:  # 40 signs of base64 may hold a slash as a path does
+            drawn = entropy(value) >= 4.0 and not _PLACEHOLDER.search(value)
+        drawn = drawn and (len(value) == 40 or not of_aws)
         if drawn and not no_key:
             yield "named secret", match.start(2), match.start(2) + len(value), 0.7
             at = match.end()
@@ -386,11 +388,6 @@ def _looks_drawn(value: str, *, stated: bool) -> bool:
     random = entropy(value) >= 3.0 and digits >= 2 and letters >= 2
     many_cases = entropy(value) >= 4.0 and value != value.lower() and value != value.upper()
     return random or (many_cases and stated and "/" not in value and " " not in value)
-
-
-def _is_aws_key(value: str) -> bool:
-    """Whether 40 characters of base64, which may hold a slash as a path does, are a key."""
-    return entropy(value) >= 4.0 and not _PLACEHOLDER.search(value)
 
 
 def _is_ascending(value: str) -> bool:
@@ -463,13 +460,15 @@ def _headed(facts: TextFacts) -> Iterator[Span]:
         is_file = "." in run[0] and len(pieces[-1]) < _SHORTEST_END
         if len(body) < _SHORTEST_BODY or is_file or len(before) > _LONGEST_HEAD:
             continue
-        if _NO_SECRET_NAME.search(before) or _PLACEHOLDER.search(run[0]) or _is_ascending(body):
+        named = _NAME_BEFORE.search(facts.text, max(0, run.start() - 50), run.start())
+        names = (before, named[1] if named else "")
+        if any(map(_NO_SECRET_NAME.search, names)) or _PLACEHOLDER.search(run[0]):
             continue
         digits = sum(c.isdigit() for c in body)
-        hexadecimal = re.fullmatch(r"[0-9a-f]+", body) is not None
-        if hexadecimal and (len(body) < 32 or len(before) > 8 or entropy(body) < 3.0):
+        is_hash = re.fullmatch(r"[0-9a-f]+", body) is not None
+        if _is_ascending(body) or (is_hash and (len(body) < 32 or len(before) > 8)):
             continue
-        if 2 <= digits <= len(body) - 4 and entropy(body) >= (3.0 if hexadecimal else 3.5):
+        if 2 <= digits <= len(body) - 4 and entropy(body) >= (3.0 if is_hash else 3.5):
             yield "token with a head", run.start(), run.end(), 0.5
 
 
