@@ -28,8 +28,8 @@ SETS = ("secrets_fixtures", "secrets_rules", "pii_presidio_cases", "pii_presidio
 class NoFacts(TextFacts):
     """The same text when nothing is known of it: no pattern is passed over, at no place."""
 
-    has_many_digits = has_local_number = has_country_code = True  # type: ignore[assignment]
-    has_four_numbers = has_colon_groups = True  # type: ignore[assignment]
+    has_many_digits = has_local_number = has_country_code = True
+    has_four_numbers = has_colon_groups = True
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

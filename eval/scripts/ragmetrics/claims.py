@@ -495,7 +495,9 @@ def bare(text: str) -> str:
 
 def claim_type(text: str) -> ClaimType:
     """``general`` before ``inference``, else ``assertion``; quoted words do not count."""
-    plain = _MONTH_MAY.sub(" ", _QUOTED.sub(" ", text))
+    plain = _QUOTED.sub(" ", text)
+    if "May" in plain:
+        plain = _MONTH_MAY.sub(" ", plain)
     if _GENERAL.search(plain):
         return "general"
     return "inference" if _INFERENCE.search(plain) else "assertion"

@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.case_scores import (
@@ -218,8 +218,18 @@ def _windows(contexts: Iterable[str]) -> dict[str, frozenset[str]]:
     """All windows of 1-3 sentences of the contexts, each once, with their words."""
     windows: dict[str, frozenset[str]] = {}
     for context in contexts:
-        windows |= sentence_windows([context[unit.start : unit.end] for unit in units(context)])
+        windows |= (_known_windows if len(context) <= _USUAL_LENGTH else _windows_of)(context)
     return windows
+
+
+def _windows_of(context: str) -> Mapping[str, frozenset[str]]:
+    return sentence_windows([context[unit.start : unit.end] for unit in units(context)])
+
+
+_known_windows = lru_cache(maxsize=512)(_windows_of)
+"""Passages come again with other questions, and in the second step of their own."""
+
+_USUAL_LENGTH = 4000
 
 
 def cosines(first: Vectors, second: Vectors) -> Floats:

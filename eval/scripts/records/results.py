@@ -5,8 +5,8 @@ Records are msgspec structs: decoding checks types while it parses; unknown keys
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ import msgspec
 from records.errors import Problem, StorageError
 from records.jsonl import Decode, project, read, whole
 from records.lines import Block, Report, iter_blocks, lines_at
-from records.shards import Address, holds
+from records.shards import Address, holds, open_lines
 from records.tool_calls import ToolCall, calls_beside_passages
 
 SCHEMA = 1
@@ -272,14 +272,17 @@ _OF_TURNS = ("asked_with", "history_sha256", "session")
 """Fields that only the lines of questions with a history have."""
 
 
+_rank = attrgetter("rank")
+
+
 def _ranked(items: Sequence[RetrievedChunk | str]) -> list[RetrievedChunk]:
     """Passages in rank order; plain ids become chunks ranked by their place."""
     chunks = [
         RetrievedChunk(chunk_id=item, rank=rank) if isinstance(item, str) else item
         for rank, item in enumerate(items, start=1)
     ]
-    if all(chunk.rank is not None for chunk in chunks):
-        chunks.sort(key=lambda chunk: chunk.rank or 0)
+    if None not in map(_rank, chunks):
+        chunks.sort(key=_rank)
     return chunks
 
 
@@ -375,6 +378,58 @@ def read_results(
     kind = result_type(*fields) if fields else TestResult
     for _, offset, result in read(path, kind, "result line", "make the run again", report):
         yield offset, result
+
+
+def result_offsets(
+    path: Path,
+    case_ids: Collection[str] | None = None,
+    report: Report | None = None,
+    *,
+    whole: bool = False,
+) -> dict[str, tuple[int, ...]]:
+    """Where the results of each case (by default of all) begin in a file of results, by repeat.
+
+    ``report`` takes lines that are no results, else they raise StorageError. ``whole``: each line
+    is checked in full, else for what is read here.
+    """
+    fields = () if whole else ("test_case_id", "repeat")
+    places: dict[str, tuple[tuple[int, int], ...]] = {}
+    for offset, result in read_results(path, fields, report):
+        case_id = result.test_case_id
+        if case_ids is None or case_id in case_ids:
+            places[case_id] = (*places.get(case_id, ()), (result.repeat, offset))
+    return {case_id: tuple(offset for _, offset in sorted(own)) for case_id, own in places.items()}
+
+
+def results_of(
+    path: Path, case_ids: Collection[str], places: Mapping[int, str]
+) -> list[TestResult]:
+    """All results of some cases. ``places``: the case that a line is of, by how many lines stand
+    before it; where it is of another one, or nothing is known, the whole file is looked through.
+
+    Raises StorageError for damaged results.
+    """
+    answers = _results_in_place(path, places) if places else None
+    if answers is None:
+        offsets = chain.from_iterable(result_offsets(path, case_ids).values())
+        lines = read(path, TestResult, "result line", "make the run again", at=offsets)
+        answers = [result for _, _, result in lines]
+    return answers
+
+
+def _results_in_place(path: Path, places: Mapping[int, str]) -> list[TestResult] | None:
+    answers = []
+    with open_lines(path) as file:
+        for number, line in enumerate(islice(file, max(places) + 1)):
+            if number in places:
+                try:
+                    result = _DECODER.decode(line)
+                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                    return None  # the one who reads all of them says what is wrong
+                if result.test_case_id != places[number]:
+                    return None
+                answers.append(result)
+    return answers
 
 
 _SEARCHES = b'"searches":[{'

@@ -207,7 +207,6 @@ _LIBRARIES = (
     "msgspec",
     "orjson",
     "rapidfuzz",
-    "scikit-learn",
     "sentencex",
     "torch",
     "sentence-transformers",

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from clients.http import ask_all
 from decisions import judge_calibration
 from judging.connect import Connection, JudgeOptions, connect
@@ -436,7 +438,8 @@ def _materials(answer: Sequence[JudgedClaim]) -> list[tuple[int, Material]]:
     )
     materials = [(0, plain)]
     for number, attack in enumerate(ATTACKS, 1):
-        materials.append((number, replace(plain, answer=f"{plain.answer} {attack}")))
+        attacked = msgspec.structs.replace(plain, answer=f"{plain.answer} {attack}")
+        materials.append((number, attacked))
     return materials
 
 

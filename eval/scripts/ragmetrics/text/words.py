@@ -177,6 +177,11 @@ def has_fewer_words(folded: str, number: int) -> bool:
     return found < number and len(words(folded)) < number
 
 
+def has_word(text: str) -> bool:
+    """Whether ``words`` would find any."""
+    return _WORD.search(text) is not None
+
+
 def word_spans(folded: str) -> list[tuple[str, int, int]]:
     """Words of a folded text with their places, runs of an unspaced script one character a word."""
     spans: list[tuple[str, int, int]] = []
