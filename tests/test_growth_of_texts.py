@@ -239,6 +239,9 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "guardrails.patterns.InjectionRule.is_excused": lambda t: [
         rule.is_excused(t, len(t) // 2) for rule in _RULES
     ],
+    "guardrails.patterns.InjectionRule.is_about_a_thing": lambda t: [
+        rule.is_about_a_thing(t, len(t) // 2) for rule in _RULES
+    ],
 }
 """Functions whose arguments no signature tells."""
 
