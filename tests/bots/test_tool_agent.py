@@ -14,6 +14,8 @@ import pytest
 from tests.bots.serving import BotServer
 from tests.bots.tool_agent import FIRST, TOKEN, make
 
+from ragmetrics.catalogue.metric import BY_DOCUMENT
+
 SCRIPTS = Path(__file__).parents[2] / "eval" / "scripts"
 CASES = 24
 """Numbers 0 to 23: 12 are even, and 4 of them are 0, 6, 12 and 18."""
@@ -73,6 +75,7 @@ class Desk:
             timeout=120,
         )
         assert done.returncode == ends, done.stdout + done.stderr
+        self.said = done.stderr
         return done.stdout
 
     def profile(self, name: str, more: str) -> None:
@@ -151,6 +154,35 @@ def test_claims_from_the_first_of_two_searches_are_supported(
     assert judged["sections"]["judged"]["metrics"]["faithfulness"]["mean"] == support
     cut = json.loads(desk.call("score_groundedness", "--run", "cut", "--json"))["mean"]
     assert cut["claim_support_rate"] is None
+
+
+def test_searches_are_proposed_where_tools_give_back_passages(
+    server: BotServer, tmp_path: Path
+) -> None:
+    """Found without help: the calls, those of them that searched, and the fields of a passage. Of
+    hat n the first search brings n.md in the first place, so every recall is 1."""
+    desk = Desk(tmp_path)
+    cases = [case(n) | {"gold_supports": [{"rel_path": f"{n}.md"}]} for n in range(CASES)]
+    (tmp_path / "set.jsonl").write_text("".join(json.dumps(c) + "\n" for c in cases), "utf-8")
+    words = (server.url + "/runs/wait", "--model", "finding", "--name", "agent.toml", "--yes")
+    desk.call("connect_bot", *words)
+    profile = (tmp_path / "agent.toml").read_text("utf-8")
+    assert 'tools = "tool_calls(messages)"' in profile
+    assert 'searches = "search_calls(messages)"' in profile
+    assert 'rel_path = "path"' in profile
+    assert 'text = "text"' in profile
+    assert "✓ Are these the passages?  search_calls(messages)" in desk.said
+    assert "✓ Did it call these tools?  tool_calls(messages)" in desk.said
+    asked = ("--api-url", server.url, "--profile", "agent.toml", "--limit", "4")
+    desk.call("run_eval", *asked, "--run-id", "run", "--store-full-text")
+    result = desk.results("run")[3]
+    queries = [(search["tool"], search["query"]) for search in result["searches"]]
+    assert queries == [("search", "hat"), ("search", "shipping")]
+    assert [chunk["rel_path"] for chunk in result["retrieved"]] == ["3.md", "shipping.md"]
+    assert result["seen"] == "union"
+    scored = json.loads(desk.call("score_retrieval", "--run", "run", "--json"))
+    assert scored["mean"]["evidence_recall@1" + BY_DOCUMENT] == 1.0
+    assert scored["per_search"] == 4
 
 
 def test_a_secret_that_tools_are_given_is_written_nowhere(

@@ -2,8 +2,8 @@
 messages of the state), and as OpenAI's chat completions stream their pieces.
 
 The assistant ``careless`` forgets a tool for even numbers and deletes a basket for every sixth;
-``quoting`` searches twice and answers with a sentence of the first search, ``inventing`` with one
-of its own.
+the tool of ``finding`` gives back passages in JSON; ``quoting`` searches twice and answers with a
+sentence of the first search, ``inventing`` with one of its own.
 ``python -m tests.bots.tool_agent 9000``.
 """
 
@@ -30,6 +30,11 @@ def calls_of(question: str, assistant: str = "") -> list[tuple[str, dict[str, An
     """Name, arguments and result of each call."""
     number = int((re.findall(r"\d+", question) or ["1"])[0])
     careless = assistant == "careless"
+    if assistant == "finding":
+        hats = {"text": f"Hat {number} costs {number} EUR in our shop.", "path": f"{number}.md"}
+        ships = {"text": SECOND, "path": "shipping.md"}
+        searches = [("hat", [hats, ships]), ("shipping", [ships])]
+        return [("search", {"query": query}, json.dumps(found)) for query, found in searches]
     if assistant in ("quoting", "inventing"):
         first = f"{FIRST} Their label must still be on them. {'Ask in the shop. ' * 20}"
         return [("search", {"query": "returns"}, first), ("search", {"query": "to"}, SECOND)]

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import orjson
 import pytest
 from rich.console import Console
 
 from decisions.measures import measures
-from ragmetrics.catalogue import KS
+from decisions.primary import PrimaryScores, paired_table
+from ragmetrics.catalogue import BY_DEFINITION, KS, find
 from records.cases import TestCase, case_from_dict
 from records.checked_results import checked_result
 from records.metrics import read_metrics
@@ -23,6 +25,9 @@ from scorers.loop import score_run
 from scorers.retrieval import SEVERAL, RetrievalScorer
 from scorers.section_page import section_blocks
 from terminal.page import print_blocks
+
+NAME = "retrieval.evidence_recall@5"
+EVIDENCE_RECALL = find("evidence_recall")
 
 A, B, C = (
     {"chunk_id": n, "rel_path": f"{n}.md", "heading_path": "H", "text": f"Text of {n} in full."}
@@ -146,6 +151,7 @@ def test_the_row_of_a_recall_that_is_per_search_says_so(
         assert "per_search" not in section
         assert sorted(titles) == sorted(section["mean"])
         assert "per search" not in printed
+        assert stored["definitions"]["evidence_recall@5"] == EVIDENCE_RECALL.definition
         return
     assert section["per_search"] == 1
     assert section["n"]["evidence_recall@5"] == 2
@@ -153,6 +159,25 @@ def test_the_row_of_a_recall_that_is_per_search_says_so(
     assert {"evidence_recall@5 (per search)", "recall_all@1 (per search)", "mrr"} <= {*titles}
     assert "snippet_recall@3 (per search)" in printed
     assert "per search: 1 answer saw several searches." in printed
+    assert stored["definitions"]["evidence_recall@5"] == EVIDENCE_RECALL.per_search_definition
+    assert stored["definitions"]["ndcg@5"] == find("ndcg").definition
+    row = rows["retrieval", "evidence_recall@5"]
+    assert (row.higher_is_better, row.band) == (True, "too few to tell")
+
+
+def test_recalls_per_search_and_of_one_list_are_not_compared() -> None:
+    """The id of the one is the id of the other with a name and the next version; whoever compares
+    metrics of one definition sees two, and both have the same row of the catalogue."""
+    of_list, of_searches = EVIDENCE_RECALL.definition, EVIDENCE_RECALL.per_search_definition
+    name, _, version = of_list.partition("@")
+    assert of_searches == f"{name}_per_search@{int(version) + 1}"
+    assert BY_DEFINITION[of_list] is BY_DEFINITION[of_searches] is EVIDENCE_RECALL
+    old, new = (
+        PrimaryScores("r", (NAME,), ("one",), np.ones((1, 1)), {NAME: definition})
+        for definition in (of_list, of_searches)
+    )
+    assert paired_table(old, new).names == ()
+    assert paired_table(old, old).names == (NAME,)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter, methodcaller
 
 from guardrails.facts import TextFacts, facts_of
 from guardrails.pii import find_pii, luhn_valid
@@ -25,100 +26,48 @@ Span = tuple[str, int, int]
 _NAMES = {"credit_card": "card", "us_ssn": "ssn", "ip_address": "ip"}
 """What stands in the place of a kind of personal data; other kinds have their own name."""
 
-_Matches = Callable[[TextFacts], Iterable[re.Match[str]]]
+_AT, _DIGITS = methodcaller("has", "@"), attrgetter("has_many_digits")
+_CODE, _IP4 = attrgetter("has_country_code"), attrgetter("has_four_numbers")
 
-
-def _where(may_hold: Callable[[TextFacts], bool], pattern: str, flags: int = 0) -> _Matches:
-    """The matches of a pattern in a text that may hold one."""
-    compiled = re.compile(pattern, flags)
-    return lambda facts: compiled.finditer(facts.text) if may_hold(facts) else ()
-
-
-def _beginning(words: str, pattern: str) -> _Matches:
-    """The matches of a pattern, each of which begins with one of the words, in any case."""
-    compiled, begins = re.compile(pattern), words.split()
-    return lambda facts: facts.matches(compiled, *begins)
-
-
-_SHAPES: tuple[tuple[str, _Matches], ...] = (
-    (
-        "email",
-        _where(
-            lambda facts: "@" in facts.text,
-            r"[^\s@<>()\[\]\"',;:]{1,64}@(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,24}",
-        ),
-    ),
-    (
-        "url login",
-        _where(
-            lambda facts: "@" in facts.text and "://" in facts.text,
-            r"(?<=://)[^\s/@:]{1,64}:[^\s/@]{1,128}(?=@)",
-        ),
-    ),
-    (
-        "iban",
-        _where(
-            lambda facts: facts.has_country_code,
-            r"\b[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,4})?\b",
-        ),
-    ),
-    (
-        "ssn",
-        _where(lambda facts: facts.has_many_digits, r"(?<![\d-])\d{3}[- ]\d{2}[- ]\d{4}(?![\d-])"),
-    ),
-    ("card", _where(lambda facts: facts.has_many_digits, r"(?<!\d)(?:\d[ -]?){12,18}\d(?!\d)")),
-    ("secret", _beginning("akia asia", r"(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])")),
+_PATTERNS: tuple[tuple[str, Callable[[TextFacts], bool] | str, str], ...] = (
+    ("email", _AT, r"[^\s@<>()\[\]\"',;:]{1,64}@(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,24}"),
+    ("url login", _AT, r"(?<=://)[^\s/@:]{1,64}:[^\s/@]{1,128}(?=@)"),
+    ("iban", _CODE, r"\b[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,4})?\b"),
+    ("ssn", _DIGITS, r"(?<![\d-])\d{3}[- ]\d{2}[- ]\d{4}(?![\d-])"),
+    ("card", _DIGITS, r"(?<!\d)(?:\d[ -]?){12,18}\d(?!\d)"),
+    ("secret", "akia asia", r"(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])"),
+    ("ip", _IP4, r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d|\.\d)"),
     (
         "ip",
-        _where(
-            lambda facts: facts.has_four_numbers,
-            r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d|\.\d)",
-        ),
-    ),
-    (
-        "ip",
-        _where(
-            lambda facts: facts.has_colon_groups,
-            r"(?<![\w:])(?=[^\s]{0,36}:[^\s]{0,36}:)[0-9a-fA-F:]{4,39}(?![\w:])",
-        ),
+        attrgetter("has_colon_groups"),
+        r"(?<![\w:])(?=[^\s]{0,36}:[^\s]{0,36}:)[0-9a-fA-F:]{4,39}(?![\w:])",
     ),
     (
         "phone",
-        _where(
-            lambda facts: facts.has_many_digits or facts.has_local_number,
-            r"(?<![\w.+])(?:\+|00)\d{1,3}(?:[ ./()-]{0,3}\d){6,13}(?!\w)"
-            r"|(?<![\w.])\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4}(?!\w)"
-            r"|(?<![\w.])(?<!\d:)\(?0\d{1,5}\)?(?:[ /.-]{1,3}\d{2,8}){1,4}(?!\w)",
-        ),
+        lambda facts: facts.has_many_digits or facts.has_local_number,
+        r"(?<![\w.+])(?:\+|00)\d{1,3}(?:[ ./()-]{0,3}\d){6,13}(?!\w)"
+        r"|(?<![\w.])\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4}(?!\w)"
+        r"|(?<![\w.])(?<!\d:)\(?0\d{1,5}\)?(?:[ /.-]{1,3}\d{2,8}){1,4}(?!\w)",
     ),
-    (
-        "key",
-        _where(
-            lambda facts: "-----BEGIN" in facts.text,
-            r"-----BEGIN[^-]{0,40}-----.*?(?:-----END[^-]{0,40}-----|\Z)",
-            re.DOTALL,
-        ),
-    ),
-    ("token", _beginning("eyj", r"\beyJ[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]+){1,4}")),
+    ("key", "-----begin", r"-----BEGIN[^-]{0,40}-----.*?(?:-----END[^-]{0,40}-----|\Z)"),
+    ("token", "eyj", r"\beyJ[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]+){1,4}"),
     (
         "secret",
-        _beginning(
-            "pass pwd secret token api access auth bearer credential",
-            r"(?i:password|passwd|passwort|passphrase|pwd|secret|token|api[ _-]?key|apikey"
-            r"|access[ _-]?key|auth|bearer|credential)s?\w{0,20}[\"'\])]{0,2}"
-            r"\s{0,3}(?:=>|:=|=|:|\bis\b|\bist\b)\s{0,3}[\"'`]?(?P<value>[^\s\"'`,;]{4,256})",
-        ),
+        "pass pwd secret token api access auth bearer credential",
+        r"(?i:password|passwd|passwort|passphrase|pwd|secret|token|api[ _-]?key|apikey"
+        r"|access[ _-]?key|auth|bearer|credential)s?\w{0,20}[\"'\])]{0,2}"
+        r"\s{0,3}(?:=>|:=|=|:|\bis\b|\bist\b)\s{0,3}[\"'`]?(?P<value>[^\s\"'`,;]{4,256})",
     ),
     (
-        "token",
-        _beginning(
-            "bearer basic",
-            # "basic" stands before many a word; a word alone has neither capitals nor digits
-            r"(?i:\bbearer\s{1,3}|\bbasic\s{1,3}(?-i:(?=[a-z]{0,200}[A-Z0-9+/=])))"
-            r"(?P<value>[A-Za-z0-9+/_.=~-]{8,})",
-        ),
+        "token",  # "basic" stands before many a word; one without capitals and digits is no token
+        "bearer basic",
+        r"(?i:\bbearer\s{1,3}|\bbasic\s{1,3}(?-i:(?=[a-z]{0,200}[A-Z0-9+/=])))"
+        r"(?P<value>[A-Za-z0-9+/_.=~-]{8,})",
     ),
 )
+_SHAPES = tuple((kind, needs, re.compile(pattern, re.DOTALL)) for kind, needs, pattern in _PATTERNS)
+"""What has the shape of a private detail: its kind; what a text must have, or the words of which
+each match begins with one, in any case; the pattern."""
 
 _RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}")
 _DATE = re.compile(r"(?:19|20)\d\d-\d\d-\d\d")
@@ -196,8 +145,12 @@ def _spans(text: str, is_id: bool) -> Iterator[Span]:
         if not _is_ordinary(text, start, end):
             yield "secret", start, end
     facts = facts_of(text)
-    for kind, matches in _SHAPES:
-        for match in matches(facts):
+    for kind, needs, pattern in _SHAPES:
+        if isinstance(needs, str):
+            matches = facts.matches(pattern, *needs.split())
+        else:
+            matches = pattern.finditer(text) if needs(facts) else iter(())
+        for match in matches:
             group = "value" if "value" in match.re.groupindex else 0
             start, end = match.span(group)
             if kind in _UNLIKE and _UNLIKE[kind](text, start, end):

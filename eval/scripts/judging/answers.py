@@ -104,7 +104,7 @@ class JudgedAnswer:
     @cached_property
     def seen_contexts(self) -> list[Item]:
         """All that the answer saw: the chunks, then the results of tools that are no passages."""
-        return _numbered(self._seen) if self.result.seen_tools else self.contexts
+        return _numbered(self._seen) if len(self._seen) > len(self.chunks) else self.contexts
 
     @cached_property
     def abstained(self) -> bool:

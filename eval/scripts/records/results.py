@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from records.errors import Problem, StorageError
+from records.feedback import Rating
 from records.jsonl import Decode, project, read, whole
 from records.lines import Block, Report, iter_blocks, lines_at
 from records.shards import Address, holds, open_lines
@@ -130,7 +131,7 @@ class TestResult(msgspec.Struct):
     ``seen``: how it is known what the answer saw of several searches (``prompt``: what stood in
     front of the model; ``union``: all that they brought). ``seen_tools``: results of tools that it
     saw and that are no passages. ``tools``: the calls of tools where the bot reports them; an
-    empty list says that there was none.
+    empty list says that there was none. ``feedback``: what people said of the answer, where told.
 
     Of a turn of a conversation, and of a case with a history of its own: ``asked_with`` says which
     history it was asked with (``live``, ``replay``, ``alone``, ``none``, or ``fixed``),
@@ -168,6 +169,7 @@ class TestResult(msgspec.Struct):
     tools: list[ToolCall] | msgspec.UnsetType = msgspec.UNSET
     seen: Literal["prompt", "union"] | msgspec.UnsetType = msgspec.UNSET
     seen_tools: list[str] | msgspec.UnsetType = msgspec.UNSET
+    feedback: list[Rating] | msgspec.UnsetType = msgspec.UNSET
 
     def chunks(self) -> list[RetrievedChunk]:
         """The retrieved passages in rank order; plain ids become chunks ranked by their place."""
@@ -434,6 +436,7 @@ def _results_in_place(path: Path, places: Mapping[int, str]) -> list[TestResult]
 
 _SEARCHES = b'"searches":[{'
 _TOOLS = b'"tools":['
+_FEEDBACK = b'"feedback":[{'
 """In a text the quotes are escaped: these are keys, and a list of searches is not empty."""
 
 
@@ -446,6 +449,11 @@ def tells_searches(path: Path) -> bool:
 def tells_tools(path: Path) -> bool:
     """The same of calls of tools, if only that there was none."""
     return holds(path, _TOOLS)
+
+
+def tells_feedback(path: Path) -> bool:
+    """The same of what people said of answers."""
+    return holds(path, _FEEDBACK)
 
 
 def tells_retrieved(line: bytes) -> bool:

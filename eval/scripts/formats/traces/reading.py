@@ -51,7 +51,7 @@ AnswerState = Literal["read", "none", "unknown", "not captured", "by reference",
 """``none``: contents were captured, and no answer came. ``unknown``: something came, and nothing
 says for certain that it is the answer. The rest: why nothing can be read."""
 
-_HIDDEN = frozenset({TOOL, RETRIEVAL, RERANKER, GUARD})
+HIDDEN = frozenset({TOOL, RETRIEVAL, RERANKER, GUARD})
 """What a model says within one of these is no answer to the user."""
 
 _NAMED_QUESTION = re.compile(
@@ -146,7 +146,23 @@ def joined_spans(spans: Iterable[Span]) -> list[Span]:
             owner.events.extend(log.events)
             owner.known_messages.clear()
     ordered = [*once.values(), *alone.values()]
+    _hang_below_trace(ordered)
     return sorted(ordered, key=lambda span: (span.start, span.end))
+
+
+def _hang_below_trace(spans: Sequence[Span]) -> None:
+    """Put what has no parent below the span that is the whole trace, where there is one: Langfuse
+    and the OpenAI Agents SDK list it beside the spans, often without its times."""
+    ids = {name for span in spans[:1] for name in (f"trace:{span.trace}", span.trace)}
+    whole = next((span for span in spans if span.id in ids), None)
+    if whole is None:
+        return
+    for span in spans:
+        if span is not whole and not span.parent:
+            span.parent = whole.id
+    if not whole.end:
+        whole.start = whole.start or min((span.start for span in spans if span.start), default=0)
+        whole.end = max(span.end for span in spans)
 
 
 class _Tree:
@@ -178,7 +194,7 @@ class _Tree:
 
     def is_hidden(self, span: Span) -> bool:
         """Whether a span is within a tool, a retrieval or a guardrail, or is one."""
-        return any(self.kind(outer) in _HIDDEN for outer in (span, *self.around[id(span)]))
+        return any(self.kind(outer) in HIDDEN for outer in (span, *self.around[id(span)]))
 
 
 def read_trace(spans: Iterable[Span]) -> Trace:
