@@ -39,6 +39,7 @@ from ragmetrics import (
     tools,
 )
 from ragmetrics.text import gold_quotes, numbers, phrase_search, tfidf
+from ragmetrics.text import words as word_lists
 from ragmetrics.text.asked_questions import AskedQuestions
 from records.tool_calls import ExpectedTool, ToolCall
 
@@ -196,6 +197,8 @@ CALLS: dict[str, Callable[[str], Any]] = {
             reference_answer=t, expected_claims=[t], forbidden_claims=[t], gold_facts=[GoldFact(t)]
         ),
     ),
+    "groundedness.unsupported_claims": lambda t: groundedness.unsupported_claims(t, [Chunk(t)], t),
+    "text.words.has_fewer_words": lambda t: word_lists.has_fewer_words(t, len(t)),
     "matching.match_anchors": lambda t: matching.match_anchors(
         [matching.anchor("a.md", t)], [_passage(t)], [[_KNOWN_TEXT]]
     ),
