@@ -33,6 +33,11 @@ def in_rank_order(result: TestResult) -> Sequence[RetrievedChunk]:
     return chunks if are_in_order(chunks) else result.chunks()
 
 
+def seen_passages(result: TestResult) -> Sequence[RetrievedChunk]:
+    """What the answer could rest on: the chunks by rank, and results of tools where it saw some."""
+    return result.seen_chunks() if result.seen_tools else in_rank_order(result)
+
+
 def without_passages(result: TestResult) -> tuple[Value, str]:
     """The score, and the reason, of what needs passages where nobody knows which there were:
     failed where this answer lacks what the profile maps, else none; "" where they are known."""

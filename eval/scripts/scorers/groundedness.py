@@ -16,7 +16,7 @@ from records.errors import Problem
 from records.results import TestResult, iter_results
 from records.runs import known_config
 from scorers.abstention import decide, usual_language
-from scorers.common import citation_count, in_rank_order, row_of, with_known_passages, without
+from scorers.common import citation_count, row_of, seen_passages, with_known_passages, without
 from scorers.contract import NOTHING, CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer
 from scorers.loop import results_of
 
@@ -66,7 +66,7 @@ class GroundednessScorer:
         """Scores of one result; an abstention or an empty answer keeps its plain checks only."""
         if result.answer is None:
             return ScoreRow((None,) * len(self.metrics), (("*", "no answer"),)), NOTHING
-        chunks = result.seen_chunks() if result.seen_tools else in_rank_order(result)
+        chunks = seen_passages(result)
         sent = [chunk.score_final for chunk in chunks if chunk.score_final is not None]
         scores = groundedness.score_case(
             result.answer,
