@@ -1,6 +1,6 @@
 """Did the answer abstain? Phrases and passages, and the four-cell table answered x answerable.
 
-Phrases are those of eighteen languages; quoted words decide nothing. The first sentence that
+Phrases are those of nineteen languages; quoted words decide nothing. The first sentence that
 declines decides, if little was said before it. "We do not refund shipping" is an answer when the
 passages say so.
 """

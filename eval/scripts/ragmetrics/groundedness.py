@@ -179,10 +179,7 @@ def _prepare_answer(
     language: str | None = None,
     denial: tuple[int, int] | None = None,
 ) -> _PreparedAnswer:
-    """Take an answer apart; the chunks' words are cut as those of its language.
-
-    ``first_index``: as in ``score_case``. ``denial``: a claim that is worded like an abstention.
-    """
+    """Take an answer apart; ``denial``: a claim of it that is worded like an abstention."""
     text = clean(answer)
     extraction = extract(text, denial=denial)
     ready = tuple(prepare(chunk.text or "", language) for chunk in chunks)
@@ -261,17 +258,18 @@ _WORDED = ("no_fallback_phrase", "list_question_gets_list")
 """Checks that look for English words."""
 
 _FALLBACK = re.compile(
-    r"\b(?:something went wrong|an error (?:has )?occurred|please try again|unable to (?:generate"
-    r"|process)|no (?:results?|documents?|answer) (?:was |were )?found|internal server error|request "
-    r"timed out)\b"
+    r"\b(?:something went wrong|an error (?:has )?occurred|please try again"
+    r"|unable to (?:generate|process)|no (?:results?|documents?|answer) (?:was |were )?found"
+    r"|internal server error|request timed out)\b"
 )
 
 _LIST_QUESTION = re.compile(
     r"^\W*(?:please )?(?:list|enumerate|name (?:the|all|some|\d|two|three|four|five))\b"
     r"|\bwhat are (?:the |some |all )?(?:\w+ ){0,3}(?:types|kinds|steps|ways|reasons|options"
-    r"|requirements|benefits|advantages|disadvantages|features|components|examples"
-    r"|differences|stages|phases|symptoms|causes|methods|rules|parts)\b|\bwhich (?:\w+ ){1,3}are (?:there|available|supported)\b"
-    r"|\bgive (?:me )?(?:a list|some examples|\d+|two|three|four|five)\b|\bwhat steps\b"
+    r"|requirements|benefits|advantages|disadvantages|features|components|examples|stages|rules"
+    r"|differences|phases|symptoms|causes|methods|parts)\b|\bwhich (?:\w+ ){1,3}are (?:there"
+    r"|available|supported)\b|\bwhat steps\b"
+    r"|\bgive (?:me )?(?:a list|some examples|\d+|two|three|four|five)\b"
 )
 
 _LAST = re.compile(r"\s(?:and|or)\s")
