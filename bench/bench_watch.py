@@ -37,8 +37,9 @@ START = 1_772_323_200_000_000_000
 
 ANSWERS_A_LINE = 10
 BETWEEN = 20_000_000_000
-SAMPLE = 600
-"""Different answers; after these their texts come again, under other ids and times."""
+SAMPLE = 3000
+"""Different answers; after these their texts come again, under other ids and times.
+More than one step of a look reads, which looks at each text once."""
 
 
 def text(rng: random.Random, sentences: int) -> str:

@@ -210,6 +210,7 @@ def run_files(tree: ast.Module) -> Iterator[str]:
 NAMES_OF_OTHERS = {
     ("clients/embedder.py", "config.json"),
     ("formats/langfuse.py", "scores"),
+    ("formats/traces/feedback.py", "scores"),
 }
 """What other programs name: a model's own configuration, Langfuse's lists of scores."""
 
@@ -223,6 +224,35 @@ def test_only_records_names_the_files_of_a_run(path: Path) -> None:
             if (name_of(path), entry.partition(": ")[2]) not in NAMES_OF_OTHERS
         ]
         assert names == []
+
+
+def readings(tree: ast.Module) -> list[str]:
+    """By what a file could read score lines by itself, with its lines."""
+    reads = re.compile(r"records\.(jsonl\.read|scores\.(?!line_type)[a-z])")
+    names = [(item.line, item.module) for item in imports(tree)]
+    names += [
+        (node.lineno, f"records.{node.value.id}.{node.attr}")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    ]
+    return [f"{line}: {name}" for line, name in names if reads.match(name)]
+
+
+@each_source
+def test_views_read_score_lines_through_the_table_of_the_run(path: Path) -> None:
+    """A run is read once: of records.scores a view takes constants and the types of lines."""
+    if part_of(path) == "views":
+        assert readings(TREES[path]) == []
+
+
+def test_a_second_reader_is_found() -> None:
+    text = (
+        "from records.scores import ScoreLine, line_type, read_head\n"
+        "from records.run_table import RunTable\n"
+        "from records import jsonl\njsonl.project(ScoreLine)\njsonl.read_with(path)"
+    )
+    found = ["1: records.scores.read_head", "5: records.jsonl.read_with"]
+    assert readings(ast.parse(text)) == found
 
 
 def test_a_file_name_is_found() -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from guardrails.facts import TextFacts
 from guardrails.leakage import score_leakage
 from guardrails.linear import Featurizer, LinearModel
 from guardrails.patterns import rule_book
@@ -238,6 +239,11 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "guardrails.leakage.score_leakage": lambda t: score_leakage(
         t, [t, "a " + t], system_prompt=t, internal_ids=["c1"]
     ),
+    "guardrails.facts.TextFacts.has": lambda t: TextFacts(t).has("password", "secret"),
+    "guardrails.facts.TextFacts.matches": lambda t: [
+        *TextFacts(t).matches(re.compile("[a-z]{1,4}"), "a", "p")
+    ],
+    "guardrails.facts.TextFacts.places": lambda t: [*TextFacts(t).places("a", "key", " ")],
     "guardrails.linear.Featurizer.features": lambda t: Featurizer().features(_words(t), {}),
     "guardrails.linear.LinearModel.probability": LinearModel({}, 0.0).probability,
     "guardrails.patterns.InjectionRule.is_excused": lambda t: [

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from guardrails.injection import WARN, score_injection
 from guardrails.pii import find_pii
 from guardrails.secrets import find_secrets
-from ragmetrics import abstention, groundedness
+from ragmetrics import abstention
 from ragmetrics.claims import prepare
 from ragmetrics.facts import canonical, holds
 from ragmetrics.support import judge
+from ragmetrics.text.words import overlap
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def _fact(what: str, fact: str, answer: str) -> BlindSpot:
 
 def _overlap(what: str, answer: str, reference: str) -> BlindSpot:
     def verdict() -> str:
-        shared = groundedness.overlap(answer, reference)
+        shared = overlap(answer, reference)
         return "wrong" if shared is not None and shared[0] < 0.5 else "right"
 
     example = f'"{answer}", reference "{reference}"'

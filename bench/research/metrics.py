@@ -12,7 +12,7 @@ from ragmetrics.claims import prepare
 from ragmetrics.stats import agreement
 from ragmetrics.support import LexicalClaim, judge
 from ragmetrics.text import numbers
-from ragmetrics.text.words import content_words, fold
+from ragmetrics.text.words import content_words, fold, overlap
 from research.labelled_sets import AnswerPair, LabelledAbstention, RatedAnswer
 from validation.human import LabelledClaim
 
@@ -225,8 +225,8 @@ def measure_pairs(rows: Iterable[AnswerPair], draws: Resampling) -> dict[str, An
     """Pearson correlation of the difference in answer_overlap with people's overall preference."""
     scored: list[tuple[float, float, str]] = []
     for row in rows:
-        first = groundedness.overlap(row.first, row.reference)
-        second = groundedness.overlap(row.second, row.reference)
+        first = overlap(row.first, row.reference)
+        second = overlap(row.second, row.reference)
         if first is not None and second is not None:
             scored.append((second[0] - first[0], row.preference, row.group))
     gains = [gain for gain, _, _ in scored]

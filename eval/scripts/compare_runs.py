@@ -280,7 +280,7 @@ def main(
     clusters, remarks = compare.clusters_of(folders, eval_set, cluster, tables)
     alone = len(new) == 1 and is_committed_alone(folders[0])
     if alone:
-        comparisons = [compare_committed(folders[0], folders[1], compare_options, clusters)]
+        comparisons = [compare_committed(folders[0], folders[1], compare_options, clusters, tables)]
     else:
         comparisons = compare_many(
             folders[0],

@@ -4,7 +4,8 @@ In: a folder of traces in JSON or JSON lines (OTLP, Phoenix, MLflow, …; .gz to
 while they are read. Out: shares by day of refusals, empty retrievals, errors, slow answers, empty
 or very long answers, unreadable ones, and, for a fixed share, of unsupported claims and leaks. With
 --reference, an alarm for what rose since that period: look as often as you like, at most 5 % of
-quiet quarters give a false one. No server, and nothing is sent anywhere.
+quiet quarters give a false one. Ratings by people among the traces (Phoenix, Langfuse, LangSmith)
+are a share with its interval, and no alarm. No server, and nothing is sent anywhere.
 
 What was read is kept in an index in eval/cache/watch: numbers, hashes, file and offset, no text.
 A second look reads only what is new. Delete the index to begin again.
@@ -98,9 +99,6 @@ def main(
     **values: Any,
 ) -> int:
     import storage
-    from terminal.page import print_page
-    from views.report.page import watch_page
-    from watching import show
     from watching.watch import WatchOptions, to_dict, watch
 
     wants_draw = values["cases"] or values["sample"]
@@ -121,11 +119,17 @@ def main(
             raise click.UsageError(
                 "--html shows figures against a reference: add --reference A..B."
             )
+        from views.report.page import watch_page
+        from watching.show import notes
+
         title = f"{folder.resolve().name} in production"
-        storage.replace_bytes(html, watch_page(outcome.figures, title, list(show.notes(outcome))))
+        storage.replace_bytes(html, watch_page(outcome.figures, title, list(notes(outcome))))
     if as_json:
         click.echo(storage.json_bytes(to_dict(outcome)), nl=False)
     elif not silent or outcome.alarms:
+        from terminal.page import print_page
+        from watching import show
+
         print_page(options.stdout_console(), show.watch_page(outcome, pictures=plots))
     return options.Exit.GATE_FAILED if fail_on and outcome.alarms else options.Exit.DONE
 

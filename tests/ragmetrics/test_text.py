@@ -10,9 +10,19 @@ from hypothesis import strategies as st
 
 from ragmetrics import claims as ragmetrics_claims
 from ragmetrics.text import language
+from ragmetrics.text import sentences as cut_sentences
 from ragmetrics.text.content import content_stems
 from ragmetrics.text.sentences import units
-from ragmetrics.text.words import clean, content_words, fold, normalise, stem, word_spans, words
+from ragmetrics.text.words import (
+    clean,
+    content_words,
+    fold,
+    has_fewer_words,
+    normalise,
+    stem,
+    word_spans,
+    words,
+)
 
 ANY = st.text(st.characters(), max_size=80)  # includes lone surrogates
 MARKDOWN = st.text(
@@ -308,3 +318,18 @@ def test_thai_is_cut_at_function_words_and_the_rest_into_three_signs() -> None:
     # cat, in, garden: the word between is dropped, three signs on either side are one group.
     assert list(content_stems(fold("แมวในสวน"), "th")) == ["แมว", "สวน"]
     assert list(content_stems(fold("ในกา"), "th")) == ["กา"]  # shorter than a group: as it is
+
+
+@given(st.text(st.sampled_from("ab1 ,.'é中文ไทย\u0e31"), max_size=30), st.integers(1, 6))
+@example("中文字", 2)  # one run, two groups of signs
+@example("中文字", 3)
+def test_fewer_words_are_counted_as_all_are(text: str, number: int) -> None:
+    folded = fold(text)
+    assert has_fewer_words(folded, number) == (len(words(folded)) < number)
+
+
+@given(st.text(st.sampled_from('aA1٣(.):;!?, \n"*'), max_size=40))
+@example("Steps: 1. Open it. 2) Close it.")
+def test_an_item_within_a_line_is_never_passed_over(text: str) -> None:
+    if cut_sentences._INLINE_ITEM.search(text):
+        assert cut_sentences._NUMBERED.search(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from tests.score_lines import write_lines
 
 from records import columns, run_table
 from records.errors import Problem, StorageError
-from records.run_table import RunTable, SectionTable
+from records.run_table import LineKind, RunTable, SectionTable
+from records.scores import encode_head, encode_lines, encode_scores
 
 NAMES = ("mrr", "ndcg", "late")
 
@@ -158,3 +160,111 @@ def test_columns_grow_while_the_file_is_read(
             values = [table.raw(name)[code] for code in table.codes]
             wanted = [line["scores"].get(name) for line in lines[: place + 1]]
             assert [None if value != value else value for value in values] == wanted
+
+
+def kinds_of(
+    run: Path, section: str, *, explained: bool = False, scores_only: bool = False
+) -> list[LineKind]:
+    """The kind of each line."""
+    table = SectionTable(run, section, explained=explained, scores_only=scores_only)
+    deque(table.read(), maxlen=0)
+    kinds = [table.kinds[number] for number in table.line_kinds.tolist()]
+    assert kinds == [list(table.of_codes(lambda kind: kind))[code] for code in table.codes]
+    assert table.failed_lines.tolist() == [kind.failed for kind in kinds]
+    return kinds
+
+
+@pytest.mark.parametrize("known", [0, 1 << 15])
+def test_lines_that_score_alike_are_told_apart_by_what_else_they_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int
+) -> None:
+    """All eight lines of a section have the same score."""
+    monkeypatch.setattr(run_table, "_MOST_KNOWN", known)
+    facts: dict[str, list[tuple[dict[str, Any] | None, Any]]] = {
+        "retrieval": [
+            (None, None),
+            ({"hits": None}, None),
+            ({"hits": []}, 0),
+            ({"hits": [3, 7]}, 3),
+        ],
+        "abstention": [
+            (None, None),
+            ({"cell": "abstained_unanswerable"}, True),
+            ({"cell": "answered_answerable"}, False),
+            ({}, False),
+        ],
+        "pipeline": [
+            (None, None),
+            ({"outcome": "uncertain"}, ("uncertain", None)),
+            ({"outcome": "success", "expected": "refusal"}, ("success", "refusal")),
+            ({}, (None, None)),
+        ],
+        "context": [({"facts": []}, None)] * 4,
+    }
+    for section, rows in facts.items():
+        lines = [
+            {"case_id": f"c{n}", "scores": {"a": 1.0, "b": None}, "evidence": evidence}
+            | ({"reasons": {"b": "why not"}} if n % 2 else {})
+            | {"status": "failed" if n == 6 else "scored"}
+            for n, (evidence, _) in enumerate(rows * 2)
+        ]
+        write_lines(tmp_path, section, lines)
+        wanted = [
+            LineKind(n == 6, fact, (("b", "why not"),) if n % 2 else ())
+            for n, (_, fact) in enumerate(rows * 2)
+        ]
+        assert kinds_of(tmp_path, section, explained=True) == wanted
+        bare = [kind._replace(reasons=()) for kind in wanted]
+        if section != "pipeline":
+            bare = [kind._replace(fact=None) for kind in bare]
+        assert kinds_of(tmp_path, section) == bare
+        assert kinds_of(tmp_path, section, scores_only=True) == bare
+
+
+def test_reasons_that_lines_leave_out_are_those_of_the_head(tmp_path: Path) -> None:
+    left_out = (("b", "no labels"), ("c@*", "no snippets"))
+    names = ("a", "b", "c@1", "c@3")
+    given = {
+        "usual": left_out,
+        "other": (("b", "no answer"), left_out[1]),
+        "none": (("*", "call failed"),),
+    }
+    middles = [
+        encode_scores("scored", names, [1.0 * (why[0][0] != "*") or None, None, None, None], why,
+                      left_out)
+        for why in given.values()
+    ]  # fmt: skip
+    head = encode_head(names, left_out)
+    text = encode_lines(given, [0] * 3, [None] * 3, middles, [{}] * 3, head)
+    (tmp_path / "scores").mkdir()
+    (tmp_path / "scores/context.jsonl").write_bytes(text)
+    told = [dict(kind.reasons) for kind in kinds_of(tmp_path, "context", explained=True)]
+    assert told == [dict(why) for why in given.values()]
+    # as the lines themselves say it when they are read whole
+    table = RunTable(tmp_path).section("context")
+    assert [line.reasons for line in table.lines(range(3))] == told
+
+
+def test_a_reason_that_is_no_text_is_told_with_its_line(tmp_path: Path) -> None:
+    line = {"case_id": "a", "repeat": 0, "status": "scored", "scores": {"mrr": None}}
+    path = write_lines(tmp_path, "context", [line, line | {"case_id": "b"}])
+    path.write_bytes(path.read_bytes()[:-2] + b',"reasons":{"mrr":3}}\n')
+    RunTable(tmp_path).section("context")  # which does not look at reasons
+    with pytest.raises(StorageError, match=r"context\.jsonl:2: is no score line .*reasons"):
+        RunTable(tmp_path, explained=True).section("context")
+
+
+def test_a_line_that_was_replaced_is_told_with_its_number(tmp_path: Path) -> None:
+    lines = [{"case_id": f"c{n}", "scores": {"mrr": n / 300}} for n in range(300)]
+    path = write_lines(tmp_path, "context", lines)
+    table = RunTable(tmp_path).section("context")
+    assert [line.case_id for line in table.lines([0, 255, 256, 299])] == [
+        "c0",
+        "c255",
+        "c256",
+        "c299",
+    ]
+    text = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*text[:257], b"?" * (len(text[257]) - 1) + b"\n", *text[258:]]))
+    with pytest.raises(StorageError, match=r"context\.jsonl:258: is no score line"):
+        list(table.lines([256, 257]))

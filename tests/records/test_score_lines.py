@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from records.errors import StorageError
+from records.run_table import find_score_line
 from records.scores import (
     Reasons,
     encode_head,
     encode_lines,
     encode_scores,
-    find_score_line,
     metric_names,
     read_scores,
     read_whole_scores,
@@ -63,7 +63,7 @@ def test_every_reader_gives_null_and_the_reason(run: Path) -> None:
     assert metric_names(path) == list(NAMES)
     read = [line for _, _, line in read_scores(run, "retrieval")]
     for lines in (read, list(read_whole_scores(run, "retrieval"))):
-        for line in (*lines, *(find_score_line(path, case_id, 0) for case_id in LINES)):
+        for line in (*lines, *(find_score_line(run, "retrieval", case_id, 0) for case_id in LINES)):
             assert line is not None
             status, values, reasons = LINES[line.case_id]
             assert (line.status, line.reasons) == (status, dict(reasons))

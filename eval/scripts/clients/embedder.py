@@ -19,6 +19,7 @@ import sqlite3
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,6 +44,10 @@ WINDOW_OVERLAP = 32
 
 WINDOW_PIECES = 256
 """Window length for a model whose folder does not tell how much it reads."""
+
+_MOST_KEPT, _LONGEST_KEPT = 4096, 4000
+"""How many texts are kept with their windows, and of how many characters: the passages of a run are
+asked about by several scorers, and come again with other questions."""
 
 
 class EmbeddingUnavailable(RuntimeError):
@@ -195,6 +200,17 @@ class Embedder:
         """
         if len(text) < 200:  # a word piece holds at least one character
             return [text]
+        windows = self._loaded.windows
+        if text in windows:
+            return windows[text]
+        if len(windows) >= _MOST_KEPT:
+            windows.clear()
+        cut = self._cut(text)
+        if len(text) <= _LONGEST_KEPT:
+            windows[text] = cut
+        return cut
+
+    def _cut(self, text: str) -> list[str]:
         offsets, limit = self._pieces(text)
         room = limit - 2  # the model adds a mark at both ends
         if len(offsets) <= room:
@@ -285,6 +301,7 @@ class _Loaded:
     def __init__(self) -> None:
         self.model: Any = None
         self.tokenizer: Any = None
+        self.windows: dict[str, list[str]] = {}
         self.lock = threading.Lock()
 
 
@@ -330,10 +347,16 @@ def folder_hash(folder: Path) -> str:
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         if hidden or path.suffix == ".md" or not path.is_file():
             continue
-        with path.open("rb") as stream:
-            content = hashlib.file_digest(stream, "sha256").hexdigest()
+        state = path.stat()
+        content = _content_hash(path, state.st_size, state.st_mtime_ns)
         digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
     return digest.hexdigest()[:32]
+
+
+@lru_cache(maxsize=256)  # several scorers of a process use one model
+def _content_hash(path: Path, size: int, changed: int) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _reading_length(folder: Path | None, model: Any) -> int:

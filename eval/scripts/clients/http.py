@@ -399,12 +399,12 @@ def ask_all(
     workers: int,
     stop: threading.Event,
 ) -> Generator[Answer]:
-    """The answers of all jobs; see ``ask_each``."""
+    """The answer of each job; see ``ask_each``."""
 
-    async def answers(job: Job) -> AsyncIterator[Answer]:
-        yield await ask(job)
+    async def ask_one(job: Job, take: Callable[[Answer], None]) -> None:
+        take(await ask(job))
 
-    return ask_each(jobs, answers, workers, stop)
+    return _work_on(jobs, ask_one, workers, stop)
 
 
 def ask_each(
@@ -420,18 +420,35 @@ def ask_each(
     An exception of ``ask`` is raised here; Interrupted ends its worker. When all jobs are done
     ``stop`` is as it was.
     """
+
+    async def ask_for_all(job: Job, take: Callable[[Answer], None]) -> None:
+        async for answer in ask(job):
+            take(answer)
+
+    return _work_on(jobs, ask_for_all, workers, stop)
+
+
+def _work_on(
+    jobs: Iterable[Job],
+    ask: Callable[[Job, Callable[[Answer], None]], Awaitable[None]],
+    workers: int,
+    stop: threading.Event,
+) -> Generator[Answer]:
+    """``ask_each`` with an ``ask`` that hands over each answer itself."""
     loop = _own_loop()
     source = iter(jobs)
     ready: deque[Answer] = deque()
     ended: list[asyncio.Task[None]] = []
 
+    def take(answer: Answer) -> None:
+        ready.append(answer)
+        loop.stop()
+
     async def work() -> None:
         await asyncio.sleep(0)  # one round of the loop: which connections has the server closed?
         with suppress(Interrupted):
             for job in source:
-                async for answer in ask(job):
-                    ready.append(answer)
-                    loop.stop()
+                await ask(job, take)
                 if stop.is_set():
                     break
 

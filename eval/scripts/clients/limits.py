@@ -103,21 +103,33 @@ class CallLimits:
         ``tokens``: what the call is expected to take, None for the mean so far. Raises Stopped.
         """
         begin = self._clock()
+        if not self._line.locked() and not stop.is_set() and self._begin(begin, tokens) is None:
+            return 0.0
         async with self._line:
             # what is allowed is looked at anew after each wait
             while not stop.is_set():
-                if self._active >= self.window:
+                now = self._clock()
+                left = self._begin(now, tokens)
+                if left is None:
+                    return now - begin
+                if left:
+                    await self._sleep(min(left, NEXT_STEP))
+                else:
                     self._place.clear()
                     await self._place.wait()
-                    continue
-                now = self._clock()
-                left = max(self._next_request, self._next_token, self._not_before) - now
-                if left <= 0:
-                    self._active += 1
-                    self._book(now, tokens)
-                    return now - begin
-                await self._sleep(min(left, NEXT_STEP))
         raise Stopped
+
+    def _begin(self, now: float, tokens: int | None) -> float | None:
+        """Let a call begin (None), if it may; else the seconds until then, 0 for not before another
+        call ends."""
+        if self._active >= self.window:
+            return 0.0
+        left = max(self._next_request, self._next_token, self._not_before) - now
+        if left > 0:
+            return left
+        self._active += 1
+        self._book(now, tokens)
+        return None
 
     def _book(self, now: float, tokens: int | None) -> None:
         """Set when the next call may begin. One that began a little late delays no other."""

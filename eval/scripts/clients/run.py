@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clients.bot import BotAnswer, ChatApi, Question
 from clients.demo_server import demo_server
-from clients.http import KINDS, RetryPolicy, ask_each, finish
+from clients.http import KINDS, RetryPolicy, ask_all, ask_each, finish
 from clients.limits import CallLimits
 from clients.profile import Profile, fill, load_profile
 from clients.proof import RUN_CASES, prove_run
@@ -244,14 +245,14 @@ class _Session:
                 self._total = max(self._total, reached)
                 units = self._units(portion, done)
                 first_units = list(islice(units, self._options.limits.concurrency))
-                calls: Iterator[_Answers] = (
-                    self._answers(api, unit) for unit in chain(first_units, units)
-                )
+                units = chain(first_units, units)
+                begun: list[_Answers] = []
                 if first_units and step is None:
                     self._warm_up(api, pace)
-                    unit = next(calls)
-                    first = finish(self._first(unit))
-                    calls = chain([unit], calls)
+                    unit = next(units)
+                    if self._talks is not None:
+                        begun = [self._talks.ask(api, unit)]
+                    first = finish(self._first(anext(*begun) if begun else self._alone(api, unit)))
                     if not self._options.resume:
                         stack.enter_context(self.opened(resume=False))
                     step = stack.enter_context(
@@ -265,7 +266,7 @@ class _Session:
                     self._write(self._results([first]), step)
                 if first_units and step is not None:
                     most = 1 if self._one_at_a_time else len(first_units)
-                    answers = ask_each(calls, aiter, most, api.stop)
+                    answers = self._answers(api, begun, units, most)
                     with contextlib.closing(answers):
                         self._write(self._results(answers), step)
                 if pace and (ending := pace.after(self.folder, list(portion))):
@@ -277,22 +278,25 @@ class _Session:
         if lines:
             self._console.print(printable(damage_of(path, lines)), soft_wrap=True)
 
-    def _units(
-        self, jobs: Iterable[Job], done: Collection[tuple[str, int]]
-    ) -> Iterator[Sequence[Job]]:
+    def _units(self, jobs: Iterable[Job], done: set[tuple[str, int]]) -> Iterator[Sequence[Job]]:
         """What is asked one after the other, of all that lacks a result."""
         if self._plan is None:
             return ((job,) for job in jobs if job.key not in done)
         units = units_of(jobs, self._plan)
         return (unit for unit in units if any(job.key not in done for job in unit))
 
-    async def _answers(self, api: ChatApi, unit: Sequence[Job]) -> _Answers:
-        """The answers of a unit; what is written together in one list."""
+    async def _alone(self, api: ChatApi, unit: Sequence[Job]) -> Sequence[BotAnswer]:
+        """The answer of a unit of one job."""
+        return (await api.ask(self._question(unit[0])),)
+
+    def _answers(
+        self, api: ChatApi, begun: list[_Answers], units: Iterable[Sequence[Job]], most: int
+    ) -> Generator[Sequence[BotAnswer]]:
+        """The answers of all units, also those that are left of a talk that has ``begun``."""
         if self._talks is None:
-            yield (await api.ask(self._question(unit[0])),)
-            return
-        async for together in self._talks.ask(api, unit):
-            yield together
+            return ask_all(units, partial(self._alone, api), most, api.stop)
+        calls = chain(begun, map(partial(self._talks.ask, api), units))
+        return ask_each(calls, aiter, most, api.stop)
 
     def _find_sound(self) -> None:
         """Look which turns of a resumed run were answered under the history that stands there."""
@@ -313,14 +317,14 @@ class _Session:
         for job in pace.warm_up if pace else ():
             finish(api.ask(self._question(job)))
 
-    async def _first(self, unit: _Answers) -> Sequence[BotAnswer]:
+    async def _first(self, call: Awaitable[Sequence[BotAnswer]]) -> Sequence[BotAnswer]:
         """The first answers of a process. Raises Unreachable when nobody is there."""
         if self._first_address:
             moved = f"This run was begun at {self._first_address}; it goes on at "
             moved += f"{self._config.api['url']}."
             self._console.print(printable(moved), soft_wrap=True)
 
-        answers = await anext(unit)
+        answers = await call
         first = answers[0]
         if first.result.error is not None and not first.connected:
             raise Unreachable(
@@ -534,7 +538,7 @@ class _Session:
             f"What came in is kept in {self.folder}{more}."
         )
 
-    def _choose_first(self, jobs: Iterable[Job], done: Collection[tuple[str, int]]) -> None:
+    def _choose_first(self, jobs: Iterable[Job], done: set[tuple[str, int]]) -> None:
         """Choose the answerable cases, of those to ask, that the proof looks at."""
         if not self.proves or self._first_cases:
             return

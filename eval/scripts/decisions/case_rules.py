@@ -126,8 +126,7 @@ def _changed(rule: CaseRule, value: Any) -> CaseRule:
     return replace(rule, level=level, sign=sign, bound=target.bound, says=says)
 
 
-@dataclass(frozen=True)
-class Basis:
+class Basis(msgspec.Struct, frozen=True):
     """What the verdicts of a run rest on.
 
     ``depth``: passages that were asked for; None where that is not known. ``judge``: who judged, as

@@ -21,7 +21,6 @@ from ragmetrics.catalogue.cases import OF_SOME_RUNS, RIGHT, UNCERTAIN, CaseRule
 from records.columns import AnswerNumbers
 from records.run_table import RunTable, SectionTable
 from records.runs import scored_sections
-from records.scores import ScoreLine
 from records.targets import Target
 from terminal.tables import counted
 
@@ -35,7 +34,7 @@ _BREAKS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.ge,
 }
 
-_JUDGED_BIT, UNCERTAIN_BIT = 1 << 62, 1 << 61
+_JUDGED_BIT, _UNCERTAIN_BIT = 1 << 62, 1 << 61
 
 
 class _Check(NamedTuple):
@@ -80,7 +79,7 @@ class Ruling:
             if rule.tells_right and (basis.trusted or not rule.judged):
                 self._tells |= bit
             if rule.overrules:
-                flag = self._flags[place] = UNCERTAIN_BIT >> len(self._overruled) + 1
+                flag = self._flags[place] = _UNCERTAIN_BIT >> len(self._overruled) + 1
                 others = [at for at, other in enumerate(self.rules) if other.name in rule.overrules]
                 self._overruled[flag] = sum(1 << other for other in others)
         self._settled: dict[int, tuple[int, int]] = {}
@@ -182,17 +181,22 @@ class Ruling:
         """The bits of the rules that an answer breaks, from all its scores."""
         if failed:
             return no_response(self)
-        bits = UNCERTAIN_BIT if uncertain else 0
+        bits = _UNCERTAIN_BIT if uncertain else 0
         for section, (names, _) in self._sections.items():
             bits |= self.broken_by(section, [scores.get(f"{section}.{name}") for name in names])
         return bits
 
     def broken_of_codes(self, table: SectionTable) -> list[int]:
         """The bits of the rules that each code of a section's score lines breaks (see
-        ``SectionTable.codes``), as far as they are read."""
+        ``SectionTable.codes``), as far as they are read; none of a section without rules."""
         columns = [table.raw(name) for name in self.names(table.section)]
         rows = zip(*([None if v != v else v for v in column] for column in columns), strict=True)
-        return [self.broken_by(table.section, values) for values in rows]
+        bits = [self.broken_by(table.section, values) for values in rows]
+        if self.reads_outcome and table.section == "pipeline":
+            uncertain = table.of_codes(lambda kind: bool(kind.fact) and kind.fact[0] == UNCERTAIN)
+            flags = map(_UNCERTAIN_BIT.__mul__, uncertain)
+            bits = list(map(operator.or_, bits, flags))
+        return bits
 
     def settle(self, broken: int) -> tuple[int, int]:
         """The bits that fail an answer, and those that warn."""
@@ -202,7 +206,7 @@ class Ruling:
             fails, warns = counted & self._fails, counted & self._warns
             if counted & _JUDGED_BIT and not counted & self._tells:
                 soft = self._softened[RIGHT]
-                if counted & UNCERTAIN_BIT:
+                if counted & _UNCERTAIN_BIT:
                     soft |= self._softened[UNCERTAIN]
                 fails, warns = fails & ~soft, warns | fails & soft
             settled = self._settled[broken] = fails, warns
@@ -424,46 +428,40 @@ class RunVerdicts:
         """The number of an answer; None for one that is not known."""
         return self.answers.find((hash(key[0]), key[1]))
 
-    def take_table(self, table: SectionTable) -> None:
-        """The lines of a section."""
+    def take_table(self, table: SectionTable) -> Ints | slice:
+        """The lines of a section. Returns the numbers of their answers, or what they are among the
+        numbers of all."""
         import numpy as np
 
         self.begin()
-        bits = np.array(self.ruling.broken_of_codes(table), "Q")
-        of_lines = bits[table.codes] if len(bits) else np.zeros(len(table.codes), "Q")
-        of_lines[table.failed_lines] = self._failed_bit
-        uncertain = [line for line, what in table.outcomes.items() if what == UNCERTAIN]
-        of_lines[uncertain] |= np.uint64(UNCERTAIN_BIT if self._reads_outcome else 0)
+        failed = np.fromiter(table.of_codes(operator.attrgetter("failed")), bool)
+        bits = np.zeros(len(failed), "Q")
+        bits[:] = self.ruling.broken_of_codes(table) or 0
+        bits[failed] = self._failed_bit
         answers = self._answers_of(table)
-        np.bitwise_or.at(np.frombuffer(self.broken, "Q"), answers, of_lines)
+        broken = np.frombuffer(self.broken, "Q")
+        if isinstance(answers, slice):
+            broken[answers] |= bits[table.codes]
+        else:
+            np.bitwise_or.at(broken, answers, bits[table.codes])
+        return answers
 
-    def _answers_of(self, table: SectionTable) -> Ints:
+    def _answers_of(self, table: SectionTable) -> Ints | slice:
         """The number of the answer of each line, new ones where they are first seen."""
         import numpy as np
 
         cases, single = table.ids[table.line_cases], not table.repeats.any()
         if single and not self._has_repeats:
             if np.array_equal(cases, np.asarray(self._cases.hashes)):
-                return np.arange(len(cases))  # the usual: a section of the same answers
+                return slice(len(cases))  # the usual: a section of the same answers
             if not len(self._cases):
                 self._cases.extend(array("q", cases.tobytes()))
                 self.answers.extend(hash((case, 0)) for case in self._cases.hashes)
                 self._case_of.extend(range(len(cases)))
                 self.broken.frombytes(bytes(8 * len(cases)))
-                return np.arange(len(cases))
+                return slice(len(cases))
         pairs = zip(cases.tolist(), table.repeats.tolist(), strict=True)
-        return np.array([self.number(case, repeat) for case, repeat in pairs], np.int64)
-
-    def bits_of(self, section: str, line: ScoreLine) -> int:
-        """What a score line breaks; one of a section without rules tells of a failed call alone."""
-        failed, names = line.status == "failed", self.ruling.names(section)
-        if not names and not failed:
-            return 0
-        values = [line.scores.get(name) for name in names]
-        bits = self._failed_bit if failed else self.ruling.broken_by(section, values)
-        if self._reads_outcome and section == "pipeline" and line.evidence is not None:
-            bits |= UNCERTAIN_BIT if line.evidence.outcome == UNCERTAIN else 0
-        return bits
+        return np.array([self.number(case, repeat) for case, repeat in pairs], np.int32)
 
     @property
     def cases(self) -> int:

@@ -11,6 +11,7 @@ from decisions.primary import paired_table, primary_names, read_primary, usable_
 from decisions.rows import Comparison, MetricRow
 from records.clusters import Clustering
 from records.errors import StorageError
+from records.run_table import RunTables
 from records.runs import METRICS, scored_sections
 
 
@@ -20,13 +21,18 @@ def is_committed_alone(folder: Path) -> bool:
 
 
 def compare_committed(
-    base: Path, new: Path, options: CompareOptions, clusters: Clustering | None = None
+    base: Path,
+    new: Path,
+    options: CompareOptions,
+    clusters: Clustering | None = None,
+    tables: RunTables | None = None,
 ) -> Comparison:
     """Compare the primary metrics of two runs by the scores that their metrics.json files hold.
 
-    The same joint test as ``compare.compare``, and so the same verdicts on these metrics; there is
-    nothing to say of others. Raises IncomparableError for runs that were not measured alike, and
-    StorageError where a metrics.json holds no scores of its cases (more than 2,000, or old).
+    ``tables``: what was read of the runs. The same joint test as ``compare.compare``, and so the
+    same verdicts on these metrics; there is nothing to say of others. Raises IncomparableError for
+    runs that were not measured alike, and StorageError where a metrics.json holds no scores of its
+    cases (more than 2,000, or old).
     """
     old, now = read_run(base), read_run(new)
     shared = set(old.metrics.get("sections", {})) & set(now.metrics.get("sections", {}))
@@ -38,7 +44,8 @@ def compare_committed(
         left_out = comparable_sections(old, now, sorted(shared), names, override=options.override)
         problems = []
     names = tuple(name for name in names if name.partition(".")[0] not in left_out)
-    a, b = read_primary(base, names), read_primary(new, names)
+    tables = tables or RunTables()
+    a, b = (read_primary(run, names, table=tables[run]) for run in (base, new))
     if a is None or b is None:
         bare = base if a is None else new
         raise StorageError(

@@ -190,7 +190,8 @@ class _RulesReader:
     def placed(self, problem: Problem) -> Problem:
         """A problem of a floor, with its line."""
         section, _, name = problem.field.removeprefix("[").partition("] ")
-        return replace(problem, line=self.lines.get((section, name) if name else (section,)))
+        line = self.lines.get((section, name) if name else (section,))
+        return Problem(problem.path, line, problem.field, problem.message)
 
     def read(
         self, table: Mapping[str, Any], floors: Mapping[str, Mapping[str, Target]]

@@ -452,18 +452,13 @@ def _task_of(section: NoteSection, salt: bytes) -> JudgeTask:
     prompt = prompt_files.load(PROMPT)
     passage = section.text[:MOST_PASSAGE]
     heading = one_line(section.heading_path.replace(HEADING_SEPARATOR, " - "))
-
-    def values(code: bytes | None) -> dict[str, str]:
-        return {
-            "heading": fenced(code, "heading", heading),
-            "passage": fenced(code, "passage", passage),
-        }
-
+    values = {"heading": fenced("heading", heading), "passage": fenced("passage", passage)}
+    messages, key_messages = prompt.messages(values, salt)
     return JudgeTask(
         metric=PROMPT,
         prompt=prompt.id,
-        messages=prompt.messages(values(salt)),
-        key_messages=prompt.messages(values(None)),
+        messages=messages,
+        key_messages=key_messages,
         schema=_schema(),
         check=_check(section),
         inputs={"heading": section.heading_path, "passage": passage},

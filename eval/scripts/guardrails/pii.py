@@ -13,6 +13,8 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterator
 
+from guardrails.facts import TextFacts, facts_of
+
 _CONTEXT_REACH = 48
 _PHONE_REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "BE", "CH", "AT", "AU", "IN", "BR")
 
@@ -131,8 +133,9 @@ Span = tuple[str, int, int, float]
 def find_pii(text: str) -> Iterator[Span]:
     """Kind, start, end and weight (0-1) of each piece of personal data; spans do not overlap."""
     taken = bytearray(len(text))
-    for finder in _FINDERS:
-        for kind, start, end, weight in finder(text):
+    facts = facts_of(text)
+    for finder, may_find in _FINDERS:
+        for kind, start, end, weight in finder(text) if may_find(facts) else ():
             if not any(taken[start:end]):
                 taken[start:end] = b"\x01" * (end - start)
                 yield kind, start, end, weight
@@ -248,8 +251,11 @@ def _phone_weight(shown: str, *, near: bool, us_shape: bool) -> float:
 
 
 def _addresses(text: str) -> Iterator[Span]:
-    for pattern in (_IPV4, _IPV6):
-        for match in pattern.finditer(text):
+    facts = facts_of(text)
+    four = _IPV4.finditer(text) if facts.has_four_numbers else iter(())
+    groups = _IPV6.finditer(text) if facts.has_colon_groups else iter(())
+    for matches in (four, groups):
+        for match in matches:
             try:
                 address = ipaddress.ip_address(match.group())
             except ValueError:
@@ -272,14 +278,15 @@ def _is_version(text: str, match: re.Match[str], parts: bytes) -> bool:
     return _ADDRESS_CONTEXT.search(before) is None
 
 
-_FINDERS: tuple[Callable[[str], Iterator[Span]], ...] = (
-    _emails,
-    _ibans,
-    _cards,
-    _social_security,
-    _phones,
-    _addresses,
+_FINDERS: tuple[tuple[Callable[[str], Iterator[Span]], Callable[[TextFacts], bool]], ...] = (
+    (_emails, lambda facts: "@" in facts.text),
+    (_ibans, lambda facts: facts.has_country_code),
+    (_cards, lambda facts: facts.has_many_digits),
+    (_social_security, lambda facts: facts.has_many_digits),
+    (_phones, lambda facts: facts.has_many_digits),
+    (_addresses, lambda facts: facts.has_four_numbers or facts.has_colon_groups),
 )
+"""Each with what must be in a text in which it finds anything."""
 
 
 def _near(text: str, start: int, pattern: re.Pattern[str]) -> bool:

@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 
+from guardrails.facts import SHORTEST_LONG_WORD, TextFacts, facts_of
+
 _EDGE = r"(?<![A-Za-z0-9])"
 
 _END = r"(?![A-Za-z0-9])"
@@ -40,8 +42,7 @@ _BRIDGE = 40
 """Characters between a service's name and its token."""
 
 # where the token of a named service may stand, and whether it can be one at all
-_RUN = re.compile(r"[A-Za-z0-9_-]{14,}")
-_SHORTEST_WORDLESS = 20
+_RUN = re.compile(rf"[A-Za-z0-9_-]{{{SHORTEST_LONG_WORD},}}")
 
 _NAME = (
     r"(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|api[ _.-]?key|apikey|access[ _.-]?key|"
@@ -120,6 +121,8 @@ _STATED = re.compile(
     r"(?:=>|:=|=|:)[ \t]{0,3}[\"'`]?([A-Za-z0-9]{24,64})(?![A-Za-z0-9+/=_.-])"
 )
 
+_STATED_VALUE = re.compile(r"[A-Za-z0-9]{24}")
+
 # a call's arguments, a package's checksum and a page's address come after a maker's name too
 _NO_SERVICE = re.compile(r"://|public|\(|#\Z|\.(?:tgz|tar|zip|whl|jar)", re.IGNORECASE)
 
@@ -135,13 +138,17 @@ class _SecretForm:
     group: int
     guessed: bool
     digit: bool
+    needs: tuple[str, ...]
+    """One of these is in each match, in any case."""
 
 
 @dataclass(frozen=True)
 class _Book:
-    """The compiled rules; `kinds[i]` is the kind of the i-th group of `tokens`."""
+    """The compiled rules; `kinds[i]` is the kind of the i-th group of `grouped`, which matches as
+    `tokens` does and takes ten times as long."""
 
     tokens: re.Pattern[str]
+    grouped: re.Pattern[str]
     kinds: tuple[str, ...]
     families: tuple[str, ...]
     forms: tuple[_SecretForm, ...]
@@ -154,7 +161,8 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
     source = resources.files("guardrails").joinpath("rules", "secrets.toml").read_text("utf-8")
     data = tomllib.loads(source)
     rows = [row for row in data["token"] if row["family"] not in without]
-    parts = "|".join(f"({row['pattern']})" for row in rows) or r"((?!))"
+    parts = "|".join(row["pattern"] for row in rows) or "(?!)"
+    groups = "|".join(f"({row['pattern']})" for row in rows) or "((?!))"
     forms = tuple(
         _SecretForm(
             row["kind"],
@@ -162,6 +170,7 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
             row.get("group", 0),
             row.get("guessed", False),
             row.get("digit", False),
+            tuple(row["needs"]),
         )
         for row in data["form"]
     )
@@ -172,6 +181,7 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
     )
     return _Book(
         re.compile(rf"{_EDGE}(?=\S{{{SHORTEST_TOKEN}}})(?:{parts}){_END}"),
+        re.compile(rf"(?:{groups}){_END}"),
         tuple(row["kind"] for row in rows),
         tuple(dict.fromkeys(row["family"] for row in data["token"])),
         forms,
@@ -191,13 +201,14 @@ def find_secrets(text: str, *, without: frozenset[str] = frozenset()) -> Iterato
     """
     book = _book(without)
     taken = bytearray(len(text))
+    facts = facts_of(text)
     for finds in (
-        _forms(text, book),
-        _prefixed(text, book),
-        _assigned(text),
-        _named(text),
-        _of_services(text, book),
-        _stated(text),
+        _forms(facts, book),
+        _prefixed(facts, book),
+        _assigned(facts),
+        _named(facts),
+        _of_services(facts, book),
+        _stated(facts),
     ):
         for kind, start, end, weight in finds:
             if end > start and not any(taken[start:end]):
@@ -211,10 +222,13 @@ def entropy(value: str) -> float:
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
 
 
-def _prefixed(text: str, book: _Book) -> Iterator[Span]:
-    for match in book.tokens.finditer(text):
-        if match.lastindex and not _is_dull(match.group()):
-            yield book.kinds[_outer_group(match)], match.start(), match.end(), 0.9
+def _prefixed(facts: TextFacts, book: _Book) -> Iterator[Span]:
+    if not book.tokens.search(facts.long_words):  # no token has a blank
+        return
+    for match in book.tokens.finditer(facts.text):
+        grouped = book.grouped.match(facts.text, match.start())
+        if grouped and grouped.lastindex and not _is_dull(match.group()):
+            yield book.kinds[_outer_group(grouped)], match.start(), match.end(), 0.9
 
 
 def _outer_group(match: re.Match[str]) -> int:
@@ -228,9 +242,9 @@ def _is_dull(value: str) -> bool:
     return len(set(body)) < 2 or re.search(r"(?i)example|x{6}|your[_-]|0{12}", value) is not None
 
 
-def _forms(text: str, book: _Book) -> Iterator[Span]:
+def _forms(facts: TextFacts, book: _Book) -> Iterator[Span]:
     for form in book.forms:
-        for match in form.regex.finditer(text):
+        for match in form.regex.finditer(facts.text) if facts.has(*form.needs) else ():
             value = match.group(form.group)
             if form.guessed and (_PLACEHOLDER.search(value) or _STANDS_FOR.fullmatch(value)):
                 continue
@@ -239,15 +253,15 @@ def _forms(text: str, book: _Book) -> Iterator[Span]:
             yield form.kind, match.start(form.group), match.end(form.group), 0.9
 
 
-def _assigned(text: str) -> Iterator[Span]:
-    for match in _ENV_LINE.finditer(text):
+def _assigned(facts: TextFacts) -> Iterator[Span]:
+    for match in _ENV_LINE.finditer(facts.text) if facts.has("pass", "pwd") else ():
         if not (_PLACEHOLDER.search(match.group(1)) or _STANDS_FOR.fullmatch(match.group(1))):
             yield "assigned password", match.start(1), match.end(1), 0.7
-    for match in _ASSIGNED.finditer(text):
+    for match in facts.matches(_ASSIGNED, "pass", "pwd"):
         group = 1 if match.group(1) is not None else 2
         if _is_password(match.group(group)):
             yield "assigned password", match.start(group), match.end(group), 0.7
-    for match in _QUOTED.finditer(text):
+    for match in facts.matches(_QUOTED, "secret", "salt", "key", "token", "password"):
         group = 1 if match.group(1) is not None else 2
         if _is_noise(match.group(group)):
             yield "named secret", match.start(group), match.end(group), 0.7
@@ -273,9 +287,19 @@ def _is_noise(value: str) -> bool:
     return letters >= 4 and entropy(value) >= 3.3 and (signs >= len(value) / 8 or "#" in value[4:])
 
 
-def _named(text: str) -> Iterator[Span]:
-    at = 0
-    while match := _NAMED.search(text, at):
+_NAME_BEGINS = (
+    *("pass", "pw", "secret", "token", "api", "access", "auth", "private", "encryption"),
+    *("signing", "client", "credential", "key", "salt", "license", "login"),
+)
+"""What a name of ``_NAMED`` may begin with."""
+
+
+def _named(facts: TextFacts) -> Iterator[Span]:
+    text, at = facts.text, 0
+    for start in facts.places(*_NAME_BEGINS):
+        match = _NAMED.match(text, start) if start >= at else None
+        if match is None:
+            continue
         value = match.group(2).rstrip(".,;")
         name = text[match.start() : match.start(1)]
         stated = match.group(1).strip() not in {"", "-", "."}
@@ -336,8 +360,15 @@ def _is_packed_text(value: str) -> bool:
     return plain.isprintable() and plain.count(" ") >= 2
 
 
-def _of_services(text: str, book: _Book) -> Iterator[Span]:
+_DRAWN = re.compile(r"(?:[0-9][A-Za-z_-]*){4}|[0-9a-f]{28}|[A-Za-z]{20}")
+"""What a token of a named service has in it: see ``_is_mixed``."""
+
+
+def _of_services(facts: TextFacts, book: _Book) -> Iterator[Span]:
     """A maker's name and, on the same line, a value that looks drawn at random."""
+    if not any(map(_DRAWN.search, _RUN.findall(facts.long_words))):
+        return
+    text = facts.text
     for match in _beside_services(text, book):
         value = match.group(1)
         bridge = text[match.start() : match.start(1)]
@@ -354,7 +385,7 @@ def _beside_services(text: str, book: _Book) -> Iterator[re.Match[str]]:
     """What ``book.services.finditer`` finds, looked for only beside runs that may be a token."""
     end = 0
     for run in _RUN.finditer(text):
-        if run.end() <= end or (len(run[0]) < _SHORTEST_WORDLESS and run[0].isalpha()):
+        if run.end() <= end or not _DRAWN.search(run[0]):
             continue
         start = max(end, run.start() - _BRIDGE - LONGEST_SERVICE_NAME)
         while match := book.services.search(text, start, run.end() + 2):
@@ -370,9 +401,11 @@ def _is_mixed(value: str) -> bool:
     return (digits >= 4 and not _WEB_NAME.fullmatch(value)) or value.isalpha()
 
 
-def _stated(text: str) -> Iterator[Span]:
+def _stated(facts: TextFacts) -> Iterator[Span]:
     """`any_name = value` where the value is letters and digits drawn at random."""
-    for match in _STATED.finditer(text):
+    if not _STATED_VALUE.search(facts.long_words):
+        return
+    for match in _STATED.finditer(facts.text):
         name, value = match.groups()
         digits = sum(c.isdigit() for c in value)
         hexadecimal = re.fullmatch(r"[0-9A-Fa-f]+", value) is not None

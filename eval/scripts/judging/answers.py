@@ -21,7 +21,7 @@ from ragmetrics.abstention import Detection, detect_with_passages
 from ragmetrics.case_scores import unusable
 from ragmetrics.claims import extract
 from ragmetrics.text.language import language_of
-from ragmetrics.text.words import clean, words
+from ragmetrics.text.words import clean, has_word, words
 from records.cases import ChatMessage, TestCase
 from records.errors import Problem, StorageError
 from records.files import JsonlWriter, cut_torn_tail, locked
@@ -93,6 +93,10 @@ class JudgedAnswer:
         return self.result.chunks()[: self.k]
 
     @cached_property
+    def _seen(self) -> Sequence[RetrievedChunk]:
+        return self.result.seen_chunks(self.k)
+
+    @cached_property
     def contexts(self) -> list[Item]:
         """The chunks as ``c1``, ``c2`` … in rank order."""
         return _numbered(self.chunks)
@@ -100,7 +104,7 @@ class JudgedAnswer:
     @cached_property
     def seen_contexts(self) -> list[Item]:
         """All that the answer saw: the chunks, then the results of tools that are no passages."""
-        return _numbered(self.result.seen_chunks(self.k))
+        return _numbered(self._seen) if len(self._seen) > len(self.chunks) else self.contexts
 
     @cached_property
     def abstained(self) -> bool:
@@ -170,7 +174,7 @@ class JudgedAnswer:
 
     @cached_property
     def _has_words(self) -> bool:
-        return bool(words(self.text))
+        return has_word(self.text)
 
     def why_no_claims(self) -> str | None:
         """Why nothing can be said of the claims, before they are cut out."""
@@ -179,7 +183,7 @@ class JudgedAnswer:
     def why_no_texts(self, *, seen: bool = False) -> str | None:
         """The chunks were stored without their full texts (None also when there are no chunks).
         ``seen``: the results of tools count, too."""
-        return unusable(self.result.seen_chunks(self.k) if seen else self.chunks)
+        return unusable(self._seen if seen else self.chunks)
 
     def why_no_reference(self) -> str | None:
         if self.case.answerable is False:

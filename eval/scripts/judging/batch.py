@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
@@ -159,7 +159,7 @@ def declared(
     host = urlsplit(addresses(url or traits.url)[1]).hostname or ""
     identity = identify(lambda path, body: None, host, model, pin).identity
     if traits.name is not None:
-        identity = replace(identity, provider=traits.name)
+        identity = msgspec.structs.replace(identity, provider=traits.name)
     return identity, ServerCapabilities(mode or traits.mode, traits.dropped)
 
 
@@ -285,6 +285,7 @@ class _RequestFiles:
     ) -> None:
         self._folder, self._state, self._counts, self._stack = folder, state, counts, stack
         self._traits = PROVIDERS[state.provider]
+        self._sampling, self._capabilities = state.sampling, state.capabilities
         self._open: dict[tuple[str, int, int], tuple[str, BinaryIO, int]] = {}
         self._parts: Counter[tuple[str, int, int]] = Counter()
 
@@ -292,7 +293,8 @@ class _RequestFiles:
         self, key: str, task: JudgeTask, attempt: int, failure: RequestFailure | None
     ) -> None:
         """Append one request; a full file is followed by the next one of its series."""
-        line = orjson.dumps(_request(self._state, key, task, failure))
+        sent = sent_parameters(self._sampling, self._capabilities, task.max_tokens, task.repeat)
+        line = orjson.dumps(_request(self._state, key, task, failure, sent))
         series = (task.metric, task.repeat, attempt)
         opened = self._open.get(series)
         if opened is None or not self._has_room(opened, len(line)):
@@ -347,13 +349,16 @@ class _RequestFiles:
 
 
 def _request(
-    state: BatchFolder, key: str, task: JudgeTask, failure: RequestFailure | None
+    state: BatchFolder,
+    key: str,
+    task: JudgeTask,
+    failure: RequestFailure | None,
+    sent: Mapping[str, Any],
 ) -> dict[str, Any]:
     """One request as the provider takes it; after a bad reply, with what was wrong with it."""
     messages: Sequence[Mapping[str, str]] = task.messages
     if failure is not None and failure.problems:
         messages = ask_again(messages, failure.raw, failure.problems)
-    sent = sent_parameters(state.sampling, state.capabilities, task.max_tokens, task.repeat)
     body = request_body(state.model, messages, task.schema, state.mode, sent)
     if state.provider != "anthropic":
         return {

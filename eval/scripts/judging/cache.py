@@ -12,7 +12,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -20,10 +19,11 @@ from typing import Any, Protocol
 
 import msgspec
 import orjson
+from msgspec.structs import replace
 
 from judging.identity import decide
 from judging.replies import Sampling, SchemaChecker, ServerCapabilities, sent_parameters
-from judging.types import Judge, JudgeTask, JudgeVerdict, PromptId, Usage
+from judging.types import Judge, JudgeTask, JudgeVerdict
 from records.errors import StorageError
 from records.files import RepeatedLock, cut_torn_tail, locked
 from records.syncing import DelayedSync, make_folder, sync_folder
@@ -320,22 +320,28 @@ def _new_key(task: JudgeTask, identity: JudgeIdentity, parameters: Mapping[str, 
     (with the mode), the judge's identity, the repeat. Not in it: the server's address, keys, the
     time, the run.
     """
+    own = orjson.dumps(task.key_messages[-1:], option=orjson.OPT_SORT_KEYS)
     parts = {
-        "format": FORMAT,
         "metric": task.metric,
         "prompt": {"name": task.prompt.name, "sha256": task.prompt.sha256},
-        "messages": task.key_messages,
         "schema": _schema_text(task.schema),
         "parameters": parameters,
-        "judge": _identity_json(identity),
         "repeat": task.repeat,
     }
-    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    others = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)
+    shared = tuple([tuple(message.items()) for message in task.key_messages[:-1]])
+    digest = _begun_key(identity, shared).copy()
+    digest.update(b"%b,%b" % (own[1:], others[1:]))
+    return digest.hexdigest()
 
 
-@lru_cache(maxsize=16)
-def _identity_json(identity: JudgeIdentity) -> orjson.Fragment:
-    return orjson.Fragment(orjson.dumps(identity.to_dict(), option=orjson.OPT_SORT_KEYS))
+@lru_cache(maxsize=64)
+def _begun_key(identity: JudgeIdentity, messages: tuple[Any, ...]) -> hashlib._Hash:
+    """The hash of the parts that come first and that all tasks of a prompt share: format, judge and
+    the messages before the last one."""
+    parts = {"format": FORMAT, "judge": identity.to_dict(), "messages": list(map(dict, messages))}
+    begin = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS).removesuffix(b"]}")
+    return hashlib.sha256(begin + b"," if messages else begin)
 
 
 _SCHEMA_TEXTS: dict[int, tuple[Mapping[str, Any], orjson.Fragment]] = {}
@@ -452,7 +458,7 @@ def cache_entry(
         "key": verdict.key,
         "at": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "metric": task.metric,
-        "prompt": {name: getattr(task.prompt, name) for name in PromptId.__slots__},
+        "prompt": msgspec.structs.asdict(task.prompt),
         "judge": identity.to_dict(),
         "parameters": verdict.sent,
         "mode": verdict.mode,
@@ -462,7 +468,7 @@ def cache_entry(
         "raw": verdict.raw,
         "repaired": verdict.repaired,
         "asks": verdict.asks,
-        "usage": {name: getattr(verdict.usage, name) for name in Usage.__slots__},
+        "usage": msgspec.structs.asdict(verdict.usage),
         "cost_usd": verdict.cost_usd,
         "seconds": verdict.seconds,
         "answered_as": verdict.answered_as,
@@ -500,7 +506,7 @@ class CacheOnly:
         self.capabilities = capabilities
         self._sampling = sampling
 
-    def parameters(self, task: JudgeTask) -> dict[str, Any]:
+    def parameters(self, task: JudgeTask) -> Mapping[str, Any]:
         """What the judge would send, in the way that is known of it."""
         return key_parameters(self._sampling, self.capabilities, task)
 
@@ -515,7 +521,7 @@ class CacheOnly:
 
 def key_parameters(
     sampling: Sampling, capabilities: ServerCapabilities, task: JudgeTask
-) -> dict[str, Any]:
+) -> Mapping[str, Any]:
     """The parameters that a verdict depends on: those really sent, and the mode."""
     sent = sent_parameters(sampling, capabilities, task.max_tokens, task.repeat)
-    return {"mode": capabilities.mode} | sent
+    return {"mode": capabilities.mode, **sent}

@@ -8,9 +8,11 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from clients.http import RetryPolicy
 from clients.limits import CallLimits

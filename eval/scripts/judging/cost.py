@@ -152,7 +152,9 @@ def add_usage(first: Usage, other: Usage) -> Usage:
     def total(left: int | None, right: int | None) -> int | None:
         return right if left is None else left + (right or 0)
 
-    return Usage(*(total(getattr(first, name), getattr(other, name)) for name in Usage.__slots__))
+    return Usage(
+        *(total(getattr(first, name), getattr(other, name)) for name in Usage.__struct_fields__)
+    )
 
 
 @dataclass(slots=True)
@@ -193,7 +195,7 @@ class JudgingTotals:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for metrics.json and ``--json``."""
         own = {name: getattr(self, name) for name in self.__slots__}
-        tokens = {name: getattr(self.usage, name) for name in Usage.__slots__}
+        tokens = {name: getattr(self.usage, name) for name in Usage.__struct_fields__}
         return own | {"usage": tokens, "failures": dict(sorted(self.failures.items()))}
 
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+from msgspec.structs import replace
 
 from clients.secrets import url_in_message
 from records.errors import StorageError
@@ -57,8 +60,7 @@ class JudgePin:
     aliases: tuple[Alias, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeServer:
+class JudgeServer(msgspec.Struct, frozen=True):
     """Who judges, and what is worth knowing besides.
 
     ``model``: as requests name it. ``floating``: why another model may stand behind it tomorrow.
@@ -264,8 +266,7 @@ Alias = tuple[str, str]
 """A model that is asked for, and the name under which another server may answer for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Naming:
+class _Naming(msgspec.Struct, frozen=True):
     """What a reply's name means for the judge.
 
     ``fault``: why it is another model, in a clause; None: it is taken for the judge. ``note``: what
@@ -367,6 +368,7 @@ def decide(
     return _Naming(fault=f"asked for {asked}{stands}, the judge's server answers as {shown}")
 
 
+@lru_cache(maxsize=256)  # the same names with each reply
 def _compatible(name: str, other: str) -> bool:
     """May both be names of one model: no other date, and one begins with the other?"""
     dates, others = _dates(name), _dates(other)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
 from judging import prompt_files
-from judging.prompt_files import fenced_both, one_line
+from judging.prompt_files import fenced, neutral, one_line
 from judging.types import Check, JudgeTask
 from ragmetrics.text.words import fold
 from records.verdicts import CallKind, Source
@@ -128,8 +131,7 @@ TEXT_LISTS: Mapping[str, _TextList] = {
 """By the name of the prompt, which is the name of the list in its reply, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Material:
+class Material(msgspec.Struct, frozen=True):
     """What a judge may see of one answer. Texts are foreign; ids are ours.
 
     ``contexts``: dicts with ``id``, ``chunk_id`` and ``text``. ``earlier``: what was said before
@@ -150,10 +152,9 @@ class Material:
 
         The items are the material's own: nobody may change them.
         """
-        parts = {name: getattr(self, name) for name in self.__slots__}
         return {
             name: part if isinstance(part, str) else list(part)
-            for name, part in parts.items()
+            for name, part in msgspec.structs.asdict(self).items()
             if part
         }
 
@@ -199,12 +200,14 @@ def make_task(
     asked = ids_of(kind, material)
     written = TEXT_LISTS.get(kind.prompt)
     count = written.most if written else len(asked)
-    values = _values(material, salt, asked, hint)
+    values = {name: _SLOTS[name](material) for name in prompt.slots if name in _SLOTS}
+    values |= {"hint": f"{HINT}\n\n" if hint else "", "ids": neutral(", ".join(asked))}
+    messages, key_messages = prompt.messages(values, salt)
     return JudgeTask(
         metric=kind.prompt,
         prompt=prompt.id,
-        messages=prompt.messages({name: sent for name, (sent, _) in values.items()}),
-        key_messages=prompt.messages({name: keyed for name, (_, keyed) in values.items()}),
+        messages=messages,
+        key_messages=key_messages,
         schema=_schema(kind, tuple(asked), tuple(_blocks(kind, material))),
         check=written.check if written else partial(_complaints, asked, strict),
         inputs=material.to_dict() | {"ids": asked},
@@ -226,34 +229,30 @@ def _blocks(kind: CallKind, material: Material) -> Iterator[str]:
         yield from (text["id"] for text in material.texts(source))
 
 
-def _values(
-    material: Material, salt: bytes, asked: Sequence[str], hint: bool
-) -> dict[str, tuple[str, str]]:
-    """The slots of a prompt, each as it is sent and as the cache key has it; a part that the
-    material lacks is an empty text."""
+def _block(name: str, text: str) -> str:
+    """A part that the material lacks is an empty text."""
+    return fenced(name, text) if text.strip() else ""
 
-    def block(name: str, text: str) -> tuple[str, str]:
-        return fenced_both(salt, name, text) if text.strip() else ("", "")
 
-    def listed(items: Sequence[Item]) -> str:
-        return "\n".join(
-            f"{item['id']}. {one_line(item.get('lead', '') + ' ' + item['text'])}" for item in items
-        )
+def _listed(name: str, items: Sequence[Item]) -> str:
+    lines = [
+        f"{item['id']}. {one_line(item.get('lead', '') + ' ' + item['text'])}" for item in items
+    ]
+    return _block(name, "\n".join(lines))
 
-    passages = [fenced_both(salt, f"passage {c['id']}", c["text"]) for c in material.contexts]
-    advice, ids = f"{HINT}\n\n" if hint else "", ", ".join(asked)
-    return {
-        "hint": (advice, advice),
-        "question": block("question", material.question),
-        "answer": block("answer", material.answer),
-        "earlier": block("earlier turns", material.earlier),
-        "reference": block("reference", material.reference),
-        "contexts": (
-            "\n\n".join([sent for sent, _ in passages]),
-            "\n\n".join([keyed for _, keyed in passages]),
-        ),
-        "claims": block("claims", listed(material.claims)),
-        "facts": block("facts", listed(material.facts)),
-        "nuggets": block("nuggets", listed(material.nuggets)),
-        "ids": (ids, ids),
-    }
+
+def _passages(items: Sequence[Item]) -> str:
+    return "\n\n".join([fenced(f"passage {item['id']}", item["text"]) for item in items])
+
+
+_SLOTS: Mapping[str, Callable[[Material], str]] = {
+    "question": lambda material: _block("question", material.question),
+    "answer": lambda material: _block("answer", material.answer),
+    "earlier": lambda material: _block("earlier turns", material.earlier),
+    "reference": lambda material: _block("reference", material.reference),
+    "contexts": lambda material: _passages(material.contexts),
+    "claims": lambda material: _listed("claims", material.claims),
+    "facts": lambda material: _listed("facts", material.facts),
+    "nuggets": lambda material: _listed("nuggets", material.nuggets),
+}
+"""The slots of prompts that a material fills."""

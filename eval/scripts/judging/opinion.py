@@ -8,8 +8,10 @@ opinion (missing) or the verdict ``quote_unverified`` (no quote), never a guess.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from judging.kinds import Material, ids_of, make_task
 from judging.prompt_files import neutral
@@ -20,8 +22,7 @@ from records.verdicts import QUOTE_UNVERIFIED, CallKind
 Entry = dict[str, Any]
 
 
-@dataclass
-class Opinion:
+class Opinion(msgspec.Struct):
     """What came of one task and its follow-ups.
 
     ``entries``: a verdict for each item asked about, in their order; empty when ``failure`` is set.
@@ -31,12 +32,12 @@ class Opinion:
 
     task: JudgeTask
     first: JudgeVerdict
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[Entry] = []
     failure: str | None = None
     message: str = ""
     dropped: int = 0
-    again: list[dict[str, Any]] = field(default_factory=list)
-    calls: list[JudgeVerdict] = field(default_factory=list)
+    again: list[dict[str, Any]] = []
+    calls: list[JudgeVerdict] = []
 
     @property
     def reply(self) -> Mapping[str, Any]:
@@ -165,7 +166,7 @@ def _holds(kind: CallKind, material: Material, entry: Entry) -> bool:
 def usage_of(calls: Sequence[JudgeVerdict]) -> dict[str, int | None]:
     """Tokens of all calls together; None where no call says."""
     total: dict[str, int | None] = {}
-    for name in Usage.__slots__:
+    for name in Usage.__struct_fields__:
         counts = [count for call in calls if (count := getattr(call.usage, name)) is not None]
         total[name] = sum(counts) if counts else None
     return total

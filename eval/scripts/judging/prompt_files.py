@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -49,32 +49,41 @@ class JudgePrompt:
         """The names that ``messages`` must be given."""
         return _parsed(self.user)[1]
 
-    def messages(self, values: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
-        """System and user message; a value that looks like a slot is never filled itself.
+    def messages(self, values: Mapping[str, str], salt: bytes) -> tuple[Messages, Messages]:
+        """System and user message as they are sent, and as the cache key has them.
 
-        A paragraph whose slots are all empty is left out.
+        ``values``: by slot; a text in a block is ``fenced``, and a value that looks like a slot is
+        never filled itself. A paragraph whose slots are all empty is left out. ``salt``: makes the
+        codes of the blocks, which others cannot guess.
 
         Raises PromptError when a slot has no value.
         """
-        paragraphs, slots = _parsed(self.user)
-        if missing := sorted(slots - values.keys()):
-            raise PromptError(f"{self.id}: no value for {', '.join(missing)}")
-        filled = [form % tuple(map(values.__getitem__, own)) for form, own in paragraphs]
+        try:
+            filled = [paragraph % values for paragraph in _parsed(self.user)[0]]
+        except KeyError as missing:
+            raise PromptError(f"{self.id}: no value for {missing.args[0]}") from None
         text = "\n\n".join([paragraph for paragraph in filled if paragraph.strip()])
+        system = _system_message(self.system)
         return (
-            {"role": "system", "content": self.system},
-            {"role": "user", "content": text},
+            (system, {"role": "user", "content": _with_codes(salt, text)}),
+            (system, {"role": "user", "content": text.replace(_CODE, PLACEHOLDER)}),
         )
 
 
+Messages = tuple[Mapping[str, str], ...]
+
+
 @cache
-def _parsed(user: str) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], frozenset[str]]:
-    """A template's paragraphs, each as a ``%`` form and the slots in it; and all slots' names."""
-    paragraphs = tuple(
-        (_SLOT.sub("%s", part.replace("%", "%%")), tuple(_SLOT.findall(part)))
-        for part in user.split("\n\n")
-    )
-    return paragraphs, frozenset(_SLOT.findall(user))
+def _system_message(text: str) -> Mapping[str, str]:
+    """Shared by all calls with a prompt; nobody may change it."""
+    return {"role": "system", "content": text}
+
+
+@cache
+def _parsed(user: str) -> tuple[Sequence[str], frozenset[str]]:
+    """A template's paragraphs as ``%`` forms, and the names of all slots."""
+    form = _SLOT.sub(r"%(\1)s", user.replace("%", "%%"))
+    return form.split("\n\n"), frozenset(_SLOT.findall(user))
 
 
 def names() -> list[str]:
@@ -114,8 +123,14 @@ def load_for(name: str, *, earlier: bool) -> JudgePrompt:
 
 
 PLACEHOLDER = "boundary"
+"""What a cache key has in place of a block's code."""
 
 CODE_LENGTH = 16
+
+_CODE = "\x01"
+"""Stands for a block's code until the prompt is complete; ``neutral`` takes it out of texts."""
+
+_BEGIN, _OPENED, _END = "<<<BEGIN ", ">>>\n", "\n<<<END "
 
 _FENCES = re.compile(r"<{2,}(?=\s*(?:BEGIN|END)\b)", re.IGNORECASE)
 
@@ -139,35 +154,35 @@ def neutral(text: str) -> str:
     The brackets before BEGIN and END become guillemets, a token ``[token]``, a control character or
     lone surrogate U+FFFD. Everything else stays letter by letter, so quotes of it can be found.
     """
-    text = _CONTROL.sub("�", text)
+    if not text.isprintable():
+        text = _CONTROL.sub("�", text)
     if "<" not in text and "[" not in text:
         return text
     text = _TOKENS.sub("[token]", text)
     return _FENCES.sub(lambda match: "‹" * len(match[0]), text)
 
 
-def _boundary(salt: bytes | None, text: str) -> str:
-    """The code of a neutral text: 16 hex digits, or the placeholder when there is no salt."""
-    if salt is None:
-        return PLACEHOLDER
+def fenced(name: str, text: str) -> str:
+    """One block, still without its code: ``name`` is ours and says what the text is."""
+    return f"{_BEGIN}{name} {_CODE}{_OPENED}{neutral(text)}{_END}{_CODE}>>>"
+
+
+def _with_codes(salt: bytes, text: str) -> str:
+    """The text of a prompt with the code of each block: 16 hex digits of the HMAC of what is in it.
+
+    Between the two marks of a block is its text, which has no such mark itself.
+    """
+    pieces = text.split(_CODE)
+    for place in range(1, len(pieces), 2):
+        code = _code(salt, pieces[place])
+        pieces[place] = f"{code}{pieces[place]}{code}"
+    return "".join(pieces)
+
+
+@lru_cache(maxsize=64)  # a question is asked about with each of its passages
+def _code(salt: bytes, piece: str) -> str:
+    text = piece[len(_OPENED) : -len(_END)]
     return hmac.digest(salt, text.encode(), "sha256").hex()[:CODE_LENGTH]
-
-
-def fenced(salt: bytes | None, name: str, text: str) -> str:
-    """One block: ``name`` is ours and says what the text is."""
-    text = neutral(text)
-    return _between(name, text, _boundary(salt, text))
-
-
-@lru_cache(maxsize=256)  # a question is asked about with each of its passages
-def fenced_both(salt: bytes, name: str, text: str) -> tuple[str, str]:
-    """``fenced(salt, …)``, which is sent, and ``fenced(None, …)``, which the cache key is of."""
-    text = neutral(text)
-    return _between(name, text, _boundary(salt, text)), _between(name, text, PLACEHOLDER)
-
-
-def _between(name: str, text: str, code: str) -> str:
-    return f"<<<BEGIN {name} {code}>>>\n{text}\n<<<END {code}>>>"
 
 
 def one_line(text: str) -> str:

@@ -11,8 +11,10 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import Any
 
+import msgspec
 import orjson
 
 from clients.http import CallError
@@ -44,11 +46,12 @@ _UNKNOWN = re.compile(
 _SIZE = re.compile(r"too (?:large|long|many)|maximum|at most|exceed|less than", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sampling:
     """What the user wants sent beside the prompt. None is not sent; ``extra`` as it stands.
 
-    The seed of repeat n is ``seed + n``. Raises ValueError for an extra field that is ours.
+    Equal to itself alone: 0 and 0.0 are written differently. The seed of repeat n is ``seed + n``.
+    Raises ValueError for an extra field that is ours.
     """
 
     temperature: float | None = 0.0
@@ -60,18 +63,19 @@ class Sampling:
             raise ValueError(f"{taken[0]} is set by the toolkit and cannot be an extra parameter")
 
 
-@dataclass(frozen=True, slots=True)
-class ServerCapabilities:
+class ServerCapabilities(msgspec.Struct, frozen=True):
     """What the server turned out to do: the way that works, and the parameters that it refused."""
 
     mode: str
     dropped: tuple[str, ...] = ()
 
 
+@lru_cache(maxsize=256)
 def sent_parameters(
     sampling: Sampling, capabilities: ServerCapabilities, max_tokens: int, repeat: int = 0
-) -> dict[str, Any]:
-    """The parameters that a request really carries, beside model, messages and schema."""
+) -> Mapping[str, Any]:
+    """The parameters that a request really carries, beside model, messages and schema; calls share
+    them, so nobody may change them."""
     seed = None if sampling.seed is None else sampling.seed + repeat
     parameters = {"temperature": sampling.temperature, "seed": seed, "max_tokens": max_tokens}
     for old, new in RENAMED.items():
@@ -315,18 +319,22 @@ def _loads(text: str) -> tuple[Any, bool]:
 
 def _parsed(text: str, strict: bool = True) -> Any:
     """``strict``: no control characters in strings. Raises ValueError for what is no JSON."""
-    value = json.loads(
-        text,
-        strict=strict,
-        parse_constant=_no_number,
-        parse_float=_finite,
-        object_pairs_hook=_no_duplicates,
-    )
+    value = _decoder(strict).decode(text)
     try:
         orjson.dumps(value)
     except TypeError:  # half a surrogate pair, a number of more than 64 bits
         raise ValueError("the JSON holds a character or number that no file can hold") from None
     return value
+
+
+@cache
+def _decoder(strict: bool) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        strict=strict,
+        parse_constant=_no_number,
+        parse_float=_finite,
+        object_pairs_hook=_no_duplicates,
+    )
 
 
 def _no_number(name: str) -> Any:

@@ -8,8 +8,10 @@ the order of the claims.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from clients.http import finish
 from judging.kinds import Material

@@ -14,11 +14,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
+from msgspec.structs import replace
 
 from clients.http import (
     RETRIED_STATUS,
@@ -186,7 +186,7 @@ class HttpJudge:
             raise RuntimeError("probe() has not been called")
         return self._capabilities
 
-    def parameters(self, task: JudgeTask) -> dict[str, Any]:
+    def parameters(self, task: JudgeTask) -> Mapping[str, Any]:
         """What a request for this task carries beside messages and schema, and the mode."""
         return key_parameters(self._sampling, self.capabilities, task)
 

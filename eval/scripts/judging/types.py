@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+import msgspec
 
 from records.verdicts import JudgeIdentity
 
@@ -27,8 +28,7 @@ FAILURES = {
 """Every kind that ``Verdict.failure`` can have, with its meaning. None of them is a score."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptId:
+class PromptId(msgspec.Struct, frozen=True):
     """Which prompt: its name, its version, and the sha256 of its file."""
 
     name: str
@@ -39,8 +39,7 @@ class PromptId:
         return f"{self.name}@{self.version}"
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeTask:
+class JudgeTask(msgspec.Struct, frozen=True):
     """One question to the judge.
 
     ``messages``: what is sent. ``key_messages``: the same with placeholders for whatever is random
@@ -62,8 +61,7 @@ class JudgeTask:
     advice: Check | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Tokens of a call and all its re-asks; None where the server does not say."""
 
     prompt_tokens: int | None = None
@@ -76,8 +74,7 @@ class Usage:
 NO_USAGE = Usage()
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeVerdict:
+class JudgeVerdict(msgspec.Struct, frozen=True):
     """What came of a task. ``data`` is the checked reply, None when it failed.
 
     ``raw``: the assistant's last reply as it came. ``key``: the cache key. ``mode``: how the schema
@@ -101,7 +98,7 @@ class JudgeVerdict:
     usage: Usage = NO_USAGE
     cost_usd: float | None = None
     seconds: float | None = None
-    sent: Mapping[str, Any] = field(default_factory=dict)
+    sent: Mapping[str, Any] = {}
     answered_as: str | None = None
     judging_run: str | None = None
 

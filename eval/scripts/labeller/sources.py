@@ -23,8 +23,13 @@ from records.cases import ignore
 from records.errors import StorageError
 from records.files import replace_bytes
 from records.profiles import forget_unmapped, read_maps_passages
-from records.results import RetrievedChunk, TestResult, passages_unknown, read_results
-from records.run_table import result_offsets
+from records.results import (
+    RetrievedChunk,
+    TestResult,
+    passages_unknown,
+    read_results,
+    result_offsets,
+)
 from records.shards import open_lines
 from records.tool_calls import ToolCall
 

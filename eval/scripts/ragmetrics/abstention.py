@@ -33,7 +33,7 @@ from ragmetrics.text.refusals import (
     without_quotes,
 )
 from ragmetrics.text.sentences import units
-from ragmetrics.text.words import clean, fold, words
+from ragmetrics.text.words import clean, fold, has_fewer_words
 
 SHORT = 4
 """Words from which a sentence before the deciding one is no mere opener ("Good question!")."""
@@ -109,8 +109,8 @@ def detect(answer: str | None, supported_after: int | None = None) -> Detection:
 
 def _opens(sentence: str) -> bool:
     """Whether a sentence before the one that decides is talk: short words, or an exclamation."""
-    count = len(words(fold(sentence)))
-    return count < SHORT or (count < 2 * SHORT and sentence.rstrip().endswith("!"))
+    most = 2 * SHORT if sentence.rstrip().endswith("!") else SHORT
+    return has_fewer_words(fold(sentence), most)
 
 
 def detect_with_passages(

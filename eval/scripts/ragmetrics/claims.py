@@ -110,6 +110,11 @@ def _chunk(text: str, language: str | None) -> PreparedChunk:
 _known_chunk = lru_cache(maxsize=512)(_chunk)
 
 
+def stands_plainly(chunk: PreparedChunk, text: str) -> bool:
+    """Whether a claim stands in a chunk letter by letter: for one without a content word."""
+    return fold(text).strip() in fold(chunk.text)
+
+
 def best_window(
     claim_words: Sequence[str], chunk: PreparedChunk, size: int = WINDOW
 ) -> tuple[int, int]:
@@ -490,7 +495,9 @@ def bare(text: str) -> str:
 
 def claim_type(text: str) -> ClaimType:
     """``general`` before ``inference``, else ``assertion``; quoted words do not count."""
-    plain = _MONTH_MAY.sub(" ", _QUOTED.sub(" ", text))
+    plain = _QUOTED.sub(" ", text)
+    if "May" in plain:
+        plain = _MONTH_MAY.sub(" ", plain)
     if _GENERAL.search(plain):
         return "general"
     return "inference" if _INFERENCE.search(plain) else "assertion"

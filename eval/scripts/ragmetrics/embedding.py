@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.case_scores import (
@@ -68,6 +68,7 @@ def score_case(
     reference: str,
     chunks: Sequence[RetrievedText],
     *,
+    tools: Sequence[RetrievedText] = (),
     abstained: bool = False,
     sufficient: float = SUFFICIENT,
     hallucinated: float = HALLUCINATED,
@@ -76,9 +77,10 @@ def score_case(
     """The scores of one case, with the nearest window of each sentence of the answer as evidence.
 
     ``question``: None for one that cannot be understood without what came before it. ``chunks``: in
-    rank order; each text counts once. ``abstained``: the answer says nothing to compare. The three
-    thresholds say from where a context is near the question, a context near a sentence, and a
-    window near a sentence.
+    rank order; each text counts once. ``tools``: results of tools, which support an answer as the
+    chunks do and say nothing of how these were retrieved. ``abstained``: the answer says nothing
+    to compare. The three thresholds say from where a context is near the question, a context near
+    a sentence, and a window near a sentence.
     """
     answer = _MARK.sub("", answer).strip()
     silent = "" if answer else "empty answer"
@@ -90,9 +92,10 @@ def score_case(
         claiming_sentences(reference),
     )
     contexts, no_contexts = distinct_texts(chunks)
+    sources, no_sources = distinct_texts([*chunks, *tools]) if tools else (contexts, no_contexts)
     whole = [text for text in (answer, reference) if text]
     asked = [question] if question else []
-    vectors = yield [*asked, *whole, *answer_sentences, *reference_sentences, *contexts]
+    vectors = yield [*asked, *whole, *answer_sentences, *reference_sentences, *sources]
     scores = Collector(METRICS)
     context_vectors = [vectors[text] for text in contexts]
     if question:
@@ -111,13 +114,13 @@ def score_case(
         scores.set("answer_relevance", answer_relevance(near), "no sentences")
         whole_answer = whole_similarity(vectors[answer], vectors[reference])
         scores.set("answer_correctness", whole_answer, "")
-    if why := silent or ("" if answer_sentences else "no sentences") or no_contexts:
+    if why := silent or ("" if answer_sentences else "no sentences") or no_sources:
         scores.nothing(("answer_hallucination", "answer_hallucination@2"), why)
         return scores.result()
-    near = nearest([vectors[text] for text in answer_sentences], context_vectors)
+    near = nearest([vectors[text] for text in answer_sentences], [vectors[s] for s in sources])
     best = _as_list(near.max(axis=1))
     scores.set("answer_hallucination", share_below(best, hallucinated), "")
-    windows = _windows(contexts)
+    windows = _windows(sources)
     if len(answer_sentences) * len(windows) > _MOST_PAIRS:  # texts of megabytes
         scores.nothing(("answer_hallucination@2",), "answer and contexts are too long")
         return scores.result()
@@ -215,8 +218,18 @@ def _windows(contexts: Iterable[str]) -> dict[str, frozenset[str]]:
     """All windows of 1-3 sentences of the contexts, each once, with their words."""
     windows: dict[str, frozenset[str]] = {}
     for context in contexts:
-        windows |= sentence_windows([context[unit.start : unit.end] for unit in units(context)])
+        windows |= (_known_windows if len(context) <= _USUAL_LENGTH else _windows_of)(context)
     return windows
+
+
+def _windows_of(context: str) -> Mapping[str, frozenset[str]]:
+    return sentence_windows([context[unit.start : unit.end] for unit in units(context)])
+
+
+_known_windows = lru_cache(maxsize=512)(_windows_of)
+"""Passages come again with other questions, and in the second step of their own."""
+
+_USUAL_LENGTH = 4000
 
 
 def cosines(first: Vectors, second: Vectors) -> Floats:

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 from ragmetrics.text.numbers import Number, numbers
@@ -87,6 +88,10 @@ def _spoken(number: Number) -> str:
 
 def canonical(text: str) -> list[str]:
     """The words of a text in order, stemmed, every number in one spelling."""
+    return list((_known_canonical if len(text) <= _USUAL_LENGTH else _canonical)(text))
+
+
+def _canonical(text: str) -> Sequence[str]:
     folded = fold(text)
     parts: list[str] = []
     end = 0
@@ -97,6 +102,12 @@ def canonical(text: str) -> list[str]:
         end = number.end
     parts.append(folded[end:])
     return [stem(word) for word in words("".join(parts))]
+
+
+_known_canonical = lru_cache(maxsize=512)(_canonical)
+"""Passages come again with other questions."""
+
+_USUAL_LENGTH = 4000
 
 
 def _is_weak(alias: str) -> bool:

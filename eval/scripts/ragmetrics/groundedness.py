@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,6 +30,7 @@ from ragmetrics.claims import (
     merged,
     prepare,
     score_claim,
+    stands_plainly,
 )
 from ragmetrics.facts import Fact, find_facts, nugget_recall
 from ragmetrics.support import LexicalClaim, judge, pieces
@@ -40,7 +40,7 @@ from ragmetrics.text.numbers import Key, NumberIndex
 from ragmetrics.text.numbers import numbers as numbers_of
 from ragmetrics.text.quotes import copying
 from ragmetrics.text.sentences import units
-from ragmetrics.text.words import clean, content_words, fold
+from ragmetrics.text.words import clean, fold, overlap
 
 _CLAIM_METRICS = (
     "claim_support_rate",
@@ -199,20 +199,6 @@ _FORBIDDEN_THRESHOLD = 0.8
 """Share of a forbidden claim's words in one sentence of the answer that counts as saying it."""
 
 
-def overlap(answer: str, reference: str) -> tuple[float, float] | None:
-    """(F1, recall) of content words, repeats counted, in [0, 1]; None for no word to expect."""
-    ours, expected = (Counter(content_words(fold(text))) for text in (answer, reference))
-    if not expected:
-        return None
-    shared = (ours & expected).total()
-    return 2 * shared / (ours.total() + expected.total()), shared / expected.total()
-
-
-def _plainly(answer: PreparedChunk, text: str) -> bool:
-    """For a claim without a content word: is it there letter by letter?"""
-    return fold(text).strip() in fold(answer.text)
-
-
 def missing_claims(answer: PreparedChunk, expected: Sequence[str]) -> list[str]:
     """The expected claims that an answer (made ready as a chunk) does not state.
 
@@ -221,7 +207,7 @@ def missing_claims(answer: PreparedChunk, expected: Sequence[str]) -> list[str]:
     missing: list[str] = []
     for text in expected:
         support = score_claim(text, [answer], context_numbers=answer.numbers)
-        if not (_plainly(answer, text) if support is None else support.supported):
+        if not (stands_plainly(answer, text) if support is None else support.supported):
             missing.append(text)
     return missing
 
@@ -237,7 +223,7 @@ def stated_claims(answer: PreparedChunk, forbidden: Sequence[str]) -> list[str]:
             text, [answer], context_numbers=answer.numbers, threshold=_FORBIDDEN_THRESHOLD, size=1
         )
         if support is None:
-            said_so = _plainly(answer, text)
+            said_so = stands_plainly(answer, text)
         else:
             said_so = support.supported and not support.negation_mismatch
         if said_so:
@@ -485,6 +471,20 @@ def score_case(
         if not names_sources:
             scores.nothing(_CITATION_METRICS, NO_SOURCES)
     return scores.result()
+
+
+def unsupported_claims(
+    answer: str, chunks: Sequence[RetrievedText], question: str = ""
+) -> float | None:
+    """How many claims of an answer the chunks do not support, which ``score_case`` counts beside
+    all else; None where that has no score."""
+    text = clean(answer)
+    language = language_of(text, question, (chunk.text for chunk in chunks))
+    if not text.strip() or not has_threshold(language):
+        return None
+    scores = Collector(METRICS)
+    _score_claims(scores, _prepare_answer(text, chunks, question, language=language), chunks)
+    return scores.values["unsupported_claims"]
 
 
 def _citations(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[RetrievedText]) -> None:

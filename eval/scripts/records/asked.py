@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import groupby, islice
 from os.path import isfile
@@ -223,8 +222,7 @@ def filter_values(case: TestCase, name: str) -> list[str]:
     return [] if value is None else [value]
 
 
-@dataclass(frozen=True)
-class AskedCases:
+class AskedCases(msgspec.Struct, frozen=True):
     """Which cases a run was asked, each ``repeats`` times. ``ids`` None: every case of its set."""
 
     ids: frozenset[str] | None = None

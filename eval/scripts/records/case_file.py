@@ -33,7 +33,7 @@ class CaseFile(Sequence[TestCase]):
         self.ids, self._labels = check_set(path, labels_dir, lambda case: case.id)
         self._starts, self._ends = array("q"), array("q")
         self._file = open_lines(path)
-        self._state = self._look()
+        self._state = None if path.is_dir() else self._look()
         for part in parts_of(path):
             self._find_lines(part.address, part.start)
 
@@ -45,10 +45,8 @@ class CaseFile(Sequence[TestCase]):
                     self._ends.append(offset + len(line))
                 offset += len(line)
 
-    def _look(self) -> tuple[int, int] | None:
-        """What changes with the open file; None where that is not known."""
-        if self._path.is_dir():
-            return None
+    def _look(self) -> tuple[int, int]:
+        """What changes with the open file; not known of the parts in a folder."""
         stat = os.fstat(self._file.fileno())
         return stat.st_mtime_ns, stat.st_size
 
@@ -90,7 +88,8 @@ class CaseFile(Sequence[TestCase]):
             self._file.seek(start)
             line = self._file.read(size)
         case = _parsed(line, self._labels.get(case_id))
-        if case is None or case.id != case_id or self._look() != self._state:
+        changed = self._state is not None and self._look() != self._state
+        if case is None or case.id != case_id or changed:
             raise StorageError(
                 f"{self._path}: was changed while its cases were being asked; bring back what it "
                 "was and resume, or begin a new run."

@@ -7,12 +7,13 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from records.cases import TestCase, canonical, iter_cases
 from records.errors import Problem, StorageError
@@ -86,8 +87,7 @@ class ClusterLabels:
         return f"case: {case_id}"
 
 
-@dataclass(frozen=True)
-class Clustering:
+class Clustering(msgspec.Struct, frozen=True):
     """Which cases are counted together. ``labels`` answers for every case id, see ClusterLabels.
 
     ``by`` is what was done: ``group``, ``doc``, ``none`` or a field's name. ``sentence`` says it

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from math import isnan, nan
+from collections.abc import Hashable, Iterable, Sequence
+from math import nan
 from tempfile import SpooledTemporaryFile
 from threading import Lock
-from typing import overload
-
-_MOST_DISTINCT = 65_535
 
 _BLOCK = 4096
 """Rows of a block: within it the values of a column stand together."""
@@ -89,70 +86,6 @@ class AnswerNumbers:
             self._places[digest] = number
         self._next = number + 1
         return number
-
-
-class ScoreColumn(Sequence[float]):
-    """One score an answer, not a number where there is none: 2 bytes each, since most metrics have
-    few distinct values; 8 bytes each once there are more than 65,535 of them."""
-
-    def __init__(self, values: Iterable[float] = ()) -> None:
-        self._values = array("d", [nan])
-        self._codes: array[int] | None = array("H")
-        self._code_of: dict[float, int] = {}
-        for value in values:
-            self.append(value)
-
-    def __len__(self) -> int:
-        return len(self._values if self._codes is None else self._codes)
-
-    @overload
-    def __getitem__(self, place: int) -> float: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[float]: ...
-    def __getitem__(self, place: int | slice) -> float | list[float]:
-        if isinstance(place, slice):
-            return [self[number] for number in range(*place.indices(len(self)))]
-        return self._values[place if self._codes is None else self._codes[place]]
-
-    def __iter__(self) -> Iterator[float]:
-        if self._codes is None:
-            return iter(self._values)
-        return map(self._values.__getitem__, self._codes)
-
-    def __setitem__(self, place: int, value: float) -> None:
-        code = self._code(value)
-        if self._codes is None:
-            self._values[place] = value
-        else:
-            self._codes[place] = code
-
-    def append(self, value: float) -> None:
-        """Add the score of the next answer."""
-        code = self._code(value)
-        if self._codes is None:
-            self._values.append(value)
-        else:
-            self._codes.append(code)
-
-    def pad(self, length: int) -> None:
-        """Fill up with answers that have no score."""
-        while len(self) < length:
-            self.append(nan)
-
-    def _code(self, value: float) -> int:
-        """The code of a value, a new one where it is first seen; widens when there are too many."""
-        if isnan(value) or self._codes is None:
-            return 0
-        code = self._code_of.get(value)
-        if code is None:
-            code = self._code_of[value] = len(self._values)
-            if code > _MOST_DISTINCT:
-                self._values = array("d", self)
-                self._codes = None
-                self._code_of = {}
-                return 0
-            self._values.append(value)
-        return code
 
 
 class RowBlocks:

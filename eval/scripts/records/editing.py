@@ -12,10 +12,10 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from records.cases import canonical, respelled
@@ -39,8 +39,7 @@ _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 16
 
 
-@dataclass(slots=True)
-class Line:
+class Line(msgspec.Struct):
     """One line and how it ends (``\\n``, ``\\r\\n``, or not at all, as a last one may).
 
     `id` is None for blank and unreadable lines.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import IO, Any
 
 import click
+import msgspec
 
 MAX_SHOWN = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """One thing wrong with an input file, printed as ``file:line: field: message``."""
 
     path: str

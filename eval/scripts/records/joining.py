@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import attrgetter
 from pathlib import Path
@@ -34,8 +33,7 @@ Absent = Callable[[TestCase, Collection[int]], list[TestResult]]
 """What stands for the results that a case should have, besides those of the repeats it has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(msgspec.Struct, frozen=True):
     """A byte range of results.jsonl and the range of the eval set that holds its cases."""
 
     results: Path
@@ -191,11 +189,9 @@ def split(whole: Work, parts: int) -> list[Work]:
     for cut, offset in cuts.items():
         if offset is None or offset <= cases_start:
             return [whole]
-        works.append(
-            replace(whole, start=start, end=cut, cases_start=cases_start, cases_end=offset)
-        )
+        works.append(Work(whole.results, whole.eval_set, start, cut, cases_start, offset))
         start, cases_start = cut, offset
-    return [*works, replace(whole, start=start, cases_start=cases_start)]
+    return [*works, msgspec.structs.replace(whole, start=start, cases_start=cases_start)]
 
 
 def _cuts(whole: Work, parts: int) -> dict[int, int | None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -81,8 +80,7 @@ def update_metrics(
 Row = Sequence[float | None]
 
 
-@dataclass(frozen=True)
-class StoredVerdicts:
+class StoredVerdicts(msgspec.Struct, frozen=True):
     """Which cases of a run fail, as decisions/case_verdict.py says it and a line of a case ends.
 
     ``rule``: hash of the rule, the depth to which passages counted, and the like. ``by_case``: by

@@ -1,7 +1,7 @@
 """A run as columns: its score lines, each section read once.
 
 Cases are told apart by 64-bit hashes of their ids. Many answers score alike, so each combination
-of scores is kept once, and long columns lie on disk: memory is about 15 bytes an answer, and 8 more
+of scores is kept once, and long columns lie on disk: memory is about 14 bytes an answer, and 8 more
 for each column that is looked at.
 """
 
@@ -11,15 +11,17 @@ import contextlib
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, tee
 from math import nan
+from mmap import ACCESS_READ, mmap
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
+import orjson
 
 from records import jsonl
 from records.clusters import AUTO, Clustering, clustering_of
@@ -27,9 +29,10 @@ from records.columns import RowBlocks
 from records.errors import Problem, StorageError
 from records.lines import Report
 from records.profiles import forget_unmapped, read_maps_passages
-from records.results import TestResult, read_results
+from records.results import TestResult, results_of
 from records.runs import results_file, scored_sections, scores_file
 from records.scores import (
+    ALL_BUT_EVIDENCE,
     OWN_TEXTS,
     PipelineEvidence,
     RetrievalEvidence,
@@ -39,7 +42,6 @@ from records.scores import (
     read_head,
     read_scores,
 )
-from records.shards import open_lines
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
     Mask = NDArray[np.bool_]
+
+T = TypeVar("T")
 
 ANSWERED, PASS = "answered", "pass"
 
@@ -60,17 +64,21 @@ better, and they are compared by ratios, since few cases may hold most of the su
 
 _EVIDENCE: Mapping[str, tuple[str, ...]] = {
     "retrieval": ("evidence.match", "evidence.found"),
-    "pipeline": (
-        "evidence.outcome",
-        "evidence.latency_ms",
-        "evidence.usage",
-        "evidence.cost_usd",
-    ),
+    "pipeline": ("evidence.latency_ms", "evidence.usage", "evidence.cost_usd"),
 }
 """What is read of a section's evidence."""
 
-UNUSUAL = ("uncertain",)
-"""Outcomes of a response that are kept."""
+
+def _first_hit(evidence: RetrievalEvidence) -> int | None:
+    return None if evidence.hits is None else next(iter(evidence.hits), 0)
+
+
+_FACTS: Mapping[str, tuple[tuple[str, ...], Callable[[Any], Any] | None]] = {
+    "pipeline": (("evidence.outcome", "evidence.expected"), attrgetter("outcome", "expected")),
+    "retrieval": (("evidence.hits",), _first_hit),
+    "abstention": (("evidence.cell",), lambda evidence: evidence.cell.startswith("abstained")),
+}
+"""What else a section's evidence says of an answer, see ``LineKind``: the fields, and the fact."""
 
 _MOST_KNOWN = 1 << 15
 """Combinations of scores that are recognised when they come again."""
@@ -100,14 +108,30 @@ def _measured(evidence: PipelineEvidence) -> tuple[float, ...]:
 
 _decode_scores = msgspec.json.Decoder(dict[str, int | float | None]).decode
 
+_decode_reasons = msgspec.json.Decoder(dict[str, str]).decode
+
+
+class LineKind(NamedTuple):
+    """What a score line says beside its scores.
+
+    ``fact``: in section ``pipeline`` how the response ended and how it should have; in an
+    explained table also, in ``retrieval``, the rank of the first passage that is gold, 0 where none
+    is, and in ``abstention`` whether the bot abstained. None where the line does not say.
+    ``reasons``: in an explained table why scores are missing, by metric.
+    """
+
+    failed: bool
+    fact: Any = None
+    reasons: tuple[tuple[str, str], ...] = ()
+
 
 class SectionTable:
     """One section of a run, a row for each score line and for each case, in their order.
 
     ``report`` takes lines that are no score lines; without it they raise StorageError, as does a
-    case whose lines do not stand together. What is said of all lines is known once they are read;
-    ``codes``, ``raw``, ``outcomes`` and ``text`` also while another thread reads on: with
-    ``scores_only`` nothing else is.
+    case whose lines do not stand together. ``explained``: lines say more, see ``LineKind``. What is
+    said of all lines is known once they are read; ``codes``, ``raw``, ``of_codes`` and ``text``
+    also while another thread reads on: with ``scores_only`` nothing else is.
     """
 
     def __init__(
@@ -117,13 +141,16 @@ class SectionTable:
         report: Report | None = None,
         *,
         scores_only: bool = False,
+        explained: bool = False,
     ) -> None:
         self.folder, self.section = folder, section
         self.is_read = False
         self.codes = array("i")
-        """By line: lines that score alike have one code."""
-        self.outcomes: dict[int, str] = {}
-        """By line, the outcomes of section ``pipeline`` that are ``UNUSUAL``."""
+        """By line: lines that score alike and are of one kind have one code."""
+        self.kinds: list[LineKind] = []
+        """All kinds of lines, in the order in which they first come."""
+        self.kind_of = array("i")
+        """By code, the place of its lines' kind."""
         self._report, self._scores_only = report, scores_only
         self._names: dict[str, None] = {}
         self._places: dict[str, int] = {}
@@ -132,15 +159,20 @@ class SectionTable:
         self._columns: dict[str, array[float]] = {}
         self._ids, self._begins, self._repeats = array("q"), array("q"), array("i")
         self._gold, self._gold_kinds = array("h"), dict[tuple[str | None, int], int]()
-        self._failed, self._failed_codes = bytearray(), array("i")
+        self._numbers: dict[LineKind, int] = {}
         self._marked, self._marks = array("q"), array("q")
         self.head = read_head(scores_file(folder, section))
-        fields = ("case_id", "status", "cluster", *_EVIDENCE.get(section, ()))
-        if scores_only:
-            fields = ("case_id", "status", *(("evidence.outcome",) * (section == "pipeline")))
-        kind = raw_line(line_type(section, fields), ("repeat", int, 0))
-        self._decode_line = msgspec.json.Decoder(kind).decode
-        self._decode_whole = msgspec.json.Decoder(line_type(section, (*fields, "scores"))).decode
+        told = _FACTS if explained or section == "pipeline" else {}
+        facts, self._fact = told.get(section, ((), None))
+        fields = ("case_id", "status", *facts)
+        if not scores_only:
+            fields += ("cluster", *_EVIDENCE.get(section, ()))
+        raw: tuple[tuple[str, Any, Any], ...] = (("repeat", int, 0),)
+        raw += (("reasons", msgspec.Raw, msgspec.Raw(b"{}")),) * explained
+        checked = (*fields, "scores", *(("reasons",) * explained))
+        self._explained = explained
+        self._decode_line = msgspec.json.Decoder(raw_line(line_type(section, fields), *raw)).decode
+        self._decode_whole = msgspec.json.Decoder(line_type(section, checked)).decode
 
     def read(self) -> Iterator[ScoreLine]:
         """Read the lines, and give each of them on the way, without its scores."""
@@ -154,8 +186,6 @@ class SectionTable:
                 sound = number - place
                 self._marked.append(place)
                 self._marks.append(offset)
-            if self.section == "pipeline" and line.evidence and line.evidence.outcome in UNUSUAL:
-                self.outcomes[place] = line.evidence.outcome
             if self._scores_only:
                 codes.append(code)
                 yield line
@@ -174,7 +204,6 @@ class SectionTable:
                 repeats.append(line.repeat)
             if self.section == "pipeline":
                 self._measures.append(_measured(line.evidence or PipelineEvidence()))
-            self._failed.append(line.status == "failed")
             codes.append(code)
             yield line
         self._known = {}
@@ -191,27 +220,29 @@ class SectionTable:
 
     def _decode(self, data: bytes) -> tuple[Any, int]:
         line = self._decode_line(data)
-        failed = line.status == "failed"
-        text = bytes(line.scores)
-        key = hash((text, failed))
+        text, why = bytes(line.scores), bytes(line.reasons) if self._explained else b""
+        fact = self._fact(line.evidence) if self._fact and line.evidence is not None else None
+        key = hash((text, line.status == "failed", fact, why))
         code = self._known.get(key)
         if code is None:
             try:
-                scores = _decode_scores(text)
+                scores, reasons = _decode_scores(text), _decode_reasons(why) if why else {}
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 self._decode_whole(data)  # which says where the line is wrong
                 raise
             if self.head is not None:
+                reasons = self.head.reasons(scores, reasons) if why else reasons
                 scores = dict.fromkeys(self.head.metrics) | scores
-            code = self._append(scores, failed=failed)
+            kind = LineKind(line.status == "failed", fact, tuple(reasons.items()))
+            code = self._append(scores, kind)
             if len(self._known) < _MOST_KNOWN:
                 self._known[key] = code
         return line, code
 
-    def _append(self, scores: Scores, *, failed: bool) -> int:
-        """A new combination of scores; metrics that no line had before begin here."""
+    def _append(self, scores: Scores, kind: LineKind) -> int:
+        """Another combination of scores; metrics that no line had before begin here."""
         is_pipeline = self.section == "pipeline" and not self._scores_only
-        counted = FAILED_IS_ZERO[: 1 + failed] if is_pipeline else ()
+        counted = FAILED_IS_ZERO[: 1 + kind.failed] if is_pipeline else ()
         new = [name for name in dict.fromkeys((*scores, *counted)) if name not in self._places]
         if new:
             self._places |= {name: len(self._places) + at for at, name in enumerate(new)}
@@ -220,8 +251,10 @@ class SectionTable:
         for name, value in scores.items():
             if value is not None:
                 row[self._places[name]] = value
-        if failed:
-            self._failed_codes.append(self._rows.size)
+        number = self._numbers.setdefault(kind, len(self.kinds))
+        if number == len(self.kinds):
+            self.kinds.append(kind)
+        self.kind_of.append(number)
         self._rows.append(row)
         return self._rows.size - 1
 
@@ -249,12 +282,23 @@ class SectionTable:
         repeats: Ints = _array(self._repeats or array("i", bytes(4 * len(self.codes))))
         return repeats
 
+    @property
+    def line_kinds(self) -> Ints:
+        """Of each line, the place of its kind among ``kinds``."""
+        kinds: Ints = _array(self.kind_of)[_array(self.codes)]
+        return kinds
+
+    def of_codes(self, say: Callable[[LineKind], T]) -> Iterator[T]:
+        """What is said of the kind of each code's lines."""
+        numbers = self.kind_of[:]  # before the kinds, of which there are then enough
+        return map([say(kind) for kind in self.kinds].__getitem__, numbers)
+
     @cached_property
     def failed_lines(self) -> Mask:
         """Of each line, whether the call failed."""
         import numpy as np
 
-        return np.frombuffer(self._failed, bool) if self._failed else np.zeros(0, bool)
+        return np.array([kind.failed for kind in self.kinds], bool)[self.line_kinds]
 
     @cached_property
     def failed(self) -> Mask:
@@ -315,12 +359,17 @@ class SectionTable:
         call that failed where that counts."""
         import numpy as np
 
-        place = self._places.get(name, _NOWHERE)
-        values: Floats = np.array(self._rows.extend(array("d"), place))
+        values = self.given(name)
         if self.section == "pipeline" and name in FAILED_IS_ZERO:
             if name == ANSWERED:
                 values[:] = 1.0
-            values[list(self._failed_codes)] = 0.0
+            values[np.fromiter(self.of_codes(attrgetter("failed")), bool)] = 0.0
+        return values
+
+    def given(self, name: str) -> Floats:
+        """The scores of a metric by the code of a line, as the lines give them; not a number where
+        there is none."""
+        values: Floats = _array(self._rows.extend(array("d"), self._places.get(name, _NOWHERE)))
         return values
 
     def raw(self, name: str) -> array[float]:
@@ -356,23 +405,21 @@ class SectionTable:
 
     def case_ids(self, rows: Collection[int] | None = None) -> dict[int, str]:
         """The ids of some cases, by default of all, by their rows."""
-        if rows is None:
-            lines = (line for _, _, line in read_scores(self.folder, self.section, ("case_id",)))
-            return {
-                row: case_id
-                for row, (case_id, _) in enumerate(groupby(lines, attrgetter("case_id")))
-            }
-        kind = line_type(self.section, ("case_id",))
-        return {row: lines[0].case_id for row, lines in self._picked(rows, kind)}
+        rows = range(self.cases) if rows is None else sorted(rows)
+        lines = self.lines(map(self.line_number, rows), ("case_id",))
+        return {row: line.case_id for row, line in zip(rows, lines, strict=True)}
 
     def lines_of(
         self, case_ids: Collection[str], fields: Sequence[str] = ()
-    ) -> dict[str, list[Any]]:
+    ) -> dict[str, list[ScoreLine]]:
         """The score lines of each of some cases, as far as they have any; without ``fields`` whole
         ones."""
-        kind = line_type(self.section, ("case_id", *fields) if fields else ())
-        rows = self.rows_of(case_ids)
-        return {lines[0].case_id: lines for _, lines in self._picked(list(rows.values()), kind)}
+        found: dict[str, list[ScoreLine]] = {}
+        rows = sorted(self.rows_of(case_ids).values())
+        own = (range(self.line_number(row), self.line_number(row + 1)) for row in rows)
+        for line in self.lines(chain.from_iterable(own), ("case_id", *fields) if fields else ()):
+            found.setdefault(line.case_id, []).append(line)
+        return found
 
     def rows_of(self, case_ids: Collection[str]) -> dict[str, int]:
         """The row of each of some cases, as far as they have a line."""
@@ -395,25 +442,23 @@ class SectionTable:
             return row
         return int(self._starts[row]) if row < self.cases else len(self.codes)
 
-    def _picked(
-        self, rows: Collection[int], kind: type[ScoreLine]
-    ) -> Iterator[tuple[int, list[ScoreLine]]]:
-        """The score lines of each of some cases."""
+    def lines(self, numbers: Iterable[int], fields: Sequence[str] = ()) -> Iterator[ScoreLine]:
+        """Score lines by how many stand before them, which must rise; without ``fields`` whole
+        ones. Raises StorageError for one that is none by now."""
+        kind = line_type(self.section, fields)
         decode = msgspec.json.Decoder(kind).decode
-        own = {row: range(self.line_number(row), self.line_number(row + 1)) for row in sorted(rows)}
-        texts = self._texts(chain.from_iterable(own.values()))
-        for row, numbers in own.items():
+        places, again = tee(numbers)
+        for number, text in zip(places, self._texts(again), strict=True):
             try:
-                records = [decode(next(texts)) for _ in numbers]
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                line = decode(text)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 message = f"is no score line ({error}); score the run again"
                 path = str(scores_file(self.folder, self.section))
-                problem = Problem(path, numbers[0] + 1, "", message)
+                problem = Problem(path, number + 1, "", message)
                 raise StorageError.from_problems([problem]) from None
             if self.head is not None and "scores" in kind.__struct_fields__:
-                for record in records:
-                    self.head.complete(record)
-            yield row, records
+                self.head.complete(line)
+            yield line
 
     def _texts(self, numbers: Iterable[int]) -> Iterator[bytes]:
         """Lines by how many stand before them, which must rise."""
@@ -436,46 +481,52 @@ class SectionTable:
         return b""
 
 
-def _array(values: array[int]) -> Any:
+def _array(values: array[Any]) -> Any:
     """The same numbers as an array of numpy."""
     import numpy as np
 
     return np.frombuffer(values, values.typecode) if values else np.zeros(0, values.typecode)
 
 
-def result_offsets(
-    path: Path,
-    case_ids: Collection[str] | None = None,
-    report: Report | None = None,
-    *,
-    whole: bool = False,
-) -> dict[str, tuple[int, ...]]:
-    """Where the results of each case (by default of all) begin in a file of results, by repeat.
+_decode_bare = msgspec.json.Decoder(line_type("", ALL_BUT_EVIDENCE)).decode
 
-    ``report`` takes lines that are no results, else they raise StorageError. ``whole``: each line
-    is checked in full, else for what is read here.
+
+def find_score_line(folder: Path, section: str, case_id: str, repeat: int) -> ScoreLine | None:
+    """The score line of one result, without its evidence; None where the section has none.
+
+    The id is looked for in the bytes, so that a large file costs no decoding. Raises OSError.
     """
-    fields = () if whole else ("test_case_id", "repeat")
-    places: dict[str, tuple[tuple[int, int], ...]] = {}
-    for offset, result in read_results(path, fields, report):
-        case_id = result.test_case_id
-        if case_ids is None or case_id in case_ids:
-            places[case_id] = (*places.get(case_id, ()), (result.repeat, offset))
-    return {case_id: tuple(offset for _, offset in sorted(own)) for case_id, own in places.items()}
+    path, needle = scores_file(folder, section), orjson.dumps(case_id)
+    if not path.stat().st_size:
+        return None
+    with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        at = data.find(needle)
+        while at >= 0:
+            file.seek(data.rfind(b"\n", 0, at) + 1)
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                line = _decode_bare(file.readline())  # else the words stand inside a text
+                if (line.case_id, line.repeat) == (case_id, repeat):
+                    if head := read_head(path):
+                        head.complete(line)
+                    return line
+            at = data.find(needle, file.tell())
+    return None
 
 
 class RunTable:
-    """A run as columns; each section is read when it is first asked for."""
+    """A run as columns; each section is read when it is first asked for. ``explained``: as
+    ``SectionTable`` has it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, explained: bool = False) -> None:
         self.folder = folder
+        self._explained = explained
         self._sections: dict[str, SectionTable] = {}
         self._clustering: tuple[Clustering | None] | None = None
 
     def section(self, name: str) -> SectionTable:
         """The score lines of a section. Raises StorageError for damaged ones."""
         if name not in self._sections:
-            table = SectionTable(self.folder, name)
+            table = SectionTable(self.folder, name, explained=self._explained)
             deque(table.read(), maxlen=0)
             self._sections[name] = table
         return self._sections[name]
@@ -498,7 +549,7 @@ class RunTable:
         if not paths:
             return None
         name = min(paths, key=lambda path: path.stat().st_size).stem
-        table = SectionTable(self.folder, name)
+        table = SectionTable(self.folder, name, explained=self._explained)
         cases = (next(lines) for _, lines in groupby(table.read(), attrgetter("case_id")))
         clustering = clustering_of(((c.case_id, c.cluster) for c in cases), AUTO, required=True)
         self._sections[name] = table
@@ -513,47 +564,32 @@ class RunTable:
         path = results_file(self.folder)
         if not case_ids or not path.exists():
             return []
-        answers = self._answers_in_place(path, case_ids)
-        if answers is None:
-            offsets = chain.from_iterable(result_offsets(path, case_ids).values())
-            lines = jsonl.read(path, TestResult, "result line", "make the run again", at=offsets)
-            answers = [result for _, _, result in lines]
+        answers = results_of(path, case_ids, self._places_of(case_ids))
         if not read_maps_passages(self.folder):
             answers = list(map(forget_unmapped, answers))
         return answers
 
-    def _answers_in_place(self, path: Path, case_ids: Collection[str]) -> list[TestResult] | None:
-        """The same where each result has the place of its score line; None where one has not."""
+    def _places_of(self, case_ids: Collection[str]) -> dict[int, str]:
+        """The case of each score line of some cases, by how many lines stand before it; empty where
+        that is not known of all."""
         table = next(
             (self._sections[name] for name in self._own_sections() if name in self._sections), None
         )
         rows = {} if table is None else table.rows_of(case_ids)
         if table is None or len(rows) < len(set(case_ids)):
-            return None
-        numbers = {
+            return {}
+        return {
             number: case_id
             for case_id, row in rows.items()
             for number in range(table.line_number(row), table.line_number(row + 1))
         }
-        answers = []
-        with open_lines(path) as file:
-            for number, line in enumerate(islice(file, max(numbers) + 1)):
-                if number in numbers:
-                    try:
-                        result = msgspec.json.decode(line, type=TestResult)
-                    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                        return None  # the one who reads all of them says what is wrong
-                    if result.test_case_id != numbers[number]:
-                        return None
-                    answers.append(result)
-        return answers
 
 
 class RunTables:
     """The tables of some runs, so that all who ask about a run share what was read of it."""
 
-    def __init__(self) -> None:
-        self._tables: dict[Path, RunTable] = {}
+    def __init__(self, *tables: RunTable) -> None:
+        self._tables = {table.folder: table for table in tables}
 
     def __getitem__(self, folder: Path) -> RunTable:
         return self._tables.setdefault(folder, RunTable(folder))

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, repeat
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -272,9 +271,15 @@ class ScoreHead(msgspec.Struct, dict=True):
             return
         line.scores = self._nothing | scores
         reasons = getattr(line, "reasons", None)
-        if reasons is not None and "*" not in reasons:
-            usual = {name: why for metric, name, why in self._probes if metric not in scores}
-            line.reasons = usual | reasons
+        if reasons is not None:
+            line.reasons = self.reasons(scores, reasons)
+
+    def reasons(self, scores: Scores, reasons: dict[str, str]) -> dict[str, str]:
+        """The reasons of a line with those of the metrics that it leaves out."""
+        if "*" in reasons:
+            return reasons
+        usual = {name: why for metric, name, why in self._probes if metric not in scores}
+        return usual | reasons
 
     @cached_property
     def _nothing(self) -> Scores:
@@ -437,35 +442,6 @@ def metric_names(path: Path) -> list[str]:
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return []
     return list(line.scores)
-
-
-_decode_scores = msgspec.json.Decoder(line_type("", ALL_BUT_EVIDENCE)).decode
-
-
-def find_score_line(path: Path, case_id: str, repeat: int) -> ScoreLine | None:
-    """The score line of one result, without its evidence; None where the file has none.
-
-    The id is looked for in the bytes, so that a large file costs no decoding. Raises OSError.
-    """
-    if not path.stat().st_size:
-        return None
-    needle = orjson.dumps(case_id)
-    with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        at = data.find(needle)
-        while at >= 0:
-            file.seek(data.rfind(b"\n", 0, at) + 1)
-            text = file.readline()
-            try:
-                line = _decode_scores(text)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                pass  # damaged, or the words stand inside a text
-            else:
-                if (line.case_id, line.repeat) == (case_id, repeat):
-                    if head := read_head(path):
-                        head.complete(line)
-                    return line
-            at = data.find(needle, file.tell())
-    return None
 
 
 def write_scores(folder: Path, section: str, lines: Iterable[ScoreLine]) -> None:

@@ -6,15 +6,15 @@ from_pairs(["rpm=30"], LIMITS)     # {"rpm": 30.0}
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from records.errors import Problem, StorageError
 from records.files import MAX_SETTINGS, read_whole
@@ -23,8 +23,7 @@ VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 """The name of an environment variable, in capitals: a key that is pasted in its place rarely is."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRule:
+class KeyRule(msgspec.Struct, frozen=True):
     """The values that one key takes.
 
     ``kind``: text, number, whole, yes (true or false), choice, variable, or texts (a list).
@@ -109,6 +108,8 @@ def text_of(path: Path) -> str:
 
 def unknown(key: str, settings: Iterable[str]) -> str:
     """What to say of a key that is none."""
+    import difflib  # slow to load
+
     near = difflib.get_close_matches(key, list(settings), 1)
     hint = f"write {near[0]}" if near else f"known here: {', '.join(settings)}"
     return f"is unknown; {hint}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from records.errors import Problem, StorageError
 from records.files import read_toml
@@ -40,8 +41,7 @@ ADVISORY = "advisory "
 """What an entry begins with that is shown beside its number and decides nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """A bound that a mean should keep; an ``advisory`` one is shown and decides nothing."""
 
     sign: str
@@ -97,7 +97,7 @@ def _read_both(path: Path) -> tuple[Targets, Targets]:
         raise StorageError.from_problems([*problems, *more])
     for entries in shown.values():
         for name, target in entries.items():
-            entries[name] = replace(target, advisory=True)
+            entries[name] = msgspec.structs.replace(target, advisory=True)
     return targets, shown
 
 

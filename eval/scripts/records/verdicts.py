@@ -12,7 +12,6 @@ another answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
@@ -58,8 +57,7 @@ stands in the prompt; no help from the server."""
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
 
-@dataclass(frozen=True, slots=True)
-class CallKind:
+class CallKind(msgspec.Struct, frozen=True):
     """One kind of call. ``verdicts``: what can be said of an item; none for calls that write texts.
 
     ``prompt``: the name of the prompt that asks it. ``items``: what is numbered, a verdict each;
@@ -141,8 +139,7 @@ KINDS: Mapping[str, CallKind] = {
 positive one is what they say where nothing is found."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeIdentity:
+class JudgeIdentity(msgspec.Struct, frozen=True):
     """Who judges, without where: what config.json and the cache key hold.
 
     ``provider``: local, ollama, llama.cpp, llama-cpp-python, vllm, lmstudio, openai or unknown.
@@ -158,7 +155,7 @@ class JudgeIdentity:
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in config.json, in verdicts and in the cache key."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return msgspec.structs.asdict(self)
 
     def __str__(self) -> str:
         """Short, for tables and verdicts: ``provider/model@digest``."""
@@ -559,4 +556,6 @@ def of_judge(judge: Mapping[str, Any]) -> Callable[[VerdictLine], bool]:
 
 def identity_of(raw: Mapping[str, Any]) -> JudgeIdentity:
     """A judge's identity from config.json or a verdict line."""
-    return JudgeIdentity(**{name: raw[name] for name in JudgeIdentity.__slots__ if name in raw})
+    return JudgeIdentity(
+        **{name: raw[name] for name in JudgeIdentity.__struct_fields__ if name in raw}
+    )

@@ -34,8 +34,9 @@ def in_rank_order(result: TestResult) -> Sequence[RetrievedChunk]:
 
 
 def seen_passages(result: TestResult) -> Sequence[RetrievedChunk]:
-    """What the answer could rest on: the chunks by rank, and results of tools where it saw some."""
-    return result.seen_chunks() if result.seen_tools else in_rank_order(result)
+    """What the answer could rest on: the chunks by rank, then the results of tools."""
+    chunks, tools = in_rank_order(result), result.tool_sources()
+    return [*chunks, *tools] if tools else chunks
 
 
 def without_passages(result: TestResult) -> tuple[Value, str]:

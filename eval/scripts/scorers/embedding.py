@@ -29,7 +29,7 @@ from records.lines import parse_json
 from records.results import RetrievedChunk, TestResult, iter_results
 from records.runs import CACHE_DIR, EVAL_SET, RESULTS, results_file
 from scorers.abstention import decide
-from scorers.common import row_of, seen_passages, with_known_passages
+from scorers.common import in_rank_order, row_of, with_known_passages
 from scorers.contract import CannotRun, DamagedRange, Evidence, ScoreRow, ScoringJob, SectionScorer
 
 if TYPE_CHECKING:
@@ -145,7 +145,8 @@ class EmbeddingScorer:
             case.whole_question(),
             result.answer or "",
             case.reference_answer or "",
-            seen_passages(result),
+            in_rank_order(result),
+            tools=result.tool_sources(),
             abstained=bool(result.answer and decide(result).abstained),
             sufficient=self.sufficiency,
             hallucinated=self.hallucination,

@@ -9,9 +9,7 @@ import shutil
 from array import array
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import BrokenExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -323,6 +321,8 @@ def _score_in_pool(
     more, one at a time, by one fresh process. This process does not: it would be killed, too.
     Raises Unreachable when that one dies as well.
     """
+    from concurrent.futures import BrokenExecutor  # slow to load
+
     score = partial(_score_task, folder)
     with (
         suppress(BrokenExecutor, MemoryError),
@@ -353,8 +353,7 @@ def _score_in_pool(
         ) from None
 
 
-@dataclass(frozen=True)
-class _RangeTask:
+class _RangeTask(msgspec.Struct, frozen=True):
     """What all ranges of a run need. ``resident``: the workers go on when the run is scored."""
 
     scorer: Scorer

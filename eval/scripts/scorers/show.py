@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric, MetricSection
@@ -34,8 +35,7 @@ _MOST_ROWS = 12
 """A table of so many metrics is shown whole."""
 
 
-@dataclass(frozen=True)
-class ScoreRequest:
+class ScoreRequest(msgspec.Struct, frozen=True):
     """The options that all score_* scripts share."""
 
     run: str
@@ -55,7 +55,7 @@ class ScoreRequest:
 
 def request_of(values: Mapping[str, Any]) -> ScoreRequest:
     """The shared options among all that a script was given."""
-    names = {field.name for field in fields(ScoreRequest)}
+    names = set(ScoreRequest.__struct_fields__)
     return ScoreRequest(**{name: values[name] for name in names & values.keys()})
 
 

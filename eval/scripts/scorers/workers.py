@@ -15,17 +15,16 @@ import platform
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Executor
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import orjson
 
 from records.errors import StorageError, Unreachable
 
 if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import Executor, ProcessPoolExecutor
     from multiprocessing.connection import Connection
 
 
@@ -112,6 +111,8 @@ def cluster(address: str | None) -> Iterator[Cluster | None]:
     if not address:
         yield None
         return
+    from concurrent.futures import CancelledError
+
     try:
         import dask
         from distributed import Client, KilledWorker
@@ -141,7 +142,7 @@ def cluster(address: str | None) -> Iterator[Cluster | None]:
         if not threads:
             raise Unreachable(f"{address}: has no workers; start some with make worker.")
         try:
-            yield Cluster(_DaskExecutor(client), threads)
+            yield Cluster(cast("Executor", _DaskExecutor(client)), threads)
         except KilledWorker as error:
             raise Unreachable(
                 f"{address}: {error.allowed_failures + 1} workers were killed at one range, or ran "
@@ -157,8 +158,8 @@ def cluster(address: str | None) -> Iterator[Cluster | None]:
             ) from None
 
 
-class _DaskExecutor(Executor):
-    """The workers of a scheduler."""
+class _DaskExecutor:
+    """The workers of a scheduler, as far as they are used like an Executor."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -181,7 +182,7 @@ class _DaskExecutor(Executor):
         return self._client.submit(bytes, sealed, pure=False, retries=ATTEMPTS)
 
 
-def sent(executor: Executor, sealed: bytes) -> Any:
+def sent(executor: Any, sealed: bytes) -> Any:
     """What an executor's tasks take for what is ``sealed``."""
     return executor.sent(sealed) if isinstance(executor, _DaskExecutor) else sealed
 
@@ -206,7 +207,6 @@ _LIBRARIES = (
     "msgspec",
     "orjson",
     "rapidfuzz",
-    "scikit-learn",
     "sentencex",
     "torch",
     "sentence-transformers",

@@ -24,6 +24,7 @@ from records.labels import read_labels
 from records.metrics import read_summary
 from records.notes import CaseNote
 from records.profiles import read_maps_passages
+from records.run_table import find_score_line
 from records.runs import (
     CONFIG,
     METRICS,
@@ -32,9 +33,7 @@ from records.runs import (
     VERDICTS,
     results_file,
     scored_sections,
-    scores_file,
 )
-from records.scores import find_score_line
 from records.verdicts import judge_of
 from views.browser.model import MetricTrend, RunInfo, Trend
 from views.case import Case
@@ -421,7 +420,7 @@ def _trend_point(folder: Path, info: RunInfo, key: Key, problems: list[str]) -> 
     is_scored = False
     for section in scored_sections(folder):
         try:
-            line = find_score_line(scores_file(folder, section), *key)
+            line = find_score_line(folder, section, *key)
         except OSError as error:
             problems.append(f"{info.run_id}: {section} cannot be read ({error.strerror})")
             continue

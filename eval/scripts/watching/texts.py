@@ -7,15 +7,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from formats.shared.item import ImportedCase, Notes
 from formats.shared.span_stream import open_spans
-from formats.traces.cases import case_of_trace
 from formats.traces.reading import Trace, read_trace
 from formats.traces.spans import Span, messages_of
 from records.results import TestResult
 from watching.summary import FAULTS, spans_of_value
 from watching.trace_index import TraceIndex, hash_of
+
+if TYPE_CHECKING:
+    from formats.shared.item import ImportedCase
 
 _AT_ONCE = 100
 """Traces whose texts are in memory together."""
@@ -54,6 +56,9 @@ def texts_of(
 
     Ids are hashes, since a trace's own may be anything; ``counts`` takes what has no case.
     """
+    from formats.shared.item import Notes  # slow to load, as what makes a case
+    from formats.traces.cases import case_of_trace
+
     for first in range(0, len(keys), _AT_ONCE):
         part = keys[first : first + _AT_ONCE]
         spans = _spans_of(index, part)

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from decisions.watch import WatchedFigure, as_dict
+from formats.shared.rows import JSON_ENDINGS, files_below
 from formats.shared.span_stream import DAMAGED, Cut, Position, cuts, open_spans
-from guardrails.leakage import BLOCK, score_leakage
-from ragmetrics.groundedness import score_case
 from records.errors import StorageError
 from records.files import locked
 from records.labels import read_cases
 from records.results import TestResult
-from watching.draws import Draw, draw_cases, draw_sample
 from watching.figures import (
     ReferencePeriod,
     date_of,
     day_of,
+    rate_answers,
     reference_of,
     series_of,
     shown_figures,
@@ -51,6 +49,9 @@ from watching.trace_index import (
     WatchedFile,
     index_path,
 )
+
+if TYPE_CHECKING:
+    from watching.draws import Draw
 
 DAY_SHOWN = "last day shown"
 """The fact under which the index keeps up to which day somebody has seen figures."""
@@ -122,6 +123,8 @@ def _checked(
 
 def _check(result: TestResult) -> tuple[int, int]:
     """Which of the two figures apply to an answer, and which of them are bad."""
+    from ragmetrics.groundedness import unsupported_claims  # slow to load, as what leaks needs
+
     if result.answer is None:
         return 0, 0
     answer, chunks = result.answer[:_MOST_CHECKED], result.seen_chunks()
@@ -129,7 +132,7 @@ def _check(result: TestResult) -> tuple[int, int]:
     # Passages can only weaken what is found, and looking for copies of them is most of the work.
     if _leaks(answer, []) and _leaks(answer, [chunk.text or "" for chunk in chunks]):
         bad |= LEAKS
-    unsupported = score_case(answer, chunks, question=result.question).values["unsupported_claims"]
+    unsupported = unsupported_claims(answer, chunks, result.question)
     if chunks and unsupported is not None:
         applies |= CLAIMS
         bad |= CLAIMS if unsupported else 0
@@ -137,6 +140,8 @@ def _check(result: TestResult) -> tuple[int, int]:
 
 
 def _leaks(answer: str, passages: Sequence[str]) -> bool:
+    from guardrails.leakage import BLOCK, score_leakage
+
     leaks = score_leakage(answer, passages).categories
     return any(score >= BLOCK for name, score in leaks.items() if name != "verbatim_context")
 
@@ -175,6 +180,7 @@ class Watch:
     series: dict[str, list[DayCounts]]
     figures: list[WatchedFigure]
     check_share: float
+    feedback: dict[str, Any]
     draws: list[Draw] = field(default_factory=list)
     sampling: str = "head"
 
@@ -210,6 +216,7 @@ def watch(options: WatchOptions, now: int) -> Watch:
         reference = reference_of(
             index, options.reference, replace=options.replace_reference, now=now
         )
+        feedback = rate_answers(index)
         traces, units = index.totals()
         outcome = Watch(
             options.folder,
@@ -223,6 +230,7 @@ def watch(options: WatchOptions, now: int) -> Watch:
             series_of(index, reference),
             [],
             options.check_share,
+            feedback,
             sampling=options.sampling,
         )
         if reference is not None:
@@ -240,8 +248,8 @@ def _check_that_any_was_read(folder: Path, look: TraceReading, counts: Mapping[s
     raise StorageError(
         f"{folder}: no trace can be read. Files: {look.files}, with "
         f"{_counted_values(counts)}{keys}; write OTLP JSON (the collector's "
-        "file exporter), Phoenix' or MLflow's spans. Exports of "
-        "LangSmith and Langfuse are read by convert_data.py import."
+        "file exporter), or JSON of Phoenix, MLflow, Langfuse, LangSmith "
+        "or the OpenAI Agents SDK."
     )
 
 
@@ -255,6 +263,8 @@ def _draws(index: TraceIndex, options: WatchOptions, outcome: Watch) -> list[Dra
     draws: list[Draw] = []
     if options.output is None:
         return draws
+    from watching.draws import draw_cases, draw_sample
+
     first = day_of(options.since) if options.since else 0
     if options.cases:
         known = options.eval_set is not None and options.eval_set.exists()
@@ -328,6 +338,7 @@ def to_dict(outcome: Watch) -> dict[str, Any]:
             "latency_ms": None if reference.latency is None else reference.latency / 1000,
             "answer_characters": reference.length,
         },
+        "feedback": outcome.feedback,
         "alarms": [figure.name for figure in outcome.alarms],
         "figures": [
             {
@@ -357,11 +368,9 @@ def _share(days: Sequence[DayCounts]) -> dict[str, Any]:
     }
 
 
-ENDINGS = {".json", ".jsonl", ".ndjson"}
-
 _HEAD = 1024
-_BYTES_A_STEP = 8 << 20
-_SPANS_A_STEP = 4000
+_BYTES_A_STEP = 32 << 20
+_SPANS_A_STEP = 16_000
 _CHARACTERS_A_STEP = 2 << 20
 
 
@@ -385,18 +394,7 @@ def trace_files(folder: Path) -> tuple[list[Path], int]:
         return [folder], 0
     if not folder.is_dir():
         raise StorageError(f"{folder}: no such folder of traces.")
-    paths, others = [], 0
-    for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            path = Path(parent) / name
-            if name.startswith("."):
-                continue
-            if ENDINGS & {suffix.lower() for suffix in path.suffixes} and path.is_file():
-                paths.append(path)
-            else:
-                others += 1
-    return paths, others
+    return files_below(folder, JSON_ENDINGS)
 
 
 def read_new(index: TraceIndex, folder: Path, now: int) -> TraceReading:
@@ -493,7 +491,8 @@ def _read_cuts(
 
     def step(row: WatchedFile) -> None:
         summaries.mark_refusals(spans)
-        index.add(row, spans, counts, now)
+        index.add(row, spans, counts, now, summaries.ratings)
+        summaries.ratings.clear()
         look.counts.update(counts)
         counts.clear()
         spans.clear()
@@ -511,7 +510,10 @@ def _read_cuts(
                         look.keys = keys_of(cut.data)
                 except ValueError:
                     counts[DAMAGED] += 1
-            many = len(spans) >= _SPANS_A_STEP or summaries.characters >= _CHARACTERS_A_STEP
+            many = (
+                len(spans) + len(summaries.ratings) >= _SPANS_A_STEP
+                or summaries.characters >= _CHARACTERS_A_STEP
+            )
             if many or cut.after.offset - begun >= _BYTES_A_STEP:
                 row = _behind(row, cut)
                 step(row)

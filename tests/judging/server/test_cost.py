@@ -94,7 +94,7 @@ usages = st.builds(Usage, counts, counts, counts, counts, counts)
 def test_adding_usages(one: Usage, other: Usage) -> None:
     total = add_usage(one, other)
     assert total == add_usage(other, one)
-    for name in Usage.__slots__:
+    for name in Usage.__struct_fields__:
         known = [value for value in (getattr(one, name), getattr(other, name)) if value is not None]
         assert getattr(total, name) == (sum(known) if known else None)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.groundedness import METRICS, Labels, score_case
+from ragmetrics.groundedness import METRICS, Labels, score_case, unsupported_claims
 from records.results import RetrievedChunk
 
 MAY_PASS_ONE = {
@@ -34,6 +34,43 @@ def test_any_case_has_defined_scores(answer: str, texts: list[str], abstained: b
             assert value >= 0.0
             if name not in MAY_PASS_ONE:
                 assert value <= 1.0
+
+
+CLAIMS = st.lists(
+    st.sampled_from(
+        (
+            "Plan B costs 20 EUR a month.",
+            "Plan B costs 30 EUR.",
+            "It includes phone support [1].",
+            "I could not find this in the documents.",
+            "Der Tarif B kostet 20 EUR im Monat.",
+            "Yes",
+            "- **Note:** it is free of charge for students",
+            "รวมการสนับสนุนทางโทรศัพท์",
+        )
+    ),
+    max_size=5,
+).map("\n".join)
+
+
+@settings(max_examples=150)
+@given(CLAIMS | TEXT, st.lists(CLAIMS | TEXT, max_size=3), CLAIMS, st.booleans())
+def test_unsupported_claims_alone_are_those_among_all_scores(
+    answer: str, texts: list[str], question: str, cut: bool
+) -> None:
+    chunks = [
+        RetrievedChunk(chunk_id=str(n), text=text, text_length=len(text) + cut)
+        for n, text in enumerate(texts)
+    ]
+    among_all = score_case(answer, chunks, question=question).values["unsupported_claims"]
+    assert unsupported_claims(answer, chunks, question) == among_all
+
+
+def test_unsupported_claims_by_hand() -> None:
+    chunks = [RetrievedChunk(chunk_id="1", text="Plan B costs 20 EUR a month.")]
+    said = "Plan B costs 20 EUR a month. Plan B includes a swimming pool."
+    assert unsupported_claims(said, chunks) == 1.0  # the pool
+    assert unsupported_claims(" ", chunks) is None
 
 
 @pytest.mark.slow

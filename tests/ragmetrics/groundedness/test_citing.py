@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ragmetrics import groundedness
 from ragmetrics.case_scores import CaseScores
 from ragmetrics.groundedness import Labels
+from ragmetrics.text.words import overlap
 from records.results import Reference
 
 Scored = Callable[..., CaseScores]
@@ -73,8 +73,8 @@ def test_a_case_without_labels_has_no_label_metrics(scored: Scored) -> None:
 
 def test_overlap_with_the_reference() -> None:
     # answer: plan b cost 20 eur (5); reference: plan b cost 25 (4); shared plan b cost (3).
-    assert groundedness.overlap("Plan B costs 20 EUR.", "Plan B costs 25.") == (6 / 9, 3 / 4)
-    assert groundedness.overlap("Plan B.", "Plan B.") == (1.0, 1.0)
-    assert groundedness.overlap("", "Plan B.") == (0.0, 0.0)
-    assert groundedness.overlap("Plan B.", "It is.") is None  # nothing to expect
-    assert groundedness.overlap("plan plan plan", "plan b") == (2 / 5, 1 / 2)  # repeats count
+    assert overlap("Plan B costs 20 EUR.", "Plan B costs 25.") == (6 / 9, 3 / 4)
+    assert overlap("Plan B.", "Plan B.") == (1.0, 1.0)
+    assert overlap("", "Plan B.") == (0.0, 0.0)
+    assert overlap("Plan B.", "It is.") is None  # nothing to expect
+    assert overlap("plan plan plan", "plan b") == (2 / 5, 1 / 2)  # repeats count

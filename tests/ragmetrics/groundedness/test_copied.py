@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragmetrics.case_scores import CaseScores
 from ragmetrics.text.quotes import copying
@@ -50,3 +52,42 @@ def test_a_span_is_of_one_context() -> None:
     found = copying("one two three four five six", ["one two three", "four five six"])
     assert found is not None
     assert found.coverage == 0.0
+
+
+def by_definition(answer: list[str], contexts: list[list[str]]) -> list[tuple[int, int]]:
+    """From the left, at each word the longest span of five words and more of any context: where it
+    begins, and its words."""
+    spans, start = [], 0
+    while start < len(answer):
+        longest = max(
+            (
+                length
+                for context in contexts
+                for length in range(5, len(answer) - start + 1)
+                for at in range(len(context) - length + 1)
+                if context[at : at + length] == answer[start : start + length]
+            ),
+            default=0,
+        )
+        if longest:
+            spans.append((start, longest))
+        start += longest or 1
+    return spans
+
+
+FEW_WORDS = st.lists(st.sampled_from(("a", "b", "é", "1,000")), max_size=14)
+
+
+@given(FEW_WORDS, st.lists(FEW_WORDS, max_size=3))
+def test_copied_spans_are_those_of_the_definition(
+    answer: list[str], contexts: list[list[str]]
+) -> None:
+    found = copying(" ".join(answer), [" ".join(context) for context in contexts])
+    expected = by_definition(answer, contexts)
+    begins = [len(" ".join([*answer[:start], ""])) for start, _ in expected]
+    if found is None:
+        assert not answer
+    else:
+        assert [(span.start, span.words) for span in found.spans] == [
+            (begin, words) for begin, (_, words) in zip(begins, expected, strict=True)
+        ]

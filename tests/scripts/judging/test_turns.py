@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
+
+import msgspec
 
 from judging.answers import MOST_EARLIER, MOST_MESSAGE, JudgedAnswer
 from judging.kinds import Material, make_task
@@ -52,7 +53,7 @@ def test_a_turn_is_judged_after_the_answers_of_its_own_run(run: Any) -> None:
     # people check both as one judge: the turns' prompt is the same with a place for the history
     by_id = {case.id: case for case in read_cases(run.finished.folder / "set.jsonl")}
     judged = read_judged(run.finished.run, "groundedness", by_id)
-    assert judged.prompts == [asdict(load("groundedness").id)]
+    assert judged.prompts == [msgspec.structs.asdict(load("groundedness").id)]
     assert "user: And 1?\nassistant: Reference 1." in messages(run, "t2")
     assert "What is the whole third?" in messages(run, "t3")
     assert "earlier turns" not in messages(run, "t3")

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from array import array
+from pathlib import Path
 
 import pytest
+from tests.score_lines import write_lines
 
 from decisions.case_changes import Ways
 from decisions.case_rules import Basis, CaseRules
-from decisions.case_verdict import Ruling, RunVerdicts
+from decisions.case_verdict import Ruling
 from decisions.measures import Measure
 from ragmetrics.catalogue import METRICS
 from ragmetrics.catalogue.cases import CaseRule
 from ragmetrics.catalogue.metric import Metric
-from records.columns import ScoreColumn
-from records.scores import ScoreLine
+from records.run_table import RunTable
 from views.report import words
+from views.report.answers import RunAnswers
 from views.report.case_list import CaseListing, order_of
 from views.report.compared import sentence, value_in_words
 from views.report.figures import ranks
 from views.report.model import CaseLinks, CaseRow, CaseTable, Perspective, ReportMetric
 from views.report.page import case_rows
 from views.report.report import CaseChange
-from views.report.scan import Scan
 from views.report.text import anchor
 
 IDS = [
@@ -69,57 +69,57 @@ def test_anchors_are_plain_and_no_two_are_the_same() -> None:
     assert all(len(name) <= 45 for name in anchors)
 
 
-def scanned(count: int) -> Scan:
-    """Answers of which the first three break the one rule; the last call failed."""
+def answers_of(run: Path, count: int) -> RunAnswers:
+    """Answers of which the first three break the one rule; gold is first; the last call failed."""
+    lines = [
+        {"case_id": f"c{n}", "scores": {"a": 0.0 if n < 3 else 1.0, "b": n / 30}}
+        | {"status": "failed" if n == count - 1 else "scored", "evidence": {"hits": [1, 4]}}
+        for n in range(count)
+    ]
+    write_lines(run, "retrieval", lines)
     rule = CaseRule("low", "low", "low", "a is {value}", "retrieval.a", ">=", 1.0)
-    scan = Scan({}, RunVerdicts(Ruling(CaseRules((rule,)), Basis())))
-    scan.verdicts.begin()
-    for n in range(count):
-        line = ScoreLine(f"c{n}", 0, "scored", {"a": 0.0 if n < 3 else 1.0})
-        bits = scan.verdicts.bits_of("retrieval", line)
-        scan.verdicts.broken[scan.row((f"c{n}", 0))] |= bits
-    scan.failed[count - 1] = 1
-    scan.first_ranks = array("i", [1] * count)
-    return scan
+    table, columns = RunTable(run, explained=True), {"retrieval": ["a", "b"]}
+    return RunAnswers(table, ["retrieval"], columns, Ruling(CaseRules((rule,)), Basis()))
 
 
-def test_flips_then_failed_calls_then_the_worst_then_the_others() -> None:
-    scan = scanned(8)
+def test_flips_then_failed_calls_then_the_worst_then_the_others(tmp_path: Path) -> None:
+    answers = answers_of(tmp_path, 8)
     ways: dict[str, Ways] = {"c5": "broke", "gone": "fixed"}
-    assert order_of(scan, ways, None) == [5, 7, 0, 1, 2, 3, 4, 6]
+    assert order_of(answers, ways, None) == [5, 7, 0, 1, 2, 3, 4, 6]
     moved = {"c6": [CaseChange("a", 1.0, 0.5)]}
-    cases = CaseListing(scan, [5, 0, 6], {n: (f"c{n}", 0) for n in range(8)}, moved, ways)
+    cases = CaseListing(answers, [5, 0, 6], {n: (f"c{n}", 0) for n in range(8)}, moved, ways)
     states = [row.state for row in cases.part([], {}).rows]
     assert states == ["broke", "fails: low", "ok"]
 
 
-def test_a_large_run_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_run_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The list holds 4 of 30 answers: the failed one, and the three that fail."""
     monkeypatch.setattr("views.report.case_list.MOST_LISTED", 29)
     monkeypatch.setattr("views.report.case_list.FEWER_LISTED", 4)
-    scan = scanned(30)
-    order = order_of(scan, {}, None)
+    answers = answers_of(tmp_path, 30)
+    order = order_of(answers, {}, None)
     assert order == [29, 0, 1, 2]
     keys = {row: (f"c{row}", 0) for row in order}
-    cases = CaseListing(scan, order, keys)
+    cases = CaseListing(answers, order, keys)
     assert not cases.whole()
     part = cases.part([], {})
     assert (len(part.rows), part.left_out) == (4, 26)
     assert "26 more are left out" in words.list_text(part)
-    first, *_ = ranks(scan.first_ranks, links=cases.of_ranks).bins
-    assert first.cases == CaseLinks(30, [("c29", 0), ("c0", 0), ("c1", 0), ("c2", 0)])
+    first, *_ = ranks(answers.first_ranks.tolist(), links=cases.of_ranks).bins
+    # a failed call has no rank
+    assert first.cases == CaseLinks(29, [("c0", 0), ("c1", 0), ("c2", 0)])
 
 
-def test_a_figure_links_to_twenty_cases_and_counts_the_others() -> None:
-    scan = scanned(30)
-    scan.values["r", "a"] = ScoreColumn(value / 30 for value in range(30))
-    order = order_of(scan, {}, None)
-    cases = CaseListing(scan, order, {row: (f"c{row}", 0) for row in order})
-    measure = Measure("r", "a", 0.5, None, 30, 0, 0, "r/a@1", higher_is_better=True)
-    row = Metric("a", "r", "", "", "", low=0.0, high=1.0)
+def test_a_figure_links_to_twenty_cases_and_counts_the_others(tmp_path: Path) -> None:
+    answers = answers_of(tmp_path, 30)
+    order = order_of(answers, {}, None)
+    cases = CaseListing(answers, order, {row: (f"c{row}", 0) for row in order})
+    measure = Measure("retrieval", "b", 0.5, None, 30, 0, 0, "r/b@1", higher_is_better=True)
+    row = Metric("b", "retrieval", "", "", "", low=0.0, high=1.0)
     links = cases.of_metric(ReportMetric(measure, "", row, summary=True, close=False))
     assert links is not None
-    assert (links.count, len(links.listed), links.label) == (30, 20, "not 1")
+    assert (links.count, links.label) == (30, "not 1")
+    assert links.listed == [(f"c{n}", 0) for n in range(20)]  # the worst first
 
 
 @pytest.mark.parametrize(

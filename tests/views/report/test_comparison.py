@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 import compare_runs
 import report_run
 import track_metrics
+from decisions import invariants
+from records import jsonl
 from records.metrics import load_metrics
 from views.report.text import anchor
 
@@ -170,6 +173,25 @@ def test_compare_runs_writes_the_same_part_as_a_page(pair: Any, page: str, tmp_p
     )
     assert done.exit_code == 0, done.output
     assert (tmp_path / "three.html").read_text("utf-8").count("Primary metrics") == 2
+
+
+def test_each_score_file_is_read_through_once(pair: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clusters, metrics, verdicts, the list and the figures stand on one reading of each run."""
+    read: Counter[str] = Counter()
+    numbered = jsonl._numbered
+
+    def counted(path: Path) -> Any:
+        read["/".join(path.parts[-3:])] += 1
+        return numbered(path)
+
+    monkeypatch.setattr(jsonl, "_numbered", counted)
+    monkeypatch.setattr(invariants, "LOOKED_AT", 0)  # a look at the first lines of each run
+    pair.report("--baseline", "base")
+    names = (f"{run}/scores/{name}.jsonl" for run in ("base", "new") for name in SCORED)
+    assert {name: n for name, n in read.items() if "/scores/" in name} == dict.fromkeys(names, 1)
+
+
+SCORED = ("retrieval", "pipeline")
 
 
 def test_a_baseline_that_was_measured_otherwise_is_refused(pair: Any, tmp_path: Path) -> None:

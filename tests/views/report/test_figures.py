@@ -17,7 +17,6 @@ from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Ruling, RunVerdicts
 from decisions.measures import Measure
 from ragmetrics.catalogue.cases import CaseRule, Level
-from records.columns import ScoreColumn
 from records.targets import parse_target
 from terminal.page import Whisker
 from views.report import charts, figures
@@ -29,7 +28,6 @@ from views.report.model import (
     StageLatency,
     TargetsVerdict,
 )
-from views.report.scan import Scan
 
 PAIRS = [(0.15, False), (0.15, True), (0.95, True), (0.95, True), (0.95, False), (1.0, True)]
 
@@ -94,17 +92,17 @@ def test_undefined_correlations_are_none() -> None:
     assert figures.matrix([]) == CorrelationMatrix("spearman", (), (), [], [])
 
 
-def scanned(broken: list[int]) -> Scan:
+def verdicts_of(broken: list[int]) -> RunVerdicts:
     """Answers and what each breaks; the first and third rule fail an answer, the second warns."""
     rules = [
         CaseRule(f"r{n}", "w", "c", "s", f"r.{name}", ">=", 1, level)
         for n, (name, level) in enumerate((("a", FAIL), ("b", WARN), ("c", FAIL)))
     ]
-    scan = Scan({}, RunVerdicts(Ruling(CaseRules(tuple(rules)), Basis())))
-    scan.verdicts.begin()
+    verdicts = RunVerdicts(Ruling(CaseRules(tuple(rules)), Basis()))
+    verdicts.begin()
     for n, bits in enumerate(broken):
-        scan.verdicts.broken[scan.row((f"c{n}", 0))] = bits
-    return scan
+        verdicts.broken[verdicts.number(n, 0)] = bits
+    return verdicts
 
 
 FAIL: Level = "fail"
@@ -114,16 +112,15 @@ WARN: Level = "warn"
 
 def test_the_worst_fail_by_the_most_harmful_reason() -> None:
     """1 and 3 fail by the first rule, 3 by the third as well; 2 by the third; 0 only warns."""
-    scan = scanned([0b010, 0b001, 0b110, 0b101])
-    assert worst_rows(scan, 9) == [3, 1, 2]
-    assert worst_rows(scan, 1) == [3]
+    verdicts = verdicts_of([0b010, 0b001, 0b110, 0b101])
+    assert worst_rows(verdicts, 9) == [3, 1, 2]
+    assert worst_rows(verdicts, 1) == [3]
 
 
 def test_the_worst_by_a_metric_heed_its_direction() -> None:
-    scan = scanned([0, 0, 0, 0])
-    scan.values["r", "a"] = ScoreColumn([0.5, 0.1, nan, 0.5])
-    assert worst_by(scan, ("r", "a"), True, 9) == [1, 0, 3]
-    assert worst_by(scan, ("r", "a"), False, 2) == [0, 3]
+    column = np.array([0.5, 0.1, nan, 0.5])
+    assert worst_by(column, True, 9) == [1, 0, 3]
+    assert worst_by(column, False, 2) == [0, 3]
 
 
 def test_ranks_are_counted_in_growing_groups() -> None:

@@ -16,13 +16,14 @@ from decisions.case_verdict import Ruling
 from decisions.measures import measures
 from ragmetrics.catalogue.cases import RULES, CaseRule
 from ragmetrics.catalogue.metric import Metric
+from records.run_table import RunTable
 from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_json
 from views.case import Said, case_of
 from views.report import figures
+from views.report.answers import RunAnswers, read_results
 from views.report.described import describe
 from views.report.model import ConfigSetting, RankGroup, SliceCell, TargetsVerdict, as_json
 from views.report.report import RunReport
-from views.report.scan import keys_at, lines_at, read_results, scan_scores
 
 YES_NO = Metric("pass", "pipeline", "", "", "", binary=True)
 LOW = Metric("over_refusal", "abstention", "", "", "", binary=True, higher_is_better=False)
@@ -33,24 +34,33 @@ RULE = CaseRule("low", "low", "low", "y is {value}", "context.y", ">", 0.15)
 RULING = Ruling(CaseRules((*RULES[:1], RULE)), Basis())
 
 
+def answers_of(run: Path, *sections: str) -> RunAnswers:
+    """The answers of a run by the scores ``x`` and ``y`` of some sections."""
+    columns = dict.fromkeys(sections, ("x", "y"))
+    return RunAnswers(RunTable(run, explained=True), sections, columns, RULING)
+
+
 def test_sections_are_joined_by_answer_whatever_their_order(tmp_path: Path) -> None:
     """One section lacks a case, one tells repeats apart, one stands in another order."""
     write_lines(tmp_path, "a", [{"case_id": c, "scores": {"x": 1.0}} for c in "pqr"])
     rows = [("r", 0, 0.3), ("p", 0, 0.1), ("p", 1, 0.2)]
     lines_of_context = [{"case_id": c, "repeat": n, "scores": {"y": v}} for c, n, v in rows]
     write_lines(tmp_path, "context", lines_of_context)
-    columns = {"a": ["x"], "context": ["y"]}
-    scan, absent = scan_scores(tmp_path, ["a", "context", "c"], columns, RULING)
-    assert absent == ["c"]
+    answers = answers_of(tmp_path, "a", "context", "c")
+    assert answers.absent == ["c"]
     named = [("p", 0), ("q", 0), ("r", 0), ("p", 1)]
-    assert [scan.verdicts.find(key) for key in named] == [0, 1, 2, 3]
-    assert keys_at(tmp_path, scan, range(4)) == dict(enumerate(named))
-    assert [str(value) for value in scan.column(("a", "x"))] == ["1.0", "1.0", "1.0", "nan"]
-    assert [str(value) for value in scan.column(("context", "y"))] == ["0.1", "nan", "0.3", "0.2"]
-    assert [scan.fails(row) for row in range(4)] == [True, False, False, False]
-    counts = scan.verdicts.counts()
+    assert [answers.verdicts.find(key) for key in named] == [0, 1, 2, 3]
+    assert answers.keys(range(4)) == dict(enumerate(named))
+    assert [str(value) for value in answers.column(("a", "x"))] == ["1.0", "1.0", "1.0", "nan"]
+    column = answers.column(("context", "y"))
+    assert [str(value) for value in column] == ["0.1", "nan", "0.3", "0.2"]
+    assert list(answers.measured()) == [(0, ("a", "x")), (1, ("context", "y"))]
+    assert [answers.shows((name, "y")) for name in ("a", "context", "c")] == [True, True, False]
+    broken = answers.verdicts.broken
+    assert [bool(RULING.settle(bits)[0]) for bits in broken] == [True, False, False, False]
+    counts = answers.verdicts.counts()
     assert (counts.cases, counts.failing, counts.unstable) == (3, 1, 1)  # p: one of two answers
-    lines = lines_at(tmp_path, scan, [3, 1])
+    lines = answers.lines([3, 1])
     assert {name: line.scores for name, line in lines[3].items()} == {"context": {"y": 0.2}}
     assert set(lines[1]) == {"a"}
 
@@ -63,9 +73,10 @@ def test_a_failed_call_breaks_one_rule_alone(tmp_path: Path) -> None:
         "reasons": {"*": "call failed"},
     }
     write_lines(tmp_path, "context", [row])
-    scan, _ = scan_scores(tmp_path, ["context"], {}, RULING)
-    assert scan.verdicts.counts().reasons == {"no_response": 1}
-    assert scan.reasons == {}
+    answers = answers_of(tmp_path, "context")
+    assert answers.verdicts.counts().reasons == {"no_response": 1}
+    assert answers.failed.tolist() == [True]
+    assert (answers.reasons, answers.behind) == ({}, {})
 
 
 def test_wrongly_judged_prompts_are_listed_apart(tmp_path: Path) -> None:
@@ -76,10 +87,12 @@ def test_wrongly_judged_prompts_are_listed_apart(tmp_path: Path) -> None:
         for case_id, rate in rates.items()
     ]
     write_lines(tmp_path, "safety", rows)
-    scan, _ = scan_scores(tmp_path, ["safety"], {}, RULING)
-    assert scan.wrong_prompt_count == 1
-    assert [line.case_id for line, _ in scan.wrong_prompts] == ["passed"]
-    assert len(scan.answers) == 0  # prompts are no answers
+    answers = answers_of(tmp_path, "safety")
+    count, listed = answers.wrong_prompts()
+    assert count == 1
+    assert [(line.case_id, misses) for line, misses in listed] == [("passed", ["detection_rate"])]
+    assert len(answers) == 0  # prompts are no answers
+    assert answers_of(tmp_path).wrong_prompts() == (0, [])
 
 
 def test_a_reference_marks_the_passage_that_it_names() -> None:
@@ -101,8 +114,7 @@ def test_the_configuration_is_flat_and_without_what_is_empty(tmp_path: Path, mad
     replace_json(tmp_path / "config.json", {
         "run_id": "r", "schema": 1, "index": config.index, "run": {"k": [1, 2]}, "seed": 0
     })  # fmt: skip
-    scan, _ = scan_scores(tmp_path, [], {}, RULING)
-    parts = {one.part: one.rows for one in read_results(tmp_path, scan, []).configuration}
+    parts = {one.part: one.rows for one in read_results(answers_of(tmp_path), []).configuration}
     assert parts["index"] == [ConfigSetting("a.b", "1"), ConfigSetting("on", "true")]
     assert parts["how it was asked"] == [ConfigSetting("k", "1, 2")]
     assert ConfigSetting("seed", "0") in parts["run"]
@@ -235,11 +247,11 @@ def test_lines_that_score_alike_are_counted_also_when_most_are_forgotten(
     write_lines(tmp_path, "context", rows)
     reasons = {f"why {n}": sum(m % 3 > 0 for m in range(n, 60, 5)) for n in range(5)}
     for known in (1 << 13, 2):
-        monkeypatch.setattr("views.report.scan._MOST_KNOWN", known)
-        scan, _ = scan_scores(tmp_path, ["context"], {"context": ["y"]}, RULING)
-        counted = {why: counts["y"] for why, counts in scan.reasons["context"].items()}
+        monkeypatch.setattr("records.run_table._MOST_KNOWN", known)
+        answers = answers_of(tmp_path, "context")
+        counted = {why: counts["y"] for why, counts in answers.reasons["context"].items()}
         assert counted == reasons
-        behind = scan.figure("reason", "context", "why 1")
+        behind = answers.behind["reason", "context", "why 1"]
         assert behind.count == reasons["why 1"]
         assert list(behind.rows) == [1, 11, 16, 26, 31, 41, 46, 56]
-        assert list(scan.column(("context", "y")))[:4:3] == [0.0, 0.75]
+        assert answers.column(("context", "y")).tolist()[:4:3] == [0.0, 0.75]

@@ -14,11 +14,12 @@ from typing import IO, Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
 from formats.shared.item import ImportedCase, Notes, SystemAnswer
-from formats.shared.rows import BOM, finite
+from formats.shared.rows import finite
 from formats.shared.stored import Stored, StoredCase
 from ragmetrics.matching import DEFAULT_GRADE
 from records.cases import TestCase
 from records.files import read_whole
+from records.lines import BOM
 from records.results import RetrievedChunk, TestResult
 
 MOST_GRADE = 1_000_000

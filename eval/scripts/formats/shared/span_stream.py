@@ -18,8 +18,7 @@ from typing import IO, Any, NamedTuple, cast
 
 import orjson
 
-from formats.shared.rows import BOM
-from records.lines import parse_json
+from records.lines import BOM, parse_json
 
 CHUNK = 1 << 20
 
@@ -58,7 +57,7 @@ class Cut(NamedTuple):
 
 _HOLDERS = frozenset(
     b"resourceSpans resource_spans scopeSpans scope_spans instrumentationLibrarySpans "
-    b"data spans traces".split()
+    b"data spans traces runs".split()
 )
 """Keys under which exporters list their spans, or what holds lists of them."""
 

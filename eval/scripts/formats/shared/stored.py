@@ -21,8 +21,7 @@ from records.cases import TestCase, canonical, case_from_dict
 from records.errors import StorageError
 from records.labels import read_labels, unknown_labels
 from records.lines import iter_lines, parse_json
-from records.results import RetrievedChunk, TestResult, tells_retrieved
-from records.run_table import result_offsets
+from records.results import RetrievedChunk, TestResult, result_offsets, tells_retrieved
 from records.runs import results_file
 from records.shards import open_lines
 

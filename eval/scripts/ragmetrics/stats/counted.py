@@ -44,7 +44,8 @@ class SharedCells(NamedTuple):
     def blocks(self) -> Iterator[tuple[int, int]]:
         """From which cell to which, so many at a time that their entries take little memory."""
         marks = np.arange(0, len(self.rows), MOST_ENTRIES)
-        cells = np.unique(np.searchsorted(self.begins, marks))
+        cells = np.searchsorted(self.begins, marks)
+        cells = cells[changes(cells)]  # np.unique would load numpy.ma
         starts, end = cells[cells < len(self.begins)].tolist(), len(self.begins)
         return zip(starts, [*starts[1:], end][: len(starts)], strict=True)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import copysign, exp, inf, lgamma, log, pi
-from statistics import NormalDist
 
 _SMALLEST = 1e-300
 
@@ -63,6 +62,8 @@ def _away_from_0(value: float) -> float:
 def quantile(tail: float, freedom: float) -> float:
     """The t above which Student's t with ``freedom`` >= 1 lies with probability ``tail`` < 0.5."""
     if freedom > _NEARLY_NORMAL:
+        from statistics import NormalDist
+
         z = -NormalDist().inv_cdf(tail)  # the expansion by Cornish and Fisher; its rest is < 1e-12
         first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
         return z + first / freedom + second / freedom**2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -101,20 +101,29 @@ class Copying:
     spans: tuple[CopiedSpan, ...]
 
 
-def _index(words: Sequence[str]) -> dict[tuple[str, ...], list[int]]:
+def _fives(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Each five words in a row."""
+    return zip(*(words[skipped:] for skipped in range(MIN_WORDS)), strict=False)
+
+
+def _starts(words: Sequence[str], fives: Set[tuple[str, ...]]) -> dict[tuple[str, ...], list[int]]:
+    """Where each of some five words begin in a context, at most so many times."""
     starts_of: dict[tuple[str, ...], list[int]] = {}
-    for start in range(len(words) - MIN_WORDS + 1):
-        starts = starts_of.setdefault(tuple(words[start : start + MIN_WORDS]), [])
-        if len(starts) < _MAX_OCCURRENCES:
-            starts.append(start)
+    for start, five in enumerate(_fives(words)):
+        if five in fives:
+            starts = starts_of.setdefault(five, [])
+            if len(starts) < _MAX_OCCURRENCES:
+                starts.append(start)
     return starts_of
 
 
 @lru_cache(maxsize=1024)
-def _source(text: str) -> tuple[list[str], dict[tuple[str, ...], list[int]]]:
-    """The words of a context and where each five of them stand; kept for the last 1,024 texts."""
-    words = [word for word, _, _ in word_spans(fold(text))]
-    return words, _index(words)
+def _source(text: str) -> list[str]:
+    """The words of a context; kept for the last 1,024 texts."""
+    folded = fold(text)
+    if folded.isascii():  # then words have the same bounds, and are found quicker without places
+        return words(folded)
+    return [word for word, _, _ in word_spans(folded)]
 
 
 def _shared(
@@ -138,8 +147,8 @@ def copying(answer: str, contexts: Sequence[str]) -> Copying | None:
     if not tokens:
         return None
     words = [word for word, _, _ in tokens]
-    prepared = [_source(text) for text in contexts]
-    sources, indexes = [source for source, _ in prepared], [index for _, index in prepared]
+    sources, fives = [_source(text) for text in contexts], set(_fives(words))
+    indexes = [_starts(source, fives) for source in sources]
     spans: list[CopiedSpan] = []
     start = 0
     while start <= len(words) - MIN_WORDS:

@@ -7,9 +7,8 @@ Everything is done on copies of the same length, so that every span is a span of
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ragmetrics.text.words import clean
 
@@ -40,6 +39,9 @@ _QUOTE = re.compile(r"^\s*(?:>\s*)+")
 
 _INLINE_ITEM = re.compile(r"(?:(?<=[.:;!?,]\s)|(?<=[.:;!?,]))\(?\d{1,2}[.)]\s+(?=[\"'“A-Z*])")
 
+_NUMBERED = re.compile(r"\d[.)]\s")
+"""Stands in whatever holds an item within its line, and is found much quicker."""
+
 _IMAGE = re.compile(r"!\[[^\]\n]{0,300}\]\([^)\n]{0,2000}\)")
 
 _LINK = re.compile(r"(?<=\])\((?:https?:|/|\.|#|mailto:)[^)\n]{0,2000}\)|<https?://[^>\s]{1,2000}>")
@@ -64,8 +66,7 @@ _THAI = re.compile(r"[\u0e00-\u0e7f]")
 _THAI_PIECE = re.compile(r".{150,400}?\s+|.{400}", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """One sentence, list item, table row or heading: ``text[start:end]`` of the original."""
 
     start: int
@@ -242,7 +243,7 @@ def _line_units(masked: str, start: int, end: int) -> list[Unit]:
         unit = _trimmed(masked, start, end, kind)
         return [unit] if unit else []
     body = masked[start:end]
-    if _INLINE_ITEM.search(body):
+    if _NUMBERED.search(body) and _INLINE_ITEM.search(body):
         # "steps: 1. Open it. 2. Close it.": each number starts an item, as if on a line of its own.
         items: list[Unit] = []
         item_start = 0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragmetrics.stats.arrays import Floats, NDArray, np
 from ragmetrics.text.words import clean, fold, words
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
 
 
 _FEATURES = 1 << 20
-
-BLOCK = 512
 
 _FRESH = 1 << 14
 """Hashes that are kept in a set before they are merged into the sorted ones."""
@@ -69,52 +69,82 @@ class Frequencies:
 
     Weights are scikit-learn's: (1 + ln tf) x (ln((1 + n) / (1 + df)) + 1), L2-normalised, words
     hashed into 2^20 places so that memory stays flat. Words as everywhere here, case and width
-    folded.
+    folded. The numbers are scikit-learn's to the last bit; importing it would cost more than all
+    the rest of the demo's section.
     """
 
     def __init__(self) -> None:
-        from sklearn.feature_extraction.text import HashingVectorizer
-
-        self._hasher: Any = HashingVectorizer(
-            analyzer=tokens, n_features=_FEATURES, alternate_sign=False, norm=None
-        )
         self._seen = _HashSet()
-        self._waiting: list[str] = []
-        self._df: Any = None
-        self._model: Any = None
+        self._df: Floats = np.zeros(_FEATURES)
 
     def add(self, texts: Iterable[str]) -> None:
         """Count each text that was not counted before."""
         for text in texts:
             if self._seen.add(text):
-                self._waiting.append(clean(text))
-                if len(self._waiting) >= BLOCK:
-                    self._count()
-        self._model = None
-
-    def _count(self) -> None:
-        if self._df is None:
-            self._df = np.zeros(_FEATURES)
-        if self._waiting:
-            counts = self._hasher.transform(self._waiting)
-            self._df += np.bincount(counts.indices, minlength=_FEATURES)
-            self._waiting = []
+                self._df[[*_counts(text)]] += 1
 
     def similarity(self, texts: Sequence[str]) -> Matrix:
         """Cosines of all pairs of texts, shape (k, k), in [0, 1]; equal texts have exactly 1.0.
 
         Texts that were never added are weighted with the frequencies of those that were.
         """
-        from sklearn.feature_extraction.text import TfidfTransformer
-
-        if self._model is None:
-            self._count()
-            self._model = TfidfTransformer(sublinear_tf=True)
-            self._model.idf_ = np.log((1 + len(self._seen)) / (1 + self._df)) + 1
-        rows = self._model.transform(self._hasher.transform([clean(text) for text in texts]))
-        cosines: Matrix = np.clip((rows @ rows.T).toarray(), 0.0, 1.0)
+        rows = self._weights([_counts(text) for text in texts])
+        cosines: Matrix = np.zeros((len(texts), len(texts)))
+        for number, row in enumerate(rows if rows.size else ()):
+            cosines[number] = _sums(row * rows)
+        cosines = np.clip(cosines, 0.0, 1.0)
         cosines[cosines > 1 - 1e-9] = 1.0
         for i, j in combinations(range(len(texts)), 2):
             if texts[i] == texts[j]:
                 cosines[i, j] = cosines[j, i] = 1.0
         return cosines
+
+    def _weights(self, texts: Sequence[Mapping[int, int]]) -> Matrix:
+        """A row of length 1 for each text, a column for each place that any of them has."""
+        places = sorted({place for counts in texts for place in counts})
+        columns = {place: column for column, place in enumerate(places)}
+        rows: Matrix = np.zeros((len(texts), len(places)))
+        for row, counts in zip(rows, texts, strict=True):
+            row[[columns[place] for place in counts]] = [*counts.values()]
+        there = rows > 0
+        rows[there] = np.log(rows[there]) + 1
+        rows *= np.log((1 + len(self._seen)) / (1 + self._df[places])) + 1
+        lengths = np.sqrt(_sums(rows * rows)) if places else np.zeros(len(texts))
+        lengths[lengths == 0] = 1
+        return rows / lengths[:, None]
+
+
+def _sums(rows: Matrix) -> Floats:
+    """The sum of each row, added up from left to right as sparse matrices are."""
+    sums: Floats = np.add.accumulate(rows, axis=1)[:, -1]
+    return sums
+
+
+def _counts(text: str) -> Counter[int]:
+    """How often each place has a word of the text."""
+    return Counter(map(_place, tokens(clean(text))))
+
+
+_32 = 0xFFFFFFFF
+
+
+def _mixed(block: int) -> int:
+    block = block * 0xCC9E2D51 & _32
+    return (block << 15 | block >> 17) * 0x1B873593 & _32
+
+
+@lru_cache(maxsize=1 << 16)
+def _place(word: str) -> int:
+    """The place of a word: the size of its MurmurHash3 (x86, 32 bits, seed 0, signed)."""
+    data = word.encode()
+    whole = len(data) & -4
+    hashed = 0
+    for block in memoryview(data[:whole]).cast("I"):
+        hashed ^= _mixed(block)
+        hashed = ((hashed << 13 & _32 | hashed >> 19) * 5 + 0xE6546B64) & _32
+    hashed ^= _mixed(int.from_bytes(data[whole:], "little"))
+    hashed ^= len(data)
+    hashed = (hashed ^ hashed >> 16) * 0x85EBCA6B & _32
+    hashed = (hashed ^ hashed >> 13) * 0xC2B2AE35 & _32
+    hashed ^= hashed >> 16
+    return min(hashed, 2**32 - hashed) % _FEATURES

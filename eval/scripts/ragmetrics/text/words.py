@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 TEXT_RULES = 2
 
@@ -169,6 +171,17 @@ def words(folded: str, signs: int = 2) -> list[str]:
     return result
 
 
+def has_fewer_words(folded: str, number: int) -> bool:
+    """Whether a folded text has fewer words than a number; a long one is not read to its end."""
+    found = sum(1 for _ in islice(_WORD.finditer(folded), number))
+    return found < number and len(words(folded)) < number
+
+
+def has_word(text: str) -> bool:
+    """Whether ``words`` would find any."""
+    return _WORD.search(text) is not None
+
+
 def word_spans(folded: str) -> list[tuple[str, int, int]]:
     """Words of a folded text with their places, runs of an unspaced script one character a word."""
     spans: list[tuple[str, int, int]] = []
@@ -217,6 +230,15 @@ def stem(word: str) -> str:
 def content_words(folded: str) -> list[str]:
     """Stems of the words that carry meaning, in order, repeats kept. The text must be folded."""
     return [stem(word) for word in words(folded) if word not in STOP_WORDS]
+
+
+def overlap(answer: str, reference: str) -> tuple[float, float] | None:
+    """(F1, recall) of content words, repeats counted, in [0, 1]; None for no word to expect."""
+    ours, expected = (Counter(content_words(fold(text))) for text in (answer, reference))
+    if not expected:
+        return None
+    shared = (ours & expected).total()
+    return 2 * shared / (ours.total() + expected.total()), shared / expected.total()
 
 
 def spelled(folded: str) -> dict[str, str]:

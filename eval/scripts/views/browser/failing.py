@@ -11,8 +11,7 @@ from itertools import repeat
 
 from decisions.case_changes import Ways, ways_of
 from decisions.case_rules import Basis, CaseRules
-from decisions.case_verdict import UNCERTAIN_BIT, Key, Ruling, no_response
-from ragmetrics.catalogue.cases import UNCERTAIN
+from decisions.case_verdict import Key, Ruling, no_response
 from records.answer_table import AnswerTable
 from views.browser.query import FAILS, Query
 from views.case import Case
@@ -76,11 +75,6 @@ class Failing:
             if any(bits):
                 bits.append(0)  # for UNKNOWN
                 broken = array("Q", map(operator.or_, broken, map(bits.__getitem__, codes)))
-            uncertain = table.sections[section].outcomes
-            if uncertain:
-                for row, line in enumerate(table.lines[section][: len(broken)]):
-                    if uncertain.get(line) == UNCERTAIN:
-                        broken[row] |= UNCERTAIN_BIT
         for row in _errors(table, len(broken)):
             broken[row] = no_response(self.ruling)
         return broken

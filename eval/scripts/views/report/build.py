@@ -30,11 +30,21 @@ from records.notes import read_notes
 from records.results import SCHEMA
 from records.run_table import RunTable, RunTables
 from records.runs import METRICS, SLICES, VERDICTS, VERSION
+from records.scores import OWN_TEXTS
 from records.targets import TARGETS, Target
 from records.verdicts import judge_of
 from views.case import Said, case_of
 from views.case_files import first_answers, read_asked
 from views.report import figures
+from views.report.answers import (
+    CasesRead,
+    Name,
+    ResultsRead,
+    RunAnswers,
+    read_calibrations,
+    read_cases,
+    read_results,
+)
 from views.report.case_list import CaseListing, order_of
 from views.report.compared import (
     BaselineComparison,
@@ -60,19 +70,6 @@ from views.report.model import (
 )
 from views.report.page import ROW_BYTES, comparison_page
 from views.report.report import AnswerSide, AnswersInFull, CaseChange, ReportAnswer, RunReport
-from views.report.scan import (
-    PROMPTS,
-    CasesRead,
-    Name,
-    ResultsScan,
-    Scan,
-    keys_at,
-    lines_at,
-    read_calibrations,
-    read_cases,
-    read_results,
-    scan_scores,
-)
 from views.report.text import cut, page_bytes
 
 MOST_CORRELATED = 20
@@ -124,21 +121,21 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
     primary = usable_names(folder, metrics, primary_names(options.targets_file))
     primary = tuple(name for name in primary if _split(name)[0] in sections)
     columns, success = _columns(sections, options, primary)
-    baseline = None  # before the scan, whose columns would only add to what the comparison takes
+    table, baseline = RunTable(folder, explained=True), None
     if options.baseline is not None:
         baseline = compare_with(
             options.baseline,
-            folder,
+            table,
             options.eval_set,
             options.targets_file,
             ignore_invariants=options.ignore_invariants,
         )
     ruling = Ruling(read_case_rules(options.targets_file), basis_from(folder, sections))
-    scan, absent = scan_scores(folder, sections, columns, ruling)
-    cases = _case_list(folder, scan, sections, options, baseline)
+    answers = RunAnswers(table, sections, columns, ruling)
+    cases = _case_list(answers, sections, options, baseline)
     whole = FEWER_DETAILS if not cases.whole() else MOST_DETAILS
     detailed = cases.order[: whole if options.worst is None else min(whole, options.worst)]
-    back = read_results(folder, scan, detailed, set(cases.order))
+    back = read_results(answers, detailed, set(cases.order))
     cases.questions = back.questions
     read = read_cases(
         options.eval_set,
@@ -149,13 +146,14 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
     )
     cases.slices = read.slices
     notes = []
-    if absent:
-        notes.append(f"Without score file, so without single answers: {', '.join(absent)}.")
+    if answers.absent:
+        absent = ", ".join(answers.absent)
+        notes.append(f"Without score file, so without single answers: {absent}.")
     perspectives = [
         figures.perspective(name, sections[name], rated, cases.of_metric) for name in order
     ]
-    in_full = _answers(folder, cases, back, detailed, read, options, baseline)
-    listed = [_split(name) for name in primary if _split(name) in scan.values]
+    in_full = _answers(cases, back, detailed, read, options, baseline)
+    listed = [_split(name) for name in primary if answers.shows(_split(name))]
     slowest = [(*cases.keys[row], ms) for ms, row in back.slowest if row in cases.keys]
     return RunReport(
         schema=SCHEMA,
@@ -190,13 +188,13 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
         outcomes=figures.outcomes(
             sections.get("pipeline"), lambda expected: cases.links_of("outcome", expected)
         ),
-        confidence=_confidence(scan, back, success, sections, cases),
+        confidence=_confidence(back, success, sections, cases),
         judge_calibrations=[figures.calibration(stored) for stored in read_calibrations(folder)],
-        correlations=_correlations(scan),
+        correlations=_correlations(answers),
         worst=in_full,
-        prompts=_prompts(scan),
+        prompts=_prompts(answers),
         errors=back.errors,
-        not_applicable=_not_applicable(scan, cases),
+        not_applicable=_not_applicable(cases),
         configuration=back.configuration,
         case_list=cases.part(listed, read.questions),
         conversations=conversations(in_full.listed) or UNSET,
@@ -247,16 +245,15 @@ def _headline(
 
 
 def _case_list(
-    folder: Path,
-    scan: Scan,
+    answers: RunAnswers,
     sections: Mapping[str, Any],
     options: ReportOptions,
     baseline: BaselineComparison | None,
 ) -> CaseListing:
     changes, ways = (baseline.changes, baseline.ways) if baseline else ({}, {})
     by = _named(sections, options.worst_by) if options.worst_by else None
-    order = order_of(scan, ways, by)
-    return CaseListing(scan, order, keys_at(folder, scan, order), changes, ways)
+    order = order_of(answers, ways, by)
+    return CaseListing(answers, order, answers.keys(order), changes, ways)
 
 
 def _columns(
@@ -269,7 +266,7 @@ def _columns(
     columns: dict[str, list[str]] = {}
     for name, section in sections.items():
         names = figures.metrics_in_order(section)
-        if name != PROMPTS:
+        if name != OWN_TEXTS:
             columns[name] = figures.summary_of(name, names)
     success = _named(sections, options.confidence_by) if options.confidence_by else None
     success = success or _right(sections)
@@ -296,27 +293,28 @@ def _first_relevant(
     cases: CaseListing, success: Name | None, sections: Mapping[str, Any]
 ) -> FirstRanks:
     """Where the first relevant passage stood, and how often the answer was a success then."""
-    scan = cases.scan
-    good = _good(scan, sections, success)
+    ruling, ranks = cases.answers.verdicts.ruling, cases.answers.first_ranks.data
+    good = _good(ruling, sections, success)
     if success is None or good is None:
-        return figures.ranks(scan.first_ranks, links=cases.of_ranks)
-    outcomes = (None if isnan(score) else good.passed(score) for score in scan.column(success))
-    return figures.ranks(scan.first_ranks, outcomes, _in_words(scan, success, good), cases.of_ranks)
+        return figures.ranks(ranks, links=cases.of_ranks)
+    scores = cases.answers.column(success).data
+    outcomes = (None if isnan(score) else good.passed(score) for score in scores)
+    return figures.ranks(ranks, outcomes, _in_words(ruling, success, good), cases.of_ranks)
 
 
-def _in_words(scan: Scan, name: Name, good: Target) -> str:
+def _in_words(ruling: Ruling, name: Name, good: Target) -> str:
     """When an answer is right: ``correctness > 2``, or ``pass = 1`` at the end of a range."""
-    of_rule = scan.verdicts.ruling.keeps(".".join(name)) is not None
+    of_rule = ruling.keeps(".".join(name)) is not None
     return f"{name[1]} {good if of_rule else f'= {good.bound:g}'}"
 
 
-def _good(scan: Scan, sections: Mapping[str, Any], name: Name | None) -> Target | None:
+def _good(ruling: Ruling, sections: Mapping[str, Any], name: Name | None) -> Target | None:
     """What a rule for single cases asks of a metric, else the good end of its range."""
     if name is None:
         return None
     metric = figures.rows_of(sections[name[0]]).get(name[1])
     end = None if metric is None else metric.high if metric.higher_is_better else metric.low
-    rule = scan.verdicts.ruling.keeps(".".join(name))
+    rule = ruling.keeps(".".join(name))
     if rule is not None or metric is None or end is None:
         return rule
     return Target(">=" if metric.higher_is_better else "<=", end)
@@ -333,7 +331,7 @@ def _says(sections: Mapping[str, Any], name: Name) -> bool:
 
 def _named(sections: Mapping[str, Any], metric: str) -> Name:
     """Section and name of a metric that the user named. Raises StorageError for unknown ones."""
-    cases = [name for name in sections if name != PROMPTS]
+    cases = [name for name in sections if name != OWN_TEXTS]
     for name in cases:
         if metric in sections[name]["definitions"]:
             return name, metric
@@ -352,19 +350,18 @@ def _judged(folder: Path, keys: Collection[Key]) -> Verdicts | None:
 
 
 def _answers(
-    folder: Path,
     cases: CaseListing,
-    back: ResultsScan,
+    back: ResultsRead,
     rows: Sequence[int],
     read: CasesRead,
     options: ReportOptions,
     baseline: BaselineComparison | None,
 ) -> AnswersInFull:
     """The answers in full, in the order of the list, as long as the page has room for them."""
-    scan, keys = cases.scan, cases.keys
+    run, keys = cases.answers.verdicts, cases.keys
     rows = [row for row in rows if keys.get(row) in back.results]
-    lines = lines_at(folder, scan, rows)
-    judged = _judged(folder, {keys[row] for row in rows})
+    lines = cases.answers.lines(rows)
+    judged = _judged(cases.answers.table.folder, {keys[row] for row in rows})
     before: dict[str, AnswerSide] = {}
     if baseline is not None:
         changed = {keys[row][0] for row in rows if keys[row][0] in cases.changes}
@@ -375,7 +372,7 @@ def _answers(
     for row in rows:
         key = case_id, repeat = keys[row]
         case = case_of(back.results[key], read.cases.get(case_id), lines[row], judged)
-        answer = describe(case, case.say(scan.verdicts.ruling, scan.verdicts.broken[row]))
+        answer = describe(case, case.say(run.ruling, run.broken[row]))
         own = cases.changes.get(case_id, ()) if repeat == 0 else ()
         way = cases.ways.get(case_id) if repeat == 0 else None
         answer = with_changes(answer, own, before.get(case_id), way)
@@ -384,19 +381,18 @@ def _answers(
         if room < 0:
             break
         listed.append(answer)
-    verdicts = scan.verdicts.counts()
+    verdicts = run.counts()
     return AnswersInFull(
         by=options.worst_by,
-        answers=len(scan.answers),
+        answers=len(cases.answers),
         verdicts=verdicts.to_dict() | {"says": verdicts.says()},
         listed=listed,
-        left_out=len(scan.answers) - len(listed),
+        left_out=len(cases.answers) - len(listed),
     )
 
 
 def _confidence(
-    scan: Scan,
-    back: ResultsScan,
+    back: ResultsRead,
     success: Name | None,
     sections: Mapping[str, Any],
     cases: CaseListing,
@@ -405,26 +401,28 @@ def _confidence(
     if success is None:
         return NoReliability("nothing says which answers are right (no labels, no judge)")
     name = success[1]
-    good = _good(scan, sections, success)
+    answers, ruling = cases.answers, cases.answers.verdicts.ruling
+    good = _good(ruling, sections, success)
     if good is None:
         return NoReliability(f"{name} has no range, so nothing says from where it is a success")
-    column = scan.column(success)
+    scores, abstained = answers.column(success), answers.abstained
     left_out = {"abstained": 0, "not scored": 0, "no confidence from 0 to 1": 0}
+    wrong: dict[int, list[int]] = {}
 
     def pairs() -> Iterator[tuple[float, bool]]:
-        for row, (confidence, score) in enumerate(zip(back.confidences, column, strict=False)):
+        for row, confidence in enumerate(back.confidences):
             if not back.answered[row]:
                 continue
-            if scan.abstained[row]:
+            if abstained[row]:
                 left_out["abstained"] += 1
             elif not 0 <= confidence <= 1:
                 left_out["no confidence from 0 to 1"] += 1
-            elif isnan(score):
+            elif isnan(scores[row]):
                 left_out["not scored"] += 1
             else:
-                right = bool(good.passed(score))
+                right = bool(good.passed(scores[row]))
                 if not right:
-                    scan.figure("confidence", str(figures.bin_of(confidence))).add(row)
+                    wrong.setdefault(figures.bin_of(confidence), []).append(row)
                 yield confidence, right
 
     reliability = figures.reliability(pairs())
@@ -432,55 +430,51 @@ def _confidence(
         counts = ", ".join(f"{count} {why}" for why, count in left_out.items() if count)
         return NoReliability(f"no answer counts ({counts or 'none was read'})")
     bins = [
-        replace(group, cases=cases.links_of("confidence", str(round(group.from_ * figures.BINS))))
+        replace(group, cases=cases.links(wrong.get(round(group.from_ * figures.BINS), ())))
         for group in reliability.bins
     ]
     return replace(
         reliability,
         bins=bins,
-        success=_in_words(scan, success, good),
+        success=_in_words(ruling, success, good),
         left_out={why: count for why, count in left_out.items() if count},
     )
 
 
-def _correlations(scan: Scan) -> CorrelationMatrix:
+def _correlations(answers: RunAnswers) -> CorrelationMatrix:
     """Correlations of the metrics that stand for their sections and that any answer has.
 
     Of too many, each section keeps its first ones.
     """
-    placed = [
-        (rank, (section, name))
-        for section, names in scan.columns.items()
-        for rank, name in enumerate(names)
-        if not all(map(isnan, scan.column((section, name))))
-    ]
+    placed = list(answers.measured())
     shown_names = {name for _, name in sorted(placed, key=lambda entry: entry[0])[:MOST_CORRELATED]}
     shown = [name for _, name in placed if name in shown_names]
     return figures.matrix(
-        [scan.column(name) for name in shown],
+        map(answers.column, shown),
         [MetricName(*name) for name in shown],
         left_out=[name[1] for _, name in placed if name not in shown_names],
     )
 
 
-def _prompts(scan: Scan) -> WrongPrompts:
+def _prompts(answers: RunAnswers) -> WrongPrompts:
     """Labelled prompts and texts that the guardrails judged wrongly."""
     listed = []
-    for line, misses in scan.wrong_prompts:
+    count, wrong = answers.wrong_prompts()
+    for line, misses in wrong:
         evidence = msgspec.to_builtins(line.evidence) or {}
         kind, category, score = map(evidence.get, ("kind", "category", "score"))
         text = cut(evidence.get("text"), 600)
         listed.append(WrongPrompt(line.case_id, kind, category, score, misses, text))
-    return WrongPrompts(scan.wrong_prompt_count, listed)
+    return WrongPrompts(count, listed)
 
 
-def _not_applicable(scan: Scan, cases: CaseListing) -> list[MissingScores]:
+def _not_applicable(cases: CaseListing) -> list[MissingScores]:
     """Why scores are missing: a row for each section and reason."""
     rows = []
-    for section, reasons in scan.reasons.items():
+    for section, reasons in cases.answers.reasons.items():
         for reason, metrics in reasons.items():
             stems = dict.fromkeys(name.partition("@")[0] for name in sorted(metrics))
-            links = cases.links_of("reason", section, reason) if section != PROMPTS else None
+            links = cases.links_of("reason", section, reason) if section != OWN_TEXTS else None
             names = ["all" if stem == "*" else stem for stem in stems]
             rows.append(MissingScores(section, reason, max(metrics.values()), links, names))
     return sorted(rows, key=lambda row: (row.section, -row.answers, row.reason))

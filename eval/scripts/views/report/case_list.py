@@ -4,21 +4,27 @@ figure. The order is what broke and was fixed, failed calls, failing, and then t
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isnan
+from functools import cached_property
+from itertools import islice, repeat
+from math import isnan, nan
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET, UnsetType
 
 from decisions.case_changes import Ways
+from decisions.case_verdict import Key, RunVerdicts
 from ragmetrics.stats.tally import Slices
-from records.columns import ScoreColumn
 from records.metrics import ROUND
+from views.report.answers import MOST_ROWS, FigureRows, Name, RunAnswers
 from views.report.compared import catalogue_row
 from views.report.figures import SliceLinks
 from views.report.model import CaseLinks, CaseRow, CaseTable, ReportMetric
 from views.report.report import CaseChange
-from views.report.scan import MOST_ROWS, FigureRows, Key, Name, Scan
+
+if TYPE_CHECKING:
+    from records.run_table import Floats
 
 MOST_LISTED, FEWER_LISTED = 10_000, 5_000
 """Rows of the list. A run with more answers than that lists fewer, those that come first in its
@@ -27,47 +33,46 @@ order: its memory goes into their number."""
 Changes = Mapping[str, Sequence[CaseChange]]
 
 
-def worst_rows(scan: Scan, count: int) -> list[int]:
+def worst_rows(verdicts: RunVerdicts, count: int) -> list[int]:
     """The ``count`` answers that fail, by the most harmful reason first, then those with more
     reasons, then in set order."""
-    ruling = scan.verdicts.ruling
+    ruling = verdicts.ruling
     order: dict[int, tuple[int, int]] = {}
-    for broken in set(scan.verdicts.broken):
+    for broken in set(verdicts.broken):
         fails = ruling.settle(broken)[0]
         if fails:
             order[broken] = ((fails & -fails).bit_length(), -fails.bit_count())
     return heapq.nsmallest(
         count,
-        (row for row, broken in enumerate(scan.verdicts.broken) if broken in order),
-        key=lambda row: (*order[scan.verdicts.broken[row]], row),
+        (row for row, broken in enumerate(verdicts.broken) if broken in order),
+        key=lambda row: (*order[verdicts.broken[row]], row),
     )
 
 
-def worst_by(scan: Scan, name: Name, higher_is_better: bool, count: int) -> list[int]:
+def worst_by(column: Floats, higher_is_better: bool, count: int) -> list[int]:
     """The ``count`` answers with the worst score of one metric, worst first, in set order on ties.
 
     Answers without a score are left out.
     """
-    sign = 1.0 if higher_is_better else -1.0
-    column = scan.column(name)
-    rows = (row for row, value in enumerate(column) if not isnan(value))
-    return heapq.nsmallest(count, rows, key=lambda row: (sign * column[row], row))
+    worst = (column if higher_is_better else -column).argsort(kind="stable")  # NaN comes last
+    rows: list[int] = worst[: min(count, int((column == column).sum()))].tolist()
+    return rows
 
 
-def order_of(scan: Scan, ways: Mapping[str, Ways], by: Name | None) -> list[int]:
+def order_of(answers: RunAnswers, ways: Mapping[str, Ways], by: Name | None) -> list[int]:
     """The numbers of the answers to list. ``by``: a metric whose worst scores come first."""
-    most = MOST_LISTED if len(scan.answers) <= MOST_LISTED else FEWER_LISTED
+    most = MOST_LISTED if len(answers) <= MOST_LISTED else FEWER_LISTED
     rows: dict[int, None] = {}
     if by is not None:
         metric = catalogue_row(by[1])
-        worst = worst_by(scan, by, metric is None or metric.higher_is_better, most)
-        rows |= dict.fromkeys(worst)
+        higher = metric is None or metric.higher_is_better
+        rows |= dict.fromkeys(worst_by(answers.column(by), higher, most))
     else:
-        numbers = (scan.verdicts.find((case_id, 0)) for case_id in ways)
+        numbers = (answers.verdicts.find((case_id, 0)) for case_id in ways)
         rows |= dict.fromkeys(number for number in numbers if number is not None)
-        rows |= dict.fromkeys(row for row, failed in enumerate(scan.failed) if failed)
-        rows |= dict.fromkeys(worst_rows(scan, most))
-    for row in range(len(scan.answers)):
+        rows |= dict.fromkeys(answers.failed.nonzero()[0].tolist())
+        rows |= dict.fromkeys(worst_rows(answers.verdicts, most))
+    for row in range(len(answers)):
         if len(rows) >= most:
             break
         rows.setdefault(row)
@@ -78,7 +83,7 @@ def order_of(scan: Scan, ways: Mapping[str, Ways], by: Name | None) -> list[int]
 class CaseListing:
     """The listed answers. ``keys``: by number. ``slices``, ``questions``: by case id."""
 
-    scan: Scan
+    answers: RunAnswers
     order: Sequence[int]
     keys: Mapping[int, Key]
     changes: Changes = field(default_factory=dict)
@@ -93,26 +98,25 @@ class CaseListing:
         ``columns``: metrics, by section, whose scores a row has, to six places. ``questions``: by
         case id, where the run's results do not tell them.
         """
-        scores = [self.scan.column(name) for name in columns]
+        scores = [self.answers.column(name)[list(self.order)].tolist() for name in columns]
+        own = zip(self.order, zip(*scores, strict=True) if scores else repeat(()), strict=False)
         return CaseTable(
             [metric for _, metric in columns],
-            [self._row(row, scores, questions) for row in self.order if row in self.keys],
-            left_out=len(self.scan.answers) - len(self.order),
+            [self._row(row, values, questions) for row, values in own if row in self.keys],
+            left_out=len(self.answers) - len(self.order),
         )
 
-    def _row(
-        self, row: int, scores: Sequence[ScoreColumn], questions: Mapping[str, str]
-    ) -> CaseRow:
+    def _row(self, row: int, scores: Sequence[float], questions: Mapping[str, str]) -> CaseRow:
         case_id, repeat = self.keys[row]
         category = next((v for name, v in self.slices.get(case_id, ()) if name == "category"), None)
-        values = [None if isnan(column[row]) else round(column[row], ROUND) for column in scores]
+        values = [None if isnan(score) else round(score, ROUND) for score in scores]
         question = self.questions.get(row) or questions.get(case_id, "")
         return CaseRow(case_id, repeat, self._state(row, case_id), category, values, question)
 
     def _state(self, row: int, case_id: str) -> str:
         """What became of the answer: broke or fixed, and ``fails: no gold``, ``warns`` or ok."""
         words: list[str] = [self.ways[case_id]] if case_id in self.ways else []
-        ruling, broken = self.scan.verdicts.ruling, self.scan.verdicts.broken[row]
+        ruling, broken = self.answers.verdicts.ruling, self.answers.verdicts.broken[row]
         if rule := ruling.first(broken):
             words.append(f"fails: {rule.word}")
         elif ruling.settle(broken)[1]:
@@ -128,31 +132,28 @@ class CaseListing:
         return CaseLinks(len(numbers) if count is None else count, listed, label)
 
     def links_of(self, *figure: str) -> CaseLinks:
-        """The answers that the scan noted behind a figure."""
-        rows = self.scan.behind.get(figure) or FigureRows()
+        """The answers behind a figure, see ``RunAnswers.behind``."""
+        rows = self.answers.behind.get(figure) or FigureRows()
         return self.links(rows.rows, rows.count)
-
-    def where(self, holds: Callable[[int], bool]) -> list[int]:
-        """The listed answers of which something is true, in the order of the list."""
-        return [row for row in self.order if holds(row)]
 
     def whole(self) -> bool:
         """Whether every answer of the run is in the list."""
-        return len(self.order) == len(self.scan.answers)
+        return len(self.order) == len(self.answers)
 
     def of_metric(self, metric: ReportMetric) -> CaseLinks | None:
         """The answers behind a metric: those that are not at the good end of its range, the worst
         first."""
         row, name = metric.catalogued, (metric.measure.section, metric.measure.metric)
-        if row is None or name not in self.scan.values:
+        if row is None or not self.answers.shows(name):
             return None
         good = row.high if row.higher_is_better else row.low
         if good is None:
             return None
-        column = self.scan.column(name)
-        count = sum(value == value and value != good for value in column)
-        rows = self.where(lambda row: column[row] == column[row] and column[row] != good)
-        rows.sort(key=lambda number: column[number] if row.higher_is_better else -column[number])
+        column = self.answers.column(name)
+        count = int(((column == column) & (column != good)).sum())
+        listed = column[list(self.order)]
+        listed[listed == good] = nan
+        rows = [self.order[at] for at in worst_by(listed, row.higher_is_better, MOST_ROWS)]
         return self.links(rows, count, f"not {good:g}") if count else None
 
     def of_slices(self) -> SliceLinks:
@@ -175,6 +176,11 @@ class CaseListing:
 
     def of_ranks(self, start: int, end: int, count: int) -> CaseLinks:
         """The listed answers whose first relevant passage stood at some ranks."""
-        first = self.scan.first_ranks
-        within = [row for row in self.order if row < len(first) and start <= first[row] <= end]
-        return self.links(within, count)
+        first = self._first_ranks
+        within = (row for row, rank in zip(self.order, first, strict=True) if start <= rank <= end)
+        return self.links(islice(within, MOST_ROWS), count)
+
+    @cached_property
+    def _first_ranks(self) -> list[int]:
+        ranks: list[int] = self.answers.first_ranks[list(self.order)].tolist()
+        return ranks

@@ -89,15 +89,15 @@ class BaselineComparison:
 
 
 def compare_with(
-    base: Path, new: Path, eval_set: Path, targets: Path, *, ignore_invariants: bool = False
+    base: Path, table: RunTable, eval_set: Path, targets: Path, *, ignore_invariants: bool = False
 ) -> BaselineComparison:
     """Hold a run against its baseline as compare_runs.py does; of a baseline of which git holds
-    metrics.json alone, the primary metrics.
+    metrics.json alone, the primary metrics. ``table``: of the run; it keeps what is read.
 
     Raises IncomparableError for runs that were not measured alike, StorageError for a run that is
     not scored or a damaged file.
     """
-    tables = RunTables()
+    tables, new = RunTables(table), table.folder
     clusters, remarks = clusters_of((base, new), eval_set, AUTO, tables)
     options = CompareOptions(
         eval_set=eval_set,
@@ -106,7 +106,7 @@ def compare_with(
         override="--ignore-invariants",
     )
     if is_committed_alone(base):
-        comparison = compare_committed(base, new, options, clusters)
+        comparison = compare_committed(base, new, options, clusters, tables)
     else:
         comparison = compare(base, new, options, clusters=clusters, tables=tables)
     return of_comparison(comparison, base, new, eval_set, targets, remarks, tables)

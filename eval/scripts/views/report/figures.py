@@ -22,9 +22,10 @@ from decisions.judge_calibration import (
 )
 from decisions.measures import UNCLEAR_BAND, Measure, band, known_metrics, targets_text
 from decisions.repeat_rows import pass_lines, stability_rows
-from ragmetrics.catalogue import METRICS, SECTIONS, headline
+from ragmetrics.catalogue import BY_DEFINITION, METRICS, SECTIONS, headline
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.agreement import spearman
+from ragmetrics.stats.arrays import Floats
 from ragmetrics.stats.means import UNRELIABLE_BELOW, wilson
 from records.targets import parse_target
 from views.report.model import (
@@ -387,7 +388,7 @@ LEAST = 3
 
 
 def matrix(
-    columns: Sequence[Sequence[float]],
+    columns: Iterable[Sequence[float] | Floats],
     names: Sequence[MetricName] = (),
     left_out: Sequence[str] = (),
 ) -> CorrelationMatrix:
@@ -398,7 +399,7 @@ def matrix(
     ties sharing their mean rank.
     """
     coded = [_coded(column) for column in columns]
-    size = len(columns)
+    size = len(coded)
     r: list[list[float | None]] = [[None] * size for _ in range(size)]
     n = [[0] * size for _ in range(size)]
     for first, (x, x_codes) in enumerate(coded):
@@ -413,12 +414,12 @@ def matrix(
     return CorrelationMatrix("spearman", names, left_out, r, n)
 
 
-def _coded(column: Sequence[float]) -> tuple[Any, Any]:
+def _coded(column: Sequence[float] | Floats) -> tuple[Any, Any]:
     """The distinct values of a column, and for each row which one it is; the number of them where
     the row has none. Codes take two bytes each where they fit."""
     import numpy as np
 
-    scores = np.fromiter(column, float, len(column))
+    scores = np.asarray(column, float)
     values = np.unique(scores)
     values = values[~np.isnan(values)]
     codes = np.empty(len(scores), np.min_scalar_type(len(values)))
@@ -447,7 +448,7 @@ def _counted(x: Any, y: Any, rows: int, columns: int) -> tuple[Any, Any]:
     return distinct, times[distinct]
 
 
-ORDER = {metric.definition: position for position, metric in enumerate(METRICS)}
+ORDER = {definition: METRICS.index(metric) for definition, metric in BY_DEFINITION.items()}
 
 _CUT_OFF = re.compile(r"@(\d+)$")
 
