@@ -186,7 +186,14 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "embedding.score_case": _with_vectors,
     "facts.find_facts": lambda t: facts.find_facts([t], [GoldFact(_KNOWN_TEXT)]),
     "groundedness.checks": lambda t: groundedness.checks(
-        t, question=t, contexts=1, citations=1, answerable=True, best_score=None, min_score=0.0
+        t,
+        question=t,
+        contexts=1,
+        citations=1,
+        answerable=True,
+        best_score=None,
+        min_score=0.0,
+        declines=False,
     ),
     "groundedness.score_case": lambda t: groundedness.score_case(
         t,
@@ -224,6 +231,9 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "text.asked_questions.AskedQuestions.add": _asked,
     "text.asked_questions.AskedQuestions.closeness": lambda t: _asked(t).closeness(t),
     "text.numbers.judge": lambda t: numbers.judge(numbers.numbers(t), numbers.index(t)),
+    "text.phrase_search.PhraseSearch.all_in": lambda t: phrase_search.PhraseSearch(
+        ["a b", "i (?:do not|cannot) know"]
+    ).all_in(t),
     "text.phrase_search.PhraseSearch.first_in": lambda t: phrase_search.PhraseSearch(
         ["a b", "i (?:do not|cannot) know"]
     ).first_in(t),
