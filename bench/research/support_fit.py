@@ -125,7 +125,7 @@ def probabilities(
 def strengths(
     sets: Sequence[LabelledSetFeatures], coefficients: Mapping[str, float], intercept: float
 ) -> dict[str, list[float]]:
-    """Of each set, by title: the shares of its claims below 1/20, 2/20, ... 19/20."""
+    """Of each set, by title: the shares of its claims below .1, .2, ... .9."""
     import numpy as np
 
     titles = {labelled.key: labelled.title for labelled in SUPPORT}

@@ -47,7 +47,7 @@ def _module(
     lines += [f'    "{title}": {tuple(shares)},' for title, shares in strengths.items()]
     lines += [
         "}",
-        '"""By training set: claims with a strength below each twentieth / claims."""',
+        '"""By training set: claims with a strength below each tenth / claims."""',
         "",
     ]
     return "\n".join([*lines, f"INTERCEPT = {intercept}", "", f"THRESHOLD = {threshold}", ""])

@@ -99,7 +99,7 @@ def test_an_unknown_metric_for_the_worst_cases_is_refused(finished: Any) -> None
 
 def test_unsure_claims_are_shown_and_texts_of_an_unknown_kind_warned_of(finished: Any) -> None:
     # 100 claims of which no passage has a word: strength 0 each. Of every training set at least
-    # .79 of the claims have a strength of .05 or more: far more than .30 away.
+    # .79 of the claims have a strength of .10 or more: far more than .30 away.
     cases = [{"id": f"c{n}"} for n in range(100)]
     finished.write(cases, [result(case["id"], "The moon has green cheese.") for case in cases])
     shown = " ".join(finished.score(main).stdout.split())

@@ -1,4 +1,4 @@
-"""Claim support for a verdict: the word share of ``claims``, weighed with seven other features.
+"""Claim support for a verdict: the word share of ``claims``, weighed with six other features.
 
 English claims are judged by a frozen logistic regression whose coefficients are in
 ``support_model.py`` (bench/research/train_support.py writes it). Claims in another language are
@@ -37,7 +37,6 @@ FEATURES = (
     "one_sentence_share",
     "anywhere_share",
     "words",
-    "long_words_missing",
     "unknown_names",
     "names_outside_window",
     "numbers_outside_window",
@@ -68,8 +67,6 @@ class LexicalClaim:
 UNSURE = (0.40, 0.55)
 """Strengths, the upper end excluded, from which a claim cannot be told supported or not."""
 
-_LONG = 6
-
 _CAPITAL = re.compile(r"(?<=\s)[A-Z][\w'’-]*")
 
 _NAME = re.compile(r"\b[A-Z][\w'’&-]*(?:\s+[A-Z][\w'’&-]*)*")
@@ -95,7 +92,7 @@ def unknown_names(claim: str, chunks: Sequence[PreparedChunk]) -> tuple[str, ...
     return tuple(names)
 
 
-BINS = 20
+BINS = 10
 """Equal steps of strength by which texts are compared with those of the training."""
 
 
@@ -103,7 +100,7 @@ def distance(counts: Sequence[int]) -> tuple[float, str]:
     """How far strengths are from those of the nearest set that the model was trained on.
 
     Args:
-        counts: English claims by strength, in 20 equal steps; at least one claim.
+        counts: English claims by strength, in 10 equal steps; at least one claim.
 
     Returns:
         The Kolmogorov-Smirnov distance at the ends of the steps, from 0 (equal) to 1, and the
@@ -133,13 +130,12 @@ def features(
     lead: str = "",
     names: Sequence[str] = (),
 ) -> tuple[float, ...]:
-    """The eight features of an English claim whose word evidence is known.
+    """The seven features of an English claim whose word evidence is known.
 
     Shares are of its distinct content words: in the best window of its weakest sentence, in
     the best single sentence of a chunk, anywhere in the chunks. Then the logarithm of the number
-    of words, and the words of six letters or more that the window lacks / words; as 0 or 1, a name
-    of which no chunk holds a word; and the shares of its capitalised words and of its numbers that
-    its window (for numbers: and the question) lacks.
+    of words; as 0 or 1, a name of which no chunk holds a word; and the shares of its capitalised
+    words and of its numbers that its window (for numbers: and the question) lacks.
     """
     read = claim_words(claim, lead)
     stems = {stem: word for sentence in read.sentences for stem, word in sentence.items()}
@@ -149,7 +145,6 @@ def features(
         best_share(stems, chunks, 1),
         anywhere / len(stems),
         math.log(len(stems)),
-        sum(len(word) >= _LONG for word in words.missing) / len(stems),
         float(bool(names)),
         _names_outside(read, words),
         _outside(read.stated, chunks, words, question),

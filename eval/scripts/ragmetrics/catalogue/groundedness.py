@@ -32,7 +32,7 @@ TREC_RAG = "nugget recall of TREC RAG 2024 (Pradeep et al.), by text match inste
 ROWS: tuple[Metric, ...] = (
     _row(
         "claim_support_rate",
-        "claims (assertions, inferences) that the contexts support / claims: a model of eight word "
+        "claims (assertions, inferences) that the contexts support / claims: a model of seven word "
         "features in English, the word share of a window in other languages",
         CLAIMS,
         "this toolkit; agreement with people in EVAL.md",
