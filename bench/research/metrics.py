@@ -347,8 +347,8 @@ def _spread(report: Mapping[str, Any]) -> list[str]:
         return []
     return [
         "*Family left out*: by a model that was trained on the other families (RAGTruth's three",
-        "sets are one), at the one threshold that ships, which was chosen on these figures. Expect",
-        f"those on texts of your own. Between sets: {'; '.join(sentences)}.",
+        "sets are one), at the one threshold that ships, which was chosen on these figures. They",
+        f"do not carry to other kinds of text. Between sets: {'; '.join(sentences)}.",
         "",
     ]
 

@@ -195,11 +195,12 @@ def test_a_sentence_supports_itself(text: str) -> None:
 
 
 def test_the_distance_to_the_nearest_training_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    # By hand, at the ends of the 20 steps. Half of the claims are in the first step and half in the
-    # last: the share below is .5 from .05 to .95. Of "low" all are below .05: distance .5; of
-    # "even" the share below k/20 is k/20: |.5 - .05| = .45 at both ends.
-    even = tuple(step / 20 for step in range(1, 20))
-    monkeypatch.setattr(support, "STRENGTHS", {"low": (1.0,) * 19, "even": even})
-    distance, nearest = support.distance([7, *[0] * 18, 7])
-    assert (distance, nearest) == (pytest.approx(0.45), "even")
-    assert support.distance([3, *[0] * 19]) == (0.0, "low")
+    # By hand, at the ends of the 10 steps. Half of the claims are in the first step and half in the
+    # last: the share below is .5 from .1 to .9. Of "low" all are below .1: distance .5; of "even"
+    # the share below k/10 is k/10: |.5 - .1| = .4 at both ends.
+    even = tuple(step / 10 for step in range(1, 10))
+    monkeypatch.setattr(support, "STRENGTHS", {"low": (1.0,) * 9, "even": even})
+    distance, nearest = support.distance([7, *[0] * 8, 7])
+    assert nearest == "even"
+    assert distance == pytest.approx(0.4)
+    assert support.distance([3, *[0] * 9]) == (0.0, "low")
