@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from decisions.case_changes import Ways
 from decisions.case_verdict import Key, Ruling
 from records.answer_table import SETS, AnswerTable
@@ -336,7 +338,7 @@ class PairList(CaseList):
                 tables = (self.base.table.metrics.items(), self.table.metrics.items())
                 both = set(tables[0]) & set(tables[1])
                 known = {f"{section}.{name}": "" for name, section in both}
-                shared = replace(shared, definitions=known)
+                shared = structs.replace(shared, definitions=known)
             self._failing = Failing(Ruling(self.run.rules, shared), self.condition)
         return self._failing
 
