@@ -114,8 +114,8 @@ class MetricCourse:
     @property
     def runs_alike(self) -> bool:
         """Whether neighbouring runs resemble each other, so that alerts come more often."""
-        points = len(self.values) - self.segment()
-        return points >= ALIKE_FROM and (self.resemblance or 0.0) > ALIKE_ABOVE
+        enough = len(self.values) - self.segment() >= ALIKE_FROM
+        return enough and (self.resemblance or 0.0) > ALIKE_ABOVE
 
     @property
     def name(self) -> str:
