@@ -109,7 +109,7 @@ class TestSpread:
         assert spread is not None
         assert spread.loss == pytest.approx(13 / 18)
         # π u = 3/4 · 1/2 is less, so v = 13/18: D²(1 + c) - c v D - c s² = 0
-        assert spread.carried == (pytest.approx(13 / 18), 1.0)
+        assert list(spread.carried) == pytest.approx([13 / 18, 1.0])
         mde = minimum_detectable_effect(spread, 0.0)
         assert mde is not None
         c = ((peer.t.ppf(0.975, 3) + peer.t.ppf(0.8, 3)) ** 2) / 4

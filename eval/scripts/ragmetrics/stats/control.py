@@ -23,8 +23,8 @@ SLACK = 0.5
 """k of the CUSUM: shifts of one standard deviation are found best (Hawkins & Olwell 1998)."""
 
 THRESHOLD = 4.6
-"""h of the CUSUM up to point ``RISES_AFTER`` of a line, then h + 2 ln(i / 30) at point i: so a long
-line alerts falsely no more often than a short one."""
+"""h of the CUSUM up to point ``RISES_AFTER``, then h + 2 ln(i / 30) at point i, which counts on
+where a line restarts: else a long history would alert falsely ever more often."""
 
 RISES_AFTER = 30
 
@@ -119,7 +119,7 @@ def controlled(
         number = len(earlier) + 1
         shift = None
         if point.score is not None and number >= SUMS_FROM:
-            rise = 2 * log(max(1.0, number / RISES_AFTER))
+            rise = 2 * log(max(1.0, (place + 1) / RISES_AFTER))
             shift = line.add(point.score, place, threshold + rise)
         if (shift is None or shift.better) and number >= FALLS_FROM:
             shift = _fall(value, earlier, point.score, sign, place) or shift
