@@ -11,25 +11,30 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import storage
+from ragmetrics.stats.significance import sign_flip_p
 from storage import ErrorInfo, ResultsWriter, RetrievedChunk, TestResult
 
 SCRIPTS = Path(storage.__file__).parent
-SEEDS = ("1", "2", "3")
+SEEDS = ("1", "2")
+MORE_SEEDS = (*SEEDS, "3")
 DATES = {"SOURCE_DATE_EPOCH": "1700000000"}
 
 
 def _cases() -> list[dict[str, object]]:
-    """80 cases on 20 documents of different sizes, so that clusters differ in weight."""
+    """80 cases on 40 documents: too many to go through all sign flips, so that some are drawn."""
     return [
         {
             "id": f"case {n}",
             "question": f"What does setting {n} of file {n % 20} do?",
             "category": ("factual", "reasoning", "general")[n % 3],
             "answerable": n % 5 > 0,
-            "gold_supports": [{"rel_path": f"doc{n * n % 23}.md", "heading_path": f"Part {n}"}],
+            "gold_supports": [
+                {"rel_path": f"doc{n * 7 % 80 // 2}.md", "heading_path": f"Part {n}"}
+            ],
         }
         for n in range(80)
     ]
@@ -45,7 +50,7 @@ def _result(n: int, repeat: int, draw: random.Random) -> TestResult:
         RetrievedChunk(
             rank=rank,
             chunk_id=f"c{n}-{rank}",
-            rel_path=f"doc{n * n % 23}.md" if right and rank == n % 4 + 1 else f"x{rank}.md",
+            rel_path=f"doc{n * 7 % 80 // 2}.md" if right and rank == n % 4 + 1 else f"x{rank}.md",
             heading_path=f"Part {n}" if right and rank == n % 4 + 1 else "Other",
             text=f"Setting {n} sets number {rank}.",
         )
@@ -130,12 +135,11 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_scores_are_the_same_bytes(scored: dict[str, Path]) -> None:
     files = [_files(folder) for folder in scored.values()]
     assert len(files[0]) == 2 * (len(SECTIONS) + 1)
-    assert files[0] == files[1] == files[2]
+    assert files[0] == files[1]
 
 
 COMMANDS = {
     "compare json": ("compare_runs", "base", "new", "--json", *PLACES[:4]),
-    "compare text": ("compare_runs", "base", "new", *PLACES[:4]),
     "gate": ("gate_run", "--run", "new", "--baseline", "base", *PLACES[:4]),
 }
 
@@ -144,7 +148,7 @@ COMMANDS = {
 def test_decisions_are_the_same_bytes(scored: dict[str, Path], words: tuple[str, ...]) -> None:
     """A p-value of clusters is drawn: 1,000s of sign flips of cluster sums in an order."""
     folder = scored[SEEDS[0]]
-    printed = [_run(folder, seed, words[0], words[1:]) for seed in (*SEEDS, "4", "5")]
+    printed = [_run(folder, seed, words[0], words[1:]) for seed in MORE_SEEDS]
     assert printed[0].returncode in (0, 1), printed[0].stderr.decode()
     assert len({(done.returncode, done.stdout, done.stderr) for done in printed}) == 1
 
@@ -157,4 +161,13 @@ def test_reports_are_the_same_bytes(scored: dict[str, Path]) -> None:
         done = _run(folder, seed, "report_run", words)
         assert done.returncode == 0, done.stderr.decode()
         pages.append([(folder / f"page.{kind}").read_bytes() for kind in ("md", "json", "html")])
-    assert pages[0] == pages[1] == pages[2]
+    assert pages[0] == pages[1]
+
+
+def test_rounding_of_sums_that_cancel_does_not_change_the_draws() -> None:
+    """Clusters whose differences cancel sum to 0 or to 1e-17; the first of them is no more than
+    the others, whatever the order of the clusters."""
+    changed = np.arange(1, 31) / 100 * np.where(np.arange(30) % 3, 1, -1)
+    clusters = np.concatenate([changed, np.zeros(10), np.full(10, 1e-17)])
+    ps = {sign_flip_p(c, np.random.default_rng(0), 9999) for c in (clusters, clusters[::-1])}
+    assert len(ps) == 1
