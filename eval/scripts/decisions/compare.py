@@ -441,7 +441,10 @@ def _all_ids(drafts: Sequence[_Draft]) -> Ints:
         return np.zeros(0, np.int64)
     if all(ids is arrays[0] or np.array_equal(ids, arrays[0]) for ids in arrays):
         return arrays[0]
-    return np.unique(np.concatenate(arrays))
+    together = np.concatenate(arrays)
+    _, first = np.unique(together, return_index=True)
+    ids: Ints = together[np.sort(first)]  # hashes have another order in each process
+    return ids
 
 
 def _aligned(evidence: Evidence, own: Ints, ids: Ints) -> Evidence:

@@ -200,7 +200,7 @@ class _RulesReader:
     def read(
         self, table: Mapping[str, Any], floors: Mapping[str, Mapping[str, Target]]
     ) -> GateRules:
-        for name in table.keys() - set(PARTS):
+        for name in (name for name in table if name not in PARTS):
             self.wrong((GATES, name), f"is unknown; the parts are: {', '.join(PARTS)}")
         return GateRules(
             path=self.path,

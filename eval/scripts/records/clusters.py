@@ -79,7 +79,7 @@ class ClusterLabels:
     """The label of the cluster of every case id; a case that shares no cluster has its own label.
 
     Only shared labels are stored, and of each case no more than a hash of its id: ``ids`` rise,
-    ``positions`` are those of their labels in ``names``.
+    ``positions`` are those of their labels in ``names``, which are in the order of the cases.
     """
 
     def __init__(
@@ -272,6 +272,8 @@ def clustering_of(
     shared = np.flatnonzero(np.isin(keys, ordered[1:][again]))
     del ordered, again
     _, first, positions = np.unique(keys[shared], return_index=True, return_inverse=True)
+    in_set = np.argsort(first)  # hashes have another order in each process
+    first, positions = first[in_set], np.argsort(in_set)[positions]
     by_id = np.argsort(np.frombuffer(ids, np.int64)[shared])
     order, positions = shared[by_id], positions[by_id]
     written.write(text)
