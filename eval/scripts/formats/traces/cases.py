@@ -24,6 +24,7 @@ from formats.traces.spans import (
     AGENT,
     CHAT,
     COST,
+    LAST_TIME,
     MESSAGES,
     MLFLOW_COST,
     MLFLOW_USAGE,
@@ -87,6 +88,7 @@ def case_of_trace(
     ``metadata``; what inner spans say is counted.
     """
     trace = read_trace(spans)
+    notes.left_out.update(trace.dropped)
     if trace.state == "incomplete":
         notes.left_out[INCOMPLETE] += 1
         return None
@@ -255,7 +257,7 @@ def _search(search: TracedSearch, begin: int, notes: Notes) -> Search:
     return Search(
         query=search.query,
         tool=search.tool,
-        start_ms=(span.start - begin) / 1e6 if span.start else None,
+        start_ms=(span.start - begin) / 1e6 if 0 < begin <= span.start < LAST_TIME else None,
         latency_ms=span.milliseconds,
         error=None if span.failed is None else span.failed or "failed",
         retrieved=[SearchedChunk(**msgspec.structs.asdict(chunk)) for chunk in chunks],
