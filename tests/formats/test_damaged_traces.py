@@ -122,6 +122,7 @@ def of_spans(
         scope = documents[0]["resourceSpans"][0]["scopeSpans"][0]
         changed = change(scope["spans"])
         if changed is not None:
+            assert isinstance(changed, list)
             scope["spans"] = changed
         return lines(*documents)
 
@@ -276,7 +277,7 @@ of_root("the outermost span is its own parent", INCOMPLETE, parentSpanId="000000
 of_spans("two spans are parents of each other", lambda spans: outermost(spans).update(
     parentSpanId=spans[0]["spanId"]), INCOMPLETE)  # fmt: skip
 of_spans("no outermost span", lambda spans: [s for s in spans if s.get("parentSpanId")], INCOMPLETE)
-of_spans("two outermost spans", lambda spans: inner(spans, INPUT).pop("parentSpanId"))
+of_spans("two outermost spans", lambda spans: inner(spans, INPUT).update(parentSpanId=""))
 of_spans("a parent that is not there", lambda spans: spans[0].update(parentSpanId="ff" * 8))
 of_spans("a tree of 600 levels", lambda spans: chain(spans, 600))
 of_spans("a span that came twice", lambda spans: [*spans, spans[0]], REPEATED)
@@ -540,3 +541,45 @@ def test_nothing_of_a_damaged_trace_is_lost_in_silence_and_no_secret_is_written(
                 for row in map(json.loads, path.read_text().splitlines())]  # fmt: skip
     assert len(answered) == len(cases)
     assert all(row["answer"] or row["error"]["message"] for row in answered)
+
+
+DAY = 86_400
+NOW = (1_767_225_600 + 40 * DAY) * 1_000_000
+"""Of a look: 40 days after the golden traces."""
+_LOST_LINES = ("damaged lines or spans", "spans that cannot be read")
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_watch_counts_every_damaged_trace_and_draws_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    from records.errors import StorageError
+    from watching.watch import WatchOptions, watch
+
+    monkeypatch.setattr("watching.summary.key_of_ids", lambda: b"k" * 32)
+    _, data, chosen = source_of(name)
+    source = tmp_path / "traces" / "source.jsonl"
+    source.parent.mkdir()
+    source.write_bytes(data)
+    options = WatchOptions(
+        source.parent,
+        index=tmp_path / "index.sqlite",
+        output=tmp_path / "drawn",
+        cases=20,
+        sample=1000,
+        check_share=1.0,
+    )
+    said = ""
+    try:
+        outcome = watch(options, NOW)
+    except StorageError as error:
+        assert DAMAGES[name].code == 2
+        said = error.message
+    else:
+        if DAMAGES[name].source in ("otel", "documents", "logs"):
+            ids = set(re.findall(rb'"traceId": "([0-9a-f]{32})"', data))
+            missing = len(ids) - outcome.traces - outcome.waiting
+            assert missing <= sum(outcome.counts.get(kind, 0) for kind in _LOST_LINES)
+    files = (path for path in tmp_path.rglob("*") if path.is_file() and path != source)
+    written = said.encode() + b"\n".join(path.read_bytes() for path in files)
+    assert [value for value, _ in chosen if value.encode() in written] == []
