@@ -144,10 +144,12 @@ def _leakage_lines(report: Mapping[str, Any]) -> Iterator[str]:
         ],
     )
     yield ""
-    yield "Secrets, also without the rules of the maker whose token it is, and without any maker's:"
+    yield "Secrets, also without the rules of the maker whose token it is, and without any maker's."
+    yield "A look-alike is *contradicted* when the same set has its text, but for the random parts,"
+    yield "as a secret of another rule of the same maker:"
     yield ""
     head = ["set", "secrets", "look-alikes", "recall", "own maker's rules left out"]
-    head += ["no maker's rules", "look-alikes flagged"]
+    head += ["no maker's rules", "look-alikes flagged", "of the contradicted"]
     yield from _table(
         [*head, "detect-secrets: recall", "look-alikes flagged"],
         [
@@ -159,6 +161,8 @@ def _leakage_lines(report: Mapping[str, Any]) -> Iterator[str]:
                 _number(numbers["recall_own_family_left_out"]),
                 _number(numbers["recall_generic_alone"]),
                 _number(numbers["lookalikes_flagged"]),
+                f"{numbers['lookalikes_contradicted_flagged']} of "
+                f"{numbers['lookalikes_contradicted']}",
                 _number(numbers.get("detect_secrets_recall")),
                 _number(numbers.get("detect_secrets_lookalikes_flagged")),
             ]

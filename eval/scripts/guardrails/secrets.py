@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from itertools import pairwise
 
 from guardrails.facts import SHORTEST_LONG_WORD, TextFacts, facts_of
 
@@ -44,17 +45,40 @@ _BRIDGE = 40
 # where the token of a named service may stand, and whether it can be one at all
 _RUN = re.compile(rf"[A-Za-z0-9_-]{{{SHORTEST_LONG_WORD},}}")
 
+# a token that begins with a head, and its longest part at least
+_HEADED_RUN = re.compile(
+    r"(?<![A-Za-z0-9_./@%+~#-])(?:[a-z][a-z0-9]{1,9}|[A-Z][A-Z0-9]{1,9})[_.~-]"
+    r"(?=[A-Za-z0-9_.~-]{0,99}?[A-Za-z0-9]{20})[A-Za-z0-9_.~-]{20,600}(?![A-Za-z0-9/@(]|[?*^!#$]\w)"
+)
+_SHORTEST_BODY, _LONGEST_HEAD = 20, 30
+_SHORTEST_END = 14  # after a dot; what is shorter may be the ending of a file or a host
+_NAME_BEFORE = re.compile(r"([A-Za-z][\w.-]{0,40})[\"']?\s?[=:]\s?[\"'`]?\Z")
+
+_GLUED = r"api_?(?:key|token)|(?:access|auth)_?(?:key|token)|secret_?key|password"
+
 _NAME = (
     r"(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|api[ _.-]?key|apikey|access[ _.-]?key|"
     r"auth[ _.-]?key|private[ _.-]?key|encryption[ _.-]?key|signing[ _.-]?key|client[ _.-]?secret|"
     r"credentials?|auth|key|pw|salt|license|private|access|login|apitoken)"
 )
 
-# name, optional bridge (quotes, an operator or blanks), value
+# name, optional bridge (quotes, a type, an operator or blanks), value
 _NAMED = re.compile(
-    rf"(?:(?<![A-Za-z])|(?-i:(?<=[a-z])(?=[A-Z]))){_NAME}(?:[A-Za-z0-9_]{{0,20}})[\"'\])]{{0,2}}"
-    r"(\s{0,3}(?::=|=>|==|=|:|\bis\b|,)\s{0,3}|\s{1,2}|[-.])[\"'`]{0,3}"
+    rf"(?:(?<![A-Za-z])|(?-i:(?<=[a-z])(?=[A-Z]))|(?={_GLUED})){_NAME}(?:[A-Za-z0-9_]{{0,20}})"
+    r"[\\\"'\])]{0,4}(\s{0,12}(?::?\s?\bstr(?:ing)?\b\s{0,3})?"
+    r"(?::{1,3}=|=>|==|[?.+]=|=|:|\bis\b|,|\||>|-(?=\s{1,3}[\"']))\s{0,12}|\s{1,4}|[-.])[\\\"'`]{0,4}"
     r"([A-Za-z0-9+/_.!@#$%^&*~?-]{6,512}={0,2})",
+    re.IGNORECASE,
+)
+
+# names and words that only begin like one of a secret
+_NO_KEY_NAME = re.compile(
+    r"(?:public|primary|foreign|bucket|natural|sort|partition|csrf|xsrf|cache|schema)[_. -]?"
+    r"(?:key|token)|access(?:or|ibil)|author(?!iz)|key[_-]?(?:down|up|press|board|word|frame|note|"
+    r"pad|ring|code)|passe?nger|passport|secretar|tokeni[sz]|issuer|"
+    r"(?:key|token|secret|credentials?|auth|access|vault|pass(?:word|wd)?)s?[_. -]?"
+    r"(?:(?:vault[_-]?)?(?:id|name)|alias|size|length|len|type|file|path|ur[il]|endpoint|hash|count|"
+    r"index|version)s?\W*\Z",
     re.IGNORECASE,
 )
 
@@ -82,7 +106,7 @@ _PASSWORD_NAME = re.compile(
 
 _PLACEHOLDER = re.compile(
     r"(?:your|example|sample|dummy|placeholder|changeme|change_me|redacted|xxxx|\*{3}|\.\.\.|todo|"
-    r"insert|replace|enter|fake|<|\$\{|\{\{|%\(|process\.env|os\.environ|getenv|null|none|undefined|"
+    r"insert|replace|enter|fake|<|\$\{|\{\{|%\(\w|process\.env|os\.environ|getenv|null|none|undefined|"
     r"true|false|required|optional|string|test123|abcdef|012345678|123456789\Z|"
     r"^\$|^\{|^env\.|^self\.|^this\.|\(\))",
     re.IGNORECASE,
@@ -99,11 +123,16 @@ _STANDS_FOR = re.compile(
 # version numbers, file names, paths and snake_case names
 _ORDINARY = re.compile(
     r"\d{1,3}(?:\.\d{1,3}){1,3}|[\w.-]{1,80}\.[a-z]{2,4}|https?:?|/[\w./-]{1,200}"
-    r"|[a-z]{1,30}(?:_[a-z0-9]{1,30}){2,12}"
+    r"|[a-z]{1,30}(?:_[a-z0-9]{1,30}){2,12}|_{0,2}[A-Z]{1,30}(?:_[A-Z0-9]{1,30}){2,12}_{0,2}"
 )
 
 # ids of page elements, routes, and words joined by dashes
-_WEB_NAME = re.compile(r"[#./:@\[\\].{0,200}|[A-Za-z]{2,20}(?:-[A-Za-z]{1,20}){1,8}")
+_WEB_NAME = re.compile(
+    r"[#./:@\[\\].{0,200}|[A-Za-z]{2,20}\d?(?:-(?:[A-Za-z]{1,20}|\d{1,12})){1,8}"
+)
+
+# names of a program joined by dots
+_CHAIN = re.compile(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,8}=?")
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
@@ -118,7 +147,7 @@ _NO_SECRET_NAME = re.compile(
 
 _STATED = re.compile(
     r"(?<![A-Za-z0-9_.-])([A-Za-z][A-Za-z0-9_.-]{0,40})[\"'\]]{0,2}[ \t]{0,3}"
-    r"(?:=>|:=|=|:)[ \t]{0,3}[\"'`]?([A-Za-z0-9]{24,64})(?![A-Za-z0-9+/=_.-])"
+    r"(?:=>|:=|=|:)[ \t]{0,3}[\"'`]?([A-Za-z0-9]{24,64})(?![A-Za-z0-9+/=_.-]|[?*^!@#$]\w)"
 )
 
 _STATED_VALUE = re.compile(r"[A-Za-z0-9]{24}")
@@ -138,6 +167,7 @@ class _SecretForm:
     group: int
     guessed: bool
     digit: bool
+    drawn: bool
     needs: tuple[str, ...]
     """One of these is in each match, in any case."""
 
@@ -170,6 +200,7 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
             row.get("group", 0),
             row.get("guessed", False),
             row.get("digit", False),
+            row.get("drawn", False),
             tuple(row["needs"]),
         )
         for row in data["form"]
@@ -177,7 +208,8 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
     names = "|".join(name for name in data["services"]["names"].split("|") if name not in without)
     services = re.compile(
         rf"(?<![A-Za-z])(?i:{names})(?![a-z]{{4}})[^\n]{{0,{_BRIDGE}}}?"
-        rf"(?<![A-Za-z0-9/+.%-])({_UUID}|[A-Za-z0-9][A-Za-z0-9_-]{{13,127}})(?![A-Za-z0-9/_-]|\.\w)"
+        rf"(?<![A-Za-z0-9/+.%-])(?<!\w[?*^!@#$])({_UUID}|[A-Za-z0-9][A-Za-z0-9_-]{{13,127}})"
+        r"(?![A-Za-z0-9/_-]|[.?*^!@#$]\w)"
     )
     return _Book(
         re.compile(rf"{_EDGE}(?=\S{{{SHORTEST_TOKEN}}})(?:{parts}){_END}"),
@@ -208,6 +240,7 @@ def find_secrets(text: str, *, without: frozenset[str] = frozenset()) -> Iterato
         _assigned(facts),
         _named(facts),
         _of_services(facts, book),
+        _headed(facts),
         _stated(facts),
     ):
         for kind, start, end, weight in finds:
@@ -249,6 +282,8 @@ def _forms(facts: TextFacts, book: _Book) -> Iterator[Span]:
             if form.guessed and (_PLACEHOLDER.search(value) or _STANDS_FOR.fullmatch(value)):
                 continue
             if form.digit and not any(c.isdigit() for c in value):
+                continue
+            if form.drawn and not _looks_drawn(value, stated=False):
                 continue
             yield form.kind, match.start(form.group), match.end(form.group), 0.9
 
@@ -302,11 +337,18 @@ def _named(facts: TextFacts) -> Iterator[Span]:
             continue
         value = match.group(2).rstrip(".,;")
         name = text[match.start() : match.start(1)]
-        stated = match.group(1).strip() not in {"", "-", "."}
+        sign = match.group(1).strip()
+        stated = sign not in {"", "-", "."}
         before = text[max(0, match.start() - 12) : match.start()]
-        public = "public" in before.lower()
-        length = len(value) if _AWS_SECRET_NAME.search(before + name) else 40
-        if not public and length == 40 and _looks_secret(name, value, stated=stated):
+        no_key = "public" in before.lower() or _NO_KEY_NAME.search(before + name)
+        of_aws = _AWS_SECRET_NAME.search(before + name) is not None
+        # a cell or an element named password may hold a word about passwords
+        name = "" if sign in {"|", ">"} else name
+        drawn = _looks_secret(name, value, stated=stated)
+        if of_aws and not drawn:  # 40 signs of base64 may hold a slash as a path does
+            drawn = entropy(value) >= 4.0 and not _PLACEHOLDER.search(value)
+        drawn = drawn and (len(value) == 40 or not of_aws)
+        if drawn and not no_key:
             yield "named secret", match.start(2), match.start(2) + len(value), 0.7
             at = match.end()
         else:
@@ -320,6 +362,8 @@ def _looks_secret(name: str, value: str, *, stated: bool) -> bool:
     digits = sum(c.isdigit() for c in value)
     letters = sum(c.isalpha() for c in value)
     if _ORDINARY.fullmatch(value) or _WEB_NAME.fullmatch(value):
+        return False
+    if _CHAIN.fullmatch(value) and digits <= len(value) / 5 and not _is_unspeakable(value):
         return False
     if _PASSWORD_NAME.search(name) and not stated and digits and letters and len(value) >= 7:
         return value.isalnum() and not value[0].isdigit()
@@ -344,6 +388,12 @@ def _looks_drawn(value: str, *, stated: bool) -> bool:
     random = entropy(value) >= 3.0 and digits >= 2 and letters >= 2
     many_cases = entropy(value) >= 4.0 and value != value.lower() and value != value.upper()
     return random or (many_cases and stated and "/" not in value and " " not in value)
+
+
+def _is_ascending(value: str) -> bool:
+    """Whether half of the neighbours are the same or follow each other, as in `aAbBcC` or 1234."""
+    codes = [ord(char) for char in value.lower()]
+    return sum(b - a in {0, 1} for a, b in pairwise(codes)) >= len(value) / 2
 
 
 def _is_unspeakable(value: str) -> bool:
@@ -401,6 +451,27 @@ def _is_mixed(value: str) -> bool:
     return (digits >= 4 and not _WEB_NAME.fullmatch(value)) or value.isalpha()
 
 
+def _headed(facts: TextFacts) -> Iterator[Span]:
+    """A short head and a long body drawn at random, joined by a sign, as makers write tokens."""
+    for run in _HEADED_RUN.finditer(facts.text) if _HEADED_RUN.search(facts.long_words) else ():
+        head, *pieces = re.split(r"[._~-]", run[0])
+        body = max(pieces, key=len, default="")
+        before = f"{head}{run[0][len(head) : run[0].index(body)]}".rstrip("._~-")
+        is_file = "." in run[0] and len(pieces[-1]) < _SHORTEST_END
+        if len(body) < _SHORTEST_BODY or is_file or len(before) > _LONGEST_HEAD:
+            continue
+        named = _NAME_BEFORE.search(facts.text, max(0, run.start() - 50), run.start())
+        names = (before, named[1] if named else "")
+        if any(map(_NO_SECRET_NAME.search, names)) or _PLACEHOLDER.search(run[0]):
+            continue
+        digits = sum(c.isdigit() for c in body)
+        is_hash = re.fullmatch(r"[0-9a-f]+", body) is not None
+        if _is_ascending(body) or (is_hash and (len(body) < 32 or len(before) > 8)):
+            continue
+        if 2 <= digits <= len(body) - 4 and entropy(body) >= (3.0 if is_hash else 3.5):
+            yield "token with a head", run.start(), run.end(), 0.5
+
+
 def _stated(facts: TextFacts) -> Iterator[Span]:
     """`any_name = value` where the value is letters and digits drawn at random."""
     if not _STATED_VALUE.search(facts.long_words):
@@ -411,5 +482,7 @@ def _stated(facts: TextFacts) -> Iterator[Span]:
         hexadecimal = re.fullmatch(r"[0-9A-Fa-f]+", value) is not None
         if hexadecimal or not 4 <= digits <= len(value) - 6 or _PLACEHOLDER.search(value):
             continue
-        if entropy(value) >= 3.5 and not _NO_SECRET_NAME.search(name):
+        if entropy(value) < 3.5 or _NO_SECRET_NAME.search(name) or _NO_KEY_NAME.search(name):
+            continue
+        if not _is_ascending(value):
             yield "stated token", match.start(2), match.end(2), 0.5
