@@ -146,7 +146,7 @@ def as_conversations(cases: Sequence[TracedCase], key: Key, notes: Notes) -> Ite
             if len(turns) > 1:
                 name = hashed(turn.trace.session or "", key)
                 turn.item.case |= {"conversation": name, "turn": number}
-                _drop_session(turn.item.case)
+                _drop_session(turn.item.case, notes)
                 turn.result.asked_with = "live"
                 _see_earlier(turn, turns[: number - 1])
             yield mask_case(turn.item, notes)
@@ -156,9 +156,10 @@ def _start(trace: Trace) -> int:
     return min((span.start for span in trace.spans if span.start), default=0)
 
 
-def _drop_session(case: dict[str, Any]) -> None:
+def _drop_session(case: dict[str, Any], notes: Notes) -> None:
     metadata = case.get("metadata", {})
-    metadata.pop("conversation", None)
+    if metadata.pop("conversation", None) is not None:
+        notes.carried["conversation"] -= 1
     if not metadata:
         case.pop("metadata", None)
 

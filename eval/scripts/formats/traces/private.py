@@ -106,11 +106,17 @@ def _mask_kept(value: Any, name: str, counts: Counter[str], *, foreign: str = ""
         return _id_of(value) if is_id else text
     if isinstance(value, dict):
         foreign = foreign or (name if name in _FOREIGN else "")
+        names = [_mask_kept(key, "", counts) for key in value]
+        if len({*names}) < len(names):  # masked alike, they stay apart
+            told = Counter[str]()
+            for number, key in enumerate(names):
+                told[key] += 1
+                names[number] = f"{key} {told[key]}" if told[key] > 1 else key
         return {
-            _mask_kept(key, "", counts): item
+            masked_name: item
             if item is None  # as most fields of a passage are
             else _mask_kept(item, key, counts, foreign=foreign)
-            for key, item in value.items()
+            for masked_name, (key, item) in zip(names, value.items(), strict=True)
         }
     if isinstance(value, list):
         return [_mask_kept(item, name, counts, foreign=foreign) for item in value]

@@ -209,7 +209,8 @@ class _Tree:
 
 def read_trace(spans: Iterable[Span]) -> Trace:
     """Read the spans of one trace, in any order."""
-    ordered = joined_spans(spans, dropped := Counter())
+    dropped: Counter[str] = Counter()
+    ordered = joined_spans(spans, dropped)
     tree = _Tree(ordered)
     trace = Trace(ordered, kinds=tree.kinds, dropped=dropped)
     roots = [span for span in ordered if span.is_root]
