@@ -194,6 +194,15 @@ def set_attribute(span: dict[str, Any], key: str, value: Json) -> None:
     pair["value"] = value
 
 
+def within(spans: Trace) -> Trace:
+    return [span for span in spans if span.get("parentSpanId")]
+
+
+def set_all(spans: Trace, key: str, value: Json) -> None:
+    for span in spans:
+        set_attribute(span, key, value)
+
+
 def chain(spans: Trace, n: int) -> Trace:
     """Further spans, each within the one before it."""
     root = outermost(spans)
@@ -292,11 +301,11 @@ damage("a trace that came twice", REPEATED, 8)(
     lambda documents: lines(documents[0], documents[0], *documents[1:])
 )
 damage("a trace that came again with other words", OTHER_CONTENT, 2)(
-    lambda documents: twice(documents, lambda spans: [
-        set_attribute(span, OUTPUT, text("Call the desk instead, please."))
-        for span in (spans[3], spans[5])
-    ])
-)  # fmt: skip
+    lambda documents: twice(
+        documents,
+        lambda spans: set_all([spans[3], spans[5]], OUTPUT, text("Call the desk, please.")),
+    )
+)
 
 
 def other_tool(spans: Trace) -> dict[str, Any]:
@@ -334,9 +343,8 @@ of_root("a failure told by an object", status={"code": 2, "message": {"why": ["a
 
 # Of contents.
 of_spans("messages that are cut", lambda spans: [cut_messages(span) for span in spans])
-of_spans("messages of other types", lambda spans: [
-    set_attribute(s, INPUT, text('[7, null, {"role": 5, "parts": [3]}]'))
-    for s in spans if s.get("parentSpanId")] and None, NO_QUESTION)  # fmt: skip
+of_spans("messages of other types", lambda spans: set_all(within(spans), INPUT,
+    text('[7, null, {"role": 5, "parts": [3]}]')), NO_QUESTION)  # fmt: skip
 of_spans("no contents", lambda spans: [
     span | {"attributes": [p for p in span["attributes"] if p["key"] not in (INPUT, OUTPUT)]}
     for span in spans], NO_QUESTION)  # fmt: skip
@@ -347,15 +355,14 @@ of_spans(
         for span in spans
     ],
 )
-of_spans("an answer that is a node", lambda spans: [
-    set_attribute(s, OUTPUT, text("__end__")) for s in spans if s.get("parentSpanId")] and None,
+of_spans("an answer that is a node", lambda spans: set_all(within(spans), OUTPUT, text("__end__")),
     UNKNOWN)  # fmt: skip
 of_spans("escapes and bidi signs in every text", lambda spans: json.loads(json.dumps(spans).replace(
     "shoes", json.dumps(json.dumps(f"shoes {ESCAPES}{BIDI}")[1:-1])[1:-1])))  # fmt: skip
-of_spans("arguments that are no JSON", lambda spans: set_attribute(
-    inner(spans, ARGUMENTS), ARGUMENTS, text('{"query": ')))  # fmt: skip
-of_spans("a result of 10 MB", lambda spans: set_attribute(
-    inner(spans, RESULT), RESULT, text("word " * 2_000_000)))  # fmt: skip
+of_spans("arguments that are no JSON", lambda spans: set_all(
+    [inner(spans, ARGUMENTS)], ARGUMENTS, text('{"query": ')))  # fmt: skip
+of_spans("a result of 10 MB", lambda spans: set_all(
+    [inner(spans, RESULT)], RESULT, text("word " * 2_000_000)))  # fmt: skip
 
 
 def cut_messages(span: dict[str, Any]) -> dict[str, Any]:
@@ -385,19 +392,23 @@ def searches(document: Json) -> Trace:
     return [span for span in spans if any(pair["key"] == key for pair in span["attributes"])]
 
 
-def first_span(document: Json) -> dict[str, Any]:
-    return next(spans_in(document)) if "resourceSpans" in document else document["data"]["spans"][0]
+def of_documents(field: str, value: Json) -> Callable[[Json], None]:
+    key = f"retrieval.documents.0.document.{field}"
+    return lambda document: set_all(searches(document), key, value)
 
 
-of_object("metadata of documents of another type", "documents", 0, lambda document: [
-    set_attribute(s, "retrieval.documents.0.document.metadata", text("[1, null]"))
-    for s in searches(document)] and None)  # fmt: skip
-of_object("a score without end", "documents", 0, lambda document: [
-    set_attribute(s, "retrieval.documents.0.document.score", {"doubleValue": "Infinity"})
-    for s in searches(document)] and None)  # fmt: skip
-of_object("an id of 40 digits", "documents", 0, lambda document: [
-    set_attribute(s, "retrieval.documents.0.document.id", whole("9" * 40))
-    for s in searches(document)] and None)  # fmt: skip
+def first_span(trace: Json) -> Any:
+    return trace["data"]["spans"][0]
+
+
+of_object(
+    "metadata of documents of another type",
+    "documents",
+    0,
+    of_documents("metadata", text("[1, null]")),
+)
+of_object("a score without end", "documents", 0, of_documents("score", {"doubleValue": "Infinity"}))
+of_object("an id of 40 digits", "documents", 0, of_documents("id", whole("9" * 40)))
 of_object(
     "a run without ids",
     "langsmith",
@@ -418,8 +429,8 @@ of_object("times of no calendar", "langsmith", 0, lambda run: run | {
     "start_time": "2026-99-99", "end_time": 7})  # fmt: skip
 of_object("a trace of MLflow without spans", "mlflow", 0, lambda trace: trace | {"data": {}},
           NO_SPANS)  # fmt: skip
-of_object("an id of MLflow that is no base64", "mlflow", 0, lambda trace: [
-    span.update(trace_id="***") for span in trace["data"]["spans"]] and None)  # fmt: skip
+of_object("an id of MLflow that is no base64", "mlflow", 0, lambda trace: trace | {"data": {
+    "spans": [span | {"trace_id": "***"} for span in trace["data"]["spans"]]}})  # fmt: skip
 of_object("a time of MLflow that is a text", "mlflow", 0, lambda trace: first_span(trace).update(
     start_time_unix_nano="soon"), "startTimeUnixNano", code=2)  # fmt: skip
 of_object("a whole trace of the SDK without its spans", "agents", 0, lambda row: row | {"id": "t"},
