@@ -46,7 +46,7 @@ def _result(n: int, repeat: int, draw: random.Random) -> TestResult:
         error = ErrorInfo("http_500", "out of order")
         return TestResult(case_id, question, "error", error=error, repeat=repeat)
     right = draw.random() < 0.6
-    chunks = [
+    chunks: list[RetrievedChunk | str] = [
         RetrievedChunk(
             rank=rank,
             chunk_id=f"c{n}-{rank}",
