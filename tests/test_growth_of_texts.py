@@ -100,6 +100,12 @@ def _features(text: str) -> Any:
     return verdict and support.features(text, chunks, verdict)
 
 
+def _denied(text: str) -> Any:
+    (chunk,) = chunks = _prepared(f"{text} This is not so.")
+    verdict = claims.score_claim(text, chunks)
+    return verdict and support.is_denied(text, chunk, verdict, "")
+
+
 def _frequencies(text: str) -> tfidf.Frequencies:
     words = tfidf.Frequencies()
     words.add([text, text])
@@ -228,6 +234,7 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "paths.examine_paths": lambda t: paths.examine_paths([([t], [t, f"kb://a/{t}#b", f"c/{t}"])]),
     "paths.looks_like_path": lambda t: [paths.looks_like_path(t + end) for end in ("", " ", "#")],
     "support.features": _features,
+    "support.is_denied": _denied,
     "text.asked_questions.AskedQuestions.add": _asked,
     "text.asked_questions.AskedQuestions.closeness": lambda t: _asked(t).closeness(t),
     "text.numbers.judge": lambda t: numbers.judge(numbers.numbers(t), numbers.index(t)),

@@ -12,9 +12,12 @@ from typing import NamedTuple
 
 from ragmetrics.text.words import STOP_WORDS, fold, stem, words
 
-_BREAK = re.compile(r"[,;:!?.…]+(?=[\s\"'”’*_)]|$)[\"'”’*_)]*\s*|\s+[-–—]\s+|—")
+# A run of signs or spaces is tried from its start alone: from each of its places is quadratic.
+_BREAK = re.compile(
+    r"(?<![,;:!?.…])[,;:!?.…]+(?=[\s\"'”’*_)]|$)[\"'”’*_)]*\s*|(?<!\s)\s+[-–—]\s+|—"
+)
 
-_STOP = re.compile(r"[:.!?]+\s+")
+_STOP = re.compile(r"(?<![:.!?])[:.!?]+\s+")
 
 _MOST_PARTS = 6
 
