@@ -176,7 +176,7 @@ def test_the_judge_decides_abstentions_that_the_wording_leaves_open(run: Any, se
     names = ("clear", "odd", "back", "plain")
     answers = [
         "I cannot find this in the documents.",
-        "Your guess is as good as mine on that one, my friend.",
+        "That one is for the oracle, my friend.",
         "Which of the two tours do you mean?",
         "The fee is 15 euros.",
     ]
@@ -190,7 +190,7 @@ def test_the_judge_decides_abstentions_that_the_wording_leaves_open(run: Any, se
     def reply(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
         text = body["messages"][1]["content"]
         verdict = "answered"
-        for part, said in (("Your guess", "abstained"), ("Which of", "asks_back")):
+        for part, said in (("for the oracle", "abstained"), ("Which of", "asks_back")):
             verdict = said if part in text else verdict
         entry = {"id": "1", "quote": "", "reason": "", "verdict": verdict}
         return 200, server.completion({"notes": "", "verdicts": [entry], "manipulation": False})
