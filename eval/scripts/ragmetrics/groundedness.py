@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from ragmetrics import abstention, citations
 from ragmetrics.case_scores import (
@@ -22,6 +22,7 @@ from ragmetrics.case_scores import (
 )
 from ragmetrics.citations import Citation, Resolver
 from ragmetrics.claims import (
+    AnswerClaim,
     Extraction,
     PreparedChunk,
     bare,
@@ -51,8 +52,19 @@ _CLAIM_METRICS = (
 
 LANGUAGE_SAMPLE = 20_000
 
-SupportModel = Callable[[str, Sequence[str]], float]
-"""How likely the passages bear a claim, in [0, 1]: a model of the user's own."""
+
+class SupportModel(Protocol):
+    """Says how likely passages support each claim, in [0, 1]: a model of the user's own."""
+
+    @property
+    def window_words(self) -> int:
+        """The longest window of a passage that it reads, in words."""
+
+    def __call__(
+        self, claims: Sequence[AnswerClaim], passages: Sequence[str], question: str, answer: str
+    ) -> list[float]:
+        """A probability for each claim of the answer."""
+
 
 MODEL_THRESHOLD = 0.5
 """From which its probability is a verdict of support."""
@@ -63,6 +75,7 @@ def _score_claims(
     parts: _PreparedAnswer,
     chunks: Sequence[RetrievedText],
     model: SupportModel | None = None,
+    question: str = "",
 ) -> None:
     reason = unusable(chunks)
     contexts = " ".join(chunk.text or "" for chunk in chunks)[:LANGUAGE_SAMPLE]
@@ -75,7 +88,12 @@ def _score_claims(
         {"text": item.text, "span": [item.start, item.end], "skipped": item.reason}
         for item in parts.extraction.skipped
     ]
-    passages = [text for chunk in parts.chunks for text in pieces(chunk)] if model else []
+    chances: dict[AnswerClaim, float] = {}
+    if model is not None:
+        asked = [claim for claim in parts.extraction.claims if claim.type != "general"]
+        passages = [text for chunk in parts.chunks for text in pieces(chunk, model.window_words)]
+        read = model(asked, passages, clean(question), parts.text)
+        chances = dict(zip(asked, read, strict=True))
     supports: list[LexicalClaim] = []
     for claim in parts.extraction.claims:
         row = {"text": claim.text, "span": [claim.start, claim.end], "type": claim.type}
@@ -91,8 +109,8 @@ def _score_claims(
             lead=claim.lead,
         )
         if support is not None:
-            if model is not None and not support.words.vetoing:
-                chance = model(f"{claim.lead} {claim.text}".strip(), passages)
+            if claim in chances and not support.words.vetoing:
+                chance = chances[claim]
                 support = replace(support, supported=chance >= MODEL_THRESHOLD, strength=chance)
             supports.append(support)
             row |= {"unknown_names": list(support.names)} if support.names else {}
@@ -464,7 +482,7 @@ def score_case(
         scores.nothing(rest, LANGUAGE)
         scores.evidence["language"] = language
     else:
-        _score_claims(scores, parts, chunks, support_model)
+        _score_claims(scores, parts, chunks, support_model, question)
         _citations(scores, parts, chunks)
         _labels(scores, parts, chunks, labels, language)
         _texts(scores, parts, chunks, labels)

@@ -164,7 +164,7 @@ def judge(
     return LexicalClaim(probability >= THRESHOLD, probability, words, names)
 
 
-def pieces(chunk: PreparedChunk, words_at_most: int = 200) -> list[str]:
+def pieces(chunk: PreparedChunk, words_at_most: int) -> list[str]:
     """The chunk in runs of whole sentences of at most so many words (a longer sentence is whole):
     what a model with a short input can read.
     """

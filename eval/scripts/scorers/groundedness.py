@@ -21,7 +21,7 @@ from scorers.contract import NOTHING, CannotRun, Evidence, ScoreRow, ScoringJob,
 from scorers.loop import results_of
 
 if TYPE_CHECKING:
-    from clients.cross_encoder import CrossEncoderSupport
+    from clients.support_models import LocalSupportModel
 
 
 _OF_NUMBERS = (
@@ -47,7 +47,7 @@ class GroundednessScorer:
     first_index: int = 1
     min_score: float = 0.0
     usual_language: str | None = None
-    support_model: CrossEncoderSupport | None = None
+    support_model: LocalSupportModel | None = None
     names_sources: bool = True
 
     section = "groundedness"
@@ -129,9 +129,9 @@ def _make_scorer(job: ScoringJob, options: GroundednessOptions) -> GroundednessS
 
     Raises CannotRun when the support model cannot be used.
     """
-    model: CrossEncoderSupport | None = None
+    model: LocalSupportModel | None = None
     if options.support_model is not None:
-        from clients.cross_encoder import SupportModelUnavailable, support_model
+        from clients.support_models import SupportModelUnavailable, support_model
 
         try:
             model = support_model(options.support_model)
