@@ -42,6 +42,28 @@ class LabelledAbstention:
     group: str
 
 
+@dataclass(frozen=True, slots=True)
+class LabelledAnswer:
+    """An answer and whether people found a hallucination anywhere in it (1) or none (0)."""
+
+    answer: str
+    contexts: tuple[str, ...]
+    hallucinated: int
+    group: str
+    question: str = ""
+
+
+def _ragtruth_answers(folder: Path) -> Iterator[LabelledAnswer]:
+    for _, row in read_rows(folder / "ragtruth" / FILE):
+        yield LabelledAnswer(
+            row["answer"],
+            tuple(row["contexts"]),
+            int(row["hallucinated"]),
+            str(row["group"]),
+            row.get("question") or "",
+        )
+
+
 def _mtrag_faithfulness(folder: Path, by_people: bool) -> Iterator[RatedAnswer]:
     """Answers of multi-turn conversations with the mean of three faithfulness ratings, 1 to 4.
 
@@ -114,3 +136,5 @@ ABSTENTION: tuple[LabelledSet[LabelledAbstention], ...] = (
     LabelledSet("mtrag_un", "MTRAG-UN", "mtrag_un", _mtrag_un),
     LabelledSet("xstest", "XSTest refusals", "xstest_refusals", _xstest),
 )
+
+EXAMPLES = (LabelledSet("ragtruth_answers", "RAGTruth answers", "ragtruth", _ragtruth_answers),)

@@ -13,7 +13,7 @@ from ragmetrics.stats import agreement
 from ragmetrics.support import LexicalClaim, judge
 from ragmetrics.text import numbers
 from ragmetrics.text.words import content_words, fold, overlap
-from research.labelled_sets import AnswerPair, LabelledAbstention, RatedAnswer
+from research.labelled_sets import AnswerPair, LabelledAbstention, LabelledAnswer, RatedAnswer
 from validation.human import LabelledClaim
 
 if TYPE_CHECKING:
@@ -246,18 +246,33 @@ def measure_abstention(rows: Iterable[LabelledAbstention], draws: Resampling) ->
     every = list(rows)
     labels = [row.abstained for row in every]
     verdicts = [abstention.detect(row.answer).abstained for row in every]
+    found = _detection(labels, verdicts, [row.group for row in every], draws)
+    return {"n": len(every), "abstained": labels.count(1)} | found
+
+
+def measure_examples(rows: Iterable[LabelledAnswer], draws: Resampling) -> dict[str, Any]:
+    """Precision, recall and F1 of "has an unsupported claim" against "people found a
+    hallucination"."""
+    every = list(rows)
+    labels = [row.hallucinated for row in every]
+    verdicts = [
+        bool(groundedness.unsupported_claims(row.answer, _chunks(row.contexts), row.question))
+        for row in every
+    ]
+    found = _detection(labels, verdicts, [row.group for row in every], draws)
+    return {"n": len(every), "hallucinated": labels.count(1)} | found
+
+
+def _chunks(contexts: Iterable[str]) -> list[RetrievedText]:
+    return [_ContextChunk(str(place), text) for place, text in enumerate(contexts)]
+
+
+def _detection(
+    labels: Sequence[int], verdicts: Sequence[bool], groups: Sequence[str], draws: Resampling
+) -> dict[str, Any]:
     precision, recall, f1 = precision_recall_f1(labels, verdicts)
-    return {
-        "n": len(every),
-        "abstained": labels.count(1),
-        "precision": precision,
-        "recall": recall,
-        "f1": f1,
-        "f1_ci95": draws.interval(
-            [row.group for row in every],
-            lambda w: precision_recall_f1(labels, verdicts, w)[2],
-        ),
-    }
+    interval = draws.interval(groups, lambda w: precision_recall_f1(labels, verdicts, w)[2])
+    return {"precision": precision, "recall": recall, "f1": f1, "f1_ci95": interval}
 
 
 def _number(value: float | None, interval: Sequence[float] | None = None) -> str:
@@ -347,8 +362,42 @@ def _spread(report: Mapping[str, Any]) -> list[str]:
         return []
     return [
         "*Family left out*: by a model that was trained on the other families (RAGTruth's three",
-        "sets are one), at the one threshold that ships, which was chosen on these figures. Expect",
-        f"those on texts of your own. Between sets: {'; '.join(sentences)}.",
+        "sets are one), at the one threshold that ships, which was chosen on these figures. They",
+        f"hold for texts like these, not for yours. Between sets: {'; '.join(sentences)}.",
+        "",
+    ]
+
+
+PUBLISHED_F1 = (
+    ("GPT-4, prompted", 0.634),
+    ("Luna", 0.654),
+    ("TinyLettuce 17M", 0.685),
+    ("TinyLettuce 32M", 0.722),
+    ("TinyLettuce 68M", 0.750),
+    ("LettuceDetect base", 0.768),
+    ("LettuceDetect large", 0.792),
+)
+"""Example F1 on RAGTruth's test part, stated by arXiv 2502.17125 and by docs/TINYLETTUCE.md of
+KRLabsOrg/LettuceDetect."""
+
+
+def _examples(report: Mapping[str, Any]) -> list[str]:
+    """Whole answers of RAGTruth, beside what others state."""
+    if not report["examples"]:
+        return []
+    (row,) = report["examples"].values()
+    own = ["this toolkit, no model", _number(row["precision"]), _number(row["recall"])]
+    rows = [[*own, _number(row["f1"], row["f1_ci95"])]]
+    rows += [[name, "-", "-", _number(value)] for name, value in PUBLISHED_F1]
+    return [
+        "Whole answers of RAGTruth, has it a hallucination anywhere (example F1). Ours: an answer",
+        f"with an unsupported claim, on {row['n']} answers ({row['hallucinated']} hallucinated), a",
+        "part of the test set with further questions; its claims were also used for training. The",
+        "others: the whole test set, stated by the LettuceDetect paper (arXiv 2502.17125) and by",
+        "docs/TINYLETTUCE.md of its repository. LettuceDetect and TinyLettuce were trained on the",
+        "training part of RAGTruth. Those models: docs/support-models.md.",
+        "",
+        *_rows(["detector", "precision", "recall", "example F1"], rows),
         "",
     ]
 
@@ -468,6 +517,7 @@ def markdown(report: Mapping[str, Any]) -> str:
     if report["support"]:
         parts += ["Support scorer against people's verdicts (95 % intervals over sources):", ""]
         parts += [*_support(report), "", *_spread(report)]
+    parts += _examples(report)
     parts += _abstention(report)
     parts += _whole_answers(report)
     parts += _languages(report)

@@ -86,7 +86,9 @@ def build_report(
 ) -> dict[str, Any]:
     """All figures as plain data; ``absent`` lists the sets that the folder does not hold."""
     absent: list[str] = []
-    report: dict[str, Any] = {"support": {}, "abstention": {}, "ratings": {}, "pairs": {}}
+    report: dict[str, Any] = {
+        name: {} for name in ("support", "examples", "abstention", "ratings", "pairs")
+    }
     by_language: dict[str, Any] = {}
     spots: list[dict[str, str]] = []
 
@@ -97,6 +99,9 @@ def build_report(
         report["support"] = _measured(human.SUPPORT, data, support, absent)
         report["abstention"] = _measured(
             labelled_sets.ABSTENTION, data, partial(metrics.measure_abstention, draws=draws), absent
+        )
+        report["examples"] = _measured(
+            labelled_sets.EXAMPLES, data, partial(metrics.measure_examples, draws=draws), []
         )
         report["ratings"] = _measured(
             labelled_sets.RATINGS, data, partial(metrics.measure_ratings, draws=draws), absent

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from research import documents, labelled_sets, languages, metrics, support_fit
+from research.labelled_sets import LabelledAnswer
 from research.metrics import Resampling
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
@@ -178,6 +179,22 @@ def test_a_folder_with_one_set_names_the_absent_ones(tmp_path: Path) -> None:
     assert (row["precision"], row["recall"], row["f1"]) == (1.0, 0.5, 2 / 3)
     assert "RAGTruth QA" in report["absent"]
     assert report["mean"]["auroc"] is None
+
+
+def test_a_whole_answer_is_flagged_by_one_unsupported_claim() -> None:
+    def answer(text: str, hallucinated: int) -> LabelledAnswer:
+        return LabelledAnswer(text, (CONTEXT,), hallucinated, text)
+
+    rows = [
+        answer("Plan B costs 20 EUR.", 0),
+        answer("Plan B costs 20 EUR. Its founder lives on Mars with nine cats.", 1),
+        answer("Its founder lives on Mars with nine cats.", 0),
+        answer("Plan B costs 20 EUR.", 1),
+    ]
+    found = metrics.measure_examples(rows, Resampling(10))
+    # Flagged are the second and the third, one of them rightly; one of two is found.
+    assert (found["n"], found["hallucinated"]) == (4, 2)
+    assert (found["precision"], found["recall"], found["f1"]) == (0.5, 0.5, 0.5)
 
 
 def test_the_naive_rule_is_measured_on_the_same_rows() -> None:
