@@ -210,6 +210,7 @@ def run_files(tree: ast.Module) -> Iterator[str]:
 NAMES_OF_OTHERS = {
     ("clients/embedder.py", "config.json"),
     ("formats/langfuse.py", "scores"),
+    ("formats/traces/feedback.py", "scores"),
 }
 """What other programs name: a model's own configuration, Langfuse's lists of scores."""
 

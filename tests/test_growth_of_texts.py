@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from guardrails.facts import TextFacts
 from guardrails.leakage import score_leakage
 from guardrails.linear import Featurizer, LinearModel
 from guardrails.patterns import rule_book
@@ -38,6 +39,7 @@ from ragmetrics import (
     tools,
 )
 from ragmetrics.text import gold_quotes, numbers, phrase_search, tfidf
+from ragmetrics.text import words as word_lists
 from ragmetrics.text.asked_questions import AskedQuestions
 from records.tool_calls import ExpectedTool, ToolCall
 
@@ -184,7 +186,14 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "embedding.score_case": _with_vectors,
     "facts.find_facts": lambda t: facts.find_facts([t], [GoldFact(_KNOWN_TEXT)]),
     "groundedness.checks": lambda t: groundedness.checks(
-        t, question=t, contexts=1, citations=1, answerable=True, best_score=None, min_score=0.0
+        t,
+        question=t,
+        contexts=1,
+        citations=1,
+        answerable=True,
+        best_score=None,
+        min_score=0.0,
+        declines=False,
     ),
     "groundedness.score_case": lambda t: groundedness.score_case(
         t,
@@ -195,6 +204,8 @@ CALLS: dict[str, Callable[[str], Any]] = {
             reference_answer=t, expected_claims=[t], forbidden_claims=[t], gold_facts=[GoldFact(t)]
         ),
     ),
+    "groundedness.unsupported_claims": lambda t: groundedness.unsupported_claims(t, [Chunk(t)], t),
+    "text.words.has_fewer_words": lambda t: word_lists.has_fewer_words(t, len(t)),
     "matching.match_anchors": lambda t: matching.match_anchors(
         [matching.anchor("a.md", t)], [_passage(t)], [[_KNOWN_TEXT]]
     ),
@@ -220,6 +231,9 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "text.asked_questions.AskedQuestions.add": _asked,
     "text.asked_questions.AskedQuestions.closeness": lambda t: _asked(t).closeness(t),
     "text.numbers.judge": lambda t: numbers.judge(numbers.numbers(t), numbers.index(t)),
+    "text.phrase_search.PhraseSearch.all_in": lambda t: phrase_search.PhraseSearch(
+        ["a b", "i (?:do not|cannot) know"]
+    ).all_in(t),
     "text.phrase_search.PhraseSearch.first_in": lambda t: phrase_search.PhraseSearch(
         ["a b", "i (?:do not|cannot) know"]
     ).first_in(t),
@@ -228,10 +242,18 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "guardrails.leakage.score_leakage": lambda t: score_leakage(
         t, [t, "a " + t], system_prompt=t, internal_ids=["c1"]
     ),
+    "guardrails.facts.TextFacts.has": lambda t: TextFacts(t).has("password", "secret"),
+    "guardrails.facts.TextFacts.matches": lambda t: [
+        *TextFacts(t).matches(re.compile("[a-z]{1,4}"), "a", "p")
+    ],
+    "guardrails.facts.TextFacts.places": lambda t: [*TextFacts(t).places("a", "key", " ")],
     "guardrails.linear.Featurizer.features": lambda t: Featurizer().features(_words(t), {}),
     "guardrails.linear.LinearModel.probability": LinearModel({}, 0.0).probability,
     "guardrails.patterns.InjectionRule.is_excused": lambda t: [
         rule.is_excused(t, len(t) // 2) for rule in _RULES
+    ],
+    "guardrails.patterns.InjectionRule.is_about_a_thing": lambda t: [
+        rule.is_about_a_thing(t, len(t) // 2) for rule in _RULES
     ],
 }
 """Functions whose arguments no signature tells."""

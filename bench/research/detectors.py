@@ -14,7 +14,7 @@ import hashlib
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -417,7 +417,9 @@ def _secrets(folder: Path) -> dict[str, Any]:
     """Labelled texts in which something is found: by us, and by detect-secrets if installed.
 
     Also by us without the rules of the makers that the row's family names, and without the rules
-    of any maker: what is left for a service that nobody has written a rule for.
+    of any maker: what is left for a service that nobody has written a rule for. A look-alike is
+    contradicted when the same set has the same text, but for its random parts, as a secret of the
+    same maker: it is what one rule must leave to another.
     """
     ours: Counter[tuple[str, bool]] = Counter()
     theirs: Counter[tuple[str, bool]] = Counter()
@@ -425,14 +427,17 @@ def _secrets(folder: Path) -> dict[str, Any]:
     total: Counter[str] = Counter()
     generic: Counter[str] = Counter()
     makers = frozenset(token_families())
-    for row in _leakage_rows(folder):
-        if row["label"] is None:
-            continue
+    rows = [row for row in _leakage_rows(folder) if row["label"] is not None]
+    secret_forms = {_form(row) for row in rows if row["label"]}
+    for row in rows:
         side = "secrets" if row["label"] else "lookalikes"
         total[side] += 1
+        total["contradicted"] += not row["label"] and _form(row) in secret_forms
         spans = row.get("spans") or []
         finds = [(start, end) for _, start, end, _ in find_secrets(row["text"])]
         ours[side, _overlaps(finds, spans)] += 1
+        if not row["label"] and _form(row) in secret_forms:
+            ours["contradicted", _overlaps(finds, spans)] += 1
         if row["label"]:
             own = frozenset({str(row.get("family", ""))})
             for way, without in (("own", own), ("all", makers)):
@@ -445,6 +450,8 @@ def _secrets(folder: Path) -> dict[str, Any]:
         "lookalikes": total["lookalikes"],
         "recall": _share(ours["secrets", True], total["secrets"]),
         "lookalikes_flagged": _share(ours["lookalikes", True], total["lookalikes"]),
+        "lookalikes_contradicted": total["contradicted"],
+        "lookalikes_contradicted_flagged": ours["contradicted", True],
         "recall_own_family_left_out": _share(generic["own"], total["secrets"]),
         "recall_generic_alone": _share(generic["all"], total["secrets"]),
     }
@@ -454,6 +461,12 @@ def _secrets(folder: Path) -> dict[str, Any]:
             theirs["lookalikes", True], total["lookalikes"]
         )
     return report
+
+
+def _form(row: Mapping[str, Any]) -> tuple[str, str]:
+    """A text with its random parts blotted out, and the maker that its rule names."""
+    text = re.sub(r"(?=[A-Za-z]*\d)[A-Za-z0-9]{2,}", lambda run: "x" * len(run[0]), row["text"])
+    return str(row.get("family", "")), text
 
 
 def _overlaps(finds: list[tuple[int, int]], spans: list[dict[str, Any]]) -> bool:

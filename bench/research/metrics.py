@@ -418,6 +418,33 @@ def _abstention(report: Mapping[str, Any]) -> list[str]:
     return ["Abstention by phrases:", "", *_rows(header, rows), ""] if rows else []
 
 
+PASSAGE_REFUSALS_NOTE = """\
+Refusals beside their passages. A negated sentence of an open passage is an answer, and an
+abstention made from an unanswerable question of SQuAD 2, which quotes its passage in one of eight
+forms, is none: how many are judged otherwise. The phrases for English and for nine languages were
+revised after reading the open half of lists that were written without knowledge of them
+(`bench/research/blind`); the figures of other texts will be lower."""
+
+
+def _passage_refusals(report: Mapping[str, Any]) -> list[str]:
+    row = report.get("passage_refusals")
+    if not row or not row["quoting_abstentions"]:
+        return []
+    negated, quoting = row["negated_sentences"], row["quoting_abstentions"]
+    shown = [
+        (
+            "negated sentences called abstentions, by phrases",
+            "called_abstentions_by_phrases",
+            negated,
+        ),
+        ("the same with their passage", "called_abstentions_with_passage", negated),
+        ("quoting abstentions found by phrases", "found_by_phrases", quoting),
+        ("of these turned into answers by their passage", "turned_into_answers", quoting),
+    ]
+    rows = [[name, f"{row[key]} of {of}", _number(row[key] / of)] for name, key, of in shown]
+    return [PASSAGE_REFUSALS_NOTE, "", *_rows(["what", "count", "share"], rows), ""]
+
+
 def _whole_answers(report: Mapping[str, Any]) -> list[str]:
     rows = []
     for row in report["ratings"].values():
@@ -519,6 +546,7 @@ def markdown(report: Mapping[str, Any]) -> str:
         parts += [*_support(report), "", *_spread(report)]
     parts += _examples(report)
     parts += _abstention(report)
+    parts += _passage_refusals(report)
     parts += _whole_answers(report)
     parts += _languages(report)
     parts += _blind_spots(report)

@@ -58,11 +58,11 @@ def _injection_lines(report: Mapping[str, Any]) -> Iterator[str]:
     if not report:
         yield "no prompt set found"
         return
-    yield f"Injection, {report['prompts']} prompts. *Own distribution*: trained and tested on parts"
-    yield "of the same sets, by source; *leave one set out*: the tested set was never trained on, which"
-    yield "is nearest to an unknown kind of prompt. Both hold for prompts like these, not for yours."
-    yield f"The detector as shipped has seen {report['trained']} of them in training: its figures on"
-    yield "these say nothing and are left out."
+    yield f"Injection, {report['prompts']} prompts. *Own distribution*: trained and tested on"
+    yield "parts of the same sets, by source; *leave one set out*: the tested set was never trained on,"
+    yield "which is nearest to an unknown kind of prompt. Both hold for prompts like these, not for"
+    yield f"yours. The detector as shipped has seen {report['trained']} of them in training: its"
+    yield "figures on these say nothing and are left out."
     yield ""
     pooled = [
         [
@@ -144,10 +144,12 @@ def _leakage_lines(report: Mapping[str, Any]) -> Iterator[str]:
         ],
     )
     yield ""
-    yield "Secrets, also without the rules of the maker whose token it is, and without any maker's:"
+    yield "Secrets, also without the rules of the maker whose token it is, and without any maker's."
+    yield "A look-alike is *contradicted* when the same set has its text, but for the random parts,"
+    yield "as a secret of another rule of the same maker:"
     yield ""
     head = ["set", "secrets", "look-alikes", "recall", "own maker's rules left out"]
-    head += ["no maker's rules", "look-alikes flagged"]
+    head += ["no maker's rules", "look-alikes flagged", "of the contradicted"]
     yield from _table(
         [*head, "detect-secrets: recall", "look-alikes flagged"],
         [
@@ -159,6 +161,8 @@ def _leakage_lines(report: Mapping[str, Any]) -> Iterator[str]:
                 _number(numbers["recall_own_family_left_out"]),
                 _number(numbers["recall_generic_alone"]),
                 _number(numbers["lookalikes_flagged"]),
+                f"{numbers['lookalikes_contradicted_flagged']} of "
+                f"{numbers['lookalikes_contradicted']}",
                 _number(numbers.get("detect_secrets_recall")),
                 _number(numbers.get("detect_secrets_lookalikes_flagged")),
             ]

@@ -35,7 +35,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "eval" / "scripts")
 
 import options
 import storage
-from research import blind_spots, documents, labelled_sets, languages, metrics, support_fit
+from research import (
+    blind_spots,
+    documents,
+    labelled_sets,
+    languages,
+    metrics,
+    passage_refusals,
+    support_fit,
+)
 from research.metrics import Resampling
 from storage import StorageError
 from validation import human
@@ -115,6 +123,7 @@ def build_report(
             report["support"][key]["left_out"] = figures
         by_language = languages.measure_all(data)
         spots = [dict(row) for row in blind_spots.rows()]
+        report["passage_refusals"] = passage_refusals.measure(data)
     if labels is not None:
         title = {"title": labels.name}
         report["support"]["own"] = title | support(human.read_own(labels))

@@ -5,7 +5,8 @@ that --label opens (eval/labels/verdicts/<annotator>.jsonl) or in a file. Out: c
 unsupported claims, balanced accuracy, Cohen's kappa and AUROC with intervals, the worst
 disagreements, and the run's share of supported claims corrected for the judge's errors, on stdout
 and in calibration.json of the run folder. With --metric correctness the same for the facts of the
-reference answers (present, missing, contradicted), in calibration_correctness.json.
+reference answers (present, missing, contradicted), in calibration_correctness.json. Where results
+have feedback of users, also how judge and case verdicts agree with it; no mean is made from that.
 
 \b
 A label is one JSON object a line:

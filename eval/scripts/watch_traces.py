@@ -4,7 +4,8 @@ In: a folder of traces in JSON or JSON lines (OTLP, Phoenix, MLflow, …; .gz to
 while they are read. Out: shares by day of refusals, empty retrievals, errors, slow answers, empty
 or very long answers, unreadable ones, and, for a fixed share, of unsupported claims and leaks. With
 --reference, an alarm for what rose since that period: look as often as you like, at most 5 % of
-quiet quarters give a false one. No server, and nothing is sent anywhere.
+quiet quarters give a false one. Ratings by people among the traces (Phoenix, Langfuse, LangSmith)
+are a share with its interval, and no alarm. No server, and nothing is sent anywhere.
 
 What was read is kept in an index in eval/cache/watch: numbers, hashes, file and offset, no text.
 A second look reads only what is new. Delete the index to begin again.

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from tests.bots.serving import BotServer
-from tests.bots.tool_agent import TOKEN, make
+from tests.bots.tool_agent import FIRST, TOKEN, make
+
+from ragmetrics.catalogue.metric import BY_DOCUMENT
 
 SCRIPTS = Path(__file__).parents[2] / "eval" / "scripts"
 CASES = 24
@@ -73,6 +75,7 @@ class Desk:
             timeout=120,
         )
         assert done.returncode == ends, done.stdout + done.stderr
+        self.said = done.stderr
         return done.stdout
 
     def profile(self, name: str, more: str) -> None:
@@ -124,6 +127,62 @@ def test_the_whole_way_of_an_agent(server: BotServer, tmp_path: Path) -> None:
     desk.call("gate_run", "--run", "careful", "--gates", "gates.toml")
     refused = desk.call("gate_run", "--run", "careless", "--gates", "gates.toml", ends=1)
     assert "tools.tool_recall: 0.750, must be >= 0.9" in refused
+
+
+@pytest.mark.parametrize(("assistant", "support"), [("quoting", 1.0), ("inventing", 0.0)])
+def test_claims_from_the_first_of_two_searches_are_supported(
+    server: BotServer, tmp_path: Path, assistant: str, support: float
+) -> None:
+    """The agent reports its two searches as tool calls and no list of passages. An answer that is
+    a sentence of the first result is supported, one that is in neither is not; for the claims, for
+    the local judge, and where the results were cut when they were stored nothing is claimed."""
+    desk = Desk(tmp_path)
+    url = server.url + "/runs/wait"
+    desk.call("connect_bot", url, "--model", assistant, "--name", "agent.toml", "--yes")
+    asked = ("--api-url", server.url, "--profile", "agent.toml", "--limit", "3")
+    desk.call("run_eval", *asked, "--run-id", "full", "--store-full-text")
+    desk.call("run_eval", *asked, "--run-id", "cut")
+    first = desk.results("full")[0]
+    assert (first["answer"] == FIRST) is (support == 1.0)
+    assert "retrieved" not in first or first["retrieved"] is None
+    assert [call["name"] for call in first["tools"]] == ["search", "search"]
+    scored = json.loads(desk.call("score_groundedness", "--run", "full", "--json"))["mean"]
+    assert scored["claim_support_rate"] == support
+    assert scored["numeric_fabrications"] == 1 - support
+    desk.call("judge_answers", "--run", "full", "--judge", "local", "--metrics", "groundedness")
+    judged = json.loads((tmp_path / "results/full/metrics.json").read_text("utf-8"))
+    assert judged["sections"]["judged"]["metrics"]["faithfulness"]["mean"] == support
+    cut = json.loads(desk.call("score_groundedness", "--run", "cut", "--json"))["mean"]
+    assert cut["claim_support_rate"] is None
+
+
+def test_searches_are_proposed_where_tools_give_back_passages(
+    server: BotServer, tmp_path: Path
+) -> None:
+    """Found without help: the calls, those of them that searched, and the fields of a passage. Of
+    hat n the first search brings n.md in the first place, so every recall is 1."""
+    desk = Desk(tmp_path)
+    cases = [case(n) | {"gold_supports": [{"rel_path": f"{n}.md"}]} for n in range(CASES)]
+    (tmp_path / "set.jsonl").write_text("".join(json.dumps(c) + "\n" for c in cases), "utf-8")
+    words = (server.url + "/runs/wait", "--model", "finding", "--name", "agent.toml", "--yes")
+    desk.call("connect_bot", *words)
+    profile = (tmp_path / "agent.toml").read_text("utf-8")
+    assert 'tools = "tool_calls(messages)"' in profile
+    assert 'searches = "search_calls(messages)"' in profile
+    assert 'rel_path = "path"' in profile
+    assert 'text = "text"' in profile
+    assert "✓ Are these the passages?  search_calls(messages)" in desk.said
+    assert "✓ Did it call these tools?  tool_calls(messages)" in desk.said
+    asked = ("--api-url", server.url, "--profile", "agent.toml", "--limit", "4")
+    desk.call("run_eval", *asked, "--run-id", "run", "--store-full-text")
+    result = desk.results("run")[3]
+    queries = [(search["tool"], search["query"]) for search in result["searches"]]
+    assert queries == [("search", "hat"), ("search", "shipping")]
+    assert [chunk["rel_path"] for chunk in result["retrieved"]] == ["3.md", "shipping.md"]
+    assert result["seen"] == "union"
+    scored = json.loads(desk.call("score_retrieval", "--run", "run", "--json"))
+    assert scored["mean"]["evidence_recall@1" + BY_DOCUMENT] == 1.0
+    assert scored["per_search"] == 4
 
 
 def test_a_secret_that_tools_are_given_is_written_nowhere(

@@ -1,7 +1,9 @@
 """An agent with tools, served in two ways: as LangGraph's server answers ``POST /runs/wait`` (the
 messages of the state), and as OpenAI's chat completions stream their pieces.
 
-The assistant ``careless`` forgets a tool for even numbers and deletes a basket for every sixth.
+The assistant ``careless`` forgets a tool for even numbers and deletes a basket for every sixth;
+the tool of ``finding`` gives back passages in JSON; ``quoting`` searches twice and answers with a
+sentence of the first search, ``inventing`` with one of its own.
 ``python -m tests.bots.tool_agent 9000``.
 """
 
@@ -19,9 +21,23 @@ TOKEN = 'tok-"LIVE"-0123456789'
 """A secret with a sign that JSON escapes: the agent hands it to its tools."""
 
 
-def calls_of(question: str, careless: bool) -> list[tuple[str, dict[str, Any], str]]:
+FIRST = "Woollen hats can be returned within 60 days of delivery."
+SECOND = "Shipping to Portugal takes four days."
+INVENTED = "Silk gloves can be exchanged within 14 weeks at our office in Lisbon."
+
+
+def calls_of(question: str, assistant: str = "") -> list[tuple[str, dict[str, Any], str]]:
     """Name, arguments and result of each call."""
     number = int((re.findall(r"\d+", question) or ["1"])[0])
+    careless = assistant == "careless"
+    if assistant == "finding":
+        hats = {"text": f"Hat {number} costs {number} EUR in our shop.", "path": f"{number}.md"}
+        ships = {"text": SECOND, "path": "shipping.md"}
+        searches = [("hat", [hats, ships]), ("shipping", [ships])]
+        return [("search", {"query": query}, json.dumps(found)) for query, found in searches]
+    if assistant in ("quoting", "inventing"):
+        first = f"{FIRST} Their label must still be on them. {'Ask in the shop. ' * 20}"
+        return [("search", {"query": "returns"}, first), ("search", {"query": "to"}, SECOND)]
     calls: list[tuple[str, dict[str, Any], str]] = [
         ("search", {"query": f"hat {number}", "token": TOKEN}, f"Hat {number} is in stock.")
     ]
@@ -32,14 +48,15 @@ def calls_of(question: str, careless: bool) -> list[tuple[str, dict[str, Any], s
     return calls
 
 
-def messages(question: str, careless: bool) -> list[dict[str, Any]]:
+def messages(question: str, assistant: str) -> list[dict[str, Any]]:
     told: list[dict[str, Any]] = [{"type": "human", "content": question, "id": "m0"}]
-    for place, (name, arguments, result) in enumerate(calls_of(question, careless)):
+    for place, (name, arguments, result) in enumerate(calls_of(question, assistant)):
         call = {"name": name, "args": arguments, "id": f"c{place}", "type": "tool_call"}
         told.append({"type": "ai", "content": "", "tool_calls": [call], "id": f"a{place}"})
         status = {"status": "success", "tool_call_id": f"c{place}"}
         told.append({"type": "tool", "name": name, "content": result, **status})
     answer = f"It costs what the shop says for {question.lower()}"
+    answer = {"quoting": FIRST, "inventing": INVENTED}.get(assistant, answer)
     return [*told, {"type": "ai", "content": answer, "tool_calls": [], "id": "end"}]
 
 
@@ -50,7 +67,7 @@ def pieces(question: str) -> Iterator[str]:
         body = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta}]}
         return f"data: {json.dumps(body)}\n\n"
 
-    for place, (name, arguments, _) in enumerate(calls_of(question, careless=False)):
+    for place, (name, arguments, _) in enumerate(calls_of(question)):
         function = {"name": name, "arguments": ""}
         head = {"index": place, "id": f"c{place}", "type": "function", "function": function}
         yield chunk({"role": "assistant", "content": None, "tool_calls": [head]})
@@ -66,7 +83,7 @@ def pieces(question: str) -> Iterator[str]:
 def make(port: int = 0) -> BotServer:
     def wait(body: Any, headers: Mapping[str, str]) -> Answer:
         question = body["input"]["messages"][-1]["content"]
-        return Answer({"messages": messages(question, body["assistant_id"] == "careless")})
+        return Answer({"messages": messages(question, body["assistant_id"])})
 
     def chat(body: Any, headers: Mapping[str, str]) -> Answer:
         stream = pieces(body["messages"][-1]["content"])

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from tests.clients.test_mapping import JSON
 
 from clients.expressions import compile_path
+from clients.guess import propose
 from clients.http import CallError
 from clients.known import recognised
 from clients.mapping import AnswerMap, build_result
 from clients.profile import check_profile
 from clients.reply_form import columns_of
-from clients.tool_calls import tool_calls
+from clients.tool_calls import search_calls, tool_calls
 from clients.tool_paths import find_tools
 from records.tool_calls import MOST_CALLS, MOST_TOOL_TEXT, ToolCall
 
@@ -295,6 +296,64 @@ def test_connect_maps_calls_where_it_is_certain() -> None:
 )
 def test_connect_leaves_out_what_is_not_certain(payload: Any) -> None:
     assert proposed(payload) is None
+
+
+DOCUMENTS = [
+    {"page_content": "Hats can be returned within 60 days.", "metadata": {"source": "a.md"}},
+    {"page_content": "Hats are made in Porto.", "metadata": {"source": "b.md"}},
+]
+
+
+def called(number: int, name: str, arguments: Any, result: dict[str, Any]) -> list[dict[str, Any]]:
+    function = {"name": name, "arguments": arguments}
+    call = {"id": f"c{number}", "type": "function", "function": function}
+    asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+    return [asked, {"role": "tool", "tool_call_id": f"c{number}", **result}]
+
+
+def test_calls_that_gave_back_passages_are_searches() -> None:
+    """As JSON, in an object around the list, as LangChain's artifact; an empty one of the same
+    tool is a search that found nothing, and what another tool said in JSON is none."""
+    messages = [
+        {"role": "user", "content": "?"},
+        *called(1, "search", '{"query": "hat"}', {"content": json.dumps(DOCUMENTS)}),
+        *called(2, "search", '{"query": "cap"}', {"content": "[]"}),
+        *called(3, "lookup", '{"text": "Porto", "k": 3}', {"content": "x", "artifact": DOCUMENTS}),
+        *called(4, "find", "hats", {"content": json.dumps({"hits": DOCUMENTS[:1], "n": 1})}),
+        *called(5, "price", '{"query": "hat"}', {"content": '[{"eur": 7}]'}),
+        *called(6, "price", '{"query": "hat"}', {"content": "[broken"}),
+        {"role": "assistant", "content": "So."},
+    ]
+    assert search_calls(messages) == [
+        {"tool": "search", "query": "hat", "retrieved": DOCUMENTS},
+        {"tool": "search", "query": "cap", "retrieved": []},
+        {"tool": "lookup", "query": "Porto", "retrieved": DOCUMENTS},
+        {"tool": "find", "query": "hats", "retrieved": DOCUMENTS[:1]},
+    ]
+    told = tool_calls(messages)
+    assert told is not None
+    assert [call["name"] for call in told] == ["search", "search", "lookup", "find", *["price"] * 2]
+    assert not any("artifact" in call for call in told)
+    assert search_calls(None) is None
+    assert search_calls([]) == []
+
+
+@given(st.lists(JSON, max_size=4))
+def test_searches_of_any_json_have_lists(items: list[Any]) -> None:
+    for search in search_calls(items) or ():
+        assert isinstance(search["retrieved"], list)
+
+
+def test_a_list_of_messages_ends_with_the_answer() -> None:
+    """For an unknown bot that answers with nothing but the messages."""
+    questions = ["Can I return a hat?", "And shoes, for how many days?"]
+    replies = [
+        {"log": [{"role": "user", "content": q}, {"role": "assistant", "content": f"On {q[:9]}"}]}
+        for q in questions
+    ]
+    assert propose(replies, questions).tables["response"]["answer"] == "log[-1].content"
+    replies[1]["log"].reverse()  # now the user has the last word
+    assert "answer" not in propose(replies, questions).tables["response"]
 
 
 def test_a_known_product_whose_calls_are_told_beside_the_answer() -> None:

@@ -118,7 +118,8 @@ def test_comments_of_ratings_are_masked_and_ids_stay(tmp_path: Path) -> None:
     score = {
         "id": "1bf8632d-ed90-4596-b1a7-57ec2d385f2c",
         "traceId": trace["trace"]["id"],
-        "name": "thumbs",
+        "name": "tone",
+        "source": "EVAL",
         "value": 0,
         "comment": "write to jane.roe@corp.test instead",
     }

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from formats.traces.exporters import flat, nanoseconds
+from formats.traces.exporters import flat
+from formats.traces.values import nanoseconds
 
 CHAT = {
     "gen_ai.operation.name": "chat",

@@ -20,6 +20,7 @@ from guardrails.blot import blot
         ("postgres://admin:hunter2@db/x", "postgres://[url login]@db/x"),
         ("AKIAIOSFODNN7EXAMPLE", "[secret]"),
         ("card-4111111111111111, file_4111-1111-1111-1111", "card-[card], file_[card]"),
+        ("it says basic YWxhZGRpbjpvcGVu", "it says basic [token]"),
         ("at +1-202-555-0143 or (555) 123-4567", "at [phone] or [phone]"),
     ],
 )
@@ -33,6 +34,7 @@ def test_private_values_go(text: str, blotted: str) -> None:
         "The release on 2026-03-04 12:00:00 has 1000000 rows; version 3.11.2, docs/page-12.md",
         "functools.lru_cache(maxsize=None), key=my_key_function, 1234 tokens; the token is used",
         "What happens when the password is wrong?",
+        "What are the basic principles? See basic mechanics, e.g. 2020-04-01T03:15:00+12:00",
         "see the_long_function_name_of_a_module and https://docs.python.org/3/library/os.html",
     ],
 )

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrails import secrets
+from guardrails.facts import facts_of
 from guardrails.leakage import (
     BLOCK,
     CATEGORIES,
@@ -329,10 +330,14 @@ def test_lookalikes_are_no_secrets(text: str) -> None:
 
 
 def test_each_makers_rules_can_be_left_out() -> None:
-    """A GitHub token alone on its line is found by its prefix only; a named one by its name too."""
+    """Without its maker's rules a token is found by its form or its name, or not at all."""
     token = "ghp_" + "a1B2c3D4e5F6" * 3
     assert [kind for kind, *_ in find_secrets(token)] == ["github token"]
-    assert not list(find_secrets(token, without=frozenset({"github"})))
+    alone = find_secrets(token, without=frozenset({"github"}))
+    assert [kind for kind, *_ in alone] == ["token with a head"]
+    key = "AKIA" + "Q3EHNMZXTL2PKW7R"  # nothing but the prefix tells that these are a key
+    assert [kind for kind, *_ in find_secrets(key)] == ["aws access key"]
+    assert not list(find_secrets(key, without=frozenset({"aws"})))
     named = f"token = {token}"
     assert [kind for kind, *_ in find_secrets(named, without=frozenset({"github"}))] == [
         "named secret"
@@ -404,7 +409,121 @@ SERVICE_PIECES = (
 @given(st.lists(st.sampled_from(SERVICE_PIECES), max_size=16).map("".join))
 def test_tokens_of_services_are_found_as_by_looking_everywhere(text: str) -> None:
     book = secrets._book()
-    near = list(secrets._of_services(text, book))
+    near = list(secrets._of_services(facts_of(text), book))
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(secrets, "_DRAWN", re.compile(""))
         patch.setattr(secrets, "_beside_services", lambda text, book: book.services.finditer(text))
-        assert near == list(secrets._of_services(text, book))
+        assert near == list(secrets._of_services(facts_of(text), book))
+
+
+DRAWN = "k7Qm2xVt9RzL4wBn8sHd3"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (f"acme_{DRAWN}", f"acme_{DRAWN}"),  # a maker that nobody has a rule for
+        (f"the new key is ACME-live-{DRAWN}.", f"ACME-live-{DRAWN}"),
+        (f'ACME_TOKEN ::= "{DRAWN}"', DRAWN),
+        (f'acmeToken ?= "{DRAWN}"', DRAWN),
+        (f'$acmeToken .= "{DRAWN}"', DRAWN),
+        (f'var acmeToken string = "{DRAWN}"', DRAWN),
+        (f"acme token - '{DRAWN}'", DRAWN),
+        (f"<acmeToken>\n    {DRAWN}\n</acmeToken>", DRAWN),
+        (f"<secret>{{AQAAABAAA {DRAWN}}}</secret>", DRAWN),
+        (f'"{{\\"acmeSecretKey\\":\\"{DRAWN}\\"}}"', DRAWN),
+        (f"acmeapikey={DRAWN}", DRAWN),
+        (f"| api token | {DRAWN} |", DRAWN),
+        ("curl -s -u jane:Tr0ub4dor https://host/x", "Tr0ub4dor"),
+        ("curl https://host/x \\\n  -H 'A: b' \\\n  --user 'jane:Tr0ub4dor'", "Tr0ub4dor"),
+        (f"POST https://hooks.acme.io/in/T01/{DRAWN}", DRAWN),
+        (
+            "aws_secret_key = Jb/xQmRtYuIoPaSdFgHjKlZxCvBnMwErTyUiOp1Q",
+            "Jb/xQmRtYuIoPaSdFgHjKlZxCvBnMwErTyUiOp1Q",
+        ),
+    ],
+)
+def test_secrets_of_unknown_makers_are_found_by_form_and_context(text: str, value: str) -> None:
+    assert value in [text[start:end] for _, start, end, _ in find_secrets(text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "curl -u user:password https://host/x",
+        'curl -u "$USER:$PASS1" https://host/x',
+        "curl -u jane https://host/x",
+        "rsync -u host1:path2 host3:path4",
+        "https://docs.acme.io/webhooks/events-and-payloads-2022",
+        f"public_key = {DRAWN}",
+        f"primaryKey={DRAWN}",
+        "credentialsId: '29f63271-dc2f-4734-8221-5b31b5169bac'",
+        f"csrf-token={DRAWN}",
+        "doc.Security.KeySize = PdfKeySize.Key128Bit;",
+        "keyVaultName: web2-prod-1208358310",
+        f"acme = '{DRAWN}{DRAWN}?{DRAWN}'",  # no token has such a sign within
+        "acme_aAbBcCdDeEfFgGhHiIjJkKlLmM0123",  # letters in their order
+        "commit-3f786850e387550fdab836ed7e6dc881de23001b",
+        "acme/plugin.py,sha256=CSR-8dqLxpZyjUcTDnAuQwf299EB1sSFv_nzpxznAI0,1040",
+        "chunk-vendors-3f786850e387550fdab836ed7e6dc881de23001b.js",
+        "img_20240311_183045123_holiday_in_rome_with_all_of_us",
+        "std::vector<RandomAccessIterator>\n_MY_CONSTEXPR_AFTER_CXX11",
+        "aws_secret_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    ],
+)
+def test_names_ids_and_routes_of_keys_are_no_secrets(text: str) -> None:
+    assert list(find_secrets(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("bind_address = 93.184.216.34", "93.184.216.34"),
+        ("proxy_pass http://93.184.216.34:3000/;", "93.184.216.34"),
+        ("postgres://reader@93.184.216.34:5432/x", "93.184.216.34"),
+        ('if client_ip == "93.184.216.34":', "93.184.216.34"),
+        ("The phone answers at 93.184.216.34 now.", "93.184.216.34"),
+        ("a login from 93.184.216.34", "93.184.216.34"),
+    ],
+)
+def test_addresses_in_settings_and_web_addresses(text: str, value: str) -> None:
+    assert ("ip_address", value) in _kinds(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rolled back from 4.4.1.2 to 4.4.0.9 today",
+        "The reader 5.21.0.2 is slow.",
+        "suite 16.41.33.0 is out",
+        "requires base==91.12.30.4",
+        "The agent 91.12.30.4 was rolled out on Monday.",
+        "get http://host/download/91.12.30.4/setup.exe",
+    ],
+)
+def test_more_versions_are_no_addresses(text: str) -> None:
+    assert "ip_address" not in [kind for kind, _ in _kinds(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Jane Roe, 472-81-3306, hired in May", True),
+        ("Name,SSN,Unit Roe,472-81-3306,A", True),
+        ("social 472813306, born 1980", True),
+        ("I typed 472813306 as my SSN and it failed", True),
+        ("her claim number 472-81-3306A is her husband's SSN and a letter", True),
+        ("Tax id 472-81-3306", True),
+        ("the lot number on the vial is 472-81-3306", False),
+        ("Policy 472-81-3306 ends in May", False),
+        ("quote the widget no. 472-81-3306", False),
+        ("We post as user 472813306. Enter your SSN below.", False),
+        ("members of the social club (membership 472-81-3306)", False),
+    ],
+)
+def test_social_security_numbers_by_their_words(text: str, found: bool) -> None:
+    assert ("us_ssn" in [kind for kind, _ in _kinds(text)]) is found
+
+
+def test_a_login_at_an_address_is_no_mail_address() -> None:
+    assert _kinds("ssh jane@93.184.216.34") == [("ip_address", "93.184.216.34")]

@@ -103,7 +103,7 @@ def test_what_the_definition_fixes_is_not_asked(
     assert line["extra"]["by_code"]
 
 
-POLISH = "Nie mogę tego powiedzieć, ale może jest to dla innych przez czas który był lub będzie."
+CZECH = "Nemohu to říci, ale může to být pro ostatní, které jsou zde nebo byly podle toho."
 
 
 @pytest.mark.parametrize("call", ["groundedness", "abstained_judged"])
@@ -112,7 +112,7 @@ def test_the_local_rules_read_no_language_without_phrases(
 ) -> None:
     """They would take each refusal for an answer, and its sentence for an unsupported claim."""
     local = replace(settings(), judge=LocalJudge())
-    (line,) = finish(CALLS[call](subject(POLISH), local, 0))
+    (line,) = finish(CALLS[call](subject(CZECH), local, 0))
     assert (line["status"], line["reason"]) == ("not_applicable", "language")
     (line,) = finish(
         CALLS[call](subject("The fee is 15 euros, and the tour begins at noon."), local, 0)
@@ -122,7 +122,7 @@ def test_the_local_rules_read_no_language_without_phrases(
 
 def test_a_model_reads_every_language(settings: Make, subject: Any, verdicts: Any) -> None:
     asked = settings(lambda task: verdicts(n1="abstained"))
-    (line,) = finish(CALLS["abstained_judged"](subject(POLISH), asked, 0))
+    (line,) = finish(CALLS["abstained_judged"](subject(CZECH), asked, 0))
     assert [entry["verdict"] for entry in line["verdicts"]] == ["abstained"]
 
 
@@ -286,7 +286,7 @@ def test_an_answer_of_tools_alone_is_judged(settings: Make, subject: Any, verdic
 def test_a_judgement_rests_on_the_results_of_tools(subject: Any) -> None:
     """Without any, the subject is what it was before tools were read."""
     plain, seeing, other = subject(), subject(), subject()
-    assert plain.subject("groundedness") == "ae0a598a0180bd74f6c5f4b0"
+    assert plain.subject("groundedness") == "5e57be9018ef28fac31b4a0e"
     seeing.result.seen_tools, other.result.seen_tools = [RAIN], ["It snows."]
     subjects = {asked.subject("groundedness") for asked in (plain, seeing, other)}
     assert len(subjects) == 3

@@ -3,12 +3,25 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.abstention import FourCells, case_metrics, detect, four_cells, rates
-from ragmetrics.text.words import clean
+from ragmetrics.abstention import (
+    FourCells,
+    case_metrics,
+    detect,
+    detect_with_passages,
+    four_cells,
+    rates,
+)
+from ragmetrics.claims import extract
+from ragmetrics.text.refusals import _phrases_of, may_decline
+from ragmetrics.text.words import clean, fold
 
 
 @pytest.mark.parametrize(
@@ -67,6 +80,119 @@ def test_statements_of_lack_decide_when_they_are_half_of_the_sentences() -> None
     lack = "The notes do not mention the fee."
     assert detect(f"Plan B exists for companies. {lack}").abstained  # 1 of 2
     assert not detect(f"Plan B exists for companies. It costs 20 EUR. {lack}").abstained  # 1 of 3
+    assert detect(f"Plan B exists for companies. {lack} Ask the desk.").abstained  # hints follow
+
+
+def test_lacking_a_part_is_a_partial_answer() -> None:
+    """One statement and one lack weigh alike; what it lacks tells whether it answers first."""
+    statement = "Plan B has phone support."
+    assert detect(f"{statement} Its price is not stated.").abstained
+    assert detect(f"{statement} The exact price is not stated.").state == "partial"
+    assert detect(f"{statement} It costs 20 EUR. Its trial is not mentioned.").state == "partial"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "We cannot refund shipping costs.",
+        "Sorry, dogs are not allowed in the garden.",
+        "Unfortunately, the warranty does not cover water damage.",
+        "You cannot change the name after the account is made.",
+        "There is no one answer to that, it depends on the plan.",
+        "No, there is no evidence that it helps.",
+        "Vouchers can't be exchanged for cash.",
+        "What if I don't have a card?",
+    ],
+)
+def test_a_denial_about_the_matter_is_an_answer(answer: str) -> None:
+    assert detect(answer).state == "answered"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "No idea, ask the desk.",
+        "Not specified.",
+        "Couldn't find it, sorry.",
+        "It is not clear from the text whether dogs are allowed.",
+        "That is beyond what I know.",
+        "Good question! The fee isn't mentioned anywhere.",
+        "None of the documents mentions a fee.",
+        "Parking isn't part of my notes.",
+        "Its origin is impossible to determine.",
+        "We can't say when it opens again.",
+    ],
+)
+def test_abstentions_in_other_words(answer: str) -> None:
+    assert detect(answer).abstained
+
+
+@dataclass(frozen=True)
+class Passage:
+    text: str | None
+    chunk_id: str = "p"
+    doc_id: str | None = None
+    rel_path: str | None = None
+    truncated: bool = False
+
+
+FEES = "The fee for parcels is 5 EUR. The fee for letters is not specified. Parcels go by rail."
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        ("The fee for letters is not specified.", "answered"),  # the passage's own words
+        ("The fee for parcels is not specified.", "answered"),  # all its words are in the window
+        ("The fee for parcels by air is not mentioned.", "abstained"),  # "mentioned" is its own
+        ("The document does not state the fee for letters.", "abstained"),  # a noun for the sources
+        ("I do not know the fee for letters.", "abstained"),  # I
+        ("The colour of the new stamps is not specified.", "abstained"),  # 1 of 4 words
+    ],
+)
+def test_passages_decide_what_a_phrase_has_caught(answer: str, state: str) -> None:
+    found = detect_with_passages(answer, [Passage("Hours: 9 to 5."), Passage(FEES)], "What fee?")
+    assert found.state == state
+    assert (found.denial is not None) == (state == "answered")
+    assert detect(answer).abstained
+
+
+def test_a_denial_needs_one_in_the_passages() -> None:
+    """The window has all content words, but is not negated."""
+    answer = "The fee is not specified."
+    assert detect_with_passages(answer, [Passage("The fee is specified.")], "").abstained
+    assert not detect_with_passages(answer, [Passage("The fee is not specified.")], "").abstained
+
+
+def test_passages_decide_in_other_languages() -> None:
+    answer = "Zur Garantie wird im Vertrag nichts gesagt."
+    assert detect(answer).abstained
+    said = [Passage("Zur Garantie wird im Vertrag nichts gesagt. Er gilt zwei Jahre.")]
+    assert detect_with_passages(answer, said, "").state == "answered"
+    assert detect_with_passages(answer, [Passage("Die Garantie gilt zwei Jahre.")], "").abstained
+
+
+def test_a_denial_of_the_passages_is_a_claim() -> None:
+    answer = "The fee for letters is not specified."
+    found = detect_with_passages(answer, [Passage(FEES)], "")
+    assert extract(answer).claims == ()
+    (claim,) = extract(answer, denial=found.denial).claims
+    assert claim.text == answer
+
+
+def test_no_text_that_declines_is_passed_over_unread() -> None:
+    """What is spared a search by its words alone declines in no sentence of our own lists."""
+    folder = Path(__file__).parents[2] / "bench/research/blind"
+    answers = [
+        json.loads(line)["answer"]
+        for path in sorted(folder.glob("[el]*/*.jsonl"))
+        for line in path.read_text("utf-8").splitlines()
+    ]
+    assert len(answers) > 500
+    search = _phrases_of("en").search
+    found = [text for text in answers if search.first_in(fold(text)) is not None]
+    assert len(found) > 60
+    assert [text for text in found if not may_decline(text)] == []
 
 
 def test_an_answer_after_a_refusal_is_partial_when_two_claims_are_supported() -> None:

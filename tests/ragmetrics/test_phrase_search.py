@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.text.phrase_search import PhraseSearch
-from ragmetrics.text.refusals import _lacks, _refusals
+from ragmetrics.text.refusal_phrases import phrases
+from ragmetrics.text.refusals import _phrases_of
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import fold
 
@@ -45,7 +46,7 @@ def test_refusals_of_all_languages_are_found_as_by_trying_all() -> None:
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     texts = [fold(value) for row in rows for value in row.values() if isinstance(value, str)]
     assert len(texts) > 300
-    for search in (_refusals(), _lacks()):
+    for search in (_phrases_of("en").search, _phrases_of(*phrases()).search):
         for text in texts[::5]:
             assert search.first_in(text) == by_all(search._patterns, text), text
 
@@ -69,7 +70,7 @@ def test_sentences_of_answers_of_bots_are_found_as_by_trying_all() -> None:
     }
     sentences = sorted({fold(a[u.start : u.end]) for a in answers for u in units(a)})[::10]
     assert len(sentences) > 100
-    for search in (_refusals(), _lacks()):
+    for search in (_phrases_of("en").search, _phrases_of(*phrases()).search):
         patterns = [re.compile(pattern) for pattern in search._patterns]
         for text in sentences:
             first = next((n for n, pattern in enumerate(patterns) if pattern.search(text)), None)

@@ -100,16 +100,18 @@ def test_evidence_tells_when_the_wording_says_otherwise() -> None:
     assert (differ["cell"], differ["phrases"]) == ("answered_unanswerable", "abstained")
 
 
-POLISH = [
-    RetrievedChunk("c", text="Termin jest dla osób oraz nie może być przez to lub za to zmieniony.")
+CZECH = [
+    RetrievedChunk(
+        "c", text="Termín je pro osoby, které jsou zde, a nemůže být podle toho nebo za to změněn."
+    )
 ]
-SHORT = "Nie wiem."
+SHORT = "Nevím."
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        "Nie mogę tego powiedzieć, ale może dla innych jest to przez czas który był lub będzie.",
+        "Nemohu to říci, ale může to být pro ostatní, které jsou zde nebo byly podle toho.",
         "איני יודע.",
         "모르겠습니다.",
     ],
@@ -119,25 +121,28 @@ def test_a_refusal_in_a_language_without_phrases_is_not_applicable(answer: str) 
     row, evidence = score(False, result(answer))
     assert row == ScoreRow((None,) * 4, (("*", "language"),))
     assert evidence["why"] == "language"
-    assert evidence["language"] in ("pl", "hebrew", "hangul")
+    assert evidence["language"] in ("cs", "hebrew", "hangul")
 
 
 @pytest.mark.parametrize("abstained", [True, False])
 def test_the_bots_own_word_decides_in_any_language(abstained: bool) -> None:
-    found = result("Nie mogę tego powiedzieć, ale jest to dla innych.", abstained)
+    found = result(
+        "Nemohu to říci, ale může to být pro ostatní, které jsou zde nebo byly podle toho.",
+        abstained,
+    )
     row, evidence = score(False, found)
     assert row.values == (float(abstained), float(not abstained), None, float(abstained))
-    assert "phrases" not in evidence  # no phrase in Polish is no word against the bot's
+    assert "phrases" not in evidence  # no phrase in Czech is no word against the bot's
 
 
 def test_a_phrase_that_is_found_decides_in_any_surroundings() -> None:
-    assert decide(result(REFUSAL, retrieved=list(POLISH)), usual_language="pl").abstained is True
+    assert decide(result(REFUSAL, retrieved=list(CZECH)), usual_language="cs").abstained is True
 
 
 def test_the_language_of_a_short_answer() -> None:
     """Its passages tell it, else the run; in English it is an answer, as it is when none tells."""
-    assert decide(result(SHORT, retrieved=list(POLISH))).why == "language"
-    assert decide(result(SHORT), usual_language="pl").why == "language"
+    assert decide(result(SHORT, retrieved=list(CZECH))).why == "language"
+    assert decide(result(SHORT), usual_language="cs").why == "language"
     assert decide(result(SHORT), usual_language="en").abstained is False
     assert decide(result(SHORT)).abstained is False
     assert decide(result("42")).abstained is False
@@ -154,15 +159,15 @@ def test_the_most_frequent_language_of_a_run(tmp_path: Path) -> None:
         (tmp_path / "results.jsonl").write_bytes(b"".join(orjson.dumps(x) + b"\n" for x in lines))
         return usual_language(tmp_path)
 
-    polish, english = POLISH[0].text, "It is the fee for that which you have paid."
-    assert usual(polish, polish, english, SHORT, SHORT, SHORT, None) == "pl"
-    assert usual(polish, english) == usual(english, polish) == "pl"
+    czech, english = CZECH[0].text, "It is the fee for that which you have paid."
+    assert usual(czech, czech, english, SHORT, SHORT, SHORT, None) == "cs"
+    assert usual(czech, english) == usual(english, czech) == "en"
     assert usual(SHORT, None, " ") is None
 
 
 def test_one_and_several_processes_decide_alike(tmp_path: Path) -> None:
     """A part that holds only short refusals goes by the language of the whole run, too."""
-    long = "Termin jest dla osób oraz nie może być przez to lub za to zmieniony."
+    long = "Termín je pro osoby, které jsou zde, a nemůže být podle toho nebo za to změněn."
     answers = [long] * 30 + [SHORT] * 30
     with open(tmp_path / "set.jsonl", "wb") as cases:
         for place in range(len(answers)):

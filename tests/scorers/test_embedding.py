@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from ragmetrics import embedding
 from ragmetrics.catalogue.embedding import ROWS
+from records.tool_calls import ToolCall
 from scorers.embedding import EmbeddingScorer
 from storage import RetrievedChunk, TestCase, TestResult
 
@@ -355,3 +356,16 @@ def test_a_turn_is_compared_by_its_question_made_whole_or_not_at_all() -> None:
     follow_up.question_alone = "cats"
     row, _ = scorer.score(follow_up, answered)
     assert dict(zip(NAMES, row.values, strict=True))["context_relevance"] == 1.0
+
+
+def test_results_of_tools_support_an_answer_and_are_no_context() -> None:
+    """The answer is the tool's words and far from the passage (cosine 0): nothing is hallucinated,
+    and the relevance of the contexts is that of the passage alone, 0 to a question on cats."""
+    tools = [ToolCall("ask", result="Cats sleep by day.")]
+    of_tool = result("Cats sleep by day.", "dogs bark", tools=tools)
+    values = scores(case("cats?"), of_tool)
+    assert values["answer_hallucination"] == values["answer_hallucination@2"] == 0.0
+    assert values["context_relevance"] == values["context_relevance_max"] == 0.0
+    assert scores(case("cats?"), result("Cats sleep by day.", "dogs bark"))[
+        "answer_hallucination"
+    ] == pytest.approx(1.0)

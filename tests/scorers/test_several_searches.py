@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
 import orjson
 import pytest
 from rich.console import Console
 
 from decisions.measures import measures
-from ragmetrics.catalogue import KS
+from decisions.primary import PrimaryScores, paired_table
+from ragmetrics.catalogue import BY_DEFINITION, KS, find
 from records.cases import TestCase, case_from_dict
 from records.checked_results import checked_result
 from records.metrics import read_metrics
@@ -21,6 +25,9 @@ from scorers.loop import score_run
 from scorers.retrieval import SEVERAL, RetrievalScorer
 from scorers.section_page import section_blocks
 from terminal.page import print_blocks
+
+NAME = "retrieval.evidence_recall@5"
+EVIDENCE_RECALL = find("evidence_recall")
 
 A, B, C = (
     {"chunk_id": n, "rel_path": f"{n}.md", "heading_path": "H", "text": f"Text of {n} in full."}
@@ -144,6 +151,7 @@ def test_the_row_of_a_recall_that_is_per_search_says_so(
         assert "per_search" not in section
         assert sorted(titles) == sorted(section["mean"])
         assert "per search" not in printed
+        assert stored["definitions"]["evidence_recall@5"] == EVIDENCE_RECALL.definition
         return
     assert section["per_search"] == 1
     assert section["n"]["evidence_recall@5"] == 2
@@ -151,6 +159,25 @@ def test_the_row_of_a_recall_that_is_per_search_says_so(
     assert {"evidence_recall@5 (per search)", "recall_all@1 (per search)", "mrr"} <= {*titles}
     assert "snippet_recall@3 (per search)" in printed
     assert "per search: 1 answer saw several searches." in printed
+    assert stored["definitions"]["evidence_recall@5"] == EVIDENCE_RECALL.per_search_definition
+    assert stored["definitions"]["ndcg@5"] == find("ndcg").definition
+    row = rows["retrieval", "evidence_recall@5"]
+    assert (row.higher_is_better, row.band) == (True, "too few to tell")
+
+
+def test_recalls_per_search_and_of_one_list_are_not_compared() -> None:
+    """The id of the one is the id of the other with a name and the next version; whoever compares
+    metrics of one definition sees two, and both have the same row of the catalogue."""
+    of_list, of_searches = EVIDENCE_RECALL.definition, EVIDENCE_RECALL.per_search_definition
+    name, _, version = of_list.partition("@")
+    assert of_searches == f"{name}_per_search@{int(version) + 1}"
+    assert BY_DEFINITION[of_list] is BY_DEFINITION[of_searches] is EVIDENCE_RECALL
+    old, new = (
+        PrimaryScores("r", (NAME,), ("one",), np.ones((1, 1)), {NAME: definition})
+        for definition in (of_list, of_searches)
+    )
+    assert paired_table(old, new).names == ()
+    assert paired_table(old, old).names == (NAME,)
 
 
 @pytest.mark.parametrize(
@@ -179,14 +206,57 @@ def test_a_citation_by_name_counts_over_all_that_was_seen(
     [
         ([], 0.0),  # nothing was retrieved and nothing called: the claim rests on nothing
         ([{"name": "order", "error": "no such order"}], 0.0),
-        ([{"name": "order", "result": "Order A17: shipped on Monday."}], None),
+        ([{"name": "order", "result": "Your order A17 was shipped on Monday."}], 1.0),
+        ([{"name": "weather", "result": "It rains in Porto and the wind is strong."}], 0.0),
     ],
 )
-def test_an_answer_that_may_rest_on_a_tool_alone_is_not_unsupported(
-    tools: list[dict[str, Any]], support: float | None
+@pytest.mark.parametrize("retrieved", [None, []])
+def test_an_answer_may_rest_on_the_result_of_a_tool_alone(
+    tools: list[dict[str, Any]], support: float, retrieved: list[Any] | None
 ) -> None:
-    told = {"answer": "Your order A17 was shipped on Monday.", "retrieved": [], "tools": tools}
-    values, reasons = scores(GroundednessScorer(), case(), checked_result(told, "one", "?"))
-    assert values["claim_support_rate"] == support
-    assert values["contexts_exist"] == 0
-    assert ("results of tools" in reasons["claim_support_rate"]) is (support is None)
+    told = {"answer": "Your order A17 was shipped on Monday.", "tools": tools}
+    told |= {} if retrieved is None else {"retrieved": retrieved}
+    result = checked_result(told, "one", "?")
+    values, _ = scores(GroundednessScorer(), case(), result)
+    is_unknown = retrieved is None and not any("result" in call for call in tools)
+    assert values["claim_support_rate"] == (None if is_unknown else support)
+
+
+def test_results_of_tools_that_are_the_passages_are_no_second_source() -> None:
+    """Once as the same list in JSON, once as text; a call that hands over the answer is none."""
+    listed = json.dumps({"hits": [{"text": A["text"]}, {"text": B["text"]}]})
+    calls = [
+        {"name": "search", "result": listed},
+        {"name": "find", "result": f"1. {A['text']}\n\n2. {B['text']}"},
+        {"name": "final_answer", "arguments": {"answer": "Yes, it is."}, "result": "Yes, it is."},
+        {"name": "order", "result": "Order A17: shipped."},
+        {"name": "order", "result": "Order A17: shipped."},
+    ]
+    told = {"answer": "Yes, it is.", "retrieved": [A, B], "tools": calls}
+    result = checked_result(told, "one", "?")
+    sources = [(chunk.chunk_id, chunk.text, chunk.rank) for chunk in result.tool_sources()]
+    assert sources == [("tool-1", "Order A17: shipped.", 3)]
+    assert [chunk.chunk_id for chunk in result.seen_chunks(1)] == ["a", "tool-1"]
+
+
+def test_of_several_searches_the_other_ones_result_is_a_source() -> None:
+    """The bot lists the passages of its last search alone; both are among its calls."""
+    calls = [{"name": "search", "result": A["text"]}, {"name": "search", "result": B["text"]}]
+    told = {"answer": A["text"], "retrieved": [B], "tools": calls}
+    result = checked_result(told, "one", "?")
+    assert [chunk.text for chunk in result.tool_sources()] == [A["text"]]
+    values, _ = scores(GroundednessScorer(), case(), result)
+    assert values["claim_support_rate"] == 1.0
+
+
+def test_a_result_that_was_stored_cut_is_a_cut_source() -> None:
+    """Of 500 characters 200 are stored: no claim can be compared with them."""
+    told = {"answer": "Your order A17 was shipped on Monday.", "retrieved": []}
+    tools = [{"name": "order", "result": "Order A17 was shipped on Monday. " + "x" * 500}]
+    whole = checked_result(told | {"tools": tools}, "one", "?")
+    stored = msgspec.convert(whole.to_dict(), TestResult)
+    assert [source.truncated for source in whole.tool_sources()] == [False]
+    assert [source.truncated for source in stored.tool_sources()] == [True]
+    values, reasons = scores(GroundednessScorer(), case(), stored)
+    assert values["claim_support_rate"] is None
+    assert "truncated" in reasons["claim_support_rate"]

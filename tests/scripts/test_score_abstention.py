@@ -44,9 +44,9 @@ def test_refusals_in_german_are_refusals(finished: Any) -> None:
 def test_refusals_in_a_language_without_phrases_are_not_counted_as_answers(finished: Any) -> None:
     """The third is too short to tell its language, and goes by the most frequent of the run."""
     answers = [
-        "Nie mogę tego powiedzieć, ale jest to dla innych.",
-        "Nie wiem, czy to jest w tych dokumentach, ale nie ma o tym mowy.",
-        "Nieznane.",
+        "Nemohu to říci, ale je to pro ty, které byly nebo jsou podle toho zde.",
+        "Nevím, jestli je to v dokumentech, které jsou zde, nebo podle čeho to může být.",
+        "Neznámé.",
     ]
     names = [f"q{place}" for place in range(len(answers))]
     finished.write(
@@ -67,7 +67,7 @@ def test_numbers_states_and_evidence(finished: Any) -> None:
     assert found["mean"]["hallucination_on_unanswerable"] == 0.5
     assert found["mean"]["over_refusal"] == 0.5
     assert found["mean"]["abstention_f1"] == 0.5  # tp 1, fp 1, fn 1: 2 / (2 + 2)
-    assert found["definitions"]["abstention_f1"] == "abstention/abstention_f1@4"
+    assert found["definitions"]["abstention_f1"] == "abstention/abstention_f1@5"
     counts = [found[name]["abstention_f1"] for name in ("n", "not_applicable", "failed")]
     assert counts == [4, 1, 1]
     counts = [found[name]["over_refusal"] for name in ("n", "not_applicable", "failed")]

@@ -75,6 +75,12 @@ def otlp(*spans: dict[str, Any]) -> str:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": list(spans)}]}]}) + "\n"
 
 
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key of hashed ids, which is else made in the user's folder."""
+    monkeypatch.setattr("watching.summary.key_of_ids", lambda: b"k" * 64)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     path = tmp_path / "traces"

@@ -168,6 +168,7 @@ def test_a_tail_sampler_leaves_out_the_shares_that_it_makes(
         "unsupported",
         "leaks",
         "unreadable",
+        "feedback",
     ]
     assert "a tail sampler chose the traces" in call_script("watch_traces", *words).stdout
     config.write_text('[traces]\nsampling = "middle"\n')
@@ -177,15 +178,15 @@ def test_a_tail_sampler_leaves_out_the_shares_that_it_makes(
 def test_a_folder_of_which_nothing_can_be_read_is_refused(
     folder: Path, look: Callable[..., Any]
 ) -> None:
-    run = {"id": "r", "run_type": "chain", "inputs": {"question": "q"}, "outputs": {}}
-    (folder / "runs.jsonl").write_text(json.dumps(run) + "\nno json\n")
+    case = {"id": "r", "inputs": {"question": "q"}, "expected_outputs": {}}
+    (folder / "runs.jsonl").write_text(json.dumps(case) + "\nno json\n")
     with pytest.raises(StorageError, match="no trace can be read") as caught:
         look()
     for word in (
         "Files: 1, with",
         "1 values without spans",
         "1 damaged lines",
-        "run_type",
-        "import",
+        "expected_outputs",
+        "Langfuse",
     ):
         assert word in caught.value.message

@@ -56,6 +56,7 @@ from clients.probe import (
 from clients.profile import check_profile
 from clients.proof import Proof, ProvenAnswer, ProvenPlaces, prove
 from clients.proposal import (
+    TABLE_OF_LIST,
     FieldRow,
     Proposal,
     assignment,
@@ -307,7 +308,8 @@ class _ConnectJob:
         settings.update(found)
         settled = self._asked(self._read())
         tables = self._proposal.tables
-        has_paths = "retrieved" in tables["response"] and "rel_path" in tables["chunk"]
+        has_lists = bool(tables["response"].keys() & {"retrieved", "searches"})
+        has_paths = has_lists and "rel_path" in tables["chunk"]
         self._verdict = PlaceVerdict(
             check_places(settled), before, found, self._stable(), has_paths
         )
@@ -458,7 +460,7 @@ class _ConnectJob:
         fields = re.split(r"[\[.:]", fault, maxsplit=1)
         name, inner = fields[0].strip(), re.search(r"\]\.(\w+)", fault.partition(":")[0])
         tables = self._proposal.tables
-        table = {"retrieved": "chunk", "references": "reference", "tools": "tool"}.get(name)
+        table = TABLE_OF_LIST.get(name)
         if inner and table and inner[1] in tables[table]:
             path = tables[table].pop(inner[1])
         elif "has no such field" in fault and self._proposal.settings.get("required") is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-from clients.tool_calls import tool_calls
+from clients.tool_calls import search_calls, tool_calls
 
 Getter = Callable[[Any], Any]
 
@@ -175,6 +175,11 @@ HELPERS: dict[str, tuple[Callable[..., Any], tuple[tuple[str, ...], ...], str]] 
         tool_calls,
         (_LIST,),
         "tool_calls(messages), tool_calls(events): the calls of tools with their results",
+    ),
+    "search_calls": (
+        search_calls,
+        (_LIST,),
+        "search_calls(messages): those of them that found passages, as searches",
     ),
     "zip": (_zip, (_LIST, _LIST), "zip(a, b, …): parallel lists item by item; [0] is that of a"),
 }

@@ -28,7 +28,7 @@ from clients.reply_form import (
     strings_of,
     texts_within,
 )
-from clients.tool_paths import find_tools
+from clients.tool_paths import find_last_message, find_searches, find_tools
 from ragmetrics.matching import same_form
 from ragmetrics.paths import HEADER_LEVEL, looks_like_path
 
@@ -69,6 +69,8 @@ def propose(
         answer = _sole_text(outer, questions, passages)
     if answer:
         response["answer"] = answer.path
+    elif path := find_last_message(payloads, outer):
+        response["answer"] = path
     if passages:
         response["retrieved"] = passages.path
         proposal.tables["chunk"] = _chunk(passages, gold_files)
@@ -77,6 +79,10 @@ def propose(
     _references(outer, passages, proposal)
     if found := find_tools(payloads, outer, streamed="stream" in proposal.settings):
         response["tools"], proposal.tables["tool"] = found
+        if passages is None and (searches := find_searches(payloads, found.tools)):
+            response["searches"], lists = searches
+            column = ReplyColumn(response["searches"], ("searches",), tuple(lists))
+            proposal.tables["chunk"] = _chunk(column, gold_files)
     _rest(outer, proposal, seconds)
     return proposal
 

@@ -24,6 +24,7 @@ from ragmetrics.matching import ends_cut
 from ragmetrics.paths import PathVerdict, examine_paths
 from records.cases import TestCase
 from records.results import RetrievedChunk, TestResult
+from records.tool_calls import call_words
 from terminal.tables import counted, harmless
 
 SHOWN = 60
@@ -130,6 +131,7 @@ def prove(
             _places_row(tables, answers, repeated, places),
             _cited_row(response, answers),
             _time_row(response, answers, time_doubt),
+            *([_tools_row(response, answers)] if "tools" in response else []),
         )
     )
 
@@ -295,7 +297,7 @@ def _answer_doubt(
 
 
 def _passages_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> ProofRow:
-    ask, path = "Are these the passages?", response.get("retrieved")
+    ask, path = "Are these the passages?", response.get("retrieved", response.get("searches"))
     if path is None:
         return _row(ask, None, (), "–", "No list of passages is mapped: retrieval is not measured.")
     lists = [each.result.chunks() for each in answers]
@@ -328,6 +330,23 @@ def _passages_doubt(
     return "✓", "The questions brought different passages."
 
 
+def _tools_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> ProofRow:
+    ask, path = "Did it call these tools?", response["tools"]
+    lists = [each.result.tools or [] for each in answers]
+    shown = [", ".join(call_words(c.name, c.arguments, 60) for c in calls) for calls in lists]
+    values = [
+        f"{len(calls)}: {words}" if calls else "0"
+        for calls, words in zip(lists, shown, strict=True)
+    ]
+    calls = [call for each in lists for call in each]
+    if not calls:
+        return _row(ask, path, values, "?", "No tool was called for any of the questions.")
+    if not any(call.result or call.error for call in calls):
+        doubt = "What the tools gave back is not told: answers that rest on it look unsupported."
+        return _row(ask, path, values, "?", doubt)
+    return _row(ask, path, values, "✓", "Each call has its name, and results were found.")
+
+
 def _identity(chunk: RetrievedChunk) -> tuple[Any, ...]:
     return (chunk.rel_path, chunk.heading_path, chunk.text) if chunk.text else (chunk.chunk_id,)
 
@@ -339,7 +358,7 @@ def _places_row(
     places: ProvenPlaces,
 ) -> ProofRow:
     ask, path = "Is this their place?", tables["chunk"].get("rel_path")
-    if "retrieved" not in tables["response"]:
+    if not tables["response"].keys() & {"retrieved", "searches"}:
         return _row(ask, None, (), "–", "No list of passages is mapped.")
     tops = [each.result.chunks()[:1] for each in answers]
     values = [

@@ -16,6 +16,10 @@ from records.settings import toml_table, toml_value
 
 TABLES = ("response", "chunk", "reference", "tool", "facts")
 
+TABLE_OF_LIST = {"retrieved": "chunk", "searches": "chunk", "references": "reference"}
+TABLE_OF_LIST |= {"tools": "tool"}
+"""The table with the paths inside an item of each list; of a search, of its passages."""
+
 FIELDS = {
     "response": RESULT_FIELDS,
     "chunk": CHUNK_FIELDS,
@@ -60,10 +64,13 @@ def field_rows(proposal: Proposal, payloads: Sequence[Any]) -> list[FieldRow]:
     rows = []
     for name, path in proposal.tables["response"].items():
         rows.append(FieldRow(name, path, _sample(path, payloads)))
-    lists = {"chunk": "retrieved", "reference": "references", "tool": "tools"}
-    for table, name in lists.items():
+    for name, table in TABLE_OF_LIST.items():
         where = proposal.tables["response"].get(name)
-        items = [item for each in payloads if where for item in list_at(where, each)]
+        if where is None or (name == "searches" and "retrieved" in proposal.tables["response"]):
+            continue
+        items = [item for each in payloads for item in list_at(where, each)]
+        if name == "searches":
+            items = [passage for search in items for passage in list_at("retrieved", search)]
         for key, expression in proposal.tables[table].items():
             rows.append(FieldRow(f"{table}.{key}", expression, _sample(expression, items)))
     for key, path in proposal.tables["facts"].items():

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from clients import field_names
+from clients.expressions import compile_path
 from clients.reply_form import ReplyColumn, name_words
 from clients.tool_calls import tool_calls
 
@@ -34,6 +35,32 @@ def find_tools(
             return ToolPaths(column.path, inside)
     whole = _hold_calls([[payload] for payload in payloads])
     return ToolPaths("tool_calls([@])", {}) if whole else None
+
+
+def find_searches(payloads: Sequence[Any], tools: str) -> tuple[str, list[list[Any]]] | None:
+    """The path of the searches among calls that are read out of messages, and the passages that
+    they found in each answer; None where no call gave back passages."""
+    if not tools.startswith("tool_calls("):
+        return None
+    path = tools.replace("tool_calls(", "search_calls(", 1)
+    get = compile_path(path)
+    found = [[p for call in get(each) or () for p in call["retrieved"]] for each in payloads]
+    return (path, found) if any(found) else None
+
+
+def find_last_message(payloads: Sequence[Any], columns: Sequence[ReplyColumn]) -> str | None:
+    """The path of the text of the last message, where every answer is a list of messages that
+    ends with one of the assistant; None where none is."""
+    for column in columns:
+        lists = [value for value in column.values if isinstance(value, list) and value]
+        last = [messages[-1] for messages in lists if isinstance(messages[-1], Mapping)]
+        roles = {message.get("role", message.get("type")) for message in last}
+        texts = [message.get("content") for message in last]
+        are_said = all(isinstance(text, str) and text.strip() for text in texts)
+        is_last = len(last) == len(payloads) > 0 and roles <= {"assistant", "ai"}
+        if is_last and are_said:
+            return f"{column.path}[-1].content"
+    return None
 
 
 def _hold_calls(lists: Sequence[Any]) -> bool:

@@ -44,8 +44,6 @@ ALERTS = ("shift", "fall", "pair", "drop", "gone")
 PairOf = Callable[[int, int, Key], PairVerdict | None]
 """What a paired comparison of two points, by their places, says of a metric."""
 
-_BY_DEFINITION = {metric.definition: metric for metric in catalogue.METRICS}
-
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
@@ -153,7 +151,7 @@ def _line(points: Sequence[HistoryPoint], key: Key, sets: Sequence[int]) -> Metr
         for (then, before), (position, value) in pairwise(valued)
         if value.definition != before.definition or sets[position] != sets[then]
     ]
-    metric = _BY_DEFINITION.get(valued[-1][1].definition)
+    metric = catalogue.BY_DEFINITION.get(valued[-1][1].definition)
     direction = metric is None or metric.higher_is_better
     positions, values = [position for position, _ in valued], [value for _, value in valued]
     return MetricCourse(*key, direction, positions, values, breaks)
@@ -214,7 +212,7 @@ def _judged(
 
 def _least_spread(value: MetricValue) -> float:
     """What one case moves, for a metric in which a case scores 0 or 1; 0 for others."""
-    metric = _BY_DEFINITION.get(value.definition)
+    metric = catalogue.BY_DEFINITION.get(value.definition)
     return 1 / value.n if metric is not None and metric.binary and value.n else 0.0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ragmetrics.catalogue import METRICS
+from ragmetrics.catalogue import BY_DEFINITION
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.catalogue.retrieval import PER_SEARCH
 from records.targets import ADVISORY, Target, parse_target
@@ -97,7 +97,7 @@ def measures(
 
 def known_metrics(custom: Iterable[Metric] = ()) -> dict[str, Metric]:
     """Catalogue rows, and those of plugins, by definition id."""
-    return {metric.definition: metric for metric in (*METRICS, *custom)}
+    return {**BY_DEFINITION, **{metric.definition: metric for metric in custom}}
 
 
 def _measure(

@@ -21,28 +21,32 @@ from formats.shared.item import (
     SystemAnswer,
     passages_in,
 )
-from formats.shared.rows import Fields, SourceRow, case_id, iter_rows, unpacked, with_rest
+from formats.shared.rows import (
+    JSON_ENDINGS,
+    Fields,
+    SourceRow,
+    case_id,
+    iter_rows,
+    source_files,
+    with_rest,
+)
 from formats.traces.cases import TracedCase, as_conversations, case_of_trace, passages_kept
-from formats.traces.exporters import nanoseconds
+from formats.traces.feedback import Ratings, rating_in
 from formats.traces.private import mask_case
-from formats.traces.spans import COST, KINDS, SESSION_KEYS, Span
-from formats.traces.values import documents_in, messages_in, rest_of, structured, words_in
+from formats.traces.products import runs_within, span_of_run
+from formats.traces.values import rest_of, structured, words_in
 from records.results import ErrorInfo, TestResult
 
 NAME = "langsmith"
 
-ABOUT = "runs, examples with runs, experiment tables: JSON, JSONL, CSV (by the documented shape)"
+ABOUT = (
+    "runs, feedback, examples with runs, experiment tables: JSON, JSONL, CSV (by the documented "
+    "shape)"
+)
+
+_ENDINGS = JSON_ENDINGS | {".csv"}
 
 _LISTS = ("results", "runs", "examples", "data")
-
-_KINDS = {"retriever": "RETRIEVER", "llm": "LLM", "chain": "CHAIN"}
-
-_OF_RUN = {
-    *("id", "trace_id", "parent_run_id", "name", "run_type", "start_time", "end_time", "error"),
-    *("inputs", "outputs", "prompt_tokens", "completion_tokens", "total_tokens", "total_cost"),
-    *("child_runs", "child_run_ids", "parent_run_ids", "dotted_order", "session_name", "latency"),
-}
-"""Fields of a run that have a place on our side, or say again what others say."""
 
 _ANSWERS = ("actual_outputs",)
 
@@ -55,43 +59,46 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     A run is named like the experiment (session_name), else like the file.
     """
     notes.changed[DOCUMENTED] += 1
-    for source in sources:
-        path = unpacked(source, options.scratch)
+    ratings = Ratings(notes)
+    groups: dict[Path, dict[str, list[dict[str, Any]]]] = {}
+    for path, named in source_files(sources, _ENDINGS, options.scratch, notes):
         ids = Ids()
-        traces: dict[str, list[dict[str, Any]]] = {}
+        traces = groups.setdefault(named, {})
         for row in iter_rows(path, notes, _LISTS):
-            if "run_type" in row.fields:
-                for run in _with_children(row.fields):
+            if (told := rating_in(row.fields)) is not None:
+                ratings.add(told)
+            elif "run_type" in row.fields:
+                for run in runs_within(row.fields):
                     notes.rows["runs"] += 1
                     trace = str(run.get("trace_id") or row.fields.get("id") or "")
                     traces.setdefault(trace, []).append(run)
             else:
                 notes.rows["rows"] += 1
                 yield _example(_nested(row), ids, options, notes)
-        yield from _cases_of(path, traces, options, notes)
+    answered = [_cases_of(named, traces, options, notes) for named, traces in groups.items()]
+    ratings.give(
+        [traced for cases in answered for runs in cases.values() for traced in runs],
+        options.key_of_ids,
+    )
+    for cases in answered:
+        first = [runs[0] for runs in cases.values()]
+        yield from as_conversations(first, options.key_of_ids, notes)
 
 
 DOCUMENTED = "read by the documented shape of the server's export, which was not seen here: files"
 
 
-def _with_children(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    children = run.get("child_runs")
-    yield run
-    for child in children if isinstance(children, list) else ():
-        if isinstance(child, dict):
-            yield from _with_children({"trace_id": run.get("trace_id") or run.get("id")} | child)
-
-
 def _cases_of(
     path: Path, traces: dict[str, list[dict[str, Any]]], options: ImportOptions, notes: Notes
-) -> Iterator[ImportedCase]:
-    """A case for each question that was traced; the answers to one example belong to one case."""
-    items: dict[str, TracedCase] = {}
+) -> dict[str, list[TracedCase]]:
+    """The traces of each case: one for each question that was traced, or all runs of an example,
+    whose answers belong to the first."""
+    items: dict[str, list[TracedCase]] = {}
     for trace, runs in traces.items():
         notes.rows["traces"] += 1
         root = next((run for run in runs if not run.get("parent_run_id")), runs[0])
         name = options.run_id or root.get("session_name") or path.stem
-        spans = [_span(run, trace, options) for run in runs]
+        spans = [span_of_run(run, trace, options.question_field) for run in runs]
         traced = case_of_trace(path, str(name), trace, spans, notes, options.key_of_ids)
         if traced is None:
             continue
@@ -99,67 +106,15 @@ def _cases_of(
         example = root.get("reference_example_id")
         if example:
             traced.item.case["id"] = traced.result.test_case_id = str(example)
-        earlier = items.setdefault(str(traced.item.case["id"]), traced)
+        runs_of_case = items.setdefault(str(traced.item.case["id"]), [])
+        runs_of_case.append(traced)
+        earlier = runs_of_case[0]
         if earlier is not traced:
             notes.rows["further runs of an example"] += 1
             for answer in traced.item.answers:
                 answer.result.repeat = sum(one.run == answer.run for one in earlier.item.answers)
                 earlier.item.answers.append(answer)
-    yield from as_conversations([*items.values()], options.key_of_ids, notes)
-
-
-def _span(run: dict[str, Any], trace: str, options: ImportOptions) -> Span:
-    """A run with OpenInference's names."""
-    kind, outputs = str(run.get("run_type") or ""), structured(run.get("outputs"))
-    attributes: dict[str, Any] = {KINDS[1]: _KINDS.get(kind, kind.upper())}
-    for side, value in (("input", structured(run.get("inputs"))), ("output", outputs)):
-        if kind == "retriever" and side == "output":
-            continue
-        if kind == "llm" and messages_in(value):
-            attributes[f"gen_ai.{side}.messages"] = value
-            continue
-        words = words_in(value, side[:-3], options.question_field)
-        is_named = side == "input" and options.question_field is not None
-        attributes[f"{side}.value"] = words if is_named else value
-        if not messages_in(value):
-            attributes[f"{side}s"] = rest_of(value, words) or None
-    if kind == "retriever":
-        documents = (
-            outputs.get("documents", outputs.get("output"))
-            if isinstance(outputs, dict)
-            else outputs
-        )
-        attributes["gen_ai.retrieval.documents"] = documents_in(documents) or documents
-    attributes["llm.token_count.prompt"] = run.get("prompt_tokens")
-    attributes["llm.token_count.completion"] = run.get("completion_tokens")
-    attributes[COST] = _number(run.get("total_cost"))
-    extra = structured(run.get("extra"))
-    metadata = extra.get("metadata") if isinstance(extra, dict) else None
-    metadata = metadata if isinstance(metadata, dict) else {}
-    if metadata.get("ls_model_name"):
-        attributes["llm.model_name"] = metadata["ls_model_name"]
-    attributes |= {name: value for name, value in run.items() if name not in _OF_RUN}
-    session = next((metadata[name] for name in SESSION_KEYS if metadata.get(name)), None)
-    attributes["thread_id"] = session
-    span = Span(
-        trace,
-        str(run.get("id") or ""),
-        str(run.get("parent_run_id") or ""),
-        str(run.get("name") or ""),
-        nanoseconds(run.get("start_time")),
-        nanoseconds(run.get("end_time")),
-        str(run["error"]) if run.get("error") else None,
-        {name: value for name, value in attributes.items() if value is not None},
-    )
-    span.is_open = span.start > 0 and not span.end
-    return span
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return float(value) if value is not None else None
-    except (TypeError, ValueError):
-        return None
+    return items
 
 
 def _nested(row: SourceRow) -> SourceRow:
@@ -236,8 +191,10 @@ def _add_run(
     notes.rows["runs"] += 1
     trace = str(run.get("trace_id") or run.get("id") or "")
     spans = [
-        _span({"inputs": {"question": item.case["question"]}} | one, trace, options)
-        for one in _with_children(run)
+        span_of_run(
+            {"inputs": {"question": item.case["question"]}} | one, trace, options.question_field
+        )
+        for one in runs_within(run)
     ]
     traced = case_of_trace(
         path, str(run.get("session_name") or path.stem), trace, spans, notes, options.key_of_ids

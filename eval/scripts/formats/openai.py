@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,8 @@ import orjson
 from formats.shared.dialogue import DialogueMessage, cases_of, message_of, turns_of
 from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes
 from formats.shared.rows import iter_rows, unpacked
+from formats.traces.feedback import Ratings, ratings_beside
+from records.results import TestResult
 
 NAME = "openai"
 
@@ -21,7 +24,7 @@ LISTS = ("data", "conversations", "logs")
 
 IDS = ("conversation_id", "conversation", "session_id", "thread_id", "id")
 
-_TAKEN = {"messages", "request", "response", "body", "choices", *IDS}
+_TAKEN = {"messages", "request", "response", "body", "choices", "feedback", *IDS}
 
 
 class _Log(NamedTuple):
@@ -38,12 +41,16 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     """A case for each question of a user, the questions of one line as turns of a conversation.
 
     A line whose messages begin another line, as in logs of single requests, is told by that one.
-    What tools gave back is kept as searches. All lines are held in memory.
+    What tools gave back is kept as searches, what a user said of an answer (``feedback`` of its
+    message, or of the line for its last one) as its feedback. All lines are held in memory.
     """
     logs = [log for source in sources for log in _logs(unpacked(source, options.scratch), notes)]
     begun = {begin for log in logs for begin in log.begins[:-1]}
     seen: set[bytes] = set()
     ids = Ids()
+    items: list[ImportedCase] = []
+    ratings = Ratings(notes)
+    rated: dict[str, TestResult] = {}
     for log in logs:
         if log.begins[-1] in begun or log.begins[-1] in seen:
             notes.rows["lines that another line goes on from, or repeats"] += 1
@@ -60,7 +67,18 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
         rest = {name: value for name, value in log.fields.items() if name not in _TAKEN}
         notes.carried.update(list(rest))
         run = options.run_id or log.path.stem
-        yield from cases_of(turns, name, log.path, log.line, run, rest)
+        turns[-1].feedback = turns[-1].feedback or log.fields.get("feedback")
+        for turn, item in zip(
+            turns, cases_of(turns, name, log.path, log.line, run, rest), strict=True
+        ):
+            place = str(len(items))
+            if item.answers:
+                rated[place] = item.answers[0].result
+            for told in ratings_beside(turn.feedback):
+                ratings.add(replace(told, span=place))
+            items.append(item)
+    ratings.place(rated, {}, options.key_of_ids)
+    yield from items
 
 
 def _logs(path: Path, notes: Notes) -> Iterator[_Log]:

@@ -6,10 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from formats.shared.item import ImportedCase, ImportOptions, Notes
-from formats.shared.rows import unpacked
+from formats.shared.parquet import SUFFIX as PARQUET
+from formats.shared.rows import JSON_ENDINGS, source_files
 from formats.traces.cases import TracedCase, as_conversations, case_of_trace
+from formats.traces.feedback import Ratings
 from formats.traces.spans import Span, has_content, kind_of
-from formats.traces.wire import spans_of
+from formats.traces.wire import NoSpans, spans_of
+from records.errors import StorageError
 
 NAME = "otel"
 
@@ -19,17 +22,35 @@ ABOUT = (
 )
 
 
+_ENDINGS = JSON_ENDINGS | {PARQUET}
+
+
+def _spans(
+    path: Path, notes: Notes, ratings: Ratings, empty: list[StorageError] | None
+) -> Iterator[Span]:
+    """The spans of a file; a file without any is added to ``empty`` where that is a list."""
+    try:
+        yield from spans_of(path, notes, ratings.take)
+    except NoSpans as error:
+        if empty is None:
+            raise
+        notes.left_out["files without spans"] += 1
+        empty.append(error)
+
+
 def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each trace that tells a question; its id is the trace's.
 
     Spans of one trace may stand anywhere in the files, so all GenAI spans are held in memory. A run
-    is named like the file in which its traces begin; --run-id joins the files into one run.
+    is named like the file in which its traces begin, or the folder that was named; --run-id joins
+    them into one run. In a folder, files without any span are counted and passed over.
     """
     traces: dict[str, list[Span]] = {}
     begun: dict[str, Path] = {}
-    for source in sources:
-        path = unpacked(source, options.scratch)
-        for span in spans_of(path, notes):
+    ratings = Ratings(notes)
+    empty: list[StorageError] = []
+    for path, named in source_files(sources, _ENDINGS, options.scratch, notes):
+        for span in _spans(path, notes, ratings, empty if named is not path else None):
             notes.rows["log records" if span.is_log else "spans"] += 1
             if not (span.is_log or span.is_root or kind_of(span)):
                 notes.left_out["spans of other operations"] += 1
@@ -37,7 +58,11 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
                     span.attributes, span.events, span.known_shape = {}, [], None
                     span.known_messages.clear()
             traces.setdefault(span.trace, []).append(span)
-            begun.setdefault(span.trace, path)
+            begun.setdefault(span.trace, named)
+    if empty and not traces:
+        raise StorageError(
+            f"{sources[0]}: no trace can be read. Files: {len(empty)}. {empty[0].message}"
+        )
     cases: list[TracedCase] = []
     for trace, spans in traces.items():
         notes.rows["traces"] += 1
@@ -46,4 +71,5 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
         )
         if traced is not None:
             cases.append(traced)
+    ratings.give(cases, options.key_of_ids)
     yield from as_conversations(cases, options.key_of_ids, notes)

@@ -15,7 +15,9 @@ import ipaddress
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from operator import attrgetter, methodcaller
 
+from guardrails.facts import TextFacts, facts_of
 from guardrails.pii import find_pii, luhn_valid
 from guardrails.secrets import entropy, find_secrets
 
@@ -24,35 +26,48 @@ Span = tuple[str, int, int]
 _NAMES = {"credit_card": "card", "us_ssn": "ssn", "ip_address": "ip"}
 """What stands in the place of a kind of personal data; other kinds have their own name."""
 
-_SHAPES = (
-    ("email", re.compile(r"[^\s@<>()\[\]\"',;:]{1,64}@(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,24}")),
-    ("url login", re.compile(r"(?<=://)[^\s/@:]{1,64}:[^\s/@]{1,128}(?=@)")),
-    ("iban", re.compile(r"\b[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,4})?\b")),
-    ("ssn", re.compile(r"(?<![\d-])\d{3}[- ]\d{2}[- ]\d{4}(?![\d-])")),
-    ("card", re.compile(r"(?<!\d)(?:\d[ -]?){12,18}\d(?!\d)")),
-    ("secret", re.compile(r"(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])")),
-    ("ip", re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d|\.\d)")),
-    ("ip", re.compile(r"(?<![\w:])(?=[^\s]{0,36}:[^\s]{0,36}:)[0-9a-fA-F:]{4,39}(?![\w:])")),
+_AT, _DIGITS = methodcaller("has", "@"), attrgetter("has_many_digits")
+_CODE, _IP4 = attrgetter("has_country_code"), attrgetter("has_four_numbers")
+
+_PATTERNS: tuple[tuple[str, Callable[[TextFacts], bool] | str, str], ...] = (
+    ("email", _AT, r"[^\s@<>()\[\]\"',;:]{1,64}@(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,24}"),
+    ("url login", _AT, r"(?<=://)[^\s/@:]{1,64}:[^\s/@]{1,128}(?=@)"),
+    ("iban", _CODE, r"\b[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,4})?\b"),
+    ("ssn", _DIGITS, r"(?<![\d-])\d{3}[- ]\d{2}[- ]\d{4}(?![\d-])"),
+    ("card", _DIGITS, r"(?<!\d)(?:\d[ -]?){12,18}\d(?!\d)"),
+    ("secret", "akia asia", r"(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])"),
+    ("ip", _IP4, r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d|\.\d)"),
+    (
+        "ip",
+        attrgetter("has_colon_groups"),
+        r"(?<![\w:])(?=[^\s]{0,36}:[^\s]{0,36}:)[0-9a-fA-F:]{4,39}(?![\w:])",
+    ),
     (
         "phone",
-        re.compile(
-            r"(?<![\w.+])(?:\+|00)\d{1,3}(?:[ ./()-]{0,3}\d){6,13}(?!\w)"
-            r"|(?<![\w.])\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4}(?!\w)"
-            r"|(?<![\w.])(?<!\d:)\(?0\d{1,5}\)?(?:[ /.-]{1,3}\d{2,8}){1,4}(?!\w)"
-        ),
+        lambda facts: facts.has_many_digits or facts.has_local_number,
+        r"(?<![\w.+])(?:\+|00)\d{1,3}(?:[ ./()-]{0,3}\d){6,13}(?!\w)"
+        r"|(?<![\w.])\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4}(?!\w)"
+        r"|(?<![\w.])(?<!\d:)\(?0\d{1,5}\)?(?:[ /.-]{1,3}\d{2,8}){1,4}(?!\w)",
     ),
-    ("key", re.compile(r"-----BEGIN[^-]{0,40}-----.*?(?:-----END[^-]{0,40}-----|\Z)", re.DOTALL)),
-    ("token", re.compile(r"\beyJ[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]+){1,4}")),
+    ("key", "-----begin", r"-----BEGIN[^-]{0,40}-----.*?(?:-----END[^-]{0,40}-----|\Z)"),
+    ("token", "eyj", r"\beyJ[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]+){1,4}"),
     (
         "secret",
-        re.compile(
-            r"(?i:password|passwd|passwort|passphrase|pwd|secret|token|api[ _-]?key|apikey"
-            r"|access[ _-]?key|auth|bearer|credential)s?\w{0,20}[\"'\])]{0,2}"
-            r"\s{0,3}(?:=>|:=|=|:|\bis\b|\bist\b)\s{0,3}[\"'`]?(?P<value>[^\s\"'`,;]{4,256})"
-        ),
+        "pass pwd secret token api access auth bearer credential",
+        r"(?i:password|passwd|passwort|passphrase|pwd|secret|token|api[ _-]?key|apikey"
+        r"|access[ _-]?key|auth|bearer|credential)s?\w{0,20}[\"'\])]{0,2}"
+        r"\s{0,3}(?:=>|:=|=|:|\bis\b|\bist\b)\s{0,3}[\"'`]?(?P<value>[^\s\"'`,;]{4,256})",
     ),
-    ("token", re.compile(r"(?i:\bbearer|\bbasic)\s{1,3}(?P<value>[A-Za-z0-9+/_.=~-]{8,})")),
+    (
+        "token",  # "basic" stands before many a word; one without capitals and digits is no token
+        "bearer basic",
+        r"(?i:\bbearer\s{1,3}|\bbasic\s{1,3}(?-i:(?=[a-z]{0,200}[A-Z0-9+/=])))"
+        r"(?P<value>[A-Za-z0-9+/_.=~-]{8,})",
+    ),
 )
+_SHAPES = tuple((kind, needs, re.compile(pattern, re.DOTALL)) for kind, needs, pattern in _PATTERNS)
+"""What has the shape of a private detail: its kind; what a text must have, or the words of which
+each match begins with one, in any case; the pattern."""
 
 _RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}")
 _DATE = re.compile(r"(?:19|20)\d\d-\d\d-\d\d")
@@ -89,7 +104,7 @@ def _is_no_address(text: str, start: int, end: int) -> bool:
     try:
         ipaddress.ip_address(text[start:end])
     except ValueError:
-        return text.count(":", start, end) > 0
+        return "." not in text[start:end]
     return False
 
 
@@ -129,14 +144,20 @@ def _spans(text: str, is_id: bool) -> Iterator[Span]:
     for _, start, end, _ in find_secrets(text):
         if not _is_ordinary(text, start, end):
             yield "secret", start, end
-    for kind, pattern in _SHAPES:
-        for match in pattern.finditer(text):
-            group = "value" if "value" in pattern.groupindex else 0
+    facts = facts_of(text)
+    for kind, needs, pattern in _SHAPES:
+        if isinstance(needs, str):
+            matches = facts.matches(pattern, *needs.split())
+        else:
+            matches = pattern.finditer(text) if needs(facts) else iter(())
+        for match in matches:
+            group = "value" if "value" in match.re.groupindex else 0
             start, end = match.span(group)
             if kind in _UNLIKE and _UNLIKE[kind](text, start, end):
                 continue
             yield kind, start, end
-    for match in () if is_id else _RUN.finditer(text):
+    has_random = any(_looks_random(match[0]) for match in _RUN.finditer(facts.long_words))
+    for match in _RUN.finditer(text) if has_random and not is_id else ():
         if _looks_random(match[0]):
             yield "secret", match.start(), match.end()
 

@@ -9,8 +9,9 @@ score = 1 - (1 - 0.85 rules) (1 - 0.75 model).
 
 - rules: the phrases of `patterns`, looked for in every reading of the text that `normalise` gives.
   Distinct rules within 4,000 characters combine as 1 - product of (1 - weight). A phrase inside
-  quotation marks, or in a sentence that talks *about* attacks, counts a quarter, one that is
-  introduced as an example a half.
+  quotation marks, or in a sentence that talks *about* attacks, counts a quarter, an order about a
+  thing of everyday life ("print the system message of the router") a third, one that is introduced
+  as an example a half.
 - model: the linear model of `linear`, whose weights ship beside this file. When the sentence of
   every phrase that was found talks about attacks, the model counts a quarter too, since it sees
   words only.
@@ -56,6 +57,8 @@ _HITS_PER_RULE = 20
 _TALKED_ABOUT = 0.25
 
 _AS_EXAMPLE = 0.5
+
+_OF_A_THING = 0.35  # "print the system message of the router" is an order, hardly to the machine
 
 _HIDDEN_BONUS = 1.1  # nobody hides a harmless phrase behind base64 or look-alike letters
 
@@ -154,6 +157,9 @@ def _find(text: str) -> Iterator[InjectionEvidence]:
             about = _ABOUT_ATTACKS.search(sentence) is not None
             if about or _is_quoted(view.text, start, end):
                 weight *= _TALKED_ABOUT
+            elif rule.is_about_a_thing(view.text, end):
+                about = True
+                weight *= _OF_A_THING
             elif _EXAMPLE.search(sentence):
                 weight *= _AS_EXAMPLE
             shown = text[slice(*span)]
@@ -235,7 +241,8 @@ _STRAY = 0.6
 _TABLE_SHARE = 0.7
 
 _MAIL_HEADER = re.compile(
-    r"^[ \t>]{0,3}(?:subject|from|email_from|to|sent|received date)\s?:", re.I
+    r"^[ \t>]{0,3}(?:(?:subject|from|email_from|to|sent|received date)\s?:|(?:hi|hello|dear) \w+,)",
+    re.I,
 )
 
 _ADDRESS = re.compile(
@@ -247,6 +254,13 @@ _ADDRESS = re.compile(
 )
 
 _MAX_LINE = 400
+
+# a line below a table that sets a task of its own, and is no remark about the table
+_TASK = re.compile(
+    r"(?:explain|provide|translate|write|replace|break down|describe|compose|summari[sz]e|convert|"
+    r"generate|create|list|name|what|who|how|why|when|where)\b(?![^\n]*\b(?:table|row|column)s?\b)",
+    re.I,
+)
 
 
 def _planted_lines(text: str) -> Iterator[tuple[str, int, int, float]]:
@@ -264,7 +278,11 @@ def _planted_lines(text: str) -> Iterator[tuple[str, int, int, float]]:
             continue
         if _ADDRESS.search(line.lower()):
             yield "line to the assistant", start, end, _ADDRESSED
-        elif is_table and len(line.split()) >= 3 and _touches_row(spans, index, rows):
+        elif (
+            is_table
+            and len(line.split()) >= 3
+            and (_touches_row(spans, index, rows) or (start > max(rows) and _TASK.match(line)))
+        ):
             yield "stray line in a table", start, end, _STRAY
 
 

@@ -44,6 +44,11 @@ class InjectionRule:
     anchors: frozenset[str]
     regex: re.Pattern[str]
     not_after: re.Pattern[str] | None = None
+    thing: re.Pattern[str] | None = None
+
+    def is_about_a_thing(self, text: str, end: int) -> bool:
+        """Whether what stands behind `end` says that a hit is about a thing: "of the router"."""
+        return self.thing is not None and self.thing.match(text, end) is not None
 
     def is_excused(self, text: str, start: int) -> bool:
         """Whether what stands directly before `start` makes an everyday phrase of a hit there."""
@@ -103,7 +108,11 @@ def _rule(
         # a mark's words may stand in a script without blanks
         edges = (rf"(?<![^\W_])(?:{before}){_GAP}", before)
         not_after = re.compile(rf"(?:{edges[not anchors]})\Z")
-    return InjectionRule(name, category, weight, anchors, regex, not_after)
+    thing = None
+    if "thing" in words and category in CATEGORIES[:2]:
+        behind = fold(_with_lists(words["thing"], words)).text.replace(" ", _GAP)
+        thing = re.compile(rf"(?:{_GAP}(?!and[\W_]|then[\W_]){_WORD}){{0,2}}?{_GAP}(?:{behind})")
+    return InjectionRule(name, category, weight, anchors, regex, not_after, thing)
 
 
 def _phrase(row: Mapping[str, Any], words: Mapping[str, str]) -> InjectionRule:

@@ -11,7 +11,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import tomllib
 from collections.abc import Callable, Iterator
+from importlib import resources
+
+from guardrails.facts import TextFacts, facts_of
+
+_RULES = resources.files("guardrails").joinpath("rules", "pii.toml")
+_WORDS: dict[str, str] = tomllib.loads(_RULES.read_text("utf-8"))
 
 _CONTEXT_REACH = 48
 _PHONE_REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "BE", "CH", "AT", "AU", "IN", "BR")
@@ -73,10 +80,16 @@ _ISSUER_PATTERNS = tuple((re.compile(prefix), lengths) for prefix, lengths in _I
 _WIDE_PATTERNS = tuple((re.compile(prefix), lengths) for prefix, lengths in _WIDE_ISSUERS)
 
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,34}")
-_SSN = re.compile(r"(?<![\w.,-])(\d{3})([- .])(\d{2})\2(\d{4})(?![\w-]|[.,]\d)")
-_SSN_RUN = re.compile(r"(?<![\w.,-])(\d{3})-?(\d{2})-?(\d{4})(?![\w-]|[.,]\d)")
+_SSN = re.compile(r"(?<![\w.-])(?<!\d,)(\d{3})([- .])(\d{2})\2(\d{4})(?![a-z\d-]|[A-Z]\w|[.,]\d)")
+_SSN_RUN = re.compile(r"(?<![\w.-])(?<!\d,)(\d{3})-?(\d{2})-?(\d{4})(?![a-z\d-]|[A-Z]\w|[.,]\d)")
 _SSN_ONE_DASH = re.compile(r"\d{3}-\d{6}\Z")
-_SSN_CONTEXT = re.compile(r"\b(?:ssn|ssns|social security)\b", re.I)
+_SSN_CONTEXT = re.compile(
+    r"\b(?:ssns?\b|ss ?#|social sec(?:urity)?\b|"
+    r"social(?=[\s,:#.]{1,3}(?:is\b|was\b|number|no\b|#|\Z)))",
+    re.I,
+)
+_SSN_AFTER = re.compile(r"[^.;\n]{0,40}?\b(?:ssns?|social security)\b", re.I)
+_NUMBERED = re.compile(_WORDS["numbered"].replace("\n", ""), re.I)
 _PHONE = re.compile(
     r"(?<![\w./=#+-])(?<!\d,)(?:\+|\()?\d(?:[ ().\-/]{0,3}\d){6,15}(?:[ ]?x\d{1,6})?(?![\w/])"
 )
@@ -100,7 +113,7 @@ _IPV6 = re.compile(
 # other versions that stand between ("from 91.12.30.4 to 91.12.31.2").
 _VERSION_CONTEXT = re.compile(
     r"(?:versions?|versione|releases?|released|rev|revision|kernel|python|windows|linux|upgraded?|"
-    r"updated?|downgraded?|patch(?:ed)?|install(?:ed)?|[=~^<>]=?|\bv|section|chapter|clause|rfc|build|"
+    r"updated?|downgraded?|patch(?:ed)?|install(?:ed)?|[=~^<>!]=|[~^<>]|\bv|section|chapter|clause|rfc|build|"
     r"driver|firmware|bios|oid|package|plugin|chrome|firefox|edge|safari|office|sdk|runtime|app|java|"
     r"net|hotfix|tag|branch|schema|fassung|ausgabe)"
     r"(?:[ ](?:number|nr|no|is|was|to|from|of|in|on|auf|von|de|zu|and|or|bis)){0,4}"
@@ -109,16 +122,12 @@ _VERSION_CONTEXT = re.compile(
     r"(?:[ ](?:to|and|or|bis|auf|->|→)[ ]|,[ ]| - )[`'\"(]?){0,3}\Z",
     re.I,
 )
-_VERSION_AFTER = re.compile(
-    r"[`'\")]{0,2}[ ](?:releases?|versions?|builds?|firmware|drivers?|bios|patch|update|hotfix|"
-    r"branch|beta|rc)\b",
-    re.I,
-)
-_ADDRESS_CONTEXT = re.compile(
-    r"\b(?:ip|ips|ipv4|address(?:es)?|addr|adresse|adresses|dirección|server|dns|host|ping|resolver|"
-    r"resolvers|nameservers?|gateway|client|peer|subnet|router|curl|ssh|connect(?:ed|ion|ing)?|from|"
-    r"traceroute|nslookup|dig|remote|login|logged|request|requests|user|visitor|proxy|vpn|firewall|"
-    r"blocked|seen)\b",
+_VERSION_AFTER = re.compile(_WORDS["version_after"].replace("\n", ""), re.I)
+_ADDRESS_CONTEXT = re.compile(rf"\b(?:{_WORDS['address']})\b".replace("\n", ""), re.I)
+# directly before an address, whatever else the line speaks of
+_ADDRESS_KEY = re.compile(
+    r"(?:(?:ip|addr(?:ess)?|host|server|endpoint|bind|listen|peer|remote|gateway|dns|client|origin)"
+    r"\w{0,4}[\"']?[ ]?(?:==?|:)[ ]?[\"'\[]{0,2}|://(?:[^\s/@]{0,80}@)?|\b[a-z]{2,8}:[^\s/@:]{1,40}@)\Z",
     re.I,
 )
 _RESOLVERS = frozenset(
@@ -131,8 +140,9 @@ Span = tuple[str, int, int, float]
 def find_pii(text: str) -> Iterator[Span]:
     """Kind, start, end and weight (0-1) of each piece of personal data; spans do not overlap."""
     taken = bytearray(len(text))
-    for finder in _FINDERS:
-        for kind, start, end, weight in finder(text):
+    facts = facts_of(text)
+    for finder, may_find in _FINDERS:
+        for kind, start, end, weight in finder(text) if may_find(facts) else ():
             if not any(taken[start:end]):
                 taken[start:end] = b"\x01" * (end - start)
                 yield kind, start, end, weight
@@ -155,6 +165,8 @@ def _is_address(local: str, domain: str) -> bool:
     if not name or "//" in local or local.endswith("."):
         return False
     ending = domain.rpartition(".")[2].lower()
+    if ending.isdigit():  # a login at an address
+        return False
     return ending not in _FILE_ENDINGS and not _RESERVED_DOMAIN.search(domain.lower())
 
 
@@ -197,14 +209,28 @@ def _ibans(text: str) -> Iterator[Span]:
 def _social_security(text: str) -> Iterator[Span]:
     for match in _SSN.finditer(text):
         if _ssn_issued(match.group(1), match.group(3), match.group(4)):
-            sure = match.group(2) == "-" or _near(text, match.start(), _SSN_CONTEXT)
+            near = _speaks_of_ssn(text, match)
+            if not near and _is_numbered(text, match.start()):
+                continue
+            sure = match.group(2) == "-" or near
             if sure or not _in_digit_row(text, match.start(), match.end()):
                 yield "us_ssn", match.start(), match.end(), 0.9 if sure else 0.6
     for match in _SSN_RUN.finditer(text):
-        near = _near(text, match.start(), _SSN_CONTEXT)
+        near = _speaks_of_ssn(text, match)
         likely = near or _SSN_ONE_DASH.match(match.group())
         if likely and _ssn_issued(match.group(1), match.group(2), match.group(3)):
             yield "us_ssn", match.start(), match.end(), 0.8 if near else 0.45
+
+
+def _speaks_of_ssn(text: str, match: re.Match[str]) -> bool:
+    """Whether the words before, or the rest of the clause, name a social security number."""
+    near = _near(text, match.start(), _SSN_CONTEXT)
+    return near or _SSN_AFTER.match(text, match.end(), match.end() + _CONTEXT_REACH) is not None
+
+
+def _is_numbered(text: str, start: int) -> bool:
+    """Whether a number is the number of a thing, as in "lot number 207-33-5514"."""
+    return _NUMBERED.search(text[max(0, start - _CONTEXT_REACH) : start]) is not None
 
 
 def _ssn_issued(area: str, group: str, serial: str) -> bool:
@@ -248,15 +274,22 @@ def _phone_weight(shown: str, *, near: bool, us_shape: bool) -> float:
 
 
 def _addresses(text: str) -> Iterator[Span]:
-    for pattern in (_IPV4, _IPV6):
-        for match in pattern.finditer(text):
+    facts = facts_of(text)
+    four = _IPV4.finditer(text) if facts.has_four_numbers else iter(())
+    groups = _IPV6.finditer(text) if facts.has_colon_groups else iter(())
+    for matches in (four, groups):
+        for match in matches:
             try:
                 address = ipaddress.ip_address(match.group())
             except ValueError:
                 continue
-            if not address.is_global or _in_web_address(text, match.start()):
+            before = text[max(0, match.start() - 2 * _CONTEXT_REACH) : match.start()]
+            if not address.is_global:
                 continue
-            if address.version == 4 and _is_version(text, match, address.packed):
+            if not _ADDRESS_KEY.search(before) and (
+                _in_web_address(text, match.start())
+                or (address.version == 4 and _is_version(text, match, address.packed))
+            ):
                 continue
             yield "ip_address", match.start(), match.end(), 0.55
 
@@ -266,20 +299,22 @@ def _is_version(text: str, match: re.Match[str], parts: bytes) -> bool:
     before = text[max(0, match.start() - _CONTEXT_REACH) : match.start()]
     if _VERSION_CONTEXT.search(before) or _VERSION_AFTER.match(text, match.end()):
         return True
-    small = parts[0] < 3 or max(parts) < 20
-    if not small or match.group() in _RESOLVERS:
+    small = parts[0] < 3 or max(parts) < 64 or parts[3] == 0
+    named = parts[0] < 20 and re.search(r"[a-z] [A-Z][A-Za-z+]{2,20} \Z", before) is not None
+    if not (small or named) or match.group() in _RESOLVERS:
         return False
     return _ADDRESS_CONTEXT.search(before) is None
 
 
-_FINDERS: tuple[Callable[[str], Iterator[Span]], ...] = (
-    _emails,
-    _ibans,
-    _cards,
-    _social_security,
-    _phones,
-    _addresses,
+_FINDERS: tuple[tuple[Callable[[str], Iterator[Span]], Callable[[TextFacts], bool]], ...] = (
+    (_emails, lambda facts: "@" in facts.text),
+    (_ibans, lambda facts: facts.has_country_code),
+    (_cards, lambda facts: facts.has_many_digits),
+    (_social_security, lambda facts: facts.has_many_digits),
+    (_addresses, lambda facts: facts.has_four_numbers or facts.has_colon_groups),
+    (_phones, lambda facts: facts.has_many_digits),
 )
+"""Each with what must be in a text in which it finds anything."""
 
 
 def _near(text: str, start: int, pattern: re.Pattern[str]) -> bool:

@@ -25,6 +25,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from itertools import pairwise
+
+from guardrails.facts import SHORTEST_LONG_WORD, TextFacts, facts_of
 
 _EDGE = r"(?<![A-Za-z0-9])"
 
@@ -40,8 +43,18 @@ _BRIDGE = 40
 """Characters between a service's name and its token."""
 
 # where the token of a named service may stand, and whether it can be one at all
-_RUN = re.compile(r"[A-Za-z0-9_-]{14,}")
-_SHORTEST_WORDLESS = 20
+_RUN = re.compile(rf"[A-Za-z0-9_-]{{{SHORTEST_LONG_WORD},}}")
+
+# a token that begins with a head, and its longest part at least
+_HEADED_RUN = re.compile(
+    r"(?<![A-Za-z0-9_./@%+~#-])(?:[a-z][a-z0-9]{1,9}|[A-Z][A-Z0-9]{1,9})[_.~-]"
+    r"(?=[A-Za-z0-9_.~-]{0,99}?[A-Za-z0-9]{20})[A-Za-z0-9_.~-]{20,600}(?![A-Za-z0-9/@(]|[?*^!#$]\w)"
+)
+_SHORTEST_BODY, _LONGEST_HEAD = 20, 30
+_SHORTEST_END = 14  # after a dot; what is shorter may be the ending of a file or a host
+_NAME_BEFORE = re.compile(r"([A-Za-z][\w.-]{0,40})[\"']?\s?[=:]\s?[\"'`]?\Z")
+
+_GLUED = r"api_?(?:key|token)|(?:access|auth)_?(?:key|token)|secret_?key|password"
 
 _NAME = (
     r"(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|api[ _.-]?key|apikey|access[ _.-]?key|"
@@ -49,11 +62,23 @@ _NAME = (
     r"credentials?|auth|key|pw|salt|license|private|access|login|apitoken)"
 )
 
-# name, optional bridge (quotes, an operator or blanks), value
+# name, optional bridge (quotes, a type, an operator or blanks), value
 _NAMED = re.compile(
-    rf"(?:(?<![A-Za-z])|(?-i:(?<=[a-z])(?=[A-Z]))){_NAME}(?:[A-Za-z0-9_]{{0,20}})[\"'\])]{{0,2}}"
-    r"(\s{0,3}(?::=|=>|==|=|:|\bis\b|,)\s{0,3}|\s{1,2}|[-.])[\"'`]{0,3}"
+    rf"(?:(?<![A-Za-z])|(?-i:(?<=[a-z])(?=[A-Z]))|(?={_GLUED})){_NAME}(?:[A-Za-z0-9_]{{0,20}})"
+    r"[\\\"'\])]{0,4}(\s{0,12}(?::?\s?\bstr(?:ing)?\b\s{0,3})?"
+    r"(?::{1,3}=|=>|==|[?.+]=|=|:|\bis\b|,|\||>|-(?=\s{1,3}[\"']))\s{0,12}|\s{1,4}|[-.])[\\\"'`]{0,4}"
     r"([A-Za-z0-9+/_.!@#$%^&*~?-]{6,512}={0,2})",
+    re.IGNORECASE,
+)
+
+# names and words that only begin like one of a secret
+_NO_KEY_NAME = re.compile(
+    r"(?:public|primary|foreign|bucket|natural|sort|partition|csrf|xsrf|cache|schema)[_. -]?"
+    r"(?:key|token)|access(?:or|ibil)|author(?!iz)|key[_-]?(?:down|up|press|board|word|frame|note|"
+    r"pad|ring|code)|passe?nger|passport|secretar|tokeni[sz]|issuer|"
+    r"(?:key|token|secret|credentials?|auth|access|vault|pass(?:word|wd)?)s?[_. -]?"
+    r"(?:(?:vault[_-]?)?(?:id|name)|alias|size|length|len|type|file|path|ur[il]|endpoint|hash|count|"
+    r"index|version)s?\W*\Z",
     re.IGNORECASE,
 )
 
@@ -81,7 +106,7 @@ _PASSWORD_NAME = re.compile(
 
 _PLACEHOLDER = re.compile(
     r"(?:your|example|sample|dummy|placeholder|changeme|change_me|redacted|xxxx|\*{3}|\.\.\.|todo|"
-    r"insert|replace|enter|fake|<|\$\{|\{\{|%\(|process\.env|os\.environ|getenv|null|none|undefined|"
+    r"insert|replace|enter|fake|<|\$\{|\{\{|%\(\w|process\.env|os\.environ|getenv|null|none|undefined|"
     r"true|false|required|optional|string|test123|abcdef|012345678|123456789\Z|"
     r"^\$|^\{|^env\.|^self\.|^this\.|\(\))",
     re.IGNORECASE,
@@ -98,11 +123,16 @@ _STANDS_FOR = re.compile(
 # version numbers, file names, paths and snake_case names
 _ORDINARY = re.compile(
     r"\d{1,3}(?:\.\d{1,3}){1,3}|[\w.-]{1,80}\.[a-z]{2,4}|https?:?|/[\w./-]{1,200}"
-    r"|[a-z]{1,30}(?:_[a-z0-9]{1,30}){2,12}"
+    r"|[a-z]{1,30}(?:_[a-z0-9]{1,30}){2,12}|_{0,2}[A-Z]{1,30}(?:_[A-Z0-9]{1,30}){2,12}_{0,2}"
 )
 
 # ids of page elements, routes, and words joined by dashes
-_WEB_NAME = re.compile(r"[#./:@\[\\].{0,200}|[A-Za-z]{2,20}(?:-[A-Za-z]{1,20}){1,8}")
+_WEB_NAME = re.compile(
+    r"[#./:@\[\\].{0,200}|[A-Za-z]{2,20}\d?(?:-(?:[A-Za-z]{1,20}|\d{1,12})){1,8}"
+)
+
+# names of a program joined by dots
+_CHAIN = re.compile(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,8}=?")
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
@@ -117,8 +147,10 @@ _NO_SECRET_NAME = re.compile(
 
 _STATED = re.compile(
     r"(?<![A-Za-z0-9_.-])([A-Za-z][A-Za-z0-9_.-]{0,40})[\"'\]]{0,2}[ \t]{0,3}"
-    r"(?:=>|:=|=|:)[ \t]{0,3}[\"'`]?([A-Za-z0-9]{24,64})(?![A-Za-z0-9+/=_.-])"
+    r"(?:=>|:=|=|:)[ \t]{0,3}[\"'`]?([A-Za-z0-9]{24,64})(?![A-Za-z0-9+/=_.-]|[?*^!@#$]\w)"
 )
+
+_STATED_VALUE = re.compile(r"[A-Za-z0-9]{24}")
 
 # a call's arguments, a package's checksum and a page's address come after a maker's name too
 _NO_SERVICE = re.compile(r"://|public|\(|#\Z|\.(?:tgz|tar|zip|whl|jar)", re.IGNORECASE)
@@ -135,13 +167,18 @@ class _SecretForm:
     group: int
     guessed: bool
     digit: bool
+    drawn: bool
+    needs: tuple[str, ...]
+    """One of these is in each match, in any case."""
 
 
 @dataclass(frozen=True)
 class _Book:
-    """The compiled rules; `kinds[i]` is the kind of the i-th group of `tokens`."""
+    """The compiled rules; `kinds[i]` is the kind of the i-th group of `grouped`, which matches as
+    `tokens` does and takes ten times as long."""
 
     tokens: re.Pattern[str]
+    grouped: re.Pattern[str]
     kinds: tuple[str, ...]
     families: tuple[str, ...]
     forms: tuple[_SecretForm, ...]
@@ -154,7 +191,8 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
     source = resources.files("guardrails").joinpath("rules", "secrets.toml").read_text("utf-8")
     data = tomllib.loads(source)
     rows = [row for row in data["token"] if row["family"] not in without]
-    parts = "|".join(f"({row['pattern']})" for row in rows) or r"((?!))"
+    parts = "|".join(row["pattern"] for row in rows) or "(?!)"
+    groups = "|".join(f"({row['pattern']})" for row in rows) or "((?!))"
     forms = tuple(
         _SecretForm(
             row["kind"],
@@ -162,16 +200,20 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
             row.get("group", 0),
             row.get("guessed", False),
             row.get("digit", False),
+            row.get("drawn", False),
+            tuple(row["needs"]),
         )
         for row in data["form"]
     )
     names = "|".join(name for name in data["services"]["names"].split("|") if name not in without)
     services = re.compile(
         rf"(?<![A-Za-z])(?i:{names})(?![a-z]{{4}})[^\n]{{0,{_BRIDGE}}}?"
-        rf"(?<![A-Za-z0-9/+.%-])({_UUID}|[A-Za-z0-9][A-Za-z0-9_-]{{13,127}})(?![A-Za-z0-9/_-]|\.\w)"
+        rf"(?<![A-Za-z0-9/+.%-])(?<!\w[?*^!@#$])({_UUID}|[A-Za-z0-9][A-Za-z0-9_-]{{13,127}})"
+        r"(?![A-Za-z0-9/_-]|[.?*^!@#$]\w)"
     )
     return _Book(
         re.compile(rf"{_EDGE}(?=\S{{{SHORTEST_TOKEN}}})(?:{parts}){_END}"),
+        re.compile(rf"(?:{groups}){_END}"),
         tuple(row["kind"] for row in rows),
         tuple(dict.fromkeys(row["family"] for row in data["token"])),
         forms,
@@ -191,13 +233,15 @@ def find_secrets(text: str, *, without: frozenset[str] = frozenset()) -> Iterato
     """
     book = _book(without)
     taken = bytearray(len(text))
+    facts = facts_of(text)
     for finds in (
-        _forms(text, book),
-        _prefixed(text, book),
-        _assigned(text),
-        _named(text),
-        _of_services(text, book),
-        _stated(text),
+        _forms(facts, book),
+        _prefixed(facts, book),
+        _assigned(facts),
+        _named(facts),
+        _of_services(facts, book),
+        _headed(facts),
+        _stated(facts),
     ):
         for kind, start, end, weight in finds:
             if end > start and not any(taken[start:end]):
@@ -211,10 +255,13 @@ def entropy(value: str) -> float:
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
 
 
-def _prefixed(text: str, book: _Book) -> Iterator[Span]:
-    for match in book.tokens.finditer(text):
-        if match.lastindex and not _is_dull(match.group()):
-            yield book.kinds[_outer_group(match)], match.start(), match.end(), 0.9
+def _prefixed(facts: TextFacts, book: _Book) -> Iterator[Span]:
+    if not book.tokens.search(facts.long_words):  # no token has a blank
+        return
+    for match in book.tokens.finditer(facts.text):
+        grouped = book.grouped.match(facts.text, match.start())
+        if grouped and grouped.lastindex and not _is_dull(match.group()):
+            yield book.kinds[_outer_group(grouped)], match.start(), match.end(), 0.9
 
 
 def _outer_group(match: re.Match[str]) -> int:
@@ -228,26 +275,28 @@ def _is_dull(value: str) -> bool:
     return len(set(body)) < 2 or re.search(r"(?i)example|x{6}|your[_-]|0{12}", value) is not None
 
 
-def _forms(text: str, book: _Book) -> Iterator[Span]:
+def _forms(facts: TextFacts, book: _Book) -> Iterator[Span]:
     for form in book.forms:
-        for match in form.regex.finditer(text):
+        for match in form.regex.finditer(facts.text) if facts.has(*form.needs) else ():
             value = match.group(form.group)
             if form.guessed and (_PLACEHOLDER.search(value) or _STANDS_FOR.fullmatch(value)):
                 continue
             if form.digit and not any(c.isdigit() for c in value):
                 continue
+            if form.drawn and not _looks_drawn(value, stated=False):
+                continue
             yield form.kind, match.start(form.group), match.end(form.group), 0.9
 
 
-def _assigned(text: str) -> Iterator[Span]:
-    for match in _ENV_LINE.finditer(text):
+def _assigned(facts: TextFacts) -> Iterator[Span]:
+    for match in _ENV_LINE.finditer(facts.text) if facts.has("pass", "pwd") else ():
         if not (_PLACEHOLDER.search(match.group(1)) or _STANDS_FOR.fullmatch(match.group(1))):
             yield "assigned password", match.start(1), match.end(1), 0.7
-    for match in _ASSIGNED.finditer(text):
+    for match in facts.matches(_ASSIGNED, "pass", "pwd"):
         group = 1 if match.group(1) is not None else 2
         if _is_password(match.group(group)):
             yield "assigned password", match.start(group), match.end(group), 0.7
-    for match in _QUOTED.finditer(text):
+    for match in facts.matches(_QUOTED, "secret", "salt", "key", "token", "password"):
         group = 1 if match.group(1) is not None else 2
         if _is_noise(match.group(group)):
             yield "named secret", match.start(group), match.end(group), 0.7
@@ -273,16 +322,33 @@ def _is_noise(value: str) -> bool:
     return letters >= 4 and entropy(value) >= 3.3 and (signs >= len(value) / 8 or "#" in value[4:])
 
 
-def _named(text: str) -> Iterator[Span]:
-    at = 0
-    while match := _NAMED.search(text, at):
+_NAME_BEGINS = (
+    *("pass", "pw", "secret", "token", "api", "access", "auth", "private", "encryption"),
+    *("signing", "client", "credential", "key", "salt", "license", "login"),
+)
+"""What a name of ``_NAMED`` may begin with."""
+
+
+def _named(facts: TextFacts) -> Iterator[Span]:
+    text, at = facts.text, 0
+    for start in facts.places(*_NAME_BEGINS):
+        match = _NAMED.match(text, start) if start >= at else None
+        if match is None:
+            continue
         value = match.group(2).rstrip(".,;")
         name = text[match.start() : match.start(1)]
-        stated = match.group(1).strip() not in {"", "-", "."}
+        sign = match.group(1).strip()
+        stated = sign not in {"", "-", "."}
         before = text[max(0, match.start() - 12) : match.start()]
-        public = "public" in before.lower()
-        length = len(value) if _AWS_SECRET_NAME.search(before + name) else 40
-        if not public and length == 40 and _looks_secret(name, value, stated=stated):
+        no_key = "public" in before.lower() or _NO_KEY_NAME.search(before + name)
+        of_aws = _AWS_SECRET_NAME.search(before + name) is not None
+        # a cell or an element named password may hold a word about passwords
+        name = "" if sign in {"|", ">"} else name
+        drawn = _looks_secret(name, value, stated=stated)
+        if of_aws and not drawn:  # 40 signs of base64 may hold a slash as a path does
+            drawn = entropy(value) >= 4.0 and not _PLACEHOLDER.search(value)
+        drawn = drawn and (len(value) == 40 or not of_aws)
+        if drawn and not no_key:
             yield "named secret", match.start(2), match.start(2) + len(value), 0.7
             at = match.end()
         else:
@@ -296,6 +362,8 @@ def _looks_secret(name: str, value: str, *, stated: bool) -> bool:
     digits = sum(c.isdigit() for c in value)
     letters = sum(c.isalpha() for c in value)
     if _ORDINARY.fullmatch(value) or _WEB_NAME.fullmatch(value):
+        return False
+    if _CHAIN.fullmatch(value) and digits <= len(value) / 5 and not _is_unspeakable(value):
         return False
     if _PASSWORD_NAME.search(name) and not stated and digits and letters and len(value) >= 7:
         return value.isalnum() and not value[0].isdigit()
@@ -322,6 +390,12 @@ def _looks_drawn(value: str, *, stated: bool) -> bool:
     return random or (many_cases and stated and "/" not in value and " " not in value)
 
 
+def _is_ascending(value: str) -> bool:
+    """Whether half of the neighbours are the same or follow each other, as in `aAbBcC` or 1234."""
+    codes = [ord(char) for char in value.lower()]
+    return sum(b - a in {0, 1} for a, b in pairwise(codes)) >= len(value) / 2
+
+
 def _is_unspeakable(value: str) -> bool:
     """Whether letters hold a run of five consonants, as words do not."""
     return re.search(r"(?i)[bcdfghjklmnpqrstvwxz]{5}", value) is not None
@@ -336,8 +410,15 @@ def _is_packed_text(value: str) -> bool:
     return plain.isprintable() and plain.count(" ") >= 2
 
 
-def _of_services(text: str, book: _Book) -> Iterator[Span]:
+_DRAWN = re.compile(r"(?:[0-9][A-Za-z_-]*){4}|[0-9a-f]{28}|[A-Za-z]{20}")
+"""What a token of a named service has in it: see ``_is_mixed``."""
+
+
+def _of_services(facts: TextFacts, book: _Book) -> Iterator[Span]:
     """A maker's name and, on the same line, a value that looks drawn at random."""
+    if not any(map(_DRAWN.search, _RUN.findall(facts.long_words))):
+        return
+    text = facts.text
     for match in _beside_services(text, book):
         value = match.group(1)
         bridge = text[match.start() : match.start(1)]
@@ -354,7 +435,7 @@ def _beside_services(text: str, book: _Book) -> Iterator[re.Match[str]]:
     """What ``book.services.finditer`` finds, looked for only beside runs that may be a token."""
     end = 0
     for run in _RUN.finditer(text):
-        if run.end() <= end or (len(run[0]) < _SHORTEST_WORDLESS and run[0].isalpha()):
+        if run.end() <= end or not _DRAWN.search(run[0]):
             continue
         start = max(end, run.start() - _BRIDGE - LONGEST_SERVICE_NAME)
         while match := book.services.search(text, start, run.end() + 2):
@@ -370,13 +451,38 @@ def _is_mixed(value: str) -> bool:
     return (digits >= 4 and not _WEB_NAME.fullmatch(value)) or value.isalpha()
 
 
-def _stated(text: str) -> Iterator[Span]:
+def _headed(facts: TextFacts) -> Iterator[Span]:
+    """A short head and a long body drawn at random, joined by a sign, as makers write tokens."""
+    for run in _HEADED_RUN.finditer(facts.text) if _HEADED_RUN.search(facts.long_words) else ():
+        head, *pieces = re.split(r"[._~-]", run[0])
+        body = max(pieces, key=len, default="")
+        before = f"{head}{run[0][len(head) : run[0].index(body)]}".rstrip("._~-")
+        is_file = "." in run[0] and len(pieces[-1]) < _SHORTEST_END
+        if len(body) < _SHORTEST_BODY or is_file or len(before) > _LONGEST_HEAD:
+            continue
+        named = _NAME_BEFORE.search(facts.text, max(0, run.start() - 50), run.start())
+        names = (before, named[1] if named else "")
+        if any(map(_NO_SECRET_NAME.search, names)) or _PLACEHOLDER.search(run[0]):
+            continue
+        digits = sum(c.isdigit() for c in body)
+        is_hash = re.fullmatch(r"[0-9a-f]+", body) is not None
+        if _is_ascending(body) or (is_hash and (len(body) < 32 or len(before) > 8)):
+            continue
+        if 2 <= digits <= len(body) - 4 and entropy(body) >= (3.0 if is_hash else 3.5):
+            yield "token with a head", run.start(), run.end(), 0.5
+
+
+def _stated(facts: TextFacts) -> Iterator[Span]:
     """`any_name = value` where the value is letters and digits drawn at random."""
-    for match in _STATED.finditer(text):
+    if not _STATED_VALUE.search(facts.long_words):
+        return
+    for match in _STATED.finditer(facts.text):
         name, value = match.groups()
         digits = sum(c.isdigit() for c in value)
         hexadecimal = re.fullmatch(r"[0-9A-Fa-f]+", value) is not None
         if hexadecimal or not 4 <= digits <= len(value) - 6 or _PLACEHOLDER.search(value):
             continue
-        if entropy(value) >= 3.5 and not _NO_SECRET_NAME.search(name):
+        if entropy(value) < 3.5 or _NO_SECRET_NAME.search(name) or _NO_KEY_NAME.search(name):
+            continue
+        if not _is_ascending(value):
             yield "stated token", match.start(2), match.end(2), 0.5

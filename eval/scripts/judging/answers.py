@@ -104,7 +104,7 @@ class JudgedAnswer:
     @cached_property
     def seen_contexts(self) -> list[Item]:
         """All that the answer saw: the chunks, then the results of tools that are no passages."""
-        return _numbered(self._seen) if self.result.seen_tools else self.contexts
+        return _numbered(self._seen) if len(self._seen) > len(self.chunks) else self.contexts
 
     @cached_property
     def abstained(self) -> bool:
@@ -153,10 +153,11 @@ class JudgedAnswer:
     @cached_property
     def sentences(self) -> list[dict[str, Any]]:
         """The claims of the answer by our own rules, with their spans."""
+        claims = extract(self.text, denial=self.detection.denial).claims
         return [
             {"id": str(number), "text": claim.text, "span": [claim.start, claim.end]}
             | ({"lead": claim.lead} if claim.lead else {})
-            for number, claim in enumerate(extract(self.text).claims, start=1)
+            for number, claim in enumerate(claims, start=1)
         ]
 
     def whole_answer(self) -> list[dict[str, Any]]:

@@ -21,7 +21,6 @@ from judging.opinion import Opinion, ask, sum_of, usage_of
 from judging.types import Judge, JudgeVerdict
 from ragmetrics.case_scores import LANGUAGE
 from ragmetrics.claims import has_threshold
-from ragmetrics.text.refusals import is_refusal
 from records.results import SCHEMA
 from records.verdicts import KINDS, CallKind, VerdictLine
 
@@ -281,17 +280,19 @@ async def _answer_relevancy(
 async def _abstained_judged(
     answer: JudgedAnswer, settings: Settings, repeat: int
 ) -> list[VerdictLine]:
-    """What kind of reply it is. A plain refusal in the first sentence needs no judge."""
+    """What kind of reply it is. A plain refusal in the first sentence needs no judge, nor does a
+    denial that the passages make themselves."""
     name = "abstained_judged"
     reason = answer.why_no_answer()
     if reason is not None:
         return [_not_applicable(answer, name, reason)]
     material = _material(answer, answer=answer.text)
     detection = answer.detection
-    if detection.abstained and detection.rule == "refusal" and detection.span is not None:
+    plain = detection.abstained and detection.rule == "refusal"
+    if detection.span is not None and (plain or detection.denial):
+        verdict, why = ("abstained", "phrases") if plain else ("answered", detection.rule)
         quote = answer.text[slice(*detection.span)]
-        if is_refusal(quote):
-            return [_by_code(answer, name, material, "abstained", "phrases", quote=quote)]
+        return [_by_code(answer, name, material, verdict, why, quote=quote)]
     if not detection.abstained and (reason := settings.why_not_read(answer)) is not None:
         return [_not_applicable(answer, name, reason)]
     return await _asked(answer, settings, name, [material], repeat, {})

@@ -32,7 +32,7 @@ from ragmetrics.text.numbers import index
 from ragmetrics.text.words import TEXT_RULES, clean, fold, spelled, words
 from records.verdicts import KINDS, CallKind, JudgeIdentity
 
-LOCAL_RULES = 4
+LOCAL_RULES = 5
 REVISION = f"{SUPPORT_RULES}.{CLAIM_RULES}.{TEXT_RULES}.{LOCAL_RULES}"
 """Support, claim and text rules, and how they are mapped here: any of them can change a verdict."""
 FACT_STRENGTH = 0.35

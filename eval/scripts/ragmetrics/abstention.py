@@ -1,8 +1,8 @@
-"""Did the answer abstain? Phrase detection, and the four-cell table answered x answerable.
+"""Did the answer abstain? Phrases and passages, and the four-cell table answered x answerable.
 
-Phrases are those of sixteen languages; quoted words decide nothing. A refusal, or a statement that
-the sources lack the answer, decides when it is the first sentence; statements of lack also decide
-when they make up at least half of the sentences.
+Phrases are those of nineteen languages; quoted words decide nothing. The first sentence that
+declines decides, if little was said before it. "We do not refund shipping" is an answer when the
+passages say so.
 """
 
 from __future__ import annotations
@@ -12,15 +12,41 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ragmetrics.case_scores import RetrievedText, unusable
-from ragmetrics.claims import AnswerClaim, extract, has_threshold, merged, prepare, score_claim
+from ragmetrics.claims import (
+    WINDOW,
+    AnswerClaim,
+    best_window,
+    extract,
+    has_threshold,
+    merged,
+    prepare,
+    score_claim,
+)
 from ragmetrics.text import numbers
+from ragmetrics.text.content import content_stems
 from ragmetrics.text.language import language_of
-from ragmetrics.text.refusals import is_lack, is_refusal, without_quotes
+from ragmetrics.text.refusals import (
+    declines,
+    lacks_a_part,
+    may_decline,
+    says_the_same,
+    without_quotes,
+)
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import clean, fold, has_fewer_words
 
+SHORT = 4
+"""Words from which a sentence before the deciding one is no mere opener ("Good question!")."""
+
 PARTIAL_CLAIMS = 2
 """Supported claims after an opening refusal that make the answer a partial one."""
+
+SAID_BY_PASSAGES = 0.60
+"""Share of a declining sentence's content words in one window of the passages from which these may
+have said it themselves."""
+
+BY_PASSAGES = "the passages say so"
+"""The rule by which a sentence that a phrase has caught is an answer after all."""
 
 State = Literal["abstained", "partial", "answered", "empty"]
 
@@ -38,86 +64,100 @@ class Detection:
         """True for an abstention; a partial answer is an answer."""
         return self.state == "abstained"
 
+    @property
+    def denial(self) -> tuple[int, int] | None:
+        """The span of a sentence that only sounds like an abstention: the passages say it."""
+        return self.span if self.rule == BY_PASSAGES else None
+
 
 def detect(answer: str | None, supported_after: int | None = None) -> Detection:
     """Decide by phrases whether an answer abstains.
 
     Args:
         answer: the answer; without a visible character its state is ``empty``, which is a failure
-            of the
-            bot and no abstention.
+            of the bot and no abstention.
         supported_after: how many claims after the deciding sentence the contexts support, when
-            known; two or
-            more make the answer ``partial``.
+            known; two or more make the answer ``partial``.
+
+    The deciding sentence is the first that declines. Sentences before it make the answer
+    ``partial`` when there are more of them than declining ones, or when it speaks of a part only
+    ("the exact date is not given").
     """
     text = clean(answer or "")
-    sentence_units = [unit for unit in units(text) if unit.kind in ("prose", "item", "stem")]
     if not text.strip():
         return Detection("empty")
-    if not sentence_units:
+    if not may_decline(text):
         return Detection("answered")
+    sentence_units = [unit for unit in units(text) if unit.kind in ("prose", "item", "stem")]
     own_words = without_quotes(text)
     sentences = [own_words[unit.start : unit.end] for unit in sentence_units]
-    first = (
-        1
-        if len(sentence_units) > 1
-        and has_fewer_words(fold(sentences[0]), 4)
-        and not is_refusal(sentences[0])
-        else 0
-    )
-    for index in range(first + 1):
-        rule = (
-            "refusal"
-            if is_refusal(sentences[index])
-            else "lack"
-            if is_lack(sentences[index])
-            else ""
-        )
-        if rule:
-            return _decided(
-                sentence_units[index].start, sentence_units[index].end, rule, supported_after
-            )
-    lacking, others = [], 0
-    for unit, sentence in zip(sentence_units, sentences, strict=True):
-        if is_lack(sentence):
-            lacking.append(unit)
-        else:
-            others += 1
-            if 2 * others > len(sentence_units):
-                return Detection("answered")
-    if lacking:
-        return _decided(lacking[0].start, lacking[0].end, "mostly lack", supported_after)
-    return Detection("answered")
-
-
-def _decided(start: int, end: int, rule: str, supported_after: int | None) -> Detection:
+    kinds = map(declines, sentences)
+    first, rule = next(((index, kind) for index, kind in enumerate(kinds) if kind), (-1, ""))
+    if first < 0:
+        return Detection("answered")
+    before = sum(not _opens(sentence) for sentence in sentences[:first])
+    declining = 1 + sum(map(bool, kinds)) if before else 1
+    span = (sentence_units[first].start, sentence_units[first].end)
+    mostly = before <= declining and 2 * declining >= len(sentences) - first
+    if before and (not mostly or lacks_a_part(sentences[first])):
+        return Detection("partial", span, f"{rule} of a part")
     partial = supported_after is not None and supported_after >= PARTIAL_CLAIMS
-    return Detection("partial" if partial else "abstained", (start, end), rule)
+    return Detection(
+        "partial" if partial else "abstained", span, f"mostly {rule}" if before else rule
+    )
+
+
+def _opens(sentence: str) -> bool:
+    """Whether a sentence before the one that decides is talk: short words, or an exclamation."""
+    most = 2 * SHORT if sentence.rstrip().endswith("!") else SHORT
+    return has_fewer_words(fold(sentence), most)
 
 
 def detect_with_passages(
     answer: str | None, passages: Sequence[RetrievedText], question: str
 ) -> Detection:
-    """Decide by phrases whether an answer abstains, looking at the passages where they help.
+    """Decide by phrases and passages whether an answer abstains.
 
-    A refusal that supported claims follow is a partial answer. Whether the passages support them is
-    looked at when their full texts are known.
+    The passages are asked only where a phrase has caught the answer and their full texts are known.
+    An answer whose deciding sentence they say themselves is ``answered``; one that goes on with
+    claims that they support is ``partial``.
     """
     text = clean(answer or "")
     detection = detect(text)
-    if not detection.abstained or detection.span is None:
+    if not detection.abstained or detection.span is None or not passages or unusable(passages):
         return detection
+    if _passages_say(text[slice(*detection.span)], passages, question):
+        return Detection("answered", detection.span, BY_PASSAGES)
     later = _claims_after(text, detection.span[1])
-    if len(later) < PARTIAL_CLAIMS or not passages or unusable(passages):
+    if len(later) < PARTIAL_CLAIMS:
         return detection
     return detect(text, _count_supported(later, passages, question))
+
+
+def _passages_say(sentence: str, passages: Sequence[RetrievedText], question: str) -> bool:
+    """Whether a window of the passages has the words of a sentence and declines like it."""
+    texts = [passage.text or "" for passage in passages]
+    language = language_of(sentence, question, texts)
+    spelling = content_stems(fold(sentence), language)
+    least = SAID_BY_PASSAGES * len(spelling)
+    for text in texts:
+        folded = fold(text)
+        if sum(stem[:4] in folded for stem in spelling) < least:
+            continue  # most passages, and this costs less than cutting them into sentences
+        chunk = prepare(text, language)
+        count, first = best_window(tuple(spelling), chunk)
+        if count and count >= least:
+            last = min(first + WINDOW, len(chunk.spans)) - 1
+            if says_the_same(sentence, chunk.text[chunk.spans[first][0] : chunk.spans[last][1]]):
+                return True
+    return False
 
 
 def _claims_after(answer: str, position: int) -> list[AnswerClaim]:
     return [
         claim
         for claim in extract(answer).claims
-        if claim.start >= position and claim.type != "general" and not is_lack(claim.text)
+        if claim.start >= position and claim.type != "general"
     ]
 
 

@@ -20,7 +20,7 @@ from ragmetrics.support_model import THRESHOLDS as LANGUAGE_THRESHOLDS
 from ragmetrics.text import numbers as text_numbers
 from ragmetrics.text.content import content_stems
 from ragmetrics.text.numbers import Number, NumberIndex, numbers
-from ragmetrics.text.refusals import is_lack, is_refusal
+from ragmetrics.text.refusals import declines
 from ragmetrics.text.sentences import MARK, Unit, units
 from ragmetrics.text.words import STOP_WORDS, clean, content_words, fold, words
 
@@ -514,7 +514,7 @@ def _skip_reason(text: str, unit: Unit, lead: str) -> SkipReason | None:
         return "question"
     if _TALK.match(plain):
         return "greeting or offer"
-    if is_refusal(plain) or is_lack(plain):
+    if declines(plain):
         return "abstention"
     if len(plain_words) < MIN_WORDS and not lead:
         return "too short"
@@ -548,11 +548,14 @@ def _verb_and_words(text: str) -> tuple[bool, int]:
     return _VERB.search(text) is not None, len(content_words(fold(text)))
 
 
-def extract(answer: str, *, clauses: bool = False) -> Extraction:
+def extract(
+    answer: str, *, clauses: bool = False, denial: tuple[int, int] | None = None
+) -> Extraction:
     """The claims of an answer: sentences and list items, lead-ins removed.
 
     With ``clauses`` a sentence is also cut at "; " and at ", and" / ", but" where both sides stand
-    alone.
+    alone. ``denial``: the span of a sentence that is a claim although it is worded like an
+    abstention.
     """
     text = clean(answer)
     claims: list[AnswerClaim] = []
@@ -563,6 +566,8 @@ def extract(answer: str, *, clauses: bool = False) -> Extraction:
         short = unit.kind == "item" and len(sentence.split()) < _SHORT_ITEM
         lead = stem_line if short else ""
         reason = _skip_reason(sentence, unit, lead)
+        if reason == "abstention" and (unit.start, unit.end) == denial:
+            reason = None
         if unit.kind in ("stem", "heading"):
             stem_line = sentence if unit.kind == "stem" else ""
         elif unit.kind == "prose":

@@ -68,6 +68,7 @@ def score_case(
     reference: str,
     chunks: Sequence[RetrievedText],
     *,
+    tools: Sequence[RetrievedText] = (),
     abstained: bool = False,
     sufficient: float = SUFFICIENT,
     hallucinated: float = HALLUCINATED,
@@ -76,9 +77,10 @@ def score_case(
     """The scores of one case, with the nearest window of each sentence of the answer as evidence.
 
     ``question``: None for one that cannot be understood without what came before it. ``chunks``: in
-    rank order; each text counts once. ``abstained``: the answer says nothing to compare. The three
-    thresholds say from where a context is near the question, a context near a sentence, and a
-    window near a sentence.
+    rank order; each text counts once. ``tools``: results of tools, which support an answer as the
+    chunks do and say nothing of how these were retrieved. ``abstained``: the answer says nothing
+    to compare. The three thresholds say from where a context is near the question, a context near
+    a sentence, and a window near a sentence.
     """
     answer = _MARK.sub("", answer).strip()
     silent = "" if answer else "empty answer"
@@ -90,9 +92,10 @@ def score_case(
         claiming_sentences(reference),
     )
     contexts, no_contexts = distinct_texts(chunks)
+    sources, no_sources = distinct_texts([*chunks, *tools]) if tools else (contexts, no_contexts)
     whole = [text for text in (answer, reference) if text]
     asked = [question] if question else []
-    vectors = yield [*asked, *whole, *answer_sentences, *reference_sentences, *contexts]
+    vectors = yield [*asked, *whole, *answer_sentences, *reference_sentences, *sources]
     scores = Collector(METRICS)
     context_vectors = [vectors[text] for text in contexts]
     if question:
@@ -111,13 +114,13 @@ def score_case(
         scores.set("answer_relevance", answer_relevance(near), "no sentences")
         whole_answer = whole_similarity(vectors[answer], vectors[reference])
         scores.set("answer_correctness", whole_answer, "")
-    if why := silent or ("" if answer_sentences else "no sentences") or no_contexts:
+    if why := silent or ("" if answer_sentences else "no sentences") or no_sources:
         scores.nothing(("answer_hallucination", "answer_hallucination@2"), why)
         return scores.result()
-    near = nearest([vectors[text] for text in answer_sentences], context_vectors)
+    near = nearest([vectors[text] for text in answer_sentences], [vectors[s] for s in sources])
     best = _as_list(near.max(axis=1))
     scores.set("answer_hallucination", share_below(best, hallucinated), "")
-    windows = _windows(contexts)
+    windows = _windows(sources)
     if len(answer_sentences) * len(windows) > _MOST_PAIRS:  # texts of megabytes
         scores.nothing(("answer_hallucination@2",), "answer and contexts are too long")
         return scores.result()

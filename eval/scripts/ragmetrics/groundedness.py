@@ -195,13 +195,11 @@ def _prepare_answer(
     references: Sequence[Cited] = (),
     first_index: int = 1,
     language: str | None = None,
+    denial: tuple[int, int] | None = None,
 ) -> _PreparedAnswer:
-    """Take an answer apart; the chunks' words are cut as those of its language.
-
-    ``first_index``: the number of the first chunk in the bot's own marks.
-    """
+    """Take an answer apart; ``denial``: a claim of it that is worded like an abstention."""
     text = clean(answer)
-    extraction = extract(text)
+    extraction = extract(text, denial=denial)
     ready = tuple(prepare(chunk.text or "", language) for chunk in chunks)
     resolver = Resolver(chunks, references, first_index)
     return _PreparedAnswer(
@@ -264,19 +262,18 @@ _WORDED = ("no_fallback_phrase", "list_question_gets_list")
 """Checks that look for English words."""
 
 _FALLBACK = re.compile(
-    r"\b(?:something went wrong|an error (?:has )?occurred|please try again|unable to "
-    r"(?:generate|process)"
-    r"|no (?:results?|documents?|answer) (?:was |were )?found|internal server error|request "
-    r"timed out)\b"
+    r"\b(?:something went wrong|an error (?:has )?occurred|please try again"
+    r"|unable to (?:generate|process)|no (?:results?|documents?|answer) (?:was |were )?found"
+    r"|internal server error|request timed out)\b"
 )
 
 _LIST_QUESTION = re.compile(
     r"^\W*(?:please )?(?:list|enumerate|name (?:the|all|some|\d|two|three|four|five))\b"
     r"|\bwhat are (?:the |some |all )?(?:\w+ ){0,3}(?:types|kinds|steps|ways|reasons|options"
-    r"|requirements|benefits"
-    r"|advantages|disadvantages|features|components|examples|differences|stages|phases|symptoms|causes|methods|rules"
-    r"|parts)\b|\bwhich (?:\w+ ){1,3}are (?:there|available|supported)\b"
-    r"|\bgive (?:me )?(?:a list|some examples|\d+|two|three|four|five)\b|\bwhat steps\b"
+    r"|requirements|benefits|advantages|disadvantages|features|components|examples|stages|rules"
+    r"|differences|phases|symptoms|causes|methods|parts)\b|\bwhich (?:\w+ ){1,3}are (?:there"
+    r"|available|supported)\b|\bwhat steps\b"
+    r"|\bgive (?:me )?(?:a list|some examples|\d+|two|three|four|five)\b"
 )
 
 _LAST = re.compile(r"\s(?:and|or)\s")
@@ -313,19 +310,20 @@ def checks(
     answerable: bool | None,
     best_score: float | None,
     min_score: float,
+    declines: bool,
     covered: bool = True,
     listed: bool = True,
 ) -> dict[str, bool | None]:
     """Each check: True passed, False failed, None does not apply.
 
-    An unanswerable case may well be answered by a fallback phrase and without a citation; a bot
-    that sends no retrieval scores, or a question that asks for no list, cannot fail those checks.
-    An empty answer fails the first check, and the checks of its wording do not apply. Nor do these
-    apply in a language that is not ``covered``, where only a phrase that is found says something;
-    questions that ask for a list are told by English words (``listed``).
+    An unanswerable case may well be answered by an abstention (``declines``) and without a
+    citation; a bot that sends no retrieval scores, or a question that asks for no list, cannot fail
+    those checks. An empty answer fails the first check, and the checks of its wording do not apply.
+    Nor do these apply in a language that is not ``covered``, where only a phrase that is found says
+    something; questions that ask for a list are told by English words (``listed``).
     """
     present = bool(answer.strip())
-    fallback = abstention.detect(answer).abstained or bool(_FALLBACK.search(fold(answer)))
+    fallback = declines or bool(_FALLBACK.search(fold(answer)))
     judged = present and answerable is not False
     return {
         "answer_not_empty": present,
@@ -449,9 +447,11 @@ def score_case(
     scores = Collector(METRICS)
     language = language_of(text, question, (chunk.text for chunk in chunks), usual_language)
     covered = is_covered(language)
-    parts = _prepare_answer(text, chunks, question, references, first_index, language)
+    reply = abstention.detect_with_passages(text, chunks, question)
+    parts = _prepare_answer(text, chunks, question, references, first_index, language, reply.denial)
     outcomes = checks(
         text,
+        declines=reply.abstained,
         covered=covered,
         listed=language in (None, "en"),
         question=question,

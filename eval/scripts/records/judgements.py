@@ -24,7 +24,7 @@ STALE = "judged before its answer or labels changed"
 
 OTHERS = "Lines of verdicts.jsonl by another judge, prompt or temperature, which do not count: {}."
 
-ABSTENTION_RULES = 1
+ABSTENTION_RULES = 2
 """Version of the rules by which code tells an abstention (ragmetrics.abstention). Raise it with
 them: a judgement rests on whether the answer was taken for one."""
 
@@ -107,8 +107,8 @@ def answer_sha256(case: TestCase, result: TestResult, k: int | None, metric: str
     ]
     if case.conversation is not None or case.history is not None:
         parts.append([case.question_alone, result.asked_with, result.history_sha256])
-    if result.seen_tools:
-        parts.append({"seen_tools": result.seen_tools})
+    if tools := result.tool_sources():
+        parts.append({"seen_tools": [source.text for source in tools]})
     if metric == NUGGETS:
         parts.append([fact.fact for fact in case.gold_facts])
     return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]

@@ -14,10 +14,11 @@ from typing import Any, Literal
 import msgspec
 
 from records.errors import Problem, StorageError
+from records.feedback import Rating
 from records.jsonl import Decode, project, read, whole
 from records.lines import Block, Report, iter_blocks, lines_at
 from records.shards import Address, holds, open_lines
-from records.tool_calls import ToolCall
+from records.tool_calls import ToolCall, calls_beside_passages
 
 SCHEMA = 1
 
@@ -130,7 +131,7 @@ class TestResult(msgspec.Struct):
     ``seen``: how it is known what the answer saw of several searches (``prompt``: what stood in
     front of the model; ``union``: all that they brought). ``seen_tools``: results of tools that it
     saw and that are no passages. ``tools``: the calls of tools where the bot reports them; an
-    empty list says that there was none.
+    empty list says that there was none. ``feedback``: what people said of the answer, where told.
 
     Of a turn of a conversation, and of a case with a history of its own: ``asked_with`` says which
     history it was asked with (``live``, ``replay``, ``alone``, ``none``, or ``fixed``),
@@ -168,21 +169,35 @@ class TestResult(msgspec.Struct):
     tools: list[ToolCall] | msgspec.UnsetType = msgspec.UNSET
     seen: Literal["prompt", "union"] | msgspec.UnsetType = msgspec.UNSET
     seen_tools: list[str] | msgspec.UnsetType = msgspec.UNSET
+    feedback: list[Rating] | msgspec.UnsetType = msgspec.UNSET
 
     def chunks(self) -> list[RetrievedChunk]:
         """The retrieved passages in rank order; plain ids become chunks ranked by their place."""
         return _ranked(self.retrieved or ())
 
     def seen_chunks(self, k: int | None = None) -> list[RetrievedChunk]:
-        """The passages that the answer saw, or the first ``k``, and after them what tools gave back
-        that is none."""
-        chunks, texts = self.chunks()[:k], self.seen_tools or ()
+        """The passages that the answer saw, or the first ``k``, and after them the results of tools
+        that are no passages."""
+        return [*self.chunks()[:k], *self.tool_sources()]
+
+    def tool_sources(self) -> list[RetrievedChunk]:
+        """The results of tools that the answer saw and that are no passages, as sources of claims:
+        those that are known from its prompt, else those of all its calls."""
+        lengths = {text: len(text) for text in self.seen_tools or ()}
+        if not lengths and self.tools:
+            lists = [self.chunks(), *(chunks for _, chunks in self.searched())]
+            calls = calls_beside_passages(
+                self.tools,
+                {search.tool for search in self.searches or ()},
+                [[chunk.text or "" for chunk in chunks] for chunks in lists],
+                self.answer,
+            )
+            texts = [(call.result or "", call.result_length) for call in calls]
+            lengths = {text: length or len(text) for text, length in texts}
+        first = len(self.retrieved or ()) + 1
         return [
-            *chunks,
-            *(
-                RetrievedChunk(f"tool-{n}", text=text, text_length=len(text), rank=len(chunks) + n)
-                for n, text in enumerate(texts, 1)
-            ),
+            RetrievedChunk(f"tool-{rank - first + 1}", text=text, text_length=length, rank=rank)
+            for rank, (text, length) in enumerate(lengths.items(), first)
         ]
 
     def rankings(self) -> list[list[RetrievedChunk]]:
@@ -421,6 +436,7 @@ def _results_in_place(path: Path, places: Mapping[int, str]) -> list[TestResult]
 
 _SEARCHES = b'"searches":[{'
 _TOOLS = b'"tools":['
+_FEEDBACK = b'"feedback":[{'
 """In a text the quotes are escaped: these are keys, and a list of searches is not empty."""
 
 
@@ -433,6 +449,11 @@ def tells_searches(path: Path) -> bool:
 def tells_tools(path: Path) -> bool:
     """The same of calls of tools, if only that there was none."""
     return holds(path, _TOOLS)
+
+
+def tells_feedback(path: Path) -> bool:
+    """The same of what people said of answers."""
+    return holds(path, _FEEDBACK)
 
 
 def tells_retrieved(line: bytes) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -48,6 +48,70 @@ class ToolCall(msgspec.Struct, omit_defaults=True):
             return self
         length = self.result_length or len(self.result)
         return msgspec.structs.replace(self, result=self.result[:limit], result_length=length)
+
+
+def is_of_passages(text: str, lists: Iterable[Sequence[str]]) -> bool:
+    """Whether a result of a tool is the passages of one of the lists, as one text or as JSON."""
+    return _is_one_of(text, _folded_lists(lists), cut=False)
+
+
+def _folded_lists(lists: Iterable[Sequence[str]]) -> list[list[str]]:
+    folded = ([_folded(passage) for passage in texts] for texts in lists)
+    return [passages for texts in folded if (passages := [text for text in texts if text])]
+
+
+def _is_one_of(text: str, lists: Sequence[Sequence[str]], *, cut: bool) -> bool:
+    """Of a result that was cut, the beginning of one passage is enough."""
+    if not lists:
+        return False
+    try:
+        said = _folded("\n".join(_strings(json.loads(text))))
+    except (ValueError, RecursionError):
+        said = _folded(text)
+    if cut and any(passage[:_BEGINNING] in said for passages in lists for passage in passages):
+        return True
+    return any(all(passage in said for passage in passages) for passages in lists)
+
+
+_BEGINNING = 60
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """All texts in a value of JSON, in order."""
+    if isinstance(value, str):
+        yield value
+    inner = value.values() if isinstance(value, dict) else value
+    for item in inner if isinstance(value, dict | list) else ():
+        yield from _strings(item)
+
+
+def calls_beside_passages(
+    calls: Iterable[ToolCall],
+    searching: Collection[str | None],
+    lists: Sequence[Sequence[str]],
+    answer: str | None,
+) -> list[ToolCall]:
+    """The calls whose results the answer may rest on and no list of passages contains.
+
+    ``searching``: the tools that searched; what they found is in ``lists``, the texts of each list
+    of passages. A call that hands over the answer and gives it back is no source.
+    """
+    answer = (answer or "").strip()
+    passages = _folded_lists(lists)
+    beside = []
+    for call in calls:
+        result = (call.result or "").strip()
+        is_answer = result == answer and any(
+            isinstance(value, str) and value.strip() == answer for value in call.arguments.values()
+        )
+        is_known = not result or is_answer or call.name in searching
+        if not is_known and not _is_one_of(result, passages, cut=call.result_length is not None):
+            beside.append(call)
+    return beside
 
 
 class ExpectedTool(msgspec.Struct, omit_defaults=True):

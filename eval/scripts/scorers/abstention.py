@@ -25,7 +25,7 @@ from records.results import TestResult, iter_results
 from records.runs import VERDICTS
 from records.scores import ScoreLine
 from records.verdict_lines import text_sha256
-from scorers.common import in_rank_order
+from scorers.common import in_rank_order, seen_passages
 from scorers.contract import NOTHING, Evidence, ScoreRow, ScoringJob, SectionScorer, add_metric
 from scorers.loop import results_of
 
@@ -40,6 +40,9 @@ ASKS_BACK = "asks back instead of answering"
 NO_ANSWER = "no answer"
 
 EMPTY = "empty answer"
+
+ALONE_BY_PHRASES = "by phrases alone"
+"""Said of an abstention whose passages have no texts that could make it an answer."""
 
 LANGUAGE_SAMPLE = 1000
 """Answers whose language is looked at for the most frequent one of a run."""
@@ -101,11 +104,20 @@ def decide(
     detection = _detect(result)
     if detection.state == "empty":
         return AbstentionDecision(None, "phrases", EMPTY, detection)
+    if detection.abstained and not _has_passage_texts(result):
+        return AbstentionDecision(
+            True, "phrases", f"{detection.rule}, {ALONE_BY_PHRASES}", detection
+        )
     if detection.state == "answered":
         spoken = _language_in(result, usual_language)
         if not language.is_covered(spoken):
             return AbstentionDecision(None, "phrases", case_scores.LANGUAGE, detection, spoken)
     return AbstentionDecision(detection.abstained, "phrases", detection.rule, detection)
+
+
+def _has_passage_texts(result: TestResult) -> bool:
+    passages = seen_passages(result)
+    return bool(passages) and case_scores.unusable(passages) is None
 
 
 def _language_in(result: TestResult, usual: str | None = None) -> str | None:
@@ -137,7 +149,7 @@ def _by_judge(reply: _JudgedReply) -> AbstentionDecision:
 
 def _detect(result: TestResult) -> abstention.Detection:
     """Phrase detection on a result, with its passages."""
-    return abstention.detect_with_passages(result.answer, in_rank_order(result), result.question)
+    return abstention.detect_with_passages(result.answer, seen_passages(result), result.question)
 
 
 @dataclass(frozen=True)
@@ -190,7 +202,7 @@ class AbstentionScorer:
         """
         cells: Counter[str] = Counter()
         by: Counter[str] = Counter()
-        disagree = unscored = failed = 0
+        disagree = unscored = failed = alone = 0
         parts: dict[tuple[int, str], means.Parts] = {}
         cases = 0
         for case_id, repeats in groupby(lines, key=lambda line: line.case_id):
@@ -201,6 +213,7 @@ class AbstentionScorer:
                 evidence = line.evidence or NOTHING
                 by.update([evidence["decided_by"]] if "cell" in evidence else [])
                 disagree += "phrases" in evidence
+                alone += str(evidence.get("why", "")).endswith(ALONE_BY_PHRASES)
                 case_cells += [evidence["cell"]] if "cell" in evidence else []
             cells.update(case_cells)
             if case_cells:
@@ -230,6 +243,7 @@ class AbstentionScorer:
             "cells": table,
             "decided_by": dict(sorted(by.items())),
             "phrases_disagree": disagree,
+            "phrases_alone": alone,
         }
 
 
@@ -306,7 +320,7 @@ def _make_scorer(job: ScoringJob, options: AbstentionOptions) -> AbstentionScore
 
 def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     """The four-cell table, who decided, and how often the wording says otherwise."""
-    from terminal.tables import print_rows
+    from terminal.tables import counted, print_rows
 
     cells = section["cells"]
     console.print()
@@ -321,6 +335,12 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     names = {"api": "the bot's own field", "phrases": "the wording", "judge": "the judge"}
     by = ", ".join(f"{names[name]} ({count})" for name, count in section["decided_by"].items())
     console.print(f"Decided by {by or 'nothing'}.")
+    if section.get("phrases_alone"):
+        console.print(
+            f"{counted(section['phrases_alone'], 'abstention')} decided by phrases alone: the run "
+            "has no texts of the passages, which can tell a plain answer (run_eval.py "
+            "--store-full-text)."
+        )
     if section["phrases_disagree"]:
         console.print(
             f"In {section['phrases_disagree']} results the wording says otherwise than the bot's "

@@ -33,6 +33,12 @@ def in_rank_order(result: TestResult) -> Sequence[RetrievedChunk]:
     return chunks if are_in_order(chunks) else result.chunks()
 
 
+def seen_passages(result: TestResult) -> Sequence[RetrievedChunk]:
+    """What the answer could rest on: the chunks by rank, then the results of tools."""
+    chunks, tools = in_rank_order(result), result.tool_sources()
+    return [*chunks, *tools] if tools else chunks
+
+
 def without_passages(result: TestResult) -> tuple[Value, str]:
     """The score, and the reason, of what needs passages where nobody knows which there were:
     failed where this answer lacks what the profile maps, else none; "" where they are known."""

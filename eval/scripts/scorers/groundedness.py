@@ -66,7 +66,8 @@ class GroundednessScorer:
         """Scores of one result; an abstention or an empty answer keeps its plain checks only."""
         if result.answer is None:
             return ScoreRow((None,) * len(self.metrics), (("*", "no answer"),)), NOTHING
-        chunks = result.seen_chunks() if result.seen_tools else in_rank_order(result)
+        chunks, tools = in_rank_order(result), result.tool_sources()
+        chunks = [*chunks, *tools] if tools else chunks
         sent = [chunk.score_final for chunk in chunks if chunk.score_final is not None]
         scores = groundedness.score_case(
             result.answer,
@@ -88,20 +89,13 @@ class GroundednessScorer:
             usual_language=self.usual_language,
             support_model=self.support_model,
             names_sources=self.names_sources,
-            passages_known=result.retrieved is not None or bool(result.seen_tools),
+            passages_known=result.retrieved is not None or bool(tools),
         )
-        if not result.seen_tools:
+        if not tools:
             scores = with_known_passages(scores, result, groundedness.OF_PASSAGES)
-            if not chunks and any(call.result for call in result.tools or ()):
-                scores = without(scores, _OF_SOURCES, _ONLY_TOOLS)
         if len(result.rankings()) > 1 and _cites_by_number(result):
             scores = without(scores, _OF_NUMBERS, "the number fits several lists")
         return row_of(scores, self.metrics), scores.evidence
-
-
-_OF_SOURCES = tuple(name for name in groundedness.OF_PASSAGES if name != "contexts_exist")
-
-_ONLY_TOOLS = "no passages, and the results of tools that the bot reports are not read as sources"
 
 
 def _cites_by_number(result: TestResult) -> bool:

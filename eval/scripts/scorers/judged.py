@@ -123,7 +123,7 @@ class JudgedScorer:
         if stale:
             reasons |= {name: STALE for name, why in reasons.items() if why == "not judged"}
         unknown, why = without_passages(result)
-        needs = OF_PASSAGES - {"groundedness"} if result.seen_tools else OF_PASSAGES
+        needs = OF_PASSAGES - {"groundedness"} if result.tool_sources() else OF_PASSAGES
         for name in names if why else ():
             if not needs.isdisjoint(CALLS_BY_METRIC.get(name, ())):
                 values[name], reasons[name] = unknown, why

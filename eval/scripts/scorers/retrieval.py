@@ -216,6 +216,8 @@ class RetrievalScorer:
         dimension, value = _SEVERAL_SLICE
         if several := section["by"].get(dimension, {}).get(value):
             more["per_search"] = several["n"]
+            own = retrieval.per_search_definitions(self.metrics)
+            more["definitions"] = section["definitions"] | own
         recall = section["mean"].get(f"evidence_recall@{self.ks[-1]}")
         places = {"anchor", "document"} & section["by"].get("match", {}).keys()
         low = places and recall is not None and recall < FEW_FOUND

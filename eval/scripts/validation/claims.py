@@ -252,7 +252,7 @@ def _claims(
         for parts in opinions
     ]
     case, shown, titles = judged.shown.case, judged.shown, _titles(judged.shown.result)
-    texts = {context["id"]: context["text"] for context in shown.contexts}
+    texts = {context["id"]: context["text"] for context in shown.seen_contexts}
     for part in opinions[0]:
         inputs = part.get("input") or {}
         is_local = (part.get("judge") or {}).get("provider") == "local"

@@ -34,6 +34,7 @@ from validation import judge as validation_judge
 from validation import labels, show
 from validation.claims import ITEMS, JudgedClaim, JudgedRun, Key, read_judged, together
 from validation.labels import Joined
+from validation.thumbs import thumbs_report
 
 METRIC = records_calibration.METRICS[0]
 
@@ -164,12 +165,14 @@ def calibrate(options: CalibrateOptions, talk: Talk) -> CalibratedJudge | int:
         return code
     files = claim_labels.label_files(options.labels_dir, options.labels_file)
     joined = labels.join(claim_labels.read_labels(files), judged.claims, options.metric)
-    if not joined.human:
+    draws = validation_judge.Draws(seed=options.seed)
+    thumbs = thumbs_report(options.folder, judged.claims, draws)
+    if not joined.human and (thumbs is None or options.label):
         if options.label and not options.gate:
             talk(_undecided(options, joined))
             return 0
         raise StorageError(_undecided(options, joined))
-    report = _report(options, options.folder, judged, joined, files)
+    report = _report(options, options.folder, judged, joined, files, thumbs)
     if options.attack:
         report["attack"] = _attack(options, judged, joined.human, talk)
     records_calibration.write(options.folder / records_calibration.name_of(options.metric), report)
@@ -304,6 +307,7 @@ def _report(
     judged: JudgedRun,
     joined: Joined,
     files: list[Path],
+    thumbs: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     draws = validation_judge.Draws(seed=options.seed)
     head = _calibration_document(folder, options.metric, judged, joined, files, options.seed)
@@ -313,6 +317,7 @@ def _report(
             judged.claims, joined.human, draws, options.worst, options.metric, joined.draws
         )
         | {"also_runs": sorted({claim.run for claim in judged.claims if claim.run})}
+        | {"thumbs": thumbs}
     )
 
 

@@ -154,9 +154,9 @@ def report(
         "supported": int(table.supported),
         "unsupported": int(table.unsupported),
         "too_few": few,
-        "confusion": _confusion_counts(table),
+        "confusion": confusion_counts(table),
         "prevalence": pairs.table().prevalence,
-        "figures": None if few else _agreement(pairs, draws),
+        "figures": None if few else agreement_figures(pairs, draws),
         "answers": _answers(pairs, claims, draws) if design.equal else None,
         "threshold": None if few else _threshold(pairs, draws),
         "by": _slices(pairs),
@@ -165,7 +165,7 @@ def report(
     }
 
 
-def _confusion_counts(table: Confusion) -> dict[str, int]:
+def confusion_counts(table: Confusion) -> dict[str, int]:
     """The four cells; people's word first, then the judge's."""
     return {
         "supported_supported": int(table.supported_supported),
@@ -175,7 +175,7 @@ def _confusion_counts(table: Confusion) -> dict[str, int]:
     }
 
 
-def _agreement(pairs: LabelledPairs, draws: Draws) -> dict[str, Any]:
+def agreement_figures(pairs: LabelledPairs, draws: Draws) -> dict[str, Any]:
     """Rates, kappa and AUROC with intervals over source documents."""
     human, judge, sources, counts = pairs.human, pairs.judge, pairs.sources, pairs.weight
     table, sizes = pairs.table(), pairs.sizes()

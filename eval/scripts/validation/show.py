@@ -18,6 +18,7 @@ from ragmetrics.stats.calibration import MIN_CLASS
 from terminal.page import Block, Heading, Page, Prose, Quoted, Words, between, number, plain_table
 from terminal.tables import counted, plain
 from validation.judge import LEAST_FOR_MEAN
+from validation.thumbs import thumbs_blocks
 
 LEFT_OUT = {
     "cannot_tell": "cannot tell",
@@ -47,7 +48,8 @@ def calibration_page(report: Mapping[str, Any]) -> Page:
         )
     else:
         blocks += [*_figures(report), *_slices(report)]
-    return Page("", [*blocks, *_rates(report), *_attack(report["attack"]), *_worst(report)])
+    blocks += [*_rates(report), *thumbs_blocks(report.get("thumbs")), *_attack(report["attack"])]
+    return Page("", [*blocks, *_worst(report)])
 
 
 def _remedy(report: Mapping[str, Any]) -> str:

@@ -24,13 +24,17 @@ from ragmetrics.text.asked_questions import NEAR, AskedQuestions
 from records.errors import StorageError
 from records.results import TestResult
 from records.runs import ENRICHED, UNIFORM
-from watching.figures import FIGURES, ReferencePeriod, condition_of
-from watching.summary import ERRORS
+from watching.figures import FIGURES, Figure, ReferencePeriod, condition_of
+from watching.summary import ERRORS, FEEDBACK
 from watching.texts import TraceText, texts_of
 from watching.trace_index import SHARE, TraceIndex
 
 ORDINARY = "ordinary"
 """The stratum of traces that no figure calls bad."""
+
+_RATED = "feedback"
+"""The stratum of answers that people rated bad."""
+_IS_RATED_BAD = f"bad & {FEEDBACK} != 0"
 
 _BANDS = ((0.25, "far"), (0.5, "middle"), (NEAR, "near"))
 """How like the set a question is: below which likeness, and the band's name."""
@@ -52,6 +56,10 @@ class Draw:
     strata: Counter[str] = field(default_factory=Counter)
     blotted: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
+    known: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By stratum that was drawn with a known probability: that, and how many traces it has."""
+    ended: set[str] = field(default_factory=set)
+    """Strata of which every trace that was read was drawn or left out."""
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
@@ -61,6 +69,7 @@ class Draw:
             "p": self.p,
             "paths": [str(path) for path in self.paths],
             "strata": dict(self.strata),
+            "known_probabilities": self.known,
             "blotted": dict(sorted(self.blotted.items())),
             "left_out": dict(sorted(self.left_out.items())),
         }
@@ -79,6 +88,10 @@ def draw_cases(
 ) -> Draw:
     """Draw drafts worth labelling: some of each signal, near to and far from the set.
 
+    Answers that people rated bad are a stratum of their own, whatever else is bad with them. They
+    are looked at in the order of their hashes, and the share of them that was looked at is written
+    as the probability of each; those whose question is nearly one of the set are left out.
+
     ``questions``: those of the set. ``since``: figures with an alarm and the day it began; they
     come first, and their traces from that day on. ``first_day``: of the others.
     """
@@ -90,7 +103,15 @@ def draw_cases(
         raise StorageError(
             f"No case was drawn: no trace has a question that is new ({_told(draw.left_out)})."
         )
-    _write(chosen, target, f"{target.name}-{ENRICHED}", draw, {"kind": ENRICHED}, force=force)
+    about: dict[str, Any] = {"kind": ENRICHED}
+    if last := max((item.place for item in chosen if item.signals == (_RATED,)), default=0):
+        keys = index.keys_where(FEEDBACK, _IS_RATED_BAD, first_day, index.totals()[0])
+        items = strata[_RATED][_BANDS[0][1]]
+        if _RATED in draw.ended:  # the others were looked at and left out
+            last = items[-1].place if len(items) >= 3 * count else min(len(keys), _most(count))
+        draw.known[_RATED] = {"p": round(last / len(keys), 6), "traces": len(keys)}
+        about["strata"] = draw.known
+    _write(chosen, target, f"{target.name}-{ENRICHED}", draw, about, force=force)
     return draw
 
 
@@ -114,11 +135,14 @@ def draw_sample(
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A trace that was drawn; ``signals`` and ``band`` say why, both empty in a uniform sample."""
+    """A trace that was drawn; ``signals`` and ``band`` say why, both empty in a uniform sample.
+
+    ``place``: which it is of its stratum in the order of the hashes, from 1."""
 
     text: TraceText
     signals: tuple[str, ...]
     band: str
+    place: int = 0
 
 
 def _strata(
@@ -133,25 +157,38 @@ def _strata(
     """By signal and band, the traces from which cases are taken in turns."""
     figures = sorted(FIGURES, key=lambda figure: figure.name not in since)
     pools = [
-        (f.name, f.bit, condition_of(f, reference), since.get(f.name, first_day)) for f in figures
+        (f.name, f.bit, _condition(f, reference), since.get(f.name, first_day)) for f in figures
     ]
     calm = " AND ".join(f"NOT ({condition_of(f, reference)})" for f in FIGURES)
     pools.append((ORDINARY, ERRORS, calm, first_day))
-    most = max(_READ_AT_LEAST, _READ_FOR_ONE * count)
     strata: dict[str, dict[str, list[Drawn]]] = {}
     for name, bit, condition, day in pools:
         bands: dict[str, list[Drawn]] = {band: [] for _, band in _BANDS}
-        keys = index.keys_where(bit, condition, day, most)
+        keys = index.keys_where(bit, condition, day, _most(count))
+        places = {key: place for place, key in enumerate(keys, 1)}
         for text in texts_of(index, keys, draw.left_out):
             band = _band(asked.closeness(text.question))
             if band is None:
                 draw.left_out[_NO_TEXT] += 1
                 continue
-            bands[band].append(Drawn(text, (name,), band))
+            # The bands of this stratum are no queues: its probability is of one order.
+            queue = _BANDS[0][1] if name == _RATED else band
+            bands[queue].append(Drawn(text, (name,), band, places[text.key]))
             if sum(map(len, bands.values())) >= 3 * count:
                 break
         strata[name] = bands
     return strata
+
+
+def _most(count: int) -> int:
+    """Traces of a stratum that are read for so many cases."""
+    return max(_READ_AT_LEAST, _READ_FOR_ONE * count)
+
+
+def _condition(figure: Figure, reference: ReferencePeriod | None) -> str:
+    """When a trace belongs to the stratum of a figure, in SQL."""
+    condition = condition_of(figure, reference)
+    return condition if figure.name == _RATED else f"({condition}) AND NOT ({_IS_RATED_BAD})"
 
 
 def _band(closeness: float) -> str | None:
@@ -174,6 +211,7 @@ def _in_turns(
         for name in list(queues):
             item = _next_of(queues[name], bands[name], drawn, asked, draw)
             if item is None:
+                draw.ended.add(name)
                 del queues[name]
                 continue
             drawn.add(item.text.key)
@@ -265,8 +303,9 @@ def _why_it_fails(result: TestResult) -> str:
     """The reasons by which an answer fails, in words, as far as a trace tells; "" without one."""
     failed = result.status == "error"
     scores: dict[str, float | None] = {}
-    if result.answer and result.chunks():
-        found = score_case(result.answer, result.chunks(), question=result.question).values
+    sources = result.seen_chunks()
+    if result.answer and sources:
+        found = score_case(result.answer, sources, question=result.question).values
         scores = {f"groundedness.{name}": value for name, value in found.items()}
     verdict = judge_case([scores], Ruling(read_case_rules(), Basis()), failed=[0] if failed else [])
     return ", ".join(rule.word for rule in verdict.reasons)

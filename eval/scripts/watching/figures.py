@@ -6,19 +6,26 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 from decisions.watch import WatchedFigure, watch_figure
+from ragmetrics.stats.arrays import np
+from ragmetrics.stats.intervals import effective_wilson
 from ragmetrics.stats.rise import DayCount
 from records.errors import StorageError
+from records.feedback import Rating, rating_of, thumb_of
+from records.metrics import rounded
 from watching.summary import (
     ANSWERS,
     CLAIMS,
     EMPTY_RETRIEVALS,
     ERRORS,
+    FEEDBACK,
     LATENCY,
     LEAKS,
     REFUSALS,
+    STEPS,
     UNREADABLE,
 )
 from watching.trace_index import DayCounts, TraceIndex
@@ -55,6 +62,9 @@ FIGURES = (
            "the answer holds personal data, secrets or internals", is_checked=True),
     Figure("unreadable", "Unreadable answers", UNREADABLE,
            "nothing says for certain which text is the answer", has_alarm=False),
+    # Ratings come late and from few: a day's share changes for weeks, and is of who chose to rate.
+    Figure("feedback", "Answers that people rated bad", FEEDBACK,
+           "its rating is below 0.5, from 0 (bad) to 1 (good)", has_alarm=False),
 )  # fmt: skip
 
 
@@ -214,3 +224,29 @@ def watched(
         )
         for figure in figures
     ]
+
+
+def rate_answers(index: TraceIndex) -> dict[str, Any]:
+    """Put what people say by now into the figure of each counted answer; how many answers are
+    ``rated``, how many of these ``bad``, their ``share`` and its 95 % interval.
+
+    Answers that the same user rated, else those of one session, are a cluster of the interval.
+    """
+    bad: dict[int, bool] = {}
+    clusters: list[int] = []
+    for key, group in groupby(index.ratings(STEPS), key=lambda row: row[0].key):
+        rows = list(group)
+        said = (Rating(str(r.name), r.score, user=str(r.rater), at=r.at) for r, _ in rows)
+        if (score := rating_of(said)) is not None:
+            bad[key] = thumb_of(score) is False
+            raters = {rating.rater for rating, _ in rows}
+            clusters.append((len(raters) == 1 and min(raters)) or rows[0][1] or key)
+    index.mark(FEEDBACK, bad)
+    feedback: dict[str, Any] = {"rated": len(bad), "bad": sum(bad.values())}
+    feedback |= dict.fromkeys(("share", "ci95", "clusters"))
+    if bad:
+        values = np.array([*bad.values()], dtype=float)
+        interval = effective_wilson(values, 0.0, 1.0, clusters)
+        feedback |= {"share": rounded(float(values.mean())), "ci95": rounded(interval.ends)}
+        feedback["clusters"] = interval.units
+    return feedback

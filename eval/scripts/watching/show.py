@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from decisions.watch_print import watch_blocks
 from formats.traces.cases import CAPTURE
+from formats.traces.feedback import NO_FEEDBACK
 from terminal.page import Block, Page, Prose, fine_percent, plain_table
 from terminal.tables import counted
 from watching.figures import FIGURES, TAIL_DISTORTS, date_of, shown_figures
-from watching.summary import NOT_CAPTURED
+from watching.summary import FEEDBACK, NOT_CAPTURED
 from watching.watch import Watch, in_all, share_of
 
 _NO_REFERENCE = (
@@ -24,6 +25,8 @@ def watch_page(outcome: Watch, *, pictures: bool) -> Page:
     rows = []
     for figure in shown_figures(outcome.sampling):
         bad, n = in_all(outcome.series[figure.name])
+        if figure.bit == FEEDBACK and not n:
+            continue
         share = share_of(outcome.series[figure.name])
         shown = "–" if share is None else fine_percent(share)
         rows.append((figure.label, shown, f"{bad:,}", f"{n:,}"))
@@ -59,6 +62,7 @@ def notes(outcome: Watch) -> Iterator[str]:
         f"Checked for unsupported claims and leaks: {counted(checked, 'trace')} "
         f"(--check-share {outcome.check_share:g})."
     )
+    yield from _feedback(outcome)
     if missing := outcome.counts.get(NOT_CAPTURED, 0):
         yield f"{counted(missing, 'trace')} without contents: {CAPTURE}"
     weighted = any(d.effective is not None for days in outcome.series.values() for d in days)
@@ -75,3 +79,18 @@ def notes(outcome: Watch) -> Iterator[str]:
         blotted = ", ".join(f"{kind} {n}" for kind, n in sorted(draw.blotted.items()))
         if blotted:
             yield f"Blotted before writing: {blotted}."
+
+
+def _feedback(outcome: Watch) -> Iterator[str]:
+    """The share of rated answers that are rated bad, and what was no rating by people."""
+    feedback, counts = outcome.feedback, outcome.counts
+    if feedback["rated"]:
+        low, high = map(fine_percent, feedback["ci95"] or (0.0, 1.0))
+        yield (
+            f"People rated {counted(feedback['rated'], 'answer')} of {outcome.traces:,}, "
+            f"{feedback['bad']:,} of them bad: {fine_percent(feedback['share'])} (95 % interval "
+            f"{low} to {high}). Raters choose themselves: this is no share of all answers."
+        )
+    yield from (
+        f"Not counted: {n:,} {name}." for name in NO_FEEDBACK.values() if (n := counts.get(name))
+    )

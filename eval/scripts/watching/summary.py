@@ -8,10 +8,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from formats.shared.span_stream import parse_value
+from formats.traces.feedback import (
+    NO_FEEDBACK,
+    PERSON,
+    TAKEN,
+    ToldRating,
+    ratings_in,
+    ratings_of_events,
+)
+from formats.traces.ids import hashed, key_of_ids
 from formats.traces.reading import Trace
 from formats.traces.spans import (
     AGENT,
     CHAT,
+    EVALUATION,
     GUARD,
     RERANKER,
     RETRIEVAL,
@@ -24,19 +34,21 @@ from formats.traces.spans import (
 )
 from formats.traces.wire import spans_in, typed_spans
 from ragmetrics.abstention import detect
-from watching.trace_index import SpanRow, TraceRow, hash_of
+from watching.trace_index import RatingRow, SpanRow, TraceRow, hash_of
 
 OUTERMOST, LOG = 5, 6
 _NUMBERS = {AGENT: 1, CHAT: 2, RETRIEVAL: 3, RERANKER: 3, TOOL: 4, GUARD: 7}
 """Kinds of spans; an outermost span may be none of the others."""
 RETRIEVING = _NUMBERS[RETRIEVAL]
+STEPS = tuple({_NUMBERS[kind] for kind in (RETRIEVAL, RERANKER, TOOL, GUARD)})
+"""Kinds of spans on the way to an answer: who rates one does not rate the answer."""
 
 FAILED, ROOT, TELLS, REFUSED, CERTAIN, OPEN = (1 << n for n in range(6))
 """Flags of a span: it failed; nothing is around it; it tells something of what was asked or
 answered; its answer is a refusal; it is outermost and its answer certain; it has not ended."""
 
-REFUSALS, EMPTY_RETRIEVALS, ERRORS, LATENCY, ANSWERS, CLAIMS, LEAKS, UNREADABLE = (
-    1 << n for n in range(8)
+REFUSALS, EMPTY_RETRIEVALS, ERRORS, LATENCY, ANSWERS, CLAIMS, LEAKS, UNREADABLE, FEEDBACK = (
+    1 << n for n in range(9)
 )
 """The bit of each figure in ``applies`` and ``bad`` of a trace."""
 
@@ -94,6 +106,8 @@ class SpanSummaries:
         self._rows = 0
         self.characters = 0
         """Of the answers that wait to be looked at."""
+        self.ratings: list[RatingRow] = []
+        """Of people, found since somebody emptied the list."""
 
     def of(self, data: bytes, place: Place) -> Iterator[SpanRow]:
         """The rows of the spans in a JSON value that tell of an answer, or are outermost.
@@ -107,6 +121,10 @@ class SpanSummaries:
                 self._counts[DAMAGED_SPANS] += 1
                 continue
             self._counts["log records" if span.is_log else "spans"] += 1
+            for told in ratings_of_events(span.events) if span.events else ():
+                self._rate(told, span.trace, span.id)
+            if span.is_log and all(name == EVALUATION for name, _ in span.events):
+                continue
             try:
                 row = self._row(span, place)
             except FAULTS:
@@ -115,8 +133,21 @@ class SpanSummaries:
             if row is not None:
                 self._rows += 1
                 yield row
-        if not spans:
-            self._counts["values without spans"] += 1
+        if not spans or b'"scores"' in data:
+            ratings = list(ratings_in(parse_value(data)))
+            self._counts["values without spans"] += not spans and not ratings
+            for told in ratings:
+                self._rate(told, told.trace, told.span)
+
+    def _rate(self, told: ToldRating, trace: str, span: str) -> None:
+        self._counts[TAKEN if told.rater == PERSON else NO_FEEDBACK[told.rater]] += 1
+        if told.rater == PERSON:
+            user = hashed(told.user, key_of_ids) if told.user else ""
+            ids = (trace, span, user, told.name)
+            key, rated, rater, name = (hash_of(text) if text else 0 for text in ids)
+            score = told.score(is_thumb=True)
+            row = RatingRow(key, rated, rater, name, told.at, score, told.bare_number)
+            self.ratings.append(row)
 
     def _row(self, span: Span, place: Place) -> SpanRow | None:
         kind = LOG if span.is_log else _NUMBERS.get(kind_of(span), OUTERMOST)
@@ -224,7 +255,9 @@ def trace_numbers(
         applies |= EMPTY_RETRIEVALS
         bad |= 0 if any(span.documents for span in retrievals) else EMPTY_RETRIEVALS
     start = next((span.start for span in roots if span.start), ordered[-1].start)
-    lasted = roots[0].end - roots[0].start
+    # A span for the whole trace may have no times of its own (Langfuse, the OpenAI Agents SDK).
+    begin = roots[0].start or min((span.start for span in ordered if span.start), default=0)
+    lasted = (roots[0].end or max(span.end for span in ordered)) - begin
     strange = not _EARLIEST <= start <= now + _DAY or not 0 <= lasted <= _LONGEST
     counts[STRANGE_TIMES] += strange
     latency = None

@@ -22,7 +22,7 @@ import orjson
 from records.errors import StorageError
 from records.runs import CACHE_DIR
 
-VERSION = 2
+VERSION = 3
 
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -44,6 +44,9 @@ CREATE TABLE spans (
     size INTEGER NOT NULL, kind INTEGER NOT NULL, flags INTEGER NOT NULL, start INTEGER NOT NULL,
     end INTEGER NOT NULL, length INTEGER, documents INTEGER, session INTEGER,
     weight REAL, PRIMARY KEY (key, span)) WITHOUT ROWID;
+CREATE TABLE ratings (
+    key INTEGER NOT NULL, span INTEGER NOT NULL, rater INTEGER NOT NULL, name INTEGER NOT NULL,
+    at TEXT NOT NULL, score REAL, bare REAL, UNIQUE (key, span, rater, name, at, score, bare));
 """
 
 
@@ -86,6 +89,19 @@ class SpanRow(NamedTuple):
     session: int | None
     weight: float | None = None
     """How many traces the one stands for, of an outermost span; None: one."""
+
+
+class RatingRow(NamedTuple):
+    """A person's rating of an answer. ``key``, ``span``, ``rater`` (by the key of ids), ``name``:
+    hashes, 0 where not told. ``score``: 0 (bad) to 1 (good); ``bare``: a number without a scale."""
+
+    key: int
+    span: int
+    rater: int
+    name: int
+    at: str
+    score: float | None
+    bare: float | None
 
 
 class TraceRow(NamedTuple):
@@ -253,7 +269,12 @@ class TraceIndex:
         return WatchedFile(number, path, 0, 0, head, head_hash, 0, 0, no_tail, 0, "", "")
 
     def add(
-        self, file: WatchedFile, spans: Sequence[SpanRow], counts: Counter[str], now: int
+        self,
+        file: WatchedFile,
+        spans: Sequence[SpanRow],
+        counts: Counter[str],
+        now: int,
+        ratings: Sequence[RatingRow] = (),
     ) -> None:
         """Take what was read of a file by ``now`` (microseconds), and how far reading came.
 
@@ -274,12 +295,16 @@ class TraceIndex:
             counts["spans of traces that were counted before"] += len(spans) - len(fresh)
             latest: dict[int, int] = {}
             for span in fresh:
-                end = min(max(span.end, span.start) or now, now)  # a clock may be ahead
+                end = min(max(span.end, span.start), now)  # a clock may be ahead
                 latest[span.key] = max(latest.get(span.key, 0), end)
+            latest = {key: end or now for key, end in latest.items()}
             self._database.executemany(
                 "INSERT INTO traces (key, latest) VALUES (?, ?) ON CONFLICT (key) DO UPDATE "
                 f"SET latest = max(latest, excluded.latest), day = nullif(day, {UNENDED})",
                 latest.items(),
+            )
+            self._database.executemany(
+                "INSERT OR IGNORE INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?)", ratings
             )
             self._add_counts(counts)
             self._store_file(file)
@@ -344,6 +369,38 @@ class TraceIndex:
                 "DELETE FROM spans WHERE key = ?", [(key,) for key in ignored]
             )
             self._add_counts(counts)
+
+    def ratings(self, steps: Sequence[int]) -> list[tuple[RatingRow, int | None]]:
+        """The ratings of counted answers, those of a trace together, in the order in which they
+        were read, each with the session of its trace. Left out: what is on no known scale, or rates
+        a span of one of the kinds ``steps``."""
+        if self._database.execute("SELECT 1 FROM ratings WHERE key = 0").fetchone():
+            with self._transaction():  # Phoenix names a span and no trace
+                self._database.execute(
+                    "UPDATE OR REPLACE ratings SET key = s.key FROM (SELECT key, span FROM spans "
+                    "WHERE span IN (SELECT span FROM ratings WHERE key = 0)) s "
+                    "WHERE ratings.key = 0 AND ratings.span = s.span"
+                )
+        query = (
+            "SELECT r.*, t.session FROM ratings r JOIN traces t ON t.key = r.key WHERE t.day >= 0 "
+            "AND r.score IS NOT NULL AND (r.bare IS NULL OR r.name NOT IN "
+            "(SELECT name FROM ratings WHERE bare NOT IN (0, 1))) AND NOT EXISTS (SELECT 1 FROM "
+            f"spans s WHERE s.key = r.key AND s.span = r.span AND s.kind IN ({_marks(steps)})) "
+            "ORDER BY r.key, r.rowid"
+        )
+        return [(RatingRow(*row[:-1]), row[-1]) for row in self._database.execute(query, steps)]
+
+    def mark(self, bit: int, bad: Mapping[int, bool]) -> None:
+        """Set a figure of exactly these counted traces, by key."""
+        with self._transaction():
+            self._database.execute(
+                "UPDATE traces SET applies = applies & ~?1, bad = bad & ~?1 WHERE applies & ?1",
+                (bit,),
+            )
+            self._database.executemany(
+                "UPDATE traces SET applies = applies | ?1, bad = bad | ?2 WHERE key = ?3",
+                [(bit, bit if is_bad else 0, key) for key, is_bad in bad.items()],
+            )
 
     def open_traces(self) -> int:
         """Traces that wait for their last span to be old enough."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from decisions.watch import WatchedFigure, as_dict
+from formats.shared.rows import JSON_ENDINGS, files_below
 from formats.shared.span_stream import DAMAGED, Cut, Position, cuts, open_spans
 from records.errors import StorageError
 from records.files import locked
@@ -21,6 +21,7 @@ from watching.figures import (
     ReferencePeriod,
     date_of,
     day_of,
+    rate_answers,
     reference_of,
     series_of,
     shown_figures,
@@ -179,6 +180,7 @@ class Watch:
     series: dict[str, list[DayCounts]]
     figures: list[WatchedFigure]
     check_share: float
+    feedback: dict[str, Any]
     draws: list[Draw] = field(default_factory=list)
     sampling: str = "head"
 
@@ -214,6 +216,7 @@ def watch(options: WatchOptions, now: int) -> Watch:
         reference = reference_of(
             index, options.reference, replace=options.replace_reference, now=now
         )
+        feedback = rate_answers(index)
         traces, units = index.totals()
         outcome = Watch(
             options.folder,
@@ -227,6 +230,7 @@ def watch(options: WatchOptions, now: int) -> Watch:
             series_of(index, reference),
             [],
             options.check_share,
+            feedback,
             sampling=options.sampling,
         )
         if reference is not None:
@@ -244,8 +248,8 @@ def _check_that_any_was_read(folder: Path, look: TraceReading, counts: Mapping[s
     raise StorageError(
         f"{folder}: no trace can be read. Files: {look.files}, with "
         f"{_counted_values(counts)}{keys}; write OTLP JSON (the collector's "
-        "file exporter), Phoenix' or MLflow's spans. Exports of "
-        "LangSmith and Langfuse are read by convert_data.py import."
+        "file exporter), or JSON of Phoenix, MLflow, Langfuse, LangSmith "
+        "or the OpenAI Agents SDK."
     )
 
 
@@ -334,6 +338,7 @@ def to_dict(outcome: Watch) -> dict[str, Any]:
             "latency_ms": None if reference.latency is None else reference.latency / 1000,
             "answer_characters": reference.length,
         },
+        "feedback": outcome.feedback,
         "alarms": [figure.name for figure in outcome.alarms],
         "figures": [
             {
@@ -363,8 +368,6 @@ def _share(days: Sequence[DayCounts]) -> dict[str, Any]:
     }
 
 
-ENDINGS = {".json", ".jsonl", ".ndjson"}
-
 _HEAD = 1024
 _BYTES_A_STEP = 32 << 20
 _SPANS_A_STEP = 16_000
@@ -391,18 +394,7 @@ def trace_files(folder: Path) -> tuple[list[Path], int]:
         return [folder], 0
     if not folder.is_dir():
         raise StorageError(f"{folder}: no such folder of traces.")
-    paths, others = [], 0
-    for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            path = Path(parent) / name
-            if name.startswith("."):
-                continue
-            if ENDINGS & {suffix.lower() for suffix in path.suffixes} and path.is_file():
-                paths.append(path)
-            else:
-                others += 1
-    return paths, others
+    return files_below(folder, JSON_ENDINGS)
 
 
 def read_new(index: TraceIndex, folder: Path, now: int) -> TraceReading:
@@ -499,7 +491,8 @@ def _read_cuts(
 
     def step(row: WatchedFile) -> None:
         summaries.mark_refusals(spans)
-        index.add(row, spans, counts, now)
+        index.add(row, spans, counts, now, summaries.ratings)
+        summaries.ratings.clear()
         look.counts.update(counts)
         counts.clear()
         spans.clear()
@@ -517,7 +510,10 @@ def _read_cuts(
                         look.keys = keys_of(cut.data)
                 except ValueError:
                     counts[DAMAGED] += 1
-            many = len(spans) >= _SPANS_A_STEP or summaries.characters >= _CHARACTERS_A_STEP
+            many = (
+                len(spans) + len(summaries.ratings) >= _SPANS_A_STEP
+                or summaries.characters >= _CHARACTERS_A_STEP
+            )
             if many or cut.after.offset - begun >= _BYTES_A_STEP:
                 row = _behind(row, cut)
                 step(row)

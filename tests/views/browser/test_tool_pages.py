@@ -9,7 +9,7 @@ import msgspec
 from records.scores import ScoreLine, ToolsEvidence
 from storage import TestResult, case_from_dict
 from terminal.safe_text import display
-from views.browser.case_page import case_docs
+from views.browser.case_page import case_docs, conversation_doc
 from views.browser.document import Doc
 from views.case import Case, Said, case_of
 from views.report.build import with_changes
@@ -74,6 +74,22 @@ def test_the_page_of_a_case_shows_its_calls_between_answer_and_searches() -> Non
     left, right = page(detail, two=True)
     assert "── Tools" not in left
     assert right.index("── Tools") < right.index("── Searches") < right.index("── Retrieved")
+
+
+def test_the_page_of_a_conversation_shows_the_calls_of_each_turn() -> None:
+    """As the page of a case does, between the answer and the searches of the turn."""
+    detail = case(TOOLS, EVIDENCE, searches=SEARCHES)
+    text = str(conversation_doc(Doc, [(detail, "ok", False), (case(None), "ok", False)], "q").text)
+    first, second = text.split("── Turn ")[1:]
+    parts = ("So.", "Tools · 3 calls, 1 expected call not made", "1 search")
+    places = [first.index(part) for part in parts]
+    assert places == sorted(places)
+    (of_case,) = page(detail)
+    shown = of_case.split("── Tools")[1].split("\n", 1)[1].split("── Searches")[0].strip("\n")
+    assert shown in first
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "Tools" not in second
 
 
 def test_a_bot_that_reports_none_has_no_part_and_one_that_called_none_says_so() -> None:

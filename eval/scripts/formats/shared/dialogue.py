@@ -10,7 +10,7 @@ from typing import Any
 
 from formats.shared.item import ImportedCase, Notes, SystemAnswer, passages, passages_in
 from formats.shared.rows import SourceRow
-from formats.traces.values import structured, words_in
+from formats.traces.values import calls_in, structured, words_in
 from records.results import RetrievedChunk, Search, SearchedChunk, TestResult, union_of
 
 _ROLES = {
@@ -31,13 +31,15 @@ _ROLES = {
 @dataclass
 class DialogueMessage:
     """What one side said. ``role``: user, assistant, system or tool. ``calls``: what an assistant
-    called tools with, by the id of the call: name and query. ``passages``: what it was shown."""
+    called tools with, by the id of the call: name and query. ``passages``: what it was shown;
+    ``feedback``: what the user said of it."""
 
     role: str
     text: str
     calls: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
     answers_call: str = ""
     passages: Sequence[RetrievedChunk] = ()
+    feedback: Any = None
 
 
 @dataclass
@@ -48,6 +50,7 @@ class DialogueTurn:
     answer: str | None = None
     searches: list[Search] = field(default_factory=list)
     passages: Sequence[RetrievedChunk] = ()
+    feedback: Any = None
 
 
 def history_of(value: Any) -> list[dict[str, str]] | None:
@@ -79,24 +82,14 @@ def message_of(raw: Any) -> DialogueMessage | None:
     called = raw.get("tool_call_id") or raw.get("name") or ""
     shown = raw.get("retrieval_context")
     texts = [text for text in shown if isinstance(text, str)] if isinstance(shown, list) else []
+    calls = {
+        call.id or call.name: (call.name, words_in(call.arguments, "in"))
+        for call in calls_in(raw.get("tool_calls"))
+    }
     return DialogueMessage(
-        role, content, _calls(raw.get("tool_calls")), str(called), passages(texts)
+        *(role, content, calls, str(called), passages(texts)),
+        raw.get("feedback"),
     )
-
-
-def _calls(raw: Any) -> dict[str, tuple[str, str | None]]:
-    """Name and query of each call: OpenAI's ``function.arguments``, ragas' ``args``."""
-    calls: dict[str, tuple[str, str | None]] = {}
-    for number, call in enumerate(raw if isinstance(raw, list) else ()):
-        if not isinstance(call, dict):
-            continue
-        inner = call.get("function")
-        function = inner if isinstance(inner, dict) else call
-        arguments = function.get("arguments", function.get("args"))
-        name = str(function.get("name") or "")
-        identity = str(call.get("id") or name or number)
-        calls[identity] = (name, words_in(arguments, "in"))
-    return calls
 
 
 def turns_in(
@@ -143,6 +136,7 @@ def turns_of(messages: Sequence[DialogueMessage], notes: Notes) -> list[Dialogue
                     notes.left_out["answers before the last one to a question"] += 1
                 turns[-1].answer = message.text
                 turns[-1].passages = message.passages or turns[-1].passages
+                turns[-1].feedback = message.feedback
     return turns
 
 

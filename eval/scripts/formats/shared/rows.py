@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -60,6 +60,44 @@ def unpacked(path: Path, scratch: Path) -> Path:
     except (OSError, EOFError) as error:
         raise StorageError(f"{path}: cannot be unpacked ({error}).") from None
     return target
+
+
+JSON_ENDINGS = frozenset((".json", ".jsonl", ".ndjson"))
+
+
+def files_below(folder: Path, endings: Set[str]) -> tuple[list[Path], int]:
+    """The files below a folder whose names have one of the endings, packed ones too, in order of
+    their names; and how many others there are. Hidden ones are left out."""
+    paths, others = [], 0
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(name for name in names if not name.startswith(".")):
+            path = Path(parent) / name
+            if endings & {suffix.lower() for suffix in path.suffixes} and path.is_file():
+                paths.append(path)
+            else:
+                others += 1
+    return paths, others
+
+
+def source_files(
+    sources: Sequence[Path], endings: Set[str], scratch: Path, notes: Notes
+) -> Iterator[tuple[Path, Path]]:
+    """Each file to read, unpacked, and what a run of it is named like: the file, or the folder
+    that was named. Raises StorageError for a folder without such files."""
+    for source in sources:
+        if not source.is_dir():
+            path = unpacked(source, scratch)
+            yield path, path
+            continue
+        paths, others = files_below(source, endings)
+        notes.left_out["files with other endings"] += others
+        if not paths:
+            raise StorageError(
+                f"{source}: has no file that ends in {', '.join(sorted(endings))} (or these with "
+                f".gz); other files: {others}. Name the folder that has the traces."
+            )
+        yield from ((unpacked(path, scratch), source) for path in paths)
 
 
 def place_of(path: Path, scratch: Path) -> Path:

@@ -57,7 +57,7 @@ class Cut(NamedTuple):
 
 _HOLDERS = frozenset(
     b"resourceSpans resource_spans scopeSpans scope_spans instrumentationLibrarySpans "
-    b"data spans traces".split()
+    b"data spans traces runs".split()
 )
 """Keys under which exporters list their spans, or what holds lists of them."""
 

@@ -16,7 +16,6 @@ from formats.traces.private import mask_case
 from formats.traces.reading import (
     Trace,
     TracedSearch,
-    TracedTool,
     message_in_prompt,
     read_trace,
     text_of_document,
@@ -47,7 +46,7 @@ from records.results import (
     TestResult,
     union_of,
 )
-from records.tool_calls import MOST_NAME, MOST_TOOL_TEXT, ToolCall
+from records.tool_calls import ToolCall, calls_beside_passages, is_of_passages
 
 UNCERTAIN = "answers that are not certain (unknown)"
 INCOMPLETE = "traces without their outermost span, or not ended yet (incomplete)"
@@ -211,34 +210,26 @@ def _take_passages(result: TestResult, trace: Trace, notes: Notes) -> None:
         result.retrieved = [_plain(chunk) for chunk in _chunks(searches[brought[0] - 1])]
     elif brought:
         result.retrieved, result.seen = _seen(trace, [searches[number - 1] for number in brought])
-    if calls := trace.tools:
-        result.tools = [_call(tool) for tool in calls]
+    if trace.tools:
+        result.tools = trace.tools
     seen = [text for tool in _bare_tools(trace) if (text := tool.result)]
     if seen and trace.prompt is not None:
         seen = [text for text in seen if message_in_prompt(trace, text)] or seen
-    seen += [text for text in trace.shown if text not in seen and not _is_of_search(trace, text)]
+    shown = (text for text in trace.shown if text not in seen)
+    seen += [text for text in shown if not is_of_passages(text, _found(trace))]
     if seen:
         result.seen_tools = list(dict.fromkeys(seen))
 
 
-def _bare_tools(trace: Trace) -> list[TracedTool]:
+def _bare_tools(trace: Trace) -> list[ToolCall]:
     """The calls of tools that brought no passages: those of a search are told by the search."""
-    searched = {search.tool for search in trace.searches}
-    answer = (trace.answer or "").strip()
-    return [
-        tool
-        for tool in trace.tools
-        if (result := (tool.result or "").strip())
-        and tool.name not in searched
-        and result != answer
-        and not _is_of_search(trace, result)
-    ]
+    searching = {search.tool for search in trace.searches}
+    return calls_beside_passages(trace.tools, searching, _found(trace), trace.answer)
 
 
-def _is_of_search(trace: Trace, result: str) -> bool:
-    """Whether what a tool gave back is the passages of a search in one text."""
-    lists = [[text_of_document(row) for row in s.documents] for s in trace.searches]
-    return any(all(text in result for text in texts) for texts in lists if any(texts))
+def _found(trace: Trace) -> list[list[str]]:
+    """The texts that each search found."""
+    return [[text_of_document(row) for row in search.documents] for search in trace.searches]
 
 
 def _seen(trace: Trace, searches: Sequence[Search]) -> tuple[list[RetrievedChunk | str], Any]:
@@ -416,12 +407,3 @@ def _rest(trace: Trace, notes: Notes) -> dict[str, Any]:
             if not is_read_event(name):
                 notes.left_out[f"events {name[:60]} of spans"] += 1
     return kept
-
-
-def _call(tool: TracedTool) -> ToolCall:
-    """A call of a tool as a result holds it."""
-    arguments = structured(tool.arguments)
-    if not isinstance(arguments, dict):
-        arguments = {} if arguments in (None, "") else {"input": arguments}
-    call = ToolCall(tool.name[:MOST_NAME], arguments, tool.result, tool.error, tool.latency_ms)
-    return call.cut(MOST_TOOL_TEXT)

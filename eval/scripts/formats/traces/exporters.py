@@ -1,5 +1,5 @@
 """Spans as exporters other than OTLP write them, in OTLP's shape: the console, Phoenix, Jaeger,
-MLflow, the OpenAI Agents SDK."""
+MLflow, the OpenAI Agents SDK, LangSmith, Langfuse."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from formats.traces.products import product_spans
 from formats.traces.spans import Span
+from formats.traces.values import nanoseconds
 
 _MOST_NESTED = 4
 """How deep spans may lie in an object: a file of traces of spans is two."""
@@ -24,7 +26,7 @@ def items_of(value: Any, *names: str) -> list[Any]:
     return []
 
 
-_LISTS = ("data", "spans", "traces")
+_LISTS = ("data", "spans", "traces", "runs", "observations")
 """Keys under which other exporters hold their spans or traces."""
 _TABLE_ID = "context.trace_id"
 """A column of Phoenix' table of spans (get_spans_dataframe, as pandas writes it)."""
@@ -43,6 +45,9 @@ def other_spans(document: Any, where: str = "", depth: int = 0) -> Iterator[tupl
     if _TABLE_ID in document:
         for index, row in _table_rows(document):
             yield f"{where}{index}", _as_otlp(_of_table(row))
+        return
+    if spans := product_spans(document):
+        yield from ((where, span) for span in spans)
         return
     info, data = document.get("info"), document.get("data")
     if isinstance(info, dict) and isinstance(data, dict):
@@ -230,23 +235,6 @@ def as_hex(value: Any) -> Any:
         except (binascii.Error, ValueError):
             return value
     return value.removeprefix("0x")
-
-
-def nanoseconds(value: Any) -> int:
-    """A time such as 2024-01-01T00:00:02.5Z in nanoseconds since 1970; 0 for anything else.
-
-    A whole number is taken as nanoseconds already.
-    """
-    if isinstance(value, int) and not isinstance(value, bool) and value > 1e17:
-        return value
-    if not isinstance(value, str):
-        return 0
-    try:
-        time = datetime.fromisoformat(value)
-    except ValueError:
-        return 0
-    passed = time.replace(tzinfo=time.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    return (passed.days * 86_400 + passed.seconds) * 1_000_000_000 + passed.microseconds * 1000
 
 
 def flat(attributes: Any) -> dict[str, Any]:

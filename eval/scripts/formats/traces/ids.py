@@ -18,6 +18,7 @@ KEY_FILE = HOME / "eval" / "trace_ids.key"
 """The key of the hashes; git leaves it out. Who deletes it gives every id another hash."""
 
 _NAMES = frozenset((*SESSIONS, *USERS, "username", "user_name", "user", "email"))
+_NAMES |= {"authorUserId", "author_user_id"}
 
 
 Key = Callable[[], bytes] | None

@@ -16,6 +16,7 @@ from guardrails.blot import blot
 from records.results import TestResult
 
 _IDS = frozenset({"chunk_id", "doc_id", "rel_path"})
+_IDS_OF_CASES = _IDS | {"conversation"}
 _PLAIN_ID = re.compile(r"[\w ./:#()+,&'~=-]*")
 """What ids and paths are made of; other signs may be those of a password."""
 _OWN = frozenset({"id", "test_case_id", "tags", "drafted_by", "role", "status", "kind"})
@@ -82,25 +83,28 @@ def mask_case(item: ImportedCase, notes: Notes) -> ImportedCase:
 def _mask_kept(value: Any, name: str, counts: Counter[str], *, foreign: bool = False) -> Any:
     """As ``masked``, but what has nothing private in it stays unchanged, also ids of any form."""
     if isinstance(value, str):
-        if is_name_of_id(name) or _NO_TEXT.fullmatch(value):
+        if _NO_TEXT.fullmatch(value) or is_name_of_id(name):
             return value
         is_own_id = not foreign and name in ("id", "test_case_id")
         is_id = (
             is_own_id
-            or name in (*_IDS, "conversation")
+            or name in _IDS_OF_CASES
             or (foreign and _EXPORTED_ID.fullmatch(name) is not None)
         )
         if is_id and _MACHINE_ID.fullmatch(value):
             return value
-        text, kinds = _masked_text(value.encode("utf-8", "replace").decode(), is_id=is_id)
+        plain = value if value.isascii() else value.encode("utf-8", "replace").decode()
+        text, kinds = _masked_text(plain, is_id=is_id)
+        if not kinds:
+            return value
         counts.update(kinds)
-        if kinds and is_id:
-            return _id_of(value)
-        return text if kinds else value
+        return _id_of(value) if is_id else text
     if isinstance(value, dict):
         foreign = foreign or name in _FOREIGN
         return {
-            _mask_kept(key, "", counts): _mask_kept(item, key, counts, foreign=foreign)
+            _mask_kept(key, "", counts): item
+            if item is None  # as most fields of a passage are
+            else _mask_kept(item, key, counts, foreign=foreign)
             for key, item in value.items()
         }
     if isinstance(value, list):

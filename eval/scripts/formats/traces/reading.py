@@ -42,14 +42,16 @@ from formats.traces.values import (
     opened,
     question_in,
     result_text,
+    structured,
     texts_within,
 )
+from records.tool_calls import MOST_NAME, MOST_TOOL_TEXT, ToolCall
 
 AnswerState = Literal["read", "none", "unknown", "not captured", "by reference", "incomplete"]
 """``none``: contents were captured, and no answer came. ``unknown``: something came, and nothing
 says for certain that it is the answer. The rest: why nothing can be read."""
 
-_HIDDEN = frozenset({TOOL, RETRIEVAL, RERANKER, GUARD})
+HIDDEN = frozenset({TOOL, RETRIEVAL, RERANKER, GUARD})
 """What a model says within one of these is no answer to the user."""
 
 _NAMED_QUESTION = re.compile(
@@ -77,17 +79,6 @@ class TracedSearch:
 
 
 @dataclass(slots=True)
-class TracedTool:
-    """One call of a tool. ``result`` is a text; times in milliseconds."""
-
-    name: str
-    arguments: Any
-    result: str | None
-    error: str | None
-    latency_ms: float | None
-
-
-@dataclass(slots=True)
 class Trace:
     """What one trace says. ``root``: the outermost span that tells something of the answer.
 
@@ -111,7 +102,7 @@ class Trace:
     earlier: list[tuple[str, str]] = field(default_factory=list)
     searches: list[TracedSearch] = field(default_factory=list)
     reranked: list[dict[str, Any]] = field(default_factory=list)
-    tools: list[TracedTool] = field(default_factory=list)
+    tools: list[ToolCall] = field(default_factory=list)
     kinds: dict[int, str] = field(default_factory=dict)
 
     @property
@@ -155,7 +146,23 @@ def joined_spans(spans: Iterable[Span]) -> list[Span]:
             owner.events.extend(log.events)
             owner.known_messages.clear()
     ordered = [*once.values(), *alone.values()]
+    _hang_below_trace(ordered)
     return sorted(ordered, key=lambda span: (span.start, span.end))
+
+
+def _hang_below_trace(spans: Sequence[Span]) -> None:
+    """Put what has no parent below the span that is the whole trace, where there is one: Langfuse
+    and the OpenAI Agents SDK list it beside the spans, often without its times."""
+    ids = {name for span in spans[:1] for name in (f"trace:{span.trace}", span.trace)}
+    whole = next((span for span in spans if span.id in ids), None)
+    if whole is None:
+        return
+    for span in spans:
+        if span is not whole and not span.parent:
+            span.parent = whole.id
+    if not whole.end:
+        whole.start = whole.start or min((span.start for span in spans if span.start), default=0)
+        whole.end = max(span.end for span in spans)
 
 
 class _Tree:
@@ -187,7 +194,7 @@ class _Tree:
 
     def is_hidden(self, span: Span) -> bool:
         """Whether a span is within a tool, a retrieval or a guardrail, or is one."""
-        return any(self.kind(outer) in _HIDDEN for outer in (span, *self.around[id(span)]))
+        return any(self.kind(outer) in HIDDEN for outer in (span, *self.around[id(span)]))
 
 
 def read_trace(spans: Iterable[Span]) -> Trace:
@@ -487,7 +494,7 @@ def _query_of(span: Span) -> str | None:
     return text.strip() if text else None
 
 
-def _tools(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedTool]:
+def _tools(spans: Sequence[Span], tree: _Tree) -> Iterator[ToolCall]:
     """Each call of a tool once, though two instrumentations may tell it, one within the other.
 
     What it was called with is what its span was given by name, else what the model asked for.
@@ -515,10 +522,10 @@ def _tools(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedTool]:
         error = None if span.failed is None else span.failed or "failed"
         shown = results.get(call.id) if call is not None else None
         result = result_text(value_of(span, "out"), shown)
-        yield TracedTool(name, arguments, result, error, span.milliseconds)
+        yield _call(name, arguments, result, error, span.milliseconds)
 
 
-def _told_tools(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedTool]:
+def _told_tools(spans: Sequence[Span], tree: _Tree) -> Iterator[ToolCall]:
     """The calls that the messages of an agent tell, where no call has a span."""
     for span in (span for span in spans if tree.kind(span) in (AGENT, "")):
         messages = messages_of(span, "out") or messages_in(value_of(span, "out"))
@@ -528,8 +535,21 @@ def _told_tools(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedTool]:
         if calls:
             told = results if len(results) == len(calls) else [None] * len(calls)
             for call, result in zip(calls, told, strict=True):
-                yield TracedTool(call.name, call.arguments, result, None, None)
+                yield _call(call.name, call.arguments, result)
             return
+
+
+def _call(
+    name: str,
+    arguments: Any,
+    result: str | None,
+    error: str | None = None,
+    latency_ms: float | None = None,
+) -> ToolCall:
+    arguments = structured(arguments)
+    if not isinstance(arguments, dict):
+        arguments = {} if arguments in (None, "") else {"input": arguments}
+    return ToolCall(name[:MOST_NAME], arguments, result, error, latency_ms).cut(MOST_TOOL_TEXT)
 
 
 def _calls(spans: Sequence[Span], tree: _Tree) -> tuple[list[Call], dict[str, str]]:

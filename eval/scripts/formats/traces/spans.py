@@ -88,6 +88,8 @@ _CALL = re.compile(
     re.ASCII,
 )
 _PART = re.compile(r"contents\.(\d+)\.message_content\.text", re.ASCII)
+EVALUATION = "gen_ai.evaluation.result"
+"""The event of a rating."""
 _RESULT_EVENTS = ("db.query.result", "db.search.result")
 """Events of a vector database's span, one for each document."""
 
@@ -172,7 +174,7 @@ def is_read(name: str) -> bool:
 
 def is_read_event(name: str) -> bool:
     """The same for an event of a span."""
-    return name in (*_ROLES, _CHOICE, *_RESULT_EVENTS) or name.startswith(_DETAILS)
+    return name in (*_ROLES, _CHOICE, EVALUATION, *_RESULT_EVENTS) or name.startswith(_DETAILS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import orjson
@@ -451,3 +452,20 @@ def texts_within(value: Any, depth: int = 0) -> Iterator[str]:
         inner = value.values() if isinstance(value, dict) else value
         for item in inner if isinstance(value, dict | list) else ():
             yield from texts_within(item, depth + 1)
+
+
+def nanoseconds(value: Any) -> int:
+    """A time such as 2024-01-01T00:00:02.5Z in nanoseconds since 1970; 0 for anything else.
+
+    A whole number is taken as nanoseconds already.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and value > 1e17:
+        return value
+    if not isinstance(value, str):
+        return 0
+    try:
+        time = datetime.fromisoformat(value)
+    except ValueError:
+        return 0
+    passed = time.replace(tzinfo=time.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (passed.days * 86_400 + passed.seconds) * 1_000_000_000 + passed.microseconds * 1000

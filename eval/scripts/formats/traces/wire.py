@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -168,8 +168,16 @@ def _mark(span: Span, flags: Any, state: Any) -> None:
         span.weight = 16**14 / (16**14 - int(match[1].ljust(14, "0"), 16))
 
 
-def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
-    """Every span of a file. Raises StorageError when it holds none at all."""
+class NoSpans(StorageError):
+    """A file of which no value holds a span."""
+
+
+def spans_of(
+    path: Path, notes: Notes, take: Callable[[Any], bool] = lambda _: False
+) -> Iterator[Span]:
+    """Every span of a file. ``take``: whether a JSON value tells something else, which it takes.
+
+    Raises NoSpans for a file without either."""
     any_span = False
     keys: set[str] = set()
     for line, document in _documents(path, notes):
@@ -177,6 +185,7 @@ def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
             notes.left_out[RESOURCES] += _of_resources(item)
             if not any_span and isinstance(item, dict):
                 keys.update(str(key)[:40] for key in [*item][:8])
+            any_span = take(item) or any_span
             for where, read in spans_in(item, notes.left_out):
                 any_span = True
                 if isinstance(read, Span):
@@ -186,7 +195,7 @@ def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
     if not any_span:
         notes.check()
         shown = f" It has objects with the keys {', '.join(sorted(keys)[:8])}." if keys else ""
-        raise StorageError(
+        raise NoSpans(
             f"{path}: holds no spans;{shown and shown + ' Please'} write OTLP JSON with "
             "resourceSpans, Phoenix' table, MLflow's traces, or see --list."
         )

@@ -26,6 +26,7 @@ from ragmetrics.catalogue import (
 from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric, MetricSection, at_cutoffs, stem_of
 
 __all__ = [
+    "BY_DEFINITION",
     "DIMENSIONS",
     "KS",
     "METRICS",
@@ -70,6 +71,14 @@ SECTIONS: Mapping[str, MetricSection] = {
 METRICS: tuple[Metric, ...] = tuple(
     metric for section in SECTIONS.values() for metric in section.metrics
 )
+
+
+BY_DEFINITION: Mapping[str, Metric] = {metric.definition: metric for metric in METRICS} | {
+    metric.per_search_definition: metric
+    for metric in METRICS
+    if metric.family == "retrieval" and metric.name in retrieval.PER_SEARCH
+}
+"""The row of each definition's id."""
 
 
 def find(name: str, metrics: Iterable[Metric] = METRICS) -> Metric:

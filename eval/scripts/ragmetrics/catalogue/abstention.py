@@ -10,7 +10,7 @@ DECIDED = "an answer in a covered language, or the bot's own abstained"
 
 
 def _row(name: str, meaning: str, **more: Any) -> Metric:
-    row: dict[str, Any] = {"source": "this toolkit", "version": 4} | more
+    row: dict[str, Any] = {"source": "this toolkit", "version": 5} | more
     return Metric(name, "abstention", meaning, **row)
 
 
@@ -48,7 +48,7 @@ ROWS: tuple[Metric, ...] = (
         "1 when the bot answers an answerable question, or abstains from an unanswerable one",
         binary=True,
         needs=f"answerable; {DECIDED}",
-        version=1,
+        version=2,
         headline=5,
         primary=True,
         words="Right decision to answer or to decline",

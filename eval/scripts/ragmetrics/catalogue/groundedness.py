@@ -220,6 +220,7 @@ ROWS: tuple[Metric, ...] = (
         "1 when the answer is no refusal and no error message",
         "an answer; not unanswerable",
         binary=True,
+        version=4,
         words="Answers that are no refusal or error text",
     ),
     _row(

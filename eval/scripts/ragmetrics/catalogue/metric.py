@@ -80,6 +80,12 @@ class Metric:
         """The definition's id, such as ``retrieval/ndcg@1``; the number is its version."""
         return f"{self.family}/{stem_of(self.name)}@{self.version}"
 
+    @property
+    def per_search_definition(self) -> str:
+        """The id of the same metric where the first k of each of several searches count: another
+        number than that of one list, which no comparison may mix with it."""
+        return f"{self.family}/{stem_of(self.name)}_per_search@{self.version + 1}"
+
     def shown_as(self, cutoffs: Sequence[int] = ()) -> str:
         """The name under which it is shown: at its usual cut-off, or the nearest one there is."""
         if not self.at_k or not self.shown_k:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ragmetrics import retrieval
-from ragmetrics.catalogue.metric import Metric, MetricSection
+from ragmetrics.catalogue.metric import Metric, MetricSection, stem_of
 
 MATCHING = 4
 """Version of what rests on matching. Since 2 a text that is exactly as similar as asked matches;
@@ -177,6 +178,13 @@ ROWS: tuple[Metric, ...] = (
 
 PER_SEARCH = frozenset({"evidence_recall", "recall", "recall_any", "recall_all", "snippet_recall"})
 """Metrics that take the first k of each search, together, where an answer saw several searches."""
+
+
+def per_search_definitions(metrics: Iterable[Metric]) -> dict[str, str]:
+    """The definitions of a run in which answers saw several searches, of the metrics they touch."""
+    touched = (metric for metric in metrics if stem_of(metric.name) in PER_SEARCH)
+    return {metric.name: metric.per_search_definition for metric in touched}
+
 
 GOLD_LABELS = (
     "answerable",

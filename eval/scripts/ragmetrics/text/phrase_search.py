@@ -17,10 +17,8 @@ from itertools import chain
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
-_SIZE = 4
-_LONG = _SIZE + 1
-"""A literal of so many bytes holds a run of four that begins at an even byte, wherever in a text it
-stands: only those runs of a text are looked up."""
+_SIZE = 3
+"""Letters by which a literal is looked up."""
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 
 
@@ -41,6 +39,16 @@ class PhraseSearch:
 
     def first_in(self, text: str) -> int | None:
         """The number of the first pattern that matches somewhere in the text; None for none."""
+        tried = self._tried(text)
+        return next((number for number in tried if self._match(number, text) is not None), None)
+
+    def all_in(self, text: str) -> list[tuple[int, re.Match[str]]]:
+        """The patterns that match somewhere in the text, each with its first match."""
+        matches = ((number, self._match(number, text)) for number in self._tried(text))
+        return [(number, match) for number, match in matches if match is not None]
+
+    def _tried(self, text: str) -> list[int]:
+        """The patterns of which every part has letters in the text, in order."""
         parts_in = self._known_parts_in if len(text) <= _LONGEST else self._parts_in
         present: set[int] = set()
         present.update(*map(parts_in, text.split()))
@@ -51,26 +59,24 @@ class PhraseSearch:
             for number in begun[part]
             if present.issuperset(needs[number])
         ]
-        tried += begun.get(None, ())
-        if not tried:  # most sentences
-            return None
-        return next((number for number in sorted(tried) if self._matches(number, text)), None)
+        return sorted([*tried, *begun.get(None, ())])
 
-    def _matches(self, number: int, text: str) -> bool:
+    def _match(self, number: int, text: str) -> re.Match[str] | None:
         """Patterns of languages that nobody writes are never compiled."""
         pattern = self._compiled.get(number)
         if pattern is None:
             pattern = self._compiled[number] = re.compile(self._patterns[number])
-        return pattern.search(text) is not None
+        return pattern.search(text)
 
     def _parts_in(self, word: str) -> frozenset[int]:
         """The parts of patterns of which letters stand in a word."""
-        ascii_only, others, by_letters = self._index
-        literals = [literal for literal in ascii_only if literal in word]
-        if not word.isascii():
-            literals += [literal for literal in others if literal in word]
-        for letters in by_letters.keys() & _pieces_of(word):
-            literals += [literal for literal in by_letters[letters] if literal in word]
+        index = self._index
+        literals = [
+            literal
+            for piece in index.keys() & _pieces(word)
+            for literal in index[piece]
+            if literal in word
+        ]
         return frozenset().union(*map(self._owners.__getitem__, literals))
 
     @cached_property
@@ -108,40 +114,29 @@ class PhraseSearch:
         return {literal: frozenset(numbers) for literal, numbers in owners.items()}
 
     @cached_property
-    def _index(self) -> tuple[list[str], list[str], dict[int, list[str]]]:
-        """Short literals in ASCII, other short ones, and by runs of bytes the long ones."""
-        ascii_only: list[str] = []
-        others: list[str] = []
-        index: dict[int, list[str]] = {}
+    def _index(self) -> dict[str, list[str]]:
+        """The literals by their first letters."""
+        index: dict[str, list[str]] = {}
         for literal in sorted(self._owners):
-            data = literal.encode()
-            if len(data) < _LONG:
-                (ascii_only if literal.isascii() else others).append(literal)
-                continue
-            for run in (data[:_SIZE], data[1:_LONG]):
-                for piece in _pieces(run):
-                    index.setdefault(piece, []).append(literal)
-        return ascii_only, others, index
+            index.setdefault(literal[:_SIZE], []).append(literal)
+        return index
 
 
 def _is_telling(part: frozenset[str]) -> bool:
     """Whether it spares more searches than looking for it costs."""
-    return min(map(len, part)) > 1 and len(part) < _MANY
+    return min(map(len, part)) > 2 and len(part) < _MANY
 
 
 def _has_blank(literal: str) -> bool:
     return literal.split() != [literal]
 
 
-def _pieces(data: bytes) -> set[int]:
-    """The runs of four bytes that begin at an even one, as numbers."""
-    begins = (data[: len(data) & -_SIZE], data[2 : 2 + (max(0, len(data) - 2) & -_SIZE)])
-    return {number for part in begins for number in memoryview(part).cast("I")}
-
-
-@lru_cache(maxsize=64)
-def _pieces_of(text: str) -> set[int]:
-    return _pieces(text.encode("utf-8", "replace"))
+def _pieces(word: str) -> set[str]:
+    """All that stands in a word and has up to three letters."""
+    last = len(word) - 1
+    pieces = {word[first : first + 3] for first in range(last)}  # the last one has two letters
+    pieces.update([word[first : first + 2] for first in range(last)])
+    return pieces.union(word)
 
 
 def _weight(literals: frozenset[str]) -> tuple[int, int]:

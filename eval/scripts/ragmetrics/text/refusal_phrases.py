@@ -1,4 +1,4 @@
-"""How other languages than English decline: ``refusal_phrases.toml`` with its parts put in."""
+"""How each language declines: ``refusal_phrases.toml`` with its parts put in."""
 
 from __future__ import annotations
 
@@ -10,15 +10,27 @@ from typing import NamedTuple
 
 _PART = re.compile(r"\{([A-Z]\w*)\}")
 
+_BRACKET = re.compile(r"[()|]|(?:\\.|\[(?:\\.|[^\]\\])*\]|[^()|\\\[])+", re.DOTALL)
+"""A bracket or a bar, or a run without them; what stands in a class of characters is none."""
+
 _BROKEN_LINE = re.compile(r"(?:\A|\n)\s+")
 
 
 class Phrases(NamedTuple):
-    """Alternatives of one language; ``when`` opens a clause that only supposes."""
+    """Alternatives of one language; ``when`` opens a clause that only supposes.
+
+    ``source``: the nouns for what the bot read; ``me``: its word for *I*; ``negation``: its words
+    for *not*; ``part``: words that say that only a part is missing ("the exact date").
+    """
 
     refusal: tuple[str, ...]
     lack: tuple[str, ...]
     when: str
+    source: str
+    me: str
+    negation: str
+    part: str
+    marks: str
 
 
 @cache
@@ -32,7 +44,10 @@ def phrases() -> dict[str, Phrases]:
 
 
 def _phrases(table: Mapping[str, str | Sequence[str] | Mapping[str, str]]) -> Phrases:
-    parts = {name: _joined(text) for name, text in table.items() if isinstance(text, str)}
+    parts: dict[str, str] = {}
+    for name, text in table.items():
+        if isinstance(text, str):
+            parts[name] = _PART.sub(partial(_part, parts), _joined(text))
     replaced = table.get("replace", {})
     assert isinstance(replaced, Mapping)
 
@@ -42,8 +57,24 @@ def _phrases(table: Mapping[str, str | Sequence[str] | Mapping[str, str]]) -> Ph
             text = text.replace(ending, _joined(with_context))
         return text
 
-    refusal, lack = (tuple(map(whole, table[kind])) for kind in ("refusal", "lack"))
-    return Phrases(refusal, lack, parts["when"])
+    refusal, lack = (
+        tuple(part for text in table[kind] for part in _alternatives(whole(text)))
+        for kind in ("refusal", "lack")
+    )
+    more = (parts.get(name, "") for name in ("when", "SOURCE", "me", "negation", "part", "marks"))
+    return Phrases(refusal, lack, *more)
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """The alternatives of a pattern outside brackets: each is looked for by its own letters."""
+    depth, parts = 0, [""]
+    for piece in _BRACKET.findall(pattern):
+        depth += {"(": 1, ")": -1}.get(piece, 0)
+        if piece == "|" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts
 
 
 def _joined(text: str) -> str:

@@ -192,10 +192,13 @@ def _bar(step: SearchStep, longest: float, doc: Doc) -> str:
 
 def _tools_part(doc: Doc, detail: Case) -> None:
     """The calls of tools in order, what each gave back, and expected calls that were not made."""
-    if detail.tools is None:
-        return
-    doc.part("Tools", tools_note(detail.tools, detail.missing_calls))
-    for number, step in enumerate(detail.tools, 1):
+    if detail.tools is not None:
+        doc.part("Tools", tools_note(detail.tools, detail.missing_calls))
+        _calls(doc, detail)
+
+
+def _calls(doc: Doc, detail: Case) -> None:
+    for number, step in enumerate(detail.tools or (), 1):
         doc.add(f"{number:>2}  ", "key")
         doc.hang(one_line(step.call, 800), SEARCH_INDENT, "term")
         if says := step.says():
@@ -238,6 +241,9 @@ def conversation_doc(blank: Blank, turns: Sequence[tuple[Case, str, bool]], curr
             doc.line(f"The call failed: {detail.error}", "bad")
         else:
             doc.answer(detail.answer or "(no answer)", detail.claims)
+        if detail.tools is not None:
+            doc.line(f"Tools · {tools_note(detail.tools, detail.missing_calls)}", "rule")
+            _calls(doc, detail)
         if detail.searches:
             searches = counted(len(detail.searches), "search", "searches")
             doc.line(" · ".join(filter(None, (searches, detail.complete))), "rule")

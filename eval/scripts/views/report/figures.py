@@ -22,7 +22,7 @@ from decisions.judge_calibration import (
 )
 from decisions.measures import UNCLEAR_BAND, Measure, band, known_metrics, targets_text
 from decisions.repeat_rows import pass_lines, stability_rows
-from ragmetrics.catalogue import METRICS, SECTIONS, headline
+from ragmetrics.catalogue import BY_DEFINITION, METRICS, SECTIONS, headline
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.agreement import spearman
 from ragmetrics.stats.arrays import Floats
@@ -448,7 +448,7 @@ def _counted(x: Any, y: Any, rows: int, columns: int) -> tuple[Any, Any]:
     return distinct, times[distinct]
 
 
-ORDER = {metric.definition: position for position, metric in enumerate(METRICS)}
+ORDER = {definition: METRICS.index(metric) for definition, metric in BY_DEFINITION.items()}
 
 _CUT_OFF = re.compile(r"@(\d+)$")
 

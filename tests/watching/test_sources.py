@@ -1,0 +1,147 @@
+"""Whatever traces an import reads, a watch reads: the golden traces and served exports."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.formats.test_golden_traces import (
+    CELLS,
+    EXPECT,
+    FOLDER,
+    WITH_CONTENT,
+    expected_turns,
+)
+
+
+def units(outcome: Any) -> dict[str, tuple[int, int]]:
+    """Bad units and units of each figure."""
+    return {
+        name: (sum(day.bad for day in days), sum(day.n for day in days))
+        for name, days in outcome.series.items()
+    }
+
+
+@pytest.mark.parametrize("cell", WITH_CONTENT)
+def test_a_watch_finds_the_one_refusal_among_the_turns_of_each_framework(
+    folder: Path, look: Callable[..., Any], cell: str
+) -> None:
+    """Each cell has a refusal once; a thread that its spans name is one unit with both turns."""
+    packed = (FOLDER / f"{cell}.jsonl.gz").read_bytes()
+    (folder / f"{cell}.jsonl").write_bytes(gzip.decompress(packed))
+    outcome = look(check_share=1.0)
+    turns = expected_turns(cell)
+    assert outcome.traces == len(turns)
+    of_thread = sum(bool(turn["turn"]) for turn in turns.values())
+    n = len(turns) - max(0, of_thread - 1)
+    figures = units(outcome)
+    assert figures["unreadable"] == (0, n)
+    assert figures["refusals"] == (int("refusal" in turns), n)
+    assert figures["odd_length"][0] == figures["errors"][0] == figures["leaks"][0] == 0
+
+
+@pytest.mark.parametrize("cell", [cell for cell in WITH_CONTENT if "langsmith" in cell])
+def test_a_document_of_many_lines_counts_as_its_json_lines_do(
+    folder: Path, look: Callable[..., Any], cell: str
+) -> None:
+    lines = gzip.decompress((FOLDER / f"{cell}.jsonl.gz").read_bytes()).splitlines()
+    runs = [json.loads(line) for line in lines]
+    (folder / "runs.json").write_text(json.dumps({"runs": runs}, indent=1))
+    assert units(look())["refusals"] == (1, 4)
+
+
+ASKED, SAID = "How long can I return shoes?", "Within 60 days."
+REFUSED = EXPECT["turns"]["refusal"]["answer"]
+
+
+def langfuse_trace(name: str, answer: str, *, lasts: bool) -> dict[str, Any]:
+    """A trace as Langfuse's API gives it, with a retriever and a generation below it."""
+    at = "2026-01-01T10:00:0%d.000Z"
+    found = [{"page_content": "Shoes can be returned within 60 days.", "metadata": {"id": "r1"}}]
+    shared: dict[str, Any] = {"traceId": name, "parentObservationId": None, "level": "DEFAULT"}
+    search = shared | {"id": f"{name}-1", "type": "RETRIEVER", "name": "search", "input": "return"}
+    search |= {"startTime": at % 0, "endTime": at % 1, "output": found}
+    model = shared | {"id": f"{name}-2", "type": "GENERATION", "name": "llm", "output": answer}
+    model |= {"startTime": at % 1, "endTime": at % 3, "input": [{"role": "user", "content": ASKED}]}
+    trace: dict[str, Any] = {
+        "id": name,
+        "timestamp": at % 0,
+        "name": "shop",
+        "projectId": "p",
+        "input": ASKED,
+    }
+    trace |= {"output": answer, "sessionId": None, "observations": [search, model]}
+    return trace | ({"latency": 3.0} if lasts else {})
+
+
+@pytest.mark.parametrize("form", ["one", "list", "lines", "download", "tables"])
+@pytest.mark.parametrize("lasts", [True, False])
+def test_langfuse_is_watched_in_each_form_that_it_writes(
+    folder: Path, look: Callable[..., Any], form: str, lasts: bool
+) -> None:
+    traces = [langfuse_trace("a", SAID, lasts=lasts), langfuse_trace("b", REFUSED, lasts=lasts)]
+    if form == "one":
+        for trace in traces:
+            (folder / f"{trace['id']}.json").write_text(json.dumps(trace, indent=2))
+    elif form == "list":
+        (folder / "all.json").write_text(
+            json.dumps({"data": traces, "meta": {"page": 1}}, indent=2)
+        )
+    elif form == "lines":
+        (folder / "all.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces))
+    elif form == "download":
+        for trace in traces:
+            inner = trace.pop("observations")
+            data = {"trace": trace, "observations": inner}
+            (folder / f"{trace['id']}.json").write_text(json.dumps(data))
+    else:  # the tables of an export, of which each row is a line
+        rows = [row for trace in traces for row in trace.pop("observations")]
+        (folder / "observations.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+        (folder / "traces.jsonl").write_text("".join(json.dumps(t) + "\n" for t in traces))
+    outcome = look(check_share=1.0)
+    assert outcome.traces == 2
+    figures = units(outcome)
+    assert figures["refusals"] == (1, 2)
+    assert figures["unreadable"] == figures["empty_retrievals"] == (0, 2)
+    assert figures["unsupported"] == (0, 1)
+    assert figures["slow"][1] == 2
+    assert outcome.counts.get("traces with an impossible time") is None
+
+
+def test_a_thumb_or_an_item_of_a_data_set_is_no_trace(
+    folder: Path, look: Callable[..., Any]
+) -> None:
+    """Exports have them beside the traces; they say neither a question nor an answer of a bot."""
+    score = {"id": "s", "traceId": "a", "name": "thumb", "value": 1, "timestamp": "2026-01-01"}
+    item = {"id": "i", "datasetId": "d", "input": ASKED, "expectedOutput": SAID}
+    lines = [score, item, langfuse_trace("a", SAID, lasts=True)]
+    (folder / "all.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    outcome = look()
+    assert (outcome.traces, outcome.counts["values without spans"]) == (1, 1)
+    assert (outcome.feedback["rated"], outcome.feedback["bad"]) == (1, 0)
+
+
+def test_cells_without_content_say_so(folder: Path, look: Callable[..., Any]) -> None:
+    for cell in sorted(set(CELLS) - set(WITH_CONTENT)):
+        packed = (FOLDER / f"{cell}.jsonl.gz").read_bytes()
+        (folder / f"{cell}.jsonl").write_bytes(gzip.decompress(packed))
+    outcome = look()
+    assert outcome.traces > 0
+    assert units(outcome)["unreadable"] == units(outcome)["odd_length"] == (0, 0)
+    assert outcome.counts["traces whose contents were not captured"] == outcome.traces
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e308", "-1", "true", '"3"', "[3]"])
+def test_a_damaged_number_of_langfuse_costs_no_trace(
+    folder: Path, look: Callable[..., Any], number: str
+) -> None:
+    """The latency of a trace and the tokens of an observation as other writers may have them."""
+    trace = langfuse_trace("a", REFUSED, lasts=True) | {"latency": "LATENCY"}
+    trace["observations"][1]["usageDetails"] = {"input": "LATENCY"}
+    (folder / "a.json").write_text(json.dumps(trace).replace('"LATENCY"', number))
+    outcome = look()
+    assert (outcome.traces, units(outcome)["refusals"]) == (1, (1, 1))
