@@ -7,14 +7,13 @@ imported and the weights are read when the scorer is made; each process does so 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clients.embedder import folder_hash, hide_progress, holds_model, offline, whole
+from clients.embedder import folder_hash, hide_progress, holds_model, model_config, offline, whole
 from ragmetrics.claims import AnswerClaim, bare
 
 REMEDY = "run `make setup LIGHT=0`, or leave --support-model out"
@@ -126,7 +125,7 @@ def support_model(folder: Path) -> LocalSupportModel:
 def _form(folder: Path) -> str:
     """Which of the forms config.json states or, for a published model, shows."""
     try:
-        config = json.loads((folder / "config.json").read_bytes())
+        config = model_config(folder)
         kind = str((config.get("architectures") or [""])[0])
         labels = [str(name) for name in (config.get("id2label") or {"0": "", "1": ""}).values()]
     except (ValueError, AttributeError, LookupError, TypeError) as error:
@@ -356,7 +355,7 @@ def _limit(form: str, model: Any, tokenizer: Any) -> int:
 
 def _foundation(folder: Path) -> Path:
     """HHEM's folder has neither a tokenizer nor the shape of its T5: both are its foundation's."""
-    name = json.loads((folder / "config.json").read_bytes()).get("foundation")
+    name = model_config(folder).get("foundation")
     name = name or "google/flan-t5-base"
     base = folder / str(name).rpartition("/")[2]
     if not holds_model(base):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from ragmetrics import abstention, citations
 from ragmetrics.case_scores import (
@@ -22,7 +22,6 @@ from ragmetrics.case_scores import (
 )
 from ragmetrics.citations import Citation, Resolver
 from ragmetrics.claims import (
-    AnswerClaim,
     Extraction,
     PreparedChunk,
     bare,
@@ -34,7 +33,7 @@ from ragmetrics.claims import (
     stands_plainly,
 )
 from ragmetrics.facts import Fact, find_facts, nugget_recall
-from ragmetrics.support import LexicalClaim, judge, pieces
+from ragmetrics.support import MODEL_THRESHOLD, LexicalClaim, SupportModel, ask, judge
 from ragmetrics.text import numbers
 from ragmetrics.text.language import differ, is_covered, language_of
 from ragmetrics.text.numbers import Key, NumberIndex
@@ -51,23 +50,6 @@ _CLAIM_METRICS = (
 )
 
 LANGUAGE_SAMPLE = 20_000
-
-
-class SupportModel(Protocol):
-    """Says how likely passages support each claim, in [0, 1]: a model of the user's own."""
-
-    @property
-    def window_words(self) -> int:
-        """The longest window of a passage that it reads, in words."""
-
-    def __call__(
-        self, claims: Sequence[AnswerClaim], passages: Sequence[str], question: str, answer: str
-    ) -> list[float]:
-        """A probability for each claim of the answer."""
-
-
-MODEL_THRESHOLD = 0.5
-"""From which its probability is a verdict of support."""
 
 
 def _score_claims(
@@ -88,12 +70,8 @@ def _score_claims(
         {"text": item.text, "span": [item.start, item.end], "skipped": item.reason}
         for item in parts.extraction.skipped
     ]
-    chances: dict[AnswerClaim, float] = {}
-    if model is not None:
-        asked = [claim for claim in parts.extraction.claims if claim.type != "general"]
-        passages = [text for chunk in parts.chunks for text in pieces(chunk, model.window_words)]
-        read = model(asked, passages, clean(question), parts.text)
-        chances = dict(zip(asked, read, strict=True))
+    claims = [claim for claim in parts.extraction.claims if claim.type != "general"]
+    chances = ask(model, claims, parts.chunks, question, parts.text) if model is not None else {}
     supports: list[LexicalClaim] = []
     for claim in parts.extraction.claims:
         row = {"text": claim.text, "span": [claim.start, claim.end], "type": claim.type}
