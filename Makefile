@@ -88,7 +88,7 @@ $(VENV)/.ready: requirements.txt requirements-torch.txt | $(VENV)/bin/python
 	@rm -f $@-light && touch $@
 
 $(VENV)/.ready-light: requirements-light.txt | $(VENV)/bin/python
-	@echo "Installing the pinned packages into $(VENV), without embeddings: 430 MB on disk, once …" >&2
+	@echo "Installing the pinned packages into $(VENV), without embeddings: 360 MB on disk, once …" >&2
 	$(INSTALL) $(LOCKED) -r requirements-light.txt
 	@touch $@
 

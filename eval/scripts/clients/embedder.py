@@ -206,13 +206,13 @@ class Embedder:
         if len(text) < 200:  # a word piece holds at least one character
             return [text]
         windows = self._loaded.windows
-        if text in windows:
-            return windows[text]
-        if len(windows) >= _MOST_KEPT:
-            windows.clear()
-        cut = self._cut(text)
-        if len(text) <= _LONGEST_KEPT:
-            windows[text] = cut
+        cut = windows.get(text)
+        if cut is None:
+            cut = self._cut(text)
+            if len(windows) >= _MOST_KEPT:
+                windows.clear()
+            if len(text) <= _LONGEST_KEPT:
+                windows[text] = cut
         return cut
 
     def _cut(self, text: str) -> list[str]:

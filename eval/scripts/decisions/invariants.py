@@ -20,8 +20,8 @@ from records.asked import ASKED, missing_remark
 from records.errors import StorageError
 from records.metrics import SectionJudge, read_metrics
 from records.results import RunConfig
+from records.run_table import SectionTable
 from records.runs import CONFIG, ENRICHED, METRICS, SAMPLE, known_config, scores_file
-from records.scores import read_whole_scores
 
 PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
 
@@ -354,8 +354,9 @@ def _supports_per_chunk(folder: Path) -> float | None:
     if not scores_file(folder, "retrieval").exists():
         return None
     supports = chunks = 0
-    for line in islice(read_whole_scores(folder, "retrieval", ("evidence",)), LOOKED_AT):
-        ranks = [rank for rank in (line.evidence or {}).get("found") or () if rank is not None]
+    for line in islice(SectionTable(folder, "retrieval").read(), LOOKED_AT):
+        found = line.evidence.found if line.evidence else None
+        ranks = [rank for rank in found or () if rank is not None]
         supports += len(ranks)
         chunks += len(set(ranks))
     return supports / chunks if chunks else None

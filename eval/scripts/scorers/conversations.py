@@ -43,7 +43,7 @@ FEWEST = 6
 """Conversations below which nothing is said about how sure a number of theirs is."""
 
 NAMED = 10
-"""Conversations that are named by the turn that broke them."""
+"""Conversations that are named by their first turn that does not pass."""
 
 NO_TURN = "no turn of a conversation"
 
@@ -103,7 +103,7 @@ class ConversationsScorer:
         return row_of(scores.result(), self.metrics), scores.evidence
 
     def score_failed(self, case: TestCase, reason: str) -> ScoreRow:
-        """No score; that the conversation broke here is told by the number of its turn."""
+        """No score; ``_Totals`` counts a turn without an answer as one that does not pass."""
         del case
         no_score: Value = FAILED
         return ScoreRow((no_score,) * len(self.metrics), (("*", reason),), failed=True)
@@ -172,8 +172,8 @@ class ConversationsScorer:
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
-        """The section with conversation_pass, and with ``conversations``: how many there are, at
-        which turn they broke, and what they took."""
+        """The section with conversation_pass, and with ``conversations``: how many there are, by
+        their first turn that does not pass, and what they took."""
         totals = _Totals()
         for line in lines:
             if line.turn:
@@ -251,8 +251,8 @@ class _Totals:
             self._sums.setdefault(name, []).append(value)
 
     def summary(self) -> dict[str, Any]:
-        """Counts, the first turns that broke (of the conversations that broke earliest by name),
-        and mean, median, p95 and most of what one took."""
+        """Counts, the first turns that do not pass (the earliest by name), and mean, median, p95
+        and most of what one took."""
         return {
             "n": self.count,
             "broke_at_turn": {str(turn): n for turn, n in sorted(self._broke.items())},
@@ -299,7 +299,7 @@ def _not_asked(
 
 
 def _show_more(console: Console, section: Mapping[str, Any]) -> None:
-    """How many conversations broke and where, and what one takes."""
+    """In how many conversations a turn does not pass, which is the first, and what one takes."""
     from terminal.tables import counted, plain, print_rows
 
     summary = section["conversations"]
@@ -308,9 +308,9 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     broke = summary["broke_at_turn"]
     where = ", ".join(f"{n} at turn {turn}" for turn, n in broke.items())
     checked = section["n"]["conversation_pass"]
-    told = "none broke" if checked else "no turn has a pipeline label, so none can break"
+    told = "every turn passes" if checked else "no turn has a pipeline label to be checked by"
     if broke:
-        told = f"{sum(broke.values())} broke: {where}"
+        told = f"in {sum(broke.values())} a turn does not pass, the first of them: {where}"
     console.print(f"\n{counted(summary['n'], 'conversation')}; {told}.", soft_wrap=True)
     if first := summary["first_broken"]:
         names = ", ".join(plain(row["case_id"], 80) for row in first)

@@ -13,8 +13,8 @@ from ragmetrics.catalogue.metric import MetricSection
 from records.errors import StorageError
 from records.labels import has_turns
 from records.results import tells_searches, tells_tools
+from records.run_table import RunTable
 from records.runs import VERDICTS
-from records.scores import read_scores
 from scorers import SECTIONS
 from scorers.contract import CannotRun, ScoringJob, Workers
 from scorers.loop import results_of, score_run
@@ -79,9 +79,11 @@ def _note(section: dict[str, Any]) -> str:
 
 
 def _most_common_reason(folder: Path, section: str) -> str:
+    table = RunTable(folder, explained=True).section(section)
     reasons: Counter[str] = Counter()
-    for _, _, line in read_scores(folder, section, ("reasons",)):
-        reasons.update(list(dict.fromkeys(line.reasons.values())))
+    for kind, lines in Counter(table.line_kinds.tolist()).items():
+        for reason in dict.fromkeys(reason for _, reason in table.kinds[kind].reasons):
+            reasons[reason] += lines
     if not reasons:
         return "no case"
     reason, count = reasons.most_common(1)[0]

@@ -65,7 +65,7 @@ RUN_ROWS: tuple[Metric, ...] = (
         "failed call is no pass",
         "conversations; any pipeline label",
         headline=1,
-        words="Conversations without a turn that broke",
+        words="Conversations in which every turn passes",
     ),
 )
 """Numbers of whole conversations; no case has them."""

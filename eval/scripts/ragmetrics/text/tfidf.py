@@ -90,8 +90,10 @@ class Frequencies:
         """
         rows = self._weights([_counts(text) for text in texts])
         cosines: Matrix = np.zeros((len(texts), len(texts)))
-        for number, row in enumerate(rows if rows.size else ()):
-            cosines[number] = _sums(row * rows)
+        for number, row in enumerate(rows):
+            places = np.flatnonzero(row)  # the others would add 0
+            if len(places):
+                cosines[number] = _sums(row[places] * rows[:, places])
         cosines = np.clip(cosines, 0.0, 1.0)
         cosines[cosines > 1 - 1e-9] = 1.0
         for i, j in combinations(range(len(texts)), 2):
