@@ -61,8 +61,8 @@ def _injection_lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"Injection, {report['prompts']} prompts. *Own distribution*: trained and tested on"
     yield "parts of the same sets, by source; *leave one set out*: the tested set was not trained"
     yield "on and is nearest to an unknown kind of prompt. Both hold for prompts like these, not"
-    yield f"for yours. The detector as shipped has seen {report['trained']} of them in training: its"
-    yield "figures on these say nothing and are left out."
+    yield f"for yours. The detector as shipped has seen {report['trained']} of them in training:"
+    yield "its figures on these say nothing and are left out."
     yield ""
     pooled = [
         [
