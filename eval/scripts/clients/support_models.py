@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from clients.embedder import folder_hash, hide_progress, holds_model, model_config, offline, whole
 from ragmetrics.claims import AnswerClaim, bare
+from records.files import read_toml
 
 REMEDY = "run `make setup LIGHT=0`, or leave --support-model out"
 
@@ -23,52 +24,29 @@ GUIDE = "see docs/support-models.md"
 BATCH = 8
 """Windows that a model reads at once."""
 
-_PASSAGES, _WHOLE_TEXT = (
-    "Briefly answer the following question:\n{question}\nBear in mind that your response should be "
-    "strictly based on the following {count} passages:\n{passages}\nIn case the passages do not "
-    "contain the necessary information to answer the question, please reply with: "
-    '"Unable to answer based on given passages."\noutput:',
-    "Summarize the following text:\n{passages}\noutput:",
-)
-"""LettuceDetect's prompts, with a question and without one."""
-
 
 class SupportModelUnavailable(RuntimeError):
     """The support model cannot be used; the message holds the remedy."""
 
 
 class InputForm(NamedTuple):
-    """What a kind of model reads: ``head`` is its class in transformers after ``AutoModelFor``,
-    ``text`` what it reads (empty: passage and claim as a pair), ``words`` the longest window of a
-    passage, ``tokens`` the longest input."""
+    """What a kind of model reads; support_forms.toml says what each field is.
+
+    ``without_question``: what it reads in the place of ``text`` where no question is known.
+    """
 
     head: str
     text: str
     words: int
     tokens: int
+    without_question: str = ""
 
 
 FORMS = {
-    "nli": InputForm("SequenceClassification", "", 200, 512),
-    "minicheck": InputForm("SequenceClassification", "{passage}{end}{claim}", 300, 2048),
-    "minicheck-t5": InputForm("Seq2SeqLM", "predict: {passage}{end}{claim}", 500, 2048),
-    "factcg": InputForm(
-        "SequenceClassification",
-        "{passage}\n\nChoose your answer: based on the paragraph above can we conclude that "
-        '"{claim}"?\n\nOPTIONS:\n- Yes\n- No\nI think the answer is ',
-        500,
-        2048,
-    ),
-    "hhem": InputForm(
-        "TokenClassification",
-        "<pad> Determine if the hypothesis is true given the premise?\n\n"
-        "Premise: {passage}\n\nHypothesis: {claim}",
-        500,
-        2048,
-    ),
-    "lettucedetect": InputForm("TokenClassification", _PASSAGES, 2000, 4096),
+    name: InputForm(**form)
+    for name, form in read_toml(Path(__file__).with_name("support_forms.toml")).items()
 }
-"""The values of ``support_form`` in config.json, with the numbers of the makers' own code."""
+"""By the values of ``support_form`` in config.json."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +262,9 @@ class _Reader:
 
 def _prompt(passages: Sequence[str], question: str) -> str:
     lines = "\n".join(f"passage {at}: {text}" for at, text in enumerate(passages, 1))
-    form = _PASSAGES if question.strip() else _WHOLE_TEXT
-    return form.format(question=question, count=len(passages), passages=lines)
+    form = FORMS["lettucedetect"]
+    text = form.text if question.strip() else form.without_question
+    return text.format(question=question, count=len(passages), passages=lines)
 
 
 @cache
