@@ -3,9 +3,10 @@
     python bench/decisions_history.py          # about 5 minutes
     python bench/decisions_history.py --tiny   # only to see that it runs; the figures mean nothing
 
-Four tables, from the rules of track_metrics.py themselves: means that vary by chance, steps and
-drifts of them, whole runs with the scores of their cases (so that the first runs are compared in
-pairs), and 0/1 metrics in which few cases fail. Seeds are fixed.
+Five parts, from the rules of track_metrics.py themselves: means that vary by chance, steps and
+drifts of them, long lines and runs that resemble each other, whole runs with the scores of their
+cases (so that the first runs are compared in pairs), and 0/1 metrics in which few cases fail. Seeds
+are fixed.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ from decisions.alerts import AlertRule, PointPairs, make_lines
 from decisions.history import HistoryPoint, Key, MetricValue
 from ragmetrics.catalogue import METRICS
 from ragmetrics.stats.control import (
+    ALIKE_ABOVE,
     THRESHOLD,
     LevelShift,
     controlled,
+    lag_correlation,
     relative_drop,
 )
 
@@ -232,6 +235,52 @@ def whole_runs(setting: Setting) -> None:
     )
 
 
+LONG = 90
+
+
+def long_lines(setting: Setting) -> None:
+    """Histories of 90 runs without a change, falls early and late, and runs that resemble each
+    other: each run keeps half of how far the one before it was from the mean."""
+    many, rows = setting.means // 4, []
+    for spread in SPREADS:
+        rng = np.random.default_rng([17, int(1000 * spread)])
+        found = [watched(row) for row in MEAN + spread * rng.standard_normal((many, LONG))]
+        kinds = [shift.kind for shift in found if shift]
+        cells = (kinds.count("shift") / many, kinds.count("fall") / many, len(kinds) / many)
+        rows.append([spread, *(f"{100 * share:.1f} %" for share in cells)])
+    print(f"\n{many:,} steady histories of {LONG} runs: share that alerts (at most 6 %)")
+    print_table(("spread", "by shifts", "by falls", "any"), rows)
+    rows = []
+    for begins in (BEGINS, 59):
+        rng = np.random.default_rng([18, begins])
+        means = MEAN + 0.02 * rng.standard_normal((many, begins + 6))
+        means[:, begins:] -= 0.05
+        found = [watched(row) for row in means]
+        quiet = [shift for shift in found if shift is None or shift.found >= begins]
+        soon = [
+            percent([s is not None and s.found < begins + within for s in quiet])
+            for within in (5, 6)
+        ]
+        rows.append([begins + 1, f"{100 * (1 - len(quiet) / many):.1f} %", *soon])
+    print("\nA fall by 5 points, spread 0.02: found in so many runs (85 % within 5)")
+    print_table(("begins at run", "an alert before", "the first 5", "the first 6"), rows)
+    rows = []
+    for runs in (20, RUNS, LONG):
+        rng = np.random.default_rng([19, runs])
+        steps = rng.standard_normal((many, runs))
+        alike = steps.copy()
+        for at in range(1, runs):
+            alike[:, at] = 0.5 * alike[:, at - 1] + np.sqrt(0.75) * steps[:, at]
+        cells = []
+        for own in (alike, steps):
+            means = MEAN + 0.02 * own
+            marked = [(lag_correlation(row.tolist()) or 0.0) > ALIKE_ABOVE for row in means]
+            cells += [percent(marked), percent([watched(row) is not None for row in means])]
+        rows.append([runs, *cells])
+    print("\nRuns that resemble each other (correlation .5), and runs that do not")
+    print_table(("runs", "marked (half)", "alert", "independent: marked", "alert"), rows)
+
+
 def _timely(found: dict[str, LevelShift | None], begins: int, within: int) -> bool:
     return any(s is not None and begins <= s.found < begins + within for s in found.values())
 
@@ -257,7 +306,7 @@ def rare(setting: Setting) -> None:
 def run(*, tiny: bool = False) -> None:
     """Print all tables."""
     setting = Setting(20, 4) if tiny else Setting()
-    for part in (steady, falls, whole_runs, rare):
+    for part in (steady, falls, long_lines, whole_runs, rare):
         part(setting)
 
 

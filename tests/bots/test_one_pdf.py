@@ -78,9 +78,9 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_from_connect_to_a_gate_that_gives_no_verdict(repository: Path) -> None:
-    """Worse passages give a lower recall. All questions are about one document, too few for a
-    verdict, which the gate says: it does not pass."""
+def test_from_connect_to_a_gate_that_fails(repository: Path) -> None:
+    """Worse passages give a lower recall. All twelve questions are about one document, which is
+    fixed: each has its own quote, so there are twelve cases to tell by."""
     results = repository / "rag-eval" / "eval" / "results"
     good, worse = view(), view(worse=True)
     with BotServer({("POST", "/ask"): good}) as bot, BotServer({("POST", "/ask"): worse}) as second:
@@ -104,8 +104,10 @@ def test_from_connect_to_a_gate_that_gives_no_verdict(repository: Path) -> None:
     done = run(repository, "gate_run.py", "--run", "worse", "--baseline", "good")
     assert done.returncode == 1, done.stdout
     said = " ".join(done.stdout.split())
-    assert "no verdict: 1 document" in said
-    assert "passed" not in said
+    assert "evidence_recall@5: 1.000 → 0.000" in said
+    assert "12 cases, each by itself, of 1 document" in said
+    assert "All verdicts are on this document; other documents may differ." in said
+    assert "Gate FAILED" in said
     assert json.loads((results / "worse" / "gate.json").read_bytes())["passed"] is False
 
 

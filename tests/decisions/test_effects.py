@@ -15,6 +15,7 @@ from decisions.effects import (
     measure,
     minimum_detectable_effect,
     normal_critical,
+    one_loss_undoes,
     plain_p,
     power_of,
     spread_of,
@@ -99,6 +100,45 @@ class TestSpread:
             assert mde is not None
             assert power_of(mde, spread, critical, 90) == pytest.approx(0.8, abs=1e-9)
         assert normal_critical(1) == pytest.approx(1.959964, abs=1e-6)
+
+    def test_a_score_in_between_may_fall_to_the_bad_end(self) -> None:
+        """Scores 1, 1/2, 1/2, 0 and 1, 1, 1/2, 0: Σab = 7/4, Σa² = 3/2, Σb² = 9/4, Σa = 2,
+        Σb = 5/2: (2 · 7/4 - 15/8) / (9/4) = 13/18."""
+        a, b = np.array([1.0, 0.5, 0.5, 0.0]), np.array([1.0, 1.0, 0.5, 0.0])
+        spread = measure(a, b, None, largest=1.0, worst=0.0)[0].spread
+        assert spread is not None
+        assert spread.loss == pytest.approx(13 / 18)
+        # π u = 3/4 · 1/2 is less, so v = 13/18: D²(1 + c) - c v D - c s² = 0
+        assert list(spread.carried) == pytest.approx([13 / 18, 1.0])
+        mde = minimum_detectable_effect(spread, 0.0)
+        assert mde is not None
+        c = ((peer.t.ppf(0.975, 3) + peer.t.ppf(0.8, 3)) ** 2) / 4
+        equation = mde**2 * (1 + c) - c * spread.loss * mde - c * spread.widened()
+        assert min(equation, 1 - mde) == pytest.approx(0, abs=1e-9)
+        assert power_of(0.3, spread, 0.0, 400) == pytest.approx(
+            1
+            - peer.t.cdf(
+                peer.t.ppf(0.975, 399)
+                - 0.3 * (400 / (spread.widened(400) + 0.3 * (13 / 18 - 0.3))) ** 0.5,
+                399,
+            ),
+            abs=1e-9,
+        )
+        mirrored = measure(1 - a, 1 - b, None, largest=1.0, worst=1.0)[0].spread
+        assert mirrored is not None
+        assert mirrored.loss == pytest.approx(13 / 18)
+        binary = measure(np.round(a + 0.1), np.round(b + 0.1), None, largest=1.0, worst=0.0)
+        assert binary[0].spread is not None
+        assert binary[0].spread.loss is None
+
+    def test_small_gains_that_one_large_loss_would_undo(self) -> None:
+        """Nine of 30 gain 1/3: mean .1. One loss of 1 leaves a sum of 2 and Σd² of 2: t is
+        2 / √(30 · (2 - 4/30) / 29) = 1.44. Of 90 cases 27 gain: 8 / √(90 · (4 - 64/90) / 89) =
+        4.4. A gain of the whole range is no small one."""
+        for n, gain, undone in ((30, 1 / 3, True), (90, 1 / 3, False), (30, 1.0, False)):
+            a = np.where(np.arange(n) % 10 < 3, 0.0, 0.5)
+            b = np.where(np.arange(n) % 10 < 3, gain, 0.5)
+            assert one_loss_undoes(measure(a, b, None, largest=1.0, worst=0.0)[0]) is undone
 
     def test_nothing_changed_and_nobody_knows_how_far_it_could(self) -> None:
         spread = spread_of(np.zeros(20), None, None)

@@ -133,3 +133,36 @@ def test_comments_of_ratings_are_masked_and_ids_stay(tmp_path: Path) -> None:
     ]
     assert json.loads(line)["id"] == trace["trace"]["id"]
     assert not re.search("jane", everything(tmp_path / "out"))
+
+
+def test_what_a_tool_was_given_is_masked_under_any_name(tmp_path: Path) -> None:
+    """No id of a tool's arguments was hashed, whatever it is called; words in small letters alone
+    may have a password among them."""
+    given = {"email": "jane.roe@corp.test", "user": "li.wei@corp.test", "user_id": "u-17"}
+    trace = json.loads(otlp_trace(1, question="my password is swordfish and it fails"))
+    tool = trace["resourceSpans"][0]["scopeSpans"][0]["spans"][2]
+    pair = next(pair for pair in tool["attributes"] if pair["key"] == "input.value")
+    pair["value"]["stringValue"] = json.dumps(given)
+    source = tmp_path / "spans.jsonl"
+    source.write_text(json.dumps(trace) + "\n")
+    import_data(otel, [source], tmp_path / "out", {}, Notes(), one_file=False, force=False)
+    (line,) = (tmp_path / "out" / "results" / "spans" / "results.jsonl").read_text().splitlines()
+    result = json.loads(line)
+    assert result["question"] == "my password is [secret] and it fails"
+    masked = {"email": "[email]", "user": "[email]", "user_id": "u-17"}
+    assert result["tools"][0]["arguments"] == masked
+    assert not re.search("jane|li.wei|swordfish", everything(tmp_path / "out"))
+
+
+def test_names_that_are_masked_alike_stay_apart(tmp_path: Path) -> None:
+    given = {"jane@corp.test": 1, "li@corp.test": 2, "kim@corp.test": 3}
+    trace = json.loads(otlp_trace(1))
+    tool = trace["resourceSpans"][0]["scopeSpans"][0]["spans"][2]
+    pair = next(pair for pair in tool["attributes"] if pair["key"] == "input.value")
+    pair["value"]["stringValue"] = json.dumps(given)
+    source = tmp_path / "spans.jsonl"
+    source.write_text(json.dumps(trace) + "\n")
+    import_data(otel, [source], tmp_path / "out", {}, Notes(), one_file=False, force=False)
+    (line,) = (tmp_path / "out" / "results" / "spans" / "results.jsonl").read_text().splitlines()
+    arguments = json.loads(line)["tools"][0]["arguments"]
+    assert arguments == {"[email]": 1, "[email] 2": 2, "[email] 3": 3}

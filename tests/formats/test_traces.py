@@ -183,7 +183,8 @@ def test_a_session_becomes_turns_with_hashed_ids(desk: Any) -> None:
     first, second = agent(ANSWER, **names), agent("Yes.", **names)
     later = {"traceId": "t2", "startTimeUnixNano": str(T0 + 10**10), "spanId": "r2"}
     later |= {"endTimeUnixNano": str(T0 + 10**10 + 10**8)}
-    desk.take("otel", desk.file("s.json", json.dumps(otlp(second | later, first))))
+    report = desk.take("otel", desk.file("s.json", json.dumps(otlp(second | later, first))))
+    assert report["kept"] == {"user.id": 2}  # the session is no field that no script reads
     cases = desk.cases()
     name = "h-" + hmac.digest(KEY, b"u-17", "sha256").hex()[:16]
     assert [(c["id"], c["conversation"], c["turn"]) for c in cases] == [

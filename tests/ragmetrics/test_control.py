@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, sqrt
+from math import inf, log, sqrt
 from statistics import NormalDist, fmean, stdev
 
 import numpy as np
@@ -16,6 +16,7 @@ from ragmetrics.stats.control import (
     LevelShift,
     PairVerdict,
     controlled,
+    lag_correlation,
     relative_drop,
 )
 
@@ -212,3 +213,26 @@ def test_every_shift_begins_before_it_is_found_and_after_the_last_one(
     for before, shift in zip([LevelShift("shift", True, -1, -1), *shifts], shifts, strict=False):
         assert before.found < shift.found
         assert before.began < shift.began <= shift.found or before.found == -1
+
+
+def test_the_limit_rises_after_thirty_points_of_a_line() -> None:
+    """At point i > 30 the sum must exceed h + 2 ln(i / 30); at 30 it is h itself."""
+    for quiet in (20, 50):
+        rng = np.random.default_rng(quiet)
+        values = [0.7 + 0.02 * own for own in rng.standard_normal(quiet)] + [0.66] * 12
+        points, shifts = controlled(values, higher_is_better=True, threshold=4.6)
+        total = 0.0
+        for place, point in enumerate(points):
+            if place + 1 >= 8 and point.score is not None:
+                total = max(0.0, total - point.score - 0.5)
+            if total > 4.6 + (2 * log((place + 1) / 30) if place + 1 > 30 else 0):
+                break
+        assert (shifts[0].found, shifts[0].better) == (place, False)
+        assert place >= quiet
+
+
+def test_the_correlation_of_neighbours_by_hand() -> None:
+    """1, 2, 4, 1 about 2: rest -1, 0, 2, -1; products 0, 0, -2; squares 6."""
+    assert lag_correlation([1.0, 2.0, 4.0, 1.0]) == pytest.approx(-2 / 6)
+    assert lag_correlation([1.0, 2.0]) is None
+    assert lag_correlation([0.5, 0.5, 0.5]) is None

@@ -11,6 +11,7 @@ import pytest
 from records.cases import TestCase
 from records.clusters import clusters_of, label_of, read_clusters
 from records.errors import StorageError
+from records.targets import declared_documents, declared_primary
 
 
 def case(case_id: str, **fields: Any) -> TestCase:
@@ -112,3 +113,62 @@ def test_any_key_of_the_lines_can_put_cases_together(tmp_path: Path) -> None:
     path.write_text('{"question": "?"}\n')
     with pytest.raises(StorageError, match=r"set.jsonl:1: id: is missing"):
         read_clusters(path, "patient")
+
+
+def written(folder: Path, golds: list[dict[str, Any]]) -> Path:
+    """A set with a case for each first gold support."""
+    path = folder / "set.jsonl"
+    lines = [{"id": f"q{n}", "question": "?"} | gold for n, gold in enumerate(golds)]
+    path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+    return path
+
+
+def place(path: str, heading: str = "", **more: Any) -> dict[str, Any]:
+    return {"gold_supports": [{"rel_path": path, "heading_path": heading} | more]}
+
+
+def test_cases_of_few_documents_are_put_together_by_section_else_quote_else_alone(
+    tmp_path: Path,
+) -> None:
+    golds = [place("a.pdf", "Fees"), place("a.pdf", "Fees"), place("b.pdf", "Fees")]
+    golds += [
+        place("a.pdf", snippets=["Two weeks."]),
+        place("a.pdf", quote={"exact": "Two weeks."}),
+    ]
+    golds += [place("a.pdf"), {"group": "talk"} | place("a.pdf", "Fees"), {"relevant_docs": ["a"]}]
+    clustering = read_clusters(written(tmp_path, golds))
+    assert [clustering.labels[f"q{n}"] for n in range(8)] == [
+        "section: a.pdf#Fees", "section: a.pdf#Fees", "case: q2",
+        "quote: a.pdf: Two weeks.", "quote: a.pdf: Two weeks.", "case: q5", "case: q6", "case: q7",
+    ]  # fmt: skip
+    assert clustering.by == "section"
+    assert clustering.sentence == "8 cases: 6 in 4 clusters, 2 without one, of 3 documents"
+    assert clustering.scope == "on these 3 documents; other documents may differ"
+
+
+def test_documents_count_as_if_all_had_as_many_cases(tmp_path: Path) -> None:
+    """Six documents of two cases: 12² / (6 · 2²) = 6. With three more in the first: 15² / (5² +
+    5 · 2²) = 5."""
+    golds = [place(f"{n % 6}.md", f"h{n}") for n in range(12)]
+    six = read_clusters(written(tmp_path, golds))
+    assert (six.by, six.effective, six.scope) == ("doc", 6.0, "")
+    fixed = read_clusters(tmp_path / "set.jsonl", documents="fixed")
+    assert (fixed.by, fixed.fixed, fixed.documents) == ("none", True, 6)
+    path = written(tmp_path, golds + [place("0.md", f"h{n}") for n in range(3)])
+    assert read_clusters(path, documents="sampled").effective == 5.0
+    assert read_clusters(path).labels["q0"] == "section: 0.md#h0"
+    assert read_clusters(path, documents="sampled").labels["q0"] == "document: 0.md"
+    assert read_clusters(path, "doc").by == "doc"
+    # of the first six cases, one a document, nothing is few
+    some = read_clusters(path, ids={hash(f"q{n}") for n in range(6)})
+    assert (some.sentence, some.fixed) == ("6 cases, each by itself", False)
+
+
+def test_targets_declare_how_documents_are_taken(tmp_path: Path) -> None:
+    path = tmp_path / "targets.toml"
+    assert declared_documents(path) == "auto"
+    path.write_text('[decide]\ndocuments = "sampled"\nprimary = ["pipeline.pass"]\n')
+    assert (declared_documents(path), declared_primary(path)) == ("sampled", ("pipeline.pass",))
+    path.write_text('[decide]\ndocuments = "few"\n')
+    with pytest.raises(StorageError, match=r'\[decide\] documents: .few.: write "fixed"'):
+        declared_documents(path)

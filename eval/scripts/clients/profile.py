@@ -150,7 +150,7 @@ class Profile:
     def with_sweep(self, values: Mapping[str, Any]) -> Profile:
         """The same profile with other values of its settings. Raises StorageError for a name that
         ``[sweep]`` does not have."""
-        for name in values.keys() - self.sweep.keys():
+        for name in (name for name in values if name not in self.sweep):
             names = ", ".join(sorted(self.sweep)) or "none"
             raise StorageError(f"profile {self.name} has no setting {name!r}; it has: {names}.")
         return replace(self, sweep={**self.sweep, **values})
@@ -296,7 +296,7 @@ class _ProfileReader:
             self._add("request", 'has no "{question}" in its body or query')
         if tables["begin"] and "session" not in names:
             self._add("begin", 'needs "{session}" in the request')
-        for name in sweep - names:
+        for name in sorted(sweep - names):
             self._add(f"sweep.{name}", f'"{{{name}}}" is nowhere in the request')
         return frozenset(names)
 
@@ -304,7 +304,7 @@ class _ProfileReader:
         response = dict(top.get("response", {}))
         error = response.pop("error", None)
         constant = self._keys("constant", top.get("constant", {}), RESULT_FIELDS)
-        for name in constant.keys() & response.keys():
+        for name in (name for name in constant if name in response):
             self._add(f"constant.{name}", "is mapped under response too; keep one of them")
         for name, value in constant.items():
             try:
@@ -421,7 +421,7 @@ class _ProfileReader:
         return values
 
     def _keys(self, table: str, raw: Mapping[str, Any], allowed: tuple[str, ...]) -> dict[str, Any]:
-        for key in raw.keys() - set(allowed):
+        for key in (key for key in raw if key not in allowed):
             where = f"{table}.{key}" if table else key
             self._add(where, f"is unknown; known here: {', '.join(allowed)}")
         return {key: value for key, value in raw.items() if key in allowed}

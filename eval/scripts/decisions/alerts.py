@@ -22,6 +22,8 @@ from decisions.primary import PrimaryScores, paired_table
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import np
 from ragmetrics.stats.control import (
+    ALIKE_ABOVE,
+    ALIKE_FROM,
     ALPHA,
     EPSILON,
     THRESHOLD,
@@ -29,15 +31,17 @@ from ragmetrics.stats.control import (
     LevelShift,
     PairVerdict,
     controlled,
+    lag_correlation,
     relative_drop,
 )
 from records.asked import asked_set
-from records.clusters import LabelsById, read_clusters
+from records.clusters import AUTO, LabelsById, read_clusters
 from records.errors import StorageError
 from records.files import sha256_file
 from records.metrics import read_metrics
 from records.run_table import RunTable
 from records.runs import EVAL_SET
+from records.targets import TARGETS, declared_documents
 
 ALERTS = ("shift", "fall", "pair", "drop", "gone")
 
@@ -102,6 +106,14 @@ class MetricCourse:
     alerts: list[Alert] = field(default_factory=list)
     shifts: list[LevelShift] = field(default_factory=list)
     primary: bool = False
+    resemblance: float | None = None
+    """The lag-1 correlation of the values by today's definition and eval set."""
+
+    @property
+    def runs_alike(self) -> bool:
+        """Whether neighbouring runs resemble each other, so that alerts come more often."""
+        enough = len(self.values) - self.segment() >= ALIKE_FROM
+        return enough and (self.resemblance or 0.0) > ALIKE_ABOVE
 
     @property
     def name(self) -> str:
@@ -179,7 +191,7 @@ def _judged(
     start = line.segment()
     positions, values = line.positions[start:], line.values[start:]
     means = [value.mean for value in values]
-    line.primary = line.name in rule.primary
+    line.primary, line.resemblance = line.name in rule.primary, lag_correlation(means)
 
     def pair(place: int) -> PairVerdict | None:
         return pair_of(positions[place - 1], positions[place], (line.section, line.metric))
@@ -345,12 +357,16 @@ def _scores(point: HistoryPoint, names: Sequence[str]) -> PrimaryScores:
     )
 
 
-def clusters_of_points(history: MetricHistory, eval_set: Path | None) -> dict[str, LabelsById]:
+def clusters_of_points(
+    history: MetricHistory, eval_set: Path | None, targets: Path = TARGETS
+) -> dict[str, LabelsById]:
     """The clusters of each eval set that some point was scored with, by its SHA-256, as far as the
     score lines of a run on disk name them, or the set itself is there.
 
-    ``eval_set``: the set to look into; None: those that the runs on disk were asked with.
+    ``eval_set``: the set to look into; None: those that the runs on disk were asked with. Where
+    documents are few the set alone names the sections (``primary.clusters_of_run``).
     """
+    documents, few = declared_documents(targets), dict[str, LabelsById]()
     points = [point for point in history.points if point.case_scores]
     needed = {point.eval_set for point in points if point.eval_set}
     sets = {eval_set} if eval_set else {EVAL_SET}
@@ -359,11 +375,12 @@ def clusters_of_points(history: MetricHistory, eval_set: Path | None) -> dict[st
         with suppress(StorageError):  # the reader of the history has reported what is damaged
             sha = read_metrics(folder).get("eval_set_sha256")
             if sha in needed - {*clusters} and (clustering := RunTable(folder).clustering()):
-                clusters[sha] = clustering.labels
+                of = few if clustering.few_documents(documents) else clusters
+                of[sha] = clustering.labels
             if eval_set is None:
                 sets.add(asked_set(folder))
     for path in sets if needed - {*clusters} else ():
         sha = sha256_file(path) if path.exists() else ""
         if sha in needed - {*clusters}:
-            clusters[sha] = read_clusters(path).labels
-    return clusters
+            clusters[sha] = read_clusters(path, AUTO, documents).labels
+    return few | clusters

@@ -83,6 +83,7 @@ def compare_committed(
         tuple(rows),
         decision.headline,
         clusters=clusters.sentence if clusters else "",
+        scope=clusters.scope if clusters else "",
         tested=decision.tested,
         critical=decision.critical,
         varied=tuple(changes),

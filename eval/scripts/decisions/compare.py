@@ -441,7 +441,10 @@ def _all_ids(drafts: Sequence[_Draft]) -> Ints:
         return np.zeros(0, np.int64)
     if all(ids is arrays[0] or np.array_equal(ids, arrays[0]) for ids in arrays):
         return arrays[0]
-    return np.unique(np.concatenate(arrays))
+    together = np.concatenate(arrays)
+    _, first = np.unique(together, return_index=True)
+    ids: Ints = together[np.sort(first)]  # hashes have another order in each process
+    return ids
 
 
 def _aligned(evidence: Evidence, own: Ints, ids: Ints) -> Evidence:
@@ -488,6 +491,7 @@ def _comparison(
         headline,
         tuple(draft.slices),
         clusters=codes.sentence(draft.ids),
+        scope=codes.clustering.scope if codes.clustering else "",
         tested=decision.tested,
         critical=decision.critical,
         controls=tuple(draft.problems),
@@ -514,6 +518,7 @@ def decided(row: MetricRow, found: PrimaryRow) -> MetricRow:
         mde=exp(found.mde) if ratio is not None and found.mde is not None else found.mde,
         verdict=verdict,
         look=found.look,
+        fragile=found.fragile,
     )
 
 
@@ -677,13 +682,17 @@ def slices_of_cases(eval_set: Path, labels_dir: Path | None) -> dict[str, Slices
 
 
 def clusters_of(
-    folders: Sequence[Path], eval_set: Path, by: str, tables: RunTables | None = None
+    folders: Sequence[Path],
+    eval_set: Path,
+    by: str,
+    tables: RunTables | None = None,
+    targets: Path = TARGETS,
 ) -> tuple[Clustering | None, list[str]]:
     """The clusters of the cases of runs, the base first, and remarks; see
     ``primary.clusters_of_run``."""
     base = read_run(folders[0])
     scored_with = base.metrics.get("eval_set_sha256")
-    return clusters_of_run(eval_set, scored_with, base.id, by, folders, tables)
+    return clusters_of_run(eval_set, scored_with, base.id, by, folders, tables, targets)
 
 
 def changed_set(eval_set: Path, run: Path) -> str | None:

@@ -38,7 +38,8 @@ def headline(comparison: Comparison) -> list[str]:
     word = comparison.headline
     counts = Counter(row.verdict for row in primary)
     parts = [f"{counts[name]} {words}" for name, words in _VERDICT_WORDS if counts[name]]
-    text = f"{word}: of {counted(len(primary), 'primary metric')} {', '.join(parts)}."
+    scope = f" {comparison.scope}" if comparison.scope else ""
+    text = f"{word}: of {counted(len(primary), 'primary metric')} {', '.join(parts)}{scope}."
     if not primary:
         text = "LOOK: " if word == "LOOK" else ""
         text += "No primary metric could be tested: no case has one in both runs."
@@ -205,7 +206,13 @@ def _is_measured(row: MetricRow) -> bool:
 
 
 def remarks(comparison: Comparison) -> list[str]:
-    return [*comparison.notes, *_uneven(comparison)]
+    fragile = [
+        f"{row.metric}: the rise rests on many small gains; one case of {row.n:,} that loses all "
+        "would undo it."
+        for row in comparison.rows
+        if row.fragile
+    ]
+    return [*comparison.notes, *fragile, *_uneven(comparison)]
 
 
 def slice_tables(comparison: Comparison) -> dict[str, list[MetricRow]]:

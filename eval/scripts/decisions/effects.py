@@ -56,6 +56,15 @@ class Spread:
     step: float | None
     largest: float | None = None
     """The metric's range; no difference is larger. None: unbounded."""
+    loss: float | None = None
+    """Of a bounded metric with scores in between: the mean of 2ab − b² over the cases, both ways,
+    over the mean score, counted from the bad end: what cases that fall to it bring. Else None."""
+
+    @property
+    def carried(self) -> tuple[float, float]:
+        """v and w of the variance s² + vD − wD² that a true difference D brings with it."""
+        own = self.unchanged * (self.step or 0.0)
+        return (own, self.unchanged) if self.loss is None else (max(own, self.loss), 1.0)
 
     def widened(self, n: float | None = None) -> float:
         """The variance with what an unseen change would add to it: one case more that changes."""
@@ -187,13 +196,14 @@ def measure(
     *,
     skewed: bool = False,
     largest: float | None = None,
+    worst: float | None = None,
     seed: int = 0,
 ) -> tuple[Effect, Floats]:
     """The effect over the cases that both runs scored, and what each case adds to a test.
 
-    ``skewed``: by ratios, of values above 0. ``largest``: the width of the metric's range. The
-    evidence of a case is its difference, or the signed rank of its log ratio; not a number where a
-    run has no score.
+    ``skewed``: by ratios, of values above 0. ``largest``: the width of the metric's range;
+    ``worst``: its bad end. The evidence of a case is its difference, or the signed rank of its log
+    ratio; not a number where a run has no score.
     """
     old, now = ~np.isnan(a), ~np.isnan(b)
     both = old & now & (a > 0) & (b > 0) if skewed else old & now
@@ -218,6 +228,8 @@ def measure(
         ratio = _ratio(ratios, float(after.sum() / before.sum()), own, seed)
         return replace(effect, spread=spread, ratio=ratio), _at(both, _signed_ranks(ratios))
     spread = spread_of(differences, own, largest)
+    if largest is not None and worst is not None:
+        spread = replace(spread, loss=_loss(np.abs(before - worst), np.abs(after - worst), largest))
     effect = replace(effect, spread=spread, interval=_interval(effect, spread))
     return effect, _at(both, differences)
 
@@ -289,6 +301,26 @@ def spread_of(differences: Floats, clusters: Ints | None, largest: float | None)
     return Spread(n, effective, variance, float((differences == 0).mean()), step, largest)
 
 
+def _loss(a: Floats, b: Floats, largest: float) -> float | None:
+    """See ``Spread.loss``; None where a case scores at an end of the range only."""
+    size = float(a.sum() + b.sum()) / 2
+    if not size or all(bool(((side == 0) | (side == largest)).all()) for side in (a, b)):
+        return None
+    return (2 * float(a @ b) - float(a @ a + b @ b) / 2) / size
+
+
+def one_loss_undoes(effect: Effect) -> bool:
+    """Whether a difference rests on small steps, and one case that changes by the whole range the
+    other way would bring 0 into the interval."""
+    spread = effect.spread
+    if spread is None or spread.loss is None or spread.step is None or effect.difference is None:
+        return False
+    n, size, whole = spread.n, abs(effect.difference), spread.largest or 0.0
+    variance = spread.widened() + (whole * whole * (1 - 1 / n) + 2 * size * whole) / (n - 1)
+    half = _t_quantile(1 - ALPHA / 2, spread.freedom()) * sqrt(variance / n)
+    return spread.step <= whole / 2 and size - whole / n <= half
+
+
 def _interval(effect: Effect, spread: Spread) -> tuple[float, float] | None:
     """95 %, by Student's t; the variance holds what a change that no case showed would add.
 
@@ -314,9 +346,9 @@ def minimum_detectable_effect(
 
     ``critical``: the statistic Σd/√Σd² that the verdict asks for, as the flips of the joint test
     say; as Student's t it is at least that of one metric. The effect is thought of as cases that
-    change by the usual step, so it brings spread with it: the larger root D of
-    D²(1 + cπ) - cuπD - cs² = 0, with c = (t_critical + t_power)²/n, π the share of unchanged cases,
-    u the step, s² the variance. At most the metric's range; None for an unbounded metric of which
+    change by the usual step, or fall to the bad end, so it brings spread with it: the larger root D
+    of D²(1 + cw) - cvD - cs² = 0, with c = (t_critical + t_power)²/n, s² the variance, v and w as
+    ``Spread.carried``. At most the metric's range; None for an unbounded metric of which
     no case changed, and for one cluster.
     """
     if spread.step is None or spread.effective <= 1 or spread.n < 2:
@@ -324,8 +356,8 @@ def minimum_detectable_effect(
     freedom = spread.freedom()
     reach = _t_asked(critical, spread.effective, alpha) + _t_quantile(POWER, freedom)
     c = reach * reach / spread.n
-    lead = 1 + c * spread.unchanged
-    middle = c * spread.step * spread.unchanged
+    v, w = spread.carried
+    lead, middle = 1 + c * w, c * v
     effect = (middle + sqrt(middle**2 + 4 * lead * c * spread.widened())) / (2 * lead)
     return effect if spread.largest is None else min(effect, spread.largest)
 
@@ -346,8 +378,8 @@ def power_of(
     differences vary as these do; the inverse of ``minimum_detectable_effect``."""
     if spread.step is None or spread.effective <= 1 or n < 2:
         return None
-    size, freedom = abs(effect), spread.freedom(n)
-    variance = spread.widened(n) + spread.unchanged * size * (spread.step - size)
+    size, freedom, (v, w) = abs(effect), spread.freedom(n), spread.carried
+    variance = spread.widened(n) + size * (v - w * size)
     if variance <= 0:
         return 1.0 if size else alpha
     reach = size * sqrt(n / variance)

@@ -22,6 +22,7 @@ from decisions.effects import (
     flipped,
     measure,
     minimum_detectable_effect,
+    one_loss_undoes,
 )
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import Floats, Ints, np
@@ -59,7 +60,8 @@ class PrimaryRow:
     ``p``: two-sided, corrected for all primary metrics together; ``p_worse``: that of a change for
     the worse alone, which a gate asks for; both None for too few clusters. ``mde``: the smallest
     true difference that this verdict would find 4 times in 5. ``look``: no evidence in the verdict,
-    but the plain interval lies on the bad side of 0, or the gate's p is below alpha.
+    but the plain interval lies on the bad side of 0, or the gate's p is below alpha. ``fragile``:
+    better, by small gains that one large loss would undo.
     """
 
     name: str
@@ -70,6 +72,7 @@ class PrimaryRow:
     mde: float | None = None
     verdict: Verdict = "no evidence"
     look: bool = False
+    fragile: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +132,9 @@ def decide(
 
 def evidence_of(name: str, a: Floats, b: Floats, clusters: Ints | None, seed: int = 0) -> Evidence:
     """One metric of two runs. ``clusters``: see ``effects.compact``."""
-    effect, values = measure(
-        a, b, clusters, skewed=is_skewed(name), largest=range_of(name), seed=seed
-    )
+    largest, skewed = range_of(name), is_skewed(name)
+    worst = None if largest is None else worst_of(name)
+    effect, values = measure(a, b, clusters, skewed=skewed, largest=largest, worst=worst, seed=seed)
     return Evidence(name, effect, values if higher_is_better(name) else -values)
 
 
@@ -208,6 +211,12 @@ def range_of(name: str) -> float | None:
     return None if row.low is None or row.high is None else row.high - row.low
 
 
+def worst_of(name: str) -> float | None:
+    """The bad end of the range of a metric that has one."""
+    row = catalogue.find(name.partition(".")[2])
+    return row.low if row.higher_is_better else row.high
+
+
 def is_skewed(name: str) -> bool:
     """Whether a metric is compared by ratios: times, costs, tokens."""
     return name.partition(".")[2] in MEASURED
@@ -231,7 +240,9 @@ def _row(
     verdict = verdict_of(effect, higher, p, alpha, margin)
     suspect = p_worse <= alpha or side_of(effect, higher) < 0
     look = suspect and verdict == "no evidence"
-    return replace(row, p=p, p_worse=p_worse, mde=mde, verdict=verdict, look=look)
+    fragile = verdict == "better" and one_loss_undoes(effect)
+    row = replace(row, p=p, p_worse=p_worse, mde=mde, verdict=verdict)
+    return replace(row, look=look, fragile=fragile)
 
 
 def side_of(effect: Effect, higher: bool) -> int:

@@ -29,6 +29,8 @@ from terminal.tables import counted
 
 SHOWN = 5
 
+UNTESTED_REMEDY = 'add cases, or write untested = "allow" under [gates] of the rules file'
+
 
 def against(
     rules: GateRules, evidence: GateEvidence, sections: set[str] | None = None
@@ -60,7 +62,7 @@ def against(
         _cases(rules, evidence),
         *_measured(rules, evidence, base, decided),
         comparable(evidence, sections_used),
-        *_primary(result),
+        *_primary(rules, result),
         *_coverage(rules, evidence, base, [(section, metric) for section, metric, *_ in named]),
     ]
     for section, metric, glob, rule in named:
@@ -81,14 +83,17 @@ def primary_tested(
     ]
 
 
-def _primary(result: Regressions) -> Iterator[Check]:
-    """A check for each primary metric that both runs have; what could not be tested is told."""
+def _primary(rules: GateRules, result: Regressions) -> Iterator[Check]:
+    """A check for each primary metric that both runs have; what could not be tested fails, unless
+    the rules allow it."""
     for row in result.rows:
         section, _, metric = row.name.partition(".")
         numbers = (row.now, row.before, row.delta, row.interval, row.method, row.n)
         check = Check(WORSE, section, metric, "passed", "no worse", *numbers)
         if row.p is None:
-            check = replace(check, status="skipped", reason=row.reason)
+            status: Status = "skipped" if rules.allow_untested else "failed"
+            remedy = "" if rules.allow_untested else f"; {UNTESTED_REMEDY}"
+            check = replace(check, status=status, reason=row.reason + remedy)
         elif row.worse:
             check = replace(check, status="failed", reason=_why_worse(row, result))
         yield check

@@ -33,6 +33,8 @@ HEAD = """\
 [gates]
 # Rules on what no case of the set has labels for are listed as skipped; "fail" makes them fail.
 unlabelled = "skip"
+# A primary metric that cannot be tested (fewer than six cases, sections or documents) fails.
+# untested = "allow"
 # require_baseline = true
 """
 

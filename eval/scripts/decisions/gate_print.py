@@ -35,7 +35,7 @@ _TONES: dict[str, Tone] = {
     "passed": "good",
 }
 
-_OUTCOMES: dict[str, Tone] = {"FAILED": "bad", "without a verdict": "quiet", "passed": "good"}
+_OUTCOMES: dict[str, Tone] = {"FAILED": "bad", "passed": "good"}
 
 _LONGEST = 500
 """Characters of one text."""

@@ -3,7 +3,8 @@
 A table a section holds floors, as in targets.toml. The table [gates] holds the rest:
 
     [gates]                      require_baseline = true, unlabelled = "skip",
-                                 coverage_drop = 0.02, made_for = "eval_set.jsonl"
+                                 untested = "allow", coverage_drop = 0.02,
+                                 made_for = "eval_set.jsonl"
     [gates.run]                  cost_usd = "<= 1", latency_p95_ms = "<= 3000", cases = ">= 90"
     [gates.coverage]             "retrieval.*" = ">= 0.5"
     [gates.failed]               "*" = "<= 0.02"
@@ -37,6 +38,7 @@ PARTS = (
     "coverage_drop",
     "require_baseline",
     "unlabelled",
+    "untested",
     "made_for",
 )
 
@@ -87,6 +89,8 @@ class GateRules:
     require_baseline: bool = False
     skip_unlabelled: bool = False
     """Rules on what no case of the set has labels for are skipped instead of failing."""
+    allow_untested: bool = False
+    """Whether a primary metric that cannot be tested may pass."""
     made_for: str = ""
     """Path of the eval set that the rules were written for: of another set only the built-in rules
     count. "" where the file does not say."""
@@ -196,7 +200,7 @@ class _RulesReader:
     def read(
         self, table: Mapping[str, Any], floors: Mapping[str, Mapping[str, Target]]
     ) -> GateRules:
-        for name in table.keys() - set(PARTS):
+        for name in (name for name in table if name not in PARTS):
             self.wrong((GATES, name), f"is unknown; the parts are: {', '.join(PARTS)}")
         return GateRules(
             path=self.path,
@@ -211,6 +215,7 @@ class _RulesReader:
             coverage_drop=self._share(table, "coverage_drop"),
             require_baseline=self._flag(table, "require_baseline"),
             skip_unlabelled=self._choice(table, "unlabelled", ("fail", "skip")) == "skip",
+            allow_untested=self._choice(table, "untested", ("fail", "allow")) == "allow",
             made_for=self._text(table, "made_for"),
             lines=self.lines,
         )

@@ -32,6 +32,9 @@ from terminal.page import (
 )
 from terminal.tables import counted
 
+ALIKE = "runs resemble each other: expect an alert in a quarter of quiet months"
+"""The mark of a line whose neighbouring values are correlated."""
+
 
 def history_page(
     history: MetricHistory,
@@ -64,6 +67,7 @@ def history_page(
     for change in changed:
         blocks.append(Prose(f"{points[change.position].label}: {change.text}.", "doubt"))
     notes = [note for line in lines for note in _shift_notes(line, points)]
+    notes += [f"{line.name}: {ALIKE}." for line in lines if line.primary and line.runs_alike]
     if notes:
         blocks.append(Prose(""))
     blocks += map(Prose, notes)
@@ -90,7 +94,7 @@ def _watched(
         text += f"{', '.join(primary)}."
     if max_drop is not None:
         text += f" --drop {100 * max_drop:g} watches every metric that is shown."
-    return text
+    return text + " ▲ better, ▼ worse than the first point: not tested."
 
 
 def _shift_notes(line: MetricCourse, points: Sequence[HistoryPoint]) -> Iterator[str]:
@@ -150,6 +154,7 @@ def _table(lines: Sequence[MetricCourse], count: int) -> DataTable[MetricCourse]
             DataColumn[MetricCourse]("first", lambda line: number(_first_and_last(line)[0])),
             DataColumn[MetricCourse]("last", lambda line: number(_first_and_last(line)[1])),
             DataColumn[MetricCourse]("change", _change),
+            DataColumn[MetricCourse]("lag-1", lambda line: number(line.resemblance), drop=1),
         ),
         lines,
         tone=lambda line: "bad" if line.alerts else None,
@@ -164,8 +169,10 @@ def _first_and_last(line: MetricCourse) -> tuple[float, float]:
 
 
 def _change(line: MetricCourse) -> str:
+    """From the first to the last value; the arrow says better or worse."""
     first, last = _first_and_last(line)
-    arrow = " ·" if abs(last - first) < 5e-4 else " ▲" if last > first else " ▼"
+    better = (last > first) == line.higher_is_better
+    arrow = " ·" if abs(last - first) < 5e-4 else " ▲" if better else " ▼"
     return f"{signed(last - first)}{arrow}"
 
 
@@ -338,6 +345,8 @@ def _line(history: MetricHistory, line: MetricCourse) -> dict[str, Any]:
         "metric": line.metric,
         "higher_is_better": line.higher_is_better,
         "primary": line.primary,
+        "lag1_correlation": line.resemblance,
+        "runs_alike": line.runs_alike,
         "values": [
             {name: row[name] for name in columns} | {"alert": row["alert"] or None}
             for row in _rows(history, [line])

@@ -218,7 +218,7 @@ def _definition_differences(
     name: str, base: Mapping[str, Any], new: Mapping[str, Any]
 ) -> Iterator[Difference]:
     old, now = base.get("definitions", {}), new.get("definitions", {})
-    for metric in old.keys() & now.keys():
+    for metric in (metric for metric in old if metric in now):
         if old[metric] != now[metric]:
             yield Difference(f"{name}.definitions.{metric}", old[metric], now[metric])
 

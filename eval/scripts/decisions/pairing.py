@@ -208,9 +208,9 @@ def side_by_side(
 def _lost_by_both(
     base: SectionTable, new: SectionTable, asked_base: Ints | None, asked_new: Ints | None
 ) -> Ints:
-    """Cases that both runs were asked and neither has, as far as it is known."""
+    """Cases that both runs were asked and neither has, as far as it is known, in their order."""
     if asked_base is not None and asked_new is not None:
-        asked = np.intersect1d(asked_base, asked_new)
+        asked = asked_base[np.isin(asked_base, asked_new)]
     elif asked_base is not None:
         asked = asked_base
     elif asked_new is not None:

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 from ragmetrics.stats.arrays import Floats, Ints, np
 from records import calibration
-from records.clusters import AUTO, NONE, Clustering, LabelsById, read_clusters
+from records.clusters import AUTO, FIXED, NONE, Clustering, LabelsById, read_clusters
 from records.errors import StorageError
 from records.files import sha256_file
 from records.metric_lines import PRIMARY
 from records.metrics import PRIMARY_METRICS, ROUND, read_sections
 from records.run_table import FAILED_IS_ZERO, RunTable, RunTables
 from records.runs import METRICS, scored_sections
-from records.targets import TARGETS, declared_primary
+from records.targets import TARGETS, declared_documents, declared_primary
+from terminal.tables import counted
 
 if TYPE_CHECKING:
     from decisions.engine import PrimaryTable
@@ -38,6 +39,13 @@ BUILT_IN = (
 """What decides where targets.toml declares nothing."""
 
 JUDGED = "judged"
+
+FIXED_NOTE = (
+    "The documents are taken as given, because they are few or [decide] documents says so: cases "
+    "of one section are counted together. A change that all cases of a document share by luck in "
+    "one answering counts as a difference: run_eval.py --repeat 2 shows it."
+)
+"""What verdicts on fixed documents cannot tell."""
 
 MOST_CASES = 2000
 """Cases up to which metrics.json holds the primary scores of every case."""
@@ -230,21 +238,27 @@ def clusters_of_run(
     by: str = AUTO,
     folders: Iterable[Path] = (),
     tables: RunTables | None = None,
+    targets: Path = TARGETS,
 ) -> tuple[Clustering | None, list[str]]:
     """Which cases of a run are counted together, as its score lines say, else its eval set; None
     where neither does, with a remark.
 
     ``scored_with``: the SHA-256 of the set that the run was scored with; another set clusters
-    nothing. ``folders``: of the runs that are compared. Raises StorageError for a key that the set
-    cannot give.
+    nothing. ``folders``: of the runs that are compared. ``targets``: says whether documents are
+    fixed; few ones are, and then the set is read for the sections. Raises StorageError for a key
+    that the set cannot give.
     """
     if by == NONE:
         return None, []
+    documents, few, ids = AUTO, None, None
     if by == AUTO:
-        tables = tables or RunTables()
+        tables, documents = tables or RunTables(), declared_documents(targets)
         for folder in folders:
             if (clustering := tables[folder].clustering()) is not None:
-                return clustering, []
+                if not clustering.few_documents(documents):
+                    return clustering, []
+                few, documents, ids = clustering, FIXED, frozenset(tables[folder].case_hashes())
+                break
     problem = ""
     if eval_set is None or not eval_set.exists():
         problem = f"{eval_set or 'The eval set'} is not there"
@@ -252,8 +266,12 @@ def clusters_of_run(
         problem = f"{eval_set} is not the set that {run} was scored with"
     if not problem:
         assert eval_set is not None
-        return read_clusters(eval_set, by), []
+        clustering = read_clusters(eval_set, by, documents, ids)
+        return clustering, [FIXED_NOTE] if clustering.fixed else []
     remedy = "Give that set with --eval-set, or score the run again."
     if by != AUTO:
         raise StorageError(f"--cluster {by}: {problem}. {remedy}")
+    if few is not None:
+        count = counted(few.documents, "document")
+        return few, [f"{problem}, so the sections of {count} are not known. {remedy}"]
     return None, [f"{problem}, so every case is counted by itself. {remedy}"]

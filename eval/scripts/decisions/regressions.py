@@ -26,7 +26,7 @@ from decisions.primary import (
 )
 from decisions.rows import MetricRow
 from ragmetrics.stats.significance import holm
-from records.clusters import AUTO, DOCUMENT, NONE, Clustering
+from records.clusters import AUTO, DOCUMENT, NONE, SECTION, Clustering
 from records.runs import scored_sections
 from terminal.tables import counted
 
@@ -136,9 +136,12 @@ def regressions(
         effects = {row.name: row.effect for row in decision.rows}
         scored = [_scored(old), _scored(now)]
     redefined = _redefined(base, new, [name for name in names if name in scored[0] & scored[1]])
-    of_documents = clustering is not None and clustering.by in (AUTO, DOCUMENT)
+    unit = _UNITS.get(clustering.by, "group") if clustering else "group"
+    scope = clustering.scope if clustering else ""
+    if scope:
+        notes.insert(0, f"All verdicts are {scope}.")
     rows = [
-        _regression(test, test.effect, "document" if of_documents else "group")
+        _regression(test, test.effect, unit)
         for test in tests
         if test.name in names and test.name not in redefined and test.effect and test.effect.n
     ]
@@ -147,10 +150,14 @@ def regressions(
         tuple(name for name in names if name in scored[0] - scored[1]),
         redefined,
         tuple(name for name in names if name not in scored[0]),
-        clustering.sentence if clustering and clustering.by != NONE else "",
+        clustering.sentence if clustering and (scope or clustering.by != NONE) else "",
         tuple(notes),
         effects,
     )
+
+
+_UNITS = {AUTO: "document", DOCUMENT: "document", SECTION: "section"}
+"""What cases are counted together by, in a word."""
 
 
 def _regression(test: MetricRow | PrimaryRow, effect: Effect, unit: str) -> Regression:
@@ -208,7 +215,12 @@ def _clusters(evidence: GateEvidence) -> tuple[Clustering | None, list[str]]:
     folders = [side.folder for side in (evidence.new, evidence.base) if side and side.folder]
     scored_with = header.get("eval_set_sha256")
     return clusters_of_run(
-        evidence.eval_set, scored_with, label, folders=folders, tables=evidence.tables
+        evidence.eval_set,
+        scored_with,
+        label,
+        folders=folders,
+        tables=evidence.tables,
+        targets=evidence.targets,
     )
 
 

@@ -88,6 +88,8 @@ class MetricRow:
     ratio_totals: float | None = None
     verdict: RowVerdict = "not tested"
     look: bool = False
+    fragile: bool = False
+    """Better by small gains, which one large loss would undo."""
     slice: str | None = None
     """``category=factual`` for a row of a slice, else None."""
     effect: Effect | None = None
@@ -156,6 +158,8 @@ class Comparison:
     headline: Headline = "NO EVIDENCE"
     slices: tuple[MetricRow, ...] = ()
     clusters: str = ""
+    scope: str = ""
+    """What the verdicts are limited to, where documents are fixed; "" elsewhere."""
     tested: int = 0
     """Primary metrics in the joint test that changed at all."""
     critical: float = 0.0

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import fsum
 
 from demo.chunker import FENCE, NoteChunk
 from demo.index import terms
@@ -102,7 +103,7 @@ class Answerer:
         ``weights`` holds the question's terms, each with what it counts.
         """
         question_words = frozenset(weights)
-        total = sum(weights.values()) or 1.0
+        total = fsum(weights.values()) or 1.0
         left = [
             _Candidate(sentence, hit, position, _covered(question_words, words, hit.chunk))
             for hit in hits
@@ -113,7 +114,7 @@ class Answerer:
         while left and len(chosen) < MOST_SENTENCES:
 
             def gain(candidate: _Candidate, covered: dict[str, float] = covered) -> float:
-                added = sum(
+                added = fsum(
                     weights[term] * max(0.0, share - covered[term])
                     for term, share in candidate.covered.items()
                 )

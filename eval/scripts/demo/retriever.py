@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import TYPE_CHECKING, Literal
 
 from demo.chunker import NoteChunk
@@ -366,10 +367,10 @@ def coverage(
 
     ``rarity`` weighs a term, > 0.
     """
-    total = sum(rarity(term) for term in question_words)
+    total = fsum(rarity(term) for term in question_words)
     if total <= 0:
         return 0.0
-    return sum(rarity(term) for term in question_words if term in text_words) / total
+    return fsum(rarity(term) for term in question_words if term in text_words) / total
 
 
 def relevance(coverage: float, cosine: float | None, vector_weight: float) -> float:

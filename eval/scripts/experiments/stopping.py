@@ -19,9 +19,10 @@ from experiments.order import portions, random_order
 from experiments.scoring import PartScorer, scores_by_case
 from ragmetrics.stats.sequential import PLANNED_LOOKS
 from records.cases import TestCase
-from records.clusters import read_clusters
+from records.clusters import AUTO, read_clusters
 from records.errors import StorageError
 from records.files import sha256_file
+from records.targets import declared_documents
 from scorers.contract import ScoringJob
 from terminal.tables import counted
 
@@ -122,7 +123,7 @@ class StopWhenDecided:
 
     @cached_property
     def _codes(self) -> ClusterCodes:
-        return ClusterCodes(read_clusters(self._job.eval_set))
+        return ClusterCodes(read_clusters(self._job.eval_set, AUTO, declared_documents()))
 
     def _base_scores(self, ids: Ints) -> Floats:
         return scores_by_case(self._base.folder, self._section, self._metric, ids)

@@ -29,13 +29,14 @@ from experiments.order import portions, random_order
 from experiments.scoring import PartScorer, replies_are_equal, results_so_far
 from ragmetrics.stats.means import generator
 from records.cases import TestCase
-from records.clusters import read_clusters
+from records.clusters import AUTO, read_clusters
 from records.errors import Problem, StorageError, Unreachable
 from records.files import sha256_file
 from records.labels import read_cases
 from records.results import TestResult
 from records.runs import CONFIG, PARTIAL, PROFILES, results_file
 from records.sweeps import SettingOutcome, Sweep, read_sweep, sweep_file, write_sweep
+from records.targets import declared_documents
 from scorers.contract import ScoringJob
 from terminal.tables import counted
 
@@ -379,7 +380,7 @@ class SweepRun:
 
     @cached_property
     def _codes(self) -> ClusterCodes:
-        return ClusterCodes(read_clusters(self._options.run.eval_set))
+        return ClusterCodes(read_clusters(self._options.run.eval_set, AUTO, declared_documents()))
 
     def _codes_of(self, ids: Sequence[str]) -> NDArray[np.int64] | None:
         import numpy as np

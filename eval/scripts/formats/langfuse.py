@@ -66,6 +66,9 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
                 notes.rows[_SCORES] += 1
                 if not ratings.add(told):
                     scores.setdefault(told.trace, []).append(row.fields)
+            elif not (fields.get("trace_id") or fields.get("id")):
+                about = "is missing: no trace of Langfuse; spans of OpenTelemetry: import otel"
+                notes.problem(row.path, row.line, "id", about)
             else:
                 _take_scores(fields, ratings)
                 spans = langfuse_spans(fields, options.question_field)

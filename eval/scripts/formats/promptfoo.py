@@ -87,7 +87,7 @@ def _items(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Ite
                 yield item
             continue
         common = _defaults(path)
-        others = common.keys() - {"vars", "assert", "metadata"}
+        others = [name for name in common if name not in ("vars", "assert", "metadata")]
         notes.left_out.update(f"defaultTest.{name}" for name in others)
         for row in iter_rows(path, notes, ("tests",), partial(_linked, notes)):
             notes.rows["tests"] += 1
@@ -279,11 +279,8 @@ def _apply(
             notes.left_out[f"assertions of the type {kind}, kept under metadata"] += 1
             case.setdefault("assert", []).append(check)
         else:
-            more = check.keys() - {
-                "type",
-                "value",
-                "threshold" if check["type"] == "latency" else "",
-            }
+            taken = ("type", "value", "threshold" if check["type"] == "latency" else "")
+            more = [name for name in check if name not in taken]
             notes.left_out.update(
                 f"assert.{name} of assertions that became fields" for name in more
             )

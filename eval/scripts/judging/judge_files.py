@@ -185,7 +185,7 @@ def _deeper(values: Mapping[str, Any], source: str, text: str = "") -> Iterable[
             yield Problem(source, line_of(text, "alias"), "alias", fault)
     if isinstance(prices := values.get("prices"), dict):
         yield from check_table(prices, PRICES, source, "prices.", text)
-        for name in {"prompt", "completion"} - prices.keys():
+        for name in (name for name in ("prompt", "completion") if name not in prices):
             fault = "is missing; give dollars per million tokens"
             yield Problem(source, line_of(text, "prices"), f"prices.{name}", fault)
 

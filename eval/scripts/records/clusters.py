@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from math import inf
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Protocol
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
 AUTO, GROUP, CONVERSATION, DOCUMENT, NONE = "auto", "group", "conversation", "doc", "none"
 """Ways to put cases together besides a field's name."""
 
+FIXED, SAMPLED = "fixed", "sampled"
+"""What documents may be declared as, see ``records.targets.declared_documents``."""
+
+SECTION = "section"
+"""As ``auto``, but by the gold's section instead of its document, for documents that are fixed."""
+
+FEWEST_DOCUMENTS = 6
+"""Gold documents, as if all had as many cases, below which they are taken as fixed."""
+
 _DOCUMENTED, _TALKED, _GROUPED = 1, 2, 3
 """The last two bits of the number of a cluster."""
 
@@ -39,7 +49,7 @@ _HASH_BITS = (1 << 56) - 1
 _IN_MEMORY, _BLOCK = 8 << 20, 1 << 16
 """Bytes of labels from which on they are kept on disk, and those that are written together."""
 
-_NOUNS = ("group", "conversation", "document", "chunk", "cluster")
+_NOUNS = ("group", "conversation", "document", "section", "quote", "chunk", "cluster")
 
 
 class LabelsById(Protocol):
@@ -69,7 +79,7 @@ class ClusterLabels:
     """The label of the cluster of every case id; a case that shares no cluster has its own label.
 
     Only shared labels are stored, and of each case no more than a hash of its id: ``ids`` rise,
-    ``positions`` are those of their labels in ``names``.
+    ``positions`` are those of their labels in ``names``, which are in the order of the cases.
     """
 
     def __init__(
@@ -87,33 +97,54 @@ class ClusterLabels:
         return f"case: {case_id}"
 
 
-class Clustering(msgspec.Struct, frozen=True):
+class Clustering(msgspec.Struct):
     """Which cases are counted together. ``labels`` answers for every case id, see ClusterLabels.
 
-    ``by`` is what was done: ``group``, ``doc``, ``none`` or a field's name. ``sentence`` says it
-    to a person.
+    ``by`` is what was done: ``group``, ``doc``, ``section``, ``none`` or a field's name.
+    ``sentence`` says it to a person. ``documents``: of labels by document, how many there are, and
+    ``effective`` as if all had as many cases (infinite where there is none). ``fixed``: whether
+    cases were put together within these documents, so that verdicts are about no others.
     """
 
     by: str
     labels: ClusterLabels
     sentence: str
+    documents: int = 0
+    effective: float = inf
+    fixed: bool = False
+
+    def few_documents(self, documents: str) -> bool:
+        """Whether the documents are to be fixed; ``documents``: AUTO, FIXED or SAMPLED."""
+        if documents == AUTO:
+            return self.effective < FEWEST_DOCUMENTS
+        return documents == FIXED and self.documents > 0
+
+    @property
+    def scope(self) -> str:
+        """What every verdict is limited to, in words; "" where documents are a sample."""
+        if not self.fixed:
+            return ""
+        these = "this document" if self.documents == 1 else f"these {self.documents:,} documents"
+        return f"on {these}; other documents may differ"
 
 
 def label_of(case: TestCase, by: str = AUTO) -> str | None:
     """The label of the cluster that a case's own fields put it into; None: a cluster by itself.
 
     ``auto``: its ``group``, else its conversation, else its first gold document. ``doc``: the path
-    of the first gold support, else the first relevant document, else the first relevant chunk. Any
-    other: that field of a case (of a list, the first item counts).
+    of the first gold support, else the first relevant document, else the first relevant chunk.
+    ``section``: as ``auto``, but the section of the first gold support, else its first snippet,
+    else the first relevant chunk. Any other: that field of a case (of a list, the first item
+    counts).
     """
     if by == AUTO and case.group is None and case.conversation is None:
         return _document(case)  # most cases
-    if by in (AUTO, GROUP) and case.group not in (None, ""):
+    if by in (AUTO, SECTION, GROUP) and case.group not in (None, ""):
         return f"group: {case.group}"
-    if by in (AUTO, CONVERSATION) and case.conversation is not None:
+    if by in (AUTO, SECTION, CONVERSATION) and case.conversation is not None:
         return f"conversation: {case.conversation}"
-    if by in (AUTO, DOCUMENT):
-        return _document(case)
+    if by in (AUTO, SECTION, DOCUMENT):
+        return _document(case, within=by == SECTION)
     if by in (GROUP, CONVERSATION, NONE):
         return None
     return _labelled(by, getattr(case, by, None))
@@ -156,11 +187,20 @@ def _by_kinds(kinds: set[int]) -> str:
     return GROUP if _GROUPED in kinds else CONVERSATION if _TALKED in kinds else DOCUMENT
 
 
-def _document(case: TestCase) -> str | None:
+def _document(case: TestCase, *, within: bool = False) -> str | None:
+    """The first gold document; ``within`` it the section, else the quote."""
     if case.gold_supports:
-        return f"document: {case.gold_supports[0].rel_path}"
-    if (case.relevant_docs or case.relevance_grades) and (
-        document := _first(case.relevant_docs) or _best(case.relevance_grades)
+        gold = case.gold_supports[0]
+        if not within:
+            return f"document: {gold.rel_path}"
+        if gold.heading_path:
+            return f"section: {gold.rel_path}#{gold.heading_path}"
+        quote = _first(gold.snippets) or (gold.quote or {}).get("exact")
+        return f"quote: {gold.rel_path}: {quote}" if quote else None
+    if (
+        not within
+        and (case.relevant_docs or case.relevance_grades)
+        and (document := _first(case.relevant_docs) or _best(case.relevance_grades))
     ):
         return f"document: {document}"
     chunk = _first(case.relevant_chunks) if case.relevant_chunks else None
@@ -202,6 +242,7 @@ def clustering_of(
 
     cases, ids, hashes, lengths = 0, array("q"), array("q"), array("I")
     text, written, kinds = bytearray(), SpooledTemporaryFile(_IN_MEMORY), set()  # noqa: SIM115
+    documented = array("b")
     for case_id, label in labelled:
         cases += 1
         if label is not None:
@@ -213,18 +254,26 @@ def clustering_of(
             if len(text) > _BLOCK:
                 written.write(text)
                 text.clear()
-            kinds.add(label.partition(": ")[0])
-    if not ids and (required or by not in (AUTO, NONE)):
+            kind = label.partition(": ")[0]
+            kinds.add(kind)
+            documented.append(kind == "document")
+    if not ids and (required or by not in (AUTO, SECTION, NONE)):
         return None
     keys = np.frombuffer(hashes, np.int64) if ids else np.zeros(0, np.int64)
     ordered = np.sort(keys)
     again = ordered[1:] == ordered[:-1]
     distinct = len(keys) - int(again.sum())
+    gold = ordered if kinds == {"document"} else np.sort(keys[np.frombuffer(documented, np.bool_)])
+    sizes = np.diff(np.flatnonzero(np.diff(gold, append=gold[-1:] + 1)), prepend=-1)
+    documents = len(sizes), len(gold) ** 2 / float(sizes @ sizes) if len(gold) else inf
     if distinct == len(keys):
-        return Clustering(NONE, ClusterLabels(), f"{_count(cases, 'case')}, each by itself")
+        sentence = f"{_count(cases, 'case')}, each by itself"
+        return Clustering(NONE, ClusterLabels(), sentence, *documents)
     shared = np.flatnonzero(np.isin(keys, ordered[1:][again]))
     del ordered, again
     _, first, positions = np.unique(keys[shared], return_index=True, return_inverse=True)
+    in_set = np.argsort(first)  # hashes have another order in each process
+    first, positions = first[in_set], np.argsort(in_set)[positions]
     by_id = np.argsort(np.frombuffer(ids, np.int64)[shared])
     order, positions = shared[by_id], positions[by_id]
     written.write(text)
@@ -241,7 +290,7 @@ def clustering_of(
     if own := cases - len(ids):
         sentence = f"{_count(cases, 'case')}: {cases - own:,} in {_count(distinct, noun)}, "
         sentence += f"{own:,} without one"
-    return Clustering(done, labels, sentence)
+    return Clustering(done, labels, sentence, *documents)
 
 
 def _texts(
@@ -265,15 +314,30 @@ def _plural(noun: str) -> str:
     return f"{first}s{space}{rest}"
 
 
-def read_clusters(eval_set: Path, by: str = AUTO) -> Clustering:
+def read_clusters(
+    eval_set: Path, by: str = AUTO, documents: str = AUTO, ids: Container[int] | None = None
+) -> Clustering:
     """The clusters of a set's cases. ``by`` may also be any key of its lines.
 
+    ``documents``: FIXED puts the cases of AUTO together by section instead of document, SAMPLED
+    does not, AUTO does where documents are few. ``ids``: hashes of the only cases that count.
     Raises StorageError for a line that is no case, and when no case has the key that was named.
     """
     problems: list[Problem] = []
+
+    def labelled(by: str) -> Iterator[tuple[str, str | None]]:
+        for case in iter_cases(eval_set, problems.append):
+            if ids is None or hash(case.id) in ids:
+                yield case.id, label_of(case, by)
+
     if by in (AUTO, DOCUMENT, GROUP, CONVERSATION, NONE):
-        cases = iter_cases(eval_set, problems.append)
-        clustering = clustering_of(((case.id, label_of(case, by)) for case in cases), by)
+        clustering = clustering_of(labelled(by), by)
+        if by == AUTO and clustering and not problems and clustering.few_documents(documents):
+            inner = clustering_of(labelled(SECTION), SECTION)
+            assert inner is not None
+            inner.documents, inner.fixed = clustering.documents, True
+            inner.sentence += f", of {_count(clustering.documents, 'document')}"
+            return inner
     else:
         clustering = clustering_of(_by_key(eval_set, by, problems.append), by)
     if problems:

@@ -89,22 +89,13 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """True when nothing failed that nobody accepted, and something could be decided."""
-        return not self.no_verdict and not self.of("failed")
+        """True when nothing failed that nobody accepted."""
+        return not self.of("failed")
 
     @property
-    def no_verdict(self) -> str:
-        """Why no primary metric could be tested against the baseline; "" when any was."""
-        tested = [check for check in self.checks if check.rule == WORSE]
-        untested = [check for check in tested if check.status == "skipped"]
-        return untested[0].reason if untested and len(untested) == len(tested) else ""
-
-    @property
-    def outcome(self) -> Literal["FAILED", "without a verdict", "passed"]:
+    def outcome(self) -> Literal["FAILED", "passed"]:
         """The verdict as the words behind ``Gate``."""
-        if self.of("failed"):
-            return "FAILED"
-        return "without a verdict" if self.no_verdict else "passed"
+        return "passed" if self.passed else "FAILED"
 
     def of(self, *statuses: Status) -> list[Check]:
         """The checks with these statuses, in their order."""
@@ -116,11 +107,6 @@ class Verdict:
     def summary(self) -> str:
         """The verdict in one line."""
         counts = ", ".join(f"{count} {name}" for name, count in self.counts().items() if count)
-        if self.outcome == "without a verdict":
-            skipped, checks = len(self.of("skipped")), len(self.checks)
-            return (
-                f"Gate: {self.no_verdict}. {skipped} of {checks} checks were skipped; none failed."
-            )
         return f"Gate {self.outcome}: {counts or 'no checks'}."
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,7 +119,6 @@ class Verdict:
             "baseline": self.baseline,
             "gates": self.gates,
             "passed": self.passed,
-            "no_verdict": self.no_verdict,
             "counts": self.counts(),
             "checks": [check.to_dict() for check in self.checks],
             "accepts": [asdict(accept) for accept in self.accepts],

@@ -72,7 +72,8 @@ def _check_labels(
             if field in SET_ONLY
             else "a label line cannot have it; its fields are those of a case but id and question",
         )
-        for field in raw.keys() - LABEL_FIELDS
+        for field in raw
+        if field not in LABEL_FIELDS
     ]
     labelled = {name: value for name, value in raw.items() if name not in SET_ONLY}
     _, of_fields = case_from_dict({"question": "?"} | labelled | {"id": case_id})
@@ -80,7 +81,9 @@ def _check_labels(
     findings += [pair for pair in of_fields if not pair[0].startswith("required_support_groups")]
     of_case = labels.setdefault(case_id, {})
     findings += [
-        (field, f"{case_id!r} has it from another label file too") for field in raw.keys() & of_case
+        (field, f"{case_id!r} has it from another label file too")
+        for field in raw
+        if field in of_case
     ]
     for field, message in findings:
         report(Problem(str(path), number, field, message))

@@ -544,6 +544,10 @@ class RunTable:
             self._clustering = (self._read_clusters(),)
         return self._clustering[0]
 
+    def case_hashes(self) -> Ints:
+        """The hashes of the ids of the cases that were scored."""
+        return self.section(next(iter(self._sections), self._own_sections()[0])).ids
+
     def _read_clusters(self) -> Clustering | None:
         paths = [scores_file(self.folder, name) for name in self._own_sections()]
         if not paths:

@@ -146,15 +146,33 @@ def read_bands(section: str, path: Path = TARGETS) -> dict[str, tuple[float, flo
     return bands
 
 
+def declared_documents(path: Path = TARGETS) -> str:
+    """How ``[decide] documents`` wants documents to be taken: ``fixed`` (verdicts are about these),
+    ``sampled`` (about documents like these); ``auto`` without it: fixed where they are few.
+
+    Raises StorageError for any other value.
+    """
+    table = _decide(path)
+    value = table.get("documents", "auto") if isinstance(table, dict) else "auto"
+    if value in ("auto", "fixed", "sampled"):
+        return str(value)
+    message = f'{value!r}: write "fixed" (these documents) or "sampled" (documents like these)'
+    raise StorageError.from_problems([Problem(str(path), None, f"[{DECIDE}] documents", message)])
+
+
+def _decide(path: Path) -> Any:
+    try:
+        return read_toml(path).get(DECIDE, {})
+    except FileNotFoundError:
+        return {}
+
+
 def declared_primary(path: Path = TARGETS) -> tuple[str, ...]:
     """The metrics that ``[decide] primary`` declares, as ``section.metric``; () without one.
 
     Raises StorageError for what is no list of one to ``MOST_PRIMARY`` different names.
     """
-    try:
-        table = read_toml(path).get(DECIDE, {})
-    except FileNotFoundError:
-        return ()
+    table = _decide(path)
     names: Any = table.get("primary", []) if isinstance(table, dict) else None
     field = f"[{DECIDE}] primary"
     example = 'write primary = ["retrieval.recall@5", "pipeline.pass"]'
@@ -171,8 +189,8 @@ def declared_primary(path: Path = TARGETS) -> tuple[str, ...]:
         message = f"names no metric; {example}, or delete the line for the built-in ones"
     if message:
         raise StorageError.from_problems([Problem(str(path), None, field, message)])
-    if isinstance(table, dict) and (unknown := sorted(table.keys() - {"primary"})):
-        message = "is unknown; the table holds primary"
+    if isinstance(table, dict) and (unknown := sorted(table.keys() - {"primary", "documents"})):
+        message = "is unknown; the table holds primary and documents"
         raise StorageError.from_problems(
             Problem(str(path), None, f"[{DECIDE}] {name}", message) for name in unknown
         )

@@ -48,7 +48,7 @@ def without_passages(result: TestResult) -> tuple[Value, str]:
 
 def without(scores: CaseScores, names: Sequence[str], why: str) -> CaseScores:
     """The scores, but for some that do not apply, with the reason."""
-    lost = {name for name in names if scores.values.get(name) is not None}
+    lost = [name for name in names if scores.values.get(name) is not None]
     values: Any = {**scores.values, **dict.fromkeys(lost)}
     return CaseScores(values, {**scores.reasons, **dict.fromkeys(lost, why)}, scores.evidence)
 
@@ -61,9 +61,10 @@ def with_known_passages(
     value, why = without_passages(result)
     if not why:
         return scores
-    lost = {*names, *(name for name, reason in scores.reasons.items() if reason == NO_CONTEXTS)}
-    values: Any = {**scores.values, **dict.fromkeys(lost & scores.values.keys(), value)}
-    reasons = {**scores.reasons, **dict.fromkeys(lost & scores.values.keys(), why)}
+    empty = (name for name, reason in scores.reasons.items() if reason == NO_CONTEXTS)
+    lost = [name for name in dict.fromkeys((*names, *empty)) if name in scores.values]
+    values: Any = {**scores.values, **dict.fromkeys(lost, value)}
+    reasons = {**scores.reasons, **dict.fromkeys(lost, why)}
     return CaseScores(values, reasons, scores.evidence)
 
 

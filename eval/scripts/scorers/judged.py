@@ -110,7 +110,7 @@ class JudgedScorer:
                 if len(scored) > 1:
                     spread[name] = max(scored) - min(scored)
                     own_variance[name] = variance(scored) / len(scored)  # of their mean
-        for name in BY_PEOPLE.keys() & set(names):
+        for name in (name for name in BY_PEOPLE if name in names):
             values[name] = self._by_people(name, case.id, result.repeat, texts.answer, first)
             reasons[name] = "people have not decided it"
         values[AGREEMENT], flips = _agreement(opinions)

@@ -8,7 +8,8 @@ import pytest
 from tests.definitions import definition_of
 
 from decisions.alerts import Alert, AlertRule, MetricCourse, PointPairs, chosen_keys, make_lines
-from decisions.history import HistoryPoint, Key, MetricValue
+from decisions.history import HistoryPoint, Key, MetricHistory, MetricValue
+from decisions.history_print import ALIKE, _change, history_page
 from ragmetrics.stats.control import PairVerdict
 from records.clusters import ClusterLabels
 
@@ -172,3 +173,38 @@ def test_which_metrics_are_shown() -> None:
     assert chosen_keys(points, (), []) == [CLAIMS, PASS]
     assert chosen_keys(points, ("claim*",), [PASS]) == [CLAIMS]
     assert chosen_keys(points, ("pipeline.*",), []) == [PASS]
+
+
+def test_a_line_whose_neighbours_are_alike_is_marked_from_twenty_points_on() -> None:
+    """Waves of five runs: the correlation of neighbours is far above .3."""
+    waves = [0.7 + 0.02 * (place // 5 % 2) for place in range(24)]
+    rule = AlertRule(NAMES)
+    marked, short = line_of(history(waves), rule), line_of(history(waves[:19]), rule)
+    assert marked.resemblance is not None
+    assert marked.resemblance > 0.3
+    assert (marked.runs_alike, short.runs_alike) == (True, False)
+    steady = [0.7 + 0.02 * (place % 2) for place in range(24)]
+    assert line_of(history(steady), rule).runs_alike is False
+    # a new definition begins a new line
+    points = history(waves[:12]) + [
+        point(number, {CLAIMS: value(CLAIMS, mean, definition="groundedness/other@1")})
+        for number, mean in enumerate(waves[12:], 12)
+    ]
+    assert line_of(points, rule).runs_alike is False
+    page = history_page(
+        MetricHistory(points=history(waves)),
+        [marked],
+        [],
+        plots=False,
+        max_drop=None,
+        primary=NAMES,
+    )
+    assert f"groundedness.claim_support_rate: {ALIKE}." in str(page)
+
+
+def test_the_arrow_says_better_or_worse() -> None:
+    """Numeric fabrications are better when low."""
+    key: Key = ("groundedness", "numeric_fabrications")
+    for metric, arrow in ((CLAIMS, "▼"), (key, "▲")):
+        line = line_of(history([0.5, 0.4], metric), AlertRule(NAMES), metric)
+        assert _change(line) == f"−0.100 {arrow}"

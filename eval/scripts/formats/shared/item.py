@@ -145,7 +145,7 @@ def chunk_of(row: Mapping[str, Any], rank: int, notes: Notes) -> RetrievedChunk:
         notes.changed["headings of passages, from /A/B/ to A > B"] += 1
     if path:
         used |= {name for name in _anywhere(["file_name"]) if fields.get(name) == Path(path).name}
-    notes.left_out.update(f"{name} of passages" for name in fields.keys() - used)
+    notes.left_out.update(f"{name} of passages" for name in fields if name not in used)
     return RetrievedChunk(
         chunk_id=str(rank) if identity is None else str(identity),
         doc_id=None if document is None else str(document),

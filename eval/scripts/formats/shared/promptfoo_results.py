@@ -81,8 +81,8 @@ def _json_results(path: Path, notes: Notes) -> Iterator[SourceRow] | None:
     listed = inner.get("results") if isinstance(inner, dict) else inner
     if not isinstance(listed, list):
         return None
-    about = {*document, *(inner if isinstance(inner, dict) else ())} - {"results"}
-    notes.left_out.update(f"{name} of the whole file" for name in about)
+    about = dict.fromkeys((*document, *(inner if isinstance(inner, dict) else ())))
+    notes.left_out.update(f"{name} of the whole file" for name in about if name != "results")
     return (
         SourceRow(path, None, f"results[{index}]", item)
         for index, item in enumerate(listed)

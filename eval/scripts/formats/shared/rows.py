@@ -212,7 +212,7 @@ def _listed(
         sorts = (list, str) if linked else (list,)
         name = next((name for name in lists if isinstance(value.get(name), sorts)), None)
         rows = value.get(name) if name else None if linked else _turned(value)
-        others = value.keys() - {name, *READ_APART}
+        others = [key for key in value if key not in {name, *READ_APART}]
         told = [other for other in others if value[other] not in (None, "", [], {})]
         notes.left_out.update(f"{other} of the whole file" for other in told if name)
     if linked and isinstance(rows, str):
@@ -256,7 +256,7 @@ def _csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[Source
         reader = csv.reader(file, delimiter=delimiter, strict=True)
         try:
             head = [name or f"column {number}" for number, name in enumerate(next(reader, []), 1)]
-            for name in {name for name in head if head.count(name) > 1}:
+            for name in dict.fromkeys(name for name in head if head.count(name) > 1):
                 notes.problem(path, 1, name, "is the head of two columns; rename one")
             start = reader.line_num + 1
             for cells in reader:

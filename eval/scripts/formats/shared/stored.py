@@ -172,13 +172,17 @@ class Stored:
         repeats: bool,
     ) -> None:
         left = self._notes.left_out
-        own = set(TestCase.__struct_fields__)
-        for name in own - held - ALWAYS:
+        own = TestCase.__struct_fields__
+        for name in (name for name in own if name not in held | ALWAYS):
             if getattr(stored_case.case, name) not in (None, [], {}):
                 left[f"case.{name}"] += 1
-        left.update(f"case.{name}" for name in raw.keys() - own - held if raw[name] is not None)
+        left.update(
+            f"case.{name}" for name in raw if name not in {*own, *held} if raw[name] is not None
+        )
         for result in stored_case.results if repeats else stored_case.results[:1]:
-            for name in set(TestResult.__struct_fields__) - held_results - RESULT_KEYS:
+            for name in TestResult.__struct_fields__:
+                if name in held_results or name in RESULT_KEYS:
+                    continue
                 if getattr(result, name) not in (None, [], {}, msgspec.UNSET):
                     left[f"result.{name}"] += 1
         if not repeats and len(stored_case.results) > 1:

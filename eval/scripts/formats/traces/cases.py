@@ -24,6 +24,7 @@ from formats.traces.spans import (
     AGENT,
     CHAT,
     COST,
+    LAST_TIME,
     MESSAGES,
     MLFLOW_COST,
     MLFLOW_USAGE,
@@ -87,6 +88,7 @@ def case_of_trace(
     ``metadata``; what inner spans say is counted.
     """
     trace = read_trace(spans)
+    notes.left_out.update(trace.dropped)
     if trace.state == "incomplete":
         notes.left_out[INCOMPLETE] += 1
         return None
@@ -144,7 +146,7 @@ def as_conversations(cases: Sequence[TracedCase], key: Key, notes: Notes) -> Ite
             if len(turns) > 1:
                 name = hashed(turn.trace.session or "", key)
                 turn.item.case |= {"conversation": name, "turn": number}
-                _drop_session(turn.item.case)
+                _drop_session(turn.item.case, notes)
                 turn.result.asked_with = "live"
                 _see_earlier(turn, turns[: number - 1])
             yield mask_case(turn.item, notes)
@@ -154,9 +156,10 @@ def _start(trace: Trace) -> int:
     return min((span.start for span in trace.spans if span.start), default=0)
 
 
-def _drop_session(case: dict[str, Any]) -> None:
+def _drop_session(case: dict[str, Any], notes: Notes) -> None:
     metadata = case.get("metadata", {})
-    metadata.pop("conversation", None)
+    if metadata.pop("conversation", None) is not None:
+        notes.carried["conversation"] -= 1
     if not metadata:
         case.pop("metadata", None)
 
@@ -255,7 +258,7 @@ def _search(search: TracedSearch, begin: int, notes: Notes) -> Search:
     return Search(
         query=search.query,
         tool=search.tool,
-        start_ms=(span.start - begin) / 1e6 if span.start else None,
+        start_ms=(span.start - begin) / 1e6 if 0 < begin <= span.start < LAST_TIME else None,
         latency_ms=span.milliseconds,
         error=None if span.failed is None else span.failed or "failed",
         retrieved=[SearchedChunk(**msgspec.structs.asdict(chunk)) for chunk in chunks],

@@ -69,7 +69,8 @@ def _of_mlflow(info: dict[str, Any], data: dict[str, Any], where: str) -> Iterat
     for number, raw in enumerate(items_of(data, "spans")):
         span = _as_otlp(raw) if isinstance(raw, dict) else raw
         if isinstance(span, dict) and not (span.get("parentSpanId") or span.get("parent_span_id")):
-            span = span | {"attributes": dict(span.get("attributes") or {}) | about}
+            held = span.get("attributes")
+            span = span | {"attributes": (held if isinstance(held, dict) else {}) | about}
             if state == "IN_PROGRESS":
                 span |= {"endTimeUnixNano": 0, "end_time_unix_nano": 0}
         yield f"{where}.data.spans[{number}]".lstrip("."), span
@@ -200,11 +201,11 @@ def _jaeger(raw: dict[str, Any]) -> dict[str, Any]:
         times = (start * 1000, (start + lasted) * 1000)
     parents = [
         reference.get("spanID")
-        for reference in raw.get("references") or ()
+        for reference in items_of(raw, "references")
         if isinstance(reference, dict) and reference.get("refType") == "CHILD_OF"
     ]
     failed = tags.get("otel.status_code") == "ERROR" or tags.get("error") in (True, "true")
-    logs = [_tags(log.get("fields")) for log in raw.get("logs") or () if isinstance(log, dict)]
+    logs = [_tags(log.get("fields")) for log in items_of(raw, "logs") if isinstance(log, dict)]
     return {
         "traceId": raw.get("traceID"),
         "spanId": raw.get("spanID"),

@@ -21,13 +21,14 @@ _PLAIN_ID = re.compile(r"[\w ./:#()+,&'~=-]*")
 """What ids and paths are made of; other signs may be those of a password."""
 _OWN = frozenset({"id", "test_case_id", "tags", "drafted_by", "role", "status", "kind"})
 """What this program has written itself."""
-_FOREIGN = frozenset({"arguments", "metadata"})
+_ARGUMENTS = "arguments"
+_FOREIGN = frozenset({_ARGUMENTS, "metadata"})
 """Fields whose inner names say nothing: a tool or an application chose them."""
 
 _EXPORTED_ID = re.compile(r"(?:.*[._-])?ids?|\w*[a-z0-9]Ids?|models?")
 """Names of fields, in an exporter's metadata, with ids and names that mix letters and digits."""
-_NO_TEXT = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+-]\d\d:?\d\d)?|[a-z ]*")
-"""A time, or words in small letters: nothing in it is private."""
+_NO_TEXT = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+-]\d\d:?\d\d)?|[a-z]*")
+"""A time, or a word in small letters: nothing in it is private."""
 _MACHINE_ID = re.compile(
     r"h-[0-9a-f]{16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{8,64}"
 )
@@ -80,16 +81,20 @@ def mask_case(item: ImportedCase, notes: Notes) -> ImportedCase:
     return item
 
 
-def _mask_kept(value: Any, name: str, counts: Counter[str], *, foreign: bool = False) -> Any:
-    """As ``masked``, but what has nothing private in it stays unchanged, also ids of any form."""
+def _mask_kept(value: Any, name: str, counts: Counter[str], *, foreign: str = "") -> Any:
+    """As ``masked``, but what has nothing private in it stays unchanged, also ids of any form.
+
+    ``foreign``: the field whose inner names say nothing. What tools were given under the name of an
+    id, such as ``email``, was not hashed before.
+    """
     if isinstance(value, str):
-        if _NO_TEXT.fullmatch(value) or is_name_of_id(name):
+        if _NO_TEXT.fullmatch(value) or (is_name_of_id(name) and foreign != _ARGUMENTS):
             return value
         is_own_id = not foreign and name in ("id", "test_case_id")
         is_id = (
             is_own_id
             or name in _IDS_OF_CASES
-            or (foreign and _EXPORTED_ID.fullmatch(name) is not None)
+            or (foreign != "" and _EXPORTED_ID.fullmatch(name) is not None)
         )
         if is_id and _MACHINE_ID.fullmatch(value):
             return value
@@ -100,12 +105,18 @@ def _mask_kept(value: Any, name: str, counts: Counter[str], *, foreign: bool = F
         counts.update(kinds)
         return _id_of(value) if is_id else text
     if isinstance(value, dict):
-        foreign = foreign or name in _FOREIGN
+        foreign = foreign or (name if name in _FOREIGN else "")
+        names = [_mask_kept(key, "", counts) for key in value]
+        if len({*names}) < len(names):  # masked alike, they stay apart
+            told = Counter[str]()
+            for number, key in enumerate(names):
+                told[key] += 1
+                names[number] = f"{key} {told[key]}" if told[key] > 1 else key
         return {
-            _mask_kept(key, "", counts): item
+            masked_name: item
             if item is None  # as most fields of a passage are
             else _mask_kept(item, key, counts, foreign=foreign)
-            for key, item in value.items()
+            for masked_name, (key, item) in zip(names, value.items(), strict=True)
         }
     if isinstance(value, list):
         return [_mask_kept(item, name, counts, foreign=foreign) for item in value]

@@ -60,7 +60,9 @@ def product_spans(document: dict[str, Any]) -> list[Span]:
     object."""
     if "run_type" in document:
         runs = list(runs_within(document))
-        return [span_of_run(run, str(run.get("trace_id") or runs[0].get("id"))) for run in runs]
+        return [
+            span_of_run(run, str(run.get("trace_id") or runs[0].get("id") or "")) for run in runs
+        ]
     fields = langfuse_fields(document)
     if is_observation(fields):
         return langfuse_spans(fields)
@@ -148,7 +150,7 @@ def is_observation(fields: dict[str, Any]) -> bool:
 def langfuse_spans(fields: dict[str, Any], question_field: str | None = None) -> list[Span]:
     """An observation, or a trace as the outermost span with the observations that are in it."""
     if is_observation(fields):
-        return [_observation(fields, str(fields["trace_id"]), question_field)]
+        return [_observation(fields, str(fields["trace_id"] or ""), question_field)]
     trace = str(fields.get("id") or "")
     start, seconds = nanoseconds(fields.get("timestamp")), fields.get("latency")
     lasted = (_whole(seconds * 1e9) or 0) if isinstance(seconds, int | float) else 0

@@ -7,6 +7,7 @@ that a framework gives to a step. An answer that is not certain is unknown, and 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -51,6 +52,8 @@ AnswerState = Literal["read", "none", "unknown", "not captured", "by reference",
 """``none``: contents were captured, and no answer came. ``unknown``: something came, and nothing
 says for certain that it is the answer. The rest: why nothing can be read."""
 
+REPEATED = "spans that are repeated"
+OTHER_CONTENT = "spans with the id of another one, which is kept"
 HIDDEN = frozenset({TOOL, RETRIEVAL, RERANKER, GUARD})
 """What a model says within one of these is no answer to the user."""
 
@@ -84,6 +87,7 @@ class Trace:
 
     ``writer``: the call of the model that wrote the answer.
     ``earlier``: messages before the question, as role and text. ``spans`` in order of time.
+    ``dropped``: spans that came again, by kind.
     """
 
     spans: list[Span]
@@ -104,6 +108,7 @@ class Trace:
     reranked: list[dict[str, Any]] = field(default_factory=list)
     tools: list[ToolCall] = field(default_factory=list)
     kinds: dict[int, str] = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
 
     @property
     def prompt(self) -> str | None:
@@ -123,8 +128,10 @@ def message_in_prompt(trace: Trace, text: str) -> bool:
     return trace.prompt is not None and _folded(text)[:_BEGINNING] in trace.prompt
 
 
-def joined_spans(spans: Iterable[Span]) -> list[Span]:
+def joined_spans(spans: Iterable[Span], dropped: Counter[str]) -> list[Span]:
     """Spans with the log records that belong to them as events, in order of time; once each.
+
+    ``dropped``: counts by kind those that are not once there.
 
     What was written when a span began (Logfire does so) gives way to the whole span.
     """
@@ -135,7 +142,10 @@ def joined_spans(spans: Iterable[Span]) -> list[Span]:
         if span.is_log:
             logs.append(span)
         elif span.attributes.get("logfire.span_type") != "pending_span":
-            once.setdefault((span.id, span.name, span.start, *span.attributes), span)
+            place = (span.id, span.name, span.start, *span.attributes)
+            first = once.setdefault(place, span)
+            if first is not span:
+                dropped[REPEATED if first.says_as(span) else OTHER_CONTENT] += 1
             ended |= set() if span.is_open else {span.id}
     once = {p: span for p, span in once.items() if not (span.is_open and span.id in ended)}
     by_id = {span.id: span for span in once.values()}
@@ -199,9 +209,10 @@ class _Tree:
 
 def read_trace(spans: Iterable[Span]) -> Trace:
     """Read the spans of one trace, in any order."""
-    ordered = joined_spans(spans)
+    dropped: Counter[str] = Counter()
+    ordered = joined_spans(spans, dropped)
     tree = _Tree(ordered)
-    trace = Trace(ordered, kinds=tree.kinds)
+    trace = Trace(ordered, kinds=tree.kinds, dropped=dropped)
     roots = [span for span in ordered if span.is_root]
     tops = _tops(ordered, tree)
     trace.root = tops[0] if tops else (roots[0] if roots else None)

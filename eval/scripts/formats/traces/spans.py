@@ -66,9 +66,10 @@ _JSON_TEXTS = ("traceloop.", "mlflow.")
 """Names whose values are JSON, a text in quotation marks too."""
 
 _NUMBERED = {
-    "in": re.compile(r"(?:gen_ai\.prompt|llm\.prompts|llm\.input_messages)\.(\d+)(?:\.(.+))?"),
+    "in": re.compile(r"(?:gen_ai\.prompt|llm\.prompts|llm\.input_messages)\.(\d{1,9})(?:\.(.+))?"),
     "out": re.compile(
-        r"(?:gen_ai\.completion|llm\.completions|llm\.output_messages)\.(\d+)(?:\.(.+))?"
+        r"(?:gen_ai\.completion|llm\.completions|llm\.output_messages)\.(\d{1,9})"
+        r"(?:\.(.+))?"
     ),
 }
 _ROLES = {
@@ -81,13 +82,14 @@ _CHOICE = "gen_ai.choice"
 _DETAILS = ("gen_ai.client.inference.operation.details", "gen_ai.content")
 DOCUMENTS = "gen_ai.retrieval.documents"
 _DOCUMENT = re.compile(
-    r"(retrieval\.|reranker\.output[._])documents\.(\d+)\.document\.(.+)", re.ASCII | re.DOTALL
+    r"(retrieval\.|reranker\.output[._])documents\.(\d{1,9})\.document\.(.+)", re.ASCII | re.DOTALL
 )
 _CALL = re.compile(
-    r"(?:tool_calls\.(\d+)\.|function_call[._])(?:tool_call\.)?(?:function[._])?(id|name|arguments)",
+    r"(?:tool_calls\.(\d{1,9})\.|function_call[._])(?:tool_call\.)?(?:function[._])?"
+    r"(id|name|arguments)",
     re.ASCII,
 )
-_PART = re.compile(r"contents\.(\d+)\.message_content\.text", re.ASCII)
+_PART = re.compile(r"contents\.(\d{1,9})\.message_content\.text", re.ASCII)
 EVALUATION = "gen_ai.evaluation.result"
 """The event of a rating."""
 _RESULT_EVENTS = ("db.query.result", "db.search.result")
@@ -208,6 +210,10 @@ def _shape(names: tuple[str, ...]) -> _Shape:
     return _Shape(numbered, documents, is_reranked, sessions, tells)
 
 
+LAST_TIME = 2**63
+"""Nanoseconds since 1970 that no clock has: a later time is none."""
+
+
 @dataclass(slots=True, eq=False)
 class Span:
     """One span. Times in nanoseconds since 1970, 0 when unknown.
@@ -244,10 +250,15 @@ class Span:
             self.known_shape = _shape(tuple(self.attributes))
         return self.known_shape
 
+    def says_as(self, other: Span) -> bool:
+        """Whether another span of this id has the same in all its fields."""
+        names = ("parent", "end", "failed", "attributes", "events")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
     @property
     def milliseconds(self) -> float | None:
-        """How long it took; None when the times are absent or run backwards."""
-        return (self.end - self.start) / 1e6 if 0 < self.start <= self.end else None
+        """How long it took; None when the times are absent, run backwards or are no dates."""
+        return (self.end - self.start) / 1e6 if 0 < self.start <= self.end < LAST_TIME else None
 
 
 def kind_of(span: Span) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MOST_DEPTH = 64
 RESOURCES = "attributes of resources, such as service.name"
 OTHER_LOGS = "log records of other events"
+WITHOUT_SPANS = "values without spans"
 
 
 _NOTHING = msgspec.Raw(b"")
@@ -143,7 +144,7 @@ def _typed_attributes(pairs: list[_Pair]) -> dict[str, Any]:
 
 def _typed_value(value: _TypedValue) -> Any:
     if value.intValue is not None:
-        return _whole(value.intValue)
+        return _int64(value.intValue)
     if value.arrayValue is not _NOTHING:
         return _plain({"arrayValue": parse_json(bytes(value.arrayValue))})
     if value.kvlistValue is not _NOTHING:
@@ -178,20 +179,22 @@ def spans_of(
     """Every span of a file. ``take``: whether a JSON value tells something else, which it takes.
 
     Raises NoSpans for a file without either."""
-    any_span = False
+    any_span, without = False, 0
     keys: set[str] = set()
     for line, document in _documents(path, notes):
         for item in document if isinstance(document, list) else [document]:
             notes.left_out[RESOURCES] += _of_resources(item)
             if not any_span and isinstance(item, dict):
                 keys.update(str(key)[:40] for key in [*item][:8])
-            any_span = take(item) or any_span
+            is_read = take(item)
             for where, read in spans_in(item, notes.left_out):
-                any_span = True
+                is_read = True
                 if isinstance(read, Span):
                     yield read
                 else:
                     notes.problem(path, line, where + read, "is missing or of another type")
+            any_span = any_span or is_read
+            without += not is_read
     if not any_span:
         notes.check()
         shown = f" It has objects with the keys {', '.join(sorted(keys)[:8])}." if keys else ""
@@ -199,6 +202,7 @@ def spans_of(
             f"{path}: holds no spans;{shown and shown + ' Please'} write OTLP JSON with "
             "resourceSpans, Phoenix' table, MLflow's traces, or see --list."
         )
+    notes.left_out[WITHOUT_SPANS] += without
 
 
 def spans_in(document: Any, left_out: Any = None) -> Iterator[tuple[str, Span | str]]:
@@ -207,7 +211,10 @@ def spans_in(document: Any, left_out: Any = None) -> Iterator[tuple[str, Span | 
     ``left_out``: counts by kind what is no span and belongs to none.
     """
     for where, raw in _raw_spans(document):
-        yield where, raw if isinstance(raw, Span) else _span(raw)
+        if not isinstance(raw, Span):
+            yield where, _span(raw)
+        else:
+            yield where, raw if raw.trace.strip() else ".id"
     for where, record in _raw_logs(document):
         log = _log(record)
         if log is not None:
@@ -352,6 +359,12 @@ def _whole(value: Any) -> int | None:
         return None
 
 
+def _int64(value: Any) -> int | str | None:
+    """A whole number of an attribute; one that no 64 bits hold as its text."""
+    number = _whole(value)
+    return str(value) if number is not None and not -(2**63) <= number < 2**63 else number
+
+
 def _attributes_of(raw: Any) -> dict[str, Any]:
     """Attributes by name: OTLP's list of key and typed value, or a plain object."""
     if isinstance(raw, dict):
@@ -371,7 +384,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
         return None
     for name, inner in value.items():
         if name == "intValue":
-            return _whole(inner)
+            return _int64(inner)
         if name == "arrayValue":
             return [_plain(item, depth + 1) for item in items_of(inner, "values")]
         if name == "kvlistValue":

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import fsum, inf, sqrt
+from itertools import pairwise
+from math import fsum, inf, log, sqrt
 from statistics import NormalDist, median
 from typing import Literal
 
@@ -21,8 +22,14 @@ EPSILON = 1e-9
 SLACK = 0.5
 """k of the CUSUM: shifts of one standard deviation are found best (Hawkins & Olwell 1998)."""
 
-THRESHOLD = 4.4
-"""h of the CUSUM: 3.5 % of steady histories of 30 points alert, for each metric."""
+THRESHOLD = 4.6
+"""h of the CUSUM up to point ``RISES_AFTER``, then h + 2 ln(i / 30) at point i, which counts on
+where a line restarts: else a long history would alert falsely ever more often."""
+
+RISES_AFTER = 30
+
+ALIKE_ABOVE, ALIKE_FROM = 0.3, 20
+"""Lag-1 correlation, and points, from which on the runs of a line resemble each other."""
 
 ALPHA = 0.05
 """Level of the first paired comparison of a line, the same as of a comparison of two runs."""
@@ -112,7 +119,8 @@ def controlled(
         number = len(earlier) + 1
         shift = None
         if point.score is not None and number >= SUMS_FROM:
-            shift = line.add(point.score, place, threshold)
+            rise = 2 * log(max(1.0, (place + 1) / RISES_AFTER))
+            shift = line.add(point.score, place, threshold + rise)
         if (shift is None or shift.better) and number >= FALLS_FROM:
             shift = _fall(value, earlier, point.score, sign, place) or shift
         early = 1 < number < SUMS_FROM or (number > 1 and steady)
@@ -122,6 +130,17 @@ def controlled(
             shifts.append(shift)
             line = _ControlLine(shift.began)
     return points, shifts
+
+
+def lag_correlation(values: Sequence[float]) -> float | None:
+    """How much each value resembles the one before it: the correlation of neighbours, −1 to 1;
+    None for fewer than three values, and where all are equal."""
+    middle = fsum(values) / max(1, len(values))
+    rest = [value - middle for value in values]
+    size = fsum(own * own for own in rest)
+    if len(values) < 3 or size <= EPSILON**2:
+        return None
+    return fsum(own * after for own, after in pairwise(rest)) / size
 
 
 class _ControlLine:

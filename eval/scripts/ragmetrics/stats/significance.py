@@ -116,8 +116,11 @@ def _add_flips(sums: Floats, values: Floats, rng: np.random.Generator) -> None:
 
 
 def _distinct(values: Floats) -> tuple[Floats, Ints]:
-    """Each value once, rising, with its count; what differs by rounding only is one value."""
+    """Each value once, rising, with its count; what differs by rounding only is one value, its
+    smallest, and 0 where it differs from 0 by rounding only."""
+    values = np.sort(values)
     scale = float(np.abs(values).max(initial=0.0)) or 1.0
+    values[np.abs(values) < 5e-13 * scale] = 0.0
     _, first, counts = np.unique(
         np.round(values / scale, 12), return_index=True, return_counts=True
     )

@@ -42,7 +42,7 @@ def select_runs(text: str, runs: Sequence[RunInfo]) -> list[RunInfo]:
     numbers.add(_ERRORS)
     for name in names_in(text):
         if name.casefold() not in map(str.casefold, numbers):
-            near = difflib.get_close_matches(name, numbers, n=3, cutoff=0.5)
+            near = difflib.get_close_matches(name, sorted(numbers), n=3, cutoff=0.5)
             also = f"; near it: {', '.join(near)}" if near else ""
             raise QueryError(f"{name}: no run has such a metric; words need no sign{also}")
     terms = parse(text, numbers).terms

@@ -98,7 +98,7 @@ def compare_with(
     not scored or a damaged file.
     """
     tables, new = RunTables(table), table.folder
-    clusters, remarks = clusters_of((base, new), eval_set, AUTO, tables)
+    clusters, remarks = clusters_of((base, new), eval_set, AUTO, tables, targets)
     options = CompareOptions(
         eval_set=eval_set,
         targets=targets,
@@ -291,7 +291,7 @@ def history_part(
     scored = {key for point in points for key in point.values}
     names = [(section, metric) for section, _, metric in (n.partition(".") for n in primary)]
     keys = [name for name in names if name in scored]
-    pairs = PointPairs(points, primary, clusters_of_points(history, eval_set))
+    pairs = PointPairs(points, primary, clusters_of_points(history, eval_set, targets))
     lines = make_lines(points, keys, AlertRule(primary), pairs)
     whole = as_dict(history, lines, changes(points, lines))
     first = max(0, len(points) - MOST_POINTS)
