@@ -381,6 +381,8 @@ def _answers(report: Mapping[str, Any]) -> list[str]:
     if not row:
         return []
     rows = [[f"word features: {title}", *_detected(row[name])] for name, title in _FLAGS]
+    share = row["hallucinated"] / row["n"]
+    rows += [["always, as a baseline", _number(share), "1.000", _number(2 * share / (1 + share))]]
     rows += [[name, "-", "-", _number(value)] for name, value in PUBLISHED_F1]
     return [
         "Whole answers of RAGTruth: does one have a hallucination anywhere (example F1)? *Word",
