@@ -194,8 +194,9 @@ def index(pages: Sequence[Path]) -> str:
     """docs/README.md: a line for each script."""
     intro = (
         "Each is run as `python eval/scripts/NAME.py`. "
-        "[How to label](labelling.md) is the manual of label_eval.py, and "
-        "[Known products](products.md) lists those that are connected with one command."
+        "[How to label](labelling.md) is the manual of label_eval.py, "
+        "[Known products](products.md) lists those that are connected with one command, and "
+        "[Support models](support-models.md) those that can decide about claims."
     )
     return f"{MARK}\n\n# The scripts\n\n{intro}\n\n{script_table(pages)}"
 

@@ -176,7 +176,7 @@ def left_out_figures(data: Path) -> dict[str, dict[str, float | None]]:
     return figures(sets, left_out(sets), THRESHOLD)
 
 
-def ragtruth_answers(data: Path) -> dict[str, float | int | None]:
+def ragtruth_answers(data: Path, draws: metrics.Resampling) -> dict[str, Any]:
     """Whether the answers of RAGTruth hold a hallucination, by a model that never saw them.
 
     An answer is flagged when a claim surely lacks support, as ``answer_supported`` says; beside it
@@ -190,7 +190,7 @@ def ragtruth_answers(data: Path) -> dict[str, float | int | None]:
     if not others or not path.is_file():
         return {}
     coefficients, intercept = fit(others)
-    labels, lowest = [], []
+    labels, lowest, groups = [], [], []
     for _, row in read_rows(path):
         made = [
             made
@@ -209,14 +209,10 @@ def ragtruth_answers(data: Path) -> dict[str, float | int | None]:
         strengths = probabilities(item, coefficients, intercept)
         lowest.append(1.0 if silent else float(strengths.min()))
         labels.append(int(row["hallucinated"]))
-    figures = {
-        name: metrics.precision_recall_f1(labels, [value < limit for value in lowest])
-        for name, limit in (("surely", UNSURE[0]), ("any", THRESHOLD))
-    }
+        groups.append(str(row["group"]))
     return {"n": len(labels), "hallucinated": sum(labels)} | {
-        f"{name}_{part}": value
-        for name, values in figures.items()
-        for part, value in zip(("precision", "recall", "f1"), values, strict=True)
+        name: metrics.detection(labels, [value < limit for value in lowest], groups, draws)
+        for name, limit in (("surely", UNSURE[0]), ("any", THRESHOLD))
     }
 
 

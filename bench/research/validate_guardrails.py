@@ -31,7 +31,6 @@ from research.detectors import SETS, read_prompts
 
 BLOCK = "guardrails"
 WAYS = {
-    "shipped": "as shipped",
     "rules_only": "rules alone",
     "cross_validated": "own distribution (5-fold by group)",
     "leave_one_set_out": "leave one set out",
@@ -59,10 +58,11 @@ def _injection_lines(report: Mapping[str, Any]) -> Iterator[str]:
     if not report:
         yield "no prompt set found"
         return
-    trained = f"{report['trained']} of them seen in training by the detector as shipped"
-    yield f"Injection, {report['prompts']} prompts, {trained}. *Own distribution*: trained"
-    yield "and tested on parts of the same sets, by source; *leave one set out*: the tested set was"
-    yield "never trained on, which is what an unknown kind of prompt looks like. Expect the second."
+    yield f"Injection, {report['prompts']} prompts. *Own distribution*: trained and tested on"
+    yield "parts of the same sets, by source; *leave one set out*: the tested set was not trained"
+    yield "on and is nearest to an unknown kind of prompt. Both hold for prompts like these, not"
+    yield f"for yours. The detector as shipped has seen {report['trained']} of them in training:"
+    yield "its figures on these say nothing and are left out."
     yield ""
     pooled = [
         [
@@ -109,7 +109,7 @@ def _everyday_lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield "Everyday questions with the words of attacks, all harmless, by the detector as shipped:"
     yield ""
     rows = []
-    for split, title in (("held", "held back"), ("tune", "trained on")):
+    for split, title in (("held", "held back"),):
         numbers = report[split]
         parts = {"all": numbers["all"], **numbers["family"], **numbers["language"]}
         rows += [

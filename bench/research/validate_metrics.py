@@ -94,7 +94,7 @@ def build_report(
 ) -> dict[str, Any]:
     """All figures as plain data; ``absent`` lists the sets that the folder does not hold."""
     absent: list[str] = []
-    report: dict[str, Any] = {"support": {}, "abstention": {}, "ratings": {}, "pairs": {}}
+    report: dict[str, Any] = {name: {} for name in ("support", "abstention", "ratings", "pairs")}
     by_language: dict[str, Any] = {}
     spots: list[dict[str, str]] = []
 
@@ -116,7 +116,7 @@ def build_report(
             raise StorageError(f"{data}: holds none of the known sets; name the folder above them.")
         for key, figures in support_fit.left_out_figures(data).items():
             report["support"][key]["left_out"] = figures
-        report["answers"] = support_fit.ragtruth_answers(data)
+        report["answers"] = support_fit.ragtruth_answers(data, draws)
         by_language = languages.measure_all(data)
         spots = [dict(row) for row in blind_spots.rows()]
         report["passage_refusals"] = passage_refusals.measure(data)

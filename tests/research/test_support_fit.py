@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from research import blind_spots, languages, support_fit
+from research.metrics import Resampling
 from tests.processes import call_script
 
 from ragmetrics import support_model
@@ -95,6 +96,27 @@ def test_a_left_out_family_is_ranked_by_the_others_model(data: Path) -> None:
         by_hand = 0.0 if vetoed else 1 / (1 + math.exp(-(total + intercept)))
         assert chance == pytest.approx(by_hand)
     assert support_fit.left_out_figures(data)["begin_wow"]["auroc"] == 1.0
+
+
+def test_whole_answers_are_flagged_by_their_weakest_claim(data: Path) -> None:
+    # The others' model denies the sauna and the fountain and accepts the three good claims;
+    # "fifty" is vetoed. An abstention is never flagged, nor is an answer without a claim.
+    good, bad = " ".join(GOOD), BAD[1]
+    refusal = "I'm sorry, I could not find an answer to this question."
+    answers = [(good, 0), (f"{good} {bad}", 1), (bad, 0), (GOOD[0], 1), (refusal, 0), ("Hi!", 0)]
+    rows = [
+        {"group": f"g{at}", "subset": "qa_test", "question": "", "contexts": [PAGE],
+         "answer": answer, "hallucinated": label, "spans": []}
+        for at, (answer, label) in enumerate(answers)
+    ]  # fmt: skip
+    assert support_fit.ragtruth_answers(data, Resampling(10)) == {}
+    write(data / "ragtruth" / "data.jsonl.gz", rows)
+    found = support_fit.ragtruth_answers(data, Resampling(10))
+    assert (found["n"], found["hallucinated"]) == (6, 2)
+    # Flagged are the second and the third, one of them rightly; one of two is found.
+    for name in ("surely", "any"):
+        figures = found[name]
+        assert (figures["precision"], figures["recall"], figures["f1"]) == (0.5, 0.5, 0.5)
 
 
 def test_one_family_cannot_be_left_out(tmp_path: Path) -> None:

@@ -123,7 +123,6 @@ def always_supports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cross-encoder of one tiny layer whose last bias alone decides: "entailment", always."""
     transformers = pytest.importorskip("transformers")
     torch = pytest.importorskip("torch")
-    pytest.importorskip("sentence_transformers")
     folder = tmp_path_factory.mktemp("nli")
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "staff", "kitchen"]
     (folder / "vocab.txt").write_text("\n".join(words))
@@ -180,10 +179,14 @@ def test_a_support_model_that_cannot_be_used_is_told_in_one_sentence(
     config = json.loads((nameless / "config.json").read_text())
     config["id2label"] = {"0": "a", "1": "b", "2": "c"}
     (nameless / "config.json").write_text(json.dumps(config))
+    assert "(architectures 'BertForSequenceClassification', labels a, b, c)" in refused(nameless)
+    config["support_form"] = "nli"
+    (nameless / "config.json").write_text(json.dumps(config))
     assert "none of its labels (a, b, c) is called entailment" in refused(nameless)
+    config["id2label"] = {"0": "contradiction", "1": "entailment", "2": "neutral"}
+    (nameless / "config.json").write_text(json.dumps(config))
     (nameless / "model.safetensors").unlink()
-    (nameless / "config.json").write_text("{}")
-    assert "cannot be loaded as a cross-encoder" in refused(nameless)
-    monkeypatch.setitem(__import__("sys").modules, "sentence_transformers", None)
-    (tmp_path / "config.json").write_text("{}")
-    assert "needs sentence-transformers" in refused(tmp_path)
+    assert "cannot be loaded as a support model" in refused(nameless)
+    monkeypatch.setitem(__import__("sys").modules, "transformers", None)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert "needs torch and transformers" in refused(tmp_path)

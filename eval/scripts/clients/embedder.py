@@ -73,6 +73,11 @@ def holds_model(folder: Path) -> bool:
     return (folder / "config.json").is_file()
 
 
+def model_config(folder: Path) -> Any:
+    """What config.json of a folder of weights holds. Raises ValueError when it is not JSON."""
+    return json.loads((folder / "config.json").read_bytes())
+
+
 class Embedder:
     """One model with its cache. Safe to use from several threads; the model runs in one at a time.
 

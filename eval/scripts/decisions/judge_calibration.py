@@ -164,9 +164,9 @@ FIGURES = {
 
 RATES = {
     "stratified": "cases of this run, people and score (stratified PPI)",
-    "rogan_gladen": "{items}, corrected for its errors (Rogan-Gladen)",
-    "ppi": "cases, prediction-powered (PPI)",
     "ppi_plus": "cases, prediction-powered, best lambda (PPI++)",
+    "ppi": "cases, prediction-powered (PPI)",
+    "rogan_gladen": "{items}, corrected for its errors (Rogan-Gladen)",
     "labels_only": "cases, from the labels alone",
 }
 
@@ -202,13 +202,15 @@ def figure_names(calibration: Calibration) -> dict[str, str]:
 
 
 def share_names(calibration: Calibration) -> dict[str, str]:
-    """The shares that ``corrected`` has, by key, in the words of the metric: as judged first."""
-    words = words_of(calibration)
+    """The shares that are shown, by key in ``corrected``, in the words of the metric: those as
+    judged and the first corrected mean of ``RATES`` that has a value."""
+    words, values = words_of(calibration), calibration.get("corrected") or {}
     judged = {
         "claim_rate": f"{words['items']}, as judged",
         words["mean"]: f"cases, as judged ({words['mean']})",
     }
-    return judged | {name: text.format(**words) for name, text in RATES.items()}
+    best = [name for name in RATES if values.get(name) is not None][:1]
+    return judged | {name: RATES[name].format(**words) for name in best}
 
 
 def verdict_tables(calibration: Calibration) -> list[Table]:

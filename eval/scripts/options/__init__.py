@@ -362,7 +362,7 @@ embedding_model_option = partial(
 support_model_option = click.option(
     "--support-model",
     type=PATH,
-    help="Folder with a cross-encoder (NLI or fact checking) that decides about claims.",
+    help="Folder of a fact-checking model that decides about claims (docs/support-models.md).",
 )
 
 vectors_option = click.option(

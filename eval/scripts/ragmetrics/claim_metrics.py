@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ragmetrics.case_scores import LANGUAGE, NO_CONTEXTS, Collector, RetrievedText, unusable
 from ragmetrics.citations import Citation
 from ragmetrics.claims import Extraction, PreparedChunk, bare
-from ragmetrics.support import LexicalClaim, judge, pieces
+from ragmetrics.support import MODEL_THRESHOLD, LexicalClaim, SupportModel, ask, judge
 from ragmetrics.text import numbers
 from ragmetrics.text.language import differ
 from ragmetrics.text.numbers import Key, NumberIndex
@@ -29,15 +29,9 @@ CLAIM_METRICS = (
 RATES = CLAIM_METRICS[:-1]
 
 BOUNDS = CLAIM_METRICS[3:-1]
-"""What rests on strengths that are probabilities."""
+"""What rests on the unsure strengths of the model of word features, and of no other."""
 
 _LANGUAGE_SAMPLE = 20_000
-
-SupportModel = Callable[[str, Sequence[str]], float]
-"""How likely the passages bear a claim, in [0, 1]: a model of the user's own."""
-
-MODEL_THRESHOLD = 0.5
-"""From which its probability is a verdict of support."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +52,9 @@ def score_claims(
     parts: PreparedAnswer,
     chunks: Sequence[RetrievedText],
     model: SupportModel | None = None,
+    question: str = "",
 ) -> None:
+    """The metrics of claims; with a support model its verdict counts unless a number vetoes."""
     reason = unusable(chunks)
     contexts = " ".join(chunk.text or "" for chunk in chunks)[:_LANGUAGE_SAMPLE]
     if reason is None and contexts and differ(parts.text, contexts):
@@ -70,7 +66,8 @@ def score_claims(
         {"text": item.text, "span": [item.start, item.end], "skipped": item.reason}
         for item in parts.extraction.skipped
     ]
-    passages = [text for chunk in parts.chunks for text in pieces(chunk)] if model else []
+    claims = [claim for claim in parts.extraction.claims if claim.type != "general"]
+    chances = ask(model, claims, parts.chunks, question, parts.text) if model is not None else {}
     supports: list[LexicalClaim] = []
     for claim in parts.extraction.claims:
         row = {"text": claim.text, "span": [claim.start, claim.end], "type": claim.type}
@@ -86,8 +83,8 @@ def score_claims(
             lead=claim.lead,
         )
         if support is not None:
-            if model is not None and not support.words.vetoing:
-                chance = model(f"{claim.lead} {claim.text}".strip(), passages)
+            if claim in chances and not support.words.vetoing:
+                chance = chances[claim]
                 held = chance >= MODEL_THRESHOLD
                 support = replace(support, supported=held, strength=chance, opposite=False)
             supports.append(support)
@@ -102,16 +99,19 @@ def score_claims(
     scores.values["claim_support_rate"] = passed / len(supports)
     scores.values["mean_claim_support"] = sum(s.words.strength for s in supports) / len(supports)
     scores.values["unsupported_claims"] = float(len(supports) - passed)
-    _bounds(scores, supports, parts)
+    foreign = bool(parts.chunks) and parts.chunks[0].language is not None
+    _bounds(
+        scores, supports, "support model" if model is not None else LANGUAGE if foreign else None
+    )
     if not chunks:
         scores.reasons["claim_support_rate"] = NO_CONTEXTS
         scores.reasons["mean_claim_support"] = NO_CONTEXTS
 
 
-def _bounds(scores: Collector, supports: Sequence[LexicalClaim], parts: PreparedAnswer) -> None:
-    """The rate if all unsure claims failed or held; a word share of another language is none."""
-    if parts.chunks and parts.chunks[0].language is not None:
-        scores.nothing(BOUNDS, LANGUAGE)
+def _bounds(scores: Collector, supports: Sequence[LexicalClaim], reason: str | None) -> None:
+    """The rate if all unsure claims failed or held; ``reason``: why no strength can be unsure."""
+    if reason is not None:
+        scores.nothing(BOUNDS, reason)
         return
     unsure = sum(support.is_unsure for support in supports)
     sure = sum(support.supported and not support.is_unsure for support in supports)

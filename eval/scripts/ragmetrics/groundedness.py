@@ -20,7 +20,7 @@ from ragmetrics.case_scores import (
     unusable,
 )
 from ragmetrics.citations import Resolver
-from ragmetrics.claim_metrics import CLAIM_METRICS, PreparedAnswer, SupportModel, score_claims
+from ragmetrics.claim_metrics import CLAIM_METRICS, PreparedAnswer, score_claims
 from ragmetrics.claims import (
     PreparedChunk,
     bare,
@@ -32,6 +32,7 @@ from ragmetrics.claims import (
     stands_plainly,
 )
 from ragmetrics.facts import Fact, find_facts, nugget_recall
+from ragmetrics.support import SupportModel
 from ragmetrics.text import numbers
 from ragmetrics.text.language import differ, is_covered, language_of
 from ragmetrics.text.quotes import copying
@@ -333,7 +334,7 @@ def score_case(
         scores.nothing(rest, LANGUAGE)
         scores.evidence["language"] = language
     else:
-        score_claims(scores, parts, chunks, support_model)
+        score_claims(scores, parts, chunks, support_model, question)
         _citations(scores, parts, chunks)
         _labels(scores, parts, chunks, labels, language)
         _texts(scores, parts, chunks, labels)

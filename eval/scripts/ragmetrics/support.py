@@ -13,8 +13,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Protocol
 
 from ragmetrics.claims import (
+    AnswerClaim,
     ClaimSupport,
     ClaimType,
     ClaimWords,
@@ -214,7 +216,7 @@ def is_denied(claim: str, chunk: PreparedChunk, words: ClaimSupport, lead: str) 
     return is_opposite(f"{lead} {claim_words(claim, lead).plain}", sentences)
 
 
-def pieces(chunk: PreparedChunk, words_at_most: int = 200) -> list[str]:
+def pieces(chunk: PreparedChunk, words_at_most: int) -> list[str]:
     """The chunk in runs of whole sentences of at most so many words (a longer sentence is whole):
     what a model with a short input can read.
     """
@@ -229,3 +231,33 @@ def pieces(chunk: PreparedChunk, words_at_most: int = 200) -> list[str]:
             start = left
         end, size = right, size + length
     return [*cut, chunk.text[start:end]] if size else cut
+
+
+class SupportModel(Protocol):
+    """Says how likely passages support each claim, in [0, 1]: a model of the user's own."""
+
+    @property
+    def window_words(self) -> int:
+        """The longest window of a passage that it reads, in words."""
+
+    def __call__(
+        self, claims: Sequence[AnswerClaim], passages: Sequence[str], question: str, answer: str
+    ) -> list[float]:
+        """A probability for each claim of the answer."""
+
+
+MODEL_THRESHOLD = 0.5
+"""From which its probability is a verdict of support."""
+
+
+def ask(
+    model: SupportModel,
+    claims: Sequence[AnswerClaim],
+    chunks: Sequence[PreparedChunk],
+    question: str,
+    answer: str,
+) -> dict[AnswerClaim, float]:
+    """The model's probability for each claim, in [0, 1]; the chunks are cut as it reads them."""
+    passages = [text for chunk in chunks for text in pieces(chunk, model.window_words)]
+    chances = model(claims, passages, clean(question), answer)
+    return dict(zip(claims, chances, strict=True))

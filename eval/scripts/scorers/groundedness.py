@@ -34,7 +34,7 @@ from terminal.page import number
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from clients.cross_encoder import CrossEncoderSupport
+    from clients.support_models import LocalSupportModel
 
 
 _OF_NUMBERS = (
@@ -66,7 +66,7 @@ class GroundednessScorer:
     first_index: int = 1
     min_score: float = 0.0
     usual_language: str | None = None
-    support_model: CrossEncoderSupport | None = None
+    support_model: LocalSupportModel | None = None
     names_sources: bool = True
 
     section = "groundedness"
@@ -131,7 +131,7 @@ class GroundednessScorer:
                 if "strength" in claim:
                     counts[min(int(claim["strength"] * support.BINS), support.BINS - 1)] += 1
         value, nearest = None, ""
-        if sum(counts) >= _ENOUGH_CLAIMS and self.support_model is None:
+        if sum(counts) >= _ENOUGH_CLAIMS:
             value, nearest = support.distance(counts)
         n = cases if value is not None else 0
         add_metric(
@@ -165,9 +165,9 @@ def _make_scorer(job: ScoringJob, options: GroundednessOptions) -> GroundednessS
 
     Raises CannotRun when the support model cannot be used.
     """
-    model: CrossEncoderSupport | None = None
+    model: LocalSupportModel | None = None
     if options.support_model is not None:
-        from clients.cross_encoder import SupportModelUnavailable, support_model
+        from clients.support_models import SupportModelUnavailable, support_model
 
         try:
             model = support_model(options.support_model)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from decisions.judge_calibration import (
-    RATES,
     figure_names,
     judge_name,
     labelled,
@@ -15,7 +14,7 @@ from decisions.judge_calibration import (
     verdict_tables,
     words_of,
 )
-from ragmetrics.stats.calibration import LEAST_INFORMATION, MIN_CLASS
+from ragmetrics.stats.calibration import MIN_CLASS
 from terminal.page import Block, Heading, Page, Prose, Quoted, Words, between, number, plain_table
 from terminal.tables import counted, plain
 from validation.judge import LEAST_FOR_MEAN
@@ -145,22 +144,18 @@ def _rates(report: Mapping[str, Any]) -> Iterator[Block]:
         rate = rates[name]
         if isinstance(rate, Mapping):
             rows.append((share_name, number(rate["mean"]), between(rate["ci95"])))
-        elif name not in RATES:
+        else:
             rows.append((share_name, number(rate), ""))
     head = (f"share {words_of(report)['good']}", "mean", "95 % interval")
     yield from (Prose(""), plain_table(head, rows))
     if rates["labels_only"] is None:
         yield Prose(f"Below {LEAST_FOR_MEAN} labels no mean is corrected.")
     elif rates["ppi"] is not None and not report["labels"]["random_sample"]:
-        yield Prose("The corrected means hold only if the labels are a random sample.")
+        yield Prose("The corrected mean holds only if the labels are a random sample.")
     if rates["stratified"] is not None:
         yield Prose(
-            "The mean of this run has the interval that labels shrink; those below it also allow "
-            "for other questions."
-        )
-    if rates["rogan_gladen"] is None and report["figures"] is not None:
-        yield Prose(
-            f"No Rogan-Gladen rate: sensitivity + specificity is not above {LEAST_INFORMATION}."
+            "The mean of this run has the interval that labels shrink. It does not allow for other "
+            "questions; the means of --json that do are wider."
         )
 
 

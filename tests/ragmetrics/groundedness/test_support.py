@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from ragmetrics import groundedness
 from ragmetrics.case_scores import CaseScores
+from ragmetrics.claims import AnswerClaim
 from ragmetrics.groundedness import METRICS
+from ragmetrics.support import LexicalClaim, judge
 from records.results import Reference, RetrievedChunk
 
 Scored = Callable[..., CaseScores]
@@ -154,12 +158,21 @@ def test_unknown_names_are_evidence_and_no_verdict(scored: Scored) -> None:
     assert found.values["claim_support_rate"] == 1.0
 
 
-def test_unsure_claims_and_what_rests_on_them(scored: Scored) -> None:
-    # Strengths by a model of one's own: .9 holds, .5 is unsure (from .40, below .55) and supported,
+def test_unsure_claims_and_what_rests_on_them(
+    scored: Scored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Strengths that are given: .9 holds, .5 is unsure (from .40, below .55) and supported,
     # .4 is unsure and not, .39 surely lacks support.
     chances = iter([0.9, 0.5, 0.4, 0.39])
+
+    def judged(*args: Any, **more: Any) -> LexicalClaim | None:
+        chance, support = next(chances), judge(*args, **more)
+        return support and replace(support, supported=chance >= 0.5, strength=chance)
+
     answer = "Plan B costs money. Plan B has support. Plan C is free. Plan C is for students."
-    found = scored(answer, support_model=lambda claim, passages: next(chances)).values
+    with monkeypatch.context() as patch:
+        patch.setattr("ragmetrics.claim_metrics.judge", judged)
+        found = scored(answer).values
     assert found[RATE] == 2 / 4
     assert found["unsure_claim_rate"] == 2 / 4
     assert (found["claim_support_low"], found["claim_support_high"]) == (1 / 4, 3 / 4)
@@ -167,6 +180,60 @@ def test_unsure_claims_and_what_rests_on_them(scored: Scored) -> None:
     sure = scored("Plan B costs 20 EUR a month.").values
     assert (sure["unsure_claim_rate"], sure["answer_supported"]) == (0.0, 1.0)
     assert sure["claim_support_low"] == sure["claim_support_high"] == 1.0
+
+
+class GivenChances:
+    """A support model that says what it is given, and what it was asked."""
+
+    window_words = 4
+
+    def __init__(self, *chances: float) -> None:
+        self.chances = list(chances)
+        self.asked: list[tuple[list[str], list[str], str, str]] = []
+
+    def __call__(
+        self, claims: Sequence[AnswerClaim], passages: Sequence[str], question: str, answer: str
+    ) -> list[float]:
+        self.asked.append(([claim.text for claim in claims], [*passages], question, answer))
+        return self.chances
+
+
+def test_a_support_models_verdict_counts_unless_a_number_vetoes(scored: Scored) -> None:
+    # The word features deny all four: two say the opposite of a passage, one states a 99 that no
+    # source has, one shares no word with any. The model accepts all but the last (.49).
+    model = GivenChances(0.9, 0.5, 0.9, 0.49)
+    sentences = (
+        "Plan C is not free of charge for students.",
+        "It does not include phone support.",
+        "Plan B costs 99 EUR a month.",
+        "The moon has green cheese.",
+    )
+    answer = " ".join(sentences)
+    assert scored(answer).values[RATE] == 0.0
+    found = scored(answer, support_model=model, question="Which plan?")
+    passages = ["Plan B costs 20 EUR a month.", "It includes phone support."]
+    passages += ["Plan C is free of charge for students."]  # cut as the model reads: 4 words
+    assert model.asked == [([*sentences], passages, "Which plan?", answer)]
+    rows = found.evidence["claims"]
+    assert [row["supported"] for row in rows] == [True, True, False, False]
+    assert [row["strength"] for row in rows] == [0.9, 0.5, 0.0, 0.49]
+    assert not any("opposite" in row for row in rows)
+    assert (found.values[RATE], found.values[COUNT]) == (2 / 4, 2.0)
+
+
+def test_no_claim_of_a_support_model_is_called_unsure(scored: Scored) -> None:
+    # .40 to .55 is of the word features: .5 of another model says nothing about its doubts.
+    found = scored("Plan B costs 20 EUR a month.", support_model=GivenChances(0.5))
+    assert found.values[RATE] == 1.0
+    of_word_features = (
+        "unsure_claim_rate",
+        "claim_support_low",
+        "claim_support_high",
+        "answer_supported",
+    )
+    for name in of_word_features:
+        assert found.values[name] is None
+        assert found.reasons[name] == "support model"
 
 
 def test_a_word_share_of_another_language_is_never_unsure(scored: Scored) -> None:

@@ -46,7 +46,9 @@ def test_the_table_says_it_in_words(calibrate: Call, labelled: Any) -> None:
     assert "groundedness: ollama/tiny@sha256:1234, prompt groundedness@1 against people" in shown
     assert "finds unsupported claims (specificity) 0.800" in shown
     assert "160 of 200 judged claims are labelled, from 80 cases (maria 160)." in shown
-    assert "prediction-powered (PPI) 0.500" in shown
+    assert "(stratified PPI) 0.500" in shown  # of five corrected means one; all are in --json
+    for other in ("(PPI)", "PPI++", "Rogan-Gladen", "from the labels alone"):
+        assert other not in shown
     assert "people: NOT supported, judge: supported" in shown
     prose = (".", ":")  # which no line outside a terminal folds
     assert max(len(line) for line in done.stdout.splitlines() if line[-1:] not in prose) <= 100

@@ -19,7 +19,7 @@ def _count(name: str, meaning: str, needs: str, unit: str, **more: Any) -> Metri
 
 CLAIMS = "an answer with claims; full chunk texts"
 
-ENGLISH = "an English answer with claims; full chunk texts"
+ENGLISH = "an English answer with claims, judged by word features; full chunk texts"
 
 MARKS = "citation marks that resolve; full chunk texts"
 
