@@ -13,7 +13,7 @@ import inspect
 import pkgutil
 import re
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from time import process_time
@@ -104,6 +104,21 @@ def _denied(text: str) -> Any:
     (chunk,) = chunks = _prepared(f"{text} This is not so.")
     verdict = claims.score_claim(text, chunks)
     return verdict and support.is_denied(text, chunk, verdict, "")
+
+
+class _Undecided:
+    """A support model without a cost of its own."""
+
+    window_words = 200
+
+    def __call__(
+        self,
+        claims: Sequence[claims.AnswerClaim],
+        passages: Sequence[str],
+        question: str,
+        answer: str,
+    ) -> list[float]:
+        return [0.5] * len(claims)
 
 
 def _frequencies(text: str) -> tfidf.Frequencies:
@@ -210,6 +225,9 @@ CALLS: dict[str, Callable[[str], Any]] = {
             reference_answer=t, expected_claims=[t], forbidden_claims=[t], gold_facts=[GoldFact(t)]
         ),
     ),
+    "claim_metrics.score_claims": lambda t: groundedness.score_case(
+        t, [Chunk(t)], question=t, support_model=_Undecided()
+    ),
     "groundedness.unsupported_claims": lambda t: groundedness.unsupported_claims(t, [Chunk(t)], t),
     "text.words.has_fewer_words": lambda t: word_lists.has_fewer_words(t, len(t)),
     "matching.match_anchors": lambda t: matching.match_anchors(
@@ -233,8 +251,12 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "paths.PathCut.key": lambda t: paths.PathCut(_STEPS, t).key(t),
     "paths.examine_paths": lambda t: paths.examine_paths([([t], [t, f"kb://a/{t}#b", f"c/{t}"])]),
     "paths.looks_like_path": lambda t: [paths.looks_like_path(t + end) for end in ("", " ", "#")],
+    "support.ask": lambda t: support.ask(
+        _Undecided(), claims.extract(t).claims, _prepared(t), t, t
+    ),
     "support.features": _features,
     "support.is_denied": _denied,
+    "support.pieces": lambda t: support.pieces(claims.prepare(t), 20),
     "text.asked_questions.AskedQuestions.add": _asked,
     "text.asked_questions.AskedQuestions.closeness": lambda t: _asked(t).closeness(t),
     "text.numbers.judge": lambda t: numbers.judge(numbers.numbers(t), numbers.index(t)),
