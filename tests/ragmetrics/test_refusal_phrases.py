@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 
+import pytest
+
+from ragmetrics.abstention import detect
+from ragmetrics.text import refusals
 from ragmetrics.text.refusal_phrases import phrases
 from ragmetrics.text.refusals import _phrases_of, _supposed
+from records.jsonl import read_rows
 
 TUNED = "1d6174e605a8f98aa119954aebe0119a989e66709b087e45f4b9a3d329203ca2"
 """SHA-256 of the patterns as JSON, as they were when they still were strings of the module. Who
@@ -14,8 +20,8 @@ changes a pattern on purpose measures again (bench/research/languages.py) and pu
 
 
 def test_the_compiled_patterns_are_the_tuned_ones() -> None:
-    search, refusals, _ = _phrases_of(*phrases())
-    patterns = [search._patterns, refusals, [_supposed(code).pattern for code in phrases()]]
+    search, first_lack, _ = _phrases_of(*phrases())
+    patterns = [search._patterns, first_lack, [_supposed(code).pattern for code in phrases()]]
     assert hashlib.sha256(json.dumps(patterns).encode()).hexdigest() == TUNED
 
 
@@ -32,3 +38,38 @@ def test_parts_gaps_and_broken_lines_are_put_in() -> None:
 def test_every_language_has_all_three_kinds() -> None:
     assert len(phrases()) == 19
     assert all(own.refusal and own.lack and own.when for own in phrases().values())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Nie znalazłem tej informacji w dokumencie The Guide and the Rules.",
+        "Dazu steht nichts in den Unterlagen zu Lord of the Rings and the Hobbit.",
+        "Dat staat niet in de documenten van The Game and the Box.",
+        "Lo siento, no encuentro esa información en la guía This and That for You.",
+    ],
+)
+def test_an_english_title_does_not_switch_off_the_phrases_of_the_answer_s_language(
+    answer: str,
+) -> None:
+    assert detect(answer).abstained
+
+
+def test_phrases_are_chosen_by_language_without_changing_a_verdict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each answer of the blind lists, alone and with an English title behind it."""
+    folder = Path(__file__).resolve().parents[2] / "bench" / "research" / "blind"
+    rows = [row for path in sorted(folder.glob("*/*.jsonl")) for _, row in read_rows(path)]
+    answers = [row["answer"] for row in rows if "answer" in row]
+    answers += [f"{answer} The Guide and the Rules for You." for answer in answers]
+    assert len(answers) > 1_000
+
+    def states() -> list[str]:
+        refusals.declines.cache_clear()
+        return [detect(answer).state for answer in answers]
+
+    found = states()
+    monkeypatch.setattr(refusals, "_is_english", lambda folded: False)
+    assert found == states()
+    refusals.declines.cache_clear()

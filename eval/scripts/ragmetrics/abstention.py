@@ -28,7 +28,6 @@ from ragmetrics.text.language import language_of
 from ragmetrics.text.refusals import (
     declines,
     lacks_a_part,
-    may_decline,
     says_the_same,
     without_quotes,
 )
@@ -86,8 +85,6 @@ def detect(answer: str | None, supported_after: int | None = None) -> Detection:
     text = clean(answer or "")
     if not text.strip():
         return Detection("empty")
-    if not may_decline(text):
-        return Detection("answered")
     sentence_units = [unit for unit in units(text) if unit.kind in ("prose", "item", "stem")]
     own_words = without_quotes(text)
     sentences = [own_words[unit.start : unit.end] for unit in sentence_units]

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
+from ragmetrics.text.language import FUNCTION_WORDS
 from ragmetrics.text.phrase_search import PhraseSearch
 from ragmetrics.text.refusal_phrases import phrases
 from ragmetrics.text.words import content_words, fold, words
@@ -33,7 +34,12 @@ def _folded(pattern: str) -> str:
 _ENGLISH = frozenset(
     ("the", "and", "this", "that", "you", "your", "with", "from", "which", "have", "for", "but")
 )
-"""Words that are none in the other languages; two of them in a sentence make it English."""
+"""Words that are none in the other languages."""
+
+_OTHERS = frozenset(
+    word for code, listed in FUNCTION_WORDS.items() if code != "en" for word in listed.split()
+).difference(FUNCTION_WORDS["en"].split())
+_FOREIGN_LETTER = re.compile(r"[^\W\d_\x00-\x7f]")
 
 
 class _Phrases(NamedTuple):
@@ -54,7 +60,14 @@ def _phrases_of(*codes: str) -> _Phrases:
 
 
 def _is_english(folded: str) -> bool:
-    return len(_ENGLISH.intersection(folded.split())) > 1
+    """Whether a text is plainly English: two English words, and none of another language. A title
+    such as "The Guide and the Rules" makes a Polish sentence no English one."""
+    found = folded.split()
+    return (
+        len(_ENGLISH.intersection(found)) > 1
+        and _OTHERS.isdisjoint(found)
+        and _FOREIGN_LETTER.search(folded) is None
+    )
 
 
 def _phrases_for(folded: str) -> _Phrases:
@@ -65,11 +78,6 @@ def _phrases_for(folded: str) -> _Phrases:
 def _may_decline(folded: str) -> bool:
     """False for a plainly English text without any of the words that its phrases cannot spare."""
     return _marks().search(folded) is not None or not _is_english(folded)
-
-
-def may_decline(text: str) -> bool:
-    """False when no sentence of a text can decline, at the cost of one look at the whole text."""
-    return _may_decline(fold(text))
 
 
 def _any(alternatives: Iterable[str], pattern: str) -> re.Pattern[str]:
