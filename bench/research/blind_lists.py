@@ -32,6 +32,7 @@ from guardrails.secrets import find_secrets
 from ragmetrics import abstention, claims, support
 from ragmetrics.text import numbers
 from records.jsonl import read_rows
+from research.passage_refusals import Passage
 
 Row = Mapping[str, Any]
 
@@ -39,17 +40,6 @@ LANGUAGES = ("de", "fr", "es", "it", "pt", "nl", "pl", "sv", "ja")
 
 CHANGE = 0.02
 """How much a polite prefix may change the strength of the claim after it."""
-
-
-@dataclass(frozen=True)
-class _Passage:
-    """A passage as the detector reads it."""
-
-    text: str
-    chunk_id: str = "p"
-    doc_id: str | None = None
-    rel_path: str | None = None
-    truncated: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +66,7 @@ def _figure(name: str, rows: Sequence[Row], counts: Callable[[Row], bool]) -> Fi
 
 def _by_passages(row: Row) -> bool:
     found = abstention.detect_with_passages(
-        row["answer"], [_Passage(row["passage"])], row["question"]
+        row["answer"], [Passage(row["passage"])], row["question"]
     )
     return found.abstained
 
