@@ -45,6 +45,17 @@ _BRIDGE = 40
 # where the token of a named service may stand, and whether it can be one at all
 _RUN = re.compile(rf"[A-Za-z0-9_-]{{{SHORTEST_LONG_WORD},}}")
 
+# with what a maker's pattern begins, where that is a word of its own
+_HEAD = re.compile(r"[A-Za-z0-9]{2,}(?:[_-][A-Za-z0-9]+)*[_-](?=[\[(])")
+_SHORTEST_HEAD = 5
+
+# no alphabet of tokens has these signs, and one drawn from all signs holds many of them
+_FOREIGN = re.compile(r"[?#^*$@]")
+_ALPHABET = 16  # of so many signs one at least is foreign, where foreign ones are drawn too
+
+# base64 of 20 and of 32 bytes; other tokens have an even number of signs
+_ODD_LENGTHS = frozenset({27, 43})
+
 # a token that begins with a head, and its longest part at least
 _HEADED_RUN = re.compile(
     r"(?<![A-Za-z0-9_./@%+~#-])(?:[a-z][a-z0-9]{1,9}|[A-Z][A-Z0-9]{1,9})[_.~-]"
@@ -183,6 +194,8 @@ class _Book:
     families: tuple[str, ...]
     forms: tuple[_SecretForm, ...]
     services: re.Pattern[str]
+    heads: tuple[str, ...]
+    """With these the tokens of one maker begin: what does not fit its rule is none."""
 
 
 @lru_cache(maxsize=256)
@@ -218,6 +231,11 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
         tuple(dict.fromkeys(row["family"] for row in data["token"])),
         forms,
         services,
+        tuple(
+            head[0]
+            for row in rows
+            if (head := _HEAD.match(row["pattern"])) and len(head[0]) >= _SHORTEST_HEAD
+        ),
     )
 
 
@@ -238,9 +256,9 @@ def find_secrets(text: str, *, without: frozenset[str] = frozenset()) -> Iterato
         _forms(facts, book),
         _prefixed(facts, book),
         _assigned(facts),
-        _named(facts),
+        _named(facts, book),
         _of_services(facts, book),
-        _headed(facts),
+        _headed(facts, book),
         _stated(facts),
     ):
         for kind, start, end, weight in finds:
@@ -329,7 +347,7 @@ _NAME_BEGINS = (
 """What a name of ``_NAMED`` may begin with."""
 
 
-def _named(facts: TextFacts) -> Iterator[Span]:
+def _named(facts: TextFacts, book: _Book) -> Iterator[Span]:
     text, at = facts.text, 0
     for start in facts.places(*_NAME_BEGINS):
         match = _NAMED.match(text, start) if start >= at else None
@@ -348,7 +366,7 @@ def _named(facts: TextFacts) -> Iterator[Span]:
         if of_aws and not drawn:  # 40 signs of base64 may hold a slash as a path does
             drawn = entropy(value) >= 4.0 and not _PLACEHOLDER.search(value)
         drawn = drawn and (len(value) == 40 or not of_aws)
-        if drawn and not no_key:
+        if drawn and not no_key and not value.startswith(book.heads):
             yield "named secret", match.start(2), match.start(2) + len(value), 0.7
             at = match.end()
         else:
@@ -370,6 +388,9 @@ def _looks_secret(name: str, value: str, *, stated: bool) -> bool:
     if _PASSWORD_NAME.search(name) and stated:
         mixed = digits > 0 or re.search(r"[^A-Za-z0-9_.-]", value) is not None
         return mixed and letters > 0 and entropy(value) >= 2.3
+    foreign = len(_FOREIGN.findall(value))
+    if 0 < foreign <= len(value) / _ALPHABET:  # a mask or a pattern of what may stand there
+        return False
     return _looks_drawn(value, stated=stated) and not _is_packed_text(value)
 
 
@@ -382,7 +403,8 @@ def _looks_drawn(value: str, *, stated: bool) -> bool:
     if re.fullmatch(_UUID, value) or re.fullmatch(r"[0-9a-f]{32,128}|\d{20,128}", value):
         return True
     if len(value) >= 20 and value.isalpha():
-        return value in (value.lower(), value.upper()) and _is_unspeakable(value)
+        one_case = value in (value.lower(), value.upper())
+        return _is_unspeakable(value) if one_case else len(_CAPITALS.findall(value)) >= 3
     if len(value) < 16:
         return stated and digits >= 2 and letters >= 2 and value.isalnum() and entropy(value) >= 3
     random = entropy(value) >= 3.0 and digits >= 2 and letters >= 2
@@ -390,10 +412,19 @@ def _looks_drawn(value: str, *, stated: bool) -> bool:
     return random or (many_cases and stated and "/" not in value and " " not in value)
 
 
+def _is_odd(value: str) -> bool:
+    """Whether letters and digits have a length that tokens do not have."""
+    return value.isalnum() and len(value) % 2 == 1 and len(value) not in _ODD_LENGTHS
+
+
 def _is_ascending(value: str) -> bool:
     """Whether half of the neighbours are the same or follow each other, as in `aAbBcC` or 1234."""
     codes = [ord(char) for char in value.lower()]
     return sum(b - a in {0, 1} for a, b in pairwise(codes)) >= len(value) / 2
+
+
+_CAPITALS = re.compile(r"[a-z](?=[A-Z]{2})")
+"""Small letter before two capitals: rare in names joined by capitals."""
 
 
 def _is_unspeakable(value: str) -> bool:
@@ -424,6 +455,8 @@ def _of_services(facts: TextFacts, book: _Book) -> Iterator[Span]:
         bridge = text[match.start() : match.start(1)]
         if _PLACEHOLDER.search(value) or len(set(value)) < 6 or _NO_SERVICE.search(bridge):
             continue
+        if _is_odd(value):
+            continue
         hexadecimal = re.fullmatch(r"[0-9a-f]{28,128}", value) is not None
         if (hexadecimal or _is_mixed(value)) and not _NO_SECRET_NAME.search(
             bridge.rstrip(" =:\"'")
@@ -451,7 +484,7 @@ def _is_mixed(value: str) -> bool:
     return (digits >= 4 and not _WEB_NAME.fullmatch(value)) or value.isalpha()
 
 
-def _headed(facts: TextFacts) -> Iterator[Span]:
+def _headed(facts: TextFacts, book: _Book) -> Iterator[Span]:
     """A short head and a long body drawn at random, joined by a sign, as makers write tokens."""
     for run in _HEADED_RUN.finditer(facts.text) if _HEADED_RUN.search(facts.long_words) else ():
         head, *pieces = re.split(r"[._~-]", run[0])
@@ -463,6 +496,8 @@ def _headed(facts: TextFacts) -> Iterator[Span]:
         named = _NAME_BEFORE.search(facts.text, max(0, run.start() - 50), run.start())
         names = (before, named[1] if named else "")
         if any(map(_NO_SECRET_NAME.search, names)) or _PLACEHOLDER.search(run[0]):
+            continue
+        if run[0].startswith(book.heads):
             continue
         digits = sum(c.isdigit() for c in body)
         is_hash = re.fullmatch(r"[0-9a-f]+", body) is not None
@@ -484,5 +519,5 @@ def _stated(facts: TextFacts) -> Iterator[Span]:
             continue
         if entropy(value) < 3.5 or _NO_SECRET_NAME.search(name) or _NO_KEY_NAME.search(name):
             continue
-        if not _is_ascending(value):
+        if not (_is_ascending(value) or _is_odd(value)):
             yield "stated token", match.start(2), match.end(2), 0.5
