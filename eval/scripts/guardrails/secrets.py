@@ -46,8 +46,9 @@ _BRIDGE = 40
 _RUN = re.compile(rf"[A-Za-z0-9_-]{{{SHORTEST_LONG_WORD},}}")
 
 # with what a maker's pattern begins, where that is a word of its own
-_HEAD = re.compile(r"[A-Za-z0-9]{2,}(?:[_-][A-Za-z0-9]+)*[_-](?=[\[(])")
-_SHORTEST_HEAD = 5
+_HEAD = re.compile(
+    r"(?:[A-Za-z0-9]{4,}[_-]|[A-Za-z0-9]{2,}(?:[_-][A-Za-z0-9]+)+[_-]|[A-Z]{2}[a-z]{2})(?=[\[(]|eyJ)"
+)
 
 # no alphabet of tokens has these signs, and one drawn from all signs holds many of them
 _FOREIGN = re.compile(r"[?#^*$@]")
@@ -234,7 +235,7 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
         tuple(
             head[0]
             for row in rows
-            if (head := _HEAD.match(row["pattern"])) and len(head[0]) >= _SHORTEST_HEAD
+            if (head := _HEAD.match(row["pattern"]))
         ),
     )
 
@@ -286,11 +287,13 @@ def _outer_group(match: re.Match[str]) -> int:
     return next(index for index, value in enumerate(match.groups()) if value is not None)
 
 
+_DULL = 1.0
+"""Bits a character: a token of one repeated character has less, its head included."""
+
+
 def _is_dull(value: str) -> bool:
     """A token of one repeated character, or one that says it is a placeholder."""
-    bodies = [part for part in re.split(r"[_.-]", value) if len(part) >= 6]
-    body = "".join(bodies[-2:]) or value
-    return len(set(body)) < 2 or re.search(r"(?i)example|x{6}|your[_-]|0{12}", value) is not None
+    return entropy(value) < _DULL or re.search(r"(?i)example|x{6}|your[_-]|0{12}", value) is not None
 
 
 def _forms(facts: TextFacts, book: _Book) -> Iterator[Span]:
