@@ -80,15 +80,20 @@ _ISSUER_PATTERNS = tuple((re.compile(prefix), lengths) for prefix, lengths in _I
 _WIDE_PATTERNS = tuple((re.compile(prefix), lengths) for prefix, lengths in _WIDE_ISSUERS)
 
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,34}")
-_SSN = re.compile(r"(?<![\w.-])(?<!\d,)(\d{3})([- .])(\d{2})\2(\d{4})(?![a-z\d-]|[A-Z]\w|[.,]\d)")
+_SSN = re.compile(r"(?<![\w.-])(?:(?<!\d,)|(?=\d+-))(\d{3})([- .])(\d{2})\2(\d{4})(?![a-z\d-]|[A-Z]\w|[.,]\d)")
 _SSN_RUN = re.compile(r"(?<![\w.-])(?<!\d,)(\d{3})-?(\d{2})-?(\d{4})(?![a-z\d-]|[A-Z]\w|[.,]\d)")
 _SSN_ONE_DASH = re.compile(r"\d{3}-\d{6}\Z")
 _SSN_CONTEXT = re.compile(
-    r"\b(?:ssns?\b|ss ?#|social sec(?:urity)?\b|"
-    r"social(?=[\s,:#.]{1,3}(?:is\b|was\b|number|no\b|#|\Z)))",
+    r"\b(?:ssns?\b|ss ?(?:#|no\b|number)|soc(?:ial|\.)? sec(?:urity)?\b|"
+    r"social(?=[\s,:#.?]{1,3}(?:is\b|was\b|number|no\b|#|\Z)))",
     re.I,
 )
 _SSN_AFTER = re.compile(r"[^.;\n]{0,40}?\b(?:ssns?|social security)\b", re.I)
+_PERSON = re.compile(rf"\b(?:{_WORDS['person']})(?!\w)".replace("\n", ""), re.I)
+_NAME_BEFORE = re.compile(
+    r"\b[A-Z][a-z'’-]{1,20}(?:,? [A-Z](?:\.|[a-z'’-]{1,20})?){1,3}(?:,|:| -| –)? ?\(?\Z"
+    r"(?<=[,:(–-] |.[,:(])"
+)
 _NUMBERED = re.compile(_WORDS["numbered"].replace("\n", ""), re.I)
 _PHONE = re.compile(
     r"(?<![\w./=#+-])(?<!\d,)(?:\+|\()?\d(?:[ ().\-/]{0,3}\d){6,15}(?:[ ]?x\d{1,6})?(?![\w/])"
@@ -114,16 +119,17 @@ _IPV6 = re.compile(
 _VERSION_CONTEXT = re.compile(
     r"(?:versions?|versione|releases?|released|rev|revision|kernel|python|windows|linux|upgraded?|"
     r"updated?|downgraded?|patch(?:ed)?|install(?:ed)?|[=~^<>!]=|[~^<>]|\bv|section|chapter|clause|rfc|build|"
-    r"driver|firmware|bios|oid|package|plugin|chrome|firefox|edge|safari|office|sdk|runtime|app|java|"
+    r"driver|firmware|fw|sw|stack|system|bios|oid|package|plugin|chrome|firefox|edge|safari|office|sdk|runtime|app|java|"
     r"net|hotfix|tag|branch|schema|fassung|ausgabe)"
     r"(?:[ ](?:number|nr|no|is|was|to|from|of|in|on|auf|von|de|zu|and|or|bis)){0,4}"
-    r"[ :=`'\"(,/]{0,3}"
+    r"[ :=`'\"(/]{0,5}"
     r"(?:\d{1,4}(?:\.\d{1,5}){1,4}[`'\")]?"
     r"(?:[ ](?:to|and|or|bis|auf|->|→)[ ]|,[ ]| - )[`'\"(]?){0,3}\Z",
     re.I,
 )
 _VERSION_AFTER = re.compile(_WORDS["version_after"].replace("\n", ""), re.I)
 _ADDRESS_CONTEXT = re.compile(rf"\b(?:{_WORDS['address']})\b".replace("\n", ""), re.I)
+_ADDRESS_AFTER = re.compile(_WORDS["address_after"].replace("\n", ""), re.I)
 # directly before an address, whatever else the line speaks of
 _ADDRESS_KEY = re.compile(
     r"(?:(?:ip|addr(?:ess)?|host|server|endpoint|bind|listen|peer|remote|gateway|dns|client|origin)"
@@ -209,23 +215,45 @@ def _ibans(text: str) -> Iterator[Span]:
 def _social_security(text: str) -> Iterator[Span]:
     for match in _SSN.finditer(text):
         if _ssn_issued(match.group(1), match.group(3), match.group(4)):
-            near = _speaks_of_ssn(text, match)
-            if not near and _is_numbered(text, match.start()):
+            near, sure = _speaks_of_ssn(text, match), match.group(2) == "-"
+            if not (near or (_is_of_person(text, match) and not _is_numbered(text, match.start()))):
                 continue
-            sure = match.group(2) == "-" or near
-            if sure or not _in_digit_row(text, match.start(), match.end()):
-                yield "us_ssn", match.start(), match.end(), 0.9 if sure else 0.6
+            if near or sure or not _in_digit_row(text, match.start(), match.end()):
+                yield "us_ssn", match.start(), match.end(), 0.9 if near or sure else 0.6
     for match in _SSN_RUN.finditer(text):
         near = _speaks_of_ssn(text, match)
-        likely = near or _SSN_ONE_DASH.match(match.group())
+        likely = near or (_SSN_ONE_DASH.match(match.group()) and _is_alone(text, match))
         if likely and _ssn_issued(match.group(1), match.group(2), match.group(3)):
             yield "us_ssn", match.start(), match.end(), 0.8 if near else 0.45
 
 
 def _speaks_of_ssn(text: str, match: re.Match[str]) -> bool:
-    """Whether the words before, or the rest of the clause, name a social security number."""
-    near = _near(text, match.start(), _SSN_CONTEXT)
-    return near or _SSN_AFTER.match(text, match.end(), match.end() + _CONTEXT_REACH) is not None
+    """Whether the words before, or the rest of the clause, name a social security number.
+
+    Words before the name of another number ("not your SSN; case number …") are not of this one.
+    """
+    start = max(0, match.start() - _CONTEXT_REACH)
+    other = _NUMBERED.search(text, start, match.start())
+    before = _SSN_CONTEXT.search(text, other.start() if other else start, match.start())
+    reach = match.end() + _CONTEXT_REACH
+    return before is not None or _SSN_AFTER.match(text, match.end(), reach) is not None
+
+
+def _is_of_person(text: str, match: re.Match[str]) -> bool:
+    """Whether the words around digits tell of a person, or there are next to no words."""
+    start, end = match.span()
+    return (
+        _PERSON.search(text, max(0, start - 2 * _CONTEXT_REACH), end + 2 * _CONTEXT_REACH)
+        is not None
+        or _NAME_BEFORE.search(text[max(0, start - _CONTEXT_REACH) : start]) is not None
+        or _is_alone(text, match)
+    )
+
+
+def _is_alone(text: str, match: re.Match[str]) -> bool:
+    """Whether at most two words are near digits."""
+    near = text[max(0, match.start() - _CONTEXT_REACH) : match.end() + _CONTEXT_REACH]
+    return len(re.findall(r"[^\W\d_]{2,}", near)) <= 2
 
 
 def _is_numbered(text: str, start: int) -> bool:
@@ -299,11 +327,12 @@ def _is_version(text: str, match: re.Match[str], parts: bytes) -> bool:
     before = text[max(0, match.start() - _CONTEXT_REACH) : match.start()]
     if _VERSION_CONTEXT.search(before) or _VERSION_AFTER.match(text, match.end()):
         return True
-    small = parts[0] < 3 or max(parts) < 64 or parts[3] == 0
+    small = parts[0] < 3 or max(parts) < 64 or 0 in parts[1:] or (parts[0] < 32 and parts[2] < 10)
     named = parts[0] < 20 and re.search(r"[a-z] [A-Z][A-Za-z+]{2,20} \Z", before) is not None
     if not (small or named) or match.group() in _RESOLVERS:
         return False
-    return _ADDRESS_CONTEXT.search(before) is None
+    after = _ADDRESS_AFTER.match(text, match.end())
+    return after is None and _ADDRESS_CONTEXT.search(before) is None
 
 
 _FINDERS: tuple[tuple[Callable[[str], Iterator[Span]], Callable[[TextFacts], bool]], ...] = (
