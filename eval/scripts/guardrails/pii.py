@@ -80,7 +80,9 @@ _ISSUER_PATTERNS = tuple((re.compile(prefix), lengths) for prefix, lengths in _I
 _WIDE_PATTERNS = tuple((re.compile(prefix), lengths) for prefix, lengths in _WIDE_ISSUERS)
 
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,34}")
-_SSN = re.compile(r"(?<![\w.-])(?:(?<!\d,)|(?=\d+-))(\d{3})([- .])(\d{2})\2(\d{4})(?![a-z\d-]|[A-Z]\w|[.,]\d)")
+_SSN = re.compile(
+    r"(?<![\w.-])(?:(?<!\d,)|(?=\d+-))(\d{3})([- .])(\d{2})\2(\d{4})(?![a-z\d-]|[A-Z]\w|[.,]\d)"
+)
 _SSN_RUN = re.compile(r"(?<![\w.-])(?<!\d,)(\d{3})-?(\d{2})-?(\d{4})(?![a-z\d-]|[A-Z]\w|[.,]\d)")
 _SSN_ONE_DASH = re.compile(r"\d{3}-\d{6}\Z")
 _SSN_CONTEXT = re.compile(
@@ -90,6 +92,12 @@ _SSN_CONTEXT = re.compile(
 )
 _SSN_AFTER = re.compile(r"[^.;\n]{0,40}?\b(?:ssns?|social security)\b", re.I)
 _PERSON = re.compile(rf"\b(?:{_WORDS['person']})(?!\w)".replace("\n", ""), re.I)
+# a role, perhaps a name, and nothing else between them and the digits
+_ROLE = re.compile(
+    rf"(?i:\b(?:{_WORDS['role']})\b)".replace("\n", "")
+    + r"(?:[ ,:(–-]{1,3}(?:[A-Z0-9][\w.'’-]{0,20}|(?i:number|no\.?|id|is|was|with|under|has))){0,5}"
+    r"[ ,:(–-]{0,3}\Z"
+)
 _NAME_BEFORE = re.compile(
     r"\b[A-Z][a-z'’-]{1,20}(?:,? [A-Z](?:\.|[a-z'’-]{1,20})?){1,3}(?:,|:| -| –)? ?\(?\Z"
     r"(?<=[,:(–-] |.[,:(])"
@@ -230,30 +238,35 @@ def _social_security(text: str) -> Iterator[Span]:
 def _speaks_of_ssn(text: str, match: re.Match[str]) -> bool:
     """Whether the words before, or the rest of the clause, name a social security number.
 
-    Words before the name of another number ("not your SSN; case number …") are not of this one.
+    Where another number is named, a sentence before that ("never your SSN. Case number …") is not
+    of this one.
     """
-    start = max(0, match.start() - _CONTEXT_REACH)
-    other = _NUMBERED.search(text, start, match.start())
-    before = _SSN_CONTEXT.search(text, other.start() if other else start, match.start())
+    before = text[max(0, match.start() - _CONTEXT_REACH) : match.start()]
+    if _NUMBERED.search(before):
+        before = re.split(r"[.;!?]\s", before)[-1]
     reach = match.end() + _CONTEXT_REACH
-    return before is not None or _SSN_AFTER.match(text, match.end(), reach) is not None
+    return (
+        _SSN_CONTEXT.search(before) is not None
+        or _SSN_AFTER.match(text, match.end(), reach) is not None
+    )
 
 
 def _is_of_person(text: str, match: re.Match[str]) -> bool:
-    """Whether the words around digits tell of a person, or there are next to no words."""
+    """Whether the words around digits tell of a person, or there are no words."""
     start, end = match.span()
     return (
         _PERSON.search(text, max(0, start - 2 * _CONTEXT_REACH), end + 2 * _CONTEXT_REACH)
         is not None
+        or _ROLE.search(text[max(0, start - _CONTEXT_REACH) : start]) is not None
         or _NAME_BEFORE.search(text[max(0, start - _CONTEXT_REACH) : start]) is not None
         or _is_alone(text, match)
     )
 
 
 def _is_alone(text: str, match: re.Match[str]) -> bool:
-    """Whether at most two words are near digits."""
+    """Whether no word of four letters is near digits."""
     near = text[max(0, match.start() - _CONTEXT_REACH) : match.end() + _CONTEXT_REACH]
-    return len(re.findall(r"[^\W\d_]{2,}", near)) <= 2
+    return re.search(r"[^\W\d_]{4}", near) is None
 
 
 def _is_numbered(text: str, start: int) -> bool:
@@ -327,9 +340,8 @@ def _is_version(text: str, match: re.Match[str], parts: bytes) -> bool:
     before = text[max(0, match.start() - _CONTEXT_REACH) : match.start()]
     if _VERSION_CONTEXT.search(before) or _VERSION_AFTER.match(text, match.end()):
         return True
-    small = parts[0] < 3 or max(parts) < 64 or 0 in parts[1:] or (parts[0] < 32 and parts[2] < 10)
-    named = parts[0] < 20 and re.search(r"[a-z] [A-Z][A-Za-z+]{2,20} \Z", before) is not None
-    if not (small or named) or match.group() in _RESOLVERS:
+    is_likely = parts[0] < 20 or max(parts) < 64 or 0 in parts[1:]
+    if not (is_likely or (parts[0] < 32 and min(parts[1:3]) < 10)) or match.group() in _RESOLVERS:
         return False
     after = _ADDRESS_AFTER.match(text, match.end())
     return after is None and _ADDRESS_CONTEXT.search(before) is None

@@ -74,11 +74,15 @@ _NAME = (
     r"credentials?|auth|key|pw|salt|license|private|access|login|apitoken)"
 )
 
+CALL = r"(?:[A-Za-z_](?:\w|::|\.){0,60}!?\((?=[\"'`]))?"
+"""A call around a value in quotes, as in ``String::from("…")``."""
+
 # name, optional bridge (quotes, a type, an operator or blanks), value
 _NAMED = re.compile(
     rf"(?:(?<![A-Za-z])|(?-i:(?<=[a-z])(?=[A-Z]))|(?={_GLUED})){_NAME}(?:[A-Za-z0-9_]{{0,20}})"
     r"[\\\"'\])]{0,4}(\s{0,12}(?::?\s?\bstr(?:ing)?\b\s{0,3})?"
-    r"(?::{1,3}=|=>|==|[?.+]=|=|:|\bis\b|,|\||>|-(?=\s{1,3}[\"']))\s{0,12}|\s{1,4}|[-.])[\\\"'`]{0,4}"
+    r"(?::{1,3}=|=>|==|[?.+]=|=|:|\bis\b|,|\||>|-(?=\s{1,3}[\"']))\s{0,12}|\s{1,4}|[-.])"
+    rf"{CALL}[\\\"'`]{{0,4}}"
     r"([A-Za-z0-9+/_.!@#$%^&*~?-]{6,512}={0,2})",
     re.IGNORECASE,
 )
@@ -102,8 +106,9 @@ _QUOTED = re.compile(
 
 # a password that is assigned: in quotes anywhere, or alone on its line as in an .env file
 _ASSIGNED = re.compile(
-    r"(?:(?i:password|passwd|passphrase|(?<![a-z])pwd)|(?i:(?<![a-z])pass)|(?<=[a-z])Pass)\d{0,3}"
-    r"[\"'\]]{0,2}[ \t]{0,8}(?:=>|:=|=|:)[ \t]{0,8}(?:\"([^\"\n]{4,120})\"|'([^'\n]{4,120})')"
+    rf"(?:(?i:password|passwd|passphrase|(?<![a-z])pwd)|(?i:(?<![a-z])pass)|(?<=[a-z])Pass)\d{{0,3}}"
+    rf"[\"'\]]{{0,2}}[ \t]{{0,8}}(?:=>|:=|=|:)[ \t]{{0,8}}{CALL}"
+    r"(?:\"([^\"\n]{4,120})\"|'([^'\n]{4,120})')"
 )
 _ENV_LINE = re.compile(
     r"^[ \t]{0,8}(?:#[ \t]?)?(?:export[ \t]{1,4}|set[ \t]{1,4})?[A-Z0-9_]{0,40}"
@@ -232,11 +237,7 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
         tuple(dict.fromkeys(row["family"] for row in data["token"])),
         forms,
         services,
-        tuple(
-            head[0]
-            for row in rows
-            if (head := _HEAD.match(row["pattern"]))
-        ),
+        tuple(head[0] for row in rows if (head := _HEAD.match(row["pattern"]))),
     )
 
 
@@ -293,7 +294,9 @@ _DULL = 1.0
 
 def _is_dull(value: str) -> bool:
     """A token of one repeated character, or one that says it is a placeholder."""
-    return entropy(value) < _DULL or re.search(r"(?i)example|x{6}|your[_-]|0{12}", value) is not None
+    return (
+        entropy(value) < _DULL or re.search(r"(?i)example|x{6}|your[_-]|0{12}", value) is not None
+    )
 
 
 def _forms(facts: TextFacts, book: _Book) -> Iterator[Span]:
