@@ -41,7 +41,7 @@ def test_private_values_go(text: str, blotted: str) -> None:
         "functools.lru_cache(maxsize=None), key=my_key_function, 1234 tokens; the token is used",
         "What happens when the password is wrong?",
         "What are the basic principles? See basic mechanics, e.g. 2020-04-01T03:15:00+12:00",
-        "secret_number = rand::thread_rng().gen_range(1..=100); token: String, token: String::from(&s)",
+        "secret_number = rand::thread_rng().gen_range(1..=100); token: String::from(&s)",
         "Running target/debug/deps/adder-92948b65e88960b4, /rustc/" + "4eb1" * 10 + "/library/core",
         "see github.com/rust-lang/mdBook/issues/1127",
         "see the_long_function_name_of_a_module and https://docs.python.org/3/library/os.html",

@@ -20,6 +20,11 @@ from guardrails.facts import TextFacts, facts_of
 _RULES = resources.files("guardrails").joinpath("rules", "pii.toml")
 _WORDS: dict[str, str] = tomllib.loads(_RULES.read_text("utf-8"))
 
+
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_WORDS[name].replace("\n", ""), re.IGNORECASE)
+
+
 _CONTEXT_REACH = 48
 _PHONE_REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "BE", "CH", "AT", "AU", "IN", "BR")
 
@@ -71,11 +76,7 @@ _ISSUERS: tuple[tuple[str, frozenset[int]], ...] = (
 )
 # Ranges too wide to tell a card by them alone: only beside a word for a card.
 _WIDE_ISSUERS = ((r"5[06-9]|6\d", frozenset(range(12, 20))),)
-_CARD_CONTEXT = re.compile(
-    r"\b(?:card|cards|credit|debit|visa|maestro|mastercard|amex|american express|discover|diners|"
-    r"jcb|unionpay|pan|cc|kreditkarte|karte|carte|tarjeta|carta|cartao)\b",
-    re.I,
-)
+_CARD_CONTEXT = _pattern("card")
 _ISSUER_PATTERNS = tuple((re.compile(prefix), lengths) for prefix, lengths in _ISSUERS)
 _WIDE_PATTERNS = tuple((re.compile(prefix), lengths) for prefix, lengths in _WIDE_ISSUERS)
 
@@ -85,65 +86,29 @@ _SSN = re.compile(
 )
 _SSN_RUN = re.compile(r"(?<![\w.-])(?<!\d,)(\d{3})-?(\d{2})-?(\d{4})(?![a-z\d-]|[A-Z]\w|[.,]\d)")
 _SSN_ONE_DASH = re.compile(r"\d{3}-\d{6}\Z")
-_SSN_CONTEXT = re.compile(
-    r"\b(?:ssns?\b|ss ?(?:#|no\b|number)|soc(?:ial|\.)? sec(?:urity)?\b|"
-    r"social(?=[\s,:#.?]{1,3}(?:is\b|was\b|number|no\b|#|\Z)))",
-    re.I,
-)
+_SSN_CONTEXT = _pattern("ssn")
 _SSN_AFTER = re.compile(r"[^.;\n]{0,40}?\b(?:ssns?|social security)\b", re.I)
-_PERSON = re.compile(rf"\b(?:{_WORDS['person']})(?!\w)".replace("\n", ""), re.I)
-# a role, perhaps a name, and nothing else between them and the digits
-_ROLE = re.compile(
-    rf"(?i:\b(?:{_WORDS['role']})\b)".replace("\n", "")
-    + r"(?:[ ,:(–-]{1,3}(?:[A-Z0-9][\w.'’-]{0,20}|(?i:number|no\.?|id|is|was|with|under|has))){0,5}"
-    r"[ ,:(–-]{0,3}\Z"
-)
-_NAME_BEFORE = re.compile(
-    r"\b[A-Z][a-z'’-]{1,20}(?:,? [A-Z](?:\.|[a-z'’-]{1,20})?){1,3}(?:,|:| -| –)? ?\(?\Z"
-    r"(?<=[,:(–-] |.[,:(])"
-)
-_NUMBERED = re.compile(_WORDS["numbered"].replace("\n", ""), re.I)
+_PERSON = _pattern("person")
+_ROLE = _pattern("role")
+_NAME_BEFORE = _pattern("name")
+_NUMBERED = _pattern("numbered")
 _PHONE = re.compile(
     r"(?<![\w./=#+-])(?<!\d,)(?:\+|\()?\d(?:[ ().\-/]{0,3}\d){6,15}(?:[ ]?x\d{1,6})?(?![\w/])"
 )
 _US_SHAPE = re.compile(r"(?:\+?1[ .-])?(?:\(\d{3}\) ?|\d{3}[-.])\d{3}[-.]\d{4}(?: ?x\d{1,6})?\Z")
-_PHONE_CONTEXT = re.compile(
-    r"\b(?:phone|telephone|tel|call|calls|called|calling|mobile|cell|cellphone|fax|whatsapp|sms|"
-    r"contact|reach|dial|ring|hotline|answering|text me|number is|my number|"
-    r"messages? (?:to|on|at|from)|"
-    r"texts? (?:to|on|from)|registered(?: mobile| phone| number)?|telefon|handy|mobil|rufnummer|"
-    r"telefonnummer|anrufen|telephone|portable|appelez|telefono|movil|celular|llame|llamar)\b",
-    re.I,
-)
-_PHONE_AFTER = re.compile(
-    r"[ ]?[-–(,:]?[ ]?(?:office|fax|mobile|cell|home|work|phone|tel|buro|bureau|oficina)\b", re.I
-)
+_PHONE_CONTEXT = _pattern("phone")
+_PHONE_AFTER = _pattern("phone_after")
 _IPV4 = re.compile(r"(?<![\w.-])(?<![A-Za-z]/)\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)(?!/\d)")
 _IPV6 = re.compile(
     r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]{0,4})(?![\w:]|\.\d)"
 )
 # A version with four parts reads like an address: the words around it tell them apart, through
 # other versions that stand between ("from 91.12.30.4 to 91.12.31.2").
-_VERSION_CONTEXT = re.compile(
-    r"(?:versions?|versione|releases?|released|rev|revision|kernel|python|windows|linux|upgraded?|"
-    r"updated?|downgraded?|patch(?:ed)?|install(?:ed)?|[=~^<>!]=|[~^<>]|\bv|section|chapter|clause|rfc|build|"
-    r"driver|firmware|fw|sw|stack|system|bios|oid|package|plugin|chrome|firefox|edge|safari|office|sdk|runtime|app|java|"
-    r"net|hotfix|tag|branch|schema|fassung|ausgabe)"
-    r"(?:[ ](?:number|nr|no|is|was|to|from|of|in|on|auf|von|de|zu|and|or|bis)){0,4}"
-    r"[ :=`'\"(/]{0,5}"
-    r"(?:\d{1,4}(?:\.\d{1,5}){1,4}[`'\")]?"
-    r"(?:[ ](?:to|and|or|bis|auf|->|→)[ ]|,[ ]| - )[`'\"(]?){0,3}\Z",
-    re.I,
-)
-_VERSION_AFTER = re.compile(_WORDS["version_after"].replace("\n", ""), re.I)
-_ADDRESS_CONTEXT = re.compile(rf"\b(?:{_WORDS['address']})\b".replace("\n", ""), re.I)
-_ADDRESS_AFTER = re.compile(_WORDS["address_after"].replace("\n", ""), re.I)
-# directly before an address, whatever else the line speaks of
-_ADDRESS_KEY = re.compile(
-    r"(?:(?:ip|addr(?:ess)?|host|server|endpoint|bind|listen|peer|remote|gateway|dns|client|origin)"
-    r"\w{0,4}[\"']?[ ]?(?:==?|:)[ ]?[\"'\[]{0,2}|://(?:[^\s/@]{0,80}@)?|\b[a-z]{2,8}:[^\s/@:]{1,40}@)\Z",
-    re.I,
-)
+_VERSION_CONTEXT = _pattern("version")
+_VERSION_AFTER = _pattern("version_after")
+_ADDRESS_CONTEXT = _pattern("address")
+_ADDRESS_AFTER = _pattern("address_after")
+_ADDRESS_KEY = _pattern("address_key")
 _RESOLVERS = frozenset(
     ("8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9.9.9.9", "4.2.2.2", "4.2.2.1", "208.67.222.222")
 )
@@ -224,7 +189,9 @@ def _social_security(text: str) -> Iterator[Span]:
     for match in _SSN.finditer(text):
         if _ssn_issued(match.group(1), match.group(3), match.group(4)):
             near, sure = _speaks_of_ssn(text, match), match.group(2) == "-"
-            if not (near or (_is_of_person(text, match) and not _is_numbered(text, match.start()))):
+            if not (
+                near or (_is_of_person(text, match) and not _near(text, match.start(), _NUMBERED))
+            ):
                 continue
             if near or sure or not _in_digit_row(text, match.start(), match.end()):
                 yield "us_ssn", match.start(), match.end(), 0.9 if near or sure else 0.6
@@ -242,7 +209,7 @@ def _speaks_of_ssn(text: str, match: re.Match[str]) -> bool:
     of this one.
     """
     before = text[max(0, match.start() - _CONTEXT_REACH) : match.start()]
-    if _NUMBERED.search(before):
+    if _near(text, match.start(), _NUMBERED):
         before = re.split(r"[.;!?]\s", before)[-1]
     reach = match.end() + _CONTEXT_REACH
     return (
@@ -254,11 +221,11 @@ def _speaks_of_ssn(text: str, match: re.Match[str]) -> bool:
 def _is_of_person(text: str, match: re.Match[str]) -> bool:
     """Whether the words around digits tell of a person, or there are no words."""
     start, end = match.span()
+    reach = 2 * _CONTEXT_REACH
     return (
-        _PERSON.search(text, max(0, start - 2 * _CONTEXT_REACH), end + 2 * _CONTEXT_REACH)
-        is not None
-        or _ROLE.search(text[max(0, start - _CONTEXT_REACH) : start]) is not None
-        or _NAME_BEFORE.search(text[max(0, start - _CONTEXT_REACH) : start]) is not None
+        _PERSON.search(text, max(0, start - reach), end + reach) is not None
+        or _near(text, start, _ROLE)
+        or _near(text, start, _NAME_BEFORE)
         or _is_alone(text, match)
     )
 
@@ -267,11 +234,6 @@ def _is_alone(text: str, match: re.Match[str]) -> bool:
     """Whether no word of four letters is near digits."""
     near = text[max(0, match.start() - _CONTEXT_REACH) : match.end() + _CONTEXT_REACH]
     return re.search(r"[^\W\d_]{4}", near) is None
-
-
-def _is_numbered(text: str, start: int) -> bool:
-    """Whether a number is the number of a thing, as in "lot number 207-33-5514"."""
-    return _NUMBERED.search(text[max(0, start - _CONTEXT_REACH) : start]) is not None
 
 
 def _ssn_issued(area: str, group: str, serial: str) -> bool:

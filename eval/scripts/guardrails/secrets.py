@@ -29,6 +29,14 @@ from itertools import pairwise
 
 from guardrails.facts import SHORTEST_LONG_WORD, TextFacts, facts_of
 
+_RULES = resources.files("guardrails").joinpath("rules")
+_WORDS = tomllib.loads(_RULES.joinpath("secret_words.toml").read_text("utf-8"))
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_WORDS[name].replace("\n", ""), re.IGNORECASE)
+
+
 _EDGE = r"(?<![A-Za-z0-9])"
 
 _END = r"(?![A-Za-z0-9])"
@@ -74,7 +82,10 @@ _NAME = (
     r"credentials?|auth|key|pw|salt|license|private|access|login|apitoken)"
 )
 
-CALL = r"(?:[A-Za-z_](?:\w|::|\.){0,60}!?\((?=[\"'`]))?"
+CALL = (
+    r"(?:(?:\w{1,40}(?:::|\.))?(?:from|new|of|Some|[Ss]tr(?:ing)?|bytes|Secret\w{0,20})"
+    r"!?\((?=[\"'`]))?"
+)
 """A call around a value in quotes, as in ``String::from("…")``."""
 
 # name, optional bridge (quotes, a type, an operator or blanks), value
@@ -87,16 +98,7 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 
-# names and words that only begin like one of a secret
-_NO_KEY_NAME = re.compile(
-    r"(?:public|primary|foreign|bucket|natural|sort|partition|csrf|xsrf|cache|schema)[_. -]?"
-    r"(?:key|token)|access(?:or|ibil)|author(?!iz)|key[_-]?(?:down|up|press|board|word|frame|note|"
-    r"pad|ring|code)|passe?nger|passport|secretar|tokeni[sz]|issuer|"
-    r"(?:key|token|secret|credentials?|auth|access|vault|pass(?:word|wd)?)s?[_. -]?"
-    r"(?:(?:vault[_-]?)?(?:id|name)|alias|size|length|len|type|file|path|ur[il]|endpoint|hash|count|"
-    r"index|version)s?\W*\Z",
-    re.IGNORECASE,
-)
+_NO_KEY_NAME = _pattern("no_key_name")
 
 # a value in quotes may hold any sign, as the keys of Django and WordPress do
 _QUOTED = re.compile(
@@ -121,21 +123,9 @@ _PASSWORD_NAME = re.compile(
     r"pass(?:word|wd|phrase|code)|pwd|(?<![a-z])pass(?![a-z])", re.IGNORECASE
 )
 
-_PLACEHOLDER = re.compile(
-    r"(?:your|example|sample|dummy|placeholder|changeme|change_me|redacted|xxxx|\*{3}|\.\.\.|todo|"
-    r"insert|replace|enter|fake|<|\$\{|\{\{|%\(\w|process\.env|os\.environ|getenv|null|none|undefined|"
-    r"true|false|required|optional|string|test123|abcdef|012345678|123456789\Z|"
-    r"^\$|^\{|^env\.|^self\.|^this\.|\(\))",
-    re.IGNORECASE,
-)
+_PLACEHOLDER = _pattern("placeholder")
 
-# words that stand for a password in documents
-_STANDS_FOR = re.compile(
-    r"(?:my|the|your|user|db|some|new|old)?[_-]?(?:pass(?:word|wd|phrase)?|pwd|pw|secret|token|key|"
-    r"value|text|hidden|masked|prompt|abc|xyz|foo|bar|test|demo|user(?:name)?|1{3,}|1234?5?6?|"
-    r"admin|root|guest|field|input|label|plain|enabled|disabled)\d?",
-    re.IGNORECASE,
-)
+_STANDS_FOR = _pattern("stands_for")
 
 # version numbers, file names, paths and snake_case names
 _ORDINARY = re.compile(
@@ -153,14 +143,7 @@ _CHAIN = re.compile(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,8}=?")
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
-# names of what only looks random
-_NO_SECRET_NAME = re.compile(
-    r"(?:^|[_.-])(?:id|ids|uuid|guid|hash|sha\d{0,3}|md5|checksum|digest|integrity|etag|commit|ref|"
-    r"rev|revision|version|tag|branch|image|img|src|url|uri|href|link|path|file|filename|name|class|"
-    r"style|data|build|color|content|title|slug|nonce|fingerprint|public|pub|cid|signature|"
-    r"certificate|cert|thumbprint|serial|code)$|(?:id|hash|sum|digest|url|uri|path|name)$",
-    re.IGNORECASE,
-)
+_NO_SECRET_NAME = _pattern("no_secret_name")
 
 _STATED = re.compile(
     r"(?<![A-Za-z0-9_.-])([A-Za-z][A-Za-z0-9_.-]{0,40})[\"'\]]{0,2}[ \t]{0,3}"
@@ -207,8 +190,7 @@ class _Book:
 @lru_cache(maxsize=256)
 def _book(without: frozenset[str] = frozenset()) -> _Book:
     """All rules but the token rules of the families in `without`."""
-    source = resources.files("guardrails").joinpath("rules", "secrets.toml").read_text("utf-8")
-    data = tomllib.loads(source)
+    data = tomllib.loads(_RULES.joinpath("secrets.toml").read_text("utf-8"))
     rows = [row for row in data["token"] if row["family"] not in without]
     parts = "|".join(row["pattern"] for row in rows) or "(?!)"
     groups = "|".join(f"({row['pattern']})" for row in rows) or "((?!))"
