@@ -443,12 +443,9 @@ def _of_services(facts: TextFacts, book: _Book) -> Iterator[Span]:
         bridge = text[match.start() : match.start(1)]
         if _PLACEHOLDER.search(value) or len(set(value)) < 6 or _NO_SERVICE.search(bridge):
             continue
-        if _is_odd(value):
-            continue
         hexadecimal = re.fullmatch(r"[0-9a-f]{28,128}", value) is not None
-        if (hexadecimal or _is_mixed(value)) and not _NO_SECRET_NAME.search(
-            bridge.rstrip(" =:\"'")
-        ):
+        is_drawn = (hexadecimal or _is_mixed(value)) and not _is_odd(value)
+        if is_drawn and not _NO_SECRET_NAME.search(bridge.rstrip(" =:\"'")):
             yield "token of a named service", match.start(1), match.end(1), 0.6
 
 
@@ -485,11 +482,13 @@ def _headed(facts: TextFacts, book: _Book) -> Iterator[Span]:
         names = (before, named[1] if named else "")
         if any(map(_NO_SECRET_NAME.search, names)) or _PLACEHOLDER.search(run[0]):
             continue
-        if run[0].startswith(book.heads):
-            continue
         digits = sum(c.isdigit() for c in body)
         is_hash = re.fullmatch(r"[0-9a-f]+", body) is not None
-        if _is_ascending(body) or (is_hash and (len(body) < 32 or len(before) > 8)):
+        if (
+            run[0].startswith(book.heads)
+            or _is_ascending(body)
+            or (is_hash and (len(body) < 32 or len(before) > 8))
+        ):
             continue
         if 2 <= digits <= len(body) - 4 and entropy(body) >= (3.0 if is_hash else 3.5):
             yield "token with a head", run.start(), run.end(), 0.5
