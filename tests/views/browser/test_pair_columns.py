@@ -77,11 +77,11 @@ def test_level_counts_the_lines_of_the_screen() -> None:
 def test_answers_of_a_pair_begin_on_the_same_line() -> None:
     """Whatever stands above them: here the question takes many lines on the left."""
     question = "why " * 60
-    sides = [
+    base, new = (
         CaseInRun(name, Case("q", 0, question, "ok", answer=answer), "ok")
         for name, answer in (("a", "short"), ("b", "long " * 40))
-    ]
-    left, right = pair_docs(lambda: Doc(width=40), *sides, ("BROKE", "bad"), two=True)
+    )
+    left, right = pair_docs(lambda: Doc(width=40), base, new, ("BROKE", "bad"), two=True)
     assert right is not None
 
     def lines_before(doc: Doc, title: str) -> int:
