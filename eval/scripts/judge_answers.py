@@ -382,7 +382,7 @@ def write_batch(plan: JudgingPlan, judge_options: JudgeOptions, values: dict[str
     from judging.run import batch_tasks
 
     folder: Path = values["batch_out"]
-    with collecting(judge_options, judge_options.batch_format) as batch:
+    with collecting(judge_options, folder) as batch:
         facts = fact_store(judge_options, batch.connection)
         tasks = batch_tasks(plan, batch, facts)
         counts = write_requests(folder, batch.state, tasks, batch.cache.get)

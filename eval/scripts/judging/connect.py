@@ -16,23 +16,27 @@ from msgspec.structs import replace
 
 from clients.http import RetryPolicy
 from clients.limits import CallLimits
-from judging.batch import BatchFolder, RequestCollector, declared
+from judging.batch import BatchFolder, RequestCollector, declared, read_folder
 from judging.cache import CachedJudge, CacheOnly, VerdictCache
 from judging.cost import CostLimit, JudgingTotals, Prices, add_usage, read_prices
 from judging.identity import Alias, JudgeError, JudgePin
 from judging.judge_files import LOCAL
 from judging.local import LocalJudge
 from judging.opinion import sum_of
-from judging.replies import HELD, Sampling, ServerCapabilities
+from judging.protocols import Sampling, ServerCapabilities, endpoint
+from judging.replies import HELD
 from judging.server import HttpJudge, key_headers
 from judging.types import Judge, JudgeTask, JudgeVerdict
 from records.errors import StorageError
 from records.files import locked, replace_bytes
 from records.results import SCHEMA
-from records.runs import CACHE_DIR, JUDGE_CACHE
+from records.runs import BATCH, CACHE_DIR, JUDGE_CACHE
 from records.verdicts import JudgeIdentity, new_judging_run
 
 SALT_BYTES = 32
+
+EFFORT_ROOM = 8192
+"""Tokens that a reply may take beside its form where a judge names only its effort."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,8 @@ class JudgeOptions:
     """Which judge is asked, how it is reached, and what it may cost.
 
     ``judge``: an address, or ``local``; "": nothing was named. ``api_key``: the name of an
-    environment variable, no key. ``min_kappa`` and ``min_balanced_accuracy``: how good it must be.
+    environment variable, no key. ``thinking_tokens``: None: by the effort. ``min_kappa`` and
+    ``min_balanced_accuracy``: how good it must be.
     """
 
     judge: str = ""
@@ -53,7 +58,9 @@ class JudgeOptions:
     temperature: float | None = 0.0
     seed: int | None = 0
     mode: str | None = None
-    thinking_tokens: int = 0
+    thinking_tokens: int | None = None
+    reasoning_effort: str | None = None
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
     concurrency: int = 8
     rpm: float | None = None
     tpm: float | None = None
@@ -88,7 +95,15 @@ class JudgeOptions:
 
     @property
     def sampling(self) -> Sampling:
-        return Sampling(self.temperature, self.seed)
+        effort = {"reasoning_effort": self.reasoning_effort} if self.reasoning_effort else {}
+        return Sampling(self.temperature, self.seed, {**effort, **self.extra_body})
+
+    @property
+    def thinking(self) -> int:
+        """Tokens that a reply may take beside its form."""
+        if self.thinking_tokens is not None:
+            return self.thinking_tokens
+        return EFFORT_ROOM if self.reasoning_effort not in (None, "none") else 0
 
     @property
     def server(self) -> str:
@@ -214,16 +229,22 @@ def connect(options: JudgeOptions, *, ask_nothing: bool = False) -> Iterator[Con
 
 
 @contextmanager
-def collecting(options: JudgeOptions, provider: str) -> Iterator[BatchConnection]:
-    """A judge that asks nobody and notes what it would ask, for batch files of ``provider``.
+def collecting(options: JudgeOptions, folder: Path) -> Iterator[BatchConnection]:
+    """A judge that asks no one and notes what it would ask, for the batch files of a folder.
 
-    Raises StorageError when the options do not say who judges.
+    It asks as the folder has learnt from its results, else as this judge was asked last. Raises
+    StorageError when the options do not say who judges.
     """
+    provider = options.batch_format
     salt = _read_salt(options.cache_dir)
     pin = JudgePin(options.revision, options.file, options.unpinned)
     identity, capabilities = declared(provider, options.server, options.model, pin, options.mode)
     sampling = options.sampling
     cache = VerdictCache(options.cache_dir / JUDGE_CACHE)
+    known = read_folder(folder).capabilities if (folder / BATCH).exists() else None
+    known = known or cache.found_for(identity)
+    if known is not None and options.mode in (None, known.mode):
+        capabilities = known
     try:
         collector = RequestCollector(identity, capabilities, sampling, cache)
         description = _description(identity, capabilities, sampling)
@@ -237,6 +258,7 @@ def collecting(options: JudgeOptions, provider: str) -> Iterator[BatchConnection
             capabilities.dropped,
             sampling.temperature,
             sampling.seed,
+            extra=dict(sampling.extra),
         )
         yield BatchConnection(connection, collector, cache, state)
     finally:
@@ -281,8 +303,7 @@ def _offline(
 def _description(
     identity: JudgeIdentity, capabilities: ServerCapabilities, sampling: Sampling
 ) -> dict[str, Any]:
-    asked = {"temperature": sampling.temperature, "seed": sampling.seed}
-    parameters = {name: asked[name] for name in asked if name not in capabilities.dropped}
+    parameters = sampling.described(capabilities.dropped)
     return {"identity": identity.to_dict(), "parameters": parameters}
 
 
@@ -294,7 +315,7 @@ def _unasked(
     description: Mapping[str, Any],
 ) -> Connection:
     """The connection of a judge that is not asked: what it has said is in the cache."""
-    limited = SchemaLimits(judge, options.thinking_tokens)
+    limited = SchemaLimits(judge, options.thinking)
     return Connection(
         _CountingJudge(limited),
         salt,
@@ -313,10 +334,11 @@ def _server(
     judge = HttpJudge(
         options.judge,
         options.model,
-        headers=key_headers(options.api_key, os.environ),
+        headers=key_headers(options.api_key, os.environ, endpoint(options.judge).form),
         policy=RetryPolicy(options.timeout, options.retries),
         sampling=options.sampling,
         mode=options.mode,
+        thinking=options.thinking,
         pin=JudgePin(options.revision, options.file, options.unpinned, options.aliases),
         budget=_budget(options),
         limits=CallLimits(options.concurrency, options.rpm, options.tpm),
@@ -325,7 +347,7 @@ def _server(
     try:
         _make_ready(judge, cache.found_for(judge.identify()), options.mode, ask_nothing)
         cached = CachedJudge(judge, cache, judging_run)
-        limited = SchemaLimits(cached, options.thinking_tokens)
+        limited = SchemaLimits(cached, options.thinking)
 
         def describe() -> dict[str, Any]:
             description = judge.describe()

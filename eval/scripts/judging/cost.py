@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from judging.replies import ServerCapabilities
+from judging.protocols import ServerCapabilities
 from judging.types import NO_USAGE, JudgeTask, JudgeVerdict, Usage
 from records.errors import StorageError
 from records.files import read_toml

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clients.http import finish
-from judging.replies import ServerCapabilities
+from judging.protocols import ServerCapabilities
 from records.verdicts import MODES
 
 
