@@ -341,7 +341,8 @@ def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> i
     with connect(judge_options, ask_nothing=True) as connection:
         asked = would_ask(plan, connection, fact_store(judge_options, connection))
         prices = connection.budget.prices
-        expected = cost.estimate(asked, connection.holds, connection.tokens, prices)
+        more: dict[str, Any] = {"prefix": connection.prefix, "thinking": connection.thinking}
+        expected = cost.estimate(asked, connection.holds, connection.tokens, prices, **more)
     if not expected.tasks:
         click.echo("Nothing is left to ask.", err=True)
     if as_json:

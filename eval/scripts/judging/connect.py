@@ -161,7 +161,9 @@ class JudgeChanged(JudgeError):
 class Connection:
     """A judge at hand. ``describe``: its part of config.json. ``changed``: is it still the same?
 
-    ``holds`` tells whether a task's verdict is in the cache; ``tokens`` how long replies are.
+    ``holds`` tells whether a task's verdict is in the cache; ``tokens`` how long replies are;
+    ``prefix`` what of a task's prompt the provider may have in memory; ``thinking``: tokens that a
+    reply may take beside its form.
     ``judging_run``: the id of what is asked by this connection. ``withdraw``: takes back what it
     has put into the cache, with a reason. ``withdrawn``: what was taken back, by id, each with the
     reason; ``taken_back``: those of them whose verdicts were used here. ``notes``: what a reader
@@ -179,6 +181,8 @@ class Connection:
     notes: Callable[[], Sequence[str]] = tuple
     holds: Callable[[JudgeTask], bool] = lambda task: False
     tokens: Callable[[str], float | None] = lambda metric: None
+    prefix: Callable[[JudgeTask], str] = lambda task: ""
+    thinking: int = 0
     budget: CostLimit = field(default_factory=CostLimit)
     stop: threading.Event = field(default_factory=threading.Event)
     _confirmed: bool = False
@@ -366,6 +370,8 @@ def _server(
             lambda: judge.notes,
             limited.holds,
             cache.tokens_a_reply,
+            lambda task: judge.prefix(limited.first_form(task)),
+            options.thinking,
             judge.budget,
             stop,
         )
@@ -389,7 +395,7 @@ def _make_ready(
     elif capabilities is not None and mode in (None, capabilities.mode):
         judge.assume(capabilities, probe_first=not ask_nothing)
     elif ask_nothing:
-        judge.assume(ServerCapabilities(mode or "json_schema"))
+        judge.assume(ServerCapabilities(mode or judge.form.modes[0], judge.form.dropped))
     else:
         judge.probe()
 
@@ -508,6 +514,10 @@ class SchemaLimits:
             if verdict.ok:
                 self._learnt = max(self._learnt, step)
         return verdict
+
+    def first_form(self, task: JudgeTask) -> JudgeTask:
+        """The task as it is asked first."""
+        return self._at_step(task, max(self._first, self._learnt))
 
     def _at_step(self, task: JudgeTask, step: int) -> JudgeTask:
         """The loosened task. Kinds of calls share their schemas: each is loosened once."""

@@ -214,6 +214,11 @@ class HttpJudge:
         """What a request for this task carries beside messages and schema, and the mode."""
         return key_parameters(self._sampling, self.capabilities, task)
 
+    def prefix(self, task: JudgeTask) -> str:
+        """What of a task's prompt the server may have in its memory, in its own order."""
+        form, mode = self._endpoint.form, self.capabilities.mode
+        return form.prefix(form.body("", task.messages, task.schema, mode, {}))
+
     def changed(self) -> str | None:
         """What is different from the start, in a sentence; None if it is the same judge.
 
@@ -225,6 +230,11 @@ class HttpJudge:
         if start is not None and now != start:
             return f"the judge changed during the run: it was {start}, it is {now}"
         return None
+
+    @property
+    def form(self) -> WireForm:
+        """How this judge is asked, and how its replies are read."""
+        return self._endpoint.form
 
     @property
     def notes(self) -> Sequence[str]:
