@@ -99,7 +99,7 @@ def identify(
     ``provider``: whose server it is, where its address says so; it tells nothing but names then.
     """
     if provider is not None:
-        remedy = HOSTED.get(provider, "name a dated snapshot")
+        remedy = HOSTED.get(provider, REVISION)
         server = _named(provider, _only(model, []), remedy)
     else:
         asked = _ollama(fetch, model) if host != "api.openai.com" else None
@@ -121,6 +121,8 @@ def identify(
         )
     return replace(server, identity=identity, floating=floating)
 
+
+REVISION = "name a dated snapshot, or give the weights' revision: --set revision=NAME"
 
 HOSTED = {
     "azure": "name the model behind the deployment as its replies do, such as --model "
@@ -175,8 +177,7 @@ def _other(fetch: Fetch, host: str, model: str | None) -> JudgeServer:
         name = _only(model, names)
         why = "its server tells nothing of the weights; give their file: --set file=PATH"
         return JudgeServer(JudgeIdentity("llama-cpp-python", file_name(name)), name, {}, why)
-    remedy = "name a dated snapshot, or give the weights' revision: --set revision=NAME"
-    return _named("unknown", _only(model, names), remedy)
+    return _named("unknown", _only(model, names), REVISION)
 
 
 def _llama_cpp(

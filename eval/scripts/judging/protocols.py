@@ -497,6 +497,8 @@ ANTHROPIC = WireForm(
     {"anthropic-version": "2023-06-01"},
     ("seed",),
 )
+"""In the first version of its API, which every gateway knows; the next one, of 2026-10-21, takes no
+temperature from any model."""
 
 
 @dataclass(frozen=True, slots=True)

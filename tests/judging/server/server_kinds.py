@@ -270,6 +270,8 @@ class Anthropic(OpenAI):
     def refusal_of(self, body: Body) -> Answer | None:
         if unknown := sorted(body.keys() - set(self.fields)):
             return self.error(400, f"{unknown[0]}: Extra inputs are not permitted")
+        if "temperature" in self.refuses and "temperature" in body:
+            return self.error(400, "`temperature` is deprecated for this model.")
         if "max_tokens" not in body:
             return self.error(400, "max_tokens: Field required")
         if {message["role"] for message in body["messages"]} - {"user", "assistant"}:

@@ -45,7 +45,7 @@ def client(request: Any) -> Iterator[Client]:
     made.server.bot.close()
 
 
-def each(*servers: type[kinds.OpenAI]) -> Any:
+def each(*servers: type[kinds.OpenAI]) -> pytest.MarkDecorator:
     names = [server.name for server in servers]
     return pytest.mark.parametrize("client", servers, ids=names, indirect=True)
 
@@ -190,6 +190,12 @@ def test_anthropic_with_thoughts_is_asked_by_its_form(client: Client, task: Any)
     assert last["output_config"]["effort"] == "low"
     assert last["output_config"]["format"] == {"type": "json_schema", "schema": task().schema}
     assert "reasoning_effort" not in last
+
+
+@each(kinds.Anthropic)
+def test_a_newer_model_of_anthropic_takes_no_temperature(client: Client) -> None:
+    client.server.refuses = ("temperature",)
+    assert client.judge().capabilities.dropped == ("seed", "temperature")
 
 
 @each(kinds.AzureClassic)
