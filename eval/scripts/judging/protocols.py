@@ -421,6 +421,14 @@ def error_text(error: Any) -> str:
     return printable(" ".join(str(detail).split()))[:300]
 
 
+def plain_words(error: CallError) -> str:
+    """An error's message, with the server's own words in place of its JSON."""
+    try:
+        return f"HTTP {error.status}: {error_text(orjson.loads(error.body))}"
+    except orjson.JSONDecodeError:
+        return error.message
+
+
 def refused_parameter(error: CallError, parameters: Mapping[str, Any]) -> str | None:
     """The parameter that the server does not know, when an HTTP 400 or 422 names one that was sent.
 

@@ -508,6 +508,8 @@ class _ServerChannel:
             return await call_with_retries(once, self._policy, stop, limits=limits)
         except CallFailed as failed:
             failed.error.message = self._redactor.text(failed.error.message)
+            body = failed.error.body.decode("utf-8", "replace")
+            failed.error.body = self._redactor.text(body).encode()
             raise CallFailed(failed.error, failed.attempts) from None
 
 

@@ -11,7 +11,13 @@ from msgspec.structs import replace
 
 from clients.http import CallError, CallFailed
 from judging.identity import JudgeError, JudgeUnreachable
-from judging.protocols import ServerAnswer, ServerCapabilities, WireForm, failure_of
+from judging.protocols import (
+    ServerAnswer,
+    ServerCapabilities,
+    WireForm,
+    failure_of,
+    plain_words,
+)
 from judging.replies import HELD, BadReply
 from judging.types import JudgeTask, PromptId
 
@@ -20,8 +26,8 @@ def check_reachable(error: CallError) -> None:
     """Raise for what no other way of asking can mend: no connection, no right to ask."""
     if error.status in (401, 403):
         raise JudgeError(
-            f"the judge's server refuses the key ({error.message}); name the environment variable "
-            "that holds it: --set api_key=VARIABLE."
+            f"the judge's server refuses the key ({plain_words(error)}); name the environment "
+            "variable that holds it: --set api_key=VARIABLE."
         ) from None
     if error.kind in ("connection", "timeout", "rate_limited", "redirect"):
         raise JudgeUnreachable(f"the judge cannot be reached: {error.message}.") from None
@@ -108,7 +114,7 @@ async def find_way(
         except CallFailed as failed:
             check_reachable(failed.error)
             errors.append(failed.error)
-            faults[way] = failed.error.message
+            faults[way] = plain_words(failed.error)
             too_long = failure_of(failed.error) == "truncated"
         except (CallError, BadReply) as bad:
             faults[way] = ", ".join(bad.message.splitlines())
@@ -130,7 +136,10 @@ async def find_way(
         )
     if len(errors) == len(faults) and all(error.kind == "server_error" for error in errors):
         raise JudgeUnreachable(f"the judge's server fails: {errors[-1].message}.")
-    listed = "; ".join(f"{name}: {fault}" for name, fault in faults.items())
+    by_fault: dict[str, list[str]] = {}
+    for way, fault in faults.items():
+        by_fault.setdefault(fault, []).append(way)
+    listed = "; ".join(f"{', '.join(names)}: {fault}" for fault, names in by_fault.items())
     raise JudgeError(f"the judge could not fill a form of two fields in any way ({listed}).")
 
 

@@ -27,6 +27,7 @@ from tests.fake_bot import Exchange, FakeBot
 Body = dict[str, Any]
 Answer = tuple[int, Any, dict[str, str]]
 Reply = Callable[[Body], Answer]
+Cases = dict[str, tuple[list[Reply], str | None]]
 
 KEY = "sk-judge-1234567890"
 CANARY = {"wet": "yes", "code": "zq-17-umber"}
@@ -51,7 +52,7 @@ class OpenAI:
     model = "gpt-4o-2024-08-06"
     answers_as = "gpt-4o-2024-08-06"
     refuses: tuple[str, ...] = ()
-    holds = ("json_schema", "tools")
+    holds: tuple[str, ...] = ("json_schema", "tools")
     thinks = 0
 
     def __init__(self) -> None:
@@ -69,7 +70,8 @@ class OpenAI:
         if exchange.handler.command == "GET" or not exchange.path.endswith(self.path):
             status, payload, headers = self.resource(exchange)
         elif exchange.handler.headers.get(self.key[0]) != self.key[1]:
-            status, payload, headers = self.error(401, "Incorrect API key provided.")
+            told = exchange.handler.headers.get(self.key[0])
+            status, payload, headers = self.error(401, f"Incorrect API key provided: {told}.")
         else:
             body = exchange.json()
             self.bodies.append(body)
@@ -121,7 +123,7 @@ class OpenAI:
         text = data if isinstance(data, str) else json.dumps(data)
         own: Body = {"role": "assistant", "content": text, "refusal": None, "annotations": []}
         if "tools" in body and not isinstance(data, str):
-            call = {"id": "call_1", "type": "function"}
+            call: Body = {"id": "call_1", "type": "function"}
             call |= {"function": {"name": body["tools"][0]["function"]["name"], "arguments": text}}
             own |= {"content": None, "tool_calls": [call]}
             finish = "tool_calls" if finish == "stop" else finish
@@ -150,7 +152,7 @@ class OpenAI:
             "system_fingerprint": "fp_1",
         }
 
-    def cases(self) -> dict[str, tuple[list[Reply], str | None]]:
+    def cases(self) -> Cases:
         """By name: what the server gives in turn, and the failure; None: a verdict."""
 
         def says(data: Any, finish: str = "stop", **more: Any) -> list[Reply]:
@@ -165,13 +167,13 @@ class OpenAI:
         busy = fails(429, "Rate limit reached", code="rate_limit_exceeded")
         down = fails(503, "The server is overloaded")
 
-        def html(body):
+        def html(body: Body) -> Answer:
             return (502, b"<html>Bad Gateway</html>", {})
 
-        def half(body):
+        def half(body: Body) -> Answer:
             return ok(json.dumps(self.says(body, GOOD)).encode()[:-9])
 
-        return {
+        cases: Cases = {
             "good": (says(GOOD), None),
             "cut": (says(GOOD, "length"), "truncated"),
             "empty": (says(""), "malformed"),
@@ -189,9 +191,10 @@ class OpenAI:
                 "rejected",
             ),
             "no choices": ([lambda body: ok(self.says(body, "") | {"choices": []})], "transport"),
-        } | self.more_cases(says, fails)
+        }
+        return cases | self.more_cases(says, fails)
 
-    def more_cases(self, says: Any, fails: Any) -> dict[str, tuple[list[Reply], str | None]]:
+    def more_cases(self, says: Any, fails: Any) -> Cases:
         declined = says("", content=None, refusal="I'm sorry, I cannot help with that.")
         return {
             "refusal": (declined, "refused"),
@@ -217,7 +220,7 @@ class Reasoning(OpenAI):
         message += "'max_completion_tokens' instead."
         return self.error(400, message, param=name, code="unsupported_parameter")
 
-    def more_cases(self, says: Any, fails: Any) -> dict[str, tuple[list[Reply], str | None]]:
+    def more_cases(self, says: Any, fails: Any) -> Cases:
         message = "Could not finish the message because max_tokens or model output limit was "
         message += "reached. Please try again with higher max_tokens."
         return super().more_cases(says, fails) | {"no room": ([fails(400, message)], "truncated")}
@@ -237,9 +240,9 @@ class AzureV1(OpenAI):
         error = {"code": str(status), "message": message} | more
         return status, {"error": error}, {"Retry_After": "0"} if status == 429 else {}
 
-    def more_cases(self, says: Any, fails: Any) -> dict[str, tuple[list[Reply], str | None]]:
-        inner = {"violence": {"filtered": True, "severity": "medium"}}
-        inner = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": inner}
+    def more_cases(self, says: Any, fails: Any) -> Cases:
+        result = {"violence": {"filtered": True, "severity": "medium"}}
+        inner = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": result}
         more = {"param": "prompt", "type": None, "status": 400, "innererror": inner}
         prompt = fails(400, FILTERED, code="content_filter", **more)
         return super().more_cases(says, fails) | {"prompt filtered": ([prompt], "refused")}
@@ -296,7 +299,7 @@ class Anthropic(OpenAI):
         return status, whole, {"retry_after": "0"} if status == 429 else {}
 
     def says(self, body: Body, data: Any, finish: str = "stop", **message: Any) -> Body:
-        stops = {"length": "max_tokens"}
+        stops = {"length": "max_tokens", "stop": "end_turn"}
         content: list[Body] = []
         if "tools" in body and not isinstance(data, str):
             name = body["tools"][0]["name"]
@@ -317,20 +320,18 @@ class Anthropic(OpenAI):
         usage |= {"output_tokens": done, "service_tier": "standard"}
         if self.thinks:
             usage["output_tokens_details"] = {"thinking_tokens": min(self.thinks, done)}
-        whole = {"id": "msg_1", "type": "message", "role": "assistant", "model": self.answers_as}
-        whole |= {"content": content, "stop_reason": stops.get(finish, finish), "usage": usage}
-        whole["stop_reason"] = (
-            "end_turn" if whole["stop_reason"] == "stop" else stops.get(finish, finish)
-        )
-        return whole | {"stop_sequence": None} | message
+        whole: Body = {"id": "msg_1", "type": "message", "role": "assistant"}
+        whole |= {"model": self.answers_as, "content": content, "usage": usage}
+        whole |= {"stop_reason": stops.get(finish, finish), "stop_sequence": None}
+        return whole | message
 
-    def cases(self) -> dict[str, tuple[list[Reply], str | None]]:
-        def empty(body):
+    def cases(self) -> Cases:
+        def empty(body: Body) -> Answer:
             return ok({"id": "msg_1", "type": "message"})
 
         return super().cases() | {"no choices": ([empty], "transport")}
 
-    def more_cases(self, says: Any, fails: Any) -> dict[str, tuple[list[Reply], str | None]]:
+    def more_cases(self, says: Any, fails: Any) -> Cases:
         why = {"type": "refusal", "category": "bio", "explanation": "It could do harm."}
         full = "model_context_window_exceeded"
         overloaded = fails(529, "Overloaded")
@@ -413,14 +414,14 @@ class OpenRouter(OpenAI):
         whole["choices"][0]["native_finish_reason"] = finish
         return whole | {"provider": "OpenAI", "id": "gen-1"}
 
-    def more_cases(self, says: Any, fails: Any) -> dict[str, tuple[list[Reply], str | None]]:
+    def more_cases(self, says: Any, fails: Any) -> Cases:
         def within(code: int, message: str, **more: Any) -> Reply:
             return lambda body: ok(self.error(code, message, **more)[1])
 
         raw = {"raw": "z-ai/glm is temporarily rate-limited upstream", "provider_name": "BaseTen"}
         host = within(429, "Provider returned error", metadata=raw)
 
-        def broken(body):
+        def broken(body: Body) -> Answer:
             return ok(self.says(body, '{"verdicts": [', "error"))
 
         def in_choice(body: Body) -> Answer:
@@ -460,7 +461,7 @@ class LiteLLM(OpenAI):
         error = {"message": message, "type": None, "param": None, "code": str(status)}
         return status, {"error": error}, {}
 
-    def more_cases(self, says: Any, fails: Any) -> dict[str, tuple[list[Reply], str | None]]:
+    def more_cases(self, says: Any, fails: Any) -> Cases:
         told = "litellm.BadRequestError: litellm.ContentPolicyViolationError: AzureException - "
         filtered = fails(400, told + FILTERED)
         return super().more_cases(says, fails) | {"prompt filtered": ([filtered], "refused")}
@@ -506,7 +507,7 @@ class Ollama(OpenAI):
             ok(known[exchange.path]) if exchange.path in known else (404, b"404 page not found", {})
         )
 
-    def more_cases(self, says: Any, fails: Any) -> dict[str, tuple[list[Reply], str | None]]:
+    def more_cases(self, says: Any, fails: Any) -> Cases:
         def other(body: Body) -> Answer:
             return ok(self.says(body, GOOD) | {"model": "cheaper-2023-01-01"})
 

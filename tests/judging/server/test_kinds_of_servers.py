@@ -69,10 +69,14 @@ def test_every_reply_is_a_verdict_or_a_named_failure(client: Client, task: Any) 
 @each(*kinds.KINDS)
 def test_a_wrong_key_is_one_sentence(client: Client) -> None:
     server = client.server
-    server.key = (server.key[0], "another")
+    right, server.key = server.key, (server.key[0], "another")
     with pytest.raises(JudgeError, match="refuses the key") as caught:
         client.judge()
-    assert kinds.KEY not in str(caught.value)
+    assert kinds.KEY not in str(caught.value), "the server says the key, we do not"
+    server.key = right
+    server.refusal_of = lambda body: server.error(400, f"{kinds.KEY} is no good")  # type: ignore[method-assign]
+    with pytest.raises(JudgeError, match=r"HTTP 400: \[secret\] is no good"):
+        client.judge()
 
 
 WAYS = {
