@@ -32,10 +32,7 @@ def test_blocks_of_one_answer_differ_in_what_is_asked_about_alone(name: str) -> 
     kind = KINDS[name]
     part = kind.items
     assert part is not None
-    tasks = [
-        make_task(kind, replace(ANSWER, **{part: items}), salt=SALT)  # type: ignore[arg-type]
-        for items in ITEMS
-    ]
+    tasks = [make_task(kind, replace(ANSWER, **{part: items}), salt=SALT) for items in ITEMS]
     first, second = map(user_text, tasks)
     assert tasks[0].messages[0] == tasks[1].messages[0]
     same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
