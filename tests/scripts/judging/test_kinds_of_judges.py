@@ -1,4 +1,4 @@
-"""judge_answers.py with judges of Anthropic's messages and of a deployment of Azure, and with judges
+"""judge_answers.py with judges of Anthropic and of a deployment of Azure, and with judges
 that think for 6,000 tokens: described by a file, asked once, read from the cache."""
 
 from __future__ import annotations
