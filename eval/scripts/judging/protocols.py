@@ -62,7 +62,7 @@ _FILTERED = re.compile(r"ResponsibleAIPolicyViolation|ContentPolicyViolationErro
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampling:
-    """What the user wants sent beside the prompt. None is not sent; ``extra`` as it stands.
+    """What the user wants sent beside the prompt. None is not sent; ``extra`` is sent unchanged.
 
     Equal to itself alone: 0 and 0.0 are written differently. The seed of repeat n is ``seed + n``.
     Raises ValueError for an extra field that is ours.
@@ -198,7 +198,9 @@ def message_request(
     system = [message["content"] for message in messages if message["role"] == "system"]
     own = dict(parameters)
     effort = own.pop("reasoning_effort", None)
-    config = dict(own.pop("output_config", {})) | ({"effort": effort} if effort else {})
+    given = own.pop("output_config", {})
+    config = dict(given) if isinstance(given, Mapping) else {}
+    config |= {"effort": effort} if effort else {}
     body: dict[str, Any] = {"model": model, **own, "messages": talk}
     if system:
         mark = {"cache_control": {"type": "ephemeral"}}
@@ -226,7 +228,7 @@ def sent_messages(body: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def sent_schema(body: Mapping[str, Any], mode: str) -> Mapping[str, Any]:
-    """The schema that a body asks for; an empty one where it stands only in the prompt."""
+    """The schema that a body asks for; an empty one where only the prompt has it."""
     schema: Any = {}
     if mode == "json_schema":
         config = body.get("output_config")
@@ -377,7 +379,7 @@ def cut_prompt(usage: Usage, messages: Messages) -> str | None:
 
 
 def error_within(payload: Any) -> CallError | None:
-    """The error that stands in a reply whose status says success; None when there is none.
+    """The error in a reply whose status says success; None when there is none.
 
     OpenRouter answers so when a model's host fails after the status was sent. One with a status of
     its own is what that status is, and tried again like it.
@@ -443,12 +445,15 @@ def refused_parameter(error: CallError, parameters: Mapping[str, Any]) -> str | 
         details = None
     if isinstance(details, dict):
         text = f"{details.get('message') or ''} {details.get('code') or ''}"
-        if details.get("param") in parameters and not _SIZE.search(text):
-            return str(details["param"])
+        named = details.get("param")
+        if isinstance(named, str) and named in parameters and not _SIZE.search(text):
+            return named
     if not _UNKNOWN.search(text) or _SIZE.search(text):
         return None
-    named = [name for name in parameters if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
-    return named[0] if named else None
+    for name in parameters:
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+            return name
+    return None
 
 
 def failure_of(error: CallError) -> str:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 import pytest
 from tests.judging.server import server_kinds as kinds
 
-from clients.http import RetryPolicy, finish
+from clients.http import CallError, RetryPolicy, finish
 from judging.identity import JudgeError, JudgePin
-from judging.protocols import Sampling, endpoint
+from judging.protocols import (
+    Sampling,
+    endpoint,
+    failure_of,
+    plain_words,
+    refused_parameter,
+)
 from judging.server import HttpJudge, key_headers
 from judging.types import FAILURES
 
@@ -218,6 +225,14 @@ def test_a_deployment_names_the_judge_unless_a_model_is_named(client: Client) ->
         HttpJudge(bare, "m")
 
 
+def test_an_error_whose_parts_are_no_texts() -> None:
+    body = b'{"error": {"param": [], "message": {"a": 1}, "code": ["x"], "metadata": "raw"}}'
+    error = CallError("client_error", "HTTP 400", status=400, body=body)
+    assert refused_parameter(error, {"seed": 0}) is None
+    assert failure_of(error) == "rejected"
+    assert plain_words(error) == "HTTP 400: {'a': 1}"
+
+
 @each(kinds.OpenRouter)
 def test_what_a_host_said_is_in_the_message(client: Client, task: Any) -> None:
     judge = client.judge()
@@ -261,3 +276,44 @@ def test_what_a_host_said_is_in_the_message(client: Client, task: Any) -> None:
 def test_what_an_address_says(url: str, asked: str, header: str, provider: str | None) -> None:
     end = endpoint(url)
     assert (end.url, end.form.key[0], end.provider) == (asked, header, provider)
+
+
+ODD: tuple[Any, ...] = (None, [], {}, "x", 0, -1, True, [None], [[]], {"error": {}}, {"text": 3})
+
+
+def damaged(value: Any, random: Random) -> Any:
+    """The value with one of its parts replaced by something odd."""
+    if isinstance(value, dict) and value and random.random() < 0.8:
+        name = random.choice(sorted(value))
+        return {**value, name: damaged(value[name], random)}
+    if isinstance(value, list) and value and random.random() < 0.8:
+        place = random.randrange(len(value))
+        return [*value[:place], damaged(value[place], random), *value[place + 1 :]]
+    return random.choice(ODD)
+
+
+@each(*kinds.KINDS)
+def test_damage_to_a_reply_is_an_answer_or_a_named_error(client: Client) -> None:
+    """Each part of each reply and of each error may be anything: 300 draws a server."""
+    random, server = Random(29), client.server
+    form = endpoint(server.url).form
+    body = form.body(
+        "m", [{"role": "user", "content": "x"}], {}, form.modes[0], {"max_tokens": 9000}
+    )
+    payloads = [reply(body) for replies, _ in server.cases().values() for reply in replies]
+    for _, payload, _ in payloads:
+        for _ in range(300 // len(payloads) + 1):
+            broken = damaged(payload, random) if not isinstance(payload, bytes) else None
+            answer = error = None
+            try:
+                answer = form.read(broken)
+            except CallError as caught:
+                error = caught
+            if error is not None:
+                assert failure_of(error) in FAILURES
+                assert plain_words(error)
+                refused_parameter(error, {"seed": 0})
+            else:
+                assert answer is not None
+                assert isinstance(answer.text, str)
+                assert answer.refusal is None or isinstance(answer.refusal, str)
