@@ -333,16 +333,13 @@ def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> i
     """What judging would take."""
     from dataclasses import asdict
 
-    from judging import cost
     from judging.connect import connect
     from judging.run import would_ask
     from judging.show import print_estimate
 
     with connect(judge_options, ask_nothing=True) as connection:
         asked = would_ask(plan, connection, fact_store(judge_options, connection))
-        prices = connection.budget.prices
-        more: dict[str, Any] = {"prefix": connection.prefix, "thinking": connection.thinking}
-        expected = cost.estimate(asked, connection.holds, connection.tokens, prices, **more)
+        expected = connection.estimate(asked)
     if not expected.tasks:
         click.echo("Nothing is left to ask.", err=True)
     if as_json:
