@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from decisions.compare import CompareOptions, decided, with_effect
-from decisions.engine import FEWEST_CLUSTERS, decide, direction
+from decisions.compare import CompareOptions
+from decisions.engine import Decision, decide, direction
+from decisions.headline import with_headline
 from decisions.invariants import comparable_sections, controls, read_run, remarks, varied
-from decisions.primary import paired_table, primary_names, read_primary, usable_names
+from decisions.primary import (
+    PrimaryScores,
+    lead_of,
+    paired_table,
+    primary_names,
+    read_primary,
+    usable_names,
+)
+from decisions.row_tests import bot_noise, decided, half_measured, one_sided, with_effect
 from decisions.rows import Comparison, MetricRow
 from records.clusters import Clustering
 from records.errors import StorageError
 from records.run_table import RunTables
 from records.runs import METRICS, scored_sections
+from records.targets import read_targets
 
 
 def is_committed_alone(folder: Path) -> bool:
@@ -54,30 +66,14 @@ def compare_committed(
         )
     labels = clusters.labels if clusters else None
     table = paired_table(a, b, labels)
-    decision = decide(table, margin=options.margin, seed=options.seed)
-    rows = []
-    for found in decision.rows:
-        section, _, metric = found.name.partition(".")
-        row = MetricRow(
-            section,
-            metric,
-            direction(found.name),
-            primary=True,
-            base_mean=old.section(section).get("mean", {}).get(metric),
-            new_mean=now.section(section).get("mean", {}).get(metric),
-            base_n=old.section(section).get("n", {}).get(metric, 0),
-            new_n=now.section(section).get("n", {}).get(metric, 0),
-            base_cases=len(a.case_ids),
-            new_cases=len(b.case_ids),
-        )
-        if found.effect.n:
-            row = decided(with_effect(row, found.effect), found)
-        rows.append(row)
+    lead = lead_of(names, options.targets)
+    decision = decide(table, margin=options.margin, seed=options.seed, lead=lead)
+    rows = rows_of(decision, (old.metrics, now.metrics), (a, b))
     changes = varied(old.config, now.config)
     few = [
-        f"{row.name}: too few to tell ({row.units})." for row in rows if row.units < FEWEST_CLUSTERS
+        f"{row.name}: too few to tell ({row.units})." for row in rows if row.verdict == "too few"
     ]
-    return Comparison(
+    comparison = Comparison(
         old.id,
         now.id,
         tuple(rows),
@@ -85,7 +81,6 @@ def compare_committed(
         clusters=clusters.sentence if clusters else "",
         scope=clusters.scope if clusters else "",
         tested=decision.tested,
-        critical=decision.critical,
         varied=tuple(changes),
         controls=tuple(problems),
         left_out=tuple(left_out.values()),
@@ -99,4 +94,50 @@ def compare_committed(
         cases=len(table.case_ids),
         only_base=len(a.case_ids) - len(table.case_ids),
         only_new=len(b.case_ids) - len(table.case_ids),
+        half=half_measured(rows, names, options.targets),
+        margin=options.margin,
+        **lost_of((old.metrics, now.metrics)),
     )
+    return with_headline(comparison, read_targets(options.targets))
+
+
+def lost_of(heads: tuple[Mapping[str, Any], Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:
+    """How many cases two metrics.json were asked, and how many have no result."""
+    return {name: tuple(head.get(name) or 0 for head in heads) for name in ("missing", "asked")}
+
+
+def rows_of(
+    decision: Decision,
+    heads: tuple[Mapping[str, Any], Mapping[str, Any]],
+    scores: tuple[PrimaryScores, PrimaryScores],
+) -> list[MetricRow]:
+    """The rows of the primary metrics of two metrics.json, and of those that one alone has."""
+    rows, cases = [], [len(own.case_ids) for own in scores]
+    for found in decision.rows:
+        section, _, metric = found.name.partition(".")
+        old, now = (head.get("sections", {}).get(section, {}) for head in heads)
+        row = MetricRow(
+            section,
+            metric,
+            direction(found.name),
+            primary=True,
+            base_mean=old.get("mean", {}).get(metric),
+            new_mean=now.get("mean", {}).get(metric),
+            base_n=old.get("n", {}).get(metric) or found.effect.n_a,
+            new_n=now.get("n", {}).get(metric) or found.effect.n_b,
+            base_cases=cases[0],
+            new_cases=cases[1],
+            noise=bot_noise(old, now, metric),
+        )
+        if found.effect.n:
+            row = decided(with_effect(row, found.effect), found)
+        elif not (row.base_n and row.new_n):
+            row = one_sided(row)
+        rows.append(row)
+    for own, other, verdict in ((*scores, "only in base"), (*scores[::-1], "only in new")):
+        for name in own.names:
+            if name not in other.names:
+                section, _, metric = name.partition(".")
+                row = MetricRow(section, metric, direction(name), True, verdict=verdict)
+                rows.append(row)
+    return rows
