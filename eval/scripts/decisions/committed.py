@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,8 @@ def compare_committed(
     table = paired_table(a, b, labels)
     lead = lead_of(names, options.targets)
     decision = decide(table, margin=options.margin, seed=options.seed, lead=lead)
-    rows = rows_of(decision, (old.metrics, now.metrics), (a, b))
+    heads = old.metrics, now.metrics
+    rows = rows_of(decision, heads, (a, b))
     changes = varied(old.config, now.config)
     few = [
         f"{row.name}: too few to tell ({row.units})." for row in rows if row.verdict == "too few"
@@ -96,19 +98,24 @@ def compare_committed(
         only_new=len(b.case_ids) - len(table.case_ids),
         half=half_measured(rows, names, options.targets),
         margin=options.margin,
-        **lost_of((old.metrics, now.metrics)),
+        missing=pair_of(heads, "missing"),
+        asked=pair_of(heads, "asked"),
     )
     return with_headline(comparison, read_targets(options.targets))
 
 
-def lost_of(heads: tuple[Mapping[str, Any], Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:
-    """How many cases two metrics.json were asked, and how many have no result."""
-    return {name: tuple(head.get(name) or 0 for head in heads) for name in ("missing", "asked")}
+Heads = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""What two metrics.json say, base first."""
+
+
+def pair_of(heads: Heads, name: str) -> tuple[int, int]:
+    """A count of both runs; 0 where one does not say it."""
+    return heads[0].get(name) or 0, heads[1].get(name) or 0
 
 
 def rows_of(
     decision: Decision,
-    heads: tuple[Mapping[str, Any], Mapping[str, Any]],
+    heads: Heads,
     scores: tuple[PrimaryScores, PrimaryScores],
 ) -> list[MetricRow]:
     """The rows of the primary metrics of two metrics.json, and of those that one alone has."""
@@ -134,10 +141,9 @@ def rows_of(
         elif not (row.base_n and row.new_n):
             row = one_sided(row)
         rows.append(row)
-    for own, other, verdict in ((*scores, "only in base"), (*scores[::-1], "only in new")):
-        for name in own.names:
-            if name not in other.names:
-                section, _, metric = name.partition(".")
-                row = MetricRow(section, metric, direction(name), True, verdict=verdict)
-                rows.append(row)
+    for name in sorted({*scores[0].names} ^ {*scores[1].names}):
+        section, _, metric = name.partition(".")
+        row = MetricRow(section, metric, direction(name), True)
+        in_base = name in scores[0].names
+        rows.append(replace(row, verdict="only in base" if in_base else "only in new"))
     return rows

@@ -420,7 +420,7 @@ def _comparison(
         new.id,
         tuple(rows),
         headline,
-        tuple(draft.slices),
+        slices=tuple(draft.slices),
         clusters=codes.sentence(draft.ids),
         scope=codes.clustering.scope if codes.clustering else "",
         tested=decision.tested,

@@ -54,8 +54,8 @@ def legend(comparison: Comparison) -> list[str]:
     lines = [
         "A verdict needs a p of at most 0.05 and a 95 % interval without 0. p of primary metrics "
         "is that of one joint test of all of them; of the others it is corrected for a false "
-        "discovery rate of 5 %. compared: cases with a score in both runs, of all cases; base and new "
-        "are means over these."
+        "discovery rate of 5 %. compared: cases with a score in both runs, of all cases; base and "
+        "new are means over these."
     ]
     if any(row.mde for row in rows if row.verdict == "no evidence"):
         lines.append(
@@ -157,7 +157,7 @@ def _is_measured(row: MetricRow) -> bool:
 
 
 def remarks(comparison: Comparison, *, every: bool = True) -> list[str]:
-    """What a reader must know of the comparison. ``every``: also which cases single metrics lack."""
+    """What a reader must know. ``every``: also which cases single metrics lack."""
     fragile = [
         f"{row.metric}: the rise rests on many small gains; one case of {row.n:,} that loses all "
         "would undo it."

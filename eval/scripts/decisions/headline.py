@@ -292,7 +292,7 @@ def cases_needed(row: MetricRow, size: float) -> int | None:
 
 def _rounded(count: int) -> int:
     """Two digits, upwards."""
-    step = max(1, 10 ** (len(str(count)) - 2))
+    step: int = 10 ** max(0, len(str(count)) - 2)
     return -(-count // step) * step
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, hypot
-from typing import cast
+from typing import Any, cast
 
 from decisions.baseline import ChangeVerdict
-from decisions.committed import lost_of, rows_of
+from decisions.committed import pair_of, rows_of
 from decisions.compare import CompareOptions, compare
 from decisions.effects import ALPHA, POWER, Effect
 from decisions.engine import FEWEST_CLUSTERS, decide, direction, range_of
@@ -73,7 +73,8 @@ class Regression:
 class Regressions:
     """What became of the primary metrics.
 
-    ``lost``: scored in the baseline and no longer. ``redefined``: both definitions of a metric that
+    ``lost``: scored in the baseline and no longer. ``gained``: declared, and scored in the run
+    alone. ``redefined``: both definitions of a metric that
     the runs mean otherwise. ``untested``: the baseline has no score of it. ``cases``: how cases
     were counted together, in words.
     """
@@ -82,6 +83,7 @@ class Regressions:
     lost: tuple[str, ...] = ()
     redefined: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     untested: tuple[str, ...] = ()
+    gained: tuple[str, ...] = ()
     cases: str = ""
     headline: str = ""
     says: tuple[str, ...] = ()
@@ -144,7 +146,7 @@ def regressions(
             return _unpaired(base, new, [name for name in declared if name in names])
         lead = lead_of(declared, evidence.targets)
         decision = decide(paired_table(old, now, labels), seed=evidence.seed, lead=lead)
-        heads = tuple({**side.header, "sections": side.sections} for side in (base, new))
+        heads = _head(base), _head(new)
         rows = rows_of(decision, heads, (old, now))
         comparison = Comparison(
             base.label,
@@ -153,7 +155,8 @@ def regressions(
             decision.headline,
             scope=clustering.scope if clustering else "",
             half=half_measured(rows, declared, evidence.targets),
-            **lost_of(heads),
+            missing=pair_of(heads, "missing"),
+            asked=pair_of(heads, "asked"),
         )
         comparison = with_headline(comparison, {})
         effects = {row.name: row.effect for row in decision.rows}
@@ -169,11 +172,13 @@ def regressions(
         for row in tests
         if row.name not in redefined and row.name in scored[0] & scored[1]
     ]
+    gained = tuple(name for name, in_base in comparison.half if not in_base and name in names)
     return Regressions(
         tuple(found),
         tuple(name for name in names if name in scored[0] - scored[1]),
         redefined,
-        tuple(name for name in names if name not in scored[0]),
+        tuple(name for name in names if name not in {*scored[0], *gained}),
+        gained,
         clustering.sentence if clustering and (scope or clustering.by != NONE) else "",
         comparison.headline,
         comparison.says,
@@ -181,6 +186,10 @@ def regressions(
         tuple(notes),
         effects,
     )
+
+
+def _head(side: RunNumbers) -> dict[str, Any]:
+    return {**side.header, "sections": side.sections}
 
 
 _UNITS = {AUTO: "document", DOCUMENT: "document", SECTION: "section"}

@@ -35,8 +35,8 @@ class Metric:
     and those of a plugin.
 
     ``headline``: its rank among what is shown of its section first (0: only with all the others);
-    ``shown_k``: the cut-off at which it is shown (0: by its plain name). ``compared``: it stands for
-    its family where two runs are compared, though no headline shows it. ``overview``: its rank
+    ``shown_k``: the cut-off at which it is shown (0: by its plain name). ``compared``: it stands
+    for its family where two runs are compared, though no headline has it. ``overview``: its rank
     where metrics of all sections stand side by side, as in a list of runs (0: not there), with
     ``short`` as a narrow column's head. ``primary``: it decides whether a run got better.
     ``target``: its key in eval/targets.toml ("": none is set there). ``must``: a labelled
