@@ -16,6 +16,7 @@ from decisions.rows import Comparison, MetricRow, missed_targets
 from ragmetrics.catalogue import find
 from ragmetrics.catalogue.metric import Metric, at_cutoff
 from records.errors import StorageError
+from records.sweeps import Sweep
 from records.targets import Target
 from terminal.page import from_to, number, percent
 from terminal.tables import counted, plain
@@ -364,6 +365,25 @@ def outcome_of(row: MetricRow) -> str:
     verdicts = {"no evidence": "may be worse" if row.look else "no clear difference"}
     verdicts |= {"equal": "the same within the margin", "too few": f"too few to tell ({row.units})"}
     return f"{said[0].upper()}{said[1:]}: {verdicts.get(row.verdict, row.verdict)}."
+
+
+def sweep_line(sweep: Sweep) -> str:
+    """Which setting of a sweep to take; "" while it goes on."""
+    baseline = next((outcome for outcome in sweep.settings if outcome.baseline), None)
+    best = next((outcome for outcome in sweep.settings if outcome.name == sweep.best), None)
+    if not sweep.ended or baseline is None:
+        return ""
+    name = plain(baseline.name, 80)
+    if best is None:
+        return "NONE: no setting keeps the limits."
+    if best.name == baseline.name:
+        return f"KEEP {name}: nothing beat it."
+    ahead = f"{plain(best.name, 80)} has {number(best.quality)}, {name} {number(baseline.quality)}"
+    if baseline.state == "broken":
+        return f"TAKE {plain(best.name, 80)}: {name} breaks a limit ({ahead})."
+    if baseline.state == "worse":
+        return f"TAKE {plain(best.name, 80)}: it beat {name} ({ahead})."
+    return f"KEEP {name}: nothing is proven better ({ahead}, which may be chance)."
 
 
 # What fails a comparison

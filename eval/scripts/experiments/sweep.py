@@ -238,7 +238,7 @@ class SweepRun:
     def _race(self) -> tuple[str, str]:
         """How it ended, in a word and in words."""
         ended, reason = "all asked", "every case was asked"
-        for number, block in enumerate(self._blocks):
+        for number, block in enumerate(self._blocks_in_turn()):
             still = self._still
             if over := self._over_budget(len(still) * len(block)):
                 ended, reason = "budget", over
@@ -274,6 +274,17 @@ class SweepRun:
         if ended == "all asked" and len(left) > 1:
             reason += f"; {len(left)} settings cannot be told apart"
         return ended, reason
+
+    def _blocks_in_turn(self) -> Iterator[Sequence[Job]]:
+        """The blocks of the race and, where the baseline leads others at its end, the cases that
+        were set aside to confirm another winner: they are the last block then."""
+        yield from list(self._blocks)
+        leads = self._sweep("", "").best == self._options.grid.baseline
+        if self._apart and leads and len(self._contenders) > 1:
+            cases = list(dict.fromkeys(job.case.id for job in self._aside))
+            chosen = [case for case in self._cases if case.id in {*cases}]
+            self._blocks.append(list(Jobs(chosen, self._options.run.repeat)))
+            yield self._blocks[-1]
 
     def _end(self, ended: str, reason: str) -> Sweep:
         """Finish and score the runs, confirm the winner, and record it all."""
@@ -399,11 +410,11 @@ class SweepRun:
             number -= 1
             count += len(order[number])
         last = [case for cluster in order[number:] for case in cluster]
-        if 2 * count <= len(cases):
+        self._apart = 0 < 2 * count <= len(cases)
+        if self._apart:
             order = order[:number]
-        blocks = [
-            list(Jobs(part, self._options.run.repeat)) for part in portions(order, race.LOOKS)
-        ]
+        looks = race.LOOKS - self._apart  # one look is kept for them, should the baseline lead
+        blocks = [list(Jobs(part, self._options.run.repeat)) for part in portions(order, looks)]
         return blocks, list(Jobs(last, 1))
 
     def _over_budget(self, calls: int) -> str:
