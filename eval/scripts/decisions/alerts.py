@@ -16,9 +16,13 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+from decisions.committed import rows_of
 from decisions.engine import Decision, decide
+from decisions.headline import with_headline
 from decisions.history import HistoryPoint, Key, MetricHistory, MetricValue
 from decisions.primary import PrimaryScores, paired_table
+from decisions.row_tests import half_measured
+from decisions.rows import Comparison
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import np
 from ragmetrics.stats.control import (
@@ -314,12 +318,15 @@ class PointPairs:
         points: Sequence[HistoryPoint],
         names: Sequence[str],
         clusters: Mapping[str, LabelsById],
+        lead: str = "",
     ) -> None:
-        """``names``: the primary metrics. ``clusters``: by the SHA-256 of an eval set, the label
-        of each case's cluster; cases of another set are taken one by one."""
+        """``names``: the primary metrics; ``lead``: the one of them that is tested first.
+        ``clusters``: by the SHA-256 of an eval set, the label of each case's cluster; cases of
+        another set are taken one by one."""
         self._points = points
         self._names = names
         self._clusters = clusters
+        self._lead = lead
         self._decision = lru_cache(None)(self._decided)
 
     def __call__(self, before: int, now: int, key: Key) -> PairVerdict | None:
@@ -330,13 +337,31 @@ class PointPairs:
             return None
         return PairVerdict(row.verdict == "better", row.p)
 
+    def says(self, before: int, now: int) -> tuple[str, ...]:
+        """What the comparison of two points says, its verdict first; () without case scores."""
+        decision = self._decision(before, now)
+        if decision is None:
+            return ()
+        a, b = self._points[before], self._points[now]
+        rows = rows_of(decision, ({}, {}), (_scores(a, self._names), _scores(b, self._names)))
+        comparison = Comparison(
+            a.label,
+            b.label,
+            tuple(rows),
+            decision.headline,
+            missing=(a.missing, b.missing),
+            asked=(a.asked, b.asked),
+            half=half_measured(rows, self._names),
+        )
+        return with_headline(comparison, {}).says
+
     def _decided(self, before: int, now: int) -> Decision | None:
         """None where the two share no case scores by the same definitions."""
         a, b = self._points[before], self._points[now]
         table = paired_table(
             _scores(a, self._names), _scores(b, self._names), self._clusters.get(b.eval_set or "")
         )
-        return decide(table) if table.names and table.case_ids else None
+        return decide(table, lead=self._lead) if table.names and table.case_ids else None
 
 
 def _scores(point: HistoryPoint, names: Sequence[str]) -> PrimaryScores:

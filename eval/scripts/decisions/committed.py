@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from decisions.compare import CompareOptions
+from decisions.compare import CompareOptions, clusters_of, compare
 from decisions.engine import Decision, decide, direction
 from decisions.headline import with_headline
 from decisions.invariants import comparable_sections, controls, read_run, remarks, varied
@@ -21,7 +21,8 @@ from decisions.primary import (
 )
 from decisions.row_tests import bot_noise, decided, half_measured, one_sided, with_effect
 from decisions.rows import Comparison, MetricRow
-from records.clusters import Clustering
+from records.asked import asked_set
+from records.clusters import AUTO, Clustering
 from records.errors import StorageError
 from records.run_table import RunTables
 from records.runs import METRICS, scored_sections
@@ -102,6 +103,27 @@ def compare_committed(
         asked=pair_of(heads, "asked"),
     )
     return with_headline(comparison, read_targets(options.targets))
+
+
+def compare_pair(
+    base: Path,
+    new: Path,
+    options: CompareOptions,
+    clusters: Clustering | None = None,
+    tables: RunTables | None = None,
+) -> Comparison:
+    """Compare two runs; of a base of which git holds metrics.json alone, the primary metrics."""
+    if is_committed_alone(base):
+        return compare_committed(base, new, options, clusters, tables)
+    return compare(base, new, options, clusters=clusters, tables=tables)
+
+
+def first_lines(base: Path, new: Path) -> tuple[str, ...]:
+    """What compare_runs.py says of two run folders. Raises StorageError as it does."""
+    tables, eval_set = RunTables(), asked_set(base)
+    clusters, _ = clusters_of((base, new), eval_set, AUTO, tables)
+    options = CompareOptions(eval_set=eval_set)
+    return compare_pair(base, new, options, clusters, tables).says
 
 
 Heads = tuple[Mapping[str, Any], Mapping[str, Any]]

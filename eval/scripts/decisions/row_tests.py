@@ -14,7 +14,7 @@ from decisions.headline import REPEATS
 from decisions.rows import MetricRow
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import Floats, Ints, np
-from records.targets import declared_primary
+from records.targets import TARGETS, declared_primary
 
 
 def is_binary(name: str) -> bool:
@@ -124,7 +124,7 @@ def bot_noise(
 
 
 def half_measured(
-    rows: Sequence[MetricRow], names: Sequence[str], targets: Path
+    rows: Sequence[MetricRow], names: Sequence[str], targets: Path = TARGETS
 ) -> tuple[tuple[str, bool], ...]:
     """Primary metrics that one run alone has, each with whether that is the base: those that the
     new run lost, and those that targets.toml declares."""

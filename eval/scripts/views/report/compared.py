@@ -17,8 +17,8 @@ from decisions import compare_words
 from decisions.alerts import AlertRule, PointPairs, changes, clusters_of_points, make_lines
 from decisions.case_changes import Ways, changes_of, read_pair
 from decisions.case_rules import read_case_rules
-from decisions.committed import compare_committed, is_committed_alone
-from decisions.compare import CompareOptions, clusters_of, compare
+from decisions.committed import compare_pair, is_committed_alone
+from decisions.compare import CompareOptions, clusters_of
 from decisions.conversations import SHOWN, find_changes
 from decisions.flips import Flips, find_flips
 from decisions.headline import catalogue_row, outcome_of
@@ -102,10 +102,7 @@ def compare_with(
         ignore_invariants=ignore_invariants,
         override="--ignore-invariants",
     )
-    if is_committed_alone(base):
-        comparison = compare_committed(base, new, options, clusters, tables)
-    else:
-        comparison = compare(base, new, options, clusters=clusters, tables=tables)
+    comparison = compare_pair(base, new, options, clusters, tables)
     return of_comparison(comparison, base, new, eval_set, targets, remarks, tables)
 
 
