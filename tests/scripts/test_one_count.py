@@ -18,7 +18,7 @@ import report_run
 import storage
 from decisions.case_changes import read_pair
 from decisions.case_verdict import read_verdicts
-from experiments.sweep import failing_cases
+from experiments.scoring import failing_cases
 from labeller.sources import failures
 from storage import ErrorInfo, ResultsWriter, RunConfig, TestResult
 from views.browser.listing import CaseList, PairList

@@ -39,7 +39,7 @@ from ragmetrics.stats.control import (
     relative_drop,
 )
 from records.asked import asked_set
-from records.clusters import AUTO, LabelsById, read_clusters
+from records.clusters import AUTO, ClusterLabels, LabelsById, read_clusters
 from records.errors import StorageError
 from records.files import sha256_file
 from records.metrics import read_metrics
@@ -344,6 +344,7 @@ class PointPairs:
             return ()
         a, b = self._points[before], self._points[now]
         rows = rows_of(decision, ({}, {}), (_scores(a, self._names), _scores(b, self._names)))
+        labels = self._clusters.get(b.eval_set or "")
         comparison = Comparison(
             a.label,
             b.label,
@@ -352,6 +353,7 @@ class PointPairs:
             missing=(a.missing, b.missing),
             asked=(a.asked, b.asked),
             half=half_measured(rows, self._names),
+            scope=labels.scope if isinstance(labels, ClusterLabels) else "",
         )
         return with_headline(comparison, {}).says
 

@@ -29,6 +29,7 @@ from decisions.invariants import (
     controls,
     read_run,
     remarks,
+    shared_sections,
     varied,
 )
 from decisions.pairing import ClusterCodes, SideBySide, places_of, side_by_side
@@ -47,7 +48,7 @@ from records.files import sha256_file
 from records.labels import read_labels
 from records.metrics import load_metrics
 from records.run_table import MEASURED, RunTables, SectionTable
-from records.runs import METRICS, scored_sections
+from records.runs import METRICS
 from records.scores import OWN_TEXTS
 from records.targets import TARGETS, read_targets
 from terminal.tables import counted
@@ -297,7 +298,7 @@ def _matched(
 
 def _prepared(draft: _Draft, options: CompareOptions, primary: Sequence[str]) -> list[str]:
     """The sections to compare. Raises IncomparableError for runs that were not measured alike."""
-    sections, draft.notes = _shared_sections(draft.base, draft.new, options.sections)
+    sections, draft.notes = shared_sections(draft.base, draft.new, options.sections)
     if options.ignore_invariants:
         draft.problems = controls(draft.base, draft.new, sections)
         return sections
@@ -506,38 +507,6 @@ def _asked(run: Run, eval_set: Path | None) -> Ints | None:
     if asked is not None and asked.cases == run.config.dataset.get("cases"):
         return None
     return np.zeros(0, np.int64)
-
-
-def _shared_sections(base: Run, new: Run, asked: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Sections to compare, and notes on those that one run lacks.
-
-    Raises StorageError when nothing is left, or a section that was asked for is not there.
-    """
-    old, now = scored_sections(base.folder), scored_sections(new.folder)
-    notes = []
-    for section in sorted({*asked} or {*old, *now}):
-        for run, scored in ((base, old), (new, now)):
-            if section not in scored:
-                message = f"{run.folder}: has no scores of {section}; {_remedy(section, run.id)}"
-                if asked:
-                    raise StorageError(message)
-                notes.append(message)
-    shared = [section for section in old if section in now and (not asked or section in asked)]
-    if not shared:
-        lines = "\n".join(notes) or f"{base.folder} and {new.folder}: hold no score lines."
-        raise StorageError(
-            f"{lines}\nThere is nothing to compare case by case: metrics.json alone holds no cases."
-        )
-    return shared, notes
-
-
-def _remedy(section: str, run: str) -> str:
-    """How a run gets its scores of a section."""
-    if section == "judged":
-        return f"run judge_answers.py --run {run}."
-    if section == "custom":
-        return "run eval_suite.py with the same --plugin."
-    return f"run score_{section}.py --run {run}."
 
 
 def _primary_of(options: CompareOptions, drafts: Sequence[_Draft]) -> tuple[str, ...]:

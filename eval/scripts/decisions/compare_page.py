@@ -104,7 +104,7 @@ def compare_page(
     if every:
         blocks.append(Prose(""))
         blocks += [Prose(line, "quiet") for line in legend(comparison)]
-    first, *more = comparison.says
+    first, *more = comparison.says or (comparison.headline,)
     blocks.append(
         Conclusion(
             Quoted(first),
@@ -133,7 +133,7 @@ def failures_page(failures: Sequence[str]) -> Page:
 
 def _changed(title: str, differences: Sequence[Difference], every: bool) -> Iterator[Block]:
     """Each difference with both values, or the names alone."""
-    if differences and every:
+    if differences and (every or len(differences) <= _NAMES):
         yield Prose(f"{title}:")
         yield from items(Quoted(plain(str(difference), 300)) for difference in differences)
     elif differences:

@@ -159,7 +159,7 @@ def sentence(metric: Metric | None, name: str, value: str) -> str:
 def value_in_words(metric: Metric | None, value: float) -> str:
     """A share as cases of a hundred, another number with three digits."""
     if metric is not None and metric.unit == "share" and 0 <= value <= 1:
-        return f"{100 * value:.0f} of 100"
+        return f"{_hundredth(value, 0)} of 100"
     return number(value)
 
 
@@ -171,7 +171,15 @@ def of_hundred(row: MetricRow) -> tuple[str, str]:
         old, _, new = from_to(before, now).partition(" → ")
         return old, new
     digits = 0 if before == now or round(100 * before) != round(100 * now) else 1
-    return f"{100 * before:.{digits}f}", f"{100 * now:.{digits}f}"
+    return _hundredth(before, digits), _hundredth(now, digits)
+
+
+def _hundredth(share: float, digits: int) -> str:
+    """Cases of a hundred; never rounded up to all of them or down to none."""
+    text = f"{100 * share:.{digits}f}"
+    if 0 < share < 1 and float(text) in (0, 100):
+        return f"{min(max(100 * share, 0.1), 99.9):.1f}"
+    return text
 
 
 def points(size: float) -> str:

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +18,13 @@ from clients.demo_server import DemoServers, started
 from clients.profile import load_profile
 from clients.run import end, run
 from clients.run_plan import Ending, Job, Jobs, RunOptions, select
-from decisions.case_rules import Basis, basis_of, read_case_rules
-from decisions.case_verdict import read_verdicts
 from decisions.effects import compact, measure
 from decisions.engine import higher_is_better, range_of
 from decisions.pairing import ClusterCodes
 from experiments import race
 from experiments.grid import Grid, Setting, check_fields, slug
 from experiments.order import portions, random_order
-from experiments.scoring import PartScorer, replies_are_equal, results_so_far
+from experiments.scoring import PartScorer, failing_cases, replies_are_equal, results_so_far
 from ragmetrics.stats.means import generator
 from records.cases import TestCase
 from records.clusters import AUTO, read_clusters
@@ -598,14 +596,3 @@ class SweepRun:
             "interval": effect.interval,
             "runs": runs,
         }
-
-
-def failing_cases(folders: Mapping[str, Path]) -> dict[str, int]:
-    """How many cases of each run fail, by what all of them were measured for and within the
-    smallest depth; a run without scores is left out."""
-    if not folders:
-        return {}
-    basis = reduce(Basis.shared, map(basis_of, folders.values()))
-    rules = read_case_rules()
-    runs = {name: read_verdicts(folder, rules, basis) for name, folder in folders.items()}
-    return {name: run.counts().failing for name, run in runs.items() if run.cases}

@@ -61,7 +61,7 @@ def test_a_hostile_metric_name_does_nothing(compare: Compare, folder: Path) -> N
 
 
 def test_hostile_texts_do_nothing_on_the_terminal(compare: Compare) -> None:
-    done = compare("good", "bad", "--metrics", "recall@5", "--flips", "30")
+    done = compare("good", "bad", "--metrics", "recall@5", "--flips", "30", "-v")
     assert "\x1b" not in done.stdout
     assert "\x07" not in done.stdout
     assert "[bold red]x[/]" in done.stdout
