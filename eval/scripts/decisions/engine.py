@@ -161,6 +161,10 @@ def settle(
     test of all.
     """
     every = [evidence for own in runs for evidence in own]
+    # By name: the same draws whatever the order in which the metrics come.
+    order = sorted(range(len(every)), key=lambda at: every[at].name)
+    place = {at: rank for rank, at in enumerate(order)}
+    every = [every[at] for at in order]
     columns = [evidence.values for evidence in every]
     (both, below), critical = _adjusted(
         columns, clusters, ("both", "worse"), seed, DRAWS, alpha=alpha
@@ -175,9 +179,9 @@ def settle(
         rows = tuple(
             _row(
                 evidence,
-                float(both[at]),
-                float(below[at]),
-                (asked[at], critical[1]),
+                float(both[place[at]]),
+                float(below[place[at]]),
+                (asked[place[at]], critical[1]),
                 alpha,
                 margin,
             )
