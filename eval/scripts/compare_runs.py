@@ -189,7 +189,7 @@ def json_bytes(report: Report) -> bytes:
     "--flips",
     "count",
     type=click.IntRange(min=0),
-    default=5,
+    default=3,
     help="Show N cases that broke, were fixed, or changed most (-v), each way (two runs).",
 )
 @click.option(

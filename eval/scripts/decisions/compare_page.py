@@ -142,7 +142,7 @@ def _changed(title: str, differences: Sequence[Difference], every: bool) -> Iter
         yield Prose((f"{title}: ", Quoted(", ".join(names[:_NAMES])), more))
 
 
-_NAMES = 3
+_NAMES = 2
 """Differences of configuration that are named without -v."""
 
 

@@ -301,8 +301,8 @@ def remarks(
     ]
     if len(things) > 1 and undeclared:
         notes.append(
-            f"{len(things)} things changed at once ({', '.join(things)}): no difference below can "
-            "be laid to one of them. --varied NAME declares what was meant to change."
+            f"{len(things)} things changed at once, so no difference can be attributed to one of "
+            "them (--varied NAME: what was meant to change)."
         )
     if unchanged:
         notes.append(f"Declared as varied, but the same in both: {', '.join(unchanged)}.")
