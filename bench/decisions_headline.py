@@ -1,4 +1,4 @@
-"""Is the first line right: real wins and losses, pairs without a difference, a lead metric, repeats?
+"""Is the first line right: real wins and losses, pairs without a difference, a lead, repeats?
 
     python bench/decisions_headline.py          # about six minutes; the demo bot is asked first
     python bench/decisions_headline.py --tiny   # only to see that it runs
@@ -137,6 +137,12 @@ def print_lead(simulations: int, seed: int) -> bool:
     return kept
 
 
+def answered(ease: Floats, answers: int, rng: np.random.Generator) -> Floats:
+    """The mean pass of each case over some answers, each drawn anew."""
+    passed: Floats = (rng.random((answers, len(ease))) < ease).mean(axis=0)[:, None]
+    return passed
+
+
 def print_repeats(simulations: int, seed: int) -> bool:
     """A bot whose every answer is drawn anew; the promise is read off one answer a case."""
     rows, kept = [], True
@@ -145,11 +151,8 @@ def print_repeats(simulations: int, seed: int) -> bool:
         promised, found = [], 0
         for at in range(simulations):
             ease = rng.uniform(0.4, 1.0, n)
-
-            def ask(ease: Floats, answers: int) -> Floats:
-                return (rng.random((answers, len(ease))) < ease).mean(axis=0)[:, None]
-
-            once = judged(Pair(ask(ease, 1), ask(ease, 1), np.arange(n)), at, ("pipeline.pass",))
+            pair = Pair(answered(ease, 1, rng), answered(ease, 1, rng), np.arange(n))
+            once = judged(pair, at, ("pipeline.pass",))
             own = float((ease * (1 - ease)).mean())
             row = MetricRow("pipeline", "pass", True, noise=(2 * own, 2 * own / REPEATS))
             (primary,) = once.rows
@@ -159,7 +162,8 @@ def print_repeats(simulations: int, seed: int) -> bool:
                 continue
             promised.append(size)
             fallen = np.clip(ease - size * ease / ease.mean(), 0, 1)
-            pair = Pair(ask(ease, REPEATS), ask(fallen, REPEATS), np.arange(n))
+            before, now = (answered(own, REPEATS, rng) for own in (ease, fallen))
+            pair = Pair(before, now, np.arange(n))
             found += judged(pair, at, ("pipeline.pass",)).rows[0].verdict == "worse"
         power = found / max(len(promised), 1)
         rows.append([str(n), f"{np.mean(promised):.3f}", f"{power:.3f}"])

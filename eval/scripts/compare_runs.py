@@ -100,7 +100,7 @@ def find_flips(
     )
 
 
-def pages_of(report: Report, drop: float | None, *, every: bool) -> list[Page]:
+def pages_of(report: Report, *, every: bool) -> list[Page]:
     """A page for each comparison; of a single one with its cases. ``every``: all of it."""
     from decisions.compare_page import compare_page
 
@@ -110,7 +110,6 @@ def pages_of(report: Report, drop: float | None, *, every: bool) -> list[Page]:
             cases=report.cases,
             flips=report.flips,
             talks=report.conversations,
-            drop=drop,
             every=every,
         )
         for comparison in report.comparisons
@@ -200,13 +199,6 @@ def json_bytes(report: Report) -> bytes:
     help="Metric of the flips.  [default: the primary metric that moved, worst first]",
 )
 @click.option(
-    "--power",
-    "drop",
-    type=options.FiniteRange(min=0, min_open=True),
-    metavar="DROP",
-    help="Print the power against a true difference of this size, such as 0.05.",
-)
-@click.option(
     "--margin",
     type=options.FiniteRange(min=0, min_open=True),
     metavar="SIZE",
@@ -244,7 +236,6 @@ def main(
     ignore_invariants: bool,
     count: int,
     flips_by: str,
-    drop: float | None,
     margin: float | None,
     fail_on: tuple[str, ...],
     every: bool,
@@ -310,7 +301,7 @@ def main(
         talks = find_changes(pair, eval_set)
     report = Report(comparisons, flips, failures(comparisons, fail_on), talks, cases)
     if markdown is not None:
-        text = markdown_of(report, pages_of(report, drop, every=True))
+        text = markdown_of(report, pages_of(report, every=True))
         files.replace_bytes(markdown, text)
     if page is not None:
         from views.report.build import page_of_comparisons
@@ -322,7 +313,7 @@ def main(
     if as_json:
         click.echo(json_bytes(report), nl=False)
     else:
-        show(report, pages_of(report, drop, every=verbose), verbose)
+        show(report, pages_of(report, every=verbose), verbose)
     for reason in report.failures:
         talk.print(f"Failed: {reason}", soft_wrap=True)
     return options.Exit.GATE_FAILED if report.failures else options.Exit.DONE

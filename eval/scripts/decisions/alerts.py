@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from decisions.committed import rows_of
+from decisions.committed import comparison_of
 from decisions.engine import Decision, decide
 from decisions.headline import with_headline
 from decisions.history import HistoryPoint, Key, MetricHistory, MetricValue
 from decisions.primary import PrimaryScores, paired_table
-from decisions.row_tests import half_measured
-from decisions.rows import Comparison
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import np
 from ragmetrics.stats.control import (
@@ -343,18 +341,12 @@ class PointPairs:
         if decision is None:
             return ()
         a, b = self._points[before], self._points[now]
-        rows = rows_of(decision, ({}, {}), (_scores(a, self._names), _scores(b, self._names)))
         labels = self._clusters.get(b.eval_set or "")
-        comparison = Comparison(
-            a.label,
-            b.label,
-            tuple(rows),
-            decision.headline,
-            missing=(a.missing, b.missing),
-            asked=(a.asked, b.asked),
-            half=half_measured(rows, self._names),
-            scope=labels.scope if isinstance(labels, ClusterLabels) else "",
-        )
+        heads = tuple({"missing": point.missing, "asked": point.asked} for point in (a, b))
+        scores = _scores(a, self._names), _scores(b, self._names)
+        comparison = comparison_of((a.label, b.label), decision, scores, (heads[0], heads[1]))
+        scope = labels.scope if isinstance(labels, ClusterLabels) else ""
+        comparison = replace(comparison, scope=scope)
         return with_headline(comparison, {}).says
 
     def _decided(self, before: int, now: int) -> Decision | None:

@@ -26,7 +26,7 @@ from records.clusters import AUTO, Clustering
 from records.errors import StorageError
 from records.run_table import RunTables
 from records.runs import METRICS, scored_sections
-from records.targets import read_targets
+from records.targets import TARGETS, read_targets
 
 
 def is_committed_alone(folder: Path) -> bool:
@@ -70,20 +70,19 @@ def compare_committed(
     table = paired_table(a, b, labels)
     lead = lead_of(names, options.targets)
     decision = decide(table, margin=options.margin, seed=options.seed, lead=lead)
+    clustered = (clusters.sentence, clusters.scope) if clusters else ("", "")
     heads = old.metrics, now.metrics
-    rows = rows_of(decision, heads, (a, b))
+    comparison = comparison_of((old.id, now.id), decision, (a, b), heads, options.targets)
     changes = varied(old.config, now.config)
     few = [
-        f"{row.name}: too few to tell ({row.units})." for row in rows if row.verdict == "too few"
+        f"{row.name}: too few to tell ({row.units})."
+        for row in comparison.rows
+        if row.verdict == "too few"
     ]
-    comparison = Comparison(
-        old.id,
-        now.id,
-        tuple(rows),
-        decision.headline,
-        clusters=clusters.sentence if clusters else "",
-        scope=clusters.scope if clusters else "",
-        tested=decision.tested,
+    comparison = replace(
+        comparison,
+        clusters=clustered[0],
+        scope=clustered[1],
         varied=tuple(changes),
         controls=tuple(problems),
         left_out=tuple(left_out.values()),
@@ -97,10 +96,7 @@ def compare_committed(
         cases=len(table.case_ids),
         only_base=len(a.case_ids) - len(table.case_ids),
         only_new=len(b.case_ids) - len(table.case_ids),
-        half=half_measured(rows, names, options.targets),
         margin=options.margin,
-        missing=pair_of(heads, "missing"),
-        asked=pair_of(heads, "asked"),
     )
     return with_headline(comparison, read_targets(options.targets))
 
@@ -130,17 +126,15 @@ Heads = tuple[Mapping[str, Any], Mapping[str, Any]]
 """What two metrics.json say, base first."""
 
 
-def pair_of(heads: Heads, name: str) -> tuple[int, int]:
-    """A count of both runs; 0 where one does not say it."""
-    return heads[0].get(name) or 0, heads[1].get(name) or 0
-
-
-def rows_of(
+def comparison_of(
+    ids: tuple[str, str],
     decision: Decision,
-    heads: Heads,
     scores: tuple[PrimaryScores, PrimaryScores],
-) -> list[MetricRow]:
-    """The rows of the primary metrics of two metrics.json, and of those that one alone has."""
+    heads: Heads,
+    targets: Path = TARGETS,
+) -> Comparison:
+    """What a decision on two metrics.json says, without its first line (``with_headline``): a row
+    for each primary metric, those that one run alone has too."""
     rows, cases = [], [len(own.case_ids) for own in scores]
     for found in decision.rows:
         section, _, metric = found.name.partition(".")
@@ -168,4 +162,13 @@ def rows_of(
         row = MetricRow(section, metric, direction(name), True)
         in_base = name in scores[0].names
         rows.append(replace(row, verdict="only in base" if in_base else "only in new"))
-    return rows
+    missing, asked = ([head.get(name) or 0 for head in heads] for name in ("missing", "asked"))
+    return Comparison(
+        *ids,
+        tuple(rows),
+        decision.headline,
+        tested=decision.tested,
+        missing=(missing[0], missing[1]),
+        asked=(asked[0], asked[1]),
+        half=half_measured(rows, [row.name for row in rows], targets),
+    )

@@ -21,9 +21,8 @@ from decisions.compare_words import (
     slice_tables,
 )
 from decisions.conversations import SHOWN, ConversationChange, ConversationChanges
-from decisions.effects import normal_critical, power_of
 from decisions.flips import Flip, Flips, FlipSide
-from decisions.rows import SIGNS, Comparison, Difference, MetricRow, shown
+from decisions.rows import SIGNS, Comparison, Difference, MetricRow
 from terminal.page import (
     Block,
     Conclusion,
@@ -38,8 +37,6 @@ from terminal.page import (
     Whisker,
     WhiskerColumn,
     items,
-    number,
-    percent,
     plain_table,
 )
 from terminal.tables import plain
@@ -59,8 +56,6 @@ _BAD_SHOWN = 5
 _ANSWER, _QUESTION = 600, 200
 """Characters of an answer and of a question that are shown."""
 
-_POWER_NS = (60, 200, 1000)
-
 
 def compare_page(
     comparison: Comparison,
@@ -68,13 +63,11 @@ def compare_page(
     cases: CaseChanges | None = None,
     flips: Flips | None = None,
     talks: ConversationChanges | None = None,
-    drop: float | None = None,
     every: bool = True,
 ) -> Page:
     """What changed, remarks, the primary metrics, the others, the cases that changed, the verdict.
 
-    ``drop``: the true difference against which the power is told. ``every``: False leaves out what
-    -v shows.
+    ``every``: False leaves out what -v shows.
     """
     blocks: list[Block] = [Prose(Quoted(cases_line(comparison)), "strong")]
     blocks += _changed("MUST BE THE SAME, BUT DIFFERS", comparison.controls, True)
@@ -93,8 +86,6 @@ def compare_page(
     for name, rows in slice_tables(comparison).items():
         title = f"{name} (exploratory; p after Benjamini-Hochberg over all slices)"
         blocks.append(_metrics(title, rows, first=name.rpartition(" ")[2]))
-    if drop is not None:
-        blocks.append(_power(comparison, drop))
     if flips is not None and every:
         blocks += _flips(flips)
     if cases is not None:
@@ -229,20 +220,3 @@ def _conversations(talks: ConversationChanges, every: bool) -> Iterator[Block]:
             yield Prose((*words, question, ")"), tone, item=1)
         if len(changed) > SHOWN:
             yield Prose(f"{len(changed) - SHOWN} more: --json has all of them.", item=1)
-
-
-def _power(comparison: Comparison, drop: float) -> Block:
-    """The chance of finding a true difference of ``drop``, for the spread of these two runs."""
-    many = normal_critical(comparison.tested)
-    rows = []
-    for row in comparison.rows:
-        spread = row.effect.spread if row.primary and row.effect else None
-        if spread is None or row.mde is None or row.ratio is not None:
-            continue
-        chances = [power_of(drop, spread, row.critical, row.n)]
-        chances += [power_of(drop, spread, many, n) for n in _POWER_NS]
-        rows.append((row.metric, f"{row.n:,}", number(row.mde), *map(percent, chances)))
-    title = "Power of this verdict against a true difference of"
-    head = ("metric", "n", "MDE", "now", *(f"n={n}" for n in _POWER_NS))
-    title += f" {shown(drop)}, now and with n cases"
-    return plain_table(head, rows, title, foreign=True)

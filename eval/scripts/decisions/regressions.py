@@ -13,7 +13,7 @@ from math import ceil, hypot
 from typing import Any, cast
 
 from decisions.baseline import ChangeVerdict
-from decisions.committed import pair_of, rows_of
+from decisions.committed import comparison_of
 from decisions.compare import CompareOptions, compare
 from decisions.effects import ALPHA, POWER, Effect
 from decisions.engine import FEWEST_CLUSTERS, decide, direction, range_of
@@ -27,8 +27,7 @@ from decisions.primary import (
     primary_names,
     read_primary,
 )
-from decisions.row_tests import half_measured
-from decisions.rows import Comparison, MetricRow
+from decisions.rows import MetricRow
 from ragmetrics.stats.significance import holm
 from records.clusters import AUTO, DOCUMENT, NONE, SECTION, Clustering
 from records.runs import scored_sections
@@ -147,17 +146,9 @@ def regressions(
         lead = lead_of(declared, evidence.targets)
         decision = decide(paired_table(old, now, labels), seed=evidence.seed, lead=lead)
         heads = _head(base), _head(new)
-        rows = rows_of(decision, heads, (old, now))
-        comparison = Comparison(
-            base.label,
-            new.label,
-            tuple(rows),
-            decision.headline,
-            scope=clustering.scope if clustering else "",
-            half=half_measured(rows, declared, evidence.targets),
-            missing=pair_of(heads, "missing"),
-            asked=pair_of(heads, "asked"),
-        )
+        ids = base.label, new.label
+        comparison = comparison_of(ids, decision, (old, now), heads, evidence.targets)
+        comparison = replace(comparison, scope=clustering.scope if clustering else "")
         comparison = with_headline(comparison, {})
         effects = {row.name: row.effect for row in decision.rows}
         scored = [_scored(old), _scored(now)]

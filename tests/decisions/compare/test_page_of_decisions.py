@@ -17,7 +17,7 @@ N = 146
 
 
 def shares(count: int, rose: range = range(0), fell: range = range(0)) -> list[float]:
-    """Scores of 0 and 1: the first ``count`` cases score 1; some others rise, some of these fall."""
+    """Scores of 0 and 1: the first ``count`` cases score 1; some rise, some of these fall."""
     return [float((case < count and case not in fell) or case in rose) for case in range(N)]
 
 
@@ -42,8 +42,11 @@ class Situations:
             {"latency_ms": {"total": (900 + case) * slower}, "cost_usd": (1 + case) * 1e-4 * dearer}
             for case in range(lines)
         ]
-        config = {"dataset": {"sha256": sha, "cases": N}, "run": {"selected": N}}
-        config["run"]["asked"] = [f"q{case}" for case in range(N)]
+        asked = [f"q{case}" for case in range(N)]
+        config = {
+            "dataset": {"sha256": sha, "cases": N},
+            "run": {"selected": N, "asked": asked},
+        }
         more: dict[str, Any] = {"ids": ids, "config": config, "eval_set": sha}
         self.runs.make(name, {"evidence_recall@5": recall[:lines]}, **more)
         self.runs.make(name, {"redundancy_tfidf": [redundancy] * lines}, "context", **more)

@@ -50,7 +50,7 @@ def test_a_hostile_metric_name_does_nothing(compare: Compare, folder: Path) -> N
         rows = [{"case_id": f"q{i}", "scores": scores} for i in range(CASES)]
         write_lines(folder / "results" / name, "custom", rows)
     path = folder / "diff.md"
-    words = ("--power", "1", "-v", "--flips-by", HOSTILE, "--markdown", str(path))
+    words = ("-v", "--flips-by", HOSTILE, "--markdown", str(path))
     done = compare("good", "bad", *words)
     assert done.exit_code == 0, done.stderr
     assert "\x1b" not in done.stdout
