@@ -199,3 +199,36 @@ def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
         assert failed or found.headline not in ("WORSE", "MIXED")
         assert not failed or any(row.look or row.bad for row in found.rows)
     assert {"WORSE", "BETTER", "NO CLEAR DIFFERENCE"} <= seen
+
+
+@pytest.mark.parametrize("where", ["new alone", "base alone", "no case in common"])
+def test_a_primary_metric_that_cannot_be_compared_fails_the_gate(
+    where: str, targets: Path, tmp_path: Path
+) -> None:
+    """Declared, and scored in one run alone, or of other cases in each."""
+    eval_set = make_set(tmp_path, 30, np.random.default_rng(0))
+    ones, half = np.ones(30), np.arange(30) < 15
+    nowhere = np.full(30, np.nan)
+    recalls = {
+        "new alone": (nowhere, ones),
+        "base alone": (ones, nowhere),
+        "no case in common": (np.where(half, 1.0, np.nan), np.where(half, np.nan, 1.0)),
+    }[where]
+    base, new = tmp_path / "base", tmp_path / "new"
+    for folder, recall in zip((base, new), recalls, strict=True):
+        make_run(folder, eval_set, recall, ones, np.zeros(30, bool))
+    evidence = GateEvidence(side_of(new), side_of(base), eval_set, targets=targets)
+    failed = {
+        check.name: check.reason for check in evaluate(GateRules(None), evidence).of("failed")
+    }
+    name, reason = {
+        "new alone": ("retrieval.recall@5:measured", "targets.toml declares it, and the baseline"),
+        "base alone": ("retrieval.recall@5:measured", "was "),
+        "no case in common": ("retrieval.recall@5", "no verdict: no case has a score in both"),
+    }[where]
+    assert failed[name].startswith(reason)
+    rules = GateRules(None, allow_untested=True)
+    assert evaluate(rules, evidence).passed == (where != "base alone")
+    found = compare(base, new, CompareOptions(targets=targets, eval_set=eval_set))
+    word = "NO CLEAR DIFFERENCE" if where == "no case in common" else "INCOMPLETE"
+    assert found.headline == word
