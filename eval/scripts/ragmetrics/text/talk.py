@@ -45,16 +45,13 @@ def _talk() -> _Talk:
     )
     core, fill = (frozenset(map(stem, listed[name].split())) for name in ("core", "fill"))
     myself, other, modal = (frozenset(listed[name].split()) for name in ("self", "other", "modal"))
-    opening, remark = (
-        re.compile(
-            rf"[\s*_#>~-]*(?:{'|'.join(_BROKEN_LINE.sub('', text) for text in listed[name])})".replace(
-                " ", r"\s"
-            ),
-            re.IGNORECASE,
-        )
-        for name in ("opening", "remark")
-    )
+    opening, remark = (_pattern(listed[name]) for name in ("opening", "remark"))
     return _Talk(core, core | fill, myself, other, modal, opening, remark)
+
+
+def _pattern(alternatives: list[str]) -> re.Pattern[str]:
+    joined = "|".join(_BROKEN_LINE.sub("", text) for text in alternatives)
+    return re.compile(rf"[\s*_#>~-]*(?:{joined})".replace(" ", r"\s"), re.IGNORECASE)
 
 
 def _is_part(part: str) -> bool:
