@@ -10,8 +10,8 @@ own shift, with the standard deviation t that the weeks of the reference show, .
     rho = min(.5, p (1 - p) t^2 (1/k + 1/W) + 1/n).
 
 An alarm: P(X >= x) of the beta-binomial distribution with mean p and correlation rho is at most
-.05 / (70 · figures) at the end of a day. A quarter has about 90 looks, of which neighbouring ones
-share most of their days; 70 is what simulations found. No window is shorter than a week.
+.05 / (40 · figures) at the end of a day. A quarter has about 90 looks, of which neighbouring ones
+share most of their days; 40 was chosen on other seeds than those of the figures that are printed. No window is shorter than a week.
 
 It ends when the last two weeks are at or under p, or the last four within a standard deviation
 above it, and the share of the rise itself would hardly ever give so few. bench/validate_watch.py
@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from ragmetrics.stats.arrays import np
 
-ALPHA, LOOKS = 0.05, 70
+ALPHA, LOOKS = 0.05, 40
 """Chance of any false alarm in a quarter, shared by all figures, and by how many looks."""
 
 WEEKS = (1, 2, 4)
