@@ -146,9 +146,8 @@ def not_found(figures: Sequence[WatchedFigure]) -> str:
 
 def verdict(figures: Sequence[WatchedFigure]) -> str:
     """What all figures together come to, in a sentence."""
-    alarms = [
-        f"{f.label} since {spoken(f.lasting.since)}" for f in figures if f.lasting and f.alarm
-    ]
+    rises = [(f.label, f.lasting) for f in figures if f.alarm]
+    alarms = [f"{label} since {spoken(last.since)}" for label, last in rises if last]
     if not alarms:
         return f"No alarm in {counted(len(figures), 'figure')}."
     return f"ALARM in {len(alarms)} of {counted(len(figures), 'figure')}: {'; '.join(alarms)}."

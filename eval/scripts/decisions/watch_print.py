@@ -11,8 +11,8 @@ from terminal.page import Block, Conclusion, LinePlot, Prose, fine_percent
 def watch_blocks(
     figures: Sequence[WatchedFigure], *, pictures: bool = False, more: Sequence[Block] = ()
 ) -> Iterator[Block]:
-    """A sentence for each rise that lasts, one for all other figures, what cannot be found, ``more``
-    blocks, a plot of each figure with an alarm, and the verdict.
+    """A sentence for each rise that lasts, one on what cannot be found, ``more`` blocks, a plot of
+    each figure with an alarm, and the verdict.
 
     ``pictures``: a plot and a sentence of every figure.
     """

@@ -59,7 +59,7 @@ def _slices(
 ) -> Iterator[tuple[str, str]]:
     """The labels that bad traces have most more often, each with its sentence; none that marks
     nearly the same traces as one before it."""
-    many, rest = Counter(l for own in bad for l in own), Counter(l for own in others for l in own)
+    many, rest = (Counter(name for own in part for name in own) for part in (bad, others))
     scores = {}
     for name, n in many.items():
         pooled = (n + rest[name] + 1) / (len(bad) + len(others) + 2)

@@ -11,7 +11,8 @@ own shift, with the standard deviation t that the weeks of the reference show, .
 
 An alarm: P(X >= x) of the beta-binomial distribution with mean p and correlation rho is at most
 .05 / (40 · figures) at the end of a day. A quarter has about 90 looks, of which neighbouring ones
-share most of their days; 40 was chosen on other seeds than those of the figures that are printed. No window is shorter than a week.
+share most of their days; 40 was chosen by simulation. No window is shorter than a week: of quarters
+whose days differ, half would have a false alarm.
 
 It ends when the last two weeks are at or under p, or the last four within a standard deviation
 above it, and the share of the rise itself would hardly ever give so few. bench/validate_watch.py
