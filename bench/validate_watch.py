@@ -12,10 +12,10 @@ a pattern by weekday; or weeks differ (their logits by a standard deviation of .
 itself); or days do and resemble the day before (correlation .8); or days do by themselves (.5); or
 traces come in sessions that resemble each other (intraclass correlation .4), counted by session.
 Printed is the share of quarters with any alarm in any figure.
-Part ``rises``: refusals go from 4 to 9 % and stay; to 6 %; or go back after 40 days. Printed are, of
-those that no false alarm was on before, how many are found within 60 days, the days that takes, how
-often the day named is within two, how many alarms end within 60 days though nothing is back, and
-the days from the recovery to the end.
+Part ``rises``: refusals go from 4 to 9 % and stay; to 6 %; or go back after 40 days. Of
+those that no false alarm was on before, it prints how many are found within 60 days, in how many
+days, how often the day named is within two, how many alarms end within 60 days though nothing is
+back, and the days from the recovery to the end.
 Ends with 1 when a promise is not kept; the days are promised where whole weeks are alike. Seeds are
 fixed, and others than those on which rise.LOOKS was chosen.
 """

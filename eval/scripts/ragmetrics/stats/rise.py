@@ -234,7 +234,7 @@ class _Days:
         it, and few for the share that rose."""
         risen_bad, risen_n = self._between(rise.since, rise.sounded)
         for weeks, most in ((2, 0.0), (4, 1.0)):
-            counts = self._last_weeks(place, weeks, date.min + 5 * _WEEK)
+            counts = self._last_weeks(place, weeks, self._dates[0])
             if counts is None or base.score(*counts, weeks) > most:
                 continue
             bad, n = counts
