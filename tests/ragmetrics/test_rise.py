@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
+from itertools import pairwise
 from math import sqrt
 
 import pytest
@@ -201,7 +202,7 @@ def test_what_always_holds(before: list[tuple[int, int]], after: list[tuple[int,
     rises = watch_share(reference, days, 3)
     for rise in rises:
         assert rise.since <= rise.sounded <= (rise.ended or date.max)
-    for earlier, later in zip(rises, rises[1:], strict=False):
+    for earlier, later in pairwise(rises):
         assert earlier.ended is not None
         assert earlier.ended < later.sounded
     # Looks in between, from what is known then on, find the same; so does one after a crash.

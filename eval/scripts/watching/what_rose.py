@@ -12,7 +12,7 @@ from typing import Any
 
 from formats.traces.private import masked
 from ragmetrics.text.language import guess
-from ragmetrics.text.words import content_words, fold
+from ragmetrics.text.words import STOP_WORDS, fold, words
 from terminal.tables import plain
 from watching.figures import FIGURES, ReferencePeriod, condition_of, day_of
 from watching.texts import TraceText, texts_of
@@ -26,6 +26,7 @@ _SHOWN, _LEAST, _SCORE = 3, 5, 4.0
 thousand words are tried."""
 
 _LONGEST = 110
+_WORD = "the question has "
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,12 @@ def what_rose(index: TraceIndex, name: str, reference: ReferencePeriod, since: d
     bad, others = texts(condition), texts(f"NOT ({condition})")
     slices = list(_slices([_labels(t) for t in bad], [_labels(t) for t in others], figure.label))
     inside = [text for text in bad if slices and slices[0][0] in _labels(text)]
-    shown = list({text.key: text for text in (*inside, *bad)}.values())[:_SHOWN]
-    return RisenTraces(name, tuple(text for _, text in slices), tuple(map(_example, shown)))
+    shown: dict[str, TraceText] = {}
+    for text in (*inside, *bad):
+        shown.setdefault(text.question, text)
+    return RisenTraces(
+        name, tuple(text for _, text in slices), tuple(map(_example, [*shown.values()][:_SHOWN]))
+    )
 
 
 def _slices(
@@ -66,7 +71,7 @@ def _slices(
         spread = sqrt(pooled * (1 - pooled) * (1 / len(bad) + 1 / max(1, len(others))))
         scores[name] = (n / len(bad) - rest[name] / max(1, len(others))) / spread
     named: list[set[int]] = []
-    for name in sorted(scores, key=lambda name: (-scores[name], name)):
+    for name in sorted(scores, key=lambda name: (-scores[name], name.startswith(_WORD), name)):
         inside = {place for place, own in enumerate(bad) if name in own}
         if scores[name] < _SCORE or len(named) == _SHOWN or not others:
             return
@@ -80,7 +85,7 @@ def _slices(
 def _labels(text: TraceText) -> set[str]:
     """What a trace is: the language and words of its question, the folders of its passages."""
     question = text.question[:2000]
-    labels = {f'the question has "{word}"' for word in content_words(fold(question))}
+    labels = {f'{_WORD}"{word}"' for word in words(fold(question)) if word not in STOP_WORDS}
     if (language := guess(question)) is not None:
         labels.add(f"the question's language is {language}")
     paths = (chunk.rel_path or chunk.doc_id or "" for chunk in text.result.seen_chunks())
