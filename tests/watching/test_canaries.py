@@ -25,7 +25,7 @@ def ask(folder: Path, day: int, hits: int, sha: str = "a" * 64, cases: int = CAS
     run.head["eval_set_sha256"] = sha
     run.write()
     config = json.loads((run.folder / "config.json").read_text())
-    config |= {"run": {"started_at": f"2026-03-{day + 1:02d}T06:00:00+00:00"}}
+    config |= {"started": f"2026-03-{day + 1:02d}T06:00:00+00:00"}
     (run.folder / "config.json").write_text(json.dumps(config))
 
 
@@ -45,7 +45,7 @@ def test_quiet_days_are_no_alarm(runs: Path) -> None:
     assert (look.newest, look.baseline, look.runs) == ("canaries-09", "canaries-00", 10)
     assert (look.passed, look.alarms, look.notes) == (True, (), ())
     assert sentence(look) == (
-        "Canaries: canaries-09 passes the gate against canaries-00; no alarms in 10 runs."
+        "Canaries: canaries-09 passes the gate against canaries-00; no alarm in 10 runs."
     )
 
 
@@ -55,7 +55,7 @@ def test_a_bot_that_got_worse_is_an_alarm_with_its_day(runs: Path) -> None:
     look = look_at_canaries(runs)
     assert not look.passed
     (alarm,) = look.alarms
-    assert alarm.startswith("retrieval.evidence_recall@5 is worse since canaries-10 (2026-03-11")
+    assert alarm.startswith("retrieval.evidence_recall@5 is worse since canaries-10 of 2026-03-11")
     assert "as on 1 of 20 quiet days" in look.notes[0]
 
 
@@ -96,7 +96,10 @@ def test_the_script_shows_them_beside_the_traffic(
         ask(runs, day, 20)
     shown = call_script("watch_traces", *words, "--silent", "--fail-on", "alarm", COLUMNS="200")
     assert shown.returncode == 1
-    assert "! Canaries: canaries-12 fails the gate against canaries-00; 1 alarms" in shown.stdout
+    assert (
+        "! Canaries: canaries-12 fails the gate against canaries-00; 1 alarm in 13 runs."
+        in shown.stdout
+    )
     assert "is worse since canaries-10" in shown.stdout
     report = json.loads(call_script("watch_traces", *words, "--json").stdout)
     assert (report["alarms"], len(report["canaries"]["alarms"])) == ([], 1)

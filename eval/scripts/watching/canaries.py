@@ -61,7 +61,8 @@ def look_at_canaries(folder: Path) -> CanaryLook:
     alarms = [f"{check.name}: {check.reason}." for check in certain]
     for line in lines:
         for alert in line.alerts:
-            since = history.points[alert.at].title
+            point = history.points[alert.at]
+            since = f"{point.run_id} of {point.date[:10]}" if point.date else point.run_id
             alarms.append(f"{line.name} is worse since {since}: {line.values[-1].mean:.3f} now.")
     notes = [f"{', '.join(worse)}: worse in the newest run, as on 1 of 20 quiet days."]
     notes = notes if worse else []
@@ -81,5 +82,6 @@ def sentence(look: CanaryLook) -> str:
     """The canaries in a sentence."""
     against = f" against {look.baseline}" if look.baseline else "; there is no earlier run yet"
     gate = "passes the gate" if look.passed else "fails the gate"
-    runs = counted(look.runs, "run")
-    return f"Canaries: {look.newest} {gate}{against}; {len(look.alarms) or 'no'} alarms in {runs}."
+    runs, n = counted(look.runs, "run"), len(look.alarms)
+    alarms = counted(n, "alarm") if n else "no alarm"
+    return f"Canaries: {look.newest} {gate}{against}; {alarms} in {runs}."
