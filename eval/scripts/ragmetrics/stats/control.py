@@ -22,11 +22,9 @@ EPSILON = 1e-9
 SLACK = 0.5
 """k of the CUSUM: shifts of one standard deviation are found best (Hawkins & Olwell 1998)."""
 
-THRESHOLD = 4.6
-"""h of the CUSUM up to point ``RISES_AFTER``, then h + 2 ln(i / 30) at point i, which counts on
+THRESHOLD, RISES_BY, RISES_AFTER = 4.5, 2.5, 30
+"""h of the CUSUM up to point ``RISES_AFTER``, then h + 2.5 ln(i / 30) at point i, which counts on
 where a line restarts: else a long history would alert falsely ever more often."""
-
-RISES_AFTER = 30
 
 ALIKE_ABOVE, ALIKE_FROM = 0.3, 20
 """Lag-1 correlation, and points, from which on the runs of a line resemble each other."""
@@ -119,7 +117,7 @@ def controlled(
         number = len(earlier) + 1
         shift = None
         if point.score is not None and number >= SUMS_FROM:
-            rise = 2 * log(max(1.0, (place + 1) / RISES_AFTER))
+            rise = RISES_BY * log(max(1.0, (place + 1) / RISES_AFTER))
             shift = line.add(point.score, place, threshold + rise)
         if (shift is None or shift.better) and number >= FALLS_FROM:
             shift = _fall(value, earlier, point.score, sign, place) or shift
