@@ -180,18 +180,7 @@ def spoken(day: date) -> str:
 
 
 _MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
+    "January February March April May June July August September October November December".split()
 )
 """Not from strftime, whose names follow the locale."""
 
