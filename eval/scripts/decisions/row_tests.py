@@ -61,7 +61,7 @@ def tested(
     if not effect.n:
         return row, None
     name = f"{row.name} {row.slice or ''}"
-    p, test = plain_p(effect, values, codes, binary=is_binary(row.metric), name=name, seed=seed)
+    p, test = plain_p(effect, values, codes, binary=is_binary(row.name), name=name, seed=seed)
     return replace(with_effect(row, effect), p=p, test=test), evidence
 
 
