@@ -8,6 +8,7 @@ are tried inside a slice that was found, and nowhere else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -24,7 +25,7 @@ from records.cases import TestCase, ignore, iter_cases
 from records.clusters import AUTO, SECTION, cluster_number, clusters_of, label_of
 from records.labels import read_labels
 from records.targets import declared_documents
-from terminal.page import p_value
+from terminal.page import Block, Heading, Prose, items, p_value
 from terminal.tables import plain
 
 if TYPE_CHECKING:
@@ -59,13 +60,13 @@ _LABELS = (
 
 _LISTS = {"tags": "tag", "user_roles": "role", "vaults": "vault", "folders": "asked folder"}
 
-_NAMES = (
-    "ar Arabic cs Czech da Danish de German el Greek en English es Spanish fi Finnish fr French "
-    "hi Hindi hr Croatian hu Hungarian id Indonesian it Italian ja Japanese nl Dutch pl Polish "
-    "pt Portuguese ro Romanian ru Russian sv Swedish th Thai tr Turkish vi Vietnamese zh Chinese"
-).split()
+_NAMES = """
+ar Arabic cs Czech da Danish de German el Greek en English es Spanish fi Finnish fr French hi Hindi
+hr Croatian hu Hungarian id Indonesian it Italian ja Japanese nl Dutch pl Polish pt Portuguese
+ro Romanian ru Russian sv Swedish th Thai tr Turkish vi Vietnamese zh Chinese
+"""
 
-_LANGUAGES = dict(zip(_NAMES[::2], _NAMES[1::2], strict=True))
+_LANGUAGES = dict(re.findall(r"(\w+) (\w+)", _NAMES))
 
 
 class SlicedCase(NamedTuple):
@@ -160,40 +161,46 @@ class Slices:
         }
 
 
+def slice_blocks(slices: Slices | None, *, every: bool = True) -> list[Block]:
+    """The slices for a page: the sentences alone, or all that were found and the next ones."""
+    if slices is None or not every:
+        return [Prose(line) for line in slices.sentences()] if slices else []
+    return [Heading(f"Slices of cases that {slices.verb}"), *items(slices.every())]
+
+
 # -- what is looked at --------------------------------------------------------------------------
 
 
-def slices_of_run(
-    cases: Sequence[SlicedCase], run: RunVerdicts, embed: Embed | None = None, step: int = 1
+def common_slices(
+    of: RunVerdicts | PairVerdicts,
+    eval_set: Path,
+    labels_dir: Path | None,
+    embed: Embed | None = None,
 ) -> Slices:
-    """What the failing cases of a run have in common."""
-    verdicts = zip(run.case_hashes, run.verdicts(), strict=True)
-    fails = {digest: verdict.fails for digest, verdict in verdicts}
-    return replace(find_slices(cases, fails, embed), step=step)
+    """What the failing cases of a run have in common; of two runs the cases that broke, among those
+    that were ok before. Of more than MOST_CASES every second, third … case is looked at."""
+    run = of if isinstance(of, RunVerdicts) else of.new
+    marks: dict[int, bool] = {}
+    if isinstance(of, RunVerdicts):
+        marks = {
+            digest: verdict.fails
+            for digest, verdict in zip(run.case_hashes, run.verdicts(), strict=True)
+        }
+    elif of and not of.unknown:
+        for way, broke in (("broke", True), ("ok still", False)):
+            marks |= dict.fromkeys(of.hashes(way, run.cases), broke)
+    step = -(-run.cases // MOST_CASES) or 1
+    cases = read_sliced(eval_set, labels_dir, step) if any(marks.values()) else []
+    verb = "fail" if run is of else "broke"
+    return replace(find_slices(cases, marks, embed), verb=verb, step=step)
 
 
-def slices_of_pair(
-    cases: Sequence[SlicedCase], pair: PairVerdicts, embed: Embed | None = None, step: int = 1
-) -> Slices:
-    """What the cases have in common that broke, among those that could: that were ok before."""
-    broke = {True: "broke", False: "ok still"}
-    ways = {way: marked for marked, way in broke.items()}
-    marks = {
-        hash(case.case_id): ways[way] for case in cases if (way := pair.way(case.case_id)) in ways
-    }
-    return replace(find_slices(cases, marks, embed), verb="broke", step=step)
-
-
-def read_sliced(
-    eval_set: Path, labels_dir: Path | None, count: int
-) -> tuple[list[SlicedCase], int]:
-    """The cases of a set for slices; where a run has more than MOST_CASES (``count``), every so
-    manyth, which is returned too. Faulty lines are left out: scoring reports them."""
-    step = -(-count // MOST_CASES) or 1
+def read_sliced(eval_set: Path, labels_dir: Path | None, step: int = 1) -> list[SlicedCase]:
+    """Every ``step``-th case of a set. Faulty lines are left out: scoring reports them."""
     if not eval_set.exists():
-        return [], step
+        return []
     labels, _ = read_labels(labels_dir, ignore)
-    return sliced(list(islice(iter_cases(eval_set, ignore, labels), 0, None, step))), step
+    return sliced(list(islice(iter_cases(eval_set, ignore, labels), 0, None, step)))
 
 
 def sliced(cases: Sequence[TestCase]) -> list[SlicedCase]:
