@@ -179,7 +179,7 @@ def common_slices(
     embed: Embed | None = None,
 ) -> Slices:
     """What the failing cases of a run have in common; of two runs the cases that broke, among those
-    that were ok before. Of more than MOST_CASES every second, third … case is looked at."""
+    that were ok before."""
     run = of if isinstance(of, RunVerdicts) else of.new
     marks: dict[int, bool] = {}
     if isinstance(of, RunVerdicts):
@@ -190,18 +190,21 @@ def common_slices(
     elif of and not of.unknown:
         marks |= dict.fromkeys(of.hashes("ok still", run.cases), False)
         marks |= dict.fromkeys(of.hashes("broke", run.cases), True)
-    step = -(-run.cases // MOST_CASES) or 1
-    cases = read_sliced(eval_set, labels_dir, step) if any(marks.values()) else []
-    verb = "fail" if run is of else "broke"
-    return replace(find_slices(cases, marks, embed), verb=verb, step=step)
+    found = marked_slices(marks, eval_set, labels_dir, embed)
+    return replace(found, verb="fail" if run is of else "broke")
 
 
-def read_sliced(eval_set: Path, labels_dir: Path | None, step: int = 1) -> list[SlicedCase]:
-    """Every ``step``-th case of a set. Faulty lines are left out: scoring reports them."""
-    if not eval_set.exists():
-        return []
-    labels, _ = read_labels(labels_dir, ignore)
-    return sliced(list(islice(iter_cases(eval_set, ignore, labels), 0, None, step)))
+def marked_slices(
+    marks: Mapping[int, bool], eval_set: Path, labels_dir: Path | None, embed: Embed | None = None
+) -> Slices:
+    """The same of any marks by the hash of a case's id; cases without one do not count. Of more
+    than MOST_CASES every second, third … case of the set is looked at."""
+    step = -(-len(marks) // MOST_CASES) or 1
+    if not any(marks.values()) or not eval_set.exists():
+        return Slices()
+    labels, _ = read_labels(labels_dir, ignore)  # faults of both files are reported by scoring
+    cases = sliced(list(islice(iter_cases(eval_set, ignore, labels), 0, None, step)))
+    return replace(find_slices(cases, marks, embed), step=step)
 
 
 def sliced(cases: Sequence[TestCase]) -> list[SlicedCase]:

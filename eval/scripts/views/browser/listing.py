@@ -29,6 +29,9 @@ LARGE = 20_000
 
 SCORE_PAIR = 11
 
+BREAKABLE = ("broke", "ok still")
+"""What became of cases that did not fail before."""
+
 
 class CaseList:
     """The cases of one run, as the user filters and orders them. `listed` holds rows of the table.
@@ -37,7 +40,7 @@ class CaseList:
     works out the list again.
     """
 
-    where = "cases"
+    where, verb = "cases", "fail"
 
     def __init__(self, run: OpenRun) -> None:
         self.run = run
@@ -161,6 +164,33 @@ class CaseList:
         self.grouped_by = fields[matches[0]]
         codes = self.failing.codes(self.drawn[0])
         return group_rows(self.drawn[0], self.grouped_by, self.listed, codes, self.failing)
+
+    def marks(self) -> dict[int, bool]:
+        """By the hash of each case's id, whether it fails."""
+        ids = self.table.ids
+        return {hash(ids[rows[0]]): fails for rows, fails in self.failing.case_fails(self.table)}
+
+    def slices(self) -> tuple[list[str], list[Group]]:
+        """The slices in which more cases fail than chance explains, in words and as groups, the
+        surest first; of none, why. They become values of ``slice``."""
+        tried, table = self.run.slices(self.marks()), self.table
+        if not (found := tried.found):
+            reason = f"no slice in which more cases {self.verb} than chance explains"
+            return [f"{reason} ({len(tried.tried)} tried)"], []
+        rows: dict[str, list[int]] = {}
+        for row, case_id in enumerate(table.ids):
+            rows.setdefault(case_id, []).append(row)
+        groups = []
+        for row in range(table.count):
+            table.sets["slice"][row] = ()
+        for part in found:
+            own = [row for case_id in part.case_ids for row in rows.get(case_id, ())]
+            for row in own:
+                table.sets["slice"][row] += (part.phrase,)
+            groups.append(Group(part.phrase, sorted(own), sum(map(self.fails, own))))
+        table.changed()
+        self.grouped_by = "slice"
+        return [part.says(self.verb) for part in found], groups
 
     def narrow(self, group: Group) -> None:
         """Filter by a group as well. Raises QueryError for a value that a filter cannot hold."""
@@ -314,7 +344,7 @@ class PairList(CaseList):
     `run` is the new one, and rows are rows of its table.
     """
 
-    where = "flips"
+    where, verb = "flips", "broke"
 
     def __init__(self, base: OpenRun, new: OpenRun) -> None:
         self.base = base
@@ -370,6 +400,12 @@ class PairList(CaseList):
             for row in self._pairs
             if (way := self._ways.get(new.ids[row], "")) in ("broke", "fixed")
         }
+
+    def marks(self) -> dict[int, bool]:
+        """Of the cases that were ok in the base run, which broke."""
+        self._pair()
+        could = ((case_id, way) for case_id, way in self._ways.items() if way in BREAKABLE)
+        return {hash(case_id): way == "broke" for case_id, way in could}
 
     def candidates(self) -> Sequence[int]:
         self._pair()
