@@ -9,7 +9,6 @@ are tried inside a slice that was found, and nowhere else.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -301,7 +300,6 @@ def _search(
     tried: list[CaseSlice] = []
     for is_place, family in enumerate(families):
         clusters = _clusters(cases, without_documents=bool(is_place))
-        family = [part for part in family if not is_place or _spread(part[2][:n], clusters)]
         if not family:
             continue
         members = np.array([mask for _, _, mask in family])
@@ -335,13 +333,6 @@ def _clusters(cases: Sequence[SlicedCase], *, without_documents: bool = False) -
     numbers = (case.cluster for case in cases)
     own = (0 if without_documents and is_of_document(number) else number for number in numbers)
     return [number or -1 - place for place, number in enumerate(own)]
-
-
-def _spread(mask: Bools, clusters: Sequence[int]) -> bool:
-    """Whether a slice is in FEWEST clusters, as if all had as many of its cases: the luck of two or
-    three conversations is no property of the document that they are about."""
-    sizes = Counter(number for number, member in zip(clusters, mask, strict=True) if member)
-    return sizes.total() ** 2 >= FEWEST * sum(size**2 for size in sizes.values())
 
 
 def _shares(marked: Bools, mask: Bools) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -23,7 +23,7 @@ _TIES = 1e-7
 class MarkedItems(NamedTuple):
     """``members``: subsets by items, ``marked``: by item. ``clusters``: a number for each item;
     items with the same number share their luck. ``whole``: permute their marks together; else each
-    mark by itself, and the clusters only widen the spread that chance is taken to have."""
+    mark by itself, and correlation within clusters only widens the spread of a measure."""
 
     members: Bools
     marked: Bools
@@ -42,7 +42,7 @@ def adjusted_p(
     """For each subset, the chance that any subset is at least as extreme when marks are permuted.
 
     The measure of a subset is the upper tail of the hypergeometric distribution (mid-p) as a normal
-    quantile, divided by its spread over permutations of clusters where that is larger than 1.
+    quantile, divided by its spread where clusters make that larger than 1.
     ``weights`` (above 0) share the level among the subsets: those of weight 2 may have a p twice as
     large. p is in (0, 1]; the chance that any p is at most alpha is at most alpha when the marks of
     clusters of equal size are exchangeable (Westfall & Young 1993, weighted as in Genovese, Roeder
@@ -52,10 +52,11 @@ def adjusted_p(
     import numpy as np
     from scipy.special import ndtr, ndtri
 
-    scores = spread = _scores(items, before, rng, permutations)
-    if not items.whole:
-        spread = _scores(items._replace(whole=True), before, rng, permutations)
-    scores = scores / np.maximum(spread.std(axis=0), 1.0)
+    scores = _scores(items, before, rng, permutations)
+    if items.whole:
+        scores /= np.maximum(scores.std(axis=0), 1.0)
+    else:
+        scores[0] /= _spread(items)
     tails = np.clip(ndtr(-scores) * (weights.max() / weights), 1e-300, 1 - 1e-12)
     scores = -ndtri(tails)
     largest = scores.max(axis=1)
@@ -63,6 +64,28 @@ def adjusted_p(
     largest += _TIES * np.clip(scores, 0, None).mean(axis=1)
     own = scores[0] + (largest[0] - scores[0].max())
     return np.asarray((largest[:, None] >= own - _TIES * 1e-3).mean(axis=0))
+
+
+def _spread(items: MarkedItems) -> Floats:
+    """For each subset, the spread of its measure by the correlation of marks within clusters, as a
+    multiple of that of independent marks; at least 1."""
+    import numpy as np
+
+    _, number, sizes = np.unique(items.clusters, return_inverse=True, return_counts=True)
+    order = np.argsort(number, kind="stable")
+    starts = np.cumsum(sizes) - sizes
+
+    def together(values: Floats) -> Floats:
+        """Sums of products of two different items of a cluster."""
+        sums = np.add.reduceat(values[..., order], starts, axis=-1)
+        return np.asarray((sums**2).sum(axis=-1) - (values**2).sum(axis=-1))
+
+    share = items.marked.mean()
+    pairs = float((sizes * (sizes - 1)).sum()) * share * (1 - share)
+    correlation = np.clip(together(items.marked - share) / max(pairs, 1e-12), 0, 1)
+    apart = items.members - items.members.mean(axis=1, keepdims=True)
+    effect = 1 + correlation * together(apart) / (apart**2).sum(axis=1)
+    return np.asarray(np.sqrt(np.maximum(effect, 1)))
 
 
 def _scores(
