@@ -8,7 +8,8 @@ Power at the printed MDE, false verdicts and EVALSIG beside (decisions_compare.p
 coverage of the intervals (decisions_coverage.py), few documents and scores in between
 (decisions_few.py), the default gate (decisions_gate.py), the history's alerts
 (decisions_history.py), what failing cases have in common (decisions_slices.py), turns of
-conversations (decisions_turns.py), unjudged passages (decisions_unjudged.py). Each is a script of its own with more options.
+conversations (decisions_turns.py), unjudged passages (decisions_unjudged.py). Each is a script of
+its own with more options.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from research.passage_refusals import Passage
 
 Row = Mapping[str, Any]
 
-LANGUAGES = ("de", "fr", "es", "it", "pt", "nl", "pl", "sv", "ja")
+LANGUAGES = ("de", "fr", "es", "it", "pt", "nl", "pl", "sv", "ja", "zh", "ru", "tr")
 
 CHANGE = 0.02
 """How much a polite prefix may change the strength of the claim after it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from decisions.slices import (
 from records.cases import GoldSupport, TestCase
 
 
-def made(count: int, question: Callable[[int], str], **more: object) -> list[SlicedCase]:
+def made(count: int, question: Callable[[int], str]) -> list[SlicedCase]:
     return [SlicedCase(f"c{at}", question(at)) for at in range(count)]
 
 
@@ -30,13 +30,8 @@ def test_the_sentence_counts_inside_and_outside() -> None:
     cases = made(100, lambda at: "how many 7 apples" if at < 20 else "how many red apples")
     # 16 of the 20 with a number fail, and 8 of the 80 others
     slices = search(cases, lambda at: at < 16 or 20 <= at < 28)
-    assert slices.sentences() == [
-        "Questions with a number fail: 16 of 20, others 8 of 80 (p < .001)."
-    ] or (
-        slices.sentences()[0].startswith(
-            "Questions with a number fail: 16 of 20, others 8 of 80 (p "
-        )
-    )
+    start = "Questions with a number fail: 16 of 20, others 8 of 80 (p "
+    assert slices.sentences()[0].startswith(start)
     assert len(slices.sentences()) == 1  # "7" and "red" say the same of the same cases
 
 
@@ -48,10 +43,10 @@ def test_nothing_is_named_where_all_or_hardly_any_case_fails(fails: Callable[[in
 
 
 def test_words_of_a_script_without_spaces() -> None:
-    cases = made(60, lambda at: "返品の期限はいつですか" if at < 15 else "配送の料金はいくらですか")
-    cases = [case._replace(labels=()) for case in cases]
-    slices = search(cases, lambda at: at < 13)
-    assert "返品" in slices.sentences()[0]
+    cases = made(60, lambda at: "返品の期限は何日" if at < 15 else "配送の料金は何円")
+    sentence = search(cases, lambda at: at < 13).sentences()[0]
+    assert sentence.startswith("Questions with the word '")
+    assert "13 of 15, others 0 of 45" in sentence
 
 
 def test_a_turn_and_a_document_are_reported_for_these_documents_alone() -> None:
@@ -102,14 +97,14 @@ def test_a_rise_names_the_slice_that_rose_and_not_the_one_that_was_always_bad() 
 
 
 def test_topics_come_from_vectors_that_are_handed_in() -> None:
-    questions = [
-        f"{'tax refund' if at < 20 else 'garden hose'} {chr(97 + at % 13)}x" for at in range(60)
-    ]
+    """The questions of the topic have no word in common, the vectors tell it."""
+    words = ["tax", "levy", "duty", "toll", "fee"]
+    questions = [words[at % 5] if at < 20 else f"plant{at % 7}" for at in range(60)]
     cases = [SlicedCase(f"c{at}", text) for at, text in enumerate(questions)]
-    marks = {hash(case.case_id): at < 17 for at, case in enumerate(cases)}
+    marks = {hash(case.case_id): at < 17 or at % 10 == 9 for at, case in enumerate(cases)}
 
-    def embed(texts: list[str]) -> np.ndarray:  # two far points
-        return np.array([[1.0, 0] if "tax" in text else [0, 1.0] for text in texts], np.float32)
+    def embed(texts: Sequence[str]) -> np.ndarray:
+        return np.array([[0, 1.0] if "plant" in text else [1.0, 0] for text in texts], np.float32)
 
-    tried = find_slices(cases, marks, embed).tried  # type: ignore[arg-type]
-    assert any(part.phrase.startswith(("about ", "with the word 'tax'")) for part in tried)
+    assert "about" in " ".join(part.phrase for part in find_slices(cases, marks, embed).tried)
+    assert "about" not in " ".join(part.phrase for part in find_slices(cases, marks).tried)

@@ -26,7 +26,7 @@ from records.clusters import AUTO, SECTION, cluster_number, clusters_of, is_of_d
 from records.labels import read_labels
 from records.targets import declared_documents
 from terminal.page import Block, Heading, Prose, items, p_value
-from terminal.tables import plain
+from terminal.tables import counted, plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -144,7 +144,7 @@ class Slices:
         part_of = f", of every {self.step}th case" if self.step > 1 else ""
         return [f"{part.says(self.verb)}{part_of}." for part in named[:SENTENCES]]
 
-    def every(self, most: int = 40) -> list[str]:
+    def every(self, most: int = 12) -> list[str]:
         """The slices that were found and the next ones, a line each."""
         if not self.tried:
             return ["No slice could be tried: too few cases, or none or all of them are marked."]
@@ -420,8 +420,8 @@ def _kinds(cases: Sequence[SlicedCase], vectors: Vectors | None) -> Masks:
     yield "label", "with a number", [any(map(str.isdecimal, text)) for text in questions]
     lengths = np.array([len(words(fold(text))) for text in questions])
     short, long = (int(np.quantile(lengths, share)) for share in (_SHORT, _LONG))
-    yield "label", f"of at most {short} words", lengths <= short
-    yield "label", f"of {long} words or more", lengths >= long
+    yield "label", f"of at most {counted(short, 'word')}", lengths <= short
+    yield "label", f"of {counted(long, 'word')} or more", lengths >= long
     stems, spelled = word_sets(questions)
     least = max(FEWEST, _WORD_SHARE * len(cases))
     for key, mask in _having(stems):
