@@ -235,7 +235,11 @@ def json_bytes(report: Report) -> bytes:
 @options.run_set_option
 @options.labels_option
 @options.results_dir_option
-@options.slices_option
+@click.option(
+    "--slices",
+    is_flag=True,
+    help="List all that cases which broke may have in common, with topics of the questions.",
+)
 @options.seed_option
 @options.json_option
 @options.verbosity_options

@@ -228,7 +228,7 @@ _TESTED: Mapping[ChangeVerdict, str] = {
 """The verdicts on primary metrics, as they are counted."""
 
 
-def suite_page(report: SuiteReport, every: bool, slices: bool = False) -> Page:
+def suite_page(report: SuiteReport, every: bool) -> Page:
     """A table of the perspectives, what cannot be told, the diagnosis, the changes, the verdict."""
     blocks: list[Block] = [Prose(("Run ", Quoted(report.run_id), f", {report.suite} suite"))]
     if report.left_out:
@@ -239,7 +239,7 @@ def suite_page(report: SuiteReport, every: bool, slices: bool = False) -> Page:
     rows = [measure for outcome in scored for measure in _rows_of(report, outcome, every)]
     blocks.append(measure_table(rows, every_count=False, groups=True))
     blocks += map(Prose, _case_sentences(report))
-    blocks += [block for part in report.in_common if slices for block in slice_blocks(part)]
+    blocks += [block for part in report.in_common if every for block in slice_blocks(part)]
     for outcome in report.outcomes:
         if outcome.reason:
             state = "" if outcome in scored else f"{outcome.status}: "
