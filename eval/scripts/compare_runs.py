@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from decisions.conversations import ConversationChanges
     from decisions.flips import Flips
     from decisions.rows import Comparison, MetricRow
+    from decisions.slices import Slices
     from records.run_table import RunTables
     from terminal.page import Page
 
@@ -52,6 +53,7 @@ class Report:
     failures: list[str]
     conversations: ConversationChanges | None = None
     cases: CaseChanges | None = None
+    in_common: Slices | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -60,6 +62,7 @@ class Report:
             "flips": self.flips.to_dict() if self.flips else None,
             "failures": self.failures,
             "cases": self.cases.to_dict() if self.cases else None,
+            "in_common": self.in_common.to_dict() if self.in_common else None,
         } | ({"conversations": self.conversations.to_dict()} if self.conversations else {})
 
 
@@ -101,9 +104,10 @@ def find_flips(
     )
 
 
-def pages_of(report: Report, drop: float | None) -> list[Page]:
+def pages_of(report: Report, drop: float | None, slices: bool) -> list[Page]:
     """A page for each comparison; of a single one with its cases."""
     from decisions.compare_page import compare_page
+    from decisions.slices import slice_blocks
 
     return [
         compare_page(
@@ -111,6 +115,7 @@ def pages_of(report: Report, drop: float | None) -> list[Page]:
             cases=report.cases,
             flips=report.flips,
             talks=report.conversations,
+            in_common=slice_blocks(report.in_common, every=slices),
             drop=drop,
         )
         for comparison in report.comparisons
@@ -230,6 +235,7 @@ def json_bytes(report: Report) -> bytes:
 @options.run_set_option
 @options.labels_option
 @options.results_dir_option
+@options.slices_option
 @options.seed_option
 @options.json_option
 @options.verbosity_options
@@ -252,11 +258,13 @@ def main(
     eval_set: Path | None,
     labels_dir: Path | None,
     results_dir: Path,
+    slices: bool,
     seed: int,
     as_json: bool,
     verbose: bool,
     quiet: bool,
 ) -> int:
+    from clients.embedder import question_vectors
     from decisions import compare
     from decisions.committed import compare_committed, is_committed_alone
     from decisions.compare import CompareOptions, compare_many
@@ -296,18 +304,21 @@ def main(
         talk.print(f"Note: {remark}", soft_wrap=True)
     if verbose:
         talk.print(*(f"compared: {folder}" for folder in folders), sep="\n", soft_wrap=True)
-    flips = talks = cases = None
+    flips = talks = cases = in_common = None
     if len(comparisons) == 1:
         from decisions.case_changes import changes_of, read_pair
         from decisions.conversations import find_changes
+        from decisions.slices import common_slices
 
         if not alone:
             flips = find_flips(folders, comparisons[0], flips_by, count, eval_set, tables)
         pair = read_pair(folders[0], folders[1], tables=tables)
         cases = changes_of(pair, count)
         talks = find_changes(pair, eval_set)
-    report = Report(comparisons, flips, failures(comparisons, fail_on), talks, cases)
-    pages = pages_of(report, drop)
+        vectors = question_vectors(runs.CACHE_DIR, make=slices)
+        in_common = common_slices(pair, eval_set, labels_dir, vectors)
+    report = Report(comparisons, flips, failures(comparisons, fail_on), talks, cases, in_common)
+    pages = pages_of(report, drop, slices)
     if markdown is not None:
         files.replace_bytes(markdown, markdown_of(report, pages))
     if page is not None:

@@ -108,18 +108,20 @@ if TYPE_CHECKING:
     type=options.PATH,
     help="Write OUTPUT.json.  [default: suite in the run folder]",
 )
+@options.slices_option
 @options.scheduler_option
 @options.seed_option
 @options.json_option
 @options.verbosity_options
-def main(brief: bool, **values: Any) -> int:
+def main(brief: bool, slices: bool, **values: Any) -> int:
+    from clients.embedder import question_vectors
     from scorers.suite import SuiteOptions, run_suite
 
     if values["run_id"] and not values["api_url"]:
         values["run"] = values["run_id"]
-    plan = SuiteOptions(**values)
+    plan = SuiteOptions(**values, embed=question_vectors(values["cache_dir"], make=slices))
     report, written = run_suite(plan, options.stderr_console(quiet=plan.quiet))
-    show(report, plan.as_json, plan.verbose, brief)
+    show(report, plan.as_json, plan.verbose, brief, slices)
     if brief and not plan.as_json:
         from views.worst import print_worst_of
 
@@ -132,7 +134,7 @@ def main(brief: bool, **values: Any) -> int:
     return options.Exit.DONE if report.passed else options.Exit.GATE_FAILED
 
 
-def show(report: SuiteReport, as_json: bool, every: bool, brief: bool) -> None:
+def show(report: SuiteReport, as_json: bool, every: bool, brief: bool, slices: bool) -> None:
     """The report on stdout: as JSON, in a few lines, or as tables."""
     if as_json:
         click.echo(storage.json_bytes(storage.rounded(report.to_dict())), nl=False)
@@ -140,7 +142,7 @@ def show(report: SuiteReport, as_json: bool, every: bool, brief: bool) -> None:
     from scorers.suite_report import brief_page, suite_page
     from terminal.page import print_page
 
-    page = brief_page(report) if brief else suite_page(report, every)
+    page = brief_page(report) if brief else suite_page(report, every, slices)
     print_page(options.stdout_console(), page)
 
 

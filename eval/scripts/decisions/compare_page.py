@@ -58,6 +58,7 @@ def compare_page(
     cases: CaseChanges | None = None,
     flips: Flips | None = None,
     talks: ConversationChanges | None = None,
+    in_common: Sequence[Block] = (),
     drop: float | None = None,
 ) -> Page:
     """What changed, remarks, the primary metrics, the others, the cases that changed, the verdict.
@@ -87,7 +88,7 @@ def compare_page(
     if flips is not None:
         blocks += _flips(flips)
     if cases is not None:
-        blocks += _cases(cases)
+        blocks += [*_cases(cases), *in_common]
     if talks is not None:
         blocks += _conversations(talks)
     blocks.append(Prose(""))

@@ -373,6 +373,13 @@ vectors_option = click.option(
 )
 
 
+slices_option = click.option(
+    "--slices",
+    is_flag=True,
+    help="List all that failing cases may have in common, with topics of the questions.",
+)
+
+
 class Streams:
     """Where a script that prints a section writes: tables or JSON to stdout, talk to stderr."""
 

@@ -19,6 +19,7 @@ from decisions.diagnosis import diagnose
 from decisions.measures import measures
 from decisions.primary import primary_names, usable_names
 from decisions.rows import Comparison
+from decisions.slices import Embed, common_slices
 from ragmetrics.catalogue import right_metrics
 from records.asked import missing_remark
 from records.cases import TestCase
@@ -102,6 +103,8 @@ class ReportOptions:
     ignore_invariants: bool = False
     history: bool = False
     targets_file: Path = TARGETS
+    embed: Embed | None = None
+    """Gives the vectors of questions, to find topics of failing cases."""
 
 
 def build(folder: Path, options: ReportOptions) -> RunReport:
@@ -129,6 +132,8 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
             options.eval_set,
             options.targets_file,
             ignore_invariants=options.ignore_invariants,
+            labels_dir=options.labels_dir,
+            embed=options.embed,
         )
     ruling = Ruling(read_case_rules(options.targets_file), basis_from(folder, sections))
     answers = RunAnswers(table, sections, columns, ruling)
@@ -152,6 +157,7 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
     perspectives = [
         figures.perspective(name, sections[name], rated, cases.of_metric) for name in order
     ]
+    in_common = common_slices(answers.verdicts, options.eval_set, options.labels_dir, options.embed)
     in_full = _answers(cases, back, detailed, read, options, baseline)
     listed = [_split(name) for name in primary if answers.shows(_split(name))]
     slowest = [(*cases.keys[row], ms) for ms, row in back.slowest if row in cases.keys]
@@ -166,7 +172,7 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
         cases=metrics.get("cases", 0),
         missing=metrics.get("missing"),
         failed_calls=metrics.get("errors", 0),
-        headline=_headline(sections, primary, baseline),
+        headline=[*_headline(sections, primary, baseline), *in_common.sentences()],
         verdict=figures.verdict(
             perspectives,
             metrics.get("cases", 0),
