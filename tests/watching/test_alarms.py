@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -220,19 +221,18 @@ def test_days_are_utc_wherever_the_watcher_runs(risen: Path, tmp_path: Path, zon
 def test_an_alarm_says_what_rose_shows_three_traces_and_the_command(
     folder: Path, tmp_path: Path
 ) -> None:
-    """From day 70 on German questions are refused, which are half of all; others as before."""
+    """A quarter of the questions are German; from day 70 on they are refused, others as before."""
     asked = "Wie wird das Lager von der Pumpe {} mit dem Fett für die Anlage gepflegt? jane@corp.io"
-    german = days(70, 90, 1, 5, asked).replace('"traceId": "', '"traceId": "de').replace(
-        '"spanId": "', '"spanId": "de').replace('"parentSpanId": "7', '"parentSpanId": "de7'
-    ).replace('"parentSpanId": "8', '"parentSpanId": "de8')  # fmt: skip
-    english = days(70, 90, 20, 15)
-    (folder / "a.jsonl").write_text(days(0, 70, 20) + german + english)
+    lines = days(0, 70, 20, 15) + days(70, 90, 20, 15)
+    german = days(0, 70, 20, 5, asked) + days(70, 90, 1, 5, asked)
+    lines += re.sub(r'"((?:trace|span|parentSpan)Id)": "(?=\d)', r'"\1": "de', german)
+    (folder / "a.jsonl").write_text(lines)
     index = ["--index", str(tmp_path / "i.sqlite"), "--check-share", "0"]
     done = call_script("watch_traces", str(folder), *index, "--reference", REFERENCE, COLUMNS="200")
     assert done.returncode == 0
     text = done.stdout
     assert "Refusals: what rose, and three traces" in text
-    assert "language is de: 83 of 100 refusals, 0 of 100 others." in text  # 100 of 120
+    assert "Questions in German rose: 100 of 100 (25 of 123 before), others 20 of 300" in text
     examples = [line for line in text.splitlines() if "trace-" in line]
     assert len(examples) == 3
     assert all("Wie wird das Lager" in line and "[email]" in line for line in examples)
