@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from clients.embedder import Embedder, EmbeddingUnavailable
 from decisions.slices import SlicedCase, Slices, find_rise, find_slices, sliced
 from records.cases import TestCase
+from records.clusters import cluster_number
 from records.labels import read_cases
 
 ROOT = SCRIPTS.parents[1]
@@ -173,7 +174,8 @@ def print_power(demo: Sequence[TestCase], simulations: int) -> bool:
 def print_false(demo: Sequence[TestCase], simulations: int) -> bool:
     cases = sliced(demo)
     four = [at // 4 for at in range(len(demo))]
-    told = [case._replace(cluster=1 + at // 4) for at, case in enumerate(cases)]
+    groups = [cluster_number(f"group: {number}") for number in four]
+    told = [case._replace(cluster=group) for case, group in zip(cases, groups, strict=True)]
     documents = [case.cluster or -1 - at for at, case in enumerate(cases)]
     rows = [
         ("each case by itself", false_finds(alone(cases), simulations, 11), 0.06),

@@ -325,7 +325,13 @@ def main(
         from views.report.build import page_of_comparisons
 
         html = page_of_comparisons(
-            comparisons, folders, eval_set, labels_dir, report.failures, tables=tables
+            comparisons,
+            folders,
+            eval_set,
+            labels_dir,
+            report.failures,
+            tables=tables,
+            embed=question_vectors(runs.CACHE_DIR),
         )
         files.replace_bytes(page, html)
     if as_json:

@@ -9,6 +9,7 @@ are tried inside a slice that was found, and nowhere else.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -22,7 +23,7 @@ from ragmetrics.text.language import guess
 from ragmetrics.text.topics import telling_words, topics, word_sets
 from ragmetrics.text.words import fold, words
 from records.cases import TestCase, ignore, iter_cases
-from records.clusters import AUTO, SECTION, cluster_number, clusters_of, label_of
+from records.clusters import AUTO, SECTION, cluster_number, clusters_of, is_of_document, label_of
 from records.labels import read_labels
 from records.targets import declared_documents
 from terminal.page import Block, Heading, Prose, items, p_value
@@ -187,8 +188,8 @@ def common_slices(
             for digest, verdict in zip(run.case_hashes, run.verdicts(), strict=True)
         }
     elif of and not of.unknown:
-        for way, broke in (("broke", True), ("ok still", False)):
-            marks |= dict.fromkeys(of.hashes(way, run.cases), broke)
+        marks |= dict.fromkeys(of.hashes("ok still", run.cases), False)
+        marks |= dict.fromkeys(of.hashes("broke", run.cases), True)
     step = -(-run.cases // MOST_CASES) or 1
     cases = read_sliced(eval_set, labels_dir, step) if any(marks.values()) else []
     verb = "fail" if run is of else "broke"
@@ -296,16 +297,17 @@ def _search(
     used = sum(bool(family) for family in families)
     tried: list[CaseSlice] = []
     for is_place, family in enumerate(families):
+        clusters = _clusters(cases, without_documents=bool(is_place))
+        family = [part for part in family if not is_place or _spread(part[2][:n], clusters)]
         if not family:
             continue
         members = np.array([mask for _, _, mask in family])
         weights = np.array([_WEIGHTS[kind] for kind, _, _ in family])
-        clusters = None if is_place else _clusters(cases)
-        items = MarkedItems(members[:, :n], marked, clusters)
+        items = MarkedItems(members[:, :n], marked, clusters, whole=not is_place)
         old = None
         if reference:
-            clusters = None if is_place else _clusters(reference)
-            old = MarkedItems(members[:, n:], earlier, clusters)
+            clusters = _clusters(reference, without_documents=bool(is_place))
+            old = MarkedItems(members[:, n:], earlier, clusters, whole=not is_place)
         p = adjusted_p(items, weights, np.random.default_rng(is_place), before=old)
         for (_, phrase, mask), value in zip(family, p.tolist(), strict=True):
             found = _slice(cases, marked, phrase, bool(is_place), mask[:n], min(1.0, value * used))
@@ -325,9 +327,18 @@ def _surest(part: CaseSlice) -> tuple[float, float]:
     return part.p, n * others / max(rest, 1) - marked
 
 
-def _clusters(cases: Sequence[SlicedCase]) -> list[int]:
+def _clusters(cases: Sequence[SlicedCase], *, without_documents: bool = False) -> list[int]:
     """A number for each case's cluster; a case without one is a cluster by itself."""
-    return [case.cluster or -1 - place for place, case in enumerate(cases)]
+    numbers = (case.cluster for case in cases)
+    own = (0 if without_documents and is_of_document(number) else number for number in numbers)
+    return [number or -1 - place for place, number in enumerate(own)]
+
+
+def _spread(mask: Bools, clusters: Sequence[int]) -> bool:
+    """Whether a slice is in FEWEST clusters, as if all had as many of its cases: the luck of two or
+    three conversations is no property of the document that they are about."""
+    sizes = Counter(number for number, member in zip(clusters, mask, strict=True) if member)
+    return sizes.total() ** 2 >= FEWEST * sum(size**2 for size in sizes.values())
 
 
 def _shares(marked: Bools, mask: Bools) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -21,12 +21,14 @@ _TIES = 1e-7
 
 
 class MarkedItems(NamedTuple):
-    """``members``: subsets by items, ``marked``: by item. ``clusters``: a number for each item; the
-    marks of items with the same number move together. None: each item by itself."""
+    """``members``: subsets by items, ``marked``: by item. ``clusters``: a number for each item;
+    items with the same number share their luck. ``whole``: permute their marks together; else each
+    mark by itself, and the clusters only widen the spread that chance is taken to have."""
 
     members: Bools
     marked: Bools
-    clusters: Sequence[int] | None = None
+    clusters: Sequence[int]
+    whole: bool = True
 
 
 def adjusted_p(
@@ -40,7 +42,7 @@ def adjusted_p(
     """For each subset, the chance that any subset is at least as extreme when marks are permuted.
 
     The measure of a subset is the upper tail of the hypergeometric distribution (mid-p) as a normal
-    quantile, divided by its spread over the permutations where clusters make that larger than 1.
+    quantile, divided by its spread over permutations of clusters where that is larger than 1.
     ``weights`` (above 0) share the level among the subsets: those of weight 2 may have a p twice as
     large. p is in (0, 1]; the chance that any p is at most alpha is at most alpha when the marks of
     clusters of equal size are exchangeable (Westfall & Young 1993, weighted as in Genovese, Roeder
@@ -50,9 +52,10 @@ def adjusted_p(
     import numpy as np
     from scipy.special import ndtr, ndtri
 
-    scores = _scores(items, before, rng, permutations)
-    if items.clusters is not None:
-        scores /= np.maximum(scores.std(axis=0), 1.0)
+    scores = spread = _scores(items, before, rng, permutations)
+    if not items.whole:
+        spread = _scores(items._replace(whole=True), before, rng, permutations)
+    scores = scores / np.maximum(spread.std(axis=0), 1.0)
     tails = np.clip(ndtr(-scores) * (weights.max() / weights), 1e-300, 1 - 1e-12)
     scores = -ndtri(tails)
     largest = scores.max(axis=1)
@@ -91,7 +94,7 @@ def _counts(items: MarkedItems, rng: np.random.Generator, permutations: int) -> 
 
     n = items.marked.size
     columns = items.members.T.astype(np.float32)
-    places = _places(items.clusters if items.clusters is not None else range(n))
+    places = _places(items.clusters if items.whole else range(n))
     parts = [items.marked[None].astype(np.float32) @ columns]
     step = max(1, _BLOCK // max(n, 1))
     for start in range(1, permutations, step):

@@ -535,6 +535,7 @@ def page_of_comparisons(
     failures: Sequence[str] = (),
     targets: Path = TARGETS,
     tables: RunTables | None = None,
+    embed: Embed | None = None,
 ) -> bytes:
     """One self-contained HTML page of comparisons with the same base, ``folders[0]``.
 
@@ -545,7 +546,16 @@ def page_of_comparisons(
     left_out = 0
     if len(comparisons) == 1:
         tables, (base, new) = tables or RunTables(), folders
-        compared = of_comparison(comparisons[0], base, new, eval_set, targets, tables=tables)
+        compared = of_comparison(
+            comparisons[0],
+            base,
+            new,
+            eval_set,
+            targets,
+            tables=tables,
+            labels_dir=labels_dir,
+            embed=embed,
+        )
         answers, left_out = _changed_answers(compared, tables[new], eval_set, labels_dir)
         parts = [explain_changes(compared.part, answers)]
     else:

@@ -117,7 +117,17 @@ def compare_with(
         comparison = compare_committed(base, new, options, clusters, tables)
     else:
         comparison = compare(base, new, options, clusters=clusters, tables=tables)
-    return of_comparison(comparison, base, new, eval_set, targets, remarks, tables)
+    return of_comparison(
+        comparison,
+        base,
+        new,
+        eval_set,
+        targets,
+        remarks,
+        tables,
+        labels_dir=labels_dir,
+        embed=embed,
+    )
 
 
 def of_comparison(
@@ -128,6 +138,9 @@ def of_comparison(
     targets: Path,
     remarks: Sequence[str] = (),
     tables: RunTables | None = None,
+    *,
+    labels_dir: Path | None = None,
+    embed: Embed | None = None,
 ) -> BaselineComparison:
     """A comparison that was made already, with the cases that broke, were fixed, or changed in a
     primary metric. ``tables``: what was read of the runs."""
