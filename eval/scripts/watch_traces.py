@@ -5,7 +5,7 @@ while they are read. Out: shares by day of refusals, empty retrievals, errors, s
 or very long answers, unreadable ones, and, for a fixed share, of unsupported claims and leaks. With
 --reference, eight whole weeks or more, an alarm for what rose since: look as often as you like, 7 %
 of quiet quarters at most give a false one. It lasts until two weeks are back at the reference, or
-until you say --seen. A rise from 4 to 6 % drowns in the traffic: --canaries is for that. Ratings by
+until you say --seen. A rise from 4 to 6 % is too small for it: --canaries is for that. Ratings by
 people among the traces (Phoenix, Langfuse, LangSmith) are a share with its interval, and no alarm.
 No server, and nothing is sent anywhere.
 

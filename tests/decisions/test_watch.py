@@ -129,13 +129,13 @@ def test_what_limits_an_answer_is_said_with_the_figures_that_it_limits() -> None
     )
     short = figure([(3, 100)] * 7, [(1, 10)], label="Leaks", unit="sessions")
     wavy = figure(([(1, 100)] * 7 + [(9, 100)] * 7) * 4, [(3, 100)], label="Slow answers")
-    assert RISEN.notes == QUIET.notes == ()
-    assert (short.notes, wavy.notes) == ((few,), (waves,))
+    assert RISEN.notes == QUIET.notes == []
+    assert (short.notes, wavy.notes) == ([few], [waves])
     assert limits([RISEN, short, wavy]) == [f"Leaks: {few}", f"Slow answers: {waves}"]
     assert limits([short, short]) == [few]
     ended = ENDED.rises[0].ended
     assert ended is not None
-    assert ENDED.notes == (f"It rose on 3 March and was back on {spoken(ended)}.",)
+    assert ENDED.notes == [f"It rose on 3 March and was back on {spoken(ended)}."]
 
 
 def test_what_traffic_cannot_show_is_said_with_its_size() -> None:

@@ -101,6 +101,9 @@ def test_the_script_shows_them_beside_the_traffic(
         in shown.stdout
     )
     assert "is worse since canaries-10" in shown.stdout
+    reference = ["--reference", "2026-03-01..2026-03-01"]
+    both = call_script("watch_traces", *words, *reference)
+    assert both.stdout.rstrip().endswith("No alarm in 5 figures. ALARM of the canaries.")
     report = json.loads(call_script("watch_traces", *words, "--json").stdout)
     assert (report["alarms"], len(report["canaries"]["alarms"])) == ([], 1)
     assert look(now=NOW, canaries=runs).has_alarm

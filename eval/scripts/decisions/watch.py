@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
 from typing import Any
@@ -29,8 +29,8 @@ _BEFORE = timedelta(14)
 class WatchedFigure:
     """One figure against its reference: all alarms so far, and the words.
 
-    ``days``: those that are over and have any unit. ``bad``, ``n``: since the rise that lasts, else
-    of the last four weeks. ``notes``: what limits the answer, a sentence each.
+    ``label`` begins the sentence and is a plural ("Refusals"); ``unit`` is what is counted: traces
+    or sessions. ``days``: those that are over and have any unit.
     """
 
     name: str
@@ -39,10 +39,6 @@ class WatchedFigure:
     reference: ReferenceShare
     days: tuple[DayCount, ...]
     rises: tuple[Rise, ...]
-    bad: int
-    n: int
-    sentence: str
-    notes: tuple[str, ...]
 
     @property
     def lasting(self) -> Rise | None:
@@ -53,6 +49,47 @@ class WatchedFigure:
     def alarm(self) -> bool:
         """Whether a rise lasts that no person has seen."""
         return self.lasting is not None and self.lasting.alarms
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Bad units and units since the rise that lasts, else of the last four weeks."""
+        since = self.days[-1].day - _RECENT if self.days else date.max
+        since = self.lasting.since if self.lasting else since
+        part = [count for count in self.days if count.day >= since]
+        return sum(count.bad for count in part), sum(count.n for count in part)
+
+    @property
+    def sentence(self) -> str:
+        """What the figure does, in a sentence."""
+        before, last, (bad, n) = fine_percent(self.reference.share), self.lasting, self.counts
+        if not n:
+            alarm = f"; the alarm since {spoken(last.since)} lasts" if last else ""
+            return f"{self.label}: {before} in the reference; no {self.unit} to watch yet{alarm}."
+        now = fine_percent(bad / n)
+        if last is None:
+            return (
+                f"{self.label}: {now} of {n:,} {self.unit} in the last four weeks, {before} in the "
+                "reference."
+            )
+        text = f"{self.label} rose from {before} to {now} since {spoken(last.since)}"
+        if last.seen is not None:
+            return f"{text}; seen on {spoken(last.seen)}, an alarm only if it rises further."
+        return f"{text} (alarm of {spoken(last.sounded)}, until two weeks are back, or --seen)."
+
+    @property
+    def notes(self) -> list[str]:
+        """What limits the answer, and the last rise that is over, a sentence each."""
+        notes, weeks = [], self.reference.weeks
+        if self.rises and (over := self.rises[-1]).ended is not None:
+            notes.append(f"It rose on {spoken(over.since)} and was back on {spoken(over.ended)}.")
+        if weeks < rise.ENOUGH_WEEKS:
+            notes.append(
+                f"The reference has {counted(weeks, 'whole week')}; with fewer than "
+                f"{rise.ENOUGH_WEEKS} there is no promise of few false alarms. {CANARIES}"
+            )
+        elif not self.reference.promises:
+            notes.append(f"The weeks of this figure differ too much for a promise. {CANARIES}")
+        return notes
 
 
 def watch_figure(
@@ -67,32 +104,13 @@ def watch_figure(
 ) -> WatchedFigure:
     """Watch one of ``figures`` shares that are watched together.
 
-    ``label`` begins the sentence and is a plural ("Refusals"); ``unit`` is what is counted: traces
-    or sessions. ``days``: those that are over. ``known``: the alarms that earlier looks found.
-    Counts as `rise.watch_share` takes them, and its ValueErrors.
+    ``days``: those that are over. ``known``: the alarms that earlier looks found. Counts as
+    `rise.watch_share` takes them, and its ValueErrors.
     """
     rises = rise.watch_share(reference, days, figures, known)
     facts = rise.reference_share(reference, figures)
     watched = tuple(count for count in days if count.n)
-    last = rises[-1] if rises else None
-    since = date.max
-    if watched:
-        lasts = last is not None and last.ended is None
-        since = last.since if last is not None and lasts else watched[-1].day - _RECENT
-    part = [count for count in watched if count.day >= since]
-    bad, n = sum(count.bad for count in part), sum(count.n for count in part)
-    return WatchedFigure(
-        name=name,
-        label=label,
-        unit=unit,
-        reference=facts,
-        days=watched,
-        rises=tuple(rises),
-        bad=bad,
-        n=n,
-        sentence=_sentence(label, unit, facts, last, bad, n),
-        notes=tuple(_notes(facts, last)),
-    )
+    return WatchedFigure(name, label, unit, facts, watched, tuple(rises))
 
 
 def with_seen(rises: Sequence[Rise], today: date) -> list[Rise]:
@@ -100,37 +118,6 @@ def with_seen(rises: Sequence[Rise], today: date) -> list[Rise]:
     if not rises or not rises[-1].alarms:
         return list(rises)
     return [*rises[:-1], replace(rises[-1], seen=max(today, rises[-1].sounded))]
-
-
-def _sentence(
-    label: str, unit: str, reference: ReferenceShare, last: Rise | None, bad: int, n: int
-) -> str:
-    before = fine_percent(reference.share)
-    lasts = last is not None and last.ended is None
-    if not n:
-        alarm = (
-            f"; the alarm since {spoken(last.since)} lasts" if last is not None and lasts else ""
-        )
-        return f"{label}: {before} in the reference; no {unit} to watch yet{alarm}."
-    now = fine_percent(bad / n)
-    if last is None or not lasts:
-        return f"{label}: {now} of {n:,} {unit} in the last four weeks, {before} in the reference."
-    text = f"{label} rose from {before} to {now} since {spoken(last.since)}"
-    if last.seen is not None:
-        return f"{text}; seen on {spoken(last.seen)}, an alarm only if it rises further."
-    return f"{text} (alarm of {spoken(last.sounded)}, until two weeks are back, or --seen)."
-
-
-def _notes(reference: ReferenceShare, last: Rise | None) -> Iterator[str]:
-    if last is not None and last.ended is not None:
-        yield f"It rose on {spoken(last.since)} and was back on {spoken(last.ended)}."
-    if reference.weeks < rise.ENOUGH_WEEKS:
-        yield (
-            f"The reference has {counted(reference.weeks, 'whole week')}; with fewer than "
-            f"{rise.ENOUGH_WEEKS} there is no promise of few false alarms. {CANARIES}"
-        )
-    elif not reference.promises:
-        yield f"The weeks of this figure differ too much for a promise. {CANARIES}"
 
 
 def not_found(figures: Sequence[WatchedFigure]) -> str:
@@ -176,23 +163,10 @@ def daily_shares(figure: WatchedFigure) -> list[tuple[date, float | None]]:
 
 def spoken(day: date) -> str:
     """A day without its year: 3 March."""
-    return f"{day.day} {_MONTHS[day.month - 1]}"
+    return f"{day.day} {_MONTHS.split()[day.month - 1]}"
 
 
-_MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
+_MONTHS = "January February March April May June July August September October November December"
 """Not from strftime, whose names follow the locale."""
 
 
@@ -201,17 +175,17 @@ def as_dict(figure: WatchedFigure) -> dict[str, Any]:
     last = figure.lasting
     rises: list[dict[str, Any]] = [msgspec.to_builtins(rise) for rise in figure.rises]
     current = rises.pop() if last else dict.fromkeys(("since", "sounded", "ended", "seen"))
-    share = figure.bad / figure.n if figure.n else None
+    bad, n = figure.counts
     return {
         "name": figure.name,
         "label": figure.label,
         "unit": figure.unit,
         "alarm": figure.alarm,
         "sentence": figure.sentence,
-        "notes": list(figure.notes),
+        "notes": figure.notes,
         "reference": rounded(asdict(figure.reference)) | {"promises": figure.reference.promises},
         "current": current
-        | {"bad": figure.bad, "n": figure.n, "share": rounded(share)}
+        | {"bad": bad, "n": n, "share": rounded(bad / n) if n else None}
         | {"days": msgspec.to_builtins(shown_days(figure))},
         "earlier": rises,
     }

@@ -9,10 +9,14 @@ from terminal.page import Block, Conclusion, LinePlot, Prose, fine_percent
 
 
 def watch_blocks(
-    figures: Sequence[WatchedFigure], *, pictures: bool = False, more: Sequence[Block] = ()
+    figures: Sequence[WatchedFigure],
+    *,
+    pictures: bool = False,
+    more: Sequence[Block] = (),
+    last: str = "",
 ) -> Iterator[Block]:
     """A sentence for each rise that lasts, one on what cannot be found, ``more`` blocks, a plot of
-    each figure with an alarm, and the verdict.
+    each figure with an alarm, and the verdict with ``last``, another alarm.
 
     ``pictures``: a plot and a sentence of every figure.
     """
@@ -28,7 +32,8 @@ def watch_blocks(
     for figure in figures:
         if (figure.alarm or pictures) and (plot := picture(figure)) is not None:
             yield plot
-    yield Conclusion(verdict(figures), "bad" if any(f.alarm for f in figures) else None)
+    is_bad = bool(last) or any(figure.alarm for figure in figures)
+    yield Conclusion(f"{verdict(figures)} {last}".strip(), "bad" if is_bad else None)
 
 
 def limits(figures: Sequence[WatchedFigure]) -> list[str]:

@@ -34,8 +34,8 @@ class CanaryLook:
 
 
 def look_at_canaries(folder: Path) -> CanaryLook:
-    """Hold the newest of the daily runs in a folder against the first that was asked the same set,
-    as gate_run.py does, and look at all of them in a line, as track_metrics.py does.
+    """Compare the newest of the daily runs in a folder with the first that was asked the same set,
+    as gate_run.py does, and judge all of them in a line, as track_metrics.py does.
 
     A gate fails by chance on 1 of 20 quiet days, so a metric that is worse in the newest run is an
     alarm only where the line says so, too; what cannot be chance (lost cases, failed calls) always
@@ -45,9 +45,8 @@ def look_at_canaries(folder: Path) -> CanaryLook:
     if not history.points:
         raise StorageError(f"{folder}: no scored run; ask the set with run_eval.py, and score it.")
     newest = history.points[-1]
-    begins = next(p for p, point in enumerate(history.points) if point.eval_set == newest.eval_set)
-    skipped = sum(point.eval_set != newest.eval_set for point in history.points)
-    history.points = [p for p in history.points[begins:] if p.eval_set == newest.eval_set]
+    every = len(history.points)
+    history.points = [p for p in history.points if p.eval_set == newest.eval_set]
     path, names = history.folder_of(newest), primary_names()
     first = history.folder_of(history.points[0]) if len(history.points) > 1 else None
     evidence = GateEvidence(side_of(path), side_of(first) if first else None, asked_set(path))
@@ -64,9 +63,10 @@ def look_at_canaries(folder: Path) -> CanaryLook:
             point = history.points[alert.at]
             since = f"{point.run_id} of {point.date[:10]}" if point.date else point.run_id
             alarms.append(f"{line.name} is worse since {since}: {line.values[-1].mean:.3f} now.")
-    notes = [f"{', '.join(worse)}: worse in the newest run, as on 1 of 20 quiet days."]
-    notes = notes if worse else []
-    if skipped:
+    notes = []
+    if worse:
+        notes.append(f"{', '.join(worse)}: worse in the newest run, as on 1 of 20 quiet days.")
+    if skipped := every - len(history.points):
         notes.append(f"{counted(skipped, 'run')} of another set left out: no change of the bot.")
     return CanaryLook(
         newest.run_id,

@@ -47,7 +47,9 @@ def watch_page(outcome: Watch, *, pictures: bool) -> Page:
     if outcome.reference is None:
         return Page("", [*blocks, *_alarm_blocks(outcome), Prose(_NO_REFERENCE)])
     more = list(_alarm_blocks(outcome))
-    return Page("", [*blocks, *watch_blocks(outcome.figures, pictures=pictures, more=more)])
+    last = "ALARM of the canaries." if outcome.canaries and outcome.canaries.alarms else ""
+    after = watch_blocks(outcome.figures, pictures=pictures, more=more, last=last)
+    return Page("", [*blocks, *after])
 
 
 def _alarm_blocks(outcome: Watch) -> Iterator[Block]:
