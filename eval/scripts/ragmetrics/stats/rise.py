@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import accumulate, pairwise
-from math import lgamma, log, sqrt
+from math import exp, lgamma, log, sqrt
 from typing import NamedTuple
 
 from ragmetrics.stats.arrays import np
@@ -44,6 +44,7 @@ DAYS_OF_WEEK = 5
 """Days with units that a week needs: fewer, and it reaches further back."""
 
 BACK_ALPHA = 0.05
+_TERMS, _SMALL = 1 << 14, 1e-9
 _WEEK = timedelta(7)
 
 
@@ -195,11 +196,17 @@ def upper_tail(bad: int, n: int, p: float, rho: float) -> float:
     pairs = 1 / rho - 1
     a, b = p * pairs, (1 - p) * pairs
     ways = lgamma(n + 1) - lgamma(bad + 1) - lgamma(n - bad + 1)
-    first = ways + lgamma(bad + a) + lgamma(n - bad + b) - lgamma(n + pairs)
-    first += lgamma(pairs) - lgamma(a) - lgamma(b)
-    k = np.arange(bad, n, dtype=float)
-    steps = np.cumsum(np.log((n - k) * (k + a) / ((k + 1) * (n - k - 1 + b))))
-    return min(1.0, float(np.exp(first) + np.exp(first + steps).sum()))
+    term = ways + lgamma(bad + a) + lgamma(n - bad + b) - lgamma(n + pairs)
+    term += lgamma(pairs) - lgamma(a) - lgamma(b)
+    total = exp(term)
+    for start in range(bad, n, _TERMS):
+        k = np.arange(start, min(n, start + _TERMS), dtype=float)
+        logs = term + np.cumsum(np.log((n - k) * (k + a) / ((k + 1) * (n - k - 1 + b))))
+        total += float(np.exp(logs).sum())
+        falls, term = logs[-1] < term, float(logs[-1])
+        if falls and b > 1 and exp(term) * (n - start) < _SMALL * total:
+            break  # from here on every term is smaller
+    return min(1.0, total)
 
 
 class _Days:
