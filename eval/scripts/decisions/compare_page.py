@@ -167,11 +167,11 @@ def _metrics(
 ) -> DataTable[MetricRow]:
     name, *middle, verdict = COLUMNS
     drawn = title == PRIMARY_TITLE
-    if drawn and all(row.ratio is None for row in rows):
-        middle = [replace(c, drop=3) if c.name == "difference" else c for c in middle]
+    spares = "" if any(row.ratio is not None for row in rows) else "difference"
+    picture = replace(_CHANGES, spares=spares) if drawn else _PICTURE
     head = DataColumn(first, name.cell, words=True, foreign=True)
     return DataTable(
-        (head, *middle, _CHANGES if drawn else _PICTURE, verdict),
+        (head, *middle, picture, verdict),
         rows,
         "" if folded else title,
         tone=lambda row: _TONES.get(row.verdict),

@@ -192,6 +192,7 @@ class WhiskerColumn(Generic[Row]):
 
     ``around_zero``: one scale around 0 for all rows, whose values are at most 1; else from 0 to 1.
     ``draws``: the column whose numbers the pictures show; it goes early where these are drawn.
+    ``spares``: the column that may go, after the others, where these are drawn.
     ``changes``: pictures of a difference with the value before at 0. ``least``: columns of a
     terminal that has them. ``legend``: what the signs mean, in UTF-8 and in ASCII.
     """
@@ -201,6 +202,7 @@ class WhiskerColumn(Generic[Row]):
     around_zero: bool = False
     draws: str = ""
     changes: bool = False
+    spares: str = ""
     least: int = ROOMY
     legend: tuple[str, str] = ("", "")
 
@@ -469,20 +471,20 @@ def _print_table(console: Console, table: DataTable[Row], every: bool) -> None:
 def _drawn_columns(console: Console, table: DataTable[Row]) -> list[_Drawn]:
     """The columns as text; pictures where there is room, sparklines in what the others leave."""
     whiskers = {}
-    pictured = set()
+    pictured: dict[str, int] = {}
     for index, column in enumerate(table.columns):
         if isinstance(column, WhiskerColumn):
             pictures = _pictures(console, column, table.rows)
             if pictures is not None:
                 whiskers[index] = pictures
-                pictured.add(column.draws)
+                pictured |= {column.draws: 1, column.spares: 3}
     drawn: list[_Drawn | TrendColumn[Row]] = []
     for index, column in enumerate(table.columns):
         if isinstance(column, TrendColumn):
             drawn.append(column)
         elif isinstance(column, DataColumn):
             cells = [_safe(console, column.cell(row)) for row in table.rows]
-            drop = 1 if column.name in pictured else column.drop
+            drop = pictured.get(column.name, column.drop)
             drawn.append(_Drawn(column.name, cells, column.words, drop))
         elif index in whiskers:
             drawn.append(whiskers[index])

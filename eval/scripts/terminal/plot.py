@@ -75,7 +75,7 @@ def change_line(
     ``target``: its distance from the value before, a tick, or an arrow at the edge that it is
     beyond. "" when the change lies outside of the scale.
     """
-    if not 0 < reach or abs(change) > reach:
+    if reach <= 0 or abs(change) > reach:
         return ""
 
     def at(value: float) -> int:

@@ -64,9 +64,9 @@ def print_columns(
 ) -> set[str]:
     """A borderless table in which nothing is cut or folded: a narrow terminal leaves out columns.
 
-    Those of ``droppable`` go, in their order, until the rest fits, and
-    come back where they fit after all; a line says which. Returns the heads that are shown. Outside a
-    terminal all are printed, however wide. The first column and those of ``left`` are text; the
+    Those of ``droppable`` go, in their order, until the rest fits, and come back where they fit
+    after all; a line says which. Returns the heads that are shown. Outside a terminal all are
+    printed, however wide. The first column and those of ``left`` are text; the
     others stand to the right.
     """
     from rich import box
