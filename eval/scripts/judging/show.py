@@ -84,6 +84,13 @@ def print_self_test(console: Console, report: dict[str, Any]) -> None:
         "self_agreement": "verdicts that stayed the same when asked again",
         "flips_under_order": "verdicts that changed with the order of the claims",
     }
+    if "rubric" in report:
+        console.print(f"By the examples of rubrics.{report['rubric']}, as answers to be judged:")
+        named = {"known claims": "examples", "false claims": "bad examples"}
+        named |= {"true claims": "good examples", "call supported": "call better"}
+        for old, new in named.items():
+            meanings = {name: text.replace(old, new) for name, text in meanings.items()}
+        del meanings["flips_under_order"]
     rows = []
     for name, meaning in meanings.items():
         limit = f"{LIMITS[name][0]} {LIMITS[name][1]:g}" if name in LIMITS else ""

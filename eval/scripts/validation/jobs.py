@@ -32,7 +32,7 @@ from records.runs import find_run
 from records.verdicts import KINDS
 from validation import judge as validation_judge
 from validation import labels, show
-from validation.claims import ITEMS, JudgedClaim, JudgedRun, Key, read_judged, together
+from validation.claims import JudgedClaim, JudgedRun, Key, items_of, read_judged, together
 from validation.labels import Joined
 from validation.thumbs import thumbs_report
 
@@ -293,7 +293,7 @@ def _talk_of(link: Connection, options: CalibrateOptions, talk: Talk) -> None:
 
 def _undecided(options: CalibrateOptions, joined: Joined) -> str:
     """That nothing can be compared yet, in words."""
-    item = ITEMS[options.metric].removesuffix("s")
+    item = items_of(options.metric).removesuffix("s")
     left = ", ".join(f"{n} {show.LEFT_OUT[name]}" for name, n in joined.counts.items() if n)
     return (
         f"{options.folder.name}: people have decided no {item} of this run yet"
@@ -314,7 +314,13 @@ def _report(
     return (
         head
         | validation_judge.report(
-            judged.claims, joined.human, draws, options.worst, options.metric, joined.draws
+            judged.claims,
+            joined.human,
+            draws,
+            options.worst,
+            options.metric,
+            joined.draws,
+            joined.words,
         )
         | {"also_runs": sorted({claim.run for claim in judged.claims if claim.run})}
         | {"thumbs": thumbs}

@@ -1,0 +1,71 @@
+"""Catalogue rows of rubrics: questions of a user's own, whose names nobody knows beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ragmetrics.catalogue.metric import Metric, MetricSection
+
+RANK = "_rank"
+"""End of the name of a rubric's mean rank."""
+
+_SOURCE = "the rubric's file, as the verdicts hold it"
+
+SECTION = MetricSection(
+    "rubrics",
+    "Rubrics",
+    (),
+    "judge_answers.py",
+    needs=("verdicts", "rubrics"),
+)
+
+
+def rows_in(section: Mapping[str, Any]) -> Iterator[Metric]:
+    """The rows of the rubrics that a section of metrics.json tells."""
+    for name, told in section.get("rubrics", {}).items():
+        known = (str(told.get("ask", "")), len(told.get("labels", ())), told.get("version", 1))
+        yield from (row_of(name, *known), row_of(f"{name}{RANK}", *known))
+
+
+def given_words(section: Mapping[str, Any]) -> list[str]:
+    """How often each verdict was given, and whether people have checked them, a line a rubric."""
+    lines = []
+    for name, given in section.get("distribution", {}).items():
+        counts = ", ".join(f"{word.replace('_', ' ')} {count}" for word, count in given.items())
+        target = section.get("rubrics", {}).get(name, {}).get("target", "")
+        lines.append(f"{name}: {counts}; the target is {target}")
+        if "not calibrated" in section.get("marks", {}).get(name, ""):
+            lines[-1] += "; not calibrated"
+    return lines
+
+
+def row_of(metric: str, ask: str = "", labels: int | None = None, version: int | str = 1) -> Metric:
+    """The row of a rubric's share or, with the end ``_rank``, of its mean rank.
+
+    By the name alone all is known but what is asked and how many labels the scale has. Ranks count
+    from the bad end, so that more is better whatever the rubric's direction.
+    """
+    if metric.endswith(RANK):
+        return Metric(
+            metric,
+            SECTION.name,
+            f"place of the verdict on the scale, from 1 for the bad end: {ask}",
+            "a verdict of the scale",
+            _SOURCE,
+            low=1.0,
+            high=None if labels is None else float(labels),
+            unit="rank",
+            version=version,
+            words=f"Mean rank: {ask}",
+        )
+    return Metric(
+        metric,
+        SECTION.name,
+        f"1 for a verdict at or above the rubric's target: {ask}",
+        "an answer, and what the rubric reads",
+        _SOURCE,
+        binary=True,
+        version=version,
+        words=ask or metric,
+    )
