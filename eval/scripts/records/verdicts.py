@@ -231,6 +231,8 @@ class _Entry(TypedDict):
 
 class _Extra(TypedDict, total=False):
     mark: str | None
+    votes: dict[str, list[str | None]]
+    """Of a panel, by item: what each member said, in its order; None for no vote."""
     by_code: str
     manipulation: bool
     addresses_question: bool
