@@ -314,7 +314,7 @@ def _panel(
                     f"panel: two members are the same judge, {members[number].judge.identity}; "
                     "name each once."
                 )
-        panel = Panel([member.judge for member in members])  # type: ignore[misc]
+        panel = Panel([member.judge for member in members])
 
         def describe() -> dict[str, Any]:
             each = [member.describe() for member in members]
@@ -527,8 +527,8 @@ def _prices(settings: Mapping[str, Any]) -> Prices | None:
 def _budget(options: JudgeOptions, purse: list[float]) -> CostLimit:
     if options.prices is None and options.max_cost is not None:
         raise StorageError(
-            f"--max-cost: needs prices of {options.model or 'the judge'}; give --set prices=FILE, a TOML file of what tokens cost, or "
-            "write [prices] into the judge's file."
+            f"--max-cost: needs prices of {options.model or 'the judge'}; give --set prices=FILE, "
+            "a TOML file of what tokens cost, or write [prices] into the judge's file."
         )
     return CostLimit(options.prices, options.max_cost, purse)
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from judging.kinds import Material, ids_of, make_task
-from judging.panel import scale_of, vote, vote_of
+from judging.panel import vote, vote_of
 from judging.prompt_files import neutral
 from judging.types import Judge, JudgeTask, JudgeVerdict, Usage
 from ragmetrics.text.quotes import quoted
@@ -29,8 +29,8 @@ class Opinion(msgspec.Struct):
 
     ``entries``: a verdict for each item asked about, in their order; empty when ``failure`` is set.
     ``reply``: the first reply. ``dropped``: verdicts on ids that the judge was not asked about.
-    ``again``: what was asked again and why. ``votes``: of a panel, by item, what each member says in
-    its order, None for nothing. ``missing_votes``: failures of members, by judge.
+    ``again``: what was asked again and why. ``votes``: of a panel, by item, what each member
+    says in its order, None for nothing. ``missing_votes``: failures of members, by judge.
     """
 
     task: JudgeTask
@@ -109,7 +109,7 @@ def _joined(
         of_item = [None if o.failure else o.entries[place] for o in opinions]
         votes = [None if e is None else vote_of(kind, e["verdict"]) for e in of_item]
         joined.votes[name] = votes
-        if (word := vote(votes, scale_of(kind))) is None:
+        if (word := vote(votes, kind.scale)) is None:
             open_items.append(name)
             continue
         same = [e for e, said in zip(of_item, votes, strict=True) if e is not None and said == word]

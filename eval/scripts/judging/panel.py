@@ -83,13 +83,6 @@ def vote(votes: Sequence[Word | None], scale: Sequence[Word] = ()) -> Word | Non
     return word if 2 * times > len(votes) else None
 
 
-def scale_of(kind: CallKind) -> Sequence[str]:
-    """The verdicts from least to most where they are a scale of three or more; else none."""
-    if kind.rubric is not None:
-        return () if kind.rubric.binary else kind.rubric.labels
-    return kind.verdicts[::-1] if kind.partial else ()
-
-
 def vote_of(kind: CallKind, verdict: str) -> str | None:
     """A member's verdict as it votes: one whose quote was found nowhere says that nothing is there;
     by a rubric it is no vote."""
