@@ -2,9 +2,9 @@
 
 In: scored run folders (ids or paths), the first one is the base; of a single pair it may hold its
 committed metrics.json alone, then the primary metrics are compared. Out: what changed in the
-configuration, the primary metrics (targets.toml, [decide]) with interval and corrected p, other
-metrics that differ, the cases that broke or were fixed, and last the verdict. Runs that were not
-measured alike are refused (exit 2).
+configuration, the primary metrics (targets.toml, [decide]) with interval and corrected p, others
+that got worse, the cases that broke or were fixed, and last the verdict; -v shows all of it. Runs
+that were not measured alike are refused (exit 2).
 
 \b
 Examples:
@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import options
-from decisions.compare import failures
-from decisions.rows import SCORED
+from decisions.headline import failures
 from ragmetrics.catalogue import DIMENSIONS
 from records import errors, files, results, runs
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from decisions.conversations import ConversationChanges
     from decisions.flips import Flips
     from decisions.rows import Comparison, MetricRow
+    from decisions.slices import Slices
     from records.run_table import RunTables
     from terminal.page import Page
 
@@ -52,6 +52,7 @@ class Report:
     failures: list[str]
     conversations: ConversationChanges | None = None
     cases: CaseChanges | None = None
+    in_common: Slices | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -60,6 +61,7 @@ class Report:
             "flips": self.flips.to_dict() if self.flips else None,
             "failures": self.failures,
             "cases": self.cases.to_dict() if self.cases else None,
+            "in_common": self.in_common.to_dict() if self.in_common else None,
         } | ({"conversations": self.conversations.to_dict()} if self.conversations else {})
 
 
@@ -94,16 +96,18 @@ def find_flips(
     else:
         changed = [row for row in comparison.rows if row.rose or row.fell]
         row = min(changed, key=_interest, default=None)
-    if row is None or not count or row.metric.endswith(SCORED):
+    if row is None or not count:
         return None
     return flips.find_flips(
         folders[0], folders[1], row, count, eval_set, answers=first_answers, tables=tables
     )
 
 
-def pages_of(report: Report, drop: float | None) -> list[Page]:
-    """A page for each comparison; of a single one with its cases."""
+def pages_of(report: Report, *, every: bool, slices: bool) -> list[Page]:
+    """A page for each comparison; of a single one with its cases. ``every``: all of it; ``slices``:
+    all slices of the cases that broke."""
     from decisions.compare_page import compare_page
+    from decisions.slices import slice_blocks
 
     return [
         compare_page(
@@ -111,7 +115,8 @@ def pages_of(report: Report, drop: float | None) -> list[Page]:
             cases=report.cases,
             flips=report.flips,
             talks=report.conversations,
-            drop=drop,
+            in_common=slice_blocks(report.in_common, every=slices),
+            every=every,
         )
         for comparison in report.comparisons
     ]
@@ -123,7 +128,6 @@ def show(report: Report, pages: Sequence[Page], everything: bool) -> None:
     from terminal.page import print_page
 
     console = options.stdout_console()
-    everything = everything or not console.is_terminal  # so that a search finds each metric
     for index, page in enumerate(pages):
         if index:
             console.print()
@@ -190,8 +194,8 @@ def json_bytes(report: Report) -> bytes:
     "--flips",
     "count",
     type=click.IntRange(min=0),
-    default=5,
-    help="Show N cases that broke, were fixed, or changed most, each way (two runs).",
+    default=3,
+    help="Show N cases that broke, were fixed, or changed most (-v), each way (two runs).",
 )
 @click.option(
     "--flips-by",
@@ -199,13 +203,6 @@ def json_bytes(report: Report) -> bytes:
     show_default=False,
     metavar="METRIC",
     help="Metric of the flips.  [default: the primary metric that moved, worst first]",
-)
-@click.option(
-    "--power",
-    "drop",
-    type=options.FiniteRange(min=0, min_open=True),
-    metavar="DROP",
-    help="Print the power against a true difference of this size, such as 0.05.",
 )
 @click.option(
     "--margin",
@@ -218,8 +215,9 @@ def json_bytes(report: Report) -> bytes:
     type=options.Names(),
     default=(),
     metavar="RULE,…",
-    help="Exit 1 on: worse (primary metrics), look, any-worse, or metrics by name.",
+    help="Exit 1 on: worse (primary metrics), target, safety, cost, any-worse, or metrics by name.",
 )
+@click.option("--all", "every", is_flag=True, help="Compare every metric at every cut-off.")
 @click.option("--markdown", type=options.FILE, help="Write the report there as Markdown.")
 @click.option(
     "--html",
@@ -230,6 +228,11 @@ def json_bytes(report: Report) -> bytes:
 @options.run_set_option
 @options.labels_option
 @options.results_dir_option
+@click.option(
+    "--slices",
+    is_flag=True,
+    help="List all that cases which broke may have in common, with topics of the questions.",
+)
 @options.seed_option
 @options.json_option
 @options.verbosity_options
@@ -244,19 +247,21 @@ def main(
     ignore_invariants: bool,
     count: int,
     flips_by: str,
-    drop: float | None,
     margin: float | None,
     fail_on: tuple[str, ...],
+    every: bool,
     markdown: Path | None,
     page: Path | None,
     eval_set: Path | None,
     labels_dir: Path | None,
     results_dir: Path,
+    slices: bool,
     seed: int,
     as_json: bool,
     verbose: bool,
     quiet: bool,
 ) -> int:
+    from clients.embedder import question_vectors
     from decisions import compare
     from decisions.committed import compare_committed, is_committed_alone
     from decisions.compare import CompareOptions, compare_many
@@ -275,6 +280,7 @@ def main(
         margin,
         eval_set=eval_set,
         override="--ignore-invariants",
+        every=every,
     )
     talk = options.stderr_console(quiet=quiet)
     clusters, remarks = compare.clusters_of(folders, eval_set, cluster, tables)
@@ -296,31 +302,40 @@ def main(
         talk.print(f"Note: {remark}", soft_wrap=True)
     if verbose:
         talk.print(*(f"compared: {folder}" for folder in folders), sep="\n", soft_wrap=True)
-    flips = talks = cases = None
+    flips = talks = cases = in_common = None
     if len(comparisons) == 1:
         from decisions.case_changes import changes_of, read_pair
         from decisions.conversations import find_changes
+        from decisions.slices import common_slices
 
         if not alone:
             flips = find_flips(folders, comparisons[0], flips_by, count, eval_set, tables)
         pair = read_pair(folders[0], folders[1], tables=tables)
         cases = changes_of(pair, count)
         talks = find_changes(pair, eval_set)
-    report = Report(comparisons, flips, failures(comparisons, fail_on), talks, cases)
-    pages = pages_of(report, drop)
+        vectors = question_vectors(runs.CACHE_DIR, make=slices)
+        in_common = common_slices(pair, eval_set, labels_dir, vectors)
+    report = Report(comparisons, flips, failures(comparisons, fail_on), talks, cases, in_common)
     if markdown is not None:
-        files.replace_bytes(markdown, markdown_of(report, pages))
+        text = markdown_of(report, pages_of(report, every=True, slices=slices))
+        files.replace_bytes(markdown, text)
     if page is not None:
         from views.report.build import page_of_comparisons
 
         html = page_of_comparisons(
-            comparisons, folders, eval_set, labels_dir, report.failures, tables=tables
+            comparisons,
+            folders,
+            eval_set,
+            labels_dir,
+            report.failures,
+            tables=tables,
+            embed=question_vectors(runs.CACHE_DIR),
         )
         files.replace_bytes(page, html)
     if as_json:
         click.echo(json_bytes(report), nl=False)
     else:
-        show(report, pages, verbose)
+        show(report, pages_of(report, every=verbose, slices=slices), verbose)
     for reason in report.failures:
         talk.print(f"Failed: {reason}", soft_wrap=True)
     return options.Exit.GATE_FAILED if report.failures else options.Exit.DONE

@@ -89,6 +89,8 @@ class ClusterLabels:
         names: Sequence[str] | _Names = (),
     ) -> None:
         self.ids, self.positions, self.names = ids, positions, names
+        self.scope = ""
+        """What a verdict is limited to that counts cases by these labels, see Clustering."""
 
     def __getitem__(self, case_id: str, /) -> str:
         at = bisect_left(self.ids, hash(case_id))
@@ -167,6 +169,11 @@ def cluster_number(label: str | None) -> int:
         return 0
     digest = blake2b(label.encode("utf-8", "surrogatepass"), digest_size=7).digest()
     return int.from_bytes(digest) << 2 | _KINDS.get(label.partition(": ")[0], _DOCUMENTED)
+
+
+def is_of_document(number: int) -> bool:
+    """Whether a cluster number is that of a document, a section, a quote or a chunk."""
+    return number & 3 == _DOCUMENTED
 
 
 def passing_number(label: str | None) -> int:
@@ -336,6 +343,7 @@ def read_clusters(
             inner = clustering_of(labelled(SECTION), SECTION)
             assert inner is not None
             inner.documents, inner.fixed = clustering.documents, True
+            inner.labels.scope = inner.scope
             inner.sentence += f", of {_count(clustering.documents, 'document')}"
             return inner
     else:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from decisions.baseline import FAILING, BaselineChange, ChangeVerdict
+from decisions.baseline import FAILING, BaselineChange
 from decisions.case_changes import CaseChanges
 from decisions.case_verdict import VerdictCounts
 from decisions.diagnosis import DiagnosisFinding
 from decisions.measures import Measure, targets_text
 from decisions.primary import primary_names
+from decisions.slices import Slices, slice_blocks
 from ragmetrics import catalogue
 from records.asked import missing_remark
 from records.errors import StorageError
@@ -58,11 +59,16 @@ class SuiteReport:
     unlike: str = ""
     no_verdict: str = ""
     """Why no primary metric could be tested against the baseline; "" when any was."""
+    headline: str = ""
+    says: Sequence[str] = ()
+    """The first line of the comparison with the baseline, as compare_runs.py prints it."""
     baseline: str = ""
     gates: Sequence[Check] = field(default=())
     verdicts: VerdictCounts | None = None
     cases: CaseChanges | None = None
     """What became of the cases since the baseline, where that is a run."""
+    in_common: list[Slices] = field(default_factory=list)
+    """What the failing cases have in common, and those that broke since the baseline."""
     primary: Mapping[str, Any] = field(default_factory=dict)
     """The primary scores of every case, as metrics.json holds them."""
 
@@ -121,8 +127,11 @@ class SuiteReport:
             "targets": targets,
             "verdicts": self.verdicts.to_dict() if self.verdicts else None,
             "cases_changed": self.cases.to_dict() if self.cases else None,
+            "in_common": [slices.to_dict() for slices in self.in_common],
             "diagnosis": [finding.to_dict() for finding in self.findings],
             "baseline": self.baseline or None,
+            "headline": self.headline or None,
+            "says": list(self.says),
             "caveats": list(self.caveats),
             "not_comparable": self.unlike or None,
             "changes": None
@@ -171,9 +180,10 @@ def _change_text(change: BaselineChange) -> str:
 
 
 def _case_sentences(report: SuiteReport) -> list[str]:
-    """How many cases fail, and how many broke since the baseline."""
+    """How many cases fail, how many broke since the baseline, and what they have in common."""
     parts = (report.verdicts, report.cases)
-    return [part.says() for part in parts if part is not None]
+    counts = [part.says() for part in parts if part is not None]
+    return counts + [line for slices in report.in_common for line in slices.sentences()]
 
 
 def _verdict_text(report: SuiteReport) -> str:
@@ -212,17 +222,6 @@ def write_report(report: SuiteReport, path: Path, metrics: Path, *, copied: bool
     return path
 
 
-_TESTED: Mapping[ChangeVerdict, str] = {
-    "worse": "worse",
-    "better": "better",
-    "mixed": "mixed",
-    "equal": "equal",
-    "no evidence": "without evidence",
-    "too few": "with too few cases",
-}
-"""The verdicts on primary metrics, as they are counted."""
-
-
 def suite_page(report: SuiteReport, every: bool) -> Page:
     """A table of the perspectives, what cannot be told, the diagnosis, the changes, the verdict."""
     blocks: list[Block] = [Prose(("Run ", Quoted(report.run_id), f", {report.suite} suite"))]
@@ -234,6 +233,7 @@ def suite_page(report: SuiteReport, every: bool) -> Page:
     rows = [measure for outcome in scored for measure in _rows_of(report, outcome, every)]
     blocks.append(measure_table(rows, every_count=False, groups=True))
     blocks += map(Prose, _case_sentences(report))
+    blocks += [block for part in report.in_common if every for block in slice_blocks(part)]
     for outcome in report.outcomes:
         if outcome.reason:
             state = "" if outcome in scored else f"{outcome.status}: "
@@ -249,8 +249,13 @@ def suite_page(report: SuiteReport, every: bool) -> Page:
     for gate in report.gates:
         text = f"gate missed: {gate.section} {gate.metric}: {gate.reason}"
         blocks.append(Prose(text, "bad"))
-    blocks.append(Conclusion(_verdict_text(report)))
+    blocks.append(Conclusion(_verdict_text(report), more=_first_lines(report)))
     return Page("", blocks)
+
+
+def _first_lines(report: SuiteReport) -> tuple[Prose, ...]:
+    """What the comparison with the baseline says; nothing where they were measured otherwise."""
+    return () if report.unlike else tuple(Prose(Quoted(line)) for line in report.says)
 
 
 _FINDINGS = 3
@@ -272,6 +277,7 @@ def brief_page(report: SuiteReport) -> Page:
             rows.append((words or name, mean, interval, name))
     blocks: list[Block] = [
         Heading(("Run ", Quoted(report.run_id), f": {asked}{_verdict_text(report)}")),
+        *_first_lines(report),
         plain_table(("", "mean", "95 % interval", "metric"), rows, words=4),
         *map(Heading, _case_sentences(report)),
         Heading("What stands out:"),
@@ -313,10 +319,9 @@ def _changes(report: SuiteReport, every: bool) -> Iterator[Block]:
             text = f"{change.verdict}: {change.section} {change.metric} {_change_text(change)}"
             yield Prose(text, "bad" if failing else None)
     counts = Counter(change.verdict for change in report.changes)
-    tested = [f"{counts[name]} {words}" for name, words in _TESTED.items() if counts[name]]
     yield Prose(
         f"{counted(len(report.changes), 'metric')} compared: "
-        f"{', '.join([counted(len(report.regressions), 'regression'), *tested])}; not tested: "
+        f"{counted(len(report.regressions), 'regression')}; not tested: "
         f"{counts['lower']} lower, {counts['higher']} higher"
         f"{'' if every else ' (-v lists what got worse)'}."
     )

@@ -15,7 +15,8 @@ import msgspec
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import Key
-from records.answer_table import PLAIN, SETS, UNKNOWN, WORDS, AnswerTable
+from decisions.slices import Embed, Slices, marked_slices
+from records.answer_table import PLAIN, UNKNOWN, WORDS, AnswerTable
 from records.cases import Labels
 from records.errors import StorageError
 from records.growing import Replaced, line_at
@@ -35,7 +36,7 @@ from records.runs import (
     scored_sections,
 )
 from records.verdicts import judge_of
-from views.browser.model import MetricTrend, RunInfo, Trend
+from views.browser.model import MetricTrend, OpenRun, RunInfo, Trend
 from views.case import Case
 from views.case_files import read_case
 from views.notes import CaseNotes
@@ -64,7 +65,9 @@ class RunLibrary:
         extra: Sequence[Path] = (),
         labeller: Sequence[str] = (),
         rules: CaseRules | None = None,
+        embed: Embed | None = None,
     ) -> None:
+        self._embed = embed
         self._rules = read_case_rules() if rules is None else rules
         self._labeller = labeller
         self._results_dir, self._eval_set, self._labels_dir = results_dir, eval_set, labels_dir
@@ -101,7 +104,12 @@ class RunLibrary:
         folder = self.path_of(run_id)
         if not folder.is_dir():
             raise ValueError(f"{folder}: no such folder any more")
-        return Opened(folder, self._eval_set, lambda: self._labels, self.notes, self._rules)
+        labels = lambda: self._labels  # noqa: E731
+        return Opened(folder, self._eval_set, labels, self.notes, self._rules, self._slices)
+
+    def _slices(self, marks: Mapping[int, bool]) -> Slices:
+        """What the marked cases have in common, see ``decisions.slices.marked_slices``."""
+        return marked_slices(marks, self._eval_set, self._labels_dir, self._embed)
 
     def trend(self, key: Key) -> Trend:
         """One case over all runs, read from the files now."""
@@ -166,8 +174,9 @@ class Opened:
         labels: Callable[[], Labels],
         notes: CaseNotes,
         rules: CaseRules,
+        slices: Callable[[Mapping[int, bool]], Slices],
     ) -> None:
-        self.rules = rules
+        self.rules, self.slices = rules, slices
         self.run_id = folder.name
         self._notes = notes
         self._folder, self._eval_set, self._labels = folder, eval_set, labels
@@ -203,6 +212,16 @@ class Opened:
         """Begin to read on. ``tell`` is called in the reading thread, a few times a second."""
         self._tell = tell
         threading.Thread(target=self._work, name="browse", daemon=True).start()
+
+    def first_lines(self, base: OpenRun) -> Sequence[str]:
+        """What the comparison with another run says; why there is none, where it is refused."""
+        from decisions.committed import first_lines
+
+        assert isinstance(base, Opened)
+        try:
+            return first_lines(base._folder, self._folder)
+        except (StorageError, OSError) as error:
+            return [f"not compared: {error}"]
 
     def close(self) -> None:
         """Stop reading."""
@@ -471,7 +490,7 @@ _OF_CASE = ("run", "case_id", "repeat", "fails", "question", "answer", "error")
 def _columns(metrics: Sequence[str]) -> list[str]:
     """The columns of a table of cases, for a run with these metrics."""
     others = [name for name in (*WORDS, *PLAIN) if name not in _OF_CASE]
-    return [*_OF_CASE, *others, *(_PLURALS[name] for name in SETS), "notes", *metrics]
+    return [*_OF_CASE, *others, *_PLURALS.values(), "notes", *metrics]
 
 
 def _flat_row(
@@ -502,7 +521,7 @@ def _values(
         "question": detail.question,
         "answer": detail.answer,
         "error": detail.error,
-        **{_PLURALS[name]: list(table.sets[name][row]) for name in SETS},
+        **{plural: list(table.sets[name][row]) for name, plural in _PLURALS.items()},
         "notes": [note.line() for note in notes],
         **detail.values(),
     }

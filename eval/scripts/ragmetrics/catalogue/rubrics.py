@@ -32,9 +32,10 @@ def given_words(section: Mapping[str, Any]) -> list[str]:
     """How often each verdict was given, and whether people have checked them, a line a rubric."""
     lines = []
     for name, given in section.get("distribution", {}).items():
-        counts = ", ".join(f"{word.replace('_', ' ')} {count}" for word, count in given.items())
-        target = section.get("rubrics", {}).get(name, {}).get("target", "")
-        lines.append(f"{name}: {counts}; the target is {target}")
+        told = section.get("rubrics", {}).get(name, {})
+        words = dict.fromkeys([*told.get("labels", ()), *given])
+        counts = ", ".join(f"{word.replace('_', ' ')} {given.get(word, 0)}" for word in words)
+        lines.append(f"{name}: {counts}; the target is {told.get('target', '')}")
         if "not calibrated" in section.get("marks", {}).get(name, ""):
             lines[-1] += "; not calibrated"
     return lines

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Key
+from decisions.slices import Slices
 from records.answer_table import AnswerTable
 from views.case import Case
 from views.notes import CaseNotes
@@ -108,11 +109,18 @@ class OpenRun(Protocol):
     def turns(self, key: Key) -> Sequence[Key]:
         """The turns of the conversation that a case belongs to, in order; empty for other cases."""
 
+    @property
+    def slices(self) -> Callable[[Mapping[int, bool]], Slices]:
+        """Gives what the marked cases have in common; marks by the hash of a case's id."""
+
     def export(self, keys: Sequence[Key], reasons: Sequence[str], form: str, path: Path) -> int:
         """Write cases to a new file, as a form of EXPORTS; how many lines or rows it has.
 
         ``reasons``: why each of them fails, in a word. Raises StorageError, in words.
         """
+
+    def first_lines(self, base: OpenRun) -> Sequence[str]:
+        """What the comparison with another run says; takes a moment."""
 
     def close(self) -> None: ...
 
