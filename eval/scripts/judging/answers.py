@@ -28,6 +28,7 @@ from records.files import JsonlWriter, cut_torn_tail, locked
 from records.histories import ALONE
 from records.judgements import NUGGETS, answer_sha256
 from records.results import SCHEMA, RetrievedChunk, TestResult
+from records.tool_calls import ToolCall
 from records.verdicts import JudgeIdentity
 
 UNANSWERABLE = "unanswerable"
@@ -105,6 +106,13 @@ class JudgedAnswer:
     def seen_contexts(self) -> list[Item]:
         """All that the answer saw: the chunks, then the results of tools that are no passages."""
         return _numbered(self._seen) if len(self._seen) > len(self.chunks) else self.contexts
+
+    @cached_property
+    def tool_calls(self) -> str:
+        """The calls of tools that the bot reports, a line each; long arguments and results are
+        cut."""
+        calls = self.result.tools or ()
+        return "\n".join(f"{n}. {_shown(call)}" for n, call in enumerate(calls, start=1))
 
     @cached_property
     def abstained(self) -> bool:
@@ -195,6 +203,21 @@ class JudgedAnswer:
         if self.case.answerable is False:
             return UNANSWERABLE
         return None if self.case.gold_facts else "no gold_facts"
+
+
+def _shown(call: ToolCall) -> str:
+    """Name, arguments and outcome of a tool call on one line."""
+    came = "" if call.result is None else call.result
+    parts = [
+        call.name,
+        orjson.dumps(call.arguments).decode(),
+        came if not call.error else call.error,
+    ]
+    shown = [one_line(clean(part)) for part in parts]
+    name, arguments, outcome = (
+        part if len(part) <= MOST_MESSAGE else f"{part[: MOST_MESSAGE - 1]}…" for part in shown
+    )
+    return f"{name} {arguments} → {'failed: ' if call.error else ''}{outcome}"
 
 
 def _numbered(chunks: Sequence[RetrievedChunk]) -> list[Item]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import orjson
 from msgspec.structs import replace
 
 from judging import kinds, prompt_files
-from judging.answers import NO_CLAIMS, FactStore, JudgedAnswer
+from judging.answers import NO_CLAIMS, NO_REFERENCE, FactStore, JudgedAnswer
 from judging.kinds import Item, Material, ids_of, make_task
 from judging.opinion import Opinion, ask, sum_of, usage_of
 from judging.types import Judge, JudgeVerdict
@@ -33,6 +34,7 @@ class Settings:
     """``atomic``: claims by the judge instead of by our own sentence rules.
 
     ``rehearsed``: the judge only notes what it would be asked, so of a line its ``mode`` is enough.
+    ``kinds``: the row of each call.
     """
 
     judge: Judge
@@ -40,6 +42,7 @@ class Settings:
     facts: FactStore
     atomic: bool = False
     rehearsed: bool = False
+    kinds: Mapping[str, CallKind] = field(default_factory=lambda: KINDS)
 
     @property
     def cannot(self) -> Mapping[str, str]:
@@ -121,7 +124,7 @@ async def _asked(
     contexts: Sequence[Item] = (),
 ) -> list[VerdictLine]:
     """Ask about each material; the lines of what comes back."""
-    kind, salt = KINDS[metric], settings.salt
+    kind, salt = settings.kinds[metric], settings.salt
     opinions = [
         await ask(settings.judge, kind, material, salt=salt, repeat=repeat)
         for material in materials
@@ -298,6 +301,37 @@ async def _abstained_judged(
     return await _asked(answer, settings, name, [material], repeat, {})
 
 
+async def _rubric(
+    name: str, answer: JudgedAnswer, settings: Settings, repeat: int
+) -> list[VerdictLine]:
+    """A rubric of the user's: one verdict on the answer, from no more than the rubric reads."""
+    kind = settings.kinds[name]
+    rubric = kind.rubric
+    assert rubric is not None
+    reads = rubric.reads
+    reason = answer.why_no_answer() or settings.cannot.get("rubric")
+    if reason is None and "passages" in reads:
+        reason = answer.why_no_texts()
+    if reason is None and "reference" in reads and not answer.reference.strip():
+        reason = NO_REFERENCE
+    if reason is None and "tools" in reads and not isinstance(answer.result.tools, list):
+        reason = "no tool calls are reported"
+    if reason is not None:
+        lines = [_not_applicable(answer, name, reason)]
+    else:
+        material = Material(
+            question=answer.question if "question" in reads else "",
+            earlier=answer.earlier if "history" in reads else "",
+            answer=answer.text,
+            contexts=answer.contexts if "passages" in reads else (),
+            reference=answer.reference if "reference" in reads else "",
+            tools=answer.tool_calls if "tools" in reads else "",
+        )
+        lines = await _asked(answer, settings, name, [material], repeat, {})
+    prompt = _prompt(kind, answer) | {"rubric": rubric.to_dict()}
+    return [line | {"prompt": prompt} for line in lines]
+
+
 Call = Callable[[JudgedAnswer, Settings, int], Coroutine[Any, Any, list[VerdictLine]]]
 
 CALLS: Mapping[str, Call] = {
@@ -310,7 +344,12 @@ CALLS: Mapping[str, Call] = {
     "answer_relevancy": _answer_relevancy,
     "abstained_judged": _abstained_judged,
 }
-"""By the name that stands as ``metric`` in a verdict line."""
+"""By the name that stands as ``metric`` in a verdict line; rubrics have no names of ours."""
+
+
+def call_of(name: str) -> Call:
+    """What judges one answer by the kind of call of that name."""
+    return CALLS.get(name) or partial(_rubric, name)
 
 
 def _line(
@@ -327,7 +366,7 @@ def _line(
         "status": status,
         "reason": None,
         "failure": None,
-        "prompt": _prompt(metric, answer),
+        "prompt": _prompt(KINDS[metric], answer) if metric in KINDS else {},
         "key": "",
         "cached": False,
         "subject": answer.subject(metric),
@@ -348,10 +387,14 @@ def _line(
     return base | more
 
 
-def _prompt(metric: str, answer: JudgedAnswer) -> dict[str, Any]:
-    name = KINDS[metric].prompt
-    shows_question = "question" in prompt_files.load(name).slots
-    prompt = prompt_files.load_for(name, earlier=bool(answer.earlier) and shows_question).id
+def _prompt(kind: CallKind, answer: JudgedAnswer) -> dict[str, Any]:
+    """The prompt that asks about an answer: with the earlier turns where it shows the question, and
+    where a rubric reads them."""
+    if kind.rubric is not None:
+        shows = "history" in kind.rubric.reads
+    else:
+        shows = "question" in prompt_files.load(kind.prompt).slots
+    prompt = prompt_files.load_for(kind, earlier=bool(answer.earlier) and shows).id
     return {"name": prompt.name, "version": prompt.version, "sha256": prompt.sha256}
 
 

@@ -1,4 +1,20 @@
-"""What is asked of a judge: prompt, schema and check of each kind of call."""
+"""What is asked of a judge: prompt, schema and check of each kind of call.
+
+A kind of call is a row (``records.verdicts.CallKind``): the verdicts, what is numbered, which of
+them need a quote and from where. The rows of the toolkit are ``records.verdicts.KINDS``; a user's
+rubric makes one more (``rubric_kind``), named ``rubrics.NAME``. A plan carries the table that it
+asks by (``JudgingPlan.kinds``), and fences, quotes, cache, batches, repeats and costs know nothing
+of where a row comes from.
+
+To ask something new about one answer: a row, its prompt in ``prompts/`` and a function in
+``calls``. About two answers (which is better): a part of ``Material`` for the other answer with its
+``_SLOTS`` entry and ``Source``; a row with the verdicts first, second and equal, ``positive`` first
+and ``partial`` second, so that either needs a quote from its answer; with ``frame`` and ``rubric``
+it asks a rubric. Each order is a task of its own, with the two answers exchanged in the material,
+and a verdict by code where both answers are equal. Several judges (a panel) are asked the same
+task each: the row is the same and only ``Settings.judge`` differs; ask ``opinion.ask`` with each
+member and count the votes of their entries.
+"""
 
 from __future__ import annotations
 
@@ -135,7 +151,7 @@ class Material(msgspec.Struct, frozen=True):
     """What a judge may see of one answer. Texts are foreign; ids are ours.
 
     ``contexts``: dicts with ``id``, ``chunk_id`` and ``text``. ``earlier``: what was said before
-    the question.
+    the question. ``tools``: the calls of tools on the way to the answer, a line each.
     """
 
     question: str = ""
@@ -146,6 +162,7 @@ class Material(msgspec.Struct, frozen=True):
     facts: Sequence[Item] = ()
     nuggets: Sequence[Item] = ()
     earlier: str = ""
+    tools: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in a task's inputs and in verdicts.jsonl; empty parts are left out.
@@ -196,7 +213,7 @@ def make_task(
     ``hint``: these items are asked again because their quotes were not found. ``strict``: a reply
     that lacks any of them is refused; else only one that lacks all.
     """
-    prompt = prompt_files.load_for(kind.prompt, earlier=bool(material.earlier))
+    prompt = prompt_files.load_for(kind, earlier=bool(material.earlier))
     asked = ids_of(kind, material)
     written = TEXT_LISTS.get(kind.prompt)
     count = written.most if written else len(asked)
@@ -254,5 +271,6 @@ _SLOTS: Mapping[str, Callable[[Material], str]] = {
     "claims": lambda material: _listed("claims", material.claims),
     "facts": lambda material: _listed("facts", material.facts),
     "nuggets": lambda material: _listed("nuggets", material.nuggets),
+    "tools": lambda material: _block("tool calls", material.tools),
 }
 """The slots of prompts that a material fills."""

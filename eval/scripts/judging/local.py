@@ -44,7 +44,10 @@ REFERENCE_SHARE, QUESTION_SHARE = 0.3, 0.4
 """Share of the reference's (without one: the question's) content words in one window of a passage
 from which it is useful. Against the gold passages of the demo set the first has a balanced accuracy
 of 0.71, the second of 0.58: hardly better than chance."""
-CANNOT: Mapping[str, str] = {"questions": "the local judge cannot write questions"}
+CANNOT: Mapping[str, str] = {
+    "questions": "the local judge cannot write questions",
+    "rubric": "the local judge cannot read rubrics",
+}
 """Prompts that the local judge cannot answer, and what is then said of the metric."""
 
 Reply = dict[str, Any]

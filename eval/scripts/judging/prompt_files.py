@@ -13,12 +13,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import starmap
 from pathlib import Path
+
+import msgspec
 
 from judging.types import PromptId
 from records.errors import StorageError
 from records.files import read_toml
-from records.verdicts import TURN
+from records.rubrics import Rubric, RubricExample
+from records.verdicts import TURN, CallKind
 
 FOLDER = Path(__file__).with_name("prompts")
 
@@ -109,17 +113,50 @@ def load(name: str) -> JudgePrompt:
 
 
 @cache
-def load_for(name: str, *, earlier: bool) -> JudgePrompt:
-    """The prompt of that name; ``earlier``: with a place for the turns before the question, under
-    a name and a sha256 of its own, so that all other prompts stay what they are."""
-    prompt = load(name)
+def load_for(kind: CallKind, *, earlier: bool) -> JudgePrompt:
+    """The prompt of a kind of call; ``earlier``: with a place for the turns before the question,
+    under a name and a sha256 of its own, so that all other prompts stay what they are."""
+    prompt = load(kind.frame or kind.prompt)
+    if kind.rubric is not None:
+        prompt = _with_rubric(prompt, kind, kind.rubric)
     if not earlier:
         return prompt
     more = load(HISTORY)
     sha256 = hashlib.sha256(f"{prompt.id.sha256}\0{more.id.sha256}".encode()).hexdigest()
     own = read_toml(FOLDER / f"{HISTORY}.toml")["system"].strip()
-    identity = PromptId(f"{name}{TURN}", prompt.id.version, sha256)
+    identity = PromptId(f"{kind.prompt}{TURN}", prompt.id.version, sha256)
     return JudgePrompt(identity, f"{prompt.system}\n\n{own}", f"{more.user}\n\n{prompt.user}")
+
+
+def _with_rubric(frame: JudgePrompt, kind: CallKind, rubric: Rubric) -> JudgePrompt:
+    """A frame's system text with a rubric in its slots, under a name and a sha256 of its own.
+
+    A rubric may come from a stranger: its texts are ``neutral``, and what looks like a slot in them
+    is never filled.
+    """
+    sources = " or ".join("a passage" if s == "contexts" else f"the {s}" for s in kind.sources)
+    values = {
+        "ask": neutral(rubric.ask),
+        "scale": "\n".join(f"- {label}: {neutral(text)}" for label, text in rubric.scale),
+        "quoted": ", ".join(kind.quoted),
+        "sources": sources,
+        "examples": "\n\n".join(starmap(_example, enumerate(rubric.examples, 1))),
+    }
+    system = _SLOT.sub(lambda slot: values.get(slot[1], slot[0]), frame.system).strip()
+    sha256 = hashlib.sha256(frame.id.sha256.encode() + b"\0" + rubric.asked()).hexdigest()
+    return JudgePrompt(PromptId(kind.prompt, frame.id.version, sha256), system, frame.user)
+
+
+def _example(number: int, example: RubricExample) -> str:
+    """An example as the judge reads it; each text on a line of its own, so that none passes itself
+    off as another."""
+    texts = msgspec.to_builtins(example)
+    shown = [(key, texts[key]) for key in _EXAMPLE if texts.get(key)]
+    lines = [f"{key}: {one_line(neutral(text))}" for key, text in shown]
+    return "\n".join([f"Example {number}, which is never to be quoted:", *lines])
+
+
+_EXAMPLE = ("question", "reference", "answer", "reason", "verdict")
 
 
 PLACEHOLDER = "boundary"

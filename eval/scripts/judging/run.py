@@ -22,10 +22,11 @@ import orjson
 from clients.http import ask_all
 from judging import prompt_files
 from judging.answers import FactStore, JudgedAnswer
-from judging.calls import BLOCK, CALLS, Settings, needs_facts
+from judging.calls import BLOCK, Settings, call_of, needs_facts
 from judging.connect import BatchConnection, Connection, JudgeChanged
+from judging.kinds import CLAIMS, FACTS
 from judging.local import LocalJudge
-from judging.types import JudgeTask, JudgeVerdict
+from judging.types import Judge, JudgeTask, JudgeVerdict
 from ragmetrics.claims import CLAIM_RULES
 from ragmetrics.text.quotes import QUOTE_RULES
 from ragmetrics.text.words import TEXT_RULES
@@ -35,12 +36,14 @@ from records.files import clear_leftovers, locked, read_json, replace_json
 from records.histories import earlier_by_id, messages_of_result
 from records.labels import read_cases
 from records.results import SCHEMA, RunConfig, iter_results
+from records.rubrics import of_prompt
 from records.runs import CONFIG, VERDICTS, config_hash, results_file
 from records.shards import open_lines
 from records.verdict_lines import VerdictWriter
 from records.verdicts import (
     KINDS,
     QUOTE_UNVERIFIED,
+    CallKind,
     VerdictHead,
     VerdictLine,
     VerdictReader,
@@ -61,7 +64,7 @@ SEEN = ("answered_as", "fingerprints")
 class JudgingPlan:
     """What is judged. ``repeats``: opinions; from the second on of ``repeats_share`` of the cases.
 
-    ``k``: the first chunks of each answer; None: all.
+    ``k``: the first chunks of each answer; None: all. ``kinds``: the row of each call.
     """
 
     folder: Path
@@ -74,6 +77,7 @@ class JudgingPlan:
     atomic: bool = False
     k: int | None = None
     concurrency: int = 8
+    kinds: Mapping[str, CallKind] = field(default_factory=lambda: KINDS)
 
 
 @dataclass
@@ -166,7 +170,7 @@ def judge_run(
     answers = _answers(plan)
     verdicts.withdraw(path, connection.withdrawn())
     described = connection.describe()
-    settings = Settings(connection.judge, connection.salt, facts, plan.atomic)
+    settings = Settings(connection.judge, connection.salt, facts, plan.atomic, kinds=plan.kinds)
     identity = connection.judge.identity.to_dict()
     existing = ExistingVerdicts(reader.read(), identity, described["parameters"], settings)
     judge = _write_config(plan, described)
@@ -231,7 +235,7 @@ async def _judge_answer(
         while repeat < opinions:
             heads = existing.opinion(answer, name, repeat, inputs_sha256)
             if heads is None:
-                lines = await CALLS[name](answer, settings, repeat)
+                lines = await call_of(name)(answer, settings, repeat)
                 # the list of facts may have come just now
                 sha256 = inputs_sha256 or existing.inputs_sha256(answer, name)
                 new += [line | {"made_of": sha256} for line in lines]
@@ -260,12 +264,9 @@ def _write_config(
     time stay beside the new ones as long as the judge is the same.
     """
     path = plan.folder / CONFIG
-    names = {verdicts.KINDS[call].prompt for call in plan.calls} | {"facts"}
-    names |= {"claims"} if plan.atomic else set()
-    prompts = {}
-    for name in sorted(names):
-        prompt = prompt_files.load(name).id
-        prompts[name] = {"version": prompt.version, "sha256": prompt.sha256}
+    asked = [*(plan.kinds[call] for call in plan.calls), FACTS, *([CLAIMS] if plan.atomic else [])]
+    ids = {prompt_files.load_for(kind, earlier=False).id for kind in asked}
+    prompts = {one.name: {"version": one.version, "sha256": one.sha256} for one in ids}
     prompts |= of_turns or {}
     with locked(path):
         clear_leftovers(path)
@@ -308,7 +309,7 @@ def would_ask(plan: JudgingPlan, connection: Connection, facts: FactStore) -> It
     Facts and atomic claims that are not known yet are guessed by the local rules.
     """
     recorder = _TaskRecorder(connection)
-    settings = Settings(recorder, connection.salt, facts.guessing(), plan.atomic, rehearsed=True)
+    settings = _rehearsing(plan, recorder, connection, facts.guessing())
     for _ in _rehearse(plan, connection, settings):
         tasks: Sequence[JudgeTask] = recorder.tasks
         recorder.tasks = []
@@ -325,7 +326,7 @@ def prompts_of(
     when the run has no answer to the case.
     """
     recorder = _TaskRecorder(connection)
-    settings = Settings(recorder, connection.salt, facts.guessing(), plan.atomic, rehearsed=True)
+    settings = _rehearsing(plan, recorder, connection, facts.guessing())
     answers = [answer for answer in _answers(plan) if answer.case.id == case_id]
     if not answers:
         raise StorageError(
@@ -334,7 +335,7 @@ def prompts_of(
         )
     for answer in answers:
         for name in plan.calls:
-            _at_once(CALLS[name](answer, settings, 0))
+            _at_once(call_of(name)(answer, settings, 0))
             tasks: Sequence[JudgeTask] = recorder.tasks
             recorder.tasks = []
             yield from ((answer.result.repeat, name, task) for task in tasks)
@@ -348,9 +349,15 @@ def batch_tasks(
     What depends on a reply that is not there yet (facts, claims) is not among it.
     """
     connection = batch.connection
-    settings = Settings(connection.judge, connection.salt, facts, plan.atomic, rehearsed=True)
+    settings = _rehearsing(plan, connection.judge, connection, facts)
     for _ in _rehearse(plan, connection, settings):
         yield from batch.collector.taken()
+
+
+def _rehearsing(
+    plan: JudgingPlan, judge: Judge, connection: Connection, facts: FactStore
+) -> Settings:
+    return Settings(judge, connection.salt, facts, plan.atomic, rehearsed=True, kinds=plan.kinds)
 
 
 def _rehearse(plan: JudgingPlan, connection: Connection, settings: Settings) -> Iterator[None]:
@@ -395,13 +402,15 @@ class ExistingVerdicts:
         self._settings = settings
         self._parts: dict[OpinionKey, dict[int, VerdictHead]] = {}
         prompts = {
-            (name, prompt_files.load_for(kind.prompt, earlier=earlier).id.sha256)
-            for name, kind in KINDS.items()
+            (name, prompt_files.load_for(kind, earlier=earlier).id.sha256): kind.rubric
+            for name, kind in settings.kinds.items()
             for earlier in (False, True)
         }
         for head in map(head_of, lines):
             same = head.judge == identity and head.parameters == parameters
-            if same and (head.metric, head.prompt.get("sha256")) in prompts:
+            prompt = (head.metric, head.prompt.get("sha256"))
+            # a rubric with another target: the same question, whose lines are written anew
+            if same and prompt in prompts and of_prompt(head.prompt) == prompts[prompt]:
                 self._add(head)
 
     def _add(self, head: VerdictHead) -> None:
@@ -414,7 +423,9 @@ class ExistingVerdicts:
         None when the facts are not known yet: they have to be asked for.
         """
         facts: list[str] | None = []
-        if needs_facts(KINDS[metric]) and not any(map(str.strip, answer.case.expected_key_facts)):
+        if needs_facts(self._settings.kinds[metric]) and not any(
+            map(str.strip, answer.case.expected_key_facts)
+        ):
             if answer.why_no_reference() is None:
                 question = answer.case.question_alone or answer.case.question
                 facts = self._settings.facts.stored(question, answer.reference)
@@ -422,6 +433,8 @@ class ExistingVerdicts:
                 return None
         parts = [answer.subject(metric), RULES, self._settings.atomic, facts]
         parts += [answer.earlier] if answer.earlier else []
+        if (rubric := self._settings.kinds[metric].rubric) is not None:
+            parts += [answer.tool_calls] if "tools" in rubric.reads else []
         return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
 
     def opinion(

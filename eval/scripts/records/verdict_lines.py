@@ -51,11 +51,12 @@ _TEXTS = frozenset({"messages", "raw"})
 
 
 class VerdictPrompt(TypedDict):
-    """The prompt of a judgement: its name, version and hash."""
+    """The prompt of a judgement: its name, version and hash, and the rubric where it asks one."""
 
     name: str
     sha256: str
     version: NotRequired[int]
+    rubric: NotRequired[dict[str, Any]]
 
 
 class VerdictSetting(msgspec.Struct):

@@ -12,6 +12,7 @@ another answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
@@ -20,6 +21,7 @@ import msgspec
 from records import jsonl, verdict_lines
 from records.errors import Problem, StorageError
 from records.files import JsonlWriter, check_schema, locked
+from records.rubrics import PREFIX, Rubric, of_prompt
 from records.runs import CONFIG, read_config
 from records.shards import lines_from
 from records.verdict_lines import VerdictPrompt, VerdictSetting, read_setting
@@ -64,7 +66,9 @@ class CallKind(msgspec.Struct, frozen=True):
     None where the verdict is on the answer as a whole. ``positive``: the verdict that needs a quote
     from one of the ``sources`` (None: no such). ``partial``: one of half credit, which needs a
     quote, too. ``cites``: an entry names the block that it quotes.
-    ``extra``: further fields of the reply.
+    ``extra``: further fields of the reply. ``rubric``: whose question it is, where that is not the
+    toolkit's own; ``frame`` is then the prompt file that the rubric is put into, and ``prompt`` the
+    rubric's name. ``quotes``: the verdicts that need a quote, where they are not the two above.
     """
 
     prompt: str
@@ -75,11 +79,14 @@ class CallKind(msgspec.Struct, frozen=True):
     sources: tuple[Source, ...] = ()
     cites: bool = False
     extra: tuple[str, ...] = ()
+    rubric: Rubric | None = None
+    frame: str = ""
+    quotes: tuple[str, ...] = ()
 
     @property
     def quoted(self) -> tuple[str, ...]:
         """The verdicts that need a quote."""
-        return tuple(verdict for verdict in (self.positive, self.partial) if verdict)
+        return self.quotes or tuple(verdict for verdict in (self.positive, self.partial) if verdict)
 
     def ids_of(self, material: Mapping[Items, Sequence[Mapping[str, Any]]]) -> list[str]:
         """The ids that need a verdict each, of the numbered texts of a call."""
@@ -137,6 +144,33 @@ KINDS: Mapping[str, CallKind] = {
 }
 """The kind of call behind each ``metric`` of a verdict line. The last verdict of those with a
 positive one is what they say where nothing is found."""
+
+
+@lru_cache(maxsize=256)
+def rubric_kind(rubric: Rubric) -> CallKind:
+    """The kind of call that asks a rubric: one verdict on the answer, with a quote from it or from
+    a passage that the rubric reads."""
+    reads_passages = "passages" in rubric.reads
+    return CallKind(
+        rubric.metric,
+        rubric.labels,
+        sources=("answer", "contexts") if reads_passages else ("answer",),
+        cites=reads_passages,
+        rubric=rubric,
+        frame="rubric",
+        quotes=rubric.quoted,
+    )
+
+
+def kind_of(line: Mapping[str, Any]) -> CallKind | None:
+    """The kind of call that a verdict line comes from; None when nobody knows it any more.
+
+    Raises msgspec.ValidationError where the line's rubric is none.
+    """
+    if not line["metric"].startswith(PREFIX):
+        return KINDS.get(line["metric"])
+    rubric = of_prompt(line["prompt"])
+    return None if rubric is None else rubric_kind(rubric)
 
 
 class JudgeIdentity(msgspec.Struct, frozen=True):
@@ -397,8 +431,13 @@ def _is_torn(path: Path) -> bool:
 
 def _fault(line: VerdictLine) -> tuple[str, str] | None:
     """Field and fault of a line that is decided and does not say what it should."""
-    kind = KINDS.get(line["metric"])
-    if line["status"] != "ok" or kind is None:
+    if line["status"] != "ok":
+        return None
+    try:
+        kind = kind_of(line)
+    except msgspec.ValidationError as error:
+        return "prompt.rubric", f"is no rubric ({error})"
+    if kind is None:
         return None
     for name in kind.extra if "by_code" not in line["extra"] else ():
         if name not in line["extra"]:

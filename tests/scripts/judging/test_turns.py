@@ -82,7 +82,7 @@ def test_the_prompt_of_a_case_without_history_is_what_it_was() -> None:
         Material(question="Q?", answer="A.", claims=[{"id": "1", "text": "One."}], earlier="u: Hi"),
         salt=SALT,
     )
-    assert later.prompt == load_for("groundedness", earlier=True).id
+    assert later.prompt == load_for(KINDS["groundedness"], earlier=True).id
     assert later.prompt.sha256 != plain.prompt.sha256
     system, user = (message["content"] for message in later.messages)
     assert system.startswith(plain.messages[0]["content"])
