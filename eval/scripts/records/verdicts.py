@@ -43,7 +43,7 @@ Status = Literal["ok", "failed", "not_applicable"]
 Items = Literal["claims", "facts", "nuggets", "contexts"]
 """What a call has numbered, as the ``input`` of its line names it."""
 
-Source = Literal["contexts", "answer", "reference", "facts"]
+Source = Literal["contexts", "answer", "other", "reference", "facts"]
 """What a quote may be from, as the ``input`` of a line names it."""
 
 Strength = Literal["digest", "build", "revision", "name only", "code"]
@@ -162,11 +162,33 @@ def rubric_kind(rubric: Rubric) -> CallKind:
     )
 
 
+PAIRS = "pairs"
+"""What verdicts on two answers together are called; by a rubric ``pairs.NAME``."""
+
+FIRST, SECOND, EQUAL = "first", "second", "equal"
+
+
+@lru_cache(maxsize=256)
+def pair_kind(rubric: Rubric | None = None) -> CallKind:
+    """The kind of call that asks which of two answers is better, by a rubric or without one; its
+    quote is from either answer."""
+    return CallKind(
+        PAIRS if rubric is None else f"{PAIRS}.{rubric.name}",
+        (FIRST, SECOND, EQUAL),
+        sources=("answer", "other"),
+        rubric=rubric,
+        frame="" if rubric is None else "pairs_rubric",
+        quotes=(FIRST, SECOND),
+    )
+
+
 def kind_of(line: Mapping[str, Any]) -> CallKind | None:
     """The kind of call that a verdict line comes from; None when nobody knows it any more.
 
     Raises msgspec.ValidationError where the line's rubric is none.
     """
+    if line["metric"].partition(".")[0] == PAIRS:
+        return pair_kind(of_prompt(line["prompt"]))
     if not line["metric"].startswith(PREFIX):
         return KINDS.get(line["metric"])
     rubric = of_prompt(line["prompt"])
@@ -214,6 +236,7 @@ class _Input(TypedDict, total=False):
     answer: str
     """Of schema 1; newer lines have its hash."""
     answer_sha256: str
+    other_sha256: str
     contexts: list[_Context]
     claims: list[_Item]
     facts: list[_Item]

@@ -1,0 +1,156 @@
+"""pairs/BASE.jsonl of a run: which of two answers to the same question a judge found better.
+
+The lines are those of verdicts.jsonl (``records.verdicts``), with the metric ``pairs``, or
+``pairs.NAME`` by a rubric. A pair has two lines an opinion: part 0 has the run's answer first,
+part 1 the base's. A file is of one base; the judge of its last line is the one whose lines count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+
+from records.errors import StorageError
+from records.results import TestResult, read_results
+from records.runs import results_file
+
+from records.verdicts import FIRST, SECOND, VerdictLine, read_lines
+
+FOLDER = "pairs"
+
+PairKey = tuple[str, int]
+"""Case id and repeat of the answer."""
+
+NEW, BASE = "new", "base"
+
+_WINNERS = ({FIRST: NEW, SECOND: BASE}, {FIRST: BASE, SECOND: NEW})
+"""Whose answer a verdict names, by the order."""
+
+
+class PairOrder(msgspec.Struct, frozen=True):
+    """What the judge said in one order: ``verdict`` as it was given, and whose answer it names
+    (``new``, ``base``, or "" for neither and for a quote that no answer has)."""
+
+    verdict: str
+    winner: str
+    quote: str = ""
+    reason: str = ""
+
+
+class PairVerdict(msgspec.Struct, frozen=True):
+    """One opinion on a pair. ``orders``: run's answer first, then base's first; empty where the
+    answers are equal and nobody was asked."""
+
+    case_id: str
+    repeat: int
+    opinion: int = 0
+    orders: tuple[PairOrder, ...] = ()
+
+    @property
+    def outcome(self) -> int:
+        """1 where the run's answer won in both orders, -1 where the base's did, else 0."""
+        winners = {order.winner for order in self.orders}
+        return {NEW: 1, BASE: -1}.get(winners.pop(), 0) if len(winners) == 1 else 0
+
+
+class PairFile(msgspec.Struct, frozen=True):
+    """The verdicts of one judge on the pairs of two runs by one question.
+
+    ``failed``: pairs without a verdict, since a call failed. ``not_applicable``: pairs that lack an
+    answer. ``stale``: pairs whose answers have changed since.
+    """
+
+    metric: str
+    judge: Mapping[str, Any]
+    prompt: Mapping[str, Any]
+    verdicts: tuple[PairVerdict, ...]
+    failed: int = 0
+    not_applicable: int = 0
+    stale: int = 0
+
+
+def pairs_file(run: Path, base: Path) -> Path:
+    """The file of a run's pairs with a base."""
+    return run / FOLDER / f"{base.resolve().name}.jsonl"
+
+
+def pair_sha256(new: str | None, base: str | None) -> str:
+    """What a pair rests on, as it stands in a line's ``subject``: 24 hex digits of both answers."""
+    return hashlib.sha256(orjson.dumps([new, base])).hexdigest()[:24]
+
+
+def answers_by_key(run: Path) -> dict[PairKey, TestResult]:
+    """The answers of a run without their passages, by case and repeat; failed calls are left out.
+
+    Raises StorageError for a run that is not finished."""
+    path = results_file(run)
+    if not path.exists():
+        raise StorageError(f"{path}: no such file; finish the run (run_eval --resume).")
+    fields = ("test_case_id", "repeat", "status", "question", "answer")
+    return {
+        (result.test_case_id, result.repeat): result
+        for _, result in read_results(path, fields)
+        if result.status == "ok"
+    }
+
+
+def read_pairs(run: Path, base: Path) -> list[PairFile]:
+    """What was judged of a run's pairs with a base, one for each question asked, by its name.
+
+    Empty without a file. Raises StorageError for a damaged one."""
+    path = pairs_file(run, base)
+    lines = list(read_lines(path))
+    if not lines:
+        return []
+    new, old = answers_by_key(run), answers_by_key(base)
+    now = {
+        key: pair_sha256(result.answer, old[key].answer)
+        for key, result in new.items()
+        if key in old
+    }
+    metrics = dict.fromkeys(sorted(line["metric"] for line in lines))
+    return [_pair_file(metric, lines, now) for metric in metrics]
+
+
+def _pair_file(metric: str, lines: list[VerdictLine], now: Mapping[PairKey, str]) -> PairFile:
+    own = [line for line in lines if line["metric"] == metric]
+    last = own[-1]
+    prompts = {line["prompt"].get("name"): line["prompt"] for line in own}
+    current = [
+        line
+        for line in own
+        if (line["judge"], line["parameters"]) == (last["judge"], last["parameters"])
+        and line["prompt"] == prompts[line["prompt"].get("name")]
+    ]
+    parts: dict[tuple[str, int, int], dict[int, VerdictLine]] = {}
+    for line in current:
+        key = line["case_id"], line["repeat"], line["judge_repeat"]
+        parts.setdefault(key, {})[line["part"]] = line
+    verdicts: list[PairVerdict] = []
+    counts = {"failed": 0, "not_applicable": 0, "stale": 0}
+    for (case_id, repeat, opinion), by_part in parts.items():
+        first = by_part[min(by_part)]
+        whole = [by_part[n] for n in range(first["parts"]) if n in by_part]
+        status = {line["status"] for line in whole}
+        if first.get("subject") != now.get((case_id, repeat)):
+            counts["stale"] += opinion == 0
+        elif "failed" in status or len(whole) < first["parts"]:
+            counts["failed"] += opinion == 0
+        elif "not_applicable" in status:
+            counts["not_applicable"] += opinion == 0
+        else:
+            asked = [] if "by_code" in first["extra"] else list(enumerate(whole))
+            orders = tuple(_order(number, line["verdicts"][0]) for number, line in asked)
+            verdicts.append(PairVerdict(case_id, repeat, opinion, orders))
+    return PairFile(metric, last["judge"], last["prompt"], tuple(verdicts), **counts)
+
+
+def _order(number: int, entry: Mapping[str, Any]) -> PairOrder:
+    verdict = entry["verdict"]
+    winner = _WINNERS[number].get(verdict, "")
+    return PairOrder(verdict, winner, entry.get("quote") or "", entry.get("reason") or "")
