@@ -346,9 +346,17 @@ async def _pair(
         material = pair_material(pair, kind.rubric)
         if pair.equal:
             entry = {"id": "1", "context": None, "quote": "", "reason": "", "verdict": EQUAL}
-            more = {"extra": {"by_code": "equal answers"}, "mode": "code", "cost_usd": 0.0}
             lines = [
-                _line(pair, name, "ok", input=material.to_dict(), verdicts=[entry], **more)
+                _line(
+                    pair,
+                    name,
+                    "ok",
+                    input=material.to_dict(),
+                    verdicts=[entry],
+                    extra={"by_code": "equal answers"},
+                    mode="code",
+                    cost_usd=0.0,
+                )
             ]
         else:
             swapped = replace(material, answer=material.other, other=material.answer)

@@ -151,8 +151,8 @@ class Material(msgspec.Struct, frozen=True):
     """What a judge may see of one answer. Texts are foreign; ids are ours.
 
     ``contexts``: dicts with ``id``, ``chunk_id`` and ``text``. ``earlier``: what was said before
-    the question. ``tools``: the calls of tools on the way to the answer, a line each. ``other``: the
-    answer of another run, where two are compared.
+    the question. ``tools``: the calls of tools on the way to the answer, a line each. ``other``:
+    the answer of another run, where two are compared.
     """
 
     question: str = ""

@@ -65,8 +65,8 @@ SEEN = ("answered_as", "fingerprints")
 class JudgingPlan:
     """What is judged. ``repeats``: opinions; from the second on of ``repeats_share`` of the cases.
 
-    ``k``: the first chunks of each answer; None: all. ``kinds``: the row of each call. ``base``: the
-    run whose answers are compared with these, for pairs; None: each answer by itself.
+    ``k``: the first chunks of each answer; None: all. ``kinds``: the row of each call. ``base``:
+    the run whose answers are compared with these, for pairs; None: each answer by itself.
     """
 
     folder: Path

@@ -9,6 +9,10 @@ whether the line is a label, a note, an undo or a redo. ``note`` and ``flag`` ar
 noted on the claim. A line says all that holds from then on: that of a note repeats the label, that
 of a label the note.
 
+A pair of answers (metric ``pairs``, by a rubric ``pairs.NAME``) has the claim id ``pair``;
+``answer_sha256`` is of the left answer and ``claim`` the hash of the right one. The label is left,
+right, equal or cannot_tell.
+
 How the claim was chosen: ``sample`` names the drawing, ``random:SEED`` (of all claims alike) or
 ``strata:SEED``. With strata, ``stratum`` is the claim's, ``stratum_size`` the claims in it, and
 ``probability`` the share of them that was drawn up to this one: the largest of a stratum is the
@@ -42,6 +46,9 @@ LABELS = {
     "correctness": ("present", "missing", "contradicted", CANNOT_TELL),
 }
 """What people may say, by metric: of claims, and of facts of the reference."""
+
+PAIR_LABELS = ("left", "right", "equal", CANNOT_TELL)
+"""What people may say of two answers."""
 
 Act = Literal["label", "note", "undo", "redo"]
 
@@ -166,7 +173,8 @@ def _faults(row: Mapping[str, Any], stem: str) -> Iterable[tuple[str, str]]:
             yield name, "must be a text; it names what was labelled"
     if not isinstance(row.get("repeat", 0), int) or isinstance(row.get("repeat"), bool):
         yield "repeat", "must be a whole number; 0 when the bot was asked once"
-    allowed = LABELS.get(str(row.get("metric", METRIC)))
+    metric = str(row.get("metric", METRIC))
+    allowed = PAIR_LABELS if metric.partition(".")[0] == "pairs" else LABELS.get(metric)
     if allowed is None:
         yield "metric", f"must be one of {', '.join(LABELS)}; others have no labels"
     elif "label" not in row or (row["label"] is not None and row["label"] not in allowed):

@@ -8,17 +8,18 @@ part 1 the base's. A file is of one base; the judge of its last line is the one 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import orjson
 
+from records.claim_labels import ClaimLabel, answer_sha256
 from records.errors import StorageError
 from records.results import TestResult, read_results
 from records.runs import results_file
-
 from records.verdicts import FIRST, SECOND, VerdictLine, read_lines
 
 FOLDER = "pairs"
@@ -62,7 +63,9 @@ class PairFile(msgspec.Struct, frozen=True):
     """The verdicts of one judge on the pairs of two runs by one question.
 
     ``failed``: pairs without a verdict, since a call failed. ``not_applicable``: pairs that lack an
-    answer. ``stale``: pairs whose answers have changed since.
+    answer. ``stale``: pairs whose answers have changed since. ``longer``: 1 where the run's answer
+    has more characters than the base's, -1 where it has fewer, else 0. ``answers``: the hashes of
+    both answers, by which people's labels name them.
     """
 
     metric: str
@@ -72,6 +75,8 @@ class PairFile(msgspec.Struct, frozen=True):
     failed: int = 0
     not_applicable: int = 0
     stale: int = 0
+    longer: Mapping[PairKey, int] = {}
+    answers: Mapping[PairKey, tuple[str, str]] = {}
 
 
 def pairs_file(run: Path, base: Path) -> Path:
@@ -113,8 +118,54 @@ def read_pairs(run: Path, base: Path) -> list[PairFile]:
         for key, result in new.items()
         if key in old
     }
-    metrics = dict.fromkeys(sorted(line["metric"] for line in lines))
-    return [_pair_file(metric, lines, now) for metric in metrics]
+    longer = {key: _sign(_size(new[key]) - _size(old[key])) for key in now}
+    answers = {
+        key: (answer_sha256(new[key].answer or ""), answer_sha256(old[key].answer or ""))
+        for key in now
+    }
+    return [
+        msgspec.structs.replace(_pair_file(metric, lines, now), longer=longer, answers=answers)
+        for metric in sorted({line["metric"] for line in lines})
+    ]
+
+
+PAIR = "pair"
+"""In place of a claim's id in a label of a pair."""
+
+_VALUES = {"left": 1, "right": -1, "equal": 0}
+
+
+def people_on(labels: Iterable[ClaimLabel], file: PairFile) -> dict[PairKey, int]:
+    """What most annotators say of each pair: 1 the run's answer, -1 the base's, 0 neither.
+
+    Left out: pairs that no one decided, on which as many say one thing as another, and labels of
+    other answers. A label names the left answer by ``answer_sha256``, the right one by ``claim``.
+    """
+    last: dict[tuple[PairKey, str], int | None] = {}
+    for label in labels:
+        key = label.key[0], label.key[1]
+        own = file.answers.get(key)
+        sides = label.answer_sha256, label.claim
+        if label.metric == file.metric and own is not None and sides in (own, own[::-1]):
+            value = _VALUES.get(label.label or "")
+            turned = value is not None and sides != own
+            last[key, label.annotator] = -value if turned and value is not None else value
+    votes: dict[PairKey, Counter[int]] = {}
+    for (key, _), value in last.items():
+        if value is not None:
+            votes.setdefault(key, Counter())[value] += 1
+    most = {key: counts.most_common(2) for key, counts in votes.items()}
+    return {
+        key: said[0][0] for key, said in most.items() if len(said) == 1 or said[0][1] > said[1][1]
+    }
+
+
+def _size(result: TestResult) -> int:
+    return len(" ".join((result.answer or "").split()))
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)
 
 
 def _pair_file(metric: str, lines: list[VerdictLine], now: Mapping[PairKey, str]) -> PairFile:
@@ -147,7 +198,15 @@ def _pair_file(metric: str, lines: list[VerdictLine], now: Mapping[PairKey, str]
             asked = [] if "by_code" in first["extra"] else list(enumerate(whole))
             orders = tuple(_order(number, line["verdicts"][0]) for number, line in asked)
             verdicts.append(PairVerdict(case_id, repeat, opinion, orders))
-    return PairFile(metric, last["judge"], last["prompt"], tuple(verdicts), **counts)
+    return PairFile(
+        metric,
+        last["judge"],
+        last["prompt"],
+        tuple(verdicts),
+        counts["failed"],
+        counts["not_applicable"],
+        counts["stale"],
+    )
 
 
 def _order(number: int, entry: Mapping[str, Any]) -> PairOrder:
