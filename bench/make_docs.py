@@ -1,7 +1,7 @@
 """Write the parts of the documents that repeat the code, or check that they are up to date.
 
-In: the catalogue of metrics, the labeller's table of actions, and the --help of every script in
-this folder. Out: the tables of metrics in EVAL.md, of scripts in README.md and of keys in
+In: the catalogue of metrics, the labeller's table of actions, and docstring and options of every
+script. Out: the tables of metrics in EVAL.md, of scripts in README.md and of keys in
 docs/labelling.md, of known products in docs/products.md (between the line
 `<!-- generated: metrics -->`, `scripts`, `keys` or `products`, and
 `<!-- end -->`; all else there is left alone), a page a script in docs/, and docs/README.md, which
@@ -20,9 +20,10 @@ Exit codes: 0 done, 1 with --check: a file is out of date, 2 bad input or usage,
 from __future__ import annotations
 
 import ast
-import os
-import subprocess
+import importlib.util
+import re
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -35,6 +36,7 @@ import options
 import storage
 from clients.known import Recipe, recipes
 from labeller.actions import ACTIONS
+from options.commands import USUAL_EXITS, exit_codes, option_words
 from ragmetrics import catalogue
 from ragmetrics.catalogue import metric as catalogue_metric
 from ragmetrics.catalogue.metric import Metric
@@ -42,11 +44,9 @@ from terminal.actions import Action, keymap_id, shown_key
 
 SCRIPTS = storage.ROOT / "eval" / "scripts"
 GUARD = 'if __name__ == "__main__":'
-MARK = "<!-- Made by make_docs.py from the script's --help: change that, then run `make docs`. -->"
+MARK = "<!-- Made by make_docs.py from the script's docstring and options: run `make docs`. -->"
 END = "<!-- end -->"
 COLUMNS = ("metric", "what it says", "range", "unit", "better", "needs", "source", "definition")
-WIDTH = "80"
-PATIENCE = 120
 
 
 def metric_tables(metrics: Iterable[Metric]) -> str:
@@ -157,37 +157,56 @@ def scripts() -> list[Path]:
     return [path for path in sorted(SCRIPTS.glob("*.py")) if GUARD in path.read_text("utf-8")]
 
 
-def help_text(script: Path) -> str:
-    """What ``script --help`` prints, with no setting of this machine in it.
-
-    Raises StorageError when the script fails.
-    """
-    environment = {
-        name: text for name, text in os.environ.items() if not name.startswith("RAG_EVAL_")
-    }
-    fixed = {"RAG_EVAL_CONFIG": os.devnull, "COLUMNS": WIDTH, "NO_COLOR": "1", "PYTHONUTF8": "1"}
-    done = subprocess.run(
-        [sys.executable, str(script), "--help"],
-        env=environment | fixed,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=PATIENCE,
-    )
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise storage.StorageError(f"{script} --help fails ({last}); fix the script first.")
-    return done.stdout.strip() + "\n"
+def command_of(script: Path) -> options.Command:
+    """The command that a script runs. Raises StorageError when it cannot be imported."""
+    spec = importlib.util.spec_from_file_location(script.stem, script)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[script.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise storage.StorageError(f"{script} fails ({error}); fix the script first.") from None
+    command = module.main
+    assert isinstance(command, options.Command)
+    return command
 
 
-def page(script: Path, helped: str) -> str:
-    """The page of one script: its --help, and its docstring where that says more."""
+def option_tables(script: Path) -> str:
+    """The usage line of a script and a table of options for each heading of its --help."""
+    command = command_of(script)
+    ctx = click.Context(command, info_name=script.name, **command.context_settings)
+    parts = [f"## Options\n\n`{' '.join(command.get_usage(ctx).split())}`\n"]
+    for heading, members in command.grouped_options(ctx).items():
+        rows = [(heading.lower(), "what it does", "values"), ("---",) * 3]
+        for names, text, values in (option_words(param, ctx) for param in members):
+            rows.append((f"`{names}`", text, values))
+        lines = ("| " + " | ".join(map(_cell, row)) + " |" for row in rows)
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def page(script: Path, tables: str) -> str:
+    """The page of one script: what its docstring says, and its options."""
     about = _docstring(script)
-    parts = [MARK, f"# {script.name}", about.partition("\n")[0]]
-    if _folded(about) not in _folded(helped):
-        parts.append(f"```text\n{about}\n```")
-    parts.append(f"```text\n$ python eval/scripts/{script.name} --help\n{helped}```")
-    return "\n\n".join(parts) + "\n"
+    parts = [MARK, f"# {script.name}", *_as_markdown(about)]
+    if exit_codes(about) is None:
+        parts.append(USUAL_EXITS)
+    return "\n\n".join([*parts, tables])
+
+
+def _as_markdown(about: str) -> list[str]:
+    """The paragraphs of a docstring; commands and other indented lines as code."""
+    parts = []
+    for block in about.split("\n\n"):
+        lines = block.splitlines()
+        text = [line for line in lines if not line.startswith("  ")]
+        code = textwrap.dedent("\n".join(line for line in lines if line.startswith("  ")))
+        code = re.sub(r"(?<=\S) {4,}", " \\\\\n    ", code)  # a call that Python joined
+        parts += ["\n".join(text).replace("``", "`")] if text else []
+        parts += [f"```sh\n{code}\n```"] if code else []
+    return parts
 
 
 def index(pages: Sequence[Path]) -> str:
@@ -218,10 +237,6 @@ def _summary(script: Path) -> str:
     return _cell(_docstring(script).partition("\n")[0])
 
 
-def _folded(text: str) -> str:
-    return " ".join(text.split())
-
-
 def wanted_files(root: Path) -> dict[Path, str | None]:
     """Every generated file with the text it should have; None for one that should be gone.
 
@@ -240,7 +255,9 @@ def wanted_files(root: Path) -> dict[Path, str | None]:
         ),
         docs / "README.md": index(runnable),
     }
-    texts |= {docs / f"{script.stem}.md": page(script, help_text(script)) for script in runnable}
+    texts |= {
+        docs / f"{script.stem}.md": page(script, option_tables(script)) for script in runnable
+    }
     for path in sorted(docs.glob("*.md")):
         if path not in texts and (_read(path) or "").startswith(MARK):
             texts[path] = None

@@ -37,8 +37,10 @@ def about(name: str) -> str:
     return commands.docstring(command_of(name).callback)
 
 
-def help_of(name: str) -> str:
-    done = CliRunner().invoke(command_of(name), ["--help"], prog_name=f"{name}.py")
+def help_of(name: str, columns: int = 80) -> str:
+    done = CliRunner().invoke(
+        command_of(name), ["--help"], prog_name=f"{name}.py", terminal_width=columns
+    )
     assert done.exit_code == 0
     return done.output
 
@@ -80,11 +82,38 @@ def test_help_holds_examples_of_this_script(name: str) -> None:
     assert own, "add lines such as `  python eval/scripts/NAME.py …`"
     # Whoever copies an example gets all of it, folded or not.
     shown = " ".join(help_of(name).replace("\\\n", " ").split())
-    for line in commands.examples(about(name)):
-        assert " ".join(line.partition(" # ")[0].split()) in shown
+    found = [
+        " ".join(line.partition(" # ")[0].split()) in shown
+        for line in commands.examples(about(name))
+    ]
+    assert sum(found) == min(commands.MOST_EXAMPLES, len(found))
     starts = [line for line in help_of(name).splitlines() if commands.START.match(line)]
     assert all(line.count("python eval/scripts/") == 1 or "&&" in line for line in starts)
     assert "Examples:" in help_of(name)
+
+
+@each_script
+def test_help_is_short(name: str) -> None:
+    lines = help_of(name, columns=100).splitlines()
+    assert len(lines) <= 60
+    assert max(map(len, lines)) <= 100
+    assert lines.index("Examples:") < next(i for i, line in enumerate(lines) if "ptions:" in line)
+    assert lines[-1] == f"More: docs/{name}.md"
+
+
+def test_help_shows_the_first_sentence_of_an_option_and_the_page_all() -> None:
+    @options.command()
+    @click.option("--n", type=click.IntRange(1, 9), default=3, help="How many. Of 9 at most.")
+    def one(n: int) -> None:
+        """Do it."""
+
+    assert "\n  --n N       How many.  [default: 3]\n" in CliRunner().invoke(one, ["--help"]).output
+    option = one.params[0]
+    assert isinstance(option, click.Option)
+    ctx = click.Context(one, **one.context_settings)
+    assert commands.option_words(option, ctx) == (
+        *("--n N", "How many. Of 9 at most.", "default: 3; 1<=x<=9"),
+    )
 
 
 @each_script
@@ -96,8 +125,8 @@ def test_options_of_a_long_command_stand_under_headings_each_once() -> None:
     page = help_of("run_eval")
     headings = [line for line in page.splitlines() if re.fullmatch(r"[A-Z][a-z ]+:", line)]
     assert headings == [
-        *("Common options:", "Data:", "Statistics:", "Server and cost:"),
-        *("Other options:", "Output:", "Examples:"),
+        *("Examples:", "Common options:", "Data:", "Server and cost:"),
+        *("Other options:", "Output:"),
     ]
     listed = re.findall(r"^  (?:-\w, )?(--[\w-]+)", page, re.MULTILINE)
     names = [param.opts[-1] for param in command_of("run_eval").params]

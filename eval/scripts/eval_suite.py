@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     "plugins",
     type=options.FILE,
     multiple=True,
-    help="Python file with metrics of your own; see docs/examples/custom_metric.py.",
+    help="Metrics of your own (docs/examples/custom_metric.py).",
 )
 @click.option(
     "--targets",
@@ -84,29 +84,29 @@ if TYPE_CHECKING:
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="With --gates: let up to N cases without a result pass.",
+    help="With --gates: cases without a result that may pass.",
 )
 @click.option(
     "--baseline",
     type=options.PATH,
-    help="Run id, report or metrics.json to compare with; exit 1 on a regression, and when it was "
+    help="Run or metrics.json to compare with; exit 1 on a regression. Exit 1 also when it was "
     "measured with another judge, other labels or another set.",
 )
 @click.option(
     "--max-drop",
     type=options.FiniteRange(0),
-    help="With --baseline: worse by more than this is a regression, whatever the interval.",
+    help="With --baseline: a fall beyond this is a regression. Whatever the interval says.",
 )
 @click.option("--save-trace", is_flag=True, help="Write traces/ of the failed cases.")
 @click.option(
     "--brief",
     is_flag=True,
-    help="Print the primary metrics, what stands out in plain words, and one bad case.",
+    help="Print the primary metrics, the findings and one bad case.",
 )
 @click.option(
     "--output",
     type=options.PATH,
-    help="Write the report to OUTPUT.json.  [default: suite in the run folder]",
+    help="Write OUTPUT.json.  [default: suite in the run folder]",
 )
 @options.scheduler_option
 @options.seed_option

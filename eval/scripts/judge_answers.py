@@ -74,14 +74,14 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 @click.option(
     "--metrics",
     default="groundedness,correctness",
-    help="Metrics to judge, with commas; 'all' for every one.",
+    help="Metrics to judge, or 'all'. Several: with commas.",
 )
 @click.option("--claim-level", is_flag=True, help="Blame each claim and fact: the claim_* rates.")
 @click.option(
     "--claims",
     type=click.Choice(["sentence", "atomic"]),
     default="sentence",
-    help="Claims by our sentence rules, or atomic ones by the judge.",
+    help="Claims by sentence rules, or by the judge.",
 )
 @click.option(
     "--repeats",
@@ -89,8 +89,8 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
     default=(1, 1.0),
     show_default="1",
     metavar="N[:SHARE]",
-    help="Opinions on each answer: gives spread and flip rate. 3:0.2 asks so for a fifth of the "
-    "cases, once for the others.",
+    help="Opinions on each answer (spread, flip rate). 3:0.2 asks three times for a fifth of the "
+    "cases, and once for the others.",
 )
 @click.option(
     "--k",
@@ -101,7 +101,7 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
     "--max-error-rate",
     type=options.FiniteRange(0, 1),
     default=0.2,
-    help="End with exit code 3 when more than this share of the judgements failed.",
+    help="Exit with 3 above this share of failed judgements.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what it would take; ask nothing.")
 @click.option(
@@ -113,13 +113,13 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 @click.option(
     "--self-test",
     is_flag=True,
-    help="Try attacks, repeats and claim orders on known answers; judge no run.",
+    help="Attack the judge on known answers; judge no run.",
 )
 @click.option(
     "--batch-out",
     type=options.FOLDER,
     metavar="FOLDER",
-    help="Ask nothing: write what the cache lacks as batch files into this folder.",
+    help="Write what the cache lacks as batch files; ask nothing.",
 )
 @click.option(
     "--batch-submit",
@@ -136,8 +136,8 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 @click.option(
     "--correctness-weight",
     type=options.FiniteRange(0, 1),
-    show_default="0.75; with --rescore as before",
-    help="Weight of facts against cosine in answer_correctness_judged.",
+    show_default="0.75",
+    help="Weight of facts in answer_correctness_judged (the rest: cosine).",
 )
 @click.option(
     "--save-judge", metavar="NAME", help="Write the judge into eval/judges/NAME.toml; ask nothing."

@@ -148,7 +148,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @click.option(
     "--from-jsonl",
     type=options.FILE,
-    help="Answers that exist already: our result lines, or {id or question, answer, contexts}.",
+    help="Take answers from this file. A line: {id or question, answer, contexts}.",
 )
 @click.option("--k", type=click.IntRange(1, MOST), default=10, help="Passages to ask for.")
 @click.option("--folder-mode", help="How the bot chooses folders, in its own words.")
@@ -159,49 +159,48 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     "--shards",
     type=click.IntRange(1, 100_000),
     metavar="N",
-    help="Cut the finished results into N parts: results/part-00000.jsonl and so on, for scoring "
-    "on many machines (docs/scale.md).",
+    help="Cut the finished results into N parts (docs/scale.md).",
 )
 @click.option(
     "--filter",
     multiple=True,
     metavar="NAME=VALUE …",
-    help="Only cases with this id, category, difficulty, tag, answerable or query_type; * and ? "
-    "stand for anything. Same name twice: or; different names: and.",
+    help="Only cases with this id, category, tag … (* and ? match anything). Names: id, category, "
+    "difficulty, tag, answerable, query_type. Same name twice: or; different names: and.",
 )
 @click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N of them.")
 @click.option(
     "--repeat",
     type=Repeats(),
     default=1,
-    help="Ask each case N times; 'auto': as often as --width, --max-calls, --max-cost say.",
+    help="Ask each case N times; auto: until --width or a budget is reached.",
 )
 @click.option(
     "--width",
     type=options.FiniteRange(0, 1, min_open=True),
-    help="With --repeat auto: until the 95 % interval of --metric is so narrow, as far as other "
-    "answers to the same cases move it.",
+    help="With --repeat auto: widest 95 % interval of --metric. Only the part of the interval "
+    "that other answers to the same cases cause.",
 )
 @click.option(
     "--max-calls",
     type=click.IntRange(1, MOST * MOST),
-    help="With --repeat auto: never more calls than this.",
+    help="With --repeat auto: most calls.",
 )
 @click.option(
     "--max-cost",
     type=options.FiniteRange(0, min_open=True),
-    help="The same in USD, as the bot reports its cost.",
+    help="With --repeat auto: most dollars, as the bot reports its cost.",
 )
 @click.option(
     "--against",
     metavar="RUN",
-    help="Ask in random order, and stop when --metric is decided: better or worse than in this "
-    "finished, scored run.",
+    help="Stop when --metric is better or worse than in this scored run. Cases are asked in "
+    "random order.",
 )
 @click.option(
     "--metric",
     default="evidence_recall@5",
-    help="The one metric that --against and --repeat auto look at.",
+    help="Metric of --against and --repeat auto.",
 )
 @click.option("--run-id", help="Name of the run folder.  [default: time and profile]")
 @click.option("--resume", is_flag=True, help="Continue the run --run-id: ask what is missing.")
@@ -212,20 +211,20 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     default=True,
     show_default=False,
     flag_value=False,
-    help="Do not stop after 10 cases where none has an answer or no path is a file of the labels.",
+    help="Go on though the first 10 cases have no answer or no known path.",
 )
 @options.retry_errors_option
 @click.option(
     "--max-error-rate",
     type=options.FiniteRange(0, 1),
     default=0.2,
-    help="Stop with exit code 3 when more than this share of all answers are errors.",
+    help="Stop with exit code 3 above this share of errors.",
 )
 @click.option(
     "--labels",
     is_flag=True,
-    help="Ask the attacks and harmless prompts of safety_labels.jsonl, too: score_safety then "
-    "judges the bot's own guardrail.",
+    help="Ask the prompts of safety_labels.jsonl, too. Then score_safety judges the bot's own "
+    "guardrail.",
 )
 @options.labels_option
 @options.seed_option

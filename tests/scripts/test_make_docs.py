@@ -41,14 +41,14 @@ def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[s
 PRODUCTS = "# Known\n\n<!-- generated: products -->\n<!-- end -->\n"
 OTHER_PAGES = {"README", "labelling", "products"}
 
-help_text = cache(make_docs.help_text)
+option_tables = cache(make_docs.option_tables)
 """Each script is asked once for all tests that call make_docs in this process."""
 
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """make_docs.py in this process, without asking a script for its help twice."""
-    monkeypatch.setattr(make_docs, "help_text", help_text)
+    """make_docs.py in this process, without asking a script for its options twice."""
+    monkeypatch.setattr(make_docs, "option_tables", option_tables)
     return lambda *words: CliRunner().invoke(make_docs.main, list(map(str, words)))
 
 
@@ -72,7 +72,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as ``root``'s whose documents were just written; tests copy it."""
     made = unwritten(tmp_path_factory.mktemp("made"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(make_docs, "help_text", help_text)
+        patch.setattr(make_docs, "option_tables", option_tables)
         done = CliRunner().invoke(make_docs.main, ["--root", str(made)])
     assert done.exit_code == 0, done.output
     return made
@@ -152,7 +152,7 @@ def test_writes_tables_and_a_page_for_each_script(made: Path) -> None:
     assert {"run_eval", "score_retrieval"} <= names
     assert {path.stem for path in (made / "docs").glob("*.md")} == names | OTHER_PAGES
     page = (made / "docs" / "score_retrieval.md").read_text("utf-8")
-    assert "\nUsage: score_retrieval.py [OPTIONS]\n" in page
+    assert "\n`Usage: score_retrieval.py [OPTIONS]`\n" in page
     assert "--min-similarity" in page
     listed = (made / "docs" / "README.md").read_text("utf-8")
     assert all(f"[{name}.py]({name}.md)" in listed for name in names)
@@ -260,8 +260,21 @@ def test_a_document_without_place_for_a_table(
     assert {path: path.read_bytes() for path in root.rglob("*.md")} == before
 
 
+def test_a_page_says_everything_once(made: Path) -> None:
+    for page in (made / "docs").glob("*.md"):
+        paragraphs = [part for part in page.read_text("utf-8").split("\n\n") if len(part) > 60]
+        assert len(paragraphs) == len(set(paragraphs)), page
+
+
+def test_docstrings_become_markdown() -> None:
+    text = "Do it.\n\nIn: ``a``\nOut: b\n\nExamples:\n  python x.py \\\n      --y\n\nEnd."
+    assert make_docs._as_markdown(text) == [
+        *("Do it.", "In: `a`\nOut: b", "Examples:", "```sh\npython x.py \\\n    --y\n```", "End.")
+    ]
+
+
 def test_a_script_that_fails_is_named(tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text('raise RuntimeError("no help here")\n', encoding="utf-8")
     with pytest.raises(StorageError, match="no help here"):
-        make_docs.help_text(broken)
+        make_docs.option_tables(broken)

@@ -47,7 +47,7 @@ eval_set_option = click.option(
     "--eval-set",
     type=PATH,
     default=EVAL_SET,
-    show_default="eval_set.jsonl of the repository",
+    show_default="eval_set.jsonl",
     help="The cases, one JSON object a line.",
 )
 
@@ -97,8 +97,8 @@ labels_option = click.option(
     type=FOLDER,
     default=None,
     callback=_labels_of_the_set,
-    show_default="eval/labels; for another set: labels beside it",
-    help="Folder of label files that are joined to the cases by case_id.",
+    show_default="beside the set",
+    help="Folder of the label files.",
 )
 
 results_dir_option = click.option(
@@ -106,7 +106,7 @@ results_dir_option = click.option(
     type=FOLDER,
     default=RESULTS_DIR,
     show_default="eval/results",
-    help="Folder that contains a folder for each run.",
+    help="Folder of the runs.",
 )
 
 _run_option = partial(
@@ -126,7 +126,7 @@ profile_option = click.option(
     "--profile",
     default="default",
     show_default=True,
-    help="How the bot is asked: a name in eval/profiles, or a path.",
+    help="How to ask the bot: a name in eval/profiles, or a path.",
 )
 
 header_option = click.option(
@@ -152,8 +152,9 @@ history_option = click.option(
     "--history",
     type=click.Choice(["live", "replay", "alone", "none"]),
     default="live",
-    help="What turns of conversations are asked with: the bot's own answers, the set's reference "
-    "answers, question_alone without a history, or nothing. With --retrieval-only: replay.",
+    help="What later turns are asked with. live: the bot's own answers; replay: the reference "
+    "answers; alone: question_alone, no history; none: the question, no history. With "
+    "--retrieval-only: replay.",
 )
 
 scheduler_option = click.option(
@@ -223,9 +224,9 @@ limits_option = click.option(
     "--set",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Another limit than the profile's [limits], such as concurrency=2 or timeout=90: "
-    "concurrency, rpm, tpm, timeout, retries, backoff, max_mb (repeatable). With --api-url demo "
-    "also a setting of demo_api.py.",
+    help="Change a limit of the profile, such as timeout=90 (repeatable). Limits: "
+    "concurrency, rpm, tpm, timeout, retries, backoff, max_mb; with --api-url demo also a setting "
+    "of demo_api.py.",
 )
 
 
@@ -239,8 +240,7 @@ def judge_options(function: F) -> F:
                 default="",
                 metavar="NAME|FILE|URL",
                 show_default="local",
-                help="A judge of eval/judges, its file, or the address of an OpenAI-compatible "
-                "server; 'local' for the embedded rules.",
+                help="A judge of eval/judges, a file, an address, or 'local' (own rules).",
             ),
             click.option(
                 "--model", help="The model's name on that server; with --offline, in the cache."
@@ -249,13 +249,12 @@ def judge_options(function: F) -> F:
                 "--set",
                 multiple=True,
                 metavar="KEY=VALUE",
-                help="Another value for a key of the judge, such as temperature=0.2 (repeatable; "
-                "keys: EVAL.md, Judges as files).",
+                help="Change a key of the judge, such as temperature=0.2 (repeatable).",
             ),
             click.option(
                 "--max-cost",
                 type=FiniteRange(0),
-                help="Stop asking at this many dollars (needs the judge's prices).",
+                help="Stop at this many dollars (needs the judge's prices).",
             ),
             click.option(
                 "--offline", is_flag=True, help="Ask no judge: a verdict not in the cache fails."
@@ -265,7 +264,7 @@ def judge_options(function: F) -> F:
                 type=FOLDER,
                 default=CACHE_DIR,
                 show_default="eval/cache",
-                help="Where verdicts, facts and vectors are kept.",
+                help="Folder of verdicts, facts and vectors.",
             ),
         ),
     )
@@ -362,7 +361,7 @@ embedding_model_option = partial(
 support_model_option = click.option(
     "--support-model",
     type=PATH,
-    help="Folder of a fact-checking model that decides about claims (docs/support-models.md).",
+    help="Folder of a model that checks claims (docs/support-models.md).",
 )
 
 vectors_option = click.option(

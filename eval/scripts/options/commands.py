@@ -87,9 +87,16 @@ def _check_shape(where: str, param: click.Option, value: Any) -> None:
 MOST_UNGROUPED = 14
 """Options of a command that stand in one list; more are put under headings."""
 
-_OPTION_COLUMN = 30
+_OPTION_COLUMN = 27
+
+WIDEST = 100
+"""Columns of the widest page of help; a narrower terminal gets its own width."""
+
+MOST_EXAMPLES = 3
+"""Examples on the page of help; the script's page in docs/ shows all."""
 
 _COMMON = "Common options"
+_OTHER = "Other options"
 _HEADINGS = {
     _COMMON: (
         "--run --api-url --profile --header --judge --model --metrics --sections"
@@ -109,7 +116,7 @@ _HEADINGS = {
         "--set --save-judge --max-error-rate --retry-errors --max-cost --offline --cache-dir --jobs"
         " --embedding-model --scheduler"
     ),
-    "Other options": "",
+    _OTHER: "",
     "Output": (
         "--json --markdown --junit --html --format --output --save-trace --store-full-text"
         " -v --verbose -q --quiet -h --help"
@@ -126,8 +133,44 @@ def _heading_of(names: Sequence[str]) -> str:
             for heading, options in _HEADINGS.items()
             if not set(names).isdisjoint(options.split())
         ),
-        "Other options",
+        _OTHER,
     )
+
+
+_LETTERS = (
+    (re.compile(r"\bINTEGER( RANGE)?\b"), "N"),
+    (re.compile(r"\bFLOAT( RANGE)?\b"), "X"),
+    (re.compile(r"\bDIRECTORY\b"), "FOLDER"),
+)
+_DEFAULT = re.compile(r"^(default: )\(([^;]*)\)")
+_SENTENCE = re.compile(r"(?<=[a-z0-9)'])\. +(?=[A-Z0-9])")
+
+
+def option_words(param: click.Option, ctx: click.Context) -> tuple[str, str, str]:
+    """An option's names with its value, what it does, and its default and range ("" for neither).
+
+    A number is N or X, a folder FOLDER.
+    """
+    names, text = param.get_help_record(ctx) or ("", "")
+    for pattern, letter in _LETTERS:
+        names = pattern.sub(letter, names)
+    text, _, extra = text.partition("  [")
+    return names, text, _DEFAULT.sub(r"\1\2", extra.removesuffix("]").replace("]  [", "; "))
+
+
+_RANGE = re.compile(r"(?:[\d.]+<=?)?x(?:[<>]=?[\d.]+)?")
+
+
+def _short(param: click.Option, ctx: click.Context) -> tuple[str, str]:
+    """An option's line of help: its first sentence, without the range of its values.
+
+    The page in docs/ has the rest.
+    """
+    names, text, extra = option_words(param, ctx)
+    notes = [note for note in extra.split("; ") if note and not _RANGE.fullmatch(note)]
+    text = _SENTENCE.split(text)[0]
+    text = text if text.endswith(".") else f"{text}."
+    return names, f"{text}  [{'; '.join(notes)}]" if notes else text
 
 
 SAME_AGAIN = "Nothing is half-written: start the same command again."
@@ -191,40 +234,56 @@ class Command(click.Command):
         self.format_help(ctx, formatter)
         return folded(formatter.getvalue().rstrip("\n"), formatter.width)
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options; those of a long command under headings, most used first."""
-        records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in _HEADINGS}
-        shown = [
-            (param, record)
-            for param in self.get_params(ctx)
-            if isinstance(param, click.Option) and (record := param.get_help_record(ctx))
-        ]
-        if len(shown) <= MOST_UNGROUPED:
-            super().format_options(ctx, formatter)
-            return
-        for param, record in shown:
-            records[_heading_of(param.opts)].append(record)
-        # One width for all: each heading's own would make the columns jump.
-        first = max(len(left) for _, (left, _) in shown)
-        for heading, rows in records.items():
-            if rows:
-                with formatter.section(heading):
-                    left = min(first, _OPTION_COLUMN)
-                    padded = [(f"{names:<{left}}", text) for names, text in rows]
-                    formatter.write_dl(padded, col_max=_OPTION_COLUMN)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Below the options: examples and exit codes, where the text above does not tell them."""
-        super().format_epilog(ctx, formatter)
-        about, help_text = docstring(self.callback), self.help or ""
-        lines = examples(about)
-        if lines and not examples(help_text):
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What it does in a sentence, how it is called, the options, the exit codes."""
+        about = docstring(self.callback)
+        own = self.help or ""
+        self.format_usage(ctx, formatter)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(" ".join(own.strip().partition("\n\n")[0].split()))
+        if lines := (examples(own) or examples(about))[:MOST_EXAMPLES]:
             with formatter.section("Examples"):
                 for line in lines:
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
-        if exit_codes(help_text) is None:
-            formatter.write_paragraph()
-            formatter.write_text(exit_codes(about) or USUAL_EXITS)
+        self.format_options(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text(exit_codes(own) or exit_codes(about) or USUAL_EXITS)
+        if page := _page_of(self.callback):
+            formatter.write_text(f"More: {page}")
+
+    def grouped_options(self, ctx: click.Context) -> dict[str, list[click.Option]]:
+        """The options that are shown, by heading, most used first; one heading where they are few.
+
+        A heading with one option alone gives it to the other options.
+        """
+        shown = [
+            param
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option) and not param.hidden
+        ]
+        if len(shown) <= MOST_UNGROUPED:
+            return {"Options": shown}
+        groups: dict[str, list[click.Option]] = {heading: [] for heading in _HEADINGS}
+        for param in shown:
+            groups[_heading_of(param.opts)].append(param)
+        for heading, members in groups.items():
+            if len(members) == 1 and heading != _COMMON:
+                groups[_OTHER].append(members.pop())
+        return {heading: members for heading, members in groups.items() if members}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options under their headings, in columns of one width."""
+        groups = {
+            heading: [_short(param, ctx) for param in members]
+            for heading, members in self.grouped_options(ctx).items()
+        }
+        first = max(len(names) for rows in groups.values() for names, _ in rows)
+        left = min(first, _OPTION_COLUMN)
+        for heading, rows in groups.items():
+            with formatter.section(heading):
+                padded = [(f"{names:<{left}}", text) for names, text in rows]
+                formatter.write_dl(padded, col_max=_OPTION_COLUMN)
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         run: Any = partial(super().main, *args, standalone_mode=False, **extra)
@@ -436,6 +495,14 @@ def examples(text: str) -> list[str]:
     return lines
 
 
+def _page_of(callback: Callable[..., Any] | None) -> str:
+    """The page of docs/ about the script that a command's function stands in; "" for none."""
+    module = sys.modules.get(getattr(callback, "__module__", ""))
+    script = Path(getattr(module, "__file__", None) or "")
+    page = f"docs/{script.stem}.md"
+    return page if script.parent == Path(__file__).parents[1] else ""
+
+
 def exit_codes(text: str) -> str | None:
     """The sentence of a docstring that begins with ``Exit codes:``, on one line."""
     match = re.search(r"^Exit codes:.*?(?=\n\s*\n|\Z)", text, re.DOTALL | re.MULTILINE)
@@ -482,5 +549,9 @@ def _units(call: str) -> list[str]:
 command = partial(
     click.command,
     cls=Command,
-    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "show_default": True,
+        "max_content_width": WIDEST,
+    },
 )

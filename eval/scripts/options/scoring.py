@@ -30,7 +30,11 @@ def score_options(function: options.F, *, texts: bool = False) -> options.F:
             options.labels_option,
             options.results_dir_option,
             click.option(
-                "--by", type=click.Choice(slices), multiple=True, help="Show means by slice."
+                "--by",
+                type=click.Choice(slices),
+                multiple=True,
+                metavar="SLICE",
+                help=f"Show means by slice: {', '.join(slices)}.",
             ),
             click.option(
                 "--worst",
