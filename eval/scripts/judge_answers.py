@@ -40,6 +40,7 @@ import click
 import options
 import storage
 from options import scoring
+from records.rubrics import PREFIX
 from records.runs import VERDICTS
 
 if TYPE_CHECKING:
@@ -142,9 +143,7 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 @click.option(
     "--save-judge", metavar="NAME", help="Write the judge into eval/judges/NAME.toml; ask nothing."
 )
-def main(
-    rescore: bool, self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **values: Any
-) -> int:
+def main(self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **values: Any) -> int:
     from judging.connect import JudgeOptions
     from judging.judge_files import judge_settings
     from records.verdicts import VerdictReader
@@ -157,8 +156,8 @@ def main(
         return test_judge(judge_options, values["repeats"][0], values["as_json"], values["quiet"])
     if values["batch_submit"] or values["batch_fetch"]:
         return move_batches(judge_options, values)
-    calls = calls_of(metrics, claim_level)
-    if values["worst_by"]:
+    calls, rescore = calls_of(metrics, claim_level), values["rescore"]
+    if values["worst_by"] and not any(name.startswith(PREFIX) for name in calls):
         from ragmetrics.catalogue.judged import ROWS
         from scorers.show import find_metric
 
@@ -175,12 +174,12 @@ def main(
         return write_batch(plan, judge_options, values)
     reader = VerdictReader(folder / VERDICTS)
     if rescore:
-        show(folder, reader, judge_options, values, again=True)
+        show(folder, reader, calls, judge_options, values, again=True)
         return options.Exit.DONE
     outcome = judge(plan, judge_options, reader, values)
     if outcome.unreached:
         return options.Exit.UNREACHABLE
-    show(folder, reader, judge_options, values)
+    show(folder, reader, calls, judge_options, values)
     if outcome.too_many_failed(values["max_error_rate"]):
         click.echo(
             f"{outcome.lines['failed']} of {outcome.judgements} judgements failed, more than "
@@ -203,11 +202,14 @@ def save(name: str, settings: Mapping[str, Any], quiet: bool) -> int:
 
 
 def calls_of(metrics: str, claim_level: bool) -> tuple[str, ...]:
-    """The calls behind a list of metrics. Raises click.BadParameter listing the names there are."""
+    """The calls behind a list of metrics, those of rubrics last. Raises click.BadParameter listing
+    the names there are."""
     from judging.calls import CALLS
     from ragmetrics.catalogue.judged import CALLS_BY_METRIC, CLAIM_CALLS, FACT_CALLS
 
     names = [name for part in metrics.split(",") if (name := part.strip())]
+    rubrics = dict.fromkeys(name for name in names if name.startswith(PREFIX))
+    names = [name for name in names if name not in rubrics]
     if names == ["all"]:
         names = list(CALLS_BY_METRIC)
     blaming = {CLAIM_CALLS, FACT_CALLS}
@@ -215,21 +217,38 @@ def calls_of(metrics: str, claim_level: bool) -> tuple[str, ...]:
     for name in names:
         if name not in CALLS_BY_METRIC:
             choices = ", ".join(CALLS_BY_METRIC)
-            raise click.BadParameter(f"{name!r} is not judged; choose of: all, {choices}.")
-    if not names:
+            raise click.BadParameter(
+                f"{name!r} is not judged; choose of: all, {choices}, or {PREFIX}NAME."
+            )
+    if not names and not rubrics:
         raise click.BadParameter("--metrics: name at least one, or 'all'.")
     needed = {call for name in names for call in CALLS_BY_METRIC[name]}
-    return tuple(call for call in CALLS if call in needed)
+    return (*(call for call in CALLS if call in needed), *rubrics)
 
 
 def plan_of(
     folder: Path, calls: tuple[str, ...], judge_options: JudgeOptions, values: dict[str, Any]
 ) -> JudgingPlan:
-    """What is judged, from the options."""
-    from judging.run import JudgingPlan
+    """What is judged, from the options. Raises StorageError for rubrics that cannot be asked."""
+    from judging.run import JudgingPlan, refuse_examples
+    from records import rubrics
+    from records.verdicts import KINDS, rubric_kind
+    from scorers.rubrics import taken_names
 
+    found = {
+        name: rubrics.find(name.removeprefix(PREFIX)) for name in calls if name.startswith(PREFIX)
+    }
+    for name in taken_names(rubric for rubric, _ in found.values()):
+        raise storage.StorageError(
+            f"{found[PREFIX + name][1]}: a metric of the toolkit is called {name}; rename the file."
+        )
+    if found and not values["rescore"] and judge_options.by_rules:
+        raise storage.StorageError(
+            f"{', '.join(found)}: the embedded rules read no rubrics; name a model's server with "
+            "--judge."
+        )
     repeats, share = values["repeats"]
-    return JudgingPlan(
+    plan = JudgingPlan(
         folder,
         values["eval_set"],
         values["labels_dir"],
@@ -240,7 +259,10 @@ def plan_of(
         atomic=values["claims"] == "atomic",
         k=values["k"],
         concurrency=judge_options.concurrency,
+        kinds={**KINDS, **{name: rubric_kind(rubric) for name, (rubric, _) in found.items()}},
     )
+    refuse_examples(plan, {name: path for name, (_, path) in found.items()})
+    return plan
 
 
 def drop_damage(path: Path, quiet: bool) -> None:
@@ -296,33 +318,66 @@ def fact_store(judge_options: JudgeOptions, connection: Connection) -> Any:
     return FactStore(judge_options.cache_dir, identity, prompt, connection.withdrawn())
 
 
+def of_rubric(call: str) -> bool:
+    """Whether a call asks a rubric."""
+    return call.startswith(PREFIX)
+
+
+class Together(options.Streams):
+    """Writes the sections of both kinds as one JSON object, by their names."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self._first: dict[str, Any] | None = None
+
+    def json(self, value: dict[str, Any]) -> None:
+        """Keep the rubrics; with the second section write both."""
+        if self._first is None:
+            self._first = value
+        else:
+            super().json({"rubrics": self._first, "judged": value})
+
+
 def show(
     folder: Path,
     reader: VerdictReader,
+    calls: tuple[str, ...],
     judge_options: JudgeOptions,
     values: dict[str, Any],
     *,
     again: bool = False,
 ) -> None:
-    """Count the run's verdicts and print the section. ``again``: with the options of the section
-    that is there, unless others are named."""
+    """Count the run's verdicts and print the sections that ``calls`` belong to. ``again``: all that
+    there is of rubrics, and with the options of the section that is there, unless others are
+    named."""
+    from records.verdicts import has_rubrics, judge_of
+    from scorers import rubrics
     from scorers.contract import ScoringJob
     from scorers.judged import make_scorer, options_before, scorer_as_before, section_notes, warm
     from scorers.show import score_and_show
     from views.worst import print_worst
 
+    shared = values | {"run": str(folder)}
+    job = ScoringJob(folder, values["eval_set"], values["labels_dir"])
+    said = {of_rubric(line["metric"]) for line in reader.read()}
+    alone = all(map(of_rubric, calls)) or said == {True}
+    by_rubrics = has_rubrics(judge_of(folder)) and (again or any(map(of_rubric, calls)))
+    output = options.Streams(values) if alone or not by_rubrics else Together(values)
+    if by_rubrics:
+        rubric_scorer = rubrics.make_scorer(job, reader)
+        score_and_show("rubrics", shared, output, print_worst, rubric_scorer)
+    if alone:
+        return
     model, weight = judge_options.embedding_model, values["correctness_weight"]
     if again and weight is None:
         weight = options_before(folder).get("correctness_weight")
     chosen = {"weight": weight, "cache_dir": values["cache_dir"]}
     if again and model is None:
-        job = ScoringJob(folder, values["eval_set"], values["labels_dir"])
         scorer = scorer_as_before(job, reader, **chosen)
     else:
         scorer = make_scorer(folder, reader, model=model, labels_dir=values["labels_dir"], **chosen)
         warm(scorer, folder, values["eval_set"], values["labels_dir"])
-    shared = values | {"run": str(folder)}
-    section = score_and_show("judged", shared, options.Streams(values), print_worst, scorer)
+    section = score_and_show("judged", shared, output, print_worst, scorer)
     if not values["quiet"]:
         answerer = storage.read_config(folder).answerer
         for note in section_notes(section, answerer, scorer.verdicts.others):
@@ -335,6 +390,7 @@ def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> i
 
     from judging import cost
     from judging.connect import connect
+    from judging.kinds import fields_of
     from judging.run import would_ask
     from judging.show import print_estimate
 
@@ -342,12 +398,16 @@ def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> i
         asked = would_ask(plan, connection, fact_store(judge_options, connection))
         prices = connection.budget.prices
         expected = cost.estimate(asked, connection.holds, connection.tokens, prices)
+    sent = {name: fields_of(plan.kinds[name]) for name in plan.calls}
     if not expected.tasks:
         click.echo("Nothing is left to ask.", err=True)
     if as_json:
-        click.echo(storage.json_bytes(asdict(expected) | {"calls": expected.calls}), nl=False)
+        report = asdict(expected) | {"calls": expected.calls, "sent": sent}
+        click.echo(storage.json_bytes(report), nl=False)
     else:
         print_estimate(options.stdout_console(), expected)
+        for name, fields in sent.items():
+            click.echo(f"{name} sends the judge: {', '.join(fields)}.")
     return options.Exit.DONE
 
 

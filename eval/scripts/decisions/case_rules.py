@@ -98,7 +98,7 @@ def _own(name: str) -> CaseRule:
     section, _, metric = name.partition(".")
     if section in catalogue.SECTIONS and metric:
         try:
-            if section != catalogue.CUSTOM.name:
+            if catalogue.SECTIONS[section].metrics:
                 catalogue.find(metric, catalogue.SECTIONS[section].metrics)
         except KeyError:
             raise ValueError(f"section {section} has no such metric") from None

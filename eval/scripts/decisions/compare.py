@@ -273,7 +273,7 @@ def _tested(
     if not effect.n:
         return row, None
     name = f"{row.name} {row.slice or ''}"
-    p, test = plain_p(effect, values, codes, binary=is_binary(row.metric), name=name, seed=seed)
+    p, test = plain_p(effect, values, codes, binary=is_binary(row.name), name=name, seed=seed)
     return replace(with_effect(row, effect), p=p, test=test), evidence
 
 
@@ -613,7 +613,7 @@ def _shared_sections(base: Run, new: Run, asked: Sequence[str]) -> tuple[list[st
 
 def _remedy(section: str, run: str) -> str:
     """How a run gets its scores of a section."""
-    if section == "judged":
+    if section in ("judged", "rubrics"):
         return f"run judge_answers.py --run {run}."
     if section == "custom":
         return "run eval_suite.py with the same --plugin."

@@ -192,7 +192,7 @@ def direction(name: str) -> bool | None:
     if metric in MEASURED:
         return False
     try:
-        return catalogue.find(metric).higher_is_better
+        return catalogue.find(name).higher_is_better
     except KeyError:
         return None
 
@@ -205,7 +205,7 @@ def higher_is_better(name: str) -> bool:
 def range_of(name: str) -> float | None:
     """The width of a metric's range; None when it has no ends, or the catalogue lacks it."""
     try:
-        row = catalogue.find(name.partition(".")[2])
+        row = catalogue.find(name)
     except KeyError:
         return None
     return None if row.low is None or row.high is None else row.high - row.low
@@ -213,7 +213,7 @@ def range_of(name: str) -> float | None:
 
 def worst_of(name: str) -> float | None:
     """The bad end of the range of a metric that has one."""
-    row = catalogue.find(name.partition(".")[2])
+    row = catalogue.find(name)
     return row.low if row.higher_is_better else row.high
 
 

@@ -129,8 +129,8 @@ def scored_otherwise(base: Run, new: Run, sections: Iterable[str]) -> dict[str, 
     differing: dict[str, list[Difference]] = {}
     for name in sections:
         found = list(_option_differences(name, base.section(name), new.section(name)))
-        if name == "judged":
-            found = _judge_differences(judge_of(base), judge_of(new)) + found
+        if name in JUDGED:
+            found = _judge_differences(judge_of(base, name), judge_of(new, name)) + found
         if found:
             differing[name] = found
     return differing
@@ -138,7 +138,7 @@ def scored_otherwise(base: Run, new: Run, sections: Iterable[str]) -> dict[str, 
 
 def left_out(section: str, differences: Sequence[Difference], override: str = "") -> str:
     """Why a section is not compared, and the remedy, in a sentence."""
-    script = "judge_answers.py" if section == "judged" else f"score_{section}.py"
+    script = "judge_answers.py" if section in JUDGED else f"score_{section}.py"
     more = f"; {override} compares all the same" if override else ""
     return (
         f"{section} is left out, because it was scored differently (base → new): "
@@ -193,9 +193,13 @@ def run_controls(base: Run, new: Run, sections: Iterable[str]) -> list[Differenc
     return differences_found + list(_payload_differences(base.config, new.config))
 
 
-def judge_of(run: Run) -> Mapping[str, Any]:
+JUDGED = ("judged", "rubrics")
+"""The sections that hold what a judge says."""
+
+
+def judge_of(run: Run, section: str = JUDGED[0]) -> Mapping[str, Any]:
     """Who judged and how: as the scores say, else as config.json says; {} when nobody did."""
-    scored = run.section("judged").get("options", {}).get("judge")
+    scored = run.section(section).get("options", {}).get("judge")
     judge: Mapping[str, Any] = scored or run.config.judge
     return judge
 

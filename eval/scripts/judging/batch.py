@@ -324,7 +324,7 @@ class _RequestFiles:
         ending = "json" if self._state.provider == "anthropic" else "jsonl"
         opinion = f"-opinion{repeat + 1}" if repeat else ""
         name = (
-            f"round{self._counts.round}-{metric}{opinion}-attempt{attempt}"
+            f"round{self._counts.round}-{metric.replace('.', '-')}{opinion}-attempt{attempt}"
             f"-{self._parts[series]:03d}.{ending}"
         )
         path = self._folder / name

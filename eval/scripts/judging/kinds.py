@@ -278,3 +278,14 @@ _SLOTS: Mapping[str, Callable[[Material], str]] = {
     "second": lambda material: fenced("second answer", material.other),
 }
 """The slots of prompts that a material fills."""
+
+
+def fields_of(kind: CallKind) -> list[str]:
+    """What of an answer goes to the judge, by the names of ``records.rubrics.READS`` and those of
+    what is cut out of it."""
+    if kind.rubric is not None:
+        return list(kind.rubric.reads)
+    slots = prompt_files.load(kind.prompt).slots
+    fields = ["question", "history"] if "question" in slots else []
+    named = {"contexts": "passages", "nuggets": "gold facts"}
+    return fields + [named.get(name, name) for name in _SLOTS if name in slots - {"question"}]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,16 +29,17 @@ from judging.local import LocalJudge
 from judging.types import Judge, JudgeTask, JudgeVerdict
 from ragmetrics.claims import CLAIM_RULES
 from ragmetrics.text.quotes import QUOTE_RULES
-from ragmetrics.text.words import TEXT_RULES
+from ragmetrics.text.words import TEXT_RULES, clean, fold
 from records import verdicts
-from records.errors import StorageError
+from records.errors import Problem, StorageError
 from records.files import clear_leftovers, locked, read_json, replace_json
 from records.histories import earlier_by_id, messages_of_result
 from records.labels import read_cases
 from records.pairs import pairs_file
 from records.results import SCHEMA, RunConfig, iter_results
-from records.rubrics import of_prompt
+from records.rubrics import of_prompt, place_of
 from records.runs import CONFIG, VERDICTS, config_hash, results_file
+from records.settings import text_of
 from records.shards import open_lines
 from records.verdict_lines import VerdictWriter
 from records.verdicts import (
@@ -86,6 +87,34 @@ class JudgingPlan:
     def verdicts_file(self) -> Path:
         """Where its verdicts are."""
         return self.folder / VERDICTS if self.base is None else pairs_file(self.folder, self.base)
+
+
+def refuse_examples(plan: JudgingPlan, files: Mapping[str, Path]) -> None:
+    """Raise StorageError where an example of a rubric is an answer of the run: the judge would be
+    told the verdict. ``files``: of each rubric, by the name of its call."""
+    examples: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for name, kind in plan.kinds.items():
+        for number, example in enumerate(kind.rubric.examples if kind.rubric else (), 1):
+            examples[_folded(example.answer)].append((name, number))
+    path = results_file(plan.folder)
+    if not examples or not path.exists():
+        return
+    problems = []
+    for result in iter_results(path):
+        for name, number in examples.pop(_folded(result.answer or ""), ()):
+            key = f"examples[{number}].answer"
+            message = (
+                f"is the answer of the run to case {result.test_case_id!r}, so the judge would "
+                "know its verdict; write another example"
+            )
+            line = place_of(text_of(files[name]), key)
+            problems.append(Problem(str(files[name]), line, key, message))
+    if problems:
+        raise StorageError.from_problems(problems)
+
+
+def _folded(text: str) -> str:
+    return " ".join(fold(clean(text)).split())
 
 
 @dataclass

@@ -131,6 +131,13 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
         """Place of a verdict on the scale, 1 for the least; None for what is not on it."""
         return self.labels.index(label) + 1 if label in self.labels else None
 
+    def goodness(self, label: str) -> int | None:
+        """The rank from the bad end, 1 for the worst; None for what is not on the scale."""
+        rank = self.rank(label)
+        if rank is None or self.direction == "higher":
+            return rank
+        return len(self.scale) + 1 - rank
+
     def asked(self) -> bytes:
         """All that a judge is told of it. The target is not: it changes no verdict."""
         told = (self.ask, self.reads, self.scale, self.examples)

@@ -249,6 +249,26 @@ class ToolsEvidence(msgspec.Struct):
     missing: list[int] = []
 
 
+class RubricVerdict(msgspec.Struct):
+    """What a judge says of an answer by a rubric; ``good``: it reaches the target. ``said``: the
+    verdict whose quote was found nowhere. ``others``: those of further opinions."""
+
+    name: str
+    verdict: str
+    good: bool
+    said: str = ""
+    quote: str = ""
+    reason: str = ""
+    others: list[str] = []
+
+
+class RubricsEvidence(msgspec.Struct):
+    """The verdicts on an answer by rubrics, and why others failed."""
+
+    rubrics: list[RubricVerdict] = []
+    failed: dict[str, str] = {}
+
+
 class _PromptEvidence(msgspec.Struct):
     """A labelled text that the guardrails looked at."""
 
@@ -339,6 +359,7 @@ EVIDENCE: Mapping[str, type[msgspec.Struct]] = {
     "conversations": ConversationEvidence,
     "embedding": EmbeddingEvidence,
     "judged": JudgedEvidence,
+    "rubrics": RubricsEvidence,
     "searches": SearchesEvidence,
     "tools": ToolsEvidence,
     "safety": _PromptEvidence,

@@ -86,7 +86,7 @@ class JudgedScorer:
     def options(self) -> dict[str, Any]:
         """The judge as in config.json, and what else the numbers depend on."""
         return {
-            "judge": dict(self.verdicts.judge),
+            "judge": records_verdicts.with_prompts(self.verdicts.judge, rubrics=False),
             "correctness_weight": self.weight,
             "embedding_model": self.embedding_model,
         }

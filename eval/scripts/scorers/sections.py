@@ -15,6 +15,7 @@ from records.labels import has_turns
 from records.results import tells_searches, tells_tools
 from records.run_table import RunTable
 from records.runs import VERDICTS
+from records.verdicts import has_rubrics, judge_of
 from scorers import SECTIONS
 from scorers.contract import CannotRun, ScoringJob, Workers
 from scorers.loop import results_of, score_run
@@ -115,8 +116,11 @@ def chosen(names: Sequence[str] | None, *, custom: bool) -> list[str]:
 
 def has_part(folder: Path, eval_set: Path, section: MetricSection) -> bool:
     """True unless the section needs what only some runs have, and this one has not: a judge's
-    verdicts, results that tell their searches or tool calls, or a set with conversations."""
+    verdicts, some of them by rubrics, results that tell their searches or tool calls, or a set with
+    conversations."""
     if "verdicts" in section.needs and not (folder / VERDICTS).exists():
+        return False
+    if "rubrics" in section.needs and not has_rubrics(judge_of(folder)):
         return False
     if "conversations" in section.needs and not has_turns(eval_set):
         return False

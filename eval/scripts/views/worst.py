@@ -25,6 +25,7 @@ from records.scores import (
     JudgedItem,
     PipelineEvidence,
     RetrievalEvidence,
+    RubricsEvidence,
     SearchesEvidence,
 )
 from terminal.tables import counted, plain
@@ -263,6 +264,19 @@ def _judged(case: Case) -> Iterator[str]:
         yield f"  talks to the judge: {rules.removeprefix('; ')}"
 
 
+def _rubrics(case: Case) -> Iterator[str]:
+    """The verdict by each rubric with its reason and the words that show it."""
+    evidence = case.evidence(RubricsEvidence)
+    for one in evidence.rubrics:
+        reason = f": {plain(one.reason)}" if one.reason else ""
+        word = one.verdict.replace("_", " ") + (f" (it said {one.said})" if one.said else "")
+        yield f"  {'✓' if one.good else '✗'} {one.name}: {plain(word)}{reason}"
+        if one.quote:
+            yield f'      "{plain(one.quote)}"'
+    for name, why in evidence.failed.items():
+        yield f"  ? {name}: the judge failed ({plain(why)})"
+
+
 def _items(title: str, items: Sequence[JudgedItem]) -> Iterator[str]:
     if items:
         yield f"  {title}:"
@@ -344,6 +358,7 @@ _EXPLAINED: Mapping[str, Callable[[Case], Iterator[str]]] = {
     "embedding": _embedding,
     "groundedness": _groundedness,
     "judged": _judged,
+    "rubrics": _rubrics,
     "pipeline": _pipeline,
     "retrieval": _retrieval,
     "searches": _searches,

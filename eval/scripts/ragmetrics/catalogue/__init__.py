@@ -19,6 +19,7 @@ from ragmetrics.catalogue import (
     judged,
     pipeline,
     retrieval,
+    rubrics,
     safety,
     searches,
     tools,
@@ -62,6 +63,7 @@ SECTIONS: Mapping[str, MetricSection] = {
         safety.SECTION,
         pipeline.SECTION,
         judged.SECTION,
+        rubrics.SECTION,
         conversations.SECTION,
         CUSTOM,
     )
@@ -82,8 +84,12 @@ BY_DEFINITION: Mapping[str, Metric] = {metric.definition: metric for metric in M
 
 
 def find(name: str, metrics: Iterable[Metric] = METRICS) -> Metric:
-    """The row of a metric by name, with or without ``@k``. Raises KeyError for unknown ones."""
-    stem = stem_of(name)
+    """The row of a metric by name, with or without ``@k`` and its section before it. Raises
+    KeyError for unknown ones; a rubric's is known by its section alone."""
+    section, dot, bare = name.partition(".")
+    if dot and section == rubrics.SECTION.name:
+        return rubrics.row_of(bare)
+    stem = stem_of(bare if dot else name)
     for metric in metrics:
         if metric.name == stem:
             return metric

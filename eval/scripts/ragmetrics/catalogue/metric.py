@@ -19,10 +19,12 @@ Need = Literal[
     "searches",
     "conversations",
     "tools",
+    "rubrics",
 ]
 """What a section cannot be scored without: full chunk texts, a judge's verdicts, attacks and leaks
 that people labelled, a model that embeds, a file with metrics of the user's own, results that tell
-their searches, a set with conversations, results that report their tool calls."""
+their searches, a set with conversations, results that report their tool calls, verdicts by rubrics
+of the user's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Metric:
     higher_is_better: bool = True
     binary: bool = False
     at_k: bool = False
-    version: int = 1
+    version: int | str = 1
     function: Callable[..., float | None] | None = None
     headline: int = 0
     shown_k: int = 5
@@ -84,7 +86,7 @@ class Metric:
     def per_search_definition(self) -> str:
         """The id of the same metric where the first k of each of several searches count: another
         number than that of one list, which no comparison may mix with it."""
-        return f"{self.family}/{stem_of(self.name)}_per_search@{self.version + 1}"
+        return f"{self.family}/{stem_of(self.name)}_per_search@{int(self.version) + 1}"
 
     def shown_as(self, cutoffs: Sequence[int] = ()) -> str:
         """The name under which it is shown: at its usual cut-off, or the nearest one there is."""

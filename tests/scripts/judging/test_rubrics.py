@@ -1,0 +1,348 @@
+"""judge_answers.py --metrics rubrics.NAME: files, cache, resuming, batches, what is shown."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.scripts.judging.conftest import CASES, RESULTS, JudgedRun, Server, schema_of
+from tests.scripts.judging.test_batch import requests_of, take_in
+
+from judging.run import refuse_examples
+from records import rubrics
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "eval" / "scripts"
+KILLS = int(os.environ.get("RUBRIC_KILLS", "6"))
+HELPFUL = ("--metrics", "rubrics.helpful")
+
+
+def rubric_reply(body: dict[str, Any]) -> dict[str, Any]:
+    """An answer that names the fee helps, one on the tour helps in part, any other does not."""
+    user: str = body["messages"][1]["content"]
+    answer = user.rpartition("<<<BEGIN answer")[2]
+    said = [("helpful", "The fee is 15 euros"), ("partly helpful", "The tour begins at noon")]
+    found = next(((v, quote) for v, quote in said if quote in answer), ("not helpful", ""))
+    entry = {"id": "1", "quote": found[1], "reason": "as it says", "verdict": found[0]}
+    return {"notes": "", "verdicts": [entry], "manipulation": False}
+
+
+def judge_rubrics(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
+    if "helpful" not in json.dumps(schema_of(body)):
+        return server.support(body)
+    return 200, server.completion(rubric_reply(body))
+
+
+@pytest.fixture
+def asked(run: JudgedRun, server: Server) -> tuple[JudgedRun, Server, tuple[str, ...]]:
+    """The run of four cases and the words that make the server judge it by ``helpful``."""
+    run.write()
+    server.reply = judge_rubrics
+    return run, server, (*server.words()[:-2], *HELPFUL)
+
+
+def test_the_section_has_share_rank_and_distribution(asked: Any) -> None:
+    run, server, words = asked
+    section = run.judge(*words)
+    # good: helpful (rank 3), bad: partly helpful (2), shy: not helpful (1); broken failed to answer
+    assert section["mean"] == {"helpful": pytest.approx(1 / 3, abs=1e-6), "helpful_rank": 2.0}
+    assert section["n"] == {"helpful": 3, "helpful_rank": 3}
+    assert section["distribution"] == {
+        "helpful": {"not helpful": 1, "partly helpful": 1, "helpful": 1}
+    }
+    assert section["definitions"]["helpful"].startswith("rubrics/helpful@")
+    assert all("not calibrated" in section["marks"][name] for name in section["mean"])
+    assert server.judgements == 3
+    row = run.finished.rows("rubrics")["good"]
+    assert row["evidence"]["rubrics"][0]["quote"] == "The fee is 15 euros"
+    assert run.judge(*words) == section
+    assert server.judgements == 3  # all from the cache
+    assert run.judge("--rescore") == section
+
+
+def test_a_failure_is_no_score(asked: Any) -> None:
+    run, server, words = asked
+    server.reply = lambda server, body: (200, server.completion("no JSON"))
+    call = run.call(*words, "--json")
+    section = json.loads(call.stdout)
+    assert section["failed"] == {
+        "helpful": 4,
+        "helpful_rank": 4,
+    }  # one call of the bot's among them
+    assert section["n"] == {"helpful": 0, "helpful_rank": 0}
+
+
+def test_a_quote_that_nobody_wrote_reaches_no_target(asked: Any) -> None:
+    run, server, words = asked
+    entry = {"id": "1", "quote": "Made up.", "reason": "", "verdict": "helpful"}
+    reply = {"notes": "", "verdicts": [entry], "manipulation": False}
+    server.reply = lambda server, body: (200, server.completion(reply))
+    section = run.judge(*words)
+    assert section["mean"] == {"helpful": 0.0, "helpful_rank": None}
+    assert section["distribution"]["helpful"]["quote_unverified"] == 3
+
+
+def test_sections_of_both_kinds_are_apart_and_neither_changes_the_other(asked: Any) -> None:
+    run, _, words = asked
+    both = (*words[:-1], "groundedness,rubrics.helpful")
+    call = run.call(*both, "--json", "-q")
+    found = json.loads(call.stdout)
+    assert set(found) == {"judged", "rubrics"}
+    assert set(found["judged"]["options"]["judge"]["prompts"]) == {"facts", "groundedness"}
+    assert set(found["rubrics"]["options"]["judge"]["prompts"]) == {"rubrics.helpful"}
+    assert "helpful" not in found["judged"]["mean"]
+
+
+def test_the_tables_say_what_was_asked_and_that_nobody_checked_it(asked: Any) -> None:
+    run, _, words = asked
+    shown = run.call(*words, "--worst", "1")
+    assert shown.exit_code == 0, shown.output
+    assert "not calibrated: fewer than 30 labels" in " ".join(shown.stdout.split())
+    assert "Does the answer help the person who asked?" in shown.stdout
+    assert "helpful (target)" in shown.stdout
+    assert "✗ helpful: partly helpful: as it says" in shown.stdout
+
+
+def test_dry_run_says_what_goes_to_the_judge_and_asks_nothing(asked: Any) -> None:
+    run, server, words = asked
+    shown = run.call(*words, "--dry-run")
+    assert "rubrics.helpful sends the judge: question, history, answer." in shown.stdout
+    report = json.loads(run.call(*words, "--dry-run", "--json").stdout)
+    assert report["sent"] == {"rubrics.helpful": ["question", "history", "answer"]}
+    assert report["calls"] == 3
+    assert server.judgements == 0
+    prompt = run.call(*words, "--show-prompt", "good").stdout
+    assert "Rubric: Does the answer help" in prompt
+    assert "north desk" not in prompt  # the passages are not read
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--metrics", "rubrics.nothing"), "rubrics.nothing: no such rubric"),
+        (("--metrics", "rubrics.helpfull"), "Did you mean 'helpful'?"),
+        (("--metrics", "helpful"), "choose of: all,"),
+    ],
+)
+def test_a_wrong_name_is_told(asked: Any, words: tuple[str, ...], said: str) -> None:
+    run, server, _ = asked
+    call = run.call(*server.words()[:-2], *words)
+    assert call.exit_code == 2
+    assert said in call.output
+
+
+def test_the_embedded_rules_are_refused(run: JudgedRun) -> None:
+    run.write()
+    call = run.call("--judge", "local", *HELPFUL)
+    assert call.exit_code == 2
+    assert "the embedded rules read no rubrics" in call.output
+
+
+def own_rubric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Path:
+    """A rubric file ``own`` in the team's folder."""
+    folder = tmp_path / "rubrics"
+    folder.mkdir(exist_ok=True)
+    path = folder / "own.toml"
+    path.write_text(text, "utf-8")
+    real = rubrics.find.__wrapped__
+    monkeypatch.setattr(rubrics, "find", lambda name: real(name, (folder,)))
+    return path
+
+
+OWN = """\
+ask = "Is it kind?"
+reads = ["answer"]
+target = "yes"
+scale = "yes/no"
+
+[[examples]]
+answer = "The fee  is 15 euros!"
+verdict = "no"
+"""
+
+
+def test_an_example_that_is_an_answer_of_the_run_is_refused(
+    asked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, server, words = asked
+    text = OWN.replace("euros!", "EUROS.")
+    path = own_rubric(tmp_path, monkeypatch, text)
+    words = (*words[:-1], "rubrics.own")
+    call = run.call(*words)
+    assert call.exit_code == 2
+    assert f"{path}:7: examples[1].answer: is the answer of the run to case 'good'" in call.output
+    assert server.calls == []
+    path.write_text(OWN.replace("15", "16"), "utf-8")
+    assert run.call(*words, "--dry-run").exit_code == 0
+
+
+def test_a_bad_file_is_a_sentence_before_anything_is_asked(
+    asked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, server, words = asked
+    path = own_rubric(tmp_path, monkeypatch, OWN.replace('"no"', '"perhaps"'))
+    call = run.call(*words[:-1], "rubrics.own")
+    assert call.exit_code == 2
+    assert f"{path}:8: examples[1].verdict: must be one of no, yes" in call.output
+    assert server.calls == []
+
+
+def test_a_strangers_file_runs_nothing_and_sends_nothing_but_to_the_judge(
+    asked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every process and every connection of the call is noted by an audit hook of its own."""
+    run, server, words = asked
+    text = OWN.replace("Is it kind?", "$(touch X) `id` http://127.0.0.1:9/x {answer} %(a)s")
+    own_rubric(tmp_path, monkeypatch, text)
+    seen: list[tuple[str, Any]] = []
+    live = [True]
+
+    def note(event: str, args: Any) -> None:
+        if live[0] and event in {"subprocess.Popen", "os.system", "os.exec", "socket.connect"}:
+            seen.append((event, args))
+
+    sys.addaudithook(note)
+    server.reply = lambda server, body: (
+        200,
+        server.completion(
+            {
+                "notes": "",
+                "verdicts": [{"id": "1", "quote": "", "reason": "", "verdict": "no"}],
+                "manipulation": False,
+            }
+        ),
+    )
+    try:
+        call = run.call(*words[:-1], "rubrics.own")
+    finally:
+        live[0] = False
+    assert call.exit_code == 0, call.output
+    assert [event for event, _ in seen if event != "socket.connect"] == []
+    assert {args[1] for event, args in seen} == {server.server_address}
+    assert server.judgements == 3
+    sent = server.calls[-1]["messages"][0]["content"]
+    assert "$(touch X) `id` http://127.0.0.1:9/x {answer} %(a)s" in sent  # as text
+
+
+def test_another_target_costs_nothing_and_changes_the_numbers(
+    asked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, server, words = asked
+    text = (SCRIPTS.parent / "rubrics" / "helpful.toml").read_text("utf-8")
+    path = own_rubric(tmp_path, monkeypatch, text)
+    words = (*words[:-1], "rubrics.own")
+    first = run.judge(*words)
+    path.write_text(text.replace('target = "helpful"', 'target = "partly helpful"'), "utf-8")
+    second = run.judge(*words)
+    assert server.judgements == 3
+    assert (first["mean"]["own"], second["mean"]["own"]) == (0.333333, 0.666667)
+    assert first["definitions"] != second["definitions"]
+
+
+def answered(request: dict[str, Any]) -> dict[str, Any]:
+    """A provider's line of results for a request of a batch."""
+    body = Server.completion(rubric_reply(request["body"]))
+    return {
+        "id": "r",
+        "custom_id": request["custom_id"],
+        "response": {"status_code": 200, "body": body},
+        "error": None,
+    }
+
+
+def test_batch_and_online_give_the_same_bytes(asked: Any, tmp_path: Path) -> None:
+    run, server, words = asked
+    online = run.judge(*words)
+    kept = run.finished.bytes_of("rubrics")
+    shown = [(line["case_id"], line["verdicts"]) for line in run.lines()]
+    other = JudgedRun(type(run.finished)(tmp_path / "second"))
+    other.finished.folder.mkdir()
+    other.finished.write(CASES, RESULTS)
+    folder = tmp_path / "batches"
+    call = other.call(*words, "--batch-out", str(folder), "--json")
+    assert json.loads(call.stdout)["requests"] == 3
+    (path,) = folder.glob("round1-*.jsonl")
+    results = folder / f"{path.stem}.results.jsonl"
+    results.write_text("".join(json.dumps(answered(one)) + "\n" for one in requests_of(path)))
+    assert take_in(other, results)["verdicts"] == 3
+    calls = len(server.calls)
+    offline = other.judge(*words, "--offline")
+    assert len(server.calls) == calls
+    # all but how the judge was asked, which config.json tells
+    assert offline | {"options": online["options"]} == online
+    assert other.finished.bytes_of("rubrics")[0] == kept[0]
+    assert [(line["case_id"], line["verdicts"]) for line in other.lines()] == shown
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_killed_anywhere_it_goes_on_and_pays_nothing_twice(run: JudgedRun, server: Server) -> None:
+    """RUBRIC_KILLS processes are killed with SIGKILL after some calls; then one ends by itself."""
+    names = [f"case{number}" for number in range(60)]
+    run.write(
+        [{"id": name} for name in names],
+        [run.result(name, f"The fee is 15 euros, says {name}.") for name in names],
+    )
+    server.reply, server.delay = judge_rubrics, 0.03
+    finished = run.finished
+    command = [
+        *(sys.executable, str(SCRIPTS / "judge_answers.py"), "--run", str(finished.run)),
+        *("--eval-set", str(finished.folder / "set.jsonl")),
+        *("--cache-dir", str(finished.folder / "cache"), "--set", "concurrency=1", "-q"),
+        *(*server.words()[:-2], *HELPFUL),
+    ]
+    cache = finished.folder / "cache" / "judge_cache.jsonl"
+
+    def kept() -> int:
+        return cache.read_bytes().count(b"\n") if cache.exists() else 0
+
+    killed, again = 0, 0
+    chance = random.Random(5)
+    for number in range(KILLS + 1):
+        first, stored = len(server.calls), kept()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+            wanted = stored + 1 + number % 2 if number < KILLS else 1000
+            begun = time.monotonic()
+            while process.poll() is None and kept() < wanted and time.monotonic() < begun + 60:
+                time.sleep(0.002)
+            time.sleep(chance.uniform(0, 0.03))
+            if number < KILLS:
+                process.kill()
+            process.communicate()
+        killed += process.returncode == -signal.SIGKILL
+        calls = [call for call in server.calls[first:] if "verdicts" in schema_of(call)]
+        asked_about = [re.search(r"says case(\d+)", json.dumps(call)) for call in calls]
+        places = [int(match[1]) for match in asked_about if match]
+        again += sum(place < stored for place in places)  # one after the other, in their order
+    assert process.returncode == 0
+    assert again == 0, "what was in the cache is never asked for again"
+    keys = [json.loads(line)["key"] for line in cache.read_text("utf-8").splitlines()]
+    assert len(keys) == len(set(keys)) == 60
+    assert run.judge(*server.words()[:-2], *HELPFUL)["n"]["helpful"] == 60
+    under_way = server.judgements - 60
+    print(f"{killed} kills, {again} paid twice; {under_way} calls had no reply yet when killed")
+
+
+def test_every_example_is_looked_at_once(asked: Any) -> None:
+    """The check reads results as they stand: a run without results has nothing to compare."""
+    run, _, _ = asked
+    from judging.run import JudgingPlan
+    from records.verdicts import rubric_kind
+
+    rubric, path = rubrics.find("helpful")
+    plan = JudgingPlan(
+        run.finished.folder / "none",
+        Path("set"),
+        None,
+        (rubric.metric,),
+        kinds={rubric.metric: rubric_kind(rubric)},
+    )
+    refuse_examples(plan, {rubric.metric: path})
