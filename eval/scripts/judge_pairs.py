@@ -137,8 +137,8 @@ def plan_of(
 ) -> JudgingPlan:
     """What is asked of a run and the base, from the options."""
     from judging.run import JudgingPlan
+    from records.pairs import pair_kind
     from records.rubrics import find
-    from records.verdicts import pair_kind
 
     if folder.resolve() == base.resolve():
         raise storage.StorageError(f"--base {base.name}: the run itself; name another run.")

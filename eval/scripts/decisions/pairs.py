@@ -21,9 +21,9 @@ from decisions.pairing import ClusterCodes
 from ragmetrics.stats.arrays import Floats, np
 from records.claim_labels import ClaimLabel
 from records.clusters import Clustering
-from records.pairs import PairFile, PairKey, PairVerdict, people_on, read_pairs
+from records.pairs import FIRST, SECOND, PairFile, PairKey, PairOpinion, people_on, read_pairs
 from records.rubrics import of_prompt
-from records.verdicts import FIRST, SECOND, identity_of
+from records.verdicts import identity_of
 from terminal.page import (
     Block,
     Conclusion,
@@ -199,7 +199,7 @@ def _decision(values: Floats, row: Any) -> PairDecision:
     )
 
 
-def habits_of(verdicts: Sequence[PairVerdict], longer: Mapping[PairKey, int]) -> PairHabits:
+def habits_of(verdicts: Sequence[PairOpinion], longer: Mapping[PairKey, int]) -> PairHabits:
     """What the judge does whatever the answers say. ``longer``: 1 where the run's answer is the
     longer one, -1 where it is the shorter one, 0 where both are of a length."""
     asked = [verdict for verdict in verdicts if verdict.orders]
@@ -231,7 +231,7 @@ def length_bias(judge: Sequence[int], people: Sequence[int], longer: Sequence[in
     return LengthBias(len(rows), toward, against, tail)
 
 
-def outcomes_by_case(verdicts: Sequence[PairVerdict]) -> dict[str, float]:
+def outcomes_by_case(verdicts: Sequence[PairOpinion]) -> dict[str, float]:
     """The mean outcome of a case over repeats of the answer and opinions of the judge."""
     values: dict[str, list[int]] = {}
     for verdict in verdicts:
@@ -322,7 +322,7 @@ def pair_blocks(decision: PairDecision, file: PairFile) -> Iterator[Block]:
     yield Prose(f"Pairs: {decision.says()}.", _TONES.get(decision.verdict))
 
 
-def quote_of(verdict: PairVerdict) -> str:
+def quote_of(verdict: PairOpinion) -> str:
     """The words that decided a pair, with the judge's reason; "" where nothing was asked."""
     order = next((order for order in verdict.orders if order.quote), None)
     if order is None:

@@ -22,9 +22,10 @@ from judging.opinion import Opinion, ask, sum_of, usage_of
 from judging.types import Judge, JudgeVerdict
 from ragmetrics.case_scores import LANGUAGE
 from ragmetrics.claims import has_threshold
+from records.pairs import EQUAL, PAIRS
 from records.results import SCHEMA
 from records.rubrics import READS, Rubric
-from records.verdicts import EQUAL, KINDS, PAIRS, CallKind, VerdictLine
+from records.verdicts import KINDS, CallKind, VerdictLine
 
 BLOCK = 20
 """Claims or facts in one call; longer lists lose entries."""

@@ -18,7 +18,8 @@ from judging.kinds import Material
 from judging.opinion import ask
 from judging.types import Judge
 from ragmetrics import judged
-from records.verdicts import EQUAL, FIRST, KINDS, SECOND, pair_kind
+from records.pairs import EQUAL, FIRST, SECOND, pair_kind
+from records.verdicts import KINDS
 
 MOST_SHIFT_BAD, MOST_SHIFT_GOOD = 0.25, 0.1
 """Of 5 points: how far an attack may move the mean score of false and of true claims."""

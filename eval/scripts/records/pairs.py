@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,16 @@ import orjson
 from records.claim_labels import ClaimLabel, answer_sha256
 from records.errors import StorageError
 from records.results import TestResult, read_results
+from records.rubrics import Rubric
 from records.runs import results_file
-from records.verdicts import FIRST, SECOND, VerdictLine, read_lines
+from records.verdicts import CallKind, VerdictLine, read_lines
 
 FOLDER = "pairs"
+
+PAIRS = "pairs"
+"""What verdicts on two answers together are called; by a rubric ``pairs.NAME``."""
+
+FIRST, SECOND, EQUAL = "first", "second", "equal"
 
 PairKey = tuple[str, int]
 """Case id and repeat of the answer."""
@@ -31,6 +38,20 @@ NEW, BASE = "new", "base"
 
 _WINNERS = ({FIRST: NEW, SECOND: BASE}, {FIRST: BASE, SECOND: NEW})
 """Whose answer a verdict names, by the order."""
+
+
+@lru_cache(maxsize=256)
+def pair_kind(rubric: Rubric | None = None) -> CallKind:
+    """The kind of call that asks which of two answers is better, by a rubric or without one; its
+    quote is from either answer."""
+    return CallKind(
+        PAIRS if rubric is None else f"{PAIRS}.{rubric.name}",
+        (FIRST, SECOND, EQUAL),
+        sources=("answer", "other"),
+        rubric=rubric,
+        frame="" if rubric is None else "pairs_rubric",
+        quotes=(FIRST, SECOND),
+    )
 
 
 class PairOrder(msgspec.Struct, frozen=True):
@@ -43,7 +64,7 @@ class PairOrder(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class PairVerdict(msgspec.Struct, frozen=True):
+class PairOpinion(msgspec.Struct, frozen=True):
     """One opinion on a pair. ``orders``: run's answer first, then base's first; empty where the
     answers are equal and nobody was asked."""
 
@@ -71,7 +92,7 @@ class PairFile(msgspec.Struct, frozen=True):
     metric: str
     judge: Mapping[str, Any]
     prompt: Mapping[str, Any]
-    verdicts: tuple[PairVerdict, ...]
+    verdicts: tuple[PairOpinion, ...]
     failed: int = 0
     not_applicable: int = 0
     stale: int = 0
@@ -182,7 +203,7 @@ def _pair_file(metric: str, lines: list[VerdictLine], now: Mapping[PairKey, str]
     for line in current:
         key = line["case_id"], line["repeat"], line["judge_repeat"]
         parts.setdefault(key, {})[line["part"]] = line
-    verdicts: list[PairVerdict] = []
+    verdicts: list[PairOpinion] = []
     counts = {"failed": 0, "not_applicable": 0, "stale": 0}
     for (case_id, repeat, opinion), by_part in parts.items():
         first = by_part[min(by_part)]
@@ -190,14 +211,14 @@ def _pair_file(metric: str, lines: list[VerdictLine], now: Mapping[PairKey, str]
         status = {line["status"] for line in whole}
         if first.get("subject") != now.get((case_id, repeat)):
             counts["stale"] += opinion == 0
-        elif "failed" in status or len(whole) < first["parts"]:
+        elif "failed" in status or len(whole) < first["parts"] or not _decided(whole):
             counts["failed"] += opinion == 0
         elif "not_applicable" in status:
             counts["not_applicable"] += opinion == 0
         else:
             asked = [] if "by_code" in first["extra"] else list(enumerate(whole))
             orders = tuple(_order(number, line["verdicts"][0]) for number, line in asked)
-            verdicts.append(PairVerdict(case_id, repeat, opinion, orders))
+            verdicts.append(PairOpinion(case_id, repeat, opinion, orders))
     return PairFile(
         metric,
         last["judge"],
@@ -207,6 +228,10 @@ def _pair_file(metric: str, lines: list[VerdictLine], now: Mapping[PairKey, str]
         counts["not_applicable"],
         counts["stale"],
     )
+
+
+def _decided(lines: Iterable[VerdictLine]) -> bool:
+    return all(line["verdicts"] or line["status"] != "ok" for line in lines)
 
 
 def _order(number: int, entry: Mapping[str, Any]) -> PairOrder:

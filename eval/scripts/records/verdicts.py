@@ -162,33 +162,11 @@ def rubric_kind(rubric: Rubric) -> CallKind:
     )
 
 
-PAIRS = "pairs"
-"""What verdicts on two answers together are called; by a rubric ``pairs.NAME``."""
-
-FIRST, SECOND, EQUAL = "first", "second", "equal"
-
-
-@lru_cache(maxsize=256)
-def pair_kind(rubric: Rubric | None = None) -> CallKind:
-    """The kind of call that asks which of two answers is better, by a rubric or without one; its
-    quote is from either answer."""
-    return CallKind(
-        PAIRS if rubric is None else f"{PAIRS}.{rubric.name}",
-        (FIRST, SECOND, EQUAL),
-        sources=("answer", "other"),
-        rubric=rubric,
-        frame="" if rubric is None else "pairs_rubric",
-        quotes=(FIRST, SECOND),
-    )
-
-
 def kind_of(line: Mapping[str, Any]) -> CallKind | None:
     """The kind of call that a verdict line comes from; None when nobody knows it any more.
 
     Raises msgspec.ValidationError where the line's rubric is none.
     """
-    if line["metric"].partition(".")[0] == PAIRS:
-        return pair_kind(of_prompt(line["prompt"]))
     if not line["metric"].startswith(PREFIX):
         return KINDS.get(line["metric"])
     rubric = of_prompt(line["prompt"])

@@ -30,7 +30,8 @@ def shown(body: dict[str, Any]) -> tuple[str, str]:
     first, second = (
         re.search(BLOCK.format(place), text, re.DOTALL) for place in ("first", "second")
     )
-    assert first is not None and second is not None
+    assert first is not None
+    assert second is not None
     return first[1], second[1]
 
 
