@@ -5,7 +5,9 @@ that --label opens (eval/labels/verdicts/<annotator>.jsonl) or in a file. Out: c
 unsupported claims, balanced accuracy, Cohen's kappa and AUROC with intervals, the worst
 disagreements, and the run's share of supported claims corrected for the judge's errors, on stdout
 and in calibration.json of the run folder. With --metric correctness the same for the facts of the
-reference answers (present, missing, contradicted), in calibration_correctness.json. Where results
+reference answers (present, missing, contradicted), in calibration_correctness.json, with --metric
+rubrics.NAME for answers by a rubric: linear weighted kappa on its scale, the whole confusion, share
+and mean rank corrected. Where results
 have feedback of users, also how judge and case verdicts agree with it; no mean is made from that.
 
 \b
@@ -14,7 +16,8 @@ A label is one JSON object a line:
 with the label supported, not_supported or cannot_tell; for a fact
   {"case_id": "q1", "metric": "correctness",
    "claim_id": "f1", "label": "present"}
-with present, missing, contradicted or cannot_tell. A file of claims with
+with present, missing, contradicted or cannot_tell; of a rubric, with claim_id 1
+and a label of its scale. A file of claims with
 contexts of their own is judged at once by --judge and needs no run:
   {"claim": "B is free.", "contexts": ["0 EUR"], "supported": 1, "group": "a"}
 
@@ -23,7 +26,9 @@ Examples:
   python eval/scripts/calibrate_judge.py --run latest --label --annotator maria
   python eval/scripts/calibrate_judge.py --label --plain < marks.txt
   python eval/scripts/calibrate_judge.py --metric correctness --label
+  python eval/scripts/calibrate_judge.py --metric rubrics.helpful --label
   python eval/scripts/calibrate_judge.py --run new,old --label
+  python eval/scripts/calibrate_judge.py --metric pairs --run new,old --label
   python eval/scripts/calibrate_judge.py --run latest --output eval/calibration.json
   python eval/scripts/calibrate_judge.py --gate --calibration eval/calibration.json
   python eval/scripts/calibrate_judge.py --labels-file ragtruth_qa --json
@@ -40,6 +45,15 @@ from typing import Any
 import click
 
 import options
+
+
+class LabelledMetric(click.Choice[str]):
+    """A metric whose verdicts people can label; a rubric's stand in the run."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        own = text.partition(".")[0] in ("rubrics", "pairs")
+        return text if own else super().convert(text, param, ctx)
 
 
 @options.command(help=__doc__)
@@ -59,9 +73,10 @@ import options
 @options.labels_option
 @click.option(
     "--metric",
-    type=click.Choice(["groundedness", "correctness"]),
+    type=LabelledMetric(["groundedness", "correctness"]),
     default="groundedness",
-    help="Whose verdicts: claims of groundedness, or facts of correctness.",
+    help="Whose verdicts: claims of groundedness, facts of correctness, rubrics.NAME, or "
+    "pairs of --run NEW,BASE.",
 )
 @click.option(
     "--labels-file",

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from decisions.case_changes import CaseChanges
     from decisions.conversations import ConversationChanges
     from decisions.flips import Flips
+    from decisions.pairs import PairDecision
     from decisions.rows import Comparison, MetricRow
+    from records.pairs import PairFile
     from records.run_table import RunTables
     from terminal.page import Page
 
@@ -45,13 +47,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Report:
     """What is printed: a comparison for each run, and of a single one the flips and, for a set with
-    conversations, those that changed."""
+    conversations, those that changed; and the pairs of answers that a judge was asked about."""
 
     comparisons: list[Comparison]
     flips: Flips | None
     failures: list[str]
     conversations: ConversationChanges | None = None
     cases: CaseChanges | None = None
+    pairs: Sequence[tuple[PairDecision, PairFile]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -60,7 +63,14 @@ class Report:
             "flips": self.flips.to_dict() if self.flips else None,
             "failures": self.failures,
             "cases": self.cases.to_dict() if self.cases else None,
-        } | ({"conversations": self.conversations.to_dict()} if self.conversations else {})
+        } | {
+            name: value
+            for name, value in (
+                ("conversations", self.conversations and self.conversations.to_dict()),
+                ("pairs", [decision.to_dict() for decision, _ in self.pairs]),
+            )
+            if value
+        }
 
 
 def _interest(row: MetricRow) -> tuple[bool, int, float]:
@@ -120,9 +130,12 @@ def pages_of(report: Report, drop: float | None) -> list[Page]:
 def show(report: Report, pages: Sequence[Page], everything: bool) -> None:
     """All of it on the terminal, the answer last."""
     from decisions.compare_page import matrix_page
+    from decisions.pairs import pairs_page
     from terminal.page import print_page
 
     console = options.stdout_console()
+    if report.pairs:
+        print_page(console, pairs_page(report.pairs))
     everything = everything or not console.is_terminal  # so that a search finds each metric
     for index, page in enumerate(pages):
         if index:
@@ -135,12 +148,13 @@ def show(report: Report, pages: Sequence[Page], everything: bool) -> None:
 def markdown_of(report: Report, pages: Sequence[Page]) -> bytes:
     """The same as a document: what failed and all runs side by side come first."""
     from decisions.compare_page import failures_page, matrix_page
+    from decisions.pairs import pairs_page
     from views.page import markdown
 
     head = [failures_page(report.failures)] if report.failures else []
     if len(pages) > 1:
         head.append(matrix_page(report.comparisons))
-    return markdown([*head, *pages]).encode()
+    return markdown([*head, *pages, *([pairs_page(report.pairs)] if report.pairs else [])]).encode()
 
 
 def json_bytes(report: Report) -> bytes:
@@ -260,6 +274,7 @@ def main(
     from decisions import compare
     from decisions.committed import compare_committed, is_committed_alone
     from decisions.compare import CompareOptions, compare_many
+    from decisions.pairs import decided_runs
     from records.run_table import RunTables
 
     folders = [runs.find_run(results_dir, name) for name in (base, *new)]
@@ -306,7 +321,8 @@ def main(
         pair = read_pair(folders[0], folders[1], tables=tables)
         cases = changes_of(pair, count)
         talks = find_changes(pair, eval_set)
-    report = Report(comparisons, flips, failures(comparisons, fail_on), talks, cases)
+    pairs = decided_runs(folders[0], folders[1:], clusters, seed=seed)
+    report = Report(comparisons, flips, failures(comparisons, fail_on), talks, cases, pairs)
     pages = pages_of(report, drop)
     if markdown is not None:
         files.replace_bytes(markdown, markdown_of(report, pages))

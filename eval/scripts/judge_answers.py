@@ -350,7 +350,8 @@ def show(
     """Count the run's verdicts and print the sections that ``calls`` belong to. ``again``: all that
     there is of rubrics, and with the options of the section that is there, unless others are
     named."""
-    from records.verdicts import has_rubrics, judge_of
+    from records.rubrics import has_rubrics
+    from records.verdicts import judge_of
     from scorers import rubrics
     from scorers.contract import ScoringJob
     from scorers.judged import make_scorer, options_before, scorer_as_before, section_notes, warm

@@ -24,8 +24,14 @@ from decisions.gate_checks import (
 )
 from decisions.gate_rules import Calibrated, GateRules
 from decisions.invariants import config_of, refuse_enriched
-from decisions.judge_calibration import Calibration, attacked, fitting, stored_calibrations, too_few
-from ragmetrics.catalogue.judged import CALLS_BY_METRIC
+from decisions.judge_calibration import (
+    Calibration,
+    attacked,
+    calls_behind,
+    fitting,
+    stored_calibrations,
+    too_few,
+)
 from records import calibration
 from records.errors import StorageError
 from records.files import sha256_file
@@ -142,7 +148,7 @@ def _skipped(rules: GateRules) -> Check:
     return Check("baseline", "run", "baseline", status, must, reason=reason, line=line)
 
 
-RULE, SECTION = "calibration", "judged"
+RULE = "calibration"
 
 
 def calibrated(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
@@ -157,37 +163,42 @@ def calibrated(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
         *stored_calibrations(evidence.new.folder),
         *map(calibration.read, rules.calibrations),
     ]
-    judge = judged_by(evidence.new)
     for glob, rule in rules.calibration.items():
         line = rules.lines.get((GATES, RULE, glob))
         names = [
-            metric
+            (section, metric)
             for section, metric in every_metric(evidence.new)
-            if section == SECTION
-            and metric in CALLS_BY_METRIC
-            and fnmatchcase(f"{section}.{metric}", glob)
+            if calls_behind(section, metric) and fnmatchcase(f"{section}.{metric}", glob)
         ]
         if not names:
             yield nothing(RULE, glob, rule, line)
-        checks = [replace(_check(metric, rule, judge, calibrations), line=line) for metric in names]
+        checks = [
+            replace(
+                _check(section, metric, rule, judged_by(evidence.new, section), calibrations),
+                line=line,
+            )
+            for section, metric in names
+        ]
         yield from folded(checks, glob)
 
 
 def _check(
-    metric: str, rule: Calibrated, judge: Mapping[str, Any], calibrations: Sequence[Calibration]
+    section: str,
+    metric: str,
+    rule: Calibrated,
+    judge: Mapping[str, Any],
+    calibrations: Sequence[Calibration],
 ) -> Check:
     """One metric; each kind of verdict that it is counted from must be calibrated."""
     reasons: list[str] = []
-    check = Check(RULE, SECTION, metric, "passed", str(rule))
-    for call in CALLS_BY_METRIC[metric]:
+    check = Check(RULE, section, metric, "passed", str(rule))
+    calls = calls_behind(section, metric)
+    for call in calls:
         record, why = fitting(call, judge, calibrations)
         if record is not None:
             why = _why(record, rule)
             check = _with_figure(check, record, rule)
-        reasons += [
-            f"{call}: {sentence}" if len(CALLS_BY_METRIC[metric]) > 1 else sentence
-            for sentence in why
-        ]
+        reasons += [f"{call}: {sentence}" if len(calls) > 1 else sentence for sentence in why]
     if reasons:
         check = replace(check, status="failed", reason="; ".join(reasons))
     return check

@@ -153,9 +153,10 @@ def left_out_of(evidence: GateEvidence, sections: Collection[str]) -> dict[str, 
     return {name: left_out(name, found) for name, found in differing.items()}
 
 
-def judged_by(side: RunNumbers) -> Section:
-    """Who judged a run and how, as its scores say, else its config.json; {} when nobody did."""
-    return judge_of(_run(side))
+def judged_by(side: RunNumbers, section: str) -> Section:
+    """Who judged a run and how, as the scores of a section say, else its config.json; {} when
+    nobody did."""
+    return judge_of(_run(side), section)
 
 
 def _run(side: RunNumbers) -> Run:

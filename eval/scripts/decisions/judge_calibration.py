@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 from ragmetrics.stats.calibration import MIN_CLASS
 from records import calibration
+from records.rubrics import PREFIX, RANK
+from records.rubrics import SECTION as RUBRICS
 from records.verdicts import KINDS
 from terminal.tables import plain
 
@@ -21,8 +24,14 @@ def stored_calibrations(folder: Path | None) -> list[Calibration]:
     """The calibrations that a run folder holds; none without a folder."""
     if folder is None:
         return []
-    paths = [folder / calibration.name_of(metric) for metric in calibration.METRICS]
-    return [calibration.read(path) for path in paths if path.exists()]
+    return [calibration.read(path) for path in calibration.files_of(folder)]
+
+
+def calls_behind(section: str, metric: str) -> tuple[str, ...]:
+    """The kinds of verdict that a judged number is counted from; none of other numbers."""
+    if section == RUBRICS:
+        return (f"{PREFIX}{metric.removesuffix(RANK)}",)
+    return CALLS_BY_METRIC.get(metric, ()) if section == "judged" else ()
 
 
 def fitting(
@@ -32,16 +41,18 @@ def fitting(
 
     ``call``: the kind of verdict. ``judge``: as the scores of the run say it.
     """
-    if call not in calibration.METRICS:
+    of_rubric = call.startswith(PREFIX)
+    if call not in calibration.METRICS and not of_rubric:
         names = " and ".join(calibration.METRICS)
-        return None, [f"only verdicts of {names} can be held against people; name other metrics"]
+        more = f"only verdicts of {names} and of rubrics can be held against people"
+        return None, [f"{more}; name other metrics"]
     mine = [candidate for candidate in calibrations if candidate["metric"] == call]
     if not mine:
         return None, [
             "nobody has held its judge against people; label with calibrate_judge.py --label "
             f"--metric {call}, or name a stored calibration under files"
         ]
-    name = KINDS[call].prompt
+    name = call if of_rubric else KINDS[call].prompt
     prompt = judge.get("prompts", {}).get(name)
     judges = [judge["identity"]] if judge.get("identity") else []
     prompts = [{"name": name} | prompt] if prompt else []
@@ -100,14 +111,22 @@ def too_few(record: Mapping[str, Any]) -> str:
     if not record["too_few"]:
         return ""
     return (
-        f"uncalibrated: {labelled(record)} are labelled, {MIN_CLASS} of each are needed; "
+        f"uncalibrated: {labelled(record)} are labelled, {needed(record)} are needed; "
         "label more with --label"
     )
+
+
+def needed(record: Mapping[str, Any]) -> str:
+    """How many labels a calibration takes, in words."""
+    of_rubric = str(record.get("metric", "")).startswith(PREFIX)
+    return str(MIN_CLASS) if of_rubric else f"{MIN_CLASS} of each"
 
 
 def labelled(record: Mapping[str, Any]) -> str:
     """How many claims or facts of either kind people have decided, in words."""
     good, bad = record.get("supported", 0), record.get("unsupported", 0)
+    if str(record.get("metric", "")).startswith(PREFIX):
+        return f"{good + bad} answers"
     if record.get("metric") == "correctness":
         return f"{good} present and {bad} absent facts"
     return f"{good} supported and {bad} unsupported claims"
@@ -191,14 +210,35 @@ WORDS = {
 """The words for each metric's verdicts."""
 
 
+_OF_RUBRIC = {
+    "items": "answers",
+    "good": "good enough",
+    "bad": "below the target",
+    "not": "below the target",
+    "sources": "sources",
+}
+
+
+def words_on(metric: str) -> dict[str, str]:
+    """The words for the verdicts of a metric."""
+    if metric.startswith(PREFIX):
+        return _OF_RUBRIC | {"mean": metric.removeprefix(PREFIX)}
+    return WORDS.get(metric, WORDS["groundedness"])
+
+
 def words_of(calibration: Calibration) -> dict[str, str]:
     """The words for the verdicts that a calibration is about."""
-    return WORDS.get(str(calibration.get("metric")), WORDS["groundedness"])
+    return words_on(str(calibration.get("metric")))
 
 
 def figure_names(calibration: Calibration) -> dict[str, str]:
     """``FIGURES`` in the words of a calibration's metric."""
-    return {name: text.format(**words_of(calibration)) for name, text in FIGURES.items()}
+    more = {"kappa": "linear weighted kappa of the labels"} if _has_scale(calibration) else {}
+    return {name: text.format(**words_of(calibration)) for name, text in (FIGURES | more).items()}
+
+
+def _has_scale(calibration: Calibration) -> bool:
+    return len((calibration.get("scale") or {}).get("labels", ())) > 2
 
 
 def share_names(calibration: Calibration) -> dict[str, str]:

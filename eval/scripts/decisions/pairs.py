@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,16 @@ from decisions.pairing import ClusterCodes
 from ragmetrics.stats.arrays import Floats, np
 from records.claim_labels import ClaimLabel
 from records.clusters import Clustering
-from records.pairs import FIRST, SECOND, PairFile, PairKey, PairOpinion, people_on, read_pairs
+from records.pairs import (
+    FIRST,
+    SECOND,
+    PairFile,
+    PairKey,
+    PairOpinion,
+    pairs_file,
+    people_on,
+    read_pairs,
+)
 from records.rubrics import of_prompt
 from records.verdicts import identity_of
 from terminal.page import (
@@ -42,7 +52,7 @@ from terminal.tables import counted, plain
 LENGTH_LABELS = 40
 """Labelled pairs from which on it is tested whether the judge favours longer answers."""
 
-SHOWN = 5
+SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +311,28 @@ def _named(decision: PairDecision, base: Path, run: Path, file: PairFile) -> Pai
     )
 
 
+def pair_verdicts(run: Path, base: Path, key: PairKey) -> list[tuple[str, str, str]]:
+    """What a judge said of one case of two runs: question asked, better, worse or undecided, and
+    the quote; [] where no pair of them was judged."""
+    path = pairs_file(run, base)
+    if not path.exists():
+        return []
+    return list(_by_case(run, base, path.stat().st_mtime_ns).get(key, ()))
+
+
+@lru_cache(maxsize=4)
+def _by_case(run: Path, base: Path, changed: int) -> Mapping[PairKey, list[tuple[str, str, str]]]:
+    found: dict[PairKey, list[tuple[str, str, str]]] = {}
+    for file in read_pairs(run, base):
+        for one in file.verdicts:
+            word = {1: "better", -1: "worse", 0: "undecided"}[one.outcome]
+            if not one.orders:
+                word = "equal answers, not asked"
+            said = (file.metric, word, quote_of(one))
+            found.setdefault((one.case_id, one.repeat), []).append(said)
+    return found
+
+
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad"}
 
 
@@ -316,6 +348,11 @@ def pair_blocks(decision: PairDecision, file: PairFile) -> Iterator[Block]:
         shown = [verdict for verdict in file.verdicts if verdict.outcome == wanted]
         for verdict in shown[:SHOWN]:
             yield Prose((f"{title_word}: ", Quoted(verdict.case_id)), tone, item=1)  # type: ignore[arg-type]
+            texts = file.texts.get((verdict.case_id, verdict.repeat), ("", "", ""))
+            for name, text in zip(
+                ("Q", "base", "new "), (texts[0], texts[2], texts[1]), strict=True
+            ):
+                yield Quotation(name, plain(text, 400))
             yield Quotation("quote that decided", plain(quote_of(verdict), 300))
         if len(shown) > SHOWN:
             yield Prose(f"{len(shown) - SHOWN:,} more.", item=1)

@@ -10,6 +10,7 @@ import msgspec
 from records.errors import StorageError
 from records.files import read_json, replace_json
 from records.metrics import rounded
+from records.rubrics import PREFIX
 
 NAME = "calibration.json"
 
@@ -89,6 +90,15 @@ class _Form(msgspec.Struct):
 def name_of(metric: str) -> str:
     """The file of a metric's calibration in a run folder."""
     return NAME if metric == METRICS[0] else f"calibration_{metric}.json"
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The calibrations that a run folder holds: of the metrics, then of rubrics by name."""
+    paths = [folder / name_of(metric) for metric in METRICS]
+    return [
+        *(path for path in paths if path.exists()),
+        *sorted(folder.glob(f"calibration_{PREFIX}*.json")),
+    ]
 
 
 def write(path: Path, calibration: dict[str, Any], *, texts: bool = True) -> None:

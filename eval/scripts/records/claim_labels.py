@@ -33,6 +33,7 @@ from records.errors import Problem, StorageError
 from records.files import SetLock, read_whole
 from records.journal import Journal
 from records.jsonl import read_rows
+from records.rubrics import PREFIX
 
 FOLDER = "verdicts"
 
@@ -45,10 +46,11 @@ LABELS = {
     "groundedness": ("supported", "not_supported", CANNOT_TELL),
     "correctness": ("present", "missing", "contradicted", CANNOT_TELL),
 }
-"""What people may say, by metric: of claims, and of facts of the reference."""
+"""What people may say, by metric: of claims, and of facts of the reference. Of answers by a rubric
+they may say what is on its scale."""
 
-PAIR_LABELS = ("left", "right", "equal", CANNOT_TELL)
-"""What people may say of two answers."""
+PAIR_LABELS = ("left", "right", CANNOT_TELL, "equal")
+"""What people may say of two answers, in the order of their keys; equal has 0."""
 
 Act = Literal["label", "note", "undo", "redo"]
 
@@ -175,7 +177,10 @@ def _faults(row: Mapping[str, Any], stem: str) -> Iterable[tuple[str, str]]:
         yield "repeat", "must be a whole number; 0 when the bot was asked once"
     metric = str(row.get("metric", METRIC))
     allowed = PAIR_LABELS if metric.partition(".")[0] == "pairs" else LABELS.get(metric)
-    if allowed is None:
+    if metric.startswith(PREFIX):
+        if not isinstance(row.get("label", ""), str | None) or "label" not in row:
+            yield "label", "must be a label of the rubric's scale, or null to take it back"
+    elif allowed is None:
         yield "metric", f"must be one of {', '.join(LABELS)}; others have no labels"
     elif "label" not in row or (row["label"] is not None and row["label"] not in allowed):
         yield "label", f"must be one of {', '.join(allowed)}, or null to take it back"

@@ -86,7 +86,8 @@ class PairFile(msgspec.Struct, frozen=True):
     ``failed``: pairs without a verdict, since a call failed. ``not_applicable``: pairs that lack an
     answer. ``stale``: pairs whose answers have changed since. ``longer``: 1 where the run's answer
     has more characters than the base's, -1 where it has fewer, else 0. ``answers``: the hashes of
-    both answers, by which people's labels name them.
+    both answers, by which people's labels name them. ``texts``: question, the run's answer and the
+    base's.
     """
 
     metric: str
@@ -98,6 +99,7 @@ class PairFile(msgspec.Struct, frozen=True):
     stale: int = 0
     longer: Mapping[PairKey, int] = {}
     answers: Mapping[PairKey, tuple[str, str]] = {}
+    texts: Mapping[PairKey, tuple[str, str, str]] = {}
 
 
 def pairs_file(run: Path, base: Path) -> Path:
@@ -131,7 +133,7 @@ def read_pairs(run: Path, base: Path) -> list[PairFile]:
     Empty without a file. Raises StorageError for a damaged one."""
     path = pairs_file(run, base)
     lines = list(read_lines(path))
-    if not lines:
+    if not lines or not results_file(base).exists():  # of a committed base there are no answers
         return []
     new, old = answers_by_key(run), answers_by_key(base)
     now = {
@@ -139,13 +141,14 @@ def read_pairs(run: Path, base: Path) -> list[PairFile]:
         for key, result in new.items()
         if key in old
     }
-    longer = {key: _sign(_size(new[key]) - _size(old[key])) for key in now}
-    answers = {
-        key: (answer_sha256(new[key].answer or ""), answer_sha256(old[key].answer or ""))
-        for key in now
-    }
+    texts = {key: (new[key].question, new[key].answer or "", old[key].answer or "") for key in now}
+    sizes = {key: [len(" ".join(x.split())) for x in both] for key, (_, *both) in texts.items()}
+    longer = {key: (mine > other) - (mine < other) for key, (mine, other) in sizes.items()}
+    answers = {key: (answer_sha256(a), answer_sha256(b)) for key, (_, a, b) in texts.items()}
     return [
-        msgspec.structs.replace(_pair_file(metric, lines, now), longer=longer, answers=answers)
+        msgspec.structs.replace(
+            _pair_file(metric, lines, now), longer=longer, answers=answers, texts=texts
+        )
         for metric in sorted({line["metric"] for line in lines})
     ]
 

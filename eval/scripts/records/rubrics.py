@@ -63,8 +63,8 @@ _LABEL = re.compile(r"[^\W_](?:[\w ,/+-]{0,38}[\w+])?")
 
 _TAKEN = ("cannot_tell", "quote_unverified")
 
-MOST_LABELS = 9
-"""One for each digit key."""
+MOST_LABELS = 8
+"""One for each digit key, and one key for "cannot tell"."""
 
 MOST_TEXT, MOST_EXAMPLES = 4000, 12
 """Characters of one text, and examples of one rubric."""
@@ -110,6 +110,11 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
         return tuple(label for label, _ in self.scale)
 
     @property
+    def yes_no(self) -> bool:
+        """Its labels are no and yes."""
+        return set(self.labels) == {"no", "yes"}
+
+    @property
     def binary(self) -> bool:
         """There are two verdicts, so a rank says no more than the share."""
         return len(self.scale) == 2
@@ -153,6 +158,21 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
         """As it stands in a line of verdicts.jsonl."""
         raw: dict[str, Any] = msgspec.to_builtins(self)
         return raw
+
+
+def with_prompts(judge: Mapping[str, Any], *, rubrics: bool) -> dict[str, Any]:
+    """A judge of config.json with the prompts of rubrics alone, or with all the others."""
+    prompts = {
+        name: prompt
+        for name, prompt in (judge.get("prompts") or {}).items()
+        if name.startswith(PREFIX) == rubrics
+    }
+    return {**judge, "prompts": prompts}
+
+
+def has_rubrics(judge: Mapping[str, Any]) -> bool:
+    """Whether the judge of a run was asked by rubrics."""
+    return any(name.startswith(PREFIX) for name in judge.get("prompts") or {})
 
 
 def of_prompt(prompt: Mapping[str, Any]) -> Rubric | None:

@@ -574,21 +574,6 @@ def judge_of(folder: Path) -> dict[str, Any]:
     return judge
 
 
-def with_prompts(judge: Mapping[str, Any], *, rubrics: bool) -> dict[str, Any]:
-    """A judge of config.json with the prompts of rubrics alone, or with all the others."""
-    prompts = {
-        name: prompt
-        for name, prompt in (judge.get("prompts") or {}).items()
-        if name.startswith(PREFIX) == rubrics
-    }
-    return {**judge, "prompts": prompts}
-
-
-def has_rubrics(judge: Mapping[str, Any]) -> bool:
-    """Whether the judge of a run was asked by rubrics."""
-    return any(name.startswith(PREFIX) for name in judge.get("prompts") or {})
-
-
 def of_judge(judge: Mapping[str, Any]) -> Callable[[VerdictLine], bool]:
     """Tells the lines of the judge in a run's config.json from those of others it had before.
 
@@ -611,6 +596,5 @@ def of_judge(judge: Mapping[str, Any]) -> Callable[[VerdictLine], bool]:
 
 def identity_of(raw: Mapping[str, Any]) -> JudgeIdentity:
     """A judge's identity from config.json or a verdict line."""
-    return JudgeIdentity(
-        **{name: raw[name] for name in JudgeIdentity.__struct_fields__ if name in raw}
-    )
+    names = [name for name in JudgeIdentity.__struct_fields__ if name in raw]
+    return JudgeIdentity(**{name: raw[name] for name in names})

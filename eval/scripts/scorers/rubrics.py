@@ -22,7 +22,7 @@ from records import verdicts as records_verdicts
 from records.cases import TestCase
 from records.judgements import STALE, Judgement, Verdicts, gather
 from records.results import TestResult
-from records.rubrics import PREFIX, Rubric, of_prompt
+from records.rubrics import PREFIX, Rubric, of_prompt, with_prompts
 from records.rubrics import SECTION as NAME
 from records.runs import VERDICTS
 from records.scores import ScoreLine
@@ -54,7 +54,7 @@ class RubricScorer:
     @property
     def options(self) -> dict[str, Any]:
         """The judge as in config.json, with the prompts of rubrics alone."""
-        return {"judge": records_verdicts.with_prompts(self.verdicts.judge, rubrics=True)}
+        return {"judge": with_prompts(self.verdicts.judge, rubrics=True)}
 
     def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Of several opinions the mean counts."""

@@ -13,9 +13,10 @@ from ragmetrics.catalogue.metric import MetricSection
 from records.errors import StorageError
 from records.labels import has_turns
 from records.results import tells_searches, tells_tools
+from records.rubrics import has_rubrics
 from records.run_table import RunTable
 from records.runs import VERDICTS
-from records.verdicts import has_rubrics, judge_of
+from records.verdicts import judge_of
 from scorers import SECTIONS
 from scorers.contract import CannotRun, ScoringJob, Workers
 from scorers.loop import results_of, score_run

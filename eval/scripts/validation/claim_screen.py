@@ -24,7 +24,6 @@ from terminal.windows import LinePrompt, Palette, Window
 from validation.claim_session import (
     ClaimItem,
     ClaimSession,
-    Label,
     actions,
     help_text,
     hinted,
@@ -176,7 +175,7 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
 
     def _claim_head(self, state: str, width: int) -> tuple[str, str]:
         """The words at both ends of the rule above the claim: its note, its label and flag."""
-        noted, noun = self.session.noted, self.session.kind.noun
+        noted, noun = self.session.noted, self.session.kind.title or self.session.kind.noun
         state += ", FLAGGED" * noted.flag
         if not noted.note:
             return noun, state
@@ -301,7 +300,7 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
         super().perform(name)
         self.redraw()
 
-    def _decide(self, label: Label) -> None:
+    def _decide(self, label: str) -> None:
         kind, name = self.session.kind, self.session.item.name
         self.session.decide(label)
         message = f"{words(label)}: {name}"

@@ -15,8 +15,6 @@ from terminal.keys import keys_on
 from terminal.line_mode import LineTerminal
 from terminal.safe_text import one_line
 
-Label = Literal["supported", "not_supported", "cannot_tell", "present", "missing", "contradicted"]
-
 Act = Literal["label", "note", "undo", "redo"]
 
 
@@ -25,14 +23,24 @@ class LabelKind:
     """What is labelled. ``labels``: in the order of their keys, 1 for the first.
 
     ``upper`` names the text above the item, ``lower`` the texts below that it is held against.
+    ``letters``: y and n give labels, too. ``guide``: how to label, where a user says it. ``title``:
+    of what is decided, where that is no ``noun``.
     """
 
     noun: str
-    labels: tuple[Label, ...]
+    labels: tuple[str, ...]
     upper: str
     lower: str
     none: str
     """What is said where there is no text below."""
+    letters: bool = True
+    guide: str = ""
+    title: str = ""
+
+    def keys(self, number: int) -> tuple[str, ...]:
+        """The keys of a label, 1 for the first; "equal" has 0."""
+        keys = _KEYS["label-0" if self.labels[number - 1] == "equal" else f"label-{number}"]
+        return keys if self.letters else tuple(key for key in keys if key.isdigit())
 
 
 CLAIMS = LabelKind(
@@ -86,14 +94,14 @@ class LabelDecision:
     """One event: label (None: none), note and flag of a claim from now on, and by which act."""
 
     key: str
-    label: Label | None
+    label: str | None
     act: Act = "label"
     after_verdict: bool = False
     note: str = ""
     flag: bool = False
 
 
-Progress = Callable[[Mapping[str, Label], bool], str]
+Progress = Callable[[Mapping[str, str], bool], str]
 """How far the labels (by item key) bring the goal, on one line; shorter when the flag is set."""
 
 
@@ -128,7 +136,7 @@ class ClaimSession:
         self.items = items
         self.kind = kind
         self.annotator = annotator
-        self.labels: dict[str, Label] = {}
+        self.labels: dict[str, str] = {}
         self.seen_verdict: set[str] = set()
         self._put_off: set[str] = set()
         self._last: dict[str, LabelDecision] = {}
@@ -142,14 +150,12 @@ class ClaimSession:
         if not self.goto_open(0):
             self.index = 0
 
-    # -- what there is -------------------------------------------------------------------------
-
     @property
     def item(self) -> ClaimItem:
         return self.items[self.index]
 
     @property
-    def label(self) -> Label | None:
+    def label(self) -> str | None:
         """The label of the claim on screen."""
         return self.labels.get(self.item.key)
 
@@ -163,15 +169,13 @@ class ClaimSession:
         """May the judge's verdict be shown? Only of a claim that has a label and was asked for."""
         return self.label is not None and self.item.key in self.seen_verdict
 
-    def count(self, label: Label | None = None) -> int:
+    def count(self, label: str | None = None) -> int:
         """Claims with this label; with any label for None."""
         return sum(label in (None, labelled) for labelled in self.labels.values())
 
     def progress(self, *, short: bool = False) -> str:
         """How far the labels have come, on one line; "" without a goal."""
         return self.goal.progress(self.labels, short)
-
-    # -- moving --------------------------------------------------------------------------------
 
     def move(self, by: int) -> bool:
         """Go to a neighbour; False at the ends."""
@@ -199,8 +203,8 @@ class ClaimSession:
 
     # -- deciding ------------------------------------------------------------------------------
 
-    def decide(self, label: Label) -> None:
-        """Label the claim on screen; `ActionRefused` when it cannot be kept, or is no change."""
+    def decide(self, label: str) -> None:
+        """str the claim on screen; `ActionRefused` when it cannot be kept, or is no change."""
         if self.label == label:
             raise ActionRefused("it has that label already")
         self._keep(replace(self.noted, label=label, act="label"))
@@ -278,19 +282,21 @@ _KEYS = keys_on("claims")
 _HINTS = {"not_supported": "not"}
 
 
-def words(label: Label | None) -> str:
+def words(label: str | None) -> str:
     """A label in words: "not supported"; "open" for none."""
     return "open" if label is None else label.replace("_", " ")
 
 
-def _hint(label: Label) -> str:
+def _hint(label: str) -> str:
     """A label in as few words as a hint takes."""
     return _HINTS.get(label, words(label))
 
 
-def _action(name: str, hint_words: str, sentence: str) -> Action:
+def _action(
+    name: str, hint_words: str, sentence: str, keys: tuple[str, ...] | None = None
+) -> Action:
     """A row of the table; no `hint_words` for what the last line of the screen leaves out."""
-    keys = _KEYS.get(name, ())
+    keys = _KEYS.get(name, ()) if keys is None else keys
     shown = " ".join(dict.fromkeys(map(shown_key, keys)))
     return Action(name, keys, hint_words, sentence, then="g" * (name == "top"), shown=shown)
 
@@ -300,13 +306,7 @@ def _deciding(kind: LabelKind) -> Iterator[Action]:
     more = "; every decision goes on to the next open one"
     for number, label in enumerate(kind.labels, 1):
         sentence = words(label) + (more if number == 1 else "")
-        yield _action(f"label-{number}", _hint(label), sentence)
-
-
-def _label_keys(kind: LabelKind) -> dict[str, Label]:
-    """The label that each key gives."""
-    pairs = enumerate(kind.labels, 1)
-    return {key: label for number, label in pairs for key in _KEYS[f"label-{number}"]}
+        yield _action(f"label-{number}", _hint(label), sentence, kind.keys(number))
 
 
 _COMMON = (
@@ -405,7 +405,7 @@ undoes, also after a restart.
 
 def _guideline(kind: LabelKind) -> str:
     """How to label items of this kind."""
-    return (_FACTS if kind is FACTS else _CLAIMS) + _COMMON_END
+    return (kind.guide or (_FACTS if kind is FACTS else _CLAIMS)) + _COMMON_END
 
 
 def help_text(kind: LabelKind) -> str:
@@ -427,7 +427,7 @@ s        judge this one later
 c TEXT   note TEXT on it; c alone takes the note away
 f        flag it, or take the flag away
 u U      take the last label, note or flag back, do it again
-v        what the judge said, of a {noun} you have labelled
+v        what the judge said, once you have labelled it
 q        leave (or the end of the input); every label is on disk already
 """
 
@@ -437,14 +437,14 @@ WIDER: Final = 1500
 
 def _short_help(kind: LabelKind) -> str:
     """``1 supported, 2 not, 3 cannot tell, ? more``."""
-    labels = (f"{number} {_hint(label)}" for number, label in enumerate(kind.labels, 1))
+    labels = (f"{kind.keys(n)[0]} {_hint(label)}" for n, label in enumerate(kind.labels, 1))
     return f"{', '.join(labels)}, ? more"
 
 
 def _long_help(kind: LabelKind) -> str:
     """All commands."""
     labels = "\n".join(
-        f"{' '.join(_KEYS[f'label-{number}']):<8} {words(label)}"
+        f"{' '.join(kind.keys(number)):<8} {words(label)}"
         for number, label in enumerate(kind.labels, 1)
     )
     return HELP.format(labels=labels, noun=kind.noun, upper=kind.upper)
@@ -470,7 +470,8 @@ class ClaimLines:
         self.session = session
         self._kind = session.kind
         self._terminal = LineTerminal(stdin, stdout, _short_help(session.kind) if prompt else "")
-        self._labels = _label_keys(session.kind)
+        labels = enumerate(session.kind.labels, 1)
+        self._labels = {key: label for n, label in labels for key in session.kind.keys(n)}
 
     def run(self) -> int:
         """Read lines until ``q`` or the end of the input; returns the exit code."""
@@ -514,7 +515,9 @@ class ClaimLines:
         if session.noted.note:
             self.say(f"note: {one_line(session.noted.note)}")
         self.say(f"question: {one_line(item.question)}")
-        self.say(f"{noun}: {one_line(item.claim)}")
+        self.say(f"{self._kind.title or noun}: {one_line(item.claim)}")
+        if self._kind.title:
+            self.say(f"{self._kind.upper}: {item.answer}")
         if not item.passages:
             self.say(self._kind.none)
             return

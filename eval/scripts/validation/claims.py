@@ -19,16 +19,27 @@ from records import claim_labels
 from records import verdicts as records_verdicts
 from records.cases import TestCase
 from records.errors import StorageError
+from records.histories import earlier_by_id, messages_of_result
 from records.judgements import Judgement, Verdicts, read_verdicts
 from records.results import TestResult, iter_results
+from records.rubrics import Rubric, of_prompt
 from records.runs import VERDICTS, results_file
 from records.verdict_lines import text_sha256
+
+VALUE = {"supported": 1, "not_supported": 0, "present": 1, "missing": 0, "contradicted": 0}
+"""What a label says of a claim or fact; "cannot tell" says nothing."""
 
 GOOD = {"groundedness": "supported", "correctness": "present"}
 """The verdict that counts for each metric; anything else is against."""
 
 ITEMS = {"groundedness": "claims", "correctness": "facts"}
 """What each metric decides, as a verdict line calls it."""
+
+
+def items_of(metric: str) -> str:
+    """What a metric's verdicts are on; a rubric's are on whole answers."""
+    return ITEMS.get(metric, "answers")
+
 
 DIMENSIONS = ("category", "difficulty", "query_type")
 
@@ -53,7 +64,8 @@ class JudgedClaim:
     ``score``: how sure the judge is that it is supported, None when it does not say. ``source``:
     the document behind it, by which intervals are drawn. ``weight``: what the claim counts in the
     mean over cases. ``run``: the run's id where claims of several runs are labelled together, ""
-    for the run that is calibrated.
+    for the run that is calibrated. ``rubric``: of a verdict on a whole answer, which has the
+    rubric's question for a claim; ``earlier`` and ``tools`` are then what the judge read besides.
     """
 
     case_id: str
@@ -74,6 +86,9 @@ class JudgedClaim:
     weight: float = 1.0
     run: str = ""
     slices: Mapping[str, str] = field(default_factory=dict)
+    rubric: Rubric | None = None
+    earlier: str = ""
+    tools: str = ""
 
     @property
     def key(self) -> Key:
@@ -87,8 +102,17 @@ class JudgedClaim:
 
     @property
     def supported(self) -> bool:
-        """Only "supported", of facts "present", counts; an unverified quote does not."""
+        """Only "supported", of facts "present", of a rubric what reaches the target, counts; an
+        unverified quote does not."""
+        if self.rubric is not None:
+            return self.rubric.reaches(self.verdict)
         return self.verdict in GOOD.values()
+
+    def value_of(self, label: str | None) -> int | None:
+        """1 for a label of the good kind, 0 for another; None for one that says nothing."""
+        if self.rubric is None:
+            return VALUE.get(label or "")
+        return None if label not in self.rubric.labels else int(self.rubric.reaches(label or ""))
 
     @property
     def answer_sha256(self) -> str:
@@ -153,7 +177,7 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
     return JudgedRun(
         _weighted(claims),
         _distinct(line.get("judge") for line in decided),
-        _distinct(records_verdicts.prompt_of(line, judge) for line in decided),
+        _distinct(_prompt_of(line, judge) for line in decided),
         counts["failed"],
         counts["by_code"],
         counts["changed"],
@@ -219,17 +243,28 @@ class _AnswerJudgements:
         return True
 
 
+def _prompt_of(line: Mapping[str, Any], judge: Mapping[str, Any]) -> dict[str, Any]:
+    """The prompt of a verdict by name, version and hash."""
+    prompt = records_verdicts.prompt_of(line, judge)
+    return {name: value for name, value in prompt.items() if name != "rubric"}
+
+
 def _answers(
     run: Path, verdicts: Verdicts, metric: str, cases: Mapping[str, TestCase], k: int | None
 ) -> dict[tuple[str, int], _AnswerJudgements]:
     """The answers of a run that are still there, as far as there are verdicts on them."""
     answers = {}
+    earlier, said = earlier_by_id(cases.values()), dict[tuple[str, int], str]()
     for result in iter_results(results_file(run)):
         key, case = (result.test_case_id, result.repeat), cases.get(result.test_case_id)
+        if case is not None and case.conversation is not None:
+            said[key] = result.answer or ""
         if key in verdicts.by_answer and case is not None:
             opinions, stale = verdicts.opinions(case, result)
             judgements = [opinions[n][metric] for n in sorted(opinions) if metric in opinions[n]]
-            answers[key] = _AnswerJudgements(judgements, JudgedAnswer(case, result, k), stale)
+            before = messages_of_result(case, result, earlier.get(case.id, ()), said)
+            shown = JudgedAnswer(case, result, k, before)
+            answers[key] = _AnswerJudgements(judgements, shown, stale)
     return answers
 
 
@@ -251,6 +286,9 @@ def _claims(
         {str(item["id"]): item for part in parts for item in part.get("verdicts") or ()}
         for parts in opinions
     ]
+    if (rubric := of_prompt(opinions[0][0]["prompt"])) is not None:
+        yield _rubric_claim(answer, rubric, opinions, judged.shown)
+        return
     case, shown, titles = judged.shown.case, judged.shown, _titles(judged.shown.result)
     texts = {context["id"]: context["text"] for context in shown.seen_contexts}
     for part in opinions[0]:
@@ -292,6 +330,41 @@ def _claims(
                 _document(passages[0].title) if passages else answer[0],
                 slices=claim_slices(case, text),
             )
+
+
+def _rubric_claim(
+    answer: tuple[str, int],
+    rubric: Rubric,
+    opinions: Sequence[Sequence[Mapping[str, Any]]],
+    shown: JudgedAnswer,
+) -> JudgedClaim:
+    """A verdict by a rubric, with all that the judge read; of several opinions the share that
+    reaches the target is the score."""
+    entry = opinions[0][0]["verdicts"][0]
+    good = [rubric.reaches(parts[0]["verdicts"][0]["verdict"]) for parts in opinions]
+    titles, reads = _titles(shown.result), rubric.reads
+    passages = [
+        JudgedContext(c["id"], titles.get(c["chunk_id"], c["chunk_id"]), c["text"])
+        for c in shown.contexts
+    ]
+    return JudgedClaim(
+        *answer,
+        "1",
+        " ".join(rubric.ask.split()),
+        entry["verdict"],
+        sum(good) / len(good) if len(good) > 1 else None,
+        question=shown.question,
+        answer=shown.text,
+        reference=shown.reference if "reference" in reads else "",
+        contexts=tuple(passages) if "passages" in reads else (),
+        quote=entry.get("quote") or "",
+        reason=entry.get("reason") or "",
+        source=_document(passages[0].title) if passages else answer[0],
+        slices={name: value for name in DIMENSIONS if (value := getattr(shown.case, name))},
+        rubric=rubric,
+        earlier=shown.earlier if "history" in reads else "",
+        tools=shown.tool_calls if "tools" in reads else "",
+    )
 
 
 def _score(

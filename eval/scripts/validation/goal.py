@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from decisions.judge_calibration import WORDS
+from decisions.judge_calibration import words_on
 from ragmetrics.stats.calibration import MIN_CLASS
 from ragmetrics.stats.stratified import StratifiedMean
+from records.rubrics import PREFIX
 from terminal.tables import counted
-from validation.claim_session import Label, SessionGoal
+from validation.claim_session import SessionGoal
 from validation.claims import JudgedClaim, Key
 from validation.drawing import DrawnClaim, class_supply, run_mean, strata_of
-
-VALUE = {"supported": 1, "not_supported": 0, "present": 1, "missing": 0, "contradicted": 0}
-"""What a label says of a claim or fact; "cannot tell" says nothing."""
 
 _LEAST = 10
 """Labels below which no interval is shown while one labels."""
@@ -41,16 +39,16 @@ def label_goal(
     opening = _opening(claims, metric, earlier, sample)
     strata = strata_of(claims)
     own = [claim for claim in claims if not claim.run]
-    key_of = {name_of(drawn.claim.key): drawn.claim.key for drawn in order}
+    claim_of = {name_of(drawn.claim.key): drawn.claim for drawn in order}
 
-    def progress(labels: Mapping[str, Label], short: bool) -> str:
+    def progress(labels: Mapping[str, str], short: bool) -> str:
         human = dict(earlier)
         unclear = set()
         for name, label in labels.items():
-            if label in VALUE:
-                human[key_of[name]] = VALUE[label]
+            if (value := claim_of[name].value_of(label)) is not None:
+                human[claim_of[name].key] = value
             else:
-                unclear.add(key_of[name])
+                unclear.add(claim_of[name].key)
         open_strata = [
             strata[drawn.claim.key]
             for drawn in order
@@ -66,7 +64,9 @@ def label_goal(
 
 def _classes(human: Mapping[Key, int], metric: str) -> str:
     """``12 supported and 5 unsupported (30 each calibrate)``."""
-    words, supported = WORDS[metric], sum(human.values())
+    words, supported = words_on(metric), sum(human.values())
+    if metric.startswith(PREFIX):
+        return f"{counted(len(human), 'label')} ({MIN_CLASS} calibrate)"
     counts = f"{supported} {words['good']} and {len(human) - supported} {words['bad']}"
     return f"{counts} ({MIN_CLASS} each calibrate)"
 
@@ -87,7 +87,7 @@ def _reached(
         more = labels_more(lambda counts: _shown(counts, strata, claims), labelled, open_strata)
         return "" if more is None else f"an interval after about {counted(more, 'more label')}"
     width = mean.half_width(labelled) or 0.0
-    name = "" if short else f"{WORDS[metric]['mean']} "
+    name = "" if short else f"{words_on(metric)['mean']} "
     line = f"{name}{100 * mean.mean:.0f} % ±{100 * width:.1f} points"
     if width <= half:
         return f"{line}: ±{100 * half:g} reached"
@@ -134,7 +134,14 @@ def _opening(
     claims: Sequence[JudgedClaim], metric: str, human: Mapping[Key, int], sample: int
 ) -> str:
     """Can these claims calibrate a judge? Said before the first label, with what would."""
-    words, supply = WORDS[metric], class_supply(claims, human)
+    words, supply = words_on(metric), class_supply(claims, human)
+    if metric.startswith(PREFIX):
+        return (
+            f"There are {counted(len(claims), 'judged answer')}. You see what the judge saw, and "
+            f"not what it said. From {_LEAST} labels on you learn the share as people see it; "
+            f"from {MIN_CLASS} on the judge is calibrated for {metric}. Half of what you see is "
+            "drawn from answers that the judge finds below the target, as long as there are any."
+        )
     items, good, bad = words["items"], words["good"], words["bad"]
     runs = len({claim.run for claim in claims})
     subject = "This run has" if runs == 1 else f"These {runs} runs have"

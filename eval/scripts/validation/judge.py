@@ -23,6 +23,7 @@ from ragmetrics.stats.calibration import MIN_CLASS, Confusion, CorrectedMean
 from ragmetrics.stats.means import generator
 from records.claim_labels import ClaimDraw
 from records.errors import StorageError
+from records.rubrics import PREFIX
 from records.verdicts import KINDS
 from validation.claims import (
     JudgedClaim,
@@ -34,6 +35,7 @@ from validation.claims import (
 )
 from validation.drawing import LabelWeights, label_weights, run_mean
 from validation.human import FILE, SUPPORT, LabelledClaim, read_own
+from validation.rubrics import scale_report
 
 RESAMPLES = stats_agreement.RESAMPLES
 
@@ -132,18 +134,27 @@ def report(
     worst: int,
     metric: str = "groundedness",
     drawn: Mapping[Key, ClaimDraw] | None = None,
+    words: Mapping[Key, str] | None = None,
 ) -> dict[str, Any]:
     """Every figure; None for what is undefined, ``too_few`` where it says nothing yet.
 
     ``claims`` may be those of several runs: judge and people are compared on all, and the corrected
     means are of the run that names no other. ``drawn``: how the labelled claims were chosen; by
-    that every figure but the counts is weighted.
+    that every figure but the counts is weighted. ``words``: of a rubric, people's labels of its
+    scale; ``MIN_CLASS`` of them are enough, whatever they say.
     """
     labelled = [claim.key for claim in claims if claim.key in human]
     design = label_weights(claims, labelled, drawn or {})
     pairs = _labelled_pairs(claims, human, design.weights)
     table = calibration.confusion(pairs.human, pairs.judge)
-    few = min(table.supported, table.unsupported) < MIN_CLASS
+    scale = None
+    if words:
+        scale = scale_report(claims, words, design.weights, draws.seed, draws.resamples)
+    rarer = min(table.supported, table.unsupported)
+    few = (len(pairs.human) if metric.startswith(PREFIX) else rarer) < MIN_CLASS
+    figures = None if few else agreement_figures(pairs, draws)
+    if figures is not None and scale is not None and len(scale["labels"]) > 2:
+        figures["kappa"] = scale["kappa"]
     own = [claim for claim in claims if not claim.run]
     return {
         "n": len(pairs.human),
@@ -156,7 +167,8 @@ def report(
         "too_few": few,
         "confusion": confusion_counts(table),
         "prevalence": pairs.table().prevalence,
-        "figures": None if few else agreement_figures(pairs, draws),
+        "figures": figures,
+        **({"scale": scale} if scale else {}),
         "answers": _answers(pairs, claims, draws) if design.equal else None,
         "threshold": None if few else _threshold(pairs, draws),
         "by": _slices(pairs),
@@ -340,7 +352,7 @@ def _disagreements(pairs: LabelledPairs, limit: int) -> list[dict[str, Any]]:
             "repeat": claim.repeat,
             "claim_id": claim.claim_id,
             "question": claim.question,
-            "claim": claim.claim,
+            "claim": claim.answer if claim.rubric else claim.claim,
             "human": "supported" if human else "not_supported",
             "verdict": claim.verdict,
             "score": claim.score,
@@ -418,6 +430,8 @@ def _corrected(
 def _of_cases(mean: float | None, metric: str) -> dict[str, float | None]:
     if metric == "correctness":
         return {"fact_recall": mean}
+    if metric.startswith(PREFIX):
+        return {metric.removeprefix(PREFIX): mean}
     return {"faithfulness": mean, "groundedness": None if mean is None else 5 * mean}
 
 

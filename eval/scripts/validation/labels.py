@@ -12,6 +12,7 @@ from ragmetrics.claims import prepare, score_claim
 from ragmetrics.stats.agreement import krippendorff_alpha
 from ragmetrics.text.words import fold, spelled
 from records.claim_labels import (
+    CANNOT_TELL,
     FOLDER,
     ClaimDraw,
     ClaimLabel,
@@ -29,9 +30,10 @@ from validation.claim_session import (
     ClaimSession,
     LabelDecision,
 )
-from validation.claims import ITEMS, JudgedClaim, Key
+from validation.claims import JudgedClaim, Key, items_of
 from validation.drawing import DrawnClaim, drawn_claims
-from validation.goal import VALUE, label_goal, name_of
+from validation.goal import label_goal, name_of
+from validation.rubrics import label_kind, rubric_item
 
 COUNTS = ("unknown", "stale", "cannot_tell", "disputed", "after_verdict")
 """What is counted apart when labels are joined with a run's claims."""
@@ -52,6 +54,8 @@ class Joined:
     """Labels of each word, by the judge's verdict of the same claim or fact."""
     draws: dict[Key, ClaimDraw] = field(default_factory=dict)
     """How each claim that counts was drawn."""
+    words: dict[Key, str] = field(default_factory=dict)
+    """Of a rubric, the label of each answer that counts."""
 
 
 def join(labels: Iterable[ClaimLabel], claims: Iterable[JudgedClaim], metric: str) -> Joined:
@@ -87,29 +91,44 @@ def join(labels: Iterable[ClaimLabel], claims: Iterable[JudgedClaim], metric: st
     for claim, label in counting:
         by_claim.setdefault(claim.key, []).append(label)
     human: dict[Key, int] = {}
+    words: dict[Key, str] = {}
+    claim_by_key = {claim.key: claim for claim, _ in counting}
     for key, labels_of_claim in by_claim.items():
-        votes = [VALUE[label.label] for label in labels_of_claim if label.label in VALUE]
+        claim = claim_by_key[key]
+        said = [one for x in labels_of_claim if claim.value_of(one := x.label) is not None]
+        votes = Counter(said if claim.rubric else [claim.value_of(one) for one in said])
+        first = votes.most_common(2)
         if not votes:
             counts["cannot_tell"] += 1
-        elif 2 * sum(votes) == len(votes):
+        elif len(first) > 1 and first[0][1] == first[1][1]:
             counts["disputed"] += 1
+        elif claim.rubric:
+            words[key] = str(first[0][0])
+            human[key] = claim.value_of(words[key]) or 0
         else:
-            human[key] = int(2 * sum(votes) > len(votes))
+            human[key] = int(first[0][0] or 0)
     used = [label for _, label in counting]
     counts["after_verdict"] = sum(label.after_verdict for label in used)
-    votes_of = [
-        [VALUE.get(label.label or "") for label in labels_of_claim]
-        for labels_of_claim in by_claim.values()
+    votes_of: list[list[float | str | None]] = [
+        [_place(claim_by_key[key], label.label) for label in labels_of_claim]
+        for key, labels_of_claim in by_claim.items()
     ]
+    of_rubric = any(claim.rubric for claim in claim_by_key.values())
     return Joined(
         human,
         {name: counts[name] for name in COUNTS},
         dict(sorted(Counter(label.annotator for label in used).items())),
-        krippendorff_alpha(votes_of),
+        krippendorff_alpha(votes_of, "ordinal" if of_rubric else "nominal"),
         bool(used) and all(label.draw.sample.startswith(_DRAWN) for label in used),
         _by_verdict(counting),
         {key: _draw(by_claim[key]) for key in human},
+        words,
     )
+
+
+def _place(claim: JudgedClaim, label: str | None) -> int | None:
+    """What a label counts when annotators are compared: its rank on a rubric's scale."""
+    return claim.rubric.rank(label or "") if claim.rubric else claim.value_of(label)
 
 
 _DRAWN = ("random:", "strata:")
@@ -134,7 +153,8 @@ def _by_verdict(
 def _fits(label: ClaimLabel, claim: JudgedClaim) -> bool:
     """Does a label fit a claim of its key? Fields that the file leaves out are not compared."""
     same_answer = label.answer_sha256 in ("", claim.answer_sha256)
-    return same_answer and label.claim in ("", claim.claim)
+    on_scale = claim.rubric is None or label.label in (None, CANNOT_TELL, *claim.rubric.labels)
+    return same_answer and on_scale and label.claim in ("", claim.claim)
 
 
 def label(
@@ -155,6 +175,31 @@ def label(
     ``within``: half of the interval, in points, at which the screen says that it is reached.
     Raises StorageError: no terminal, a bad name, nothing to label, or another session at work.
     """
+    check_seat(annotator, plain)
+    if not claims:
+        raise StorageError(
+            f"the judge decided no {items_of(metric)} of this run, so there are none to label."
+        )
+    with LabelFile(labels_dir / FOLDER / f"{annotator}.jsonl") as file:
+        order = drawn_claims(claims, len(claims), seed)
+        store = DecisionStore(file, order[:sample], metric, annotator)
+        rubric, facts = claims[0].rubric, metric == "correctness"
+        item_of = _rubric_item if rubric else _fact_item if facts else _labelled_item
+        session = ClaimSession(
+            [item_of(drawn.claim) for drawn in order[:sample]],
+            store.record,
+            annotator=annotator,
+            decided=store.decided(),
+            kind=label_kind(rubric) if rubric else FACTS if facts else CLAIMS,
+            goal=label_goal(
+                claims, order, metric, _of_all(labels_dir, claims, metric), sample, within
+            ),
+        )
+        return run_session(session, plain=plain, ascii_only=ascii_only, theme=theme)
+
+
+def check_seat(annotator: str, plain: bool) -> None:
+    """Raise StorageError for a bad name, and without a terminal for the screen."""
     if not ANNOTATOR_NAME.fullmatch(annotator):
         raise StorageError(
             f"--annotator {annotator!r}: use up to 64 letters, digits, '.', '_' and '-'."
@@ -164,35 +209,22 @@ def label(
             raise StorageError(
                 f"{name} is not a terminal, so the full-screen view cannot start. Use --plain."
             )
-    if not claims:
-        raise StorageError(
-            f"the judge decided no {ITEMS[metric]} of this run, so there are none to label."
-        )
-    with LabelFile(labels_dir / FOLDER / f"{annotator}.jsonl") as file:
-        order = drawn_claims(claims, len(claims), seed)
-        store = DecisionStore(file, order[:sample], metric, annotator)
-        facts = metric == "correctness"
-        item_of = _fact_item if facts else _labelled_item
-        session = ClaimSession(
-            [item_of(drawn.claim) for drawn in order[:sample]],
-            store.record,
-            annotator=annotator,
-            decided=store.decided(),
-            kind=FACTS if facts else CLAIMS,
-            goal=label_goal(
-                claims, order, metric, _of_all(labels_dir, claims, metric), sample, within
-            ),
-        )
-        if plain:
-            from validation.claim_session import ClaimLines
 
-            return ClaimLines(session, sys.stdin, sys.stdout, prompt=sys.stdin.isatty()).run()
-        from validation.claim_screen import run
 
-        try:
-            return run(session, ascii_only=ascii_only, theme=theme)
-        except ValueError as error:
-            raise StorageError(f"{error}.") from None
+def run_session(
+    session: ClaimSession, *, plain: bool, ascii_only: bool = False, theme: str | None = None
+) -> int:
+    """Label on the screen, or by lines. Returns the exit code."""
+    if plain:
+        from validation.claim_session import ClaimLines
+
+        return ClaimLines(session, sys.stdin, sys.stdout, prompt=sys.stdin.isatty()).run()
+    from validation.claim_screen import run
+
+    try:
+        return run(session, ascii_only=ascii_only, theme=theme)
+    except ValueError as error:
+        raise StorageError(f"{error}.") from None
 
 
 def _of_all(labels_dir: Path, claims: Sequence[JudgedClaim], metric: str) -> dict[Key, int]:
@@ -243,10 +275,10 @@ class DecisionStore:
         }
         for label in read_labels([self._file.path]):
             name = by_texts.get((label.metric, label.key, label.answer_sha256, label.claim))
-            if name is not None:
+            if name is not None and _fits(label, self._drawn[name].claim):
                 yield LabelDecision(
                     name,
-                    label.label,  # type: ignore[arg-type]  # read_labels has checked it
+                    label.label,
                     label.act,
                     label.after_verdict,
                     label.note,
@@ -258,6 +290,11 @@ def _labelled_item(claim: JudgedClaim) -> ClaimItem:
     """One claim for the screen; its best window is found by words, not by the judge."""
     passages = [(passage.title, passage.text) for passage in claim.contexts]
     return _item(claim, claim.answer, passages, claim.span)
+
+
+def _rubric_item(claim: JudgedClaim) -> ClaimItem:
+    """One answer for the screen."""
+    return rubric_item(name_of(claim.key), claim)
 
 
 def _fact_item(claim: JudgedClaim) -> ClaimItem:

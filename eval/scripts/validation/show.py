@@ -9,15 +9,17 @@ from decisions.judge_calibration import (
     figure_names,
     judge_name,
     labelled,
+    needed,
     people_say,
     share_names,
     verdict_tables,
     words_of,
 )
-from ragmetrics.stats.calibration import MIN_CLASS
 from terminal.page import Block, Heading, Page, Prose, Quoted, Words, between, number, plain_table
 from terminal.tables import counted, plain
 from validation.judge import LEAST_FOR_MEAN
+from validation.pairs import agreement_page
+from validation.rubrics import scale_blocks
 from validation.thumbs import thumbs_blocks
 
 LEFT_OUT = {
@@ -35,6 +37,8 @@ _LONGEST = 40
 
 def calibration_page(report: Mapping[str, Any]) -> Page:
     """Everything, the worst news first."""
+    if "pairs" in report:
+        return agreement_page(report)
     prompt = report["prompt"]
     named = f", prompt {prompt.get('name')}@{prompt.get('version')}" if prompt else ""
     title = f"{report['metric']}: {judge_name(report['judge'])}{plain(named)} against people"
@@ -42,7 +46,7 @@ def calibration_page(report: Mapping[str, Any]) -> Page:
     if report["figures"] is None:
         blocks.append(
             Heading(
-                f"Too few to calibrate: {labelled(report)} are labelled; {MIN_CLASS} of each are "
+                f"Too few to calibrate: {labelled(report)} are labelled; {needed(report)} are "
                 f"needed. {_remedy(report)}"
             )
         )
@@ -96,6 +100,8 @@ def _figures(report: Mapping[str, Any]) -> Iterator[Block]:
     words = words_of(report)
     for head, counts in verdict_tables(report):
         yield from (Prose(""), plain_table(head, counts))
+    if "scale" in report:
+        yield from scale_blocks(report["scale"])
     rows = [
         (figure_name, number(row["value"]), between(row["ci95"]))
         for name, figure_name in figure_names(report).items()

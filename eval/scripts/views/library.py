@@ -15,6 +15,7 @@ import msgspec
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import Key
+from decisions.pairs import pair_verdicts
 from records.answer_table import PLAIN, SETS, UNKNOWN, WORDS, AnswerTable
 from records.cases import Labels
 from records.errors import StorageError
@@ -102,6 +103,12 @@ class RunLibrary:
         if not folder.is_dir():
             raise ValueError(f"{folder}: no such folder any more")
         return Opened(folder, self._eval_set, lambda: self._labels, self.notes, self._rules)
+
+    def judged_pair(self, base: str, new: str, key: Key) -> Sequence[tuple[str, str, str]]:
+        """What a judge said of both runs' answers; nothing of files that are damaged."""
+        with contextlib.suppress(StorageError):
+            return pair_verdicts(self.path_of(new), self.path_of(base), key)
+        return ()
 
     def trend(self, key: Key) -> Trend:
         """One case over all runs, read from the files now."""

@@ -7,9 +7,9 @@ positive agreement and overlap, which look at the rare label alone, belong besid
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ragmetrics.stats.arrays import Floats, np
 
@@ -58,26 +58,31 @@ def weighted_kappa(
     b: Sequence[Label],
     categories: Sequence[Label],
     weights: Weights = "quadratic",
+    times: Sequence[float] | None = None,
 ) -> float | None:
     """Kappa for ordered labels (Cohen 1968): a near miss counts less than a far one. In [-1, 1].
 
     `categories` gives the order. Disagreement between the i-th and the j-th weighs abs(i - j)
-    (linear) or its square (quadratic); kappa = 1 - sum(w * observed) / sum(w * expected). None
-    without items and where no disagreement can be expected. Raises ValueError for a label outside
-    `categories`.
+    (linear) or its square (quadratic); kappa = 1 - sum(w * observed) / sum(w * expected). With
+    `times` each item counts so often. None without items and where no disagreement can be expected.
+    Raises ValueError for a label outside `categories`.
     """
     position = {label: index for index, label in enumerate(categories)}
     unknown = [label for label in (*a, *b) if label not in position]
     if unknown:
         raise ValueError(f"label {unknown[0]!r} is not among the categories")
     power = 1 if weights == "linear" else 2
-    pairs = Counter((position[x], position[y]) for x, y in zip(a, b, strict=True))
-    rows, columns = Counter(position[x] for x in a), Counter(position[y] for y in b)
+    pairs, rows, columns = (defaultdict[Any, float](float) for _ in range(3))
+    times = [1] * len(a) if times is None else times
+    for x, y, count in zip(a, b, times, strict=True):
+        pairs[position[x], position[y]] += count
+        rows[position[x]] += count
+        columns[position[y]] += count
     observed = sum(abs(i - j) ** power * count for (i, j), count in pairs.items())
     expected = sum(
         abs(i - j) ** power * ni * nj for i, ni in rows.items() for j, nj in columns.items()
     )
-    return 1 - observed * len(a) / expected if expected else None
+    return 1 - observed * sum(times) / expected if expected else None
 
 
 def krippendorff_alpha(

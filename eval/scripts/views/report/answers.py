@@ -375,5 +375,4 @@ def read_calibrations(folder: Path) -> list[dict[str, Any]]:
 
     Raises StorageError for a file that is none.
     """
-    paths = [folder / calibration.name_of(metric) for metric in calibration.METRICS]
-    return [calibration.read(path) for path in paths if path.exists()]
+    return [calibration.read(path) for path in calibration.files_of(folder)]

@@ -1,0 +1,204 @@
+"""calibrate_judge.py --metric rubrics.NAME: lines of the screen, kappa, confusion, means."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.scripts.conftest import FinishedRun
+from tests.scripts.judging.conftest import JudgedRun, Server, canary, result, schema_of
+
+import calibrate_judge
+import gate_run
+from ragmetrics.stats.agreement import weighted_kappa
+from records.results import TestResult
+from storage import RetrievedChunk
+
+LABELS = ("not helpful", "partly helpful", "helpful")
+NAMES = [f"case{number:02}" for number in range(60)]
+
+
+@pytest.fixture
+def server() -> Any:
+    running = Server()
+    yield running
+    running.shutdown()
+    running.server_close()
+
+
+@pytest.fixture
+def run(tmp_path: Path, server: Server) -> JudgedRun:
+    """Sixty answers of twelve documents, judged in turn not, partly and wholly helpful."""
+    made = JudgedRun(FinishedRun(tmp_path))
+    results: list[TestResult] = []
+    for number, name in enumerate(NAMES):
+        chunks: list[RetrievedChunk | str] = [
+            RetrievedChunk("k", text="The fee.", rank=1, rel_path=f"doc{number % 12}.md")
+        ]
+        results.append(result(name, f"Verdict {number % 3} of {name}.", retrieved=chunks))
+    made.write([{"id": name} for name in NAMES], results)
+
+    def reply(_: Server, body: dict[str, Any]) -> tuple[int, Any]:
+        if "helpful" not in json.dumps(schema_of(body)):
+            return 200, Server.completion(canary(body))
+        text = body["messages"][1]["content"].rpartition("Verdict ")[2]
+        entry = {"id": "1", "quote": f"Verdict {text[0]}", "reason": "r"}
+        verdicts = [entry | {"verdict": LABELS[int(text[0])]}]
+        data = {"notes": "", "verdicts": verdicts, "manipulation": False}
+        return 200, Server.completion(data)
+
+    server.reply = reply
+    judged = made.call(*server.words()[:-2], "--metrics", "rubrics.helpful")
+    assert judged.exit_code == 0, judged.output
+    return made
+
+
+def calibrate(run: JudgedRun, *words: str, lines: str | None = None) -> Any:
+    own = run.finished
+    given = ["--run", "run", "--results-dir", str(own.folder / "results")]
+    given += [
+        "--eval-set",
+        str(own.folder / "set.jsonl"),
+        "--labels-dir",
+        str(own.folder / "labels"),
+    ]
+    return CliRunner().invoke(
+        calibrate_judge.main, [*given, "--metric", "rubrics.helpful", *words], input=lines
+    )
+
+
+def label_by_file(run: JudgedRun, words: dict[str, str]) -> None:
+    """Labels of answers drawn at random, as a file."""
+    folder = run.finished.folder / "labels" / "verdicts"
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {
+            "case_id": name,
+            "metric": "rubrics.helpful",
+            "claim_id": "1",
+            "label": word,
+            "annotator": "ann",
+            "sample": "random:0",
+        }
+        for name, word in words.items()
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "ann.jsonl").write_text(text, "utf-8")
+
+
+def drawn_words(count: int) -> dict[str, str]:
+    """People agree with the judge in about two of three cases."""
+    chance = random.Random(11)
+    return {
+        name: LABELS[number % 3] if chance.random() < 0.6 else chance.choice(LABELS)
+        for number, name in enumerate(NAMES[:count])
+    }
+
+
+def test_the_lines_show_the_answer_and_the_scale_and_hide_the_verdict(run: JudgedRun) -> None:
+    call = calibrate(
+        run, "--label", "--plain", "--annotator", "ann", "--sample", "9", lines="3\n2\nx\nh\nv\nq\n"
+    )
+    assert "1  not helpful: The person knows no more" in call.stdout
+    assert "3  helpful: The person can act on it" in call.stdout
+    assert "Verdict " in call.stdout  # the answer
+    before, _, after = call.stdout.partition("judge: ")
+    assert after.split(" - ")[0] in LABELS
+    assert "judge: " not in before
+    assert "'x' is no command" in call.stdout  # letters give no labels on a scale
+    path = run.finished.folder / "labels" / "verdicts" / "ann.jsonl"
+    kept = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert [line["label"] for line in kept] == ["helpful", "partly helpful"]
+    assert {line["metric"] for line in kept} == {"rubrics.helpful"}
+
+
+def test_kappa_confusion_and_means_of_forty_labels(run: JudgedRun) -> None:
+    words = drawn_words(40)
+    label_by_file(run, words)
+    report = json.loads(calibrate(run, "--json").stdout)
+    pairs = [(word, LABELS[NAMES.index(name) % 3]) for name, word in words.items()]
+    by_hand: dict[str, dict[str, int]] = {}
+    for said, judged in pairs:
+        row = by_hand.setdefault(said, {})
+        row[judged] = row.get(judged, 0) + 1
+    assert report["scale"]["confusion"] == by_hand
+    sklearn = pytest.importorskip("sklearn.metrics")
+    people, judge = zip(*pairs, strict=True)
+    kappa = sklearn.cohen_kappa_score(people, judge, labels=list(LABELS), weights="linear")
+    assert report["figures"]["kappa"]["value"] == pytest.approx(kappa, abs=1e-6)
+    low, high = report["figures"]["kappa"]["ci95"]
+    assert low < kappa < high
+    assert not report["too_few"]
+    # every third answer is judged helpful, and ranks 1, 2, 3 come equally often
+    assert report["corrected"]["helpful"] == pytest.approx(1 / 3, abs=1e-6)
+    assert report["scale"]["mean_rank"]["judge"] == 2.0
+    ends = report["scale"]["mean_rank"]["ppi"]["ci95"]
+    assert ends[0] < report["scale"]["mean_rank"]["ppi"]["mean"] < ends[1]
+    shown = calibrate(run).stdout
+    assert "linear weighted kappa of the labels" in shown
+    assert "judge: partly helpful" in shown
+
+
+def test_fewer_than_thirty_labels_do_not_calibrate(run: JudgedRun) -> None:
+    label_by_file(run, drawn_words(29))
+    report = json.loads(calibrate(run, "--json").stdout)
+    assert report["too_few"]
+    assert report["figures"] is None
+    assert "Too few to calibrate: 29 answers are labelled; 30 are needed" in calibrate(run).stdout
+    gate = calibrate(run, "--gate")
+    assert gate.exit_code == 1
+    assert "uncalibrated: 29 answers are labelled, 30 are needed" in gate.output
+
+
+def test_the_mark_goes_when_thirty_people_have_labelled(run: JudgedRun) -> None:
+    label_by_file(run, drawn_words(30))
+    assert calibrate(run).exit_code == 0
+    section = run.judge("--rescore", "--metrics", "rubrics.helpful")
+    assert "helpful" not in section["marks"]
+
+
+def test_a_gate_rule_can_demand_a_calibrated_rubric(run: JudgedRun, tmp_path: Path) -> None:
+    rules = tmp_path / "gates.toml"
+    rules.write_text(
+        '[gates.calibration]\n"rubrics.helpful" = "kappa >= 0.9"\n[rubrics]\nhelpful = ">= 0.3"\n'
+    )
+    own = run.finished
+    words = ["--run", "run", "--results-dir", str(own.folder / "results"), "--gates", str(rules)]
+    words += ["--eval-set", str(own.folder / "set.jsonl"), "--json"]
+    before = json.loads(CliRunner().invoke(gate_run.main, words).stdout)
+    calibration = [check for check in before["checks"] if check["rule"] == "calibration"]
+    assert [check["status"] for check in calibration] == ["failed"]
+    assert "nobody has held its judge against people" in calibration[0]["reason"]
+    floors = [check for check in before["checks"] if check["metric"] == "helpful"]
+    assert {check["status"] for check in floors if check["rule"] == "floor"} == {"passed"}
+    label_by_file(run, {name: LABELS[n % 3] for n, name in enumerate(NAMES)})
+    assert calibrate(run).exit_code == 0
+    after = json.loads(CliRunner().invoke(gate_run.main, words).stdout)
+    calibration = [check for check in after["checks"] if check["rule"] == "calibration"]
+    assert [check["status"] for check in calibration] == ["passed"]
+
+
+def test_a_label_that_is_not_on_the_scale_counts_as_stale(run: JudgedRun) -> None:
+    label_by_file(run, drawn_words(35) | {"case00": "great"})
+    report = json.loads(calibrate(run, "--json").stdout)
+    assert (report["n"], report["labels"]["stale"]) == (34, 1)
+
+
+@pytest.mark.parametrize("weights", ["linear", "quadratic"])
+def test_weighted_kappa_with_times_is_that_of_scikit_learn(weights: Any) -> None:
+    sklearn = pytest.importorskip("sklearn.metrics")
+    chance = random.Random(4)
+    for labels in (("no", "yes"), LABELS, ("a", "b", "c", "d", "e")):
+        a, b = ([chance.choice(labels) for _ in range(80)] for _ in range(2))
+        times = [chance.uniform(0.2, 3) for _ in range(80)]
+        own = weighted_kappa(a, b, labels, weights, times)
+        theirs = sklearn.cohen_kappa_score(
+            a, b, labels=list(labels), weights=weights, sample_weight=times
+        )
+        assert own == pytest.approx(theirs, abs=1e-12)
+        plain = sklearn.cohen_kappa_score(a, b, labels=list(labels), weights=weights)
+        assert weighted_kappa(a, b, labels, weights) == pytest.approx(plain, abs=1e-12)
