@@ -15,6 +15,7 @@ from typing import Any
 from decisions.pairs import bias_line, bias_of, quote_of
 from ragmetrics.stats.agreement import clustered_interval, weighted_kappa
 from ragmetrics.stats.means import generator
+from records.cases import TestCase
 from records.claim_labels import (
     FOLDER,
     PAIR_LABELS,
@@ -66,10 +67,10 @@ WORDS = {1: "new better", 0: "undecided", -1: "base better"}
 
 @dataclass(frozen=True)
 class JudgedPairs:
-    """The pairs that a judge was asked about, by which question, and the reference of each case."""
+    """The pairs that a judge was asked about, by which question, and the cases by id."""
 
     file: PairFile
-    references: Mapping[str, str]
+    cases: Mapping[str, TestCase]
     ask: str = "Which answer is better?"
 
     def opinions(self) -> Iterator[tuple[PairKey, PairOpinion]]:
@@ -87,9 +88,9 @@ def read_judged_pairs(run: Path, base: Path, metric: str, eval_set: Path) -> Jud
             f"{run}: holds no {metric} against {base.name}; judge them with judge_pairs.py --run "
             f"{run.name} --base {base.name}."
         )
-    references = {case.id: case.reference_text() for case in read_cases(eval_set)}
+    cases = {case.id: case for case in read_cases(eval_set)}
     rubric = of_prompt(file.prompt)
-    return JudgedPairs(file, references, rubric.ask if rubric else JudgedPairs.ask)
+    return JudgedPairs(file, cases, rubric.ask if rubric else JudgedPairs.ask)
 
 
 def label_pairs(
@@ -193,7 +194,8 @@ def _item(
 ) -> ClaimItem:
     question, new, base = judged.file.texts[key]
     left, right = (base, new) if turned else (new, base)
-    reference = judged.references.get(key[0], "")
+    case = judged.cases.get(key[0])
+    reference = case.reference_text() if case else ""
     outcome = -opinion.outcome if turned else opinion.outcome
     said = {1: "left", -1: "right", 0: "undecided"}[outcome]
     below = [ClaimContext("right answer", right)]
@@ -201,7 +203,7 @@ def _item(
     return ClaimItem(
         name,
         key[0] + (f" repeat {key[1]}" if key[1] else ""),
-        question,
+        question or (case.question if case else ""),
         left,
         judged.ask,
         tuple(below),

@@ -303,3 +303,96 @@ def test_killed_in_the_middle_it_goes_on_and_pays_nothing_twice(pairs: Pairs) ->
     # a call that was under way when the process was killed has no verdict yet: one a kill at most
     assert len(set(paid)) == 20
     assert len(paid) <= 20 + kills
+
+
+def label(pairs: Pairs, typed: str, *more: str) -> Any:
+    """calibrate_judge.py on the pairs, its lines typed."""
+    from click.testing import CliRunner
+
+    from calibrate_judge import main as calibrate
+
+    folder = pairs.finished.folder
+    words = ["--eval-set", str(folder / "set.jsonl"), "--results-dir", str(pairs.results)]
+    words += ["--labels-dir", str(folder / "labels"), "--annotator", "maria"]
+    words += ["--metric", "pairs", "--run", "new,old", *more]
+    return CliRunner().invoke(calibrate, words, input=typed)
+
+
+def test_people_label_pairs_blind_and_are_compared_with_the_judge(pairs: Pairs) -> None:
+    """Maria takes the larger number, like the judge, and calls equal numbers equal. So both agree
+    on the 8 pairs that the judge decided and on the 2 that its order decided: kappa 1."""
+    pairs.json()
+    shown = label(pairs, "q\n", "--label", "--plain").output
+    screen = shown.split("pair 1 of 10")[1].split("new: people have decided no pair")[0]
+    assert not re.search(r"\b(new|old|base)\b", screen)
+    assert "question: About c" in screen
+    typed, seen = "", ""
+    for _ in range(10):
+        seen = label(pairs, typed + "a\n", "--label", "--plain", "--json").output
+        left = points(re.findall(r"left answer: (.*)", seen)[-1])
+        right = points(re.findall(r"right answer\b[^\n]*\n(?:best window[^\n]*\n)?(.*)", seen)[-1])
+        typed = "1\n" if left > right else "2\n" if right > left else "0\n"
+        label(pairs, typed, "--label", "--plain")
+        typed = ""
+    done = label(pairs, "", "--json")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert (report["n"], report["agreement"], report["kappa"]) == (10, 1.0, 1.0)
+    assert report["confusion"]["new better"] == {
+        "base better": 0,
+        "undecided": 0,
+        "new better": 6,
+    }
+    assert report["length"]["p"] is None  # 10 labels of 40
+    lines = (pairs.finished.folder / "labels" / "verdicts" / "maria.jsonl").read_text()
+    rows = [json.loads(line) for line in lines.splitlines()]
+    assert {row["label"] for row in rows} <= {"left", "right", "equal"}
+    assert {row["metric"] for row in rows} == {"pairs"}
+    assert "there are 10." in pairs.call("--rescore").output
+
+
+def test_sides_are_drawn_by_a_hash(pairs: Pairs) -> None:
+    """Of 400 pairs about half are turned (200 ± 40 is four standard deviations), another annotator
+    gets other ones, and the same annotator the same."""
+    from validation.pairs import is_turned
+
+    keys = [(f"case {number}", 0) for number in range(400)]
+    maria, tom = ([is_turned(who, key, ("a", "b")) for key in keys] for who in ("maria", "tom"))
+    assert 160 < sum(maria) < 240
+    assert maria != tom
+    assert maria == [is_turned("maria", key, ("a", "b")) for key in keys]
+
+
+@pytest.mark.parametrize("more", [("--run", "new"), ("--gate",)])
+def test_pairs_are_calibrated_with_a_base_alone(pairs: Pairs, more: tuple[str, ...]) -> None:
+    pairs.json()
+    done = label(pairs, "", *more)
+    assert done.exit_code == 2
+    assert "name the run and its base as --run NEW,BASE" in done.output
+
+
+def test_compare_report_and_browser_show_the_pairs(pairs: Pairs) -> None:
+    from click.testing import CliRunner
+
+    from compare_runs import main as compare
+    from decisions.pairs import pair_verdicts
+    from score_pipeline import main as score
+
+    pairs.json()
+    folder = pairs.finished.folder
+    words = ["--eval-set", str(folder / "set.jsonl"), "--results-dir", str(pairs.results)]
+    for name in ("old", "new"):
+        done = CliRunner().invoke(score, [*words, "--run", name, "-q"])
+        assert done.exit_code == 0, done.output
+    page = folder / "page.html"
+    done = CliRunner().invoke(compare, [*words, "old", "new", "--html", str(page)])
+    assert "better 6, worse 2, undecided 3 of 11" in done.output, done.output
+    assert "I think it is 2 (more)" in done.output
+    assert "It must be 1" in done.output  # the other answer
+    assert "better 6, worse 2, undecided 3 of 11" in page.read_text()
+    found = json.loads(CliRunner().invoke(compare, [*words, "old", "new", "--json"]).stdout)
+    assert (found["pairs"][0]["better"], found["pairs"][0]["worse"]) == (6, 2)
+    runs = pairs.results / "new", pairs.results / "old"
+    assert pair_verdicts(*runs, ("c00", 0)) == [("pairs", "better", "I think it is 2 (more)")]
+    assert pair_verdicts(*runs, ("c10", 0)) == [("pairs", "equal answers, not asked", "")]
+    assert pair_verdicts(*reversed(runs), ("c00", 0)) == []
