@@ -136,16 +136,16 @@ def test_habits() -> None:
 
 def test_length_by_the_pairs_that_judge_and_people_decided_differently() -> None:
     """Longer is the run's answer everywhere. 9 pairs judge longer and people shorter, 1 the
-    reverse: P(X >= 9) of ten coins is 11 / 1024; those on which both agree, and ties, say
-    nothing."""
+    reverse: P(X > 9) + P(X = 9) / 2 of ten coins is (1 + 5) / 1024; those on which both agree, and
+    ties, say nothing."""
     judge = [1] * 9 + [-1] + [1] * 20 + [0] * 10
     people = [-1] * 9 + [1] + [1] * 20 + [1] * 10
     found = length_bias(judge, people, [1] * 40)
     assert (found.longer, found.shorter, found.labels) == (9, 1, 40)
-    assert found.p == pytest.approx(11 / 1024)
+    assert found.p == pytest.approx(6 / 1024)
     assert found.flagged
     turned = length_bias(judge, people, [-1] * 40)
-    assert turned.p == pytest.approx(1 - 1 / 1024)  # P(X >= 1)
+    assert turned.p == pytest.approx(1 - (1 + 5) / 1024)  # the mirror image
     assert not turned.flagged
 
 
@@ -157,7 +157,7 @@ def test_length_is_not_tested_below_forty_labels() -> None:
 
 def test_a_judge_that_says_what_people_say_has_no_length_bias() -> None:
     found = length_bias([1] * 40, [1] * 40, [1] * 40)
-    assert (found.longer, found.shorter, found.p) == (0, 0, 1.0)
+    assert (found.longer, found.shorter, found.p) == (0, 0, 0.5)
 
 
 def test_lists_of_other_lengths_are_refused() -> None:

@@ -228,8 +228,8 @@ def habits_of(verdicts: Sequence[PairOpinion], longer: Mapping[PairKey, int]) ->
 def length_bias(judge: Sequence[int], people: Sequence[int], longer: Sequence[int]) -> LengthBias:
     """Compare judge and people on the same pairs: 1 the run's answer, -1 the base's, 0 neither.
 
-    ``longer``: which answer is the longer one, likewise. p = P(X >= longer) of the binomial with
-    n = longer + shorter and 1/2 (exact sign test). Raises ValueError for lists of other lengths.
+    ``longer``: which answer is the longer one, likewise. p = P(X > longer) + P(X = longer) / 2 of
+    the binomial with n = longer + shorter and 1/2 (mid-p sign test, as ``mcnemar``). Raises ValueError for lists of other lengths.
     """
     rows = list(zip(judge, people, longer, strict=True))
     toward = sum(j == side and p == -side for j, p, side in rows if side)
@@ -237,7 +237,7 @@ def length_bias(judge: Sequence[int], people: Sequence[int], longer: Sequence[in
     if len(rows) < LENGTH_LABELS:
         return LengthBias(len(rows), toward, against, None)
     n = toward + against
-    tail = sum(comb(n, k) for k in range(toward, n + 1)) / 2**n
+    tail = (sum(comb(n, k) for k in range(toward, n + 1)) - comb(n, toward) / 2) / 2**n
     return LengthBias(len(rows), toward, against, tail)
 
 

@@ -525,7 +525,7 @@ class ClaimLines:
         start, end = _paragraph(passage)
         total = len(item.passages)
         where = f"{self._kind.lower} {item.best + 1} of {total}, {one_line(passage.title)}"
-        self.say(f"best window, in {where}:")
+        self.say(f"{'best window, in ' if passage.window else ''}{where}:")
         self.say(passage.text[start:end])
 
     def _command(self, line: str) -> None:
