@@ -64,7 +64,7 @@ def judge(
     from clients.limits import CallLimits
     from judging.cache import CachedJudge, VerdictCache
     from judging.cost import JudgingTotals
-    from judging.replies import ServerCapabilities
+    from judging.protocols import ServerCapabilities
     from judging.server import HttpJudge
     from judging.types import JudgeTask, PromptId
 

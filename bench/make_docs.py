@@ -215,7 +215,8 @@ def index(pages: Sequence[Path]) -> str:
         "Each is run as `python eval/scripts/NAME.py`. "
         "[How to label](labelling.md) is the manual of label_eval.py, "
         "[Known products](products.md) lists those that are connected with one command, and "
-        "[Support models](support-models.md) those that can decide about claims."
+        "[Support models](support-models.md) those that can decide about claims, "
+        "and [Judges](judging.md) the servers that can judge."
     )
     return f"{MARK}\n\n# The scripts\n\n{intro}\n\n{script_table(pages)}"
 

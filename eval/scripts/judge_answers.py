@@ -389,7 +389,6 @@ def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> i
     """What judging would take."""
     from dataclasses import asdict
 
-    from judging import cost
     from judging.connect import connect
     from judging.kinds import fields_of
     from judging.run import would_ask
@@ -397,8 +396,7 @@ def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> i
 
     with connect(judge_options, ask_nothing=True) as connection:
         asked = would_ask(plan, connection, fact_store(judge_options, connection))
-        prices = connection.budget.prices
-        expected = cost.estimate(asked, connection.holds, connection.tokens, prices)
+        expected = connection.estimate(asked)
     sent = {name: fields_of(plan.kinds[name]) for name in plan.calls}
     if not expected.tasks:
         click.echo("Nothing is left to ask.", err=True)
@@ -443,7 +441,7 @@ def write_batch(plan: JudgingPlan, judge_options: JudgeOptions, values: dict[str
     from judging.run import batch_tasks
 
     folder: Path = values["batch_out"]
-    with collecting(judge_options, judge_options.batch_format) as batch:
+    with collecting(judge_options, folder) as batch:
         facts = fact_store(judge_options, batch.connection)
         tasks = batch_tasks(plan, batch, facts)
         counts = write_requests(folder, batch.state, tasks, batch.cache.get)

@@ -169,7 +169,6 @@ def estimate(
     """Say what judging would take: a table on stdout, or ``quietly`` a line on stderr."""
     from dataclasses import asdict
 
-    from judging import cost
     from judging.connect import connect
     from judging.run import would_ask
     from judging.show import estimate_line, print_estimate
@@ -177,9 +176,7 @@ def estimate(
     with connect(judge_options, ask_nothing=True) as connection:
         facts = fact_store(judge_options, connection)
         tasks = (task for plan in plans for task in would_ask(plan, connection, facts))
-        expected = cost.estimate(
-            tasks, connection.holds, connection.tokens, connection.budget.prices
-        )
+        expected = connection.estimate(tasks)
     if quietly:
         if not values["quiet"]:
             click.echo(estimate_line(expected, judge_options.max_cost), err=True)

@@ -21,6 +21,12 @@ from guardrails.blot import blot
         ("AKIAIOSFODNN7EXAMPLE", "[secret]"),
         ("card-4111111111111111, file_4111-1111-1111-1111", "card-[card], file_[card]"),
         ("it says basic YWxhZGRpbjpvcGVu", "it says basic [token]"),
+        (
+            'let password = String::from("Tr4umf@brik!29");',
+            'let password = String::from("[secret]");',
+        ),
+        ("the password is hunter(2secret", "the password is [secret]"),
+        ("keys/prod/q9Xw4Lz7Rb2Tk8Vn5Mc1", "[secret]"),
         ("at +1-202-555-0143 or (555) 123-4567", "at [phone] or [phone]"),
     ],
 )
@@ -35,6 +41,9 @@ def test_private_values_go(text: str, blotted: str) -> None:
         "functools.lru_cache(maxsize=None), key=my_key_function, 1234 tokens; the token is used",
         "What happens when the password is wrong?",
         "What are the basic principles? See basic mechanics, e.g. 2020-04-01T03:15:00+12:00",
+        "secret_number = rand::thread_rng().gen_range(1..=100); token: String::from(&s)",
+        "Running target/debug/deps/adder-92948b65e88960b4, /rustc/" + "4eb1" * 10 + "/library/core",
+        "see github.com/rust-lang/mdBook/issues/1127",
         "see the_long_function_name_of_a_module and https://docs.python.org/3/library/os.html",
     ],
 )

@@ -111,6 +111,9 @@ def test_a_hotline_weighs_little() -> None:
         "client_secret: 'q9Xw4Lz7Rb2Tk8Vn5Mc1Hd6Jf3Gs0Pa'",
         "-----BEGIN PRIVATE " + "KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n",
         "eyJ" + "hbGciOiJIUzI1NiJ9.eyJzdWIiOiI5MDEyMzQifQ.Zk3mQ8vLr2TxW7yNb1CdHf4G",
+        'token: String::from("q9Xw4Lz7Rb2Tk8Vn5Mc1Hd6Jf3Gs0Pa")',
+        'let password = String::from("Tr4umf@brik!29");',
+        "secret = 'qKirRWalryBGqTzLWmePKf'",  # letters alone, capitals in no order
     ],
 )
 def test_secrets_are_found(text: str) -> None:
@@ -127,6 +130,9 @@ def test_secrets_are_found(text: str) -> None:
         "token = os.environ['TOKEN']",
         "password: ${DB_PASSWORD}",
         "key: value",
+        "api token = '35rqejvHx8E83LC8?j65uBHEz8VRlWSw'",  # one sign of no alphabet: a pattern
+        "key = sk-or-v1-a2Cy8xCLyvrAf7lZKfhQhyCr4RAID9D",  # a known head, not its form
+        "loyalty = 'g7w41cfy8n6z7mrlku18wouolg9dt0n'",  # a weak name and an odd length
         "sk-xxxxxxxxxxxxxxxxxxxxxxxx",
         "commit 9f1c2ab77e03d1",
         "The access token is sent in the header.",
@@ -499,6 +505,10 @@ def test_addresses_in_settings_and_web_addresses(text: str, value: str) -> None:
         "requires base==91.12.30.4",
         "The agent 91.12.30.4 was rolled out on Monday.",
         "get http://host/download/91.12.30.4/setup.exe",
+        "| Router X2 | 3.0.0.4 | 2024-02-11 |",
+        '"fileVersion" : "144.29.30.139"',
+        "the fw 20.6.1.88 works again",
+        "The till app 9.14.22.101 hangs",
     ],
 )
 def test_more_versions_are_no_addresses(text: str) -> None:
@@ -519,10 +529,34 @@ def test_more_versions_are_no_addresses(text: str) -> None:
         ("quote the widget no. 472-81-3306", False),
         ("We post as user 472813306. Enter your SSN below.", False),
         ("members of the social club (membership 472-81-3306)", False),
+        ("472-81-3306", True),
+        ("inmate Roe, J. 472-81-3306 was moved", True),
+        ("box 2: 472-81-3306, DOB 4/4/1971", True),
+        ("ssn on file 472 81 3306", True),
+        ("name,born,ssn: Roe,1984-02-11,472-81-3306", True),
+        ("Never send your SSN. Your case number is 472-81-3306", False),
+        ("Bin collection 472-81-3306 was moved", False),
+        ("Students find leaflet 472-81-3306 at the desk", False),
+        ("Dossier no 472-81-3306", False),
+        ("mail it to Springfield 62704-1185", False),
     ],
 )
 def test_social_security_numbers_by_their_words(text: str, found: bool) -> None:
     assert ("us_ssn" in [kind for kind, _ in _kinds(text)]) is found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "15.9.72.183, port 9987",
+        "20.6.1.88 is blocked",
+        "scans from 20.6.1.88",
+        "Chrome on Windows, 68.49.202.37",
+        "Nobody has read 83.135.44.6 yet",
+    ],
+)
+def test_addresses_that_could_be_versions(text: str) -> None:
+    assert "ip_address" in [kind for kind, _ in _kinds(text)]
 
 
 def test_a_login_at_an_address_is_no_mail_address() -> None:

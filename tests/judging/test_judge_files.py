@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -32,14 +34,21 @@ tpm = 1e5
 timeout = 9.5
 retries = 0
 embedding_model = "small"
+reasoning_effort = "low"
 batch_format = "anthropic"
 min_kappa = 0.5
 min_balanced_accuracy = 0.7
+
+[extra_body]
+top_k = 5
+chat_template_kwargs = { enable_thinking = false }
 
 [prices]
 prompt = 1.0
 completion = 2
 """
+
+EXTRA = {"top_k": 5, "chat_template_kwargs": {"enable_thinking": False}}
 
 MEANT = JudgeOptions(
     judge="http://localhost:11434/v1",
@@ -51,6 +60,8 @@ MEANT = JudgeOptions(
     temperature=0.5,
     mode="tool",
     thinking_tokens=4000,
+    reasoning_effort="low",
+    extra_body=EXTRA,
     concurrency=2,
     rpm=30,
     tpm=1e5,
@@ -86,7 +97,13 @@ def test_every_key_can_be_set_for_one_call(judges: Path) -> None:
     ]
     outside = ("schema", "description", "server", "model", "unpinned")
     pairs = [pair for pair in pairs if pair.partition("=")[0] not in outside]
-    pairs += ["unpinned=true", "alias=m:8b=m, n = o", "prices.prompt=1", "prices.completion=2"]
+    pairs += [
+        f"extra_body={json.dumps(EXTRA)}",
+        "unpinned=true",
+        "alias=m:8b=m, n = o",
+        "prices.prompt=1",
+        "prices.completion=2",
+    ]
     settings = judge_settings("http://localhost:11434/v1", "m:8b", pairs)
     assert JudgeOptions.of(settings, {}) == MEANT
 
@@ -140,6 +157,9 @@ def test_paths_count_from_the_files_own_folder(
         ('alias = ["a"]', ":5: alias: must be ASKED=ANSWERED"),
         ('api_key = "sk-abcdef"', ":5: api_key: takes the name of an environment variable"),
         ('revision = "a\\nb"', ":5: revision: must be a text of one line"),
+        ("extra_body = 3", ":5: extra_body: must be a table"),
+        ("[extra_body]\ntools = []", ":6: extra_body.tools: is set by the toolkit"),
+        ("[extra_body]\na = 1\nmax_tokens = 9", ":7: extra_body.max_tokens: .* thinking_tokens"),
         ("[prices]\nprompt = -1\ncompletion = 1", ":6: prices.prompt: must be a number"),
         ("[prices]\nprompt = 1", ":5: prices.completion: is missing"),
         ("[prices]\nprompt = 1\ncompletion = 1\ninput = 2", ":8: prices.input: is unknown"),
@@ -150,7 +170,7 @@ def test_a_bad_key_is_a_sentence_with_its_line(tmp_path: Path, line: str, told: 
     path.write_text(f'schema = 1\n# a note\n\nserver = "http://h/v1"\n{line}\n')
     with pytest.raises(StorageError) as caught:
         read_judge(path)
-    assert f"{path}{told}" in caught.value.message
+    assert re.search(re.escape(str(path)) + told.replace("[", r"\["), caught.value.message)
     assert "abcdef" not in caught.value.message
 
 
@@ -168,6 +188,20 @@ def test_a_server_is_an_address_without_secrets(tmp_path: Path, server: str, tol
     with pytest.raises(StorageError, match=rf"j\.toml:1: server: .*{told}") as caught:
         read_judge(path)
     assert "pass-word" not in caught.value.message
+
+
+def test_an_address_of_azure_may_say_its_version(tmp_path: Path) -> None:
+    path = tmp_path / "j.toml"
+    address = "https://ours.openai.azure.com/openai/deployments/judge/chat/completions"
+    path.write_text(f'server = "{address}?api-version=2024-10-21"\n')
+    assert read_judge(path)["server"] == f"{address}?api-version=2024-10-21"
+    for query in ("?api-version=a&key=pass-word", "?api-version="):
+        path.write_text(f'server = "{address}{query}"\n')
+        with pytest.raises(StorageError, match="holds a login or a query"):
+            read_judge(path)
+    path.write_text(f'server = "{address}"\n')
+    with pytest.raises(StorageError, match=r"j\.toml:1: server: .*add \?api-version="):
+        read_judge(path)
 
 
 def test_a_file_names_a_judge(tmp_path: Path) -> None:

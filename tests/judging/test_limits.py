@@ -8,9 +8,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from clients.http import finish
-from judging.connect import LEFT_OUT, PLAIN, SchemaLimits, _loosened
 from judging.kinds import FACTS, Material, make_task
-from judging.replies import ServerCapabilities
+from judging.protocols import ServerCapabilities
+from judging.schema_limits import LEFT_OUT, PLAIN, SchemaLimits, _loosened
 from judging.types import JudgeTask, JudgeVerdict, Usage
 from records.verdicts import KINDS, JudgeIdentity
 

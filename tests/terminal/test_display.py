@@ -8,7 +8,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terminal.safe_text import DisplayText, cells, display, fit, one_line, wrap
+from terminal.safe_text import DisplayText, cells, display, fit, fit_middle, one_line, wrap
 
 ANY_TEXT = st.text(
     st.one_of(
@@ -90,3 +90,13 @@ def test_wrap_by_hand() -> None:
     # Two cells a sign: three signs fill 6 of 7 cells.
     wide = display("日本語テスト")
     assert [wide[start:end] for start, end in wrap(wide, 7)] == ["日本語", "テスト"]
+
+
+@given(ANY_TEXT, st.integers(0, 40))
+def test_a_text_cut_in_its_middle_has_the_width(text: str, width: int) -> None:
+    assert cells(fit_middle(one_line(text), width)) == width
+
+
+def test_ids_keep_what_tells_them_apart() -> None:
+    shown = [fit_middle(one_line(f"pdb-breakpoints-turn-{turn}"), 16) for turn in (1, 2)]
+    assert shown == ["pdb-bre…s-turn-1", "pdb-bre…s-turn-2"]

@@ -19,7 +19,7 @@ from operator import attrgetter, methodcaller
 
 from guardrails.facts import TextFacts, facts_of
 from guardrails.pii import find_pii, luhn_valid
-from guardrails.secrets import entropy, find_secrets
+from guardrails.secrets import CALL, entropy, find_secrets
 
 Span = tuple[str, int, int]
 
@@ -56,7 +56,8 @@ _PATTERNS: tuple[tuple[str, Callable[[TextFacts], bool] | str, str], ...] = (
         "pass pwd secret token api access auth bearer credential",
         r"(?i:password|passwd|passwort|passphrase|pwd|secret|token|api[ _-]?key|apikey"
         r"|access[ _-]?key|auth|bearer|credential)s?\w{0,20}[\"'\])]{0,2}"
-        r"\s{0,3}(?:=>|:=|=|:|\bis\b|\bist\b)\s{0,3}[\"'`]?(?P<value>[^\s\"'`,;]{4,256})",
+        rf"\s{{0,3}}(?:=>|:=|=|:|\bis\b|\bist\b)\s{{0,3}}{CALL}"
+        r"[\"'`]?(?P<value>[^\s\"'`,;]{4,256})",
     ),
     (
         "token",  # "basic" stands before many a word; one without capitals and digits is no token
@@ -75,8 +76,18 @@ _ORDINARY_WORDS = """
 required wrong incorrect invalid used not stored sent set reset needed changed expired missing
 correct valid empty optional generated shared passed given hashed encrypted saved the a an your my
 it in to for by case always never only still also being what how where
+string str struct bool boolean number integer int option none null
 """
 _ORDINARY = frozenset(_ORDINARY_WORDS.split())
+_CALLED = re.compile(
+    r"[A-Za-z_]\w{0,40}\(|(?:[A-Za-z_]\w{0,40}(?:\(\))?(?:::|\.)){1,6}[a-z_]\w{0,40}!?"
+    r"\([&\w.:=()]{0,80};?"
+)
+"""A call without a text in it."""
+_BUILT = re.compile(
+    r"(?:target/(?:debug|release)/\w{1,20}/\w{0,60}-|\A(?:io|com)-)[0-9a-f]{16}|rustc/[0-9a-f]{40}"
+)
+"""Hashes that Rust's tools put into the names of folders and programs."""
 
 
 def _in_date(text: str, start: int, end: int) -> bool:
@@ -97,7 +108,8 @@ def _is_no_card(text: str, start: int, end: int) -> bool:
 
 
 def _is_ordinary(text: str, start: int, end: int) -> bool:
-    return text[start:end].rstrip(".?!").lower() in _ORDINARY
+    value = text[start:end]
+    return value.rstrip(".?!").lower() in _ORDINARY or _CALLED.fullmatch(value) is not None
 
 
 def _is_no_address(text: str, start: int, end: int) -> bool:
@@ -164,7 +176,10 @@ def _spans(text: str, is_id: bool) -> Iterator[Span]:
 
 def _looks_random(run: str) -> bool:
     """Whether letters and digits are mixed as in no word, path or identifier."""
-    for part in re.split(r"[/_-]", run) if not run.isalnum() else [run]:
+    if "/" in run:
+        run = _BUILT.sub("", run)
+    pieces = re.split(r"[/_-]", run) if not run.isalnum() else [run]
+    for part in pieces:
         digits = sum(char.isdigit() for char in part)
         letters = len(part) - digits
         mixed = digits >= 2 and letters >= 2
@@ -172,6 +187,8 @@ def _looks_random(run: str) -> bool:
             return True
         if len(part) >= 16 and mixed and entropy(part) >= 3.0:
             return True
+    if all(piece.isalpha() or piece.isdigit() for piece in pieces if piece):
+        return False
     digits = sum(char.isdigit() for char in run)
     cases = run != run.lower() and run != run.upper()
     return len(run) >= 20 and digits >= 3 and cases and entropy(run) >= 3.7

@@ -20,6 +20,11 @@ from guardrails.facts import TextFacts, facts_of
 _RULES = resources.files("guardrails").joinpath("rules", "pii.toml")
 _WORDS: dict[str, str] = tomllib.loads(_RULES.read_text("utf-8"))
 
+
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_WORDS[name].replace("\n", ""), re.IGNORECASE)
+
+
 _CONTEXT_REACH = 48
 _PHONE_REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "BE", "CH", "AT", "AU", "IN", "BR")
 
@@ -71,65 +76,39 @@ _ISSUERS: tuple[tuple[str, frozenset[int]], ...] = (
 )
 # Ranges too wide to tell a card by them alone: only beside a word for a card.
 _WIDE_ISSUERS = ((r"5[06-9]|6\d", frozenset(range(12, 20))),)
-_CARD_CONTEXT = re.compile(
-    r"\b(?:card|cards|credit|debit|visa|maestro|mastercard|amex|american express|discover|diners|"
-    r"jcb|unionpay|pan|cc|kreditkarte|karte|carte|tarjeta|carta|cartao)\b",
-    re.I,
-)
+_CARD_CONTEXT = _pattern("card")
 _ISSUER_PATTERNS = tuple((re.compile(prefix), lengths) for prefix, lengths in _ISSUERS)
 _WIDE_PATTERNS = tuple((re.compile(prefix), lengths) for prefix, lengths in _WIDE_ISSUERS)
 
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,34}")
-_SSN = re.compile(r"(?<![\w.-])(?<!\d,)(\d{3})([- .])(\d{2})\2(\d{4})(?![a-z\d-]|[A-Z]\w|[.,]\d)")
+_SSN = re.compile(
+    r"(?<![\w.-])(?:(?<!\d,)|(?=\d+-))(\d{3})([- .])(\d{2})\2(\d{4})(?![a-z\d-]|[A-Z]\w|[.,]\d)"
+)
 _SSN_RUN = re.compile(r"(?<![\w.-])(?<!\d,)(\d{3})-?(\d{2})-?(\d{4})(?![a-z\d-]|[A-Z]\w|[.,]\d)")
 _SSN_ONE_DASH = re.compile(r"\d{3}-\d{6}\Z")
-_SSN_CONTEXT = re.compile(
-    r"\b(?:ssns?\b|ss ?#|social sec(?:urity)?\b|"
-    r"social(?=[\s,:#.]{1,3}(?:is\b|was\b|number|no\b|#|\Z)))",
-    re.I,
-)
+_SSN_CONTEXT = _pattern("ssn")
 _SSN_AFTER = re.compile(r"[^.;\n]{0,40}?\b(?:ssns?|social security)\b", re.I)
-_NUMBERED = re.compile(_WORDS["numbered"].replace("\n", ""), re.I)
+_PERSON = _pattern("person")
+_ROLE = _pattern("role")
+_NAME_BEFORE = _pattern("name")
+_NUMBERED = _pattern("numbered")
 _PHONE = re.compile(
     r"(?<![\w./=#+-])(?<!\d,)(?:\+|\()?\d(?:[ ().\-/]{0,3}\d){6,15}(?:[ ]?x\d{1,6})?(?![\w/])"
 )
 _US_SHAPE = re.compile(r"(?:\+?1[ .-])?(?:\(\d{3}\) ?|\d{3}[-.])\d{3}[-.]\d{4}(?: ?x\d{1,6})?\Z")
-_PHONE_CONTEXT = re.compile(
-    r"\b(?:phone|telephone|tel|call|calls|called|calling|mobile|cell|cellphone|fax|whatsapp|sms|"
-    r"contact|reach|dial|ring|hotline|answering|text me|number is|my number|"
-    r"messages? (?:to|on|at|from)|"
-    r"texts? (?:to|on|from)|registered(?: mobile| phone| number)?|telefon|handy|mobil|rufnummer|"
-    r"telefonnummer|anrufen|telephone|portable|appelez|telefono|movil|celular|llame|llamar)\b",
-    re.I,
-)
-_PHONE_AFTER = re.compile(
-    r"[ ]?[-–(,:]?[ ]?(?:office|fax|mobile|cell|home|work|phone|tel|buro|bureau|oficina)\b", re.I
-)
+_PHONE_CONTEXT = _pattern("phone")
+_PHONE_AFTER = _pattern("phone_after")
 _IPV4 = re.compile(r"(?<![\w.-])(?<![A-Za-z]/)\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)(?!/\d)")
 _IPV6 = re.compile(
     r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]{0,4})(?![\w:]|\.\d)"
 )
 # A version with four parts reads like an address: the words around it tell them apart, through
 # other versions that stand between ("from 91.12.30.4 to 91.12.31.2").
-_VERSION_CONTEXT = re.compile(
-    r"(?:versions?|versione|releases?|released|rev|revision|kernel|python|windows|linux|upgraded?|"
-    r"updated?|downgraded?|patch(?:ed)?|install(?:ed)?|[=~^<>!]=|[~^<>]|\bv|section|chapter|clause|rfc|build|"
-    r"driver|firmware|bios|oid|package|plugin|chrome|firefox|edge|safari|office|sdk|runtime|app|java|"
-    r"net|hotfix|tag|branch|schema|fassung|ausgabe)"
-    r"(?:[ ](?:number|nr|no|is|was|to|from|of|in|on|auf|von|de|zu|and|or|bis)){0,4}"
-    r"[ :=`'\"(,/]{0,3}"
-    r"(?:\d{1,4}(?:\.\d{1,5}){1,4}[`'\")]?"
-    r"(?:[ ](?:to|and|or|bis|auf|->|→)[ ]|,[ ]| - )[`'\"(]?){0,3}\Z",
-    re.I,
-)
-_VERSION_AFTER = re.compile(_WORDS["version_after"].replace("\n", ""), re.I)
-_ADDRESS_CONTEXT = re.compile(rf"\b(?:{_WORDS['address']})\b".replace("\n", ""), re.I)
-# directly before an address, whatever else the line speaks of
-_ADDRESS_KEY = re.compile(
-    r"(?:(?:ip|addr(?:ess)?|host|server|endpoint|bind|listen|peer|remote|gateway|dns|client|origin)"
-    r"\w{0,4}[\"']?[ ]?(?:==?|:)[ ]?[\"'\[]{0,2}|://(?:[^\s/@]{0,80}@)?|\b[a-z]{2,8}:[^\s/@:]{1,40}@)\Z",
-    re.I,
-)
+_VERSION_CONTEXT = _pattern("version")
+_VERSION_AFTER = _pattern("version_after")
+_ADDRESS_CONTEXT = _pattern("address")
+_ADDRESS_AFTER = _pattern("address_after")
+_ADDRESS_KEY = _pattern("address_key")
 _RESOLVERS = frozenset(
     ("8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9.9.9.9", "4.2.2.2", "4.2.2.1", "208.67.222.222")
 )
@@ -209,28 +188,52 @@ def _ibans(text: str) -> Iterator[Span]:
 def _social_security(text: str) -> Iterator[Span]:
     for match in _SSN.finditer(text):
         if _ssn_issued(match.group(1), match.group(3), match.group(4)):
-            near = _speaks_of_ssn(text, match)
-            if not near and _is_numbered(text, match.start()):
+            near, sure = _speaks_of_ssn(text, match), match.group(2) == "-"
+            if not (
+                near or (_is_of_person(text, match) and not _near(text, match.start(), _NUMBERED))
+            ):
                 continue
-            sure = match.group(2) == "-" or near
-            if sure or not _in_digit_row(text, match.start(), match.end()):
-                yield "us_ssn", match.start(), match.end(), 0.9 if sure else 0.6
+            if near or sure or not _in_digit_row(text, match.start(), match.end()):
+                yield "us_ssn", match.start(), match.end(), 0.9 if near or sure else 0.6
     for match in _SSN_RUN.finditer(text):
         near = _speaks_of_ssn(text, match)
-        likely = near or _SSN_ONE_DASH.match(match.group())
+        likely = near or (_SSN_ONE_DASH.match(match.group()) and _is_alone(text, match))
         if likely and _ssn_issued(match.group(1), match.group(2), match.group(3)):
             yield "us_ssn", match.start(), match.end(), 0.8 if near else 0.45
 
 
 def _speaks_of_ssn(text: str, match: re.Match[str]) -> bool:
-    """Whether the words before, or the rest of the clause, name a social security number."""
-    near = _near(text, match.start(), _SSN_CONTEXT)
-    return near or _SSN_AFTER.match(text, match.end(), match.end() + _CONTEXT_REACH) is not None
+    """Whether the words before, or the rest of the clause, name a social security number.
+
+    Where another number is named, a sentence before that ("never your SSN. Case number …") is not
+    of this one.
+    """
+    before = text[max(0, match.start() - _CONTEXT_REACH) : match.start()]
+    if _near(text, match.start(), _NUMBERED):
+        before = re.split(r"[.;!?]\s", before)[-1]
+    reach = match.end() + _CONTEXT_REACH
+    return (
+        _SSN_CONTEXT.search(before) is not None
+        or _SSN_AFTER.match(text, match.end(), reach) is not None
+    )
 
 
-def _is_numbered(text: str, start: int) -> bool:
-    """Whether a number is the number of a thing, as in "lot number 207-33-5514"."""
-    return _NUMBERED.search(text[max(0, start - _CONTEXT_REACH) : start]) is not None
+def _is_of_person(text: str, match: re.Match[str]) -> bool:
+    """Whether the words around digits tell of a person, or there are no words."""
+    start, end = match.span()
+    reach = 2 * _CONTEXT_REACH
+    return (
+        _PERSON.search(text, max(0, start - reach), end + reach) is not None
+        or _near(text, start, _ROLE)
+        or _near(text, start, _NAME_BEFORE)
+        or _is_alone(text, match)
+    )
+
+
+def _is_alone(text: str, match: re.Match[str]) -> bool:
+    """Whether no word of four letters is near digits."""
+    near = text[max(0, match.start() - _CONTEXT_REACH) : match.end() + _CONTEXT_REACH]
+    return re.search(r"[^\W\d_]{4}", near) is None
 
 
 def _ssn_issued(area: str, group: str, serial: str) -> bool:
@@ -299,11 +302,11 @@ def _is_version(text: str, match: re.Match[str], parts: bytes) -> bool:
     before = text[max(0, match.start() - _CONTEXT_REACH) : match.start()]
     if _VERSION_CONTEXT.search(before) or _VERSION_AFTER.match(text, match.end()):
         return True
-    small = parts[0] < 3 or max(parts) < 64 or parts[3] == 0
-    named = parts[0] < 20 and re.search(r"[a-z] [A-Z][A-Za-z+]{2,20} \Z", before) is not None
-    if not (small or named) or match.group() in _RESOLVERS:
+    is_likely = parts[0] < 20 or max(parts) < 64 or 0 in parts[1:]
+    if not (is_likely or (parts[0] < 32 and min(parts[1:3]) < 10)) or match.group() in _RESOLVERS:
         return False
-    return _ADDRESS_CONTEXT.search(before) is None
+    after = _ADDRESS_AFTER.match(text, match.end())
+    return after is None and _ADDRESS_CONTEXT.search(before) is None
 
 
 _FINDERS: tuple[tuple[Callable[[str], Iterator[Span]], Callable[[TextFacts], bool]], ...] = (

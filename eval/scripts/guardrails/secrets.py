@@ -29,6 +29,14 @@ from itertools import pairwise
 
 from guardrails.facts import SHORTEST_LONG_WORD, TextFacts, facts_of
 
+_RULES = resources.files("guardrails").joinpath("rules")
+_WORDS = tomllib.loads(_RULES.joinpath("secret_words.toml").read_text("utf-8"))
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_WORDS[name].replace("\n", ""), re.IGNORECASE)
+
+
 _EDGE = r"(?<![A-Za-z0-9])"
 
 _END = r"(?![A-Za-z0-9])"
@@ -44,6 +52,18 @@ _BRIDGE = 40
 
 # where the token of a named service may stand, and whether it can be one at all
 _RUN = re.compile(rf"[A-Za-z0-9_-]{{{SHORTEST_LONG_WORD},}}")
+
+# with what a maker's pattern begins, where that is a word of its own
+_HEAD = re.compile(
+    r"(?:[A-Za-z0-9]{4,}[_-]|[A-Za-z0-9]{2,}(?:[_-][A-Za-z0-9]+)+[_-]|[A-Z]{2}[a-z]{2})(?=[\[(]|eyJ)"
+)
+
+# no alphabet of tokens has these signs, and one drawn from all signs holds many of them
+_FOREIGN = re.compile(r"[?#^*$@]")
+_ALPHABET = 16  # of so many signs one at least is foreign, where foreign ones are drawn too
+
+# base64 of 20 and of 32 bytes; other tokens have an even number of signs
+_ODD_LENGTHS = frozenset({27, 43})
 
 # a token that begins with a head, and its longest part at least
 _HEADED_RUN = re.compile(
@@ -62,25 +82,23 @@ _NAME = (
     r"credentials?|auth|key|pw|salt|license|private|access|login|apitoken)"
 )
 
+CALL = (
+    r"(?:(?:\w{1,40}(?:::|\.))?(?:from|new|of|Some|[Ss]tr(?:ing)?|bytes|Secret\w{0,20})"
+    r"!?\((?=[\"'`]))?"
+)
+"""A call around a value in quotes, as in ``String::from("…")``."""
+
 # name, optional bridge (quotes, a type, an operator or blanks), value
 _NAMED = re.compile(
     rf"(?:(?<![A-Za-z])|(?-i:(?<=[a-z])(?=[A-Z]))|(?={_GLUED})){_NAME}(?:[A-Za-z0-9_]{{0,20}})"
     r"[\\\"'\])]{0,4}(\s{0,12}(?::?\s?\bstr(?:ing)?\b\s{0,3})?"
-    r"(?::{1,3}=|=>|==|[?.+]=|=|:|\bis\b|,|\||>|-(?=\s{1,3}[\"']))\s{0,12}|\s{1,4}|[-.])[\\\"'`]{0,4}"
+    r"(?::{1,3}=|=>|==|[?.+]=|=|:|\bis\b|,|\||>|-(?=\s{1,3}[\"']))\s{0,12}|\s{1,4}|[-.])"
+    rf"{CALL}[\\\"'`]{{0,4}}"
     r"([A-Za-z0-9+/_.!@#$%^&*~?-]{6,512}={0,2})",
     re.IGNORECASE,
 )
 
-# names and words that only begin like one of a secret
-_NO_KEY_NAME = re.compile(
-    r"(?:public|primary|foreign|bucket|natural|sort|partition|csrf|xsrf|cache|schema)[_. -]?"
-    r"(?:key|token)|access(?:or|ibil)|author(?!iz)|key[_-]?(?:down|up|press|board|word|frame|note|"
-    r"pad|ring|code)|passe?nger|passport|secretar|tokeni[sz]|issuer|"
-    r"(?:key|token|secret|credentials?|auth|access|vault|pass(?:word|wd)?)s?[_. -]?"
-    r"(?:(?:vault[_-]?)?(?:id|name)|alias|size|length|len|type|file|path|ur[il]|endpoint|hash|count|"
-    r"index|version)s?\W*\Z",
-    re.IGNORECASE,
-)
+_NO_KEY_NAME = _pattern("no_key_name")
 
 # a value in quotes may hold any sign, as the keys of Django and WordPress do
 _QUOTED = re.compile(
@@ -90,8 +108,9 @@ _QUOTED = re.compile(
 
 # a password that is assigned: in quotes anywhere, or alone on its line as in an .env file
 _ASSIGNED = re.compile(
-    r"(?:(?i:password|passwd|passphrase|(?<![a-z])pwd)|(?i:(?<![a-z])pass)|(?<=[a-z])Pass)\d{0,3}"
-    r"[\"'\]]{0,2}[ \t]{0,8}(?:=>|:=|=|:)[ \t]{0,8}(?:\"([^\"\n]{4,120})\"|'([^'\n]{4,120})')"
+    rf"(?:(?i:password|passwd|passphrase|(?<![a-z])pwd)|(?i:(?<![a-z])pass)|(?<=[a-z])Pass)\d{{0,3}}"
+    rf"[\"'\]]{{0,2}}[ \t]{{0,8}}(?:=>|:=|=|:)[ \t]{{0,8}}{CALL}"
+    r"(?:\"([^\"\n]{4,120})\"|'([^'\n]{4,120})')"
 )
 _ENV_LINE = re.compile(
     r"^[ \t]{0,8}(?:#[ \t]?)?(?:export[ \t]{1,4}|set[ \t]{1,4})?[A-Z0-9_]{0,40}"
@@ -104,21 +123,9 @@ _PASSWORD_NAME = re.compile(
     r"pass(?:word|wd|phrase|code)|pwd|(?<![a-z])pass(?![a-z])", re.IGNORECASE
 )
 
-_PLACEHOLDER = re.compile(
-    r"(?:your|example|sample|dummy|placeholder|changeme|change_me|redacted|xxxx|\*{3}|\.\.\.|todo|"
-    r"insert|replace|enter|fake|<|\$\{|\{\{|%\(\w|process\.env|os\.environ|getenv|null|none|undefined|"
-    r"true|false|required|optional|string|test123|abcdef|012345678|123456789\Z|"
-    r"^\$|^\{|^env\.|^self\.|^this\.|\(\))",
-    re.IGNORECASE,
-)
+_PLACEHOLDER = _pattern("placeholder")
 
-# words that stand for a password in documents
-_STANDS_FOR = re.compile(
-    r"(?:my|the|your|user|db|some|new|old)?[_-]?(?:pass(?:word|wd|phrase)?|pwd|pw|secret|token|key|"
-    r"value|text|hidden|masked|prompt|abc|xyz|foo|bar|test|demo|user(?:name)?|1{3,}|1234?5?6?|"
-    r"admin|root|guest|field|input|label|plain|enabled|disabled)\d?",
-    re.IGNORECASE,
-)
+_STANDS_FOR = _pattern("stands_for")
 
 # version numbers, file names, paths and snake_case names
 _ORDINARY = re.compile(
@@ -136,14 +143,7 @@ _CHAIN = re.compile(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,8}=?")
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
-# names of what only looks random
-_NO_SECRET_NAME = re.compile(
-    r"(?:^|[_.-])(?:id|ids|uuid|guid|hash|sha\d{0,3}|md5|checksum|digest|integrity|etag|commit|ref|"
-    r"rev|revision|version|tag|branch|image|img|src|url|uri|href|link|path|file|filename|name|class|"
-    r"style|data|build|color|content|title|slug|nonce|fingerprint|public|pub|cid|signature|"
-    r"certificate|cert|thumbprint|serial|code)$|(?:id|hash|sum|digest|url|uri|path|name)$",
-    re.IGNORECASE,
-)
+_NO_SECRET_NAME = _pattern("no_secret_name")
 
 _STATED = re.compile(
     r"(?<![A-Za-z0-9_.-])([A-Za-z][A-Za-z0-9_.-]{0,40})[\"'\]]{0,2}[ \t]{0,3}"
@@ -183,13 +183,14 @@ class _Book:
     families: tuple[str, ...]
     forms: tuple[_SecretForm, ...]
     services: re.Pattern[str]
+    heads: tuple[str, ...]
+    """With these the tokens of one maker begin: what does not fit its rule is none."""
 
 
 @lru_cache(maxsize=256)
 def _book(without: frozenset[str] = frozenset()) -> _Book:
     """All rules but the token rules of the families in `without`."""
-    source = resources.files("guardrails").joinpath("rules", "secrets.toml").read_text("utf-8")
-    data = tomllib.loads(source)
+    data = tomllib.loads(_RULES.joinpath("secrets.toml").read_text("utf-8"))
     rows = [row for row in data["token"] if row["family"] not in without]
     parts = "|".join(row["pattern"] for row in rows) or "(?!)"
     groups = "|".join(f"({row['pattern']})" for row in rows) or "((?!))"
@@ -218,6 +219,7 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
         tuple(dict.fromkeys(row["family"] for row in data["token"])),
         forms,
         services,
+        tuple(head[0] for row in rows if (head := _HEAD.match(row["pattern"]))),
     )
 
 
@@ -238,9 +240,9 @@ def find_secrets(text: str, *, without: frozenset[str] = frozenset()) -> Iterato
         _forms(facts, book),
         _prefixed(facts, book),
         _assigned(facts),
-        _named(facts),
+        _named(facts, book),
         _of_services(facts, book),
-        _headed(facts),
+        _headed(facts, book),
         _stated(facts),
     ):
         for kind, start, end, weight in finds:
@@ -268,11 +270,15 @@ def _outer_group(match: re.Match[str]) -> int:
     return next(index for index, value in enumerate(match.groups()) if value is not None)
 
 
+_DULL = 1.0
+"""Bits a character: a token of one repeated character has less, its head included."""
+
+
 def _is_dull(value: str) -> bool:
     """A token of one repeated character, or one that says it is a placeholder."""
-    bodies = [part for part in re.split(r"[_.-]", value) if len(part) >= 6]
-    body = "".join(bodies[-2:]) or value
-    return len(set(body)) < 2 or re.search(r"(?i)example|x{6}|your[_-]|0{12}", value) is not None
+    return (
+        entropy(value) < _DULL or re.search(r"(?i)example|x{6}|your[_-]|0{12}", value) is not None
+    )
 
 
 def _forms(facts: TextFacts, book: _Book) -> Iterator[Span]:
@@ -329,7 +335,7 @@ _NAME_BEGINS = (
 """What a name of ``_NAMED`` may begin with."""
 
 
-def _named(facts: TextFacts) -> Iterator[Span]:
+def _named(facts: TextFacts, book: _Book) -> Iterator[Span]:
     text, at = facts.text, 0
     for start in facts.places(*_NAME_BEGINS):
         match = _NAMED.match(text, start) if start >= at else None
@@ -348,7 +354,7 @@ def _named(facts: TextFacts) -> Iterator[Span]:
         if of_aws and not drawn:  # 40 signs of base64 may hold a slash as a path does
             drawn = entropy(value) >= 4.0 and not _PLACEHOLDER.search(value)
         drawn = drawn and (len(value) == 40 or not of_aws)
-        if drawn and not no_key:
+        if drawn and not no_key and not value.startswith(book.heads):
             yield "named secret", match.start(2), match.start(2) + len(value), 0.7
             at = match.end()
         else:
@@ -370,6 +376,9 @@ def _looks_secret(name: str, value: str, *, stated: bool) -> bool:
     if _PASSWORD_NAME.search(name) and stated:
         mixed = digits > 0 or re.search(r"[^A-Za-z0-9_.-]", value) is not None
         return mixed and letters > 0 and entropy(value) >= 2.3
+    foreign = len(_FOREIGN.findall(value))
+    if 0 < foreign <= len(value) / _ALPHABET:  # a mask or a pattern of what may stand there
+        return False
     return _looks_drawn(value, stated=stated) and not _is_packed_text(value)
 
 
@@ -382,7 +391,8 @@ def _looks_drawn(value: str, *, stated: bool) -> bool:
     if re.fullmatch(_UUID, value) or re.fullmatch(r"[0-9a-f]{32,128}|\d{20,128}", value):
         return True
     if len(value) >= 20 and value.isalpha():
-        return value in (value.lower(), value.upper()) and _is_unspeakable(value)
+        one_case = value in (value.lower(), value.upper())
+        return _is_unspeakable(value) if one_case else len(_CAPITALS.findall(value)) >= 3
     if len(value) < 16:
         return stated and digits >= 2 and letters >= 2 and value.isalnum() and entropy(value) >= 3
     random = entropy(value) >= 3.0 and digits >= 2 and letters >= 2
@@ -390,10 +400,19 @@ def _looks_drawn(value: str, *, stated: bool) -> bool:
     return random or (many_cases and stated and "/" not in value and " " not in value)
 
 
+def _is_odd(value: str) -> bool:
+    """Whether letters and digits have a length that tokens do not have."""
+    return value.isalnum() and len(value) % 2 == 1 and len(value) not in _ODD_LENGTHS
+
+
 def _is_ascending(value: str) -> bool:
     """Whether half of the neighbours are the same or follow each other, as in `aAbBcC` or 1234."""
     codes = [ord(char) for char in value.lower()]
     return sum(b - a in {0, 1} for a, b in pairwise(codes)) >= len(value) / 2
+
+
+_CAPITALS = re.compile(r"[a-z](?=[A-Z]{2})")
+"""Small letter before two capitals: rare in names joined by capitals."""
 
 
 def _is_unspeakable(value: str) -> bool:
@@ -425,9 +444,8 @@ def _of_services(facts: TextFacts, book: _Book) -> Iterator[Span]:
         if _PLACEHOLDER.search(value) or len(set(value)) < 6 or _NO_SERVICE.search(bridge):
             continue
         hexadecimal = re.fullmatch(r"[0-9a-f]{28,128}", value) is not None
-        if (hexadecimal or _is_mixed(value)) and not _NO_SECRET_NAME.search(
-            bridge.rstrip(" =:\"'")
-        ):
+        is_drawn = (hexadecimal or _is_mixed(value)) and not _is_odd(value)
+        if is_drawn and not _NO_SECRET_NAME.search(bridge.rstrip(" =:\"'")):
             yield "token of a named service", match.start(1), match.end(1), 0.6
 
 
@@ -451,7 +469,7 @@ def _is_mixed(value: str) -> bool:
     return (digits >= 4 and not _WEB_NAME.fullmatch(value)) or value.isalpha()
 
 
-def _headed(facts: TextFacts) -> Iterator[Span]:
+def _headed(facts: TextFacts, book: _Book) -> Iterator[Span]:
     """A short head and a long body drawn at random, joined by a sign, as makers write tokens."""
     for run in _HEADED_RUN.finditer(facts.text) if _HEADED_RUN.search(facts.long_words) else ():
         head, *pieces = re.split(r"[._~-]", run[0])
@@ -466,7 +484,11 @@ def _headed(facts: TextFacts) -> Iterator[Span]:
             continue
         digits = sum(c.isdigit() for c in body)
         is_hash = re.fullmatch(r"[0-9a-f]+", body) is not None
-        if _is_ascending(body) or (is_hash and (len(body) < 32 or len(before) > 8)):
+        if (
+            run[0].startswith(book.heads)
+            or _is_ascending(body)
+            or (is_hash and (len(body) < 32 or len(before) > 8))
+        ):
             continue
         if 2 <= digits <= len(body) - 4 and entropy(body) >= (3.0 if is_hash else 3.5):
             yield "token with a head", run.start(), run.end(), 0.5
@@ -484,5 +506,5 @@ def _stated(facts: TextFacts) -> Iterator[Span]:
             continue
         if entropy(value) < 3.5 or _NO_SECRET_NAME.search(name) or _NO_KEY_NAME.search(name):
             continue
-        if not _is_ascending(value):
+        if not (_is_ascending(value) or _is_odd(value)):
             yield "stated token", match.start(2), match.end(2), 0.5

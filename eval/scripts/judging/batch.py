@@ -19,20 +19,23 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
-from urllib.parse import urlsplit
 
 import msgspec
 import orjson
 
 from judging.cache import NOT_CACHED, CachedJudge, CacheOnly, VerdictCache
-from judging.identity import JudgeError, JudgePin, addresses, identify
-from judging.replies import (
+from judging.identity import JudgeError, JudgePin, JudgeUnreachable, identify
+from judging.protocols import (
+    ANTHROPIC,
+    OPENAI,
+    REFUSED_TOGETHER,
     Sampling,
     ServerCapabilities,
-    ask_again,
-    request_body,
+    WireForm,
+    endpoint,
     sent_parameters,
 )
+from judging.replies import ask_again
 from judging.types import JudgeTask, JudgeVerdict, PromptId
 from records.errors import StorageError
 from records.files import locked, read_json, replace_json
@@ -48,15 +51,15 @@ class _Provider:
     mode: str
     requests: int
     size: int
-    dropped: tuple[str, ...] = ()
     name: str | None = None
+    form: WireForm = OPENAI
 
 
 PROVIDERS = {
     "openai": _Provider("https://api.openai.com/v1", "json_schema", 50_000, 200_000_000),
     "vllm": _Provider("http://localhost:8000/v1", "json_schema", 50_000, 200_000_000, name="vllm"),
     "anthropic": _Provider(
-        "https://api.anthropic.com/v1", "tool", 100_000, 256_000_000, ("seed",), "anthropic"
+        "https://api.anthropic.com/v1", "tool", 100_000, 256_000_000, "anthropic", ANTHROPIC
     ),
 }
 """By format. Limits as the providers state them; vLLM has none, and takes those of OpenAI."""
@@ -67,6 +70,12 @@ PRELIMINARY = {"facts": "lists of facts", "claims": "lists of claims"}
 ID_BYTES = 8
 """Bytes of a key that tell requests apart in memory: of a million, none is alike by chance."""
 
+MOST_FRUITLESS = 3
+"""Rounds without any verdict after which no further one is written."""
+
+LEARNT = ("files", "progress", "failing", "refusal")
+"""Fields of a folder that its results change; the others say who judges and how."""
+
 BUFFER = 2**20
 """Bytes that are written at once."""
 
@@ -76,7 +85,10 @@ FILE_NAME = re.compile(r"round[a-z0-9_-]+\.jsonl?")
 
 
 class _BatchFile(msgspec.Struct, omit_defaults=True):
-    """What a request file holds, and how far it has come at the provider."""
+    """What a request file holds, and how far it has come at the provider.
+
+    ``dropped``: parameters that its requests were written without; None: those of the folder.
+    """
 
     metric: str
     prompt: PromptId
@@ -84,13 +96,20 @@ class _BatchFile(msgspec.Struct, omit_defaults=True):
     round: int
     attempt: int
     requests: int
+    dropped: tuple[str, ...] | None = None
     file_id: str | None = None
     batch_id: str | None = None
     status: str | None = None
 
 
 class BatchFolder(msgspec.Struct):
-    """batch.json: who judges, how it is asked, and the request files by name."""
+    """batch.json: who judges, how it is asked, and the request files by name.
+
+    ``dropped``: parameters that the provider does not take, also those that its results refused.
+    ``progress``: the last round whose results brought a verdict or such a parameter. ``failing``:
+    rounds of which a result brought none. ``refusal``: what the provider said last against a
+    request, in its words.
+    """
 
     schema: int
     provider: str
@@ -100,6 +119,10 @@ class BatchFolder(msgspec.Struct):
     dropped: tuple[str, ...]
     temperature: float | None
     seed: int | None
+    extra: dict[str, Any] = {}
+    progress: int = 0
+    failing: list[int] = []
+    refusal: str = ""
     files: dict[str, _BatchFile] = {}
 
     @property
@@ -109,7 +132,20 @@ class BatchFolder(msgspec.Struct):
 
     @property
     def sampling(self) -> Sampling:
-        return Sampling(self.temperature, self.seed)
+        return Sampling(self.temperature, self.seed, self.extra)
+
+    @property
+    def fruitless(self) -> int:
+        """Rounds since the last progress whose results brought nothing but failures."""
+        return sum(number > self.progress for number in self.failing)
+
+    def learn(self, name: str) -> list[str]:
+        """Leave out a parameter that the provider refused; what is left out newly."""
+        together = REFUSED_TOGETHER if self.provider == "openai" else ()
+        names = together if name in together else (name,)
+        fresh = [each for each in names if each not in self.dropped]
+        self.dropped = (*self.dropped, *fresh)
+        return fresh
 
 
 def read_folder(folder: Path) -> BatchFolder:
@@ -156,11 +192,11 @@ def declared(
     traits = PROVIDERS[provider]
     if not model:
         raise JudgeError("--batch-out asks no server: name the model with --model.")
-    host = urlsplit(addresses(url or traits.url)[1]).hostname or ""
-    identity = identify(lambda path, body: None, host, model, pin).identity
+    end = endpoint(url or traits.url)
+    identity = identify(lambda path, body: None, end.host, model, pin, end.provider).identity
     if traits.name is not None:
         identity = msgspec.structs.replace(identity, provider=traits.name)
-    return identity, ServerCapabilities(mode or traits.mode, traits.dropped)
+    return identity, ServerCapabilities(mode or traits.mode, traits.form.dropped)
 
 
 class RequestCollector(CacheOnly):
@@ -238,12 +274,13 @@ def _write_requests(
 ) -> BatchCounts:
     if (folder / BATCH).exists():
         before = read_folder(folder)
-        if msgspec.structs.replace(before, files={}) != msgspec.structs.replace(state, files={}):
+        learnt = {name: getattr(before, name) for name in LEARNT}
+        state = msgspec.structs.replace(state, **learnt)
+        if before != state:
             raise StorageError(
                 f"{folder}: holds batches of another judge or other settings ({before.judge}); "
                 "name another folder."
             )
-        state.files.update(before.files)
     counts = BatchCounts(1 + max((file.round for file in state.files.values()), default=0))
     asked, failures = _asked(folder, state), _read_failures(folder)
     written: set[int] = set()
@@ -260,6 +297,12 @@ def _write_requests(
             if attempt > 1 and (failure is None or failure.attempt < attempt - 1):
                 counts.under_way += 1
                 continue
+            if state.fruitless >= MOST_FRUITLESS:
+                raise JudgeUnreachable(
+                    f"{folder}: the last {state.fruitless} rounds brought no verdict"
+                    + (f"; the provider said: {state.refusal}" if state.refusal else "")
+                    + ". Nothing was written; mend the judge's settings and name a new folder."
+                )
             counts.again += attempt > 1
             if task.metric in PRELIMINARY:
                 counts.preliminary[task.metric] += 1
@@ -332,7 +375,7 @@ class _RequestFiles:
         head = b'{"requests":[\n' if self._state.provider == "anthropic" else b""
         file.write(head)
         self._state.files[name] = _BatchFile(
-            metric, task.prompt, repeat, self._counts.round, attempt, 0
+            metric, task.prompt, repeat, self._counts.round, attempt, 0, self._state.dropped
         )
         self._counts.files.append(path)
         return name, file, len(head)
@@ -359,25 +402,11 @@ def _request(
     messages: Sequence[Mapping[str, str]] = task.messages
     if failure is not None and failure.problems:
         messages = ask_again(messages, failure.raw, failure.problems)
-    body = request_body(state.model, messages, task.schema, state.mode, sent)
-    if state.provider != "anthropic":
-        return {
-            "custom_id": key,
-            "method": "POST",
-            "url": "/v1/chat/completions",
-            "body": body,
-        }
-    system = [message["content"] for message in body["messages"] if message["role"] == "system"]
-    talk = [message for message in body["messages"] if message["role"] != "system"]
-    scalars = ("model", "max_tokens", "temperature")
-    params: dict[str, Any] = {name: body[name] for name in scalars if name in body}
-    params |= {"system": "\n\n".join(system), "messages": talk}
-    if "tools" in body:
-        function = body["tools"][0]["function"]
-        described = {"name": function["name"], "description": function["description"]}
-        params["tools"] = [described | {"input_schema": function["parameters"]}]
-        params["tool_choice"] = {"type": "tool", "name": function["name"]}
-    return {"custom_id": key, "params": params}
+    form = PROVIDERS[state.provider].form
+    body = form.body(state.model, messages, task.schema, state.mode, sent)
+    if form is ANTHROPIC:
+        return {"custom_id": key, "params": body}
+    return {"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body}
 
 
 class RequestFailure(msgspec.Struct):

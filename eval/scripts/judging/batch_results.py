@@ -14,32 +14,51 @@ import msgspec
 import orjson
 
 from clients.http import CallError
-from judging.batch import KEY, BatchFolder, RequestFailure, locked_folder, short_key
+from judging.batch import (
+    KEY,
+    PROVIDERS,
+    BatchFolder,
+    RequestFailure,
+    locked_folder,
+    short_key,
+    write_folder,
+)
 from judging.cache import VerdictCache, cache_entry, key_parameters
 from judging.identity import decide, file_name
-from judging.replies import (
-    BadReply,
-    SchemaChecker,
+from judging.protocols import (
     ServerAnswer,
-    check_answer,
+    ServerCapabilities,
     cut_prompt,
-    read_answer,
+    error_text,
+    failure_of,
+    refused_parameter,
+    sent_messages,
+    sent_parameters,
+    sent_schema,
 )
+from judging.replies import BadReply, SchemaChecker, check_answer
 from judging.types import FAILURES, JudgeTask, JudgeVerdict
 from records.errors import StorageError
 from records.files import cut_torn_tail
 from records.lines import parse_json
 from records.runs import BATCH_FAILURES
 from records.verdicts import new_judging_run
+from terminal.tables import counted
 
 
 @dataclass
 class ImportCounts:
-    """What results held. ``failures``: by kind; each failed request can be asked again."""
+    """What results held. ``failures``: by kind; each failed request can be asked again.
+
+    ``words``: what the provider said against requests, and of how many. ``learnt``: parameters that
+    are left out from now on. ``notes``: what a reader of the verdicts should know.
+    """
 
     verdicts: int = 0
     there: int = 0
     failures: Counter[str] = field(default_factory=Counter)
+    words: Counter[str] = field(default_factory=Counter)
+    learnt: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -75,7 +94,17 @@ def import_results(
         with locked_folder(own) as state:
             cut_torn_tail(own / BATCH_FAILURES)
             _Import(own, state, cache, counts).read(path)
+            write_folder(own, state)
+    for words, number in counts.words.most_common(MOST_WORDS):
+        counts.notes.append(f"The provider said of {counted(number, 'request')}: {words}")
+    if counts.learnt:
+        names = " and ".join(counts.learnt)
+        counts.notes.append(f"The next round leaves out {names}, which the provider refuses.")
     return counts
+
+
+MOST_WORDS = 5
+"""Different sentences of a provider that are shown."""
 
 
 class _Import:
@@ -124,26 +153,48 @@ class _Import:
             self._seen.add(short_key(key))
             self._counts.there += 1
             return None
+        failure = self._answered(key, request, result)
+        if failure is None:
+            self._seen.add(short_key(key))
+            self._state.progress = max(self._state.progress, request.round)
+        elif request.round not in self._state.failing:
+            self._state.failing.append(request.round)
+        return failure
+
+    def _answered(self, key: str, request: _Asked, result: Any) -> RequestFailure | None:
+        """Store the verdict of a request's result; else why there is none."""
         try:
             payload = _payload(result, self._state.provider)
-            answer = read_answer(payload)
+            answer = PROVIDERS[self._state.provider].form.read(payload)
             verdict = self._verdict(key, request, answer)
         except _NoResult as none:
             return RequestFailure(key, none.kind, request.attempt)
-        except CallError:
-            return RequestFailure(key, "error", request.attempt)
+        except CallError as error:
+            self._hear(error, request)
+            kind = failure_of(error)
+            kind = kind if kind in ("refused", "truncated") else "error"
+            return RequestFailure(key, kind, request.attempt)
         except BadReply as bad:
             if bad.kind not in ("malformed", "schema"):
                 return RequestFailure(key, bad.kind, request.attempt)
             problems = bad.message.splitlines()
             return RequestFailure(key, bad.kind, request.attempt, answer.text, problems)
-        self._seen.add(short_key(key))
-        entry = cache_entry(
-            request.task, verdict, self._state.judge, self._state.dropped, datetime.now(UTC)
-        )
-        self._cache.put(entry)
+        dropped, now = request.asked.dropped, datetime.now(UTC)
+        self._cache.put(cache_entry(request.task, verdict, self._state.judge, dropped, now))
         self._counts.verdicts += 1
         return None
+
+    def _hear(self, error: CallError, request: _Asked) -> None:
+        """Note what a provider says against a request, and leave out the parameter it refuses."""
+        words = error_text(orjson.loads(error.body)) if error.body else error.message
+        self._state.refusal = words
+        self._counts.words[words] += 1
+        task = request.task
+        sent = sent_parameters(self._state.sampling, request.asked, task.max_tokens, task.repeat)
+        name = refused_parameter(error, sent)
+        if name is not None:
+            self._counts.learnt += self._state.learn(name)
+            self._state.progress = max(self._state.progress, request.round)
 
     def _verdict(self, key: str, request: _Asked, answer: ServerAnswer) -> JudgeVerdict:
         answered = file_name(answer.model) if answer.model else None
@@ -164,7 +215,7 @@ class _Import:
             attempts=1,
             asks=request.attempt,
             usage=answer.usage,
-            sent=key_parameters(self._state.sampling, self._state.capabilities, request.task),
+            sent=key_parameters(self._state.sampling, request.asked, request.task),
             answered_as=answered,
             judging_run=self._run,
         )
@@ -172,11 +223,13 @@ class _Import:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request as it was written: enough of its task to check a reply."""
+    """A request as it was written: enough of its task to check a reply. ``asked``: in which way."""
 
     task: JudgeTask
     messages: Sequence[Mapping[str, str]]
     attempt: int
+    round: int
+    asked: ServerCapabilities
 
 
 class _RequestIndex:
@@ -214,13 +267,10 @@ class _RequestIndex:
             if request["custom_id"] != key:
                 return None
             body = request.get("body") or request["params"]
-            sent = msgspec.convert(body["messages"], list[dict[str, str]])
-            messages = [{name: message[name] for name in ("role", "content")} for message in sent]
-            schema = _schema_of(body, self._state.mode)
+            messages = sent_messages(body)
+            schema = sent_schema(body, self._state.mode)
         except (ValueError, LookupError, TypeError, AttributeError):
             raise _DamagedRequest(own.attempt) from None
-        if body.get("system"):
-            messages.insert(0, {"role": "system", "content": body["system"]})
         task = JudgeTask(
             own.metric,
             own.prompt,
@@ -232,20 +282,9 @@ class _RequestIndex:
             own.repeat,
             body.get("max_tokens") or body.get("max_completion_tokens") or 0,
         )
-        return _Asked(task, messages, own.attempt)
-
-
-def _schema_of(body: Mapping[str, Any], mode: str) -> Mapping[str, Any]:
-    """The schema that a request asks for; an empty one where it stands only in the prompt."""
-    schema: Any = {}
-    if mode == "json_schema":
-        schema = body["response_format"]["json_schema"]["schema"]
-    elif mode == "json_object_schema":
-        schema = body["response_format"]["schema"]
-    elif mode == "tool":
-        tool = body["tools"][0]
-        schema = tool.get("input_schema") or tool["function"]["parameters"]
-    return dict(schema)
+        dropped = self._state.dropped if own.dropped is None else own.dropped
+        asked = ServerCapabilities(self._state.mode, dropped)
+        return _Asked(task, messages, own.attempt, own.round, asked)
 
 
 class _DamagedRequest(Exception):
@@ -265,66 +304,38 @@ class _NoResult(Exception):
 
 
 def _payload(result: Mapping[str, Any], provider: str) -> Any:
-    """The chat completion of a result line. Raises _NoResult for a request without an answer."""
+    """The reply of a result line.
+
+    Raises _NoResult for a request without an answer, CallError for one that the provider refused.
+    """
     if provider == "anthropic":
-        return _completion_of(result.get("result"))
+        own = result.get("result")
+        own = own if isinstance(own, dict) else {}
+        if own.get("type") in ("expired", "canceled"):
+            raise _NoResult("expired")
+        if own.get("type") != "succeeded":
+            raise _refusal(400, own.get("error"))
+        return own.get("message")
     error = result.get("error")
     if error:
         code = str(error.get("code") if isinstance(error, dict) else error)
-        raise _NoResult("expired" if re.search("expired|cancel", code) else "error")
+        if re.search("expired|cancel", code):
+            raise _NoResult("expired")
+        raise _refusal(500, {"error": error})
     response = result.get("response")
-    if not isinstance(response, dict) or response.get("status_code", 200) != 200:
+    if not isinstance(response, dict):
         raise _NoResult("error")
+    if (status := response.get("status_code", 200)) != 200:
+        raise _refusal(status, response.get("body"))
     return response.get("body")
 
 
-STOPS = {"tool_use": "tool_calls", "end_turn": "stop", "stop_sequence": "stop"}
-"""Reasons to end in Anthropic's words, and in OpenAI's; others are a cut."""
-
-
-def _completion_of(result: Any) -> dict[str, Any]:
-    """A result of Anthropic's in the form of a chat completion."""
-    if not isinstance(result, dict):
-        raise _NoResult("error")
-    if result.get("type") in ("expired", "canceled"):
-        raise _NoResult("expired")
-    message = result.get("message")
-    if result.get("type") != "succeeded" or not isinstance(message, dict):
-        raise _NoResult("error")
-    parts = message.get("content")
-    blocks = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-    calls = [
-        {"function": {"name": block.get("name"), "arguments": block.get("input")}}
-        for block in blocks
-        if block.get("type") == "tool_use"
-    ]
-    reason = str(message.get("stop_reason"))
-    usage = message.get("usage")
-    counted = usage if isinstance(usage, dict) else {}
-    cached = _number(counted.get("cache_read_input_tokens"))
-    prompt = _number(counted.get("input_tokens"))
-    completion = _number(counted.get("output_tokens"))
-    total = None if prompt is None or completion is None else prompt + (cached or 0) + completion
-    return {
-        "model": message.get("model"),
-        "choices": [
-            {
-                "finish_reason": STOPS.get(reason, reason),
-                "message": {
-                    "content": [block for block in blocks if block.get("type") == "text"],
-                    "tool_calls": calls,
-                    "refusal": "the model declined" if reason == "refusal" else None,
-                },
-            }
-        ],
-        "usage": {
-            "prompt_tokens": None if prompt is None else prompt + (cached or 0),
-            "completion_tokens": completion,
-            "total_tokens": total,
-            "prompt_tokens_details": {"cached_tokens": cached},
-        },
-    }
-
-
-def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _refusal(status: Any, body: Any) -> CallError:
+    """The error that a request got, as it would have come online."""
+    client = isinstance(status, int) and 400 <= status < 500
+    return CallError(
+        "client_error" if client else "server_error",
+        f"HTTP {status}",
+        status=status if isinstance(status, int) else None,
+        body=orjson.dumps(body) if body else b"",
+    )

@@ -22,7 +22,8 @@ import orjson
 from msgspec.structs import replace
 
 from judging.identity import decide
-from judging.replies import Sampling, SchemaChecker, ServerCapabilities, sent_parameters
+from judging.protocols import Sampling, ServerCapabilities, sent_parameters
+from judging.replies import SchemaChecker
 from judging.types import Judge, JudgeTask, JudgeVerdict
 from records.errors import StorageError
 from records.files import RepeatedLock, cut_torn_tail, locked

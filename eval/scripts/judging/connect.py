@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Protocol
-
-from msgspec.structs import replace
+from typing import Any
 
 from clients.http import RetryPolicy
 from clients.limits import CallLimits
-from judging.batch import BatchFolder, RequestCollector, declared
+from judging.batch import BatchFolder, RequestCollector, declared, read_folder
 from judging.cache import CachedJudge, CacheOnly, VerdictCache
-from judging.cost import CostLimit, JudgingTotals, Prices, add_usage, read_prices
+from judging.cost import (
+    CostEstimate,
+    CostLimit,
+    JudgingTotals,
+    Prices,
+    estimate,
+    read_prices,
+)
 from judging.identity import Alias, JudgeError, JudgePin
 from judging.judge_files import LOCAL
 from judging.local import LocalJudge
-from judging.opinion import sum_of
-from judging.replies import HELD, Sampling, ServerCapabilities
+from judging.protocols import Sampling, ServerCapabilities, endpoint
+from judging.schema_limits import SchemaLimits, StoringJudge
 from judging.server import HttpJudge, key_headers
 from judging.types import Judge, JudgeTask, JudgeVerdict
 from records.errors import StorageError
 from records.files import locked, replace_bytes
 from records.results import SCHEMA
-from records.runs import CACHE_DIR, JUDGE_CACHE
+from records.runs import BATCH, CACHE_DIR, JUDGE_CACHE
 from records.verdicts import JudgeIdentity, new_judging_run
 
 SALT_BYTES = 32
+
+EFFORT_ROOM = 8192
+"""Tokens that a reply may take beside its form where a judge names only its effort."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,8 @@ class JudgeOptions:
     """Which judge is asked, how it is reached, and what it may cost.
 
     ``judge``: an address, or ``local``; "": nothing was named. ``api_key``: the name of an
-    environment variable, no key. ``min_kappa`` and ``min_balanced_accuracy``: how good it must be.
+    environment variable, no key. ``thinking_tokens``: None: by the effort. ``min_kappa`` and
+    ``min_balanced_accuracy``: how good it must be.
     """
 
     judge: str = ""
@@ -53,7 +61,9 @@ class JudgeOptions:
     temperature: float | None = 0.0
     seed: int | None = 0
     mode: str | None = None
-    thinking_tokens: int = 0
+    thinking_tokens: int | None = None
+    reasoning_effort: str | None = None
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
     concurrency: int = 8
     rpm: float | None = None
     tpm: float | None = None
@@ -88,7 +98,15 @@ class JudgeOptions:
 
     @property
     def sampling(self) -> Sampling:
-        return Sampling(self.temperature, self.seed)
+        effort = {"reasoning_effort": self.reasoning_effort} if self.reasoning_effort else {}
+        return Sampling(self.temperature, self.seed, {**effort, **self.extra_body})
+
+    @property
+    def thinking(self) -> int:
+        """Tokens that a reply may take beside its form."""
+        if self.thinking_tokens is not None:
+            return self.thinking_tokens
+        return EFFORT_ROOM if self.reasoning_effort not in (None, "none") else 0
 
     @property
     def server(self) -> str:
@@ -146,7 +164,9 @@ class JudgeChanged(JudgeError):
 class Connection:
     """A judge at hand. ``describe``: its part of config.json. ``changed``: is it still the same?
 
-    ``holds`` tells whether a task's verdict is in the cache; ``tokens`` how long replies are.
+    ``holds`` tells whether a task's verdict is in the cache; ``tokens`` how long replies are;
+    ``prefix`` what of a task's prompt the provider may have in memory; ``thinking``: tokens that a
+    reply may take beside its form.
     ``judging_run``: the id of what is asked by this connection. ``withdraw``: takes back what it
     has put into the cache, with a reason. ``withdrawn``: what was taken back, by id, each with the
     reason; ``taken_back``: those of them whose verdicts were used here. ``notes``: what a reader
@@ -164,9 +184,22 @@ class Connection:
     notes: Callable[[], Sequence[str]] = tuple
     holds: Callable[[JudgeTask], bool] = lambda task: False
     tokens: Callable[[str], float | None] = lambda metric: None
+    prefix: Callable[[JudgeTask], str] = lambda task: ""
+    thinking: int = 0
     budget: CostLimit = field(default_factory=CostLimit)
     stop: threading.Event = field(default_factory=threading.Event)
     _confirmed: bool = False
+
+    def estimate(self, tasks: Iterable[JudgeTask]) -> CostEstimate:
+        """Calls, tokens and money of tasks, by the judge's prices; nothing is asked."""
+        return estimate(
+            tasks,
+            self.holds,
+            self.tokens,
+            self.budget.prices,
+            prefix=self.prefix,
+            thinking=self.thinking,
+        )
 
     def confirm(self) -> None:
         """Look once more who judges; if that is another judge, take back what was asked here.
@@ -214,16 +247,22 @@ def connect(options: JudgeOptions, *, ask_nothing: bool = False) -> Iterator[Con
 
 
 @contextmanager
-def collecting(options: JudgeOptions, provider: str) -> Iterator[BatchConnection]:
-    """A judge that asks nobody and notes what it would ask, for batch files of ``provider``.
+def collecting(options: JudgeOptions, folder: Path) -> Iterator[BatchConnection]:
+    """A judge that asks no one and notes what it would ask, for the batch files of a folder.
 
-    Raises StorageError when the options do not say who judges.
+    It asks as the folder has learnt from its results, else as this judge was asked last. Raises
+    StorageError when the options do not say who judges.
     """
+    provider = options.batch_format
     salt = _read_salt(options.cache_dir)
     pin = JudgePin(options.revision, options.file, options.unpinned)
     identity, capabilities = declared(provider, options.server, options.model, pin, options.mode)
     sampling = options.sampling
     cache = VerdictCache(options.cache_dir / JUDGE_CACHE)
+    known = read_folder(folder).capabilities if (folder / BATCH).exists() else None
+    known = known or cache.found_for(identity)
+    if known is not None and options.mode in (None, known.mode):
+        capabilities = known
     try:
         collector = RequestCollector(identity, capabilities, sampling, cache)
         description = _description(identity, capabilities, sampling)
@@ -237,6 +276,7 @@ def collecting(options: JudgeOptions, provider: str) -> Iterator[BatchConnection
             capabilities.dropped,
             sampling.temperature,
             sampling.seed,
+            extra=dict(sampling.extra),
         )
         yield BatchConnection(connection, collector, cache, state)
     finally:
@@ -281,20 +321,19 @@ def _offline(
 def _description(
     identity: JudgeIdentity, capabilities: ServerCapabilities, sampling: Sampling
 ) -> dict[str, Any]:
-    asked = {"temperature": sampling.temperature, "seed": sampling.seed}
-    parameters = {name: asked[name] for name in asked if name not in capabilities.dropped}
+    parameters = sampling.described(capabilities.dropped)
     return {"identity": identity.to_dict(), "parameters": parameters}
 
 
 def _unasked(
-    judge: _StoringJudge,
+    judge: StoringJudge,
     options: JudgeOptions,
     cache: VerdictCache,
     salt: bytes,
     description: Mapping[str, Any],
 ) -> Connection:
     """The connection of a judge that is not asked: what it has said is in the cache."""
-    limited = SchemaLimits(judge, options.thinking_tokens)
+    limited = SchemaLimits(judge, options.thinking)
     return Connection(
         _CountingJudge(limited),
         salt,
@@ -313,10 +352,11 @@ def _server(
     judge = HttpJudge(
         options.judge,
         options.model,
-        headers=key_headers(options.api_key, os.environ),
+        headers=key_headers(options.api_key, os.environ, endpoint(options.judge).form),
         policy=RetryPolicy(options.timeout, options.retries),
         sampling=options.sampling,
         mode=options.mode,
+        thinking=options.thinking,
         pin=JudgePin(options.revision, options.file, options.unpinned, options.aliases),
         budget=_budget(options),
         limits=CallLimits(options.concurrency, options.rpm, options.tpm),
@@ -325,7 +365,7 @@ def _server(
     try:
         _make_ready(judge, cache.found_for(judge.identify()), options.mode, ask_nothing)
         cached = CachedJudge(judge, cache, judging_run)
-        limited = SchemaLimits(cached, options.thinking_tokens)
+        limited = SchemaLimits(cached, options.thinking)
 
         def describe() -> dict[str, Any]:
             description = judge.describe()
@@ -344,6 +384,8 @@ def _server(
             lambda: judge.notes,
             limited.holds,
             cache.tokens_a_reply,
+            lambda task: judge.prefix(limited.first_form(task)),
+            options.thinking,
             judge.budget,
             stop,
         )
@@ -367,7 +409,7 @@ def _make_ready(
     elif capabilities is not None and mode in (None, capabilities.mode):
         judge.assume(capabilities, probe_first=not ask_nothing)
     elif ask_nothing:
-        judge.assume(ServerCapabilities(mode or "json_schema"))
+        judge.assume(ServerCapabilities(mode or judge.form.modes[0], judge.form.dropped))
     else:
         judge.probe()
 
@@ -405,147 +447,3 @@ def _read_salt(cache_dir: Path) -> bytes:
             return path.read_bytes()
     except OSError as error:
         raise StorageError(f"{path}: cannot be used ({error.strerror}).") from None
-
-
-TEXT, LIST, IDS = ("maxLength",), ("minItems", "maxItems"), "ids"
-
-LEFT_OUT: tuple[tuple[str, ...], ...] = ((), TEXT, (*TEXT, *LIST, IDS))
-"""What each step leaves out of a schema. The last is the plain form: fields, types, verdicts."""
-
-PLAIN = len(LEFT_OUT) - 1
-
-MOST_SCHEMAS = 4096
-"""Loosened schemas that are kept."""
-
-FIRST_STEPS = {"openai": 1}
-"""The first step to try, by provider; 0 for all others."""
-
-NAMES_IDS = frozenset({"id", "context"})
-
-_REFUSED = re.compile(r"HTTP 4(?:00|22)\b|\bgrammar\b|\bschema\b", re.IGNORECASE)
-
-
-class _StoringJudge(Judge, Protocol):
-    """A judge with a cache, which can be looked into without asking."""
-
-    @property
-    def capabilities(self) -> ServerCapabilities: ...
-
-    @property
-    def empty(self) -> bool:
-        """Is nothing stored, and will nothing be?"""
-
-    def stored(self, task: JudgeTask) -> JudgeVerdict | None: ...
-
-
-class SchemaLimits:
-    """A judge whose schemas are loosened until its server takes them.
-
-    Where nothing holds a model to the schema the plain form is asked for, and what a reply lacks
-    is asked again.
-    """
-
-    def __init__(self, judge: _StoringJudge, thinking: int = 0) -> None:
-        """``thinking``: tokens that a reply may take beside its form."""
-        self._thinking = thinking
-        self._judge = judge
-        self._learnt = 0
-        self._schemas: dict[tuple[int, int], tuple[Any, Mapping[str, Any]]] = {}
-
-    @property
-    def identity(self) -> JudgeIdentity:
-        return self._judge.identity
-
-    @property
-    def left_out(self) -> Sequence[str]:
-        """What is left out of schemas by now, for config.json."""
-        return LEFT_OUT[max(self._first, self._learnt)]
-
-    @property
-    def _first(self) -> int:
-        if self._judge.capabilities.mode not in HELD:
-            return PLAIN
-        return FIRST_STEPS.get(self.identity.provider, 0)
-
-    def holds(self, task: JudgeTask) -> bool:
-        """Is there a verdict already, in any of the forms?"""
-        return self._stored(self._roomy(task)) is not None
-
-    async def ask(self, task: JudgeTask) -> JudgeVerdict:
-        """The verdict in the narrowest form that is there, else that the server takes."""
-        task = self._roomy(task)
-        stored = self._stored(task)
-        if stored is not None:
-            return stored
-        step = max(self._first, self._learnt)
-        verdict = await self._judge.ask(self._at_step(task, step))
-        while _unfit(verdict) and step < PLAIN:
-            step += 1
-            before, verdict = verdict, await self._judge.ask(self._at_step(task, step))
-            verdict = _with_bill(verdict, before)
-            if verdict.ok:
-                self._learnt = max(self._learnt, step)
-        return verdict
-
-    def _at_step(self, task: JudgeTask, step: int) -> JudgeTask:
-        """The loosened task. Kinds of calls share their schemas: each is loosened once."""
-        if step == 0:
-            return task
-        loose = self._schemas.get((id(task.schema), step))
-        if loose is None or loose[0] is not task.schema:
-            if len(self._schemas) >= MOST_SCHEMAS:
-                self._schemas.clear()
-            loose = task.schema, _loosened(task, step).schema
-            self._schemas[id(task.schema), step] = loose
-        return replace(task, schema=loose[1])
-
-    def _roomy(self, task: JudgeTask) -> JudgeTask:
-        if not self._thinking:
-            return task
-        return replace(task, max_tokens=task.max_tokens + self._thinking)
-
-    def _stored(self, task: JudgeTask) -> JudgeVerdict | None:
-        for step in range(self._first, PLAIN + 1) if not self._judge.empty else ():
-            verdict = self._judge.stored(self._at_step(task, step))
-            if verdict is not None:
-                return verdict
-        return None
-
-
-def _unfit(verdict: JudgeVerdict) -> bool:
-    """The schema may be at fault."""
-    if verdict.failure == "schema":
-        return True
-    refused = verdict.failure in ("rejected", "transport")
-    return refused and _REFUSED.search(verdict.message) is not None
-
-
-def _with_bill(verdict: JudgeVerdict, before: JudgeVerdict) -> JudgeVerdict:
-    """A verdict with what the refused form has taken, too."""
-    return replace(
-        verdict,
-        attempts=verdict.attempts + before.attempts,
-        asks=verdict.asks + before.asks,
-        usage=add_usage(verdict.usage, before.usage) if before.asks else verdict.usage,
-        cost_usd=sum_of([verdict.cost_usd, before.cost_usd]),
-        seconds=sum_of([verdict.seconds, before.seconds]),
-    )
-
-
-def _loosened(task: JudgeTask, step: int) -> JudgeTask:
-    """The task with what this step leaves out of its schema."""
-    if step == 0:
-        return task
-    return replace(task, schema=_without(task.schema, frozenset(LEFT_OUT[step])))
-
-
-def _without(schema: Mapping[str, Any], left_out: frozenset[str], name: str = "") -> dict[str, Any]:
-    """A schema without some keywords; ``name``: of the property that it describes."""
-    drop = left_out | {"enum"} if IDS in left_out and name in NAMES_IDS else left_out
-    remaining = {key: value for key, value in schema.items() if key not in drop}
-    if "properties" in remaining:
-        fields = remaining["properties"].items()
-        remaining["properties"] = {key: _without(part, left_out, key) for key, part in fields}
-    if "items" in remaining:
-        remaining["items"] = _without(remaining["items"], left_out)
-    return remaining

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from judging.replies import ServerCapabilities
+from judging.protocols import ServerCapabilities
 from judging.types import NO_USAGE, JudgeTask, JudgeVerdict, Usage
 from records.errors import StorageError
 from records.files import read_toml
@@ -203,7 +203,8 @@ class JudgingTotals:
 class CostEstimate:
     """What asking would take, before it is done; re-asks are not foreseen.
 
-    Prompt tokens are characters / 4. ``completion_tokens`` is what such replies took so far,
+    Prompt tokens are characters / 4. ``remembered_tokens``: those of them that the provider reads
+    from its memory. ``completion_tokens`` is what such replies took so far,
     ``most_completion_tokens`` what they may take. Money is None without prices.
     """
 
@@ -214,6 +215,7 @@ class CostEstimate:
     most_completion_tokens: int
     cost_usd: float | None
     most_cost_usd: float | None
+    remembered_tokens: int = 0
 
     @property
     def calls(self) -> int:
@@ -225,28 +227,74 @@ def estimate(
     holds: Callable[[JudgeTask], bool],
     tokens_a_reply: Callable[[str], float | None],
     prices: Prices | None = None,
+    *,
+    prefix: Callable[[JudgeTask], str] = lambda task: "",
+    thinking: int = 0,
 ) -> CostEstimate:
     """Calls, tokens and money of ``tasks`` without asking anything.
 
     ``holds``: is it in the cache? ``tokens_a_reply``: mean of a metric's replies so far, or None.
+    ``prefix``: what of a task's prompt the provider may have in its memory, from its first
+    character on. ``thinking``: tokens that each reply may take beside its form.
     """
-    count = cached = prompt = most = 0
+    count = cached = prompt = most = remembered = 0
     expected = 0.0
+    memory = _PrefixMemory()
+    discount = prices is not None and prices.cached is not None
     for task in tasks:
         count += 1
         if holds(task):
             cached += 1
             continue
         prompt += _tokens(_characters(task))
-        most += task.max_tokens
+        if discount:
+            remembered += min(memory.take(prefix(task)), _tokens(_characters(task)))
+        most += task.max_tokens + thinking
         mean = tokens_a_reply(task.metric)
-        expected += min(task.max_tokens, TOKENS_A_REPLY if mean is None else mean)
+        expected += min(task.max_tokens + thinking, TOKENS_A_REPLY if mean is None else mean)
     likely = round(expected)
 
     def money(completion: int) -> float | None:
-        return prices.cost(Usage(prompt, completion)) if prices else None
+        usage = Usage(prompt, completion, cached_tokens=remembered)
+        return prices.cost(usage) if prices else None
 
-    return CostEstimate(count, cached, prompt, likely, most, money(likely), money(most))
+    costs = money(likely), money(most)
+    return CostEstimate(count, cached, prompt, likely, most, *costs, remembered)
+
+
+LEAST_PREFIX, PREFIX_STEP = 1024, 128
+"""Tokens: providers keep no shorter beginning of a prompt, and count it in steps; some models of
+Anthropic keep none below 2,048 or 4,096. Sources:
+https://platform.openai.com/docs/guides/prompt-caching,
+https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching"""
+
+MOST_PREFIXES = 2**16
+"""Steps that are remembered; the oldest go first, as they do at a provider after minutes."""
+
+
+class _PrefixMemory:
+    """How much of each prompt a provider has read before, as it would count it."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, None] = {}
+
+    def take(self, text: str) -> int:
+        """Tokens of the text's longest known beginning, 0 below the least; the text is known now.
+
+        Known is what began an earlier text up to the end of a step.
+        """
+        size = PREFIX_STEP * CHARACTERS_A_TOKEN
+        steps, chain, fresh = 0, 0, False
+        for end in range(size, len(text) + 1, size):
+            chain = hash((chain, text[end - size : end]))
+            fresh = fresh or chain not in self._known
+            steps += not fresh
+            self._known.pop(chain, None)
+            self._known[chain] = None
+        while len(self._known) > MOST_PREFIXES:
+            del self._known[next(iter(self._known))]
+        tokens = steps * PREFIX_STEP
+        return tokens if tokens >= LEAST_PREFIX else 0
 
 
 def _characters(task: JudgeTask) -> int:

@@ -83,7 +83,7 @@ def addresses(url: str) -> tuple[str, str]:
         raise JudgeError(
             f"the judge's address {shown!r} is no URL such as http://localhost:11434/v1"
         )
-    path = split.path.rstrip("/").removesuffix("/chat/completions") or "/v1"
+    path = re.sub("/(chat/completions|messages)$", "", split.path.rstrip("/")) or "/v1"
     root = re.sub(r"/(api/)?v\d+$", "", path)
     return (
         urlunsplit((split.scheme, split.netloc, root, "", "")),
@@ -91,10 +91,19 @@ def addresses(url: str) -> tuple[str, str]:
     )
 
 
-def identify(fetch: Fetch, host: str, model: str | None, pin: JudgePin) -> JudgeServer:
-    """Ask the server who it is. Raises JudgeError for a model that is not there or not pinned."""
-    server = _ollama(fetch, model) if host != "api.openai.com" else None
-    server = server or _other(fetch, host, model)
+def identify(
+    fetch: Fetch, host: str, model: str | None, pin: JudgePin, provider: str | None = None
+) -> JudgeServer:
+    """Ask the server who it is. Raises JudgeError for a model that is not there or not pinned.
+
+    ``provider``: whose server it is, where its address says so; it tells nothing but names then.
+    """
+    if provider is not None:
+        remedy = HOSTED.get(provider, REVISION)
+        server = _named(provider, _only(model, []), remedy)
+    else:
+        asked = _ollama(fetch, model) if host != "api.openai.com" else None
+        server = asked or _other(fetch, host, model)
     identity = server.identity
     if pin.file is not None and identity.provider != "ollama":
         digest = f"sha256:{sha256_file(pin.file)}"
@@ -111,6 +120,15 @@ def identify(fetch: Fetch, host: str, model: str | None, pin: JudgePin) -> Judge
             "unpinned=true."
         )
     return replace(server, identity=identity, floating=floating)
+
+
+REVISION = "name a dated snapshot, or give the weights' revision: --set revision=NAME"
+
+HOSTED = {
+    "azure": "name the model behind the deployment as its replies do, such as --model "
+    "gpt-4o-2024-08-06, or give its version: --set revision=NAME"
+}
+"""Remedies for a name that says no version, by provider."""
 
 
 def _ollama(fetch: Fetch, model: str | None) -> JudgeServer | None:
@@ -159,8 +177,7 @@ def _other(fetch: Fetch, host: str, model: str | None) -> JudgeServer:
         name = _only(model, names)
         why = "its server tells nothing of the weights; give their file: --set file=PATH"
         return JudgeServer(JudgeIdentity("llama-cpp-python", file_name(name)), name, {}, why)
-    remedy = "name a dated snapshot, or give the weights' revision: --set revision=NAME"
-    return _named("unknown", _only(model, names), remedy)
+    return _named("unknown", _only(model, names), REVISION)
 
 
 def _llama_cpp(

@@ -3,6 +3,8 @@
     server = "http://localhost:11434/v1"
     model = "llama3.1:8b-instruct-q8_0"
     temperature = 0.2
+    [extra_body]
+    chat_template_kwargs = { enable_thinking = false }
 
 ``--judge`` takes a name, a path, or a server's address; ``--set KEY=VALUE`` changes a key for one
 call. A file never holds a key: ``api_key`` names the environment variable that does. Paths in a
@@ -20,7 +22,8 @@ from typing import Any
 from clients.limits import LIMITS
 from clients.secrets import url_in_message
 from judging.batch import PROVIDERS
-from judging.identity import JudgeError, addresses
+from judging.identity import JudgeError
+from judging.protocols import OURS, endpoint
 from records.errors import Problem, StorageError
 from records.files import read_toml, replace_bytes
 from records.runs import JUDGES
@@ -42,7 +45,7 @@ LOCAL = "local"
 SCHEMA = 1
 
 WHO = {
-    "server": KeyRule("text", "Address of an OpenAI-compatible server, or local."),
+    "server": KeyRule("text", "Address of a judge's server (docs/judging.md), or local."),
     "model": KeyRule("text", "The model's name on that server."),
 }
 
@@ -55,6 +58,8 @@ HOW = {
     "temperature": KeyRule("number", "Sampling temperature.", 0, 2),
     "mode": KeyRule("choice", "How JSON is asked for; else the best that works.", choices=MODES),
     "thinking_tokens": KeyRule("whole", "More tokens a reply, for models that think.", 0, 10**6),
+    "reasoning_effort": KeyRule("text", "How long a model thinks, in the server's words."),
+    "extra_body": KeyRule("table", "More fields of each request, as the server knows them."),
     **LIMITS,
     "prices": KeyRule("text", "Dollars per million tokens: prompt, completion, cached."),
     "embedding_model": KeyRule("text", "Model of the cosine in answer_correctness_judged."),
@@ -73,6 +78,15 @@ HEAD = {
 }
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+OWN_KEYS = {
+    "temperature": "temperature",
+    "seed": "--seed",
+    "max_tokens": "thinking_tokens",
+    "max_completion_tokens": "thinking_tokens",
+    "reasoning_effort": "reasoning_effort",
+}
+"""Fields of a request that have a key or an option of their own, by its name."""
 
 
 def names(folder: Path = JUDGES) -> list[str]:
@@ -169,20 +183,29 @@ def _deeper(values: Mapping[str, Any], source: str, text: str = "") -> Iterable[
     """What is wrong within values whose form is right."""
     server = values.get("server", LOCAL)
     if server != LOCAL:
-        if "@" in server or "?" in server:
+        if "@" in server or not re.fullmatch(r"[^?]*(\?api-version=[A-Za-z0-9.-]+)?", server):
             fault = "holds a login or a query; name the variable of the key with api_key"
             yield Problem(source, line_of(text, "server"), "server", fault)
         else:
             try:
-                addresses(server)
-            except JudgeError:
+                endpoint(server)
+            except JudgeError as error:
                 fault = "must be local, or an address such as http://localhost:11434/v1"
+                fault = error.message.rstrip(".") if "api-version" in error.message else fault
                 yield Problem(source, line_of(text, "server"), "server", fault)
     for pair in values.get("alias", ()):
         asked, _, answered = pair.partition("=")
         if not asked.strip() or not answered.strip():
             fault = "must be ASKED=ANSWERED, two names of models"
             yield Problem(source, line_of(text, "alias"), "alias", fault)
+    extra = values.get("extra_body")
+    for name in extra if isinstance(extra, dict) else ():
+        fault = f"has a key of its own: {OWN_KEYS[name]}" if name in OWN_KEYS else ""
+        if name in OURS:
+            fault = "is set by the toolkit, which could not read the reply any more"
+        if fault:
+            where = f"extra_body.{name}"
+            yield Problem(source, line_of(text, where), where, fault)
     if isinstance(prices := values.get("prices"), dict):
         yield from check_table(prices, PRICES, source, "prices.", text)
         for name in (name for name in ("prompt", "completion") if name not in prices):

@@ -1,4 +1,4 @@
-"""A judge behind an OpenAI-compatible server: Ollama, llama.cpp, vLLM, LM Studio, OpenAI, others.
+"""A judge behind a server: OpenAI and all that imitate it, Azure, Anthropic (``protocols``).
 
     judge = HttpJudge("http://localhost:11434/v1", "llama3.1:8b")
     judge.identify()      # which model exactly; refuses one that may change
@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
 from msgspec.structs import replace
@@ -41,29 +41,35 @@ from judging.identity import (
     JudgeServer,
     JudgeUnreachable,
     ReplyNames,
-    addresses,
     file_name,
     identify,
 )
-from judging.replies import (
-    HELD,
-    BadReply,
-    CheckedReply,
+from judging.protocols import (
+    OPENAI,
+    Endpoint,
     Sampling,
-    SchemaChecker,
     ServerAnswer,
     ServerCapabilities,
-    ask_again,
-    check_answer,
+    WireForm,
     cut_prompt,
-    read_answer,
+    endpoint,
+    error_within,
+    failure_of,
     refused_parameter,
-    request_body,
     sent_parameters,
 )
-from judging.types import JudgeTask, JudgeVerdict, PromptId
+from judging.replies import (
+    BadReply,
+    CheckedReply,
+    SchemaChecker,
+    ask_again,
+    check_answer,
+    is_thought,
+)
+from judging.trial import CANARY, MORE_ROOM, THINKING, check_reachable, find_way
+from judging.types import JudgeTask, JudgeVerdict
 from records.settings import VARIABLE_NAME
-from records.verdicts import MODES, JudgeIdentity
+from records.verdicts import JudgeIdentity
 
 MOST_ASKS = 3
 """The first time, and at most two re-asks."""
@@ -75,7 +81,8 @@ FINAL = frozenset({"refused", "truncated", "prompt_truncated"})
 class HttpJudge:
     """One model on one server. Any number of ``ask`` may be under way in one loop.
 
-    ``mode``: the way to ask for JSON if it shall not be found out. ``stop``: ends all calls.
+    ``mode``: the way to ask for JSON if it shall not be found out. ``thinking``: tokens that a
+    reply may take beside its form; the trial gets them like every task. ``stop``: ends all calls.
     ``headers``: keys, whose values are kept out of everything that is returned or raised.
     Call ``identify`` and ``probe`` (or ``assume``) before the first ``ask``.
     """
@@ -89,6 +96,7 @@ class HttpJudge:
         policy: RetryPolicy | None = None,
         sampling: Sampling | None = None,
         mode: str | None = None,
+        thinking: int = 0,
         pin: JudgePin | None = None,
         budget: CostLimit | None = None,
         limits: CallLimits | None = None,
@@ -96,13 +104,13 @@ class HttpJudge:
     ) -> None:
         self._sampling = sampling or Sampling()
         self._wanted_mode = mode
-        self._asked_model = model
+        self._thinking = thinking
+        self._hints: list[str] = []
         self._pin = pin or JudgePin()
         self.budget = budget or CostLimit()
         self.stop = stop or threading.Event()
         self._server: JudgeServer | None = None
         self._identity: JudgeIdentity | None = None
-        self._model = model or ""
         self._capabilities: ServerCapabilities | None = None
         self._to_probe = False
         self._probing = asyncio.Lock()
@@ -112,6 +120,9 @@ class HttpJudge:
         self._channel = _ServerChannel(
             url, headers or Headers(), policy or RetryPolicy(), self.stop, limits
         )
+        self._endpoint = self._channel.endpoint
+        self._asked_model = model or self._endpoint.model
+        self._model = self._asked_model or ""
 
     def identify(self) -> JudgeIdentity:
         """Ask the server which model it has. Costs nothing.
@@ -133,7 +144,11 @@ class HttpJudge:
         return finish(self._find_way(hint))
 
     async def _find_way(self, hint: ServerCapabilities | None) -> ServerCapabilities:
-        self._capabilities, answer = await _probe(self._try_mode, self._wanted_mode, hint)
+        form, room = self._endpoint.form, CANARY.max_tokens + self._thinking
+        self._capabilities, answer = await find_way(
+            self._try_mode, form, self._wanted_mode, hint, room
+        )
+        self._note_thoughts(answer, room)
         answered = file_name(answer.model) if answer.model else None
         floating, aliases = self._floats, self._pin.aliases
         naming = self._names.take(self.identity, answered, floating=floating, aliases=aliases)
@@ -146,6 +161,15 @@ class HttpJudge:
             # what an accepted name stands for today belongs to the identity
             self._identity = replace(self.identity, revision=naming.revision)
         return self._capabilities
+
+    def _note_thoughts(self, answer: ServerAnswer, room: int) -> None:
+        """Say what a reader must know of a model that thinks, when no room was set for it."""
+        thought, took = answer.usage.reasoning_tokens or 0, answer.usage.completion_tokens or 0
+        if took > room or (thought and not self._thinking):
+            self._hints.append(
+                f"The model thinks before it answers ({thought or took:,} tokens in the trial). "
+                f"{MORE_ROOM}"
+            )
 
     @property
     def named_by_probe(self) -> bool:
@@ -190,6 +214,11 @@ class HttpJudge:
         """What a request for this task carries beside messages and schema, and the mode."""
         return key_parameters(self._sampling, self.capabilities, task)
 
+    def prefix(self, task: JudgeTask) -> str:
+        """What of a task's prompt the server may have in its memory, in its own order."""
+        form, mode = self._endpoint.form, self.capabilities.mode
+        return form.prefix(form.body("", task.messages, task.schema, mode, {}))
+
     def changed(self) -> str | None:
         """What is different from the start, in a sentence; None if it is the same judge.
 
@@ -203,18 +232,23 @@ class HttpJudge:
         return None
 
     @property
+    def form(self) -> WireForm:
+        """How this judge is asked, and how its replies are read."""
+        return self._endpoint.form
+
+    @property
     def notes(self) -> Sequence[str]:
-        """What a reader of the verdicts should know of the names in the replies, in sentences."""
-        return tuple(self._names.notes)
+        """What a reader of the verdicts should know of names, thoughts and refused settings."""
+        refused = [name for name in self._sampling.extra if name in self.capabilities.dropped]
+        left = [f"The server refuses {name}: it is left out of all requests." for name in refused]
+        return (*self._names.notes, *self._hints, *left)
 
     def describe(self) -> dict[str, Any]:
         """The judge's part of config.json, without the prompts: no address, no key."""
         capabilities = self.capabilities
-        sampling = self._sampling
-        sampled = {"temperature": sampling.temperature, "seed": sampling.seed, **sampling.extra}
         return {
             "identity": self.identity.to_dict(),
-            "parameters": {key: sampled[key] for key in sampled if key not in capabilities.dropped},
+            "parameters": self._sampling.described(capabilities.dropped),
             "mode": capabilities.mode,
             "dropped_params": list(capabilities.dropped),
             "facts": dict(self._server.facts) if self._server else {},
@@ -253,8 +287,7 @@ class HttpJudge:
                     return self._failed(task, spent, "other_model", naming.fault, raw)
                 reply = self._read(answer, task, spent)
             except CallFailed as call:
-                final = call.error.kind == "client_error" and not call.error.retryable
-                return failed("rejected" if final else "transport", call.error.message)
+                return failed(failure_of(call.error), call.error.message)
             except CallError as error:
                 return failed("transport", error.message)
             except BadReply as bad:
@@ -284,7 +317,8 @@ class HttpJudge:
         while True:
             capabilities = spent.capabilities = self.capabilities
             sent = sent_parameters(self._sampling, capabilities, task.max_tokens, task.repeat)
-            body = request_body(self._model, messages, task.schema, capabilities.mode, sent)
+            make = self._endpoint.form.body
+            body = make(self._model, messages, task.schema, capabilities.mode, sent)
             try:
                 reply, attempts = await self._channel.complete(body)
             except CallFailed as failed:
@@ -294,19 +328,21 @@ class HttpJudge:
                     raise
                 continue
             spent.attempts += attempts
-            return self._count(reply, body, spent)
+            return self._count(reply, messages, spent)
 
-    def _count(self, reply: Reply, body: Mapping[str, Any], spent: TaskCost) -> ServerAnswer:
+    def _count(
+        self, reply: Reply, messages: Sequence[Mapping[str, str]], spent: TaskCost
+    ) -> ServerAnswer:
         spent.seconds += reply.seconds
-        answer = read_answer(self._channel.parse(reply))
+        answer = self._endpoint.form.read(self._channel.parse(reply))
         spent.asks += 1
-        length = sum(len(message["content"]) for message in body["messages"])
+        length = sum(len(message["content"]) for message in messages)
         usage = answer.usage
         if self._channel.limits is not None and usage.total_tokens is not None:
             self._channel.limits.spent(None, usage.total_tokens)
         spent.costs.append(self.budget.pay(usage, length, len(answer.text)))
         spent.usage = usage if spent.asks == 1 else add_usage(spent.usage, usage)
-        spent.cut = cut_prompt(usage, body["messages"])
+        spent.cut = cut_prompt(usage, messages)
         spent.answered_as = file_name(answer.model) if answer.model else None
         if answer.fingerprint:
             self._fingerprints.add(answer.fingerprint)
@@ -319,7 +355,12 @@ class HttpJudge:
         self._capabilities = capabilities
         spent = TaskCost()
         answer = await self._exchange(task.messages, task, spent)
-        self._read(answer, task, spent)
+        try:
+            self._read(answer, task, spent)
+        except BadReply as bad:
+            if bad.kind == "truncated" and (answer.usage.reasoning_tokens or is_thought(answer)):
+                raise BadReply(bad.kind, f"{bad.message}, {THINKING}") from None
+            raise
         return answer, self.capabilities
 
     def _drop(self, name: str, used: ServerCapabilities) -> bool:
@@ -332,7 +373,8 @@ class HttpJudge:
         return True
 
     def _look(self) -> JudgeServer:
-        return identify(self._channel.fetch, self._channel.host, self._asked_model, self._pin)
+        end = self._endpoint
+        return identify(self._channel.fetch, end.host, self._asked_model, self._pin, end.provider)
 
     def _verdict(self, task: JudgeTask, spent: TaskCost, reply: CheckedReply) -> JudgeVerdict:
         return self._new_verdict(task, spent, reply.raw, data=reply.data, repaired=reply.repaired)
@@ -368,7 +410,7 @@ RETRIED = RETRIED_STATUS | {408, 409, 425}
 
 
 class _ServerChannel:
-    """Requests below a server's root and below its OpenAI-compatible base.
+    """Requests to a judge's endpoint, and below its server's root.
 
     The values of ``headers`` and a login in the address are kept out of answers and messages.
     """
@@ -383,20 +425,20 @@ class _ServerChannel:
     ) -> None:
         self.limits = limits
         bare, login, self._redactor = without_login(url, headers.secrets)
-        self._root, self._base = addresses(bare)
-        self.host = urlsplit(self._base).hostname or ""
+        self.endpoint: Endpoint = endpoint(bare)
         self._headers = {
             "User-Agent": "rag-eval-toolkit",
             "Accept": "application/json",
             "Accept-Encoding": "gzip, deflate",
             "Content-Type": "application/json",
+            **self.endpoint.form.headers,
             **login,
             **headers.values,
         }
         self._policy = policy
         self._stop = stop
         self._transport = HttpTransport(
-            self._base,
+            self.endpoint.base,
             max_bytes=MAX_BYTES,
             timeout=policy.timeout,
             retried=RETRIED,
@@ -404,10 +446,8 @@ class _ServerChannel:
         )
 
     async def complete(self, body: Any) -> tuple[Reply, int]:
-        """A chat completion and the number of tries. Raises CallFailed and Interrupted."""
-        return await self._request(
-            "POST", f"{self._base}/chat/completions", body, self._stop, self.limits
-        )
+        """A reply and the number of tries. Raises CallFailed and Interrupted."""
+        return await self._request("POST", self.endpoint.url, body, self._stop, self.limits)
 
     def fetch(self, path: str, body: Any = None) -> Any:
         """The JSON at a path below the root (POST with a body, else GET); None without any there.
@@ -419,11 +459,13 @@ class _ServerChannel:
         """
         try:
             method = "GET" if body is None else "POST"
-            request = self._request(method, self._root + path, body, threading.Event())
+            request = self._request(method, self.endpoint.root + path, body, threading.Event())
             reply, _ = finish(request)
             return self.parse(reply)
         except CallFailed as failed:
-            _check_reachable(failed.error)
+            if failed.error.status == 403:
+                return None  # some gateways say so of any path that they do not know
+            check_reachable(failed.error)
             if failed.error.status == LOADING:
                 raise JudgeUnreachable(
                     f"the judge's server is not ready ({failed.error.message}); try again later."
@@ -453,20 +495,31 @@ class _ServerChannel:
     ) -> tuple[Reply, int]:
         data = None if body is None else orjson.dumps(body)
 
-        def once(timeout: float) -> Coroutine[Any, Any, Reply]:
-            return self._transport.send(method, url, self._headers, data, timeout)
+        async def once(timeout: float) -> Reply:
+            reply = await self._transport.send(method, url, self._headers, data, timeout)
+            if b'"error"' in reply.body and method == "POST":
+                with suppress(orjson.JSONDecodeError):
+                    error = error_within(orjson.loads(reply.body))
+                    if error is not None and error.status is not None:
+                        raise error
+            return reply
 
         try:
             return await call_with_retries(once, self._policy, stop, limits=limits)
         except CallFailed as failed:
             failed.error.message = self._redactor.text(failed.error.message)
+            body = failed.error.body.decode("utf-8", "replace")
+            failed.error.body = self._redactor.text(body).encode()
             raise CallFailed(failed.error, failed.attempts) from None
 
 
-def key_headers(variable: str | None, environ: Mapping[str, str]) -> Headers:
+def key_headers(
+    variable: str | None, environ: Mapping[str, str], form: WireForm = OPENAI
+) -> Headers:
     """The header that carries the key in an environment variable; none without a variable.
 
-    Raises JudgeError when there is no usable key. No message shows what may be a key.
+    ``form``: says which header. Raises JudgeError when there is no usable key. No message shows
+    what may be a key.
     """
     if variable is None:
         return Headers()
@@ -475,107 +528,10 @@ def key_headers(variable: str | None, environ: Mapping[str, str]) -> Headers:
             "api_key takes the name of an environment variable, such as OPENAI_API_KEY, "
             "not the key itself."
         )
+    name, template = form.key
     headers, problems = resolve_headers(
-        {"Authorization": f"Bearer ${{{variable}}}"}, environ, "api_key"
+        {name: template.format(f"${{{variable}}}")}, environ, "api_key"
     )
     if problems:
         raise JudgeError(f"api_key: {problems[0].message}.")
     return headers
-
-
-def _check_reachable(error: CallError) -> None:
-    """Raise for what no other way of asking can mend: no connection, no right to ask."""
-    if error.status in (401, 403):
-        raise JudgeError(
-            f"the judge's server refuses the key ({error.message}); name the environment variable "
-            "that holds it: --set api_key=VARIABLE."
-        ) from None
-    if error.kind in ("connection", "timeout", "rate_limited", "redirect"):
-        raise JudgeUnreachable(f"the judge cannot be reached: {error.message}.") from None
-
-
-CODE = "zq-17-umber"
-"""A value that no model says unless the schema reaches it."""
-
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "wet": {"type": "string", "enum": ["yes", "no"]},
-        "code": {"type": "string", "enum": [CODE]},
-    },
-    "required": ["wet", "code"],
-    "additionalProperties": False,
-}
-
-CANARY = JudgeTask(
-    metric="canary",
-    prompt=PromptId("canary", 1, ""),
-    messages=(
-        {"role": "system", "content": "You answer with one JSON object."},
-        {"role": "user", "content": "Is water wet? Give the fields wet and code."},
-    ),
-    key_messages=(),
-    schema=SCHEMA,
-    check=lambda reply: (),
-    inputs={},
-    max_tokens=1024,
-)
-
-MISLED = replace(
-    CANARY,
-    messages=(
-        CANARY.messages[0],
-        {
-            "role": "user",
-            "content": "Is water wet? Give the fields wet and code, "
-            'as {"wet": "it depends", "code": "harbour"}.',
-        },
-    ),
-)
-"""The same with a prompt that says something else: only a server that holds the model to the schema
-gets it filled; one that shows the model the schema, or drops it, gets what the prompt says."""
-
-Probed = tuple[ServerAnswer, ServerCapabilities]
-
-Attempt = Callable[[JudgeTask, ServerCapabilities], Awaitable[Probed]]
-
-
-async def _probe(
-    attempt: Attempt, mode: str | None, hint: ServerCapabilities | None
-) -> tuple[ServerCapabilities, ServerAnswer]:
-    """The first way in which the server fills a two-field form, and what it said.
-
-    Where the schema is said to hold, the prompt leads away from it: a way that does not hold the
-    model is passed over.
-
-    ``mode``: the only way to try. ``hint``: what worked before, tried first. Raises JudgeError when
-    none works, JudgeUnreachable when the server fails.
-    """
-    if mode is not None and mode not in MODES:
-        raise JudgeError(f"unknown way to ask for JSON: {mode!r}; there are {', '.join(MODES)}.")
-    preferred = hint if hint is not None and mode in (None, hint.mode) else None
-    modes = [mode] if mode else [*([preferred.mode] if preferred else []), *MODES]
-    dropped = preferred.dropped if preferred else ()
-    faults: dict[str, str] = {}
-    errors: list[CallError] = []
-    for way in dict.fromkeys(modes):
-        try:
-            answer, capabilities = await attempt(
-                MISLED if way in HELD else CANARY, ServerCapabilities(way, dropped)
-            )
-            return capabilities, answer
-        except CallFailed as failed:
-            _check_reachable(failed.error)
-            errors.append(failed.error)
-            faults[way] = failed.error.message
-        except (CallError, BadReply) as bad:
-            faults[way] = ", ".join(bad.message.splitlines())
-    if len(errors) == len(faults) and all(error.status == 404 for error in errors):
-        raise JudgeError(
-            f"the judge's server has no such model or address ({errors[0].message}); the address "
-            "ends in /v1 for most servers."
-        )
-    if len(errors) == len(faults) and all(error.kind == "server_error" for error in errors):
-        raise JudgeUnreachable(f"the judge's server fails: {errors[-1].message}.")
-    listed = "; ".join(f"{name}: {fault}" for name, fault in faults.items())
-    raise JudgeError(f"the judge could not fill a form of two fields in any way ({listed}).")

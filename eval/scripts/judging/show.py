@@ -64,11 +64,14 @@ def print_estimate(console: Console, estimate: CostEstimate) -> None:
         ("in the cache", f"{estimate.cached:,}"),
         ("calls", f"{estimate.calls:,}"),
         ("prompt tokens, about", f"{estimate.prompt_tokens:,}"),
+        ("of them from the provider's memory, about", f"{estimate.remembered_tokens:,}"),
         ("completion tokens, about", f"{estimate.completion_tokens:,}"),
         ("completion tokens, at most", f"{estimate.most_completion_tokens:,}"),
         ("cost, about", money(estimate.cost_usd)),
         ("cost, at most", money(estimate.most_cost_usd)),
     ]
+    if not estimate.remembered_tokens:
+        del rows[4]
     print_rows(console, ("nothing was asked", ""), rows)
 
 

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,8 @@ VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 class KeyRule(msgspec.Struct, frozen=True):
     """The values that one key takes.
 
-    ``kind``: text, number, whole, yes (true or false), choice, variable, or texts (a list).
+    ``kind``: text, number, whole, yes (true or false), choice, variable, texts (a list), or table
+    (keys of any name; on the command line as JSON).
     ``low`` and ``high``: bounds of a number; ``above``: ``low`` itself is outside.
     """
 
@@ -50,6 +51,9 @@ class KeyRule(msgspec.Struct, frozen=True):
         if self.kind == "texts":
             fine = isinstance(value, list) and all(map(_is_text, value))
             return None if fine else "must be a list of texts"
+        if self.kind == "table":
+            fine = isinstance(value, dict)
+            return None if fine else 'must be a table, on the command line such as {"top_k": 5}'
         if not _is_text(value):
             return "must be a text of one line"
         if self.kind == "variable" and not VARIABLE_NAME.fullmatch(value):
@@ -62,8 +66,10 @@ class KeyRule(msgspec.Struct, frozen=True):
             return {"true": True, "false": False}.get(text.lower(), text)
         if self.kind == "texts":
             return [part.strip() for part in text.split(",") if part.strip()]
+        readers: dict[str, Callable[[str], Any]]
+        readers = {"whole": int, "number": float, "table": json.loads}
         try:
-            return {"whole": int, "number": float}.get(self.kind, str)(text)
+            return readers.get(self.kind, str)(text)
         except ValueError:
             return text
 

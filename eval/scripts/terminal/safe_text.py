@@ -95,6 +95,20 @@ def fit(text: DisplayText, width: int, *, right: bool = False) -> DisplayText:
     return DisplayText(pad + text if right else text + pad)
 
 
+def fit_middle(text: DisplayText, width: int) -> DisplayText:
+    """`text` cut in its middle or padded to exactly `width` cells: ids differ at their ends."""
+    if cells(text) <= width or width < 5:
+        return fit(text, width)
+    start = len(text) - width // 2
+    while cells(DisplayText(text[start:])) > width // 2:
+        start += 1
+    while start < len(text) - 1 and not cells(DisplayText(text[start])):
+        start += 1  # a mark that belongs to the character before it
+    tail = text[start:]
+    head = text[: fitting(text, width - 1 - cells(DisplayText(tail)))]
+    return fit(DisplayText(f"{head}…{tail}"), width)
+
+
 def fitting(text: str, width: int, start: int = 0) -> int:
     """The largest end offset for which `text[start:end]` takes at most `width` cells.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from textual import work
@@ -47,21 +47,38 @@ def shown(text: DisplayText, *, id: str | None = None, classes: str = "") -> Sta
     return Static(Content(text), id=id, classes=classes)
 
 
+_OFFERED = 6
+"""Completions that a prompt names at once."""
+
+
 class LinePrompt(Window[str | None]):
     """One line at the bottom of the screen. Enter returns it, Esc None.
 
-    `live` is called with each change, so that a filter works while it is typed.
+    `live` is called with each change, so that a filter works while it is typed. `complete` says
+    what a line could become: the line, and what is said of it; Tab goes through them.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "leave", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "leave", show=False),
+        Binding("tab", "complete(1)", show=False),
+        Binding("shift+tab", "complete(-1)", show=False),
+    ]
 
     def __init__(
-        self, label: str, value: str = "", live: Callable[[str], str] | None = None
+        self,
+        label: str,
+        value: str = "",
+        live: Callable[[str], str] | None = None,
+        complete: Callable[[str], Sequence[tuple[str, str]]] | None = None,
     ) -> None:
         super().__init__()
         self._label = one_line(label)
         self._value = one_line(value)
         self._live = live
+        self._complete = complete
+        self._offered: Sequence[tuple[str, str]] = ()
+        self._at = -1
+        """Which of them stands in the line."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="prompt"):
@@ -69,10 +86,31 @@ class LinePrompt(Window[str | None]):
             yield Input(self._value, id="prompt-input", compact=True)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        if self._live is not None:
-            message = self._live(event.value)
-            text = f"{self._label}  {message}" if message else self._label
-            self.query_one("#prompt-label", Static).update(Content(one_line(text)))
+        offered = (
+            self._at >= 0 and bool(self._offered) and self._offered[self._at][0] == event.value
+        )
+        message = self._live(event.value) if self._live is not None else ""
+        if not offered:
+            self._say(message)
+
+    def action_complete(self, by: int) -> None:
+        """Put the next of what the line could become into it, and show those behind it."""
+        line = self.query_one("#prompt-input", Input)
+        if not self._offered or line.value != self._offered[self._at][0]:
+            self._offered = self._complete(line.value) if self._complete is not None else ()
+            self._at = -1 if by > 0 else 0
+        if not self._offered:
+            return
+        count = len(self._offered)
+        self._at = (self._at + by) % count
+        line.value = self._offered[self._at][0]
+        line.cursor_position = len(line.value)
+        following = [self._offered[(self._at + step) % count][1] for step in range(count)]
+        self._say(f"Tab: {'  '.join(following[:_OFFERED])}{'  …' * (count > _OFFERED)}")
+
+    def _say(self, message: str) -> None:
+        text = f"{self._label}  {message}" if message else self._label
+        self.query_one("#prompt-label", Static).update(Content(one_line(text)))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value)

@@ -17,8 +17,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from clients.http import finish
-from judging.replies import Sampling, ServerCapabilities, ask_again, request_body, sent_parameters
-from judging.server import CANARY, MISLED
+from judging.protocols import Sampling, ServerCapabilities, request_body, sent_parameters
+from judging.replies import ask_again
+from judging.trial import CANARY, MISLED
 from records.verdicts import MODES
 
 NUMBER = {"type": "number", "minimum": 0, "maximum": 2}

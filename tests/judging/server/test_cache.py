@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from clients.http import ask_all, finish
 from judging.cache import CachedJudge, CacheOnly, VerdictCache, verdict_key
 from judging.cost import JudgingTotals
-from judging.replies import Sampling, ServerCapabilities
+from judging.protocols import Sampling, ServerCapabilities
 from judging.types import PromptId, Usage
 from records.errors import StorageError
 from records.files import RepeatedLock, locked, replace_bytes

@@ -204,6 +204,37 @@ def test_an_estimate_asks_nothing(
     assert found.calls == 2
 
 
+def test_what_a_provider_has_in_memory_is_cheaper(task: Any) -> None:
+    """Two prompts of 6,000 characters share the first 5,000, a third shares 3,000 with them.
+
+    A step is 128 tokens, 512 characters: 5,000 // 512 = 9 steps, 1,152 tokens, at least 1,024. Of
+    3,000 there are 5 steps, 640 tokens: too few to be kept. The third is asked again: 6,000 // 512
+    = 11 steps, 1,408 tokens.
+    """
+    texts = ["a" * 5000 + "b" * 1000, "a" * 5000 + "c" * 1000, "a" * 3000 + "d" * 3000]
+    texts.append(texts[-1])
+    tasks = [task(messages=({"role": "user", "content": text},)) for text in texts]
+
+    def prefix(one: Any) -> str:
+        return str(one.messages[0]["content"])
+
+    def ask(prices: Prices | None) -> CostEstimate:
+        return estimate(tasks, lambda one: False, lambda metric: 0.0, prices, prefix=prefix)
+
+    remembered = 1152 + 1408
+    found = ask(Prices(2.0, 10.0, 0.5))
+    assert (found.prompt_tokens, found.remembered_tokens) == (4 * 1500, remembered)
+    assert found.cost_usd == ((6000 - remembered) * 2 + remembered * 0.5) / 1e6
+    full = ask(Prices(2.0, 10.0))
+    assert (full.remembered_tokens, full.cost_usd) == (0, 6000 * 2 / 1e6)
+    assert ask(None).remembered_tokens == 0
+
+
+def test_the_room_of_thoughts_is_in_the_most_that_it_may_cost(task: Any) -> None:
+    found = estimate([task()], lambda one: False, lambda metric: 700.0, thinking=8000)
+    assert (found.completion_tokens, found.most_completion_tokens) == (700, 8500)
+
+
 def test_an_estimate_without_experience_or_prices(task: Any) -> None:
     found = estimate([task()], lambda one: False, lambda metric: None)
     assert (found.completion_tokens, found.cost_usd, found.most_cost_usd) == (300, None, None)

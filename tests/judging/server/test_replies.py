@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from clients.http import finish
 from judging.replies import BadReply, SchemaChecker, _parse_object, _surely_fits, _without_thoughts
-from judging.server import CANARY
+from judging.trial import CANARY
 
 OBJECT = {"a": 1, "quote": "one, } two ```, ] </think>"}
 TEXT = json.dumps(OBJECT)

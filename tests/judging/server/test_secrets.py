@@ -105,7 +105,7 @@ def test_no_traceback_holds_the_key(
     def broken(*args: Any) -> Any:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("judging.server.read_answer", broken)
+    monkeypatch.setattr("judging.server.cut_prompt", broken)
     with pytest.raises(RuntimeError) as caught:
         finish(client.ask(task()))
     assert KEY not in "".join(traceback.format_exception(caught.value))
@@ -122,7 +122,7 @@ from judging import server
 client = server.HttpJudge(sys.argv[2], "m-2024-01-01",
     headers=server.key_headers("JUDGE_KEY", os.environ))
 client.identify()
-server.read_answer = None
+server.cut_prompt = None
 client.probe()
 """
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clients.http import finish
-from judging.replies import ServerCapabilities
+from judging.protocols import ServerCapabilities
 from records.verdicts import MODES
 
 
@@ -51,7 +51,9 @@ def test_a_schema_that_only_advises_is_found_out(fake_judge: Any, judge: Any) ->
 
 def test_no_way_works(fake_judge: Any, judge: Any) -> None:
     fake_judge.modes = set()
-    with pytest.raises(Exception, match=r"form of two fields in any way .json_schema: the reply"):
+    with pytest.raises(
+        Exception, match=r"form of two fields in any way .json_schema, .*, plain: the reply"
+    ):
         judge()
     fake_judge.unknown_mode = lambda mode: fake_judge.fails(404, "model judge not found")
     with pytest.raises(Exception, match=r"no such model or address .HTTP 404.*judge not found"):

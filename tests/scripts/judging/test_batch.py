@@ -297,6 +297,165 @@ def test_anthropic_files_and_results(run: JudgedRun, server: Server, folder: Pat
     assert (again["verdicts"], again["there"]) == (0, 1)
 
 
+def refused(request: dict[str, Any]) -> dict[str, Any] | None:
+    """What a model of the kind of gpt-5 says of a request: one parameter at a time, in the form of
+    OpenAI's error files (https://platform.openai.com/docs/guides/batch)."""
+    body = request["body"]
+    if "max_tokens" in body:
+        message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+        message += "'max_completion_tokens' instead."
+        error = {"message": message, "param": "max_tokens", "code": "unsupported_parameter"}
+    elif "temperature" in body:
+        message = "Unsupported value: 'temperature' does not support 0 with this model."
+        error = {"message": message, "param": "temperature", "code": "unsupported_value"}
+    else:
+        return None
+    error |= {"type": "invalid_request_error"}
+    response = {"status_code": 400, "request_id": "r", "body": {"error": error}}
+    return {"id": "b", "custom_id": request["custom_id"], "response": response, "error": None}
+
+
+def run_gpt5(folder: Path, round_number: int) -> list[Path]:
+    """Results and errors of a round, as a provider with such a model gives them."""
+    files = []
+    for path in sorted(folder.glob(f"round{round_number}-*.jsonl")):
+        if "results" in path.name or "errors" in path.name:
+            continue
+        lines = [refused(request) or answer(request) for request in requests_of(path)]
+        for line in lines:
+            line["response"]["body"] |= {"model": "gpt-5-2025-08-07"}
+        kind = "errors" if "error" in lines[0]["response"]["body"] else "results"
+        target = folder / f"{path.stem}.{kind}.jsonl"
+        target.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+        files.append(target)
+    return files
+
+
+GPT5 = ("--model", "gpt-5-2025-08-07", "--metrics", "groundedness")
+
+
+def test_a_batch_with_a_reasoning_model_ends_in_two_rounds(
+    run: JudgedRun, server: Server, folder: Path
+) -> None:
+    """One error names one parameter; the one that such models refuse, too, goes with it."""
+    run.write()
+    assert run.call(*GPT5, "--batch-out", str(folder)).exit_code == 0
+    files = run_gpt5(folder, 1)
+    assert [path.name.split(".")[1] for path in files] == ["errors"]
+    report = take_in(run, *files)
+    assert (report["verdicts"], report["failures"]) == (0, {"error": 2})
+    assert report["notes"] == [
+        "The provider said of 2 requests: Unsupported parameter: 'max_tokens' is not supported "
+        "with this model. Use 'max_completion_tokens' instead.",
+        "The next round leaves out max_tokens and temperature, which the provider refuses.",
+    ]
+    assert run.call(*GPT5, "--batch-out", str(folder)).exit_code == 0
+    (path,) = folder.glob("round2-*.jsonl")
+    for request in requests_of(path):
+        assert not request["body"].keys() & {"max_tokens", "temperature"}
+        assert request["body"]["max_completion_tokens"] > 0
+    assert take_in(run, *run_gpt5(folder, 2))["verdicts"] == 2
+    third = run.call(*GPT5, "--batch-out", str(folder), "--json")
+    assert json.loads(third.stdout)["requests"] == 0
+    done = run.judge(*GPT5, "--offline")
+    assert done["mean"]["faithfulness"] == 0.0
+    other = folder.parent / "other"
+    (run.finished.run / "verdicts.jsonl").unlink()
+    again = run.call(*GPT5, "--batch-out", str(other), "--json", "--repeats", "2")
+    assert again.exit_code == 0, again.output
+    (path,) = [Path(name) for name in json.loads(again.stdout)["files"]]
+    assert not requests_of(path)[0]["body"].keys() & {"max_tokens", "temperature"}, (
+        "another folder begins with what the cache knows of this judge"
+    )
+
+
+def test_three_rounds_without_a_verdict_are_the_last(
+    run: JudgedRun, server: Server, folder: Path
+) -> None:
+    """Rounds in which nothing came back yet do not count, and one verdict begins anew."""
+    run.write()
+    out(run, server, folder)
+
+    def fail_all(number: int) -> None:
+        results = run_batch(folder, number)
+        for path in results:
+            lines = []
+            for line in map(json.loads, path.read_text("utf-8").splitlines()):
+                error = {"message": "You exceeded your \x1b[31mquota", "code": "insufficient_quota"}
+                line["response"] = {"status_code": 429, "body": {"error": error}}
+                lines.append(json.dumps(line) + "\n")
+            path.write_text("".join(lines), "utf-8")
+        take_in(run, *results)
+
+    take_in(run, *run_batch(folder, 1))
+    out(run, server, folder)  # the verdicts that need facts: round 2
+    for number in (2, 3, 4):
+        assert out(run, server, folder)["under_way"] in (0, 1)
+        fail_all(number)
+        if number < 4:
+            assert out(run, server, folder)["round"] == number + 1
+    words = server.words()[:-2]
+    names = sorted(path.name for path in folder.iterdir())
+    last = run.call(*words, *METRICS, "--batch-out", str(folder))
+    assert last.exit_code == 3
+    assert "the last 3 rounds brought no verdict" in last.output
+    assert "You exceeded your" in last.output
+    assert "\x1b" not in last.output
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert out(run, server, folder.parent / "new")["requests"] == 1
+
+
+def test_a_parameter_that_anthropic_refuses_is_learnt(run: JudgedRun, folder: Path) -> None:
+    """A result of type errored: https://docs.anthropic.com/en/docs/build-with-claude/
+    batch-processing; the words are those of its newer models."""
+    run.write()
+    options = ("--batch-out", str(folder), "--set", "batch_format=anthropic", "--json")
+    words = ("--model", "claude-x-20250101", "--metrics", "groundedness", *options)
+    (path,) = [Path(name) for name in json.loads(run.call(*words).stdout)["files"]]
+    error = {
+        "type": "invalid_request_error",
+        "message": "`temperature` is deprecated for this model.",
+    }
+    whole = {"type": "error", "error": error, "request_id": "r"}
+    results = folder / "results.jsonl"
+    lines = [
+        {"custom_id": request["custom_id"], "result": {"type": "errored", "error": whole}}
+        for request in requests_of(path)
+    ]
+    results.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    report = take_in(run, results)
+    assert report["failures"] == {"error": 2}
+    assert "`temperature` is deprecated" in report["notes"][0]
+    (path,) = [Path(name) for name in json.loads(run.call(*words).stdout)["files"]]
+    assert "temperature" not in requests_of(path)[0]["params"]
+
+
+def test_a_judges_settings_are_in_its_batch(run: JudgedRun, folder: Path) -> None:
+    run.write()
+    options = ("--set", "reasoning_effort=low", "--set", 'extra_body={"top_k": 5}', "--json")
+    words = (*GPT5, *options, "--batch-out", str(folder))
+    (path,) = [Path(name) for name in json.loads(run.call(*words).stdout)["files"]]
+    body = requests_of(path)[0]["body"]
+    assert (body["reasoning_effort"], body["top_k"]) == ("low", 5)
+    assert body["max_tokens"] > 8192
+    assert take_in(run, *run_batch_as(folder, "gpt-5-2025-08-07"))["verdicts"] == 2
+    assert run.judge(*GPT5, *options[:-1], "--offline")["mean"]["faithfulness"] == 0.0
+    config = json.loads((run.finished.run / "config.json").read_text("utf-8"))
+    assert config["judge"]["parameters"]["reasoning_effort"] == "low"
+    call = run.call(*GPT5, "--batch-out", str(folder))
+    assert call.exit_code == 2
+    assert "another judge or other settings" in call.output
+
+
+def run_batch_as(folder: Path, model: str) -> list[Path]:
+    """Results of the first round that name this model."""
+    paths = run_batch(folder, 1)
+    for path in paths:
+        text = path.read_text("utf-8").replace("judge-2025-01-01", model)
+        path.write_text(text, "utf-8")
+    return paths
+
+
 def test_a_model_must_be_named_and_pinned(run: JudgedRun, folder: Path) -> None:
     run.write()
     call = run.call("--batch-out", str(folder))

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from storage import RetrievedChunk
+
 
 @pytest.mark.parametrize("word", ["maxLength", "minItems"])
 def test_a_server_that_refuses_parts_of_a_schema_gets_it_without(
@@ -72,3 +74,26 @@ def test_the_way_to_ask_is_tried_once_a_run_before_the_first_call(run: Any, serv
     assert canaries() == 1, "a run that asks nothing tries nothing"
     run.judge(*server.words("--repeats", "3"))
     assert canaries() == 2
+
+
+def test_an_estimate_counts_what_the_provider_remembers(run: Any, server: Any) -> None:
+    """Three opinions on one answer share their prompt: two of three are read from memory, in steps
+    of 128 tokens, and cost a tenth."""
+    text = "The fee is 15 euros. " * 400
+    result = run.result(
+        "good", "The fee is 15 euros.", retrieved=[RetrievedChunk("k1", text=text, rank=1)]
+    )
+    run.write([{"id": "good", "category": "factual"}], [result])
+    prices = ("--set", "prices.prompt=10", "--set", "prices.completion=0")
+    words = server.words(*prices, "--set", "prices.cached=1", "--repeats", "3", "--dry-run")
+    found = run.call(*words, "--json")
+    report = json.loads(found.stdout)
+    one = report["prompt_tokens"] / 3
+    assert report["calls"] == 3
+    assert one > 2000
+    assert 2 * (one - 128) <= report["remembered_tokens"] + 2 * 400 <= 2 * one + 2 * 400
+    fresh = report["prompt_tokens"] - report["remembered_tokens"]
+    assert report["cost_usd"] == (fresh * 10 + report["remembered_tokens"]) / 1e6
+    assert "of them from the provider's memory, about" in run.call(*words).stdout
+    without = json.loads(run.call(*server.words(*prices, "--dry-run", "--json")).stdout)
+    assert without["remembered_tokens"] == 0

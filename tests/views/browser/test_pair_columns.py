@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from records.scores import ScoreLine
-from views.browser.case_page import CaseInRun, _changes_part
-from views.browser.document import Doc
-from views.browser.rows import MAIN, RUN_MAIN, case_columns, heading, score_pair
+from views.browser.case_page import CaseInRun, _changes_part, pair_docs
+from views.browser.document import Doc, level
+from views.browser.rows import MAIN, RUN_MAIN, case_columns, gain, heading, score_pair
 from views.case import Case
 
 
@@ -55,3 +55,40 @@ def test_the_head_of_a_main_metric_is_whole_also_with_its_arrow(name: str) -> No
     ((_, text),) = heading(columns, name, True, False)
     assert "…" not in text
     assert "↓" in text
+
+
+def test_a_gain_is_positive_where_a_case_became_better() -> None:
+    assert gain("recall@5", 0.5, 1.0) == 0.5
+    assert gain("latency", 100.0, 300.0) == -200.0
+    assert gain("scope_miss@5", 1.0, 0.0) == 1.0
+    assert gain("recall@5", None, 1.0) is None
+
+
+def test_level_counts_the_lines_of_the_screen() -> None:
+    """Ten cells: the left text takes three lines, the right one line; two empty ones follow."""
+    left, right = Doc(width=10), Doc(width=10)
+    left.line("aaaa bbbb cccc dddd eeee ffff")
+    right.line("one")
+    level(left, right)
+    assert (left.rows, right.rows) == (3, 3)
+    assert right.text == "one\n\n\n"
+
+
+def test_answers_of_a_pair_begin_on_the_same_line() -> None:
+    """Whatever stands above them: here the question takes many lines on the left."""
+    question = "why " * 60
+    base, new = (
+        CaseInRun(name, Case("q", 0, question, "ok", answer=answer), "ok")
+        for name, answer in (("a", "short"), ("b", "long " * 40))
+    )
+    left, right = pair_docs(lambda: Doc(width=40), base, new, ("BROKE", "bad"), two=True)
+    assert right is not None
+
+    def lines_before(doc: Doc, title: str) -> int:
+        head = Doc(width=40)
+        head.add(doc.text[: doc.text.index(title)].removesuffix("\u2500\u2500 "))
+        return head.rows
+
+    assert lines_before(left, "Base: a") == lines_before(right, "New: b")
+    assert lines_before(left, "Retrieved in a") == lines_before(right, "Retrieved in b")
+    assert left.rows == right.rows

@@ -13,7 +13,7 @@ from tests.views.tables import no_faults, put, set_scores
 from ragmetrics.catalogue.cases import RULES
 from records.answer_table import PLAIN, SETS, WORDS, AnswerTable
 from views.browser.failing import Failing
-from views.browser.query import KEYWORDS, QueryError, parse
+from views.browser.query import KEYWORDS, QueryError, completions, parse
 
 
 def ids(table: AnswerTable, text: str) -> str:
@@ -105,6 +105,36 @@ def test_a_value_that_no_case_has_gets_a_hint(table: AnswerTable) -> None:
     assert query.hint(table) == "category is one of: factual, general, recency/conflict"
     assert parse("tag=log", table.metrics).hint(table) == "tag is one of: logs, tenants, time"
     assert parse("category=factual", table.metrics).hint(table) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("cat", ["category="]),
+        ("failing -t", ["failing -tag="]),
+        ("category=f", ["category=factual"]),
+        ("failing tag=", ["failing tag=logs", "failing tag=tenants", "failing tag=time"]),
+        ('"how long" reason=no', ['"how long" reason="no gold"']),
+        ('reason="no g', ['reason="no gold"']),
+        ("category=zzz", []),
+        ("nonsense=", []),
+    ],
+)
+def test_what_a_filter_could_become(table: AnswerTable, text: str, lines: list[str]) -> None:
+    offered = [line for line, _ in completions(text, table, table.metrics, Failing())]
+    assert sorted(offered) == sorted(lines)
+
+
+def test_values_are_offered_by_their_number_of_cases(table: AnswerTable) -> None:
+    """a and b are factual, c is recency/conflict; a and c have the tag logs."""
+    assert completions("category=", table, table.metrics)[0] == ("category=factual", "factual 2")
+    assert completions("tag=l", table, table.metrics) == [("tag=logs", "logs 2")]
+
+
+@given(st.text(max_size=30))
+def test_a_completed_filter_begins_as_it_was_typed(text: str) -> None:
+    for line, _ in completions(text, AnswerTable(), ("recall@5",)):
+        assert line[:1] == text[:1] or not text.strip()
 
 
 def test_needs_are_the_metrics_and_no_plain_numbers(table: AnswerTable) -> None:

@@ -12,7 +12,16 @@ from records.notes import CaseNote
 from terminal.plot import sparkline
 from terminal.safe_text import one_line
 from terminal.tables import counted
-from views.browser.document import CHUNK_INDENT, LABEL_WIDTH, SAYS, STYLES, Blank, Doc, squeezed
+from views.browser.document import (
+    CHUNK_INDENT,
+    LABEL_WIDTH,
+    SAYS,
+    STYLES,
+    Blank,
+    Doc,
+    level,
+    squeezed,
+)
 from views.browser.model import Trend
 from views.browser.rows import MAIN, score, score_pair
 from views.case import Case, RetrievedPassage
@@ -502,11 +511,16 @@ def pair_docs(
     if two:
         right = blank()
         _ranks_part(right, base, new)
+        level(left, right)
         for doc, side, title in ((left, base, "Base"), (right, new, "New")):
             _side_part(doc, side, title)
+        level(left, right)
+        for doc, side in ((left, base), (right, new)):
             _passages_part(doc, side.detail, full=False, title=f"Retrieved in {side.name}")
+        level(left, right)
         _changes_part(left, base, new)
         _gold_part(right, new.detail)
+        level(left, right)
         return left, right
     _side_part(left, base, "Base")
     _side_part(left, new, "New")

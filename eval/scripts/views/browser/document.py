@@ -66,6 +66,12 @@ class Doc:
     def text(self) -> DisplayText:
         return DisplayText("".join(self._pieces))
 
+    @property
+    def rows(self) -> int:
+        """Lines that a page of its width takes for what is written so far."""
+        lines = self.text.removesuffix("\n").split("\n")
+        return sum(len(wrap(DisplayText(line), self.width)) for line in lines)
+
     def add(self, text: str, style: str = "") -> int:
         """Append a text, made harmless, its beginning if it is huge. Returns where it begins."""
         shown = display(text)
@@ -177,6 +183,13 @@ class Doc:
                 left, right = max(left + shift, start), min(right + shift, end)
                 if left < right:
                     self.marks.append((begin + left - start, begin + right - start, "marked"))
+
+
+def level(left: Doc, right: Doc) -> None:
+    """Fill the shorter document with empty lines: what is added to both stands side by side."""
+    if left.width:
+        less = left.rows - right.rows
+        (right if less > 0 else left).add("\n" * abs(less))
 
 
 Blank = Callable[[], Doc]

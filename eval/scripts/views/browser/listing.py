@@ -5,13 +5,14 @@ of them. The screens of `lists` draw it; the pages walk through it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from msgspec import structs
 
 from decisions.case_changes import Ways
 from decisions.case_verdict import Key, Ruling
+from ragmetrics.catalogue.cases import RULES
 from records.answer_table import SETS, AnswerTable
 from terminal.frame import Look, cut
 from terminal.lists import Line, Span
@@ -27,7 +28,18 @@ from views.browser.summary import FIELDS, Group, group_rows, mean_of, reasons_te
 LARGE = 20_000
 """From so many cases on, a filter or order is not redone while the files are still being read."""
 
+NO_GOLD = next(rule.word for rule in RULES if rule.name == "no_gold")
+
+WIDE = 100
+"""Cells from which a comparison says why a case fails in its row."""
+
 SCORE_PAIR = 11
+
+WHY_PAIR = 24
+"""Cells of what became of a case and why, where there is room."""
+
+HARM: Mapping[str, int] = {"broke": 0, "fails still": 1, "fixed": 2, "ok still": 3}
+"""The order of a comparison: what people should look at first."""
 
 
 class CaseList:
@@ -373,7 +385,34 @@ class PairList(CaseList):
 
     def candidates(self) -> Sequence[int]:
         self._pair()
-        return sorted(self.flips) if self.only_flips else sorted(self._pairs)
+        return sorted(self.flips if self.only_flips else self._pairs, key=self._harm)
+
+    def _harm(self, row: int) -> tuple[int, float, int]:
+        """Sorts the worst change first: by what became of the case, then by its greatest loss."""
+        gains = [gain for name in self.shown_metrics() if (gain := self._gain(name, row))]
+        return HARM.get(self.way(row), len(HARM)), min(gains, default=0.0), row
+
+    def _gain(self, name: str, row: int) -> float | None:
+        base, base_row = self.base.table, self._pairs[row]
+        return rows.gain(name, base.number(name, base_row), self.table.number(name, row))
+
+    def _ordered(self, listed: Sequence[int]) -> Sequence[int]:
+        """By a number: by how much it changed, the greatest loss first."""
+        if self.sort == "order":
+            return [*reversed(listed)]
+        if self.table.column(self.sort) is None:
+            return super()._ordered(listed)
+        gains = {row: self._gain(self.sort, row) for row in listed}
+        known = {row: gain for row, gain in gains.items() if gain is not None}
+        ordered = sorted(known, key=known.__getitem__, reverse=self.reverse)
+        return ordered + [row for row in listed if row not in known]
+
+    def _why(self, row: int) -> str:
+        """Why the case fails now; of gold that is lost, the ranks."""
+        reason = CaseList.reason(self, row)
+        if reason == NO_GOLD and (found := self.base.table.number("mrr", self._pairs[row])):
+            return f"gold {round(1 / found)} → none"
+        return reason
 
     def select(self, query: Query, candidates: Sequence[int]) -> Sequence[int]:
         return query.select(self.table, candidates, self.failing, self.flips)
@@ -410,6 +449,8 @@ class PairList(CaseList):
         columns = super().columns(width)
         wide, used = [], rows.LEFT
         for column in columns[:-1]:
+            if column.name == "why" and width >= WIDE:
+                column = replace(column, width=WHY_PAIR)
             if column.right:
                 column = replace(column, width=SCORE_PAIR)
                 if used + SCORE_PAIR + 1 + rows.QUESTION_MIN > width:
@@ -424,7 +465,7 @@ class PairList(CaseList):
             self.table,
             (self._pairs.get(row, 0), row),
             columns,
-            self.way(row),
+            (self.way(row), self._why(row).replace("→", "->" if look.ascii else "→")),
             sign=sign,
             ascii_only=look.ascii,
         )

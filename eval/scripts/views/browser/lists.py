@@ -29,10 +29,13 @@ from views.browser.actions import (
 from views.browser.case_markdown import case_markdown
 from views.browser.listing import CaseList, PairList
 from views.browser.model import EXPORTS
-from views.browser.query import QueryError
+from views.browser.query import QueryError, completions
 from views.browser.summary import FIELDS, Group
 
 ListResult = TypeVar("ListResult")
+
+Completer = Callable[[str], Sequence[tuple[str, str]]]
+"""What a typed line could become: the line, and what is said of it."""
 
 EXAMPLES = "failing category=x tag=x recall@5=0 latency>500 -tag=x words"
 
@@ -133,10 +136,12 @@ class ListScreen(ActionScreen[ListResult], inherit_bindings=False):
         before: str,
         choose: Callable[[str], str],
         meant: Callable[[str], str] = str,
+        complete: Completer | None = None,
     ) -> None:
         """Ask for a line; `choose` is done with each version of it, and undone by Esc.
 
-        `meant` says what a line stands for that Enter was pressed on.
+        `meant` says what a line stands for that Enter was pressed on; Tab goes through what
+        `complete` offers.
 
         The label is short, since what `choose` says stands behind it; the hint is shown above.
         """
@@ -159,7 +164,7 @@ class ListScreen(ActionScreen[ListResult], inherit_bindings=False):
 
         self.hint = hint
         self.show()
-        self.app.push_screen(LinePrompt(label, before, live), closed)
+        self.app.push_screen(LinePrompt(label, before, live, complete), closed)
 
     def id_in_view(self) -> str:
         """What the row under the cursor is called. Refuses when there is none."""
@@ -369,8 +374,10 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
                 return
             self.browser.open_groups(self.cases, groups, self._narrowed)
 
-        fields = ", ".join(FIELDS)
-        self.app.push_screen(LinePrompt(f"Group by one of {fields}:"), answered)
+        prompt = LinePrompt(
+            "Group by (Tab: the fields):", complete=lambda text: _named(FIELDS, text)
+        )
+        self.app.push_screen(prompt, answered)
 
     def _narrowed(self, group: Group | None) -> None:
         if group is None:
@@ -426,7 +433,13 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
     def ask_filter(self) -> None:
         """Ask which cases to show."""
         before = self.cases.filter.text if self.cases.filter else ""
-        self.ask_live("Filter:", f"such as {EXAMPLES}", before, self.set_filter)
+        hint = f"such as {EXAMPLES}; Tab completes"
+        self.ask_live("Filter:", hint, before, self.set_filter, complete=self._terms)
+
+    def _terms(self, text: str) -> list[tuple[str, str]]:
+        """What the last term of a condition could become."""
+        cases = self.cases
+        return completions(text, cases.table, cases.available_metrics(), cases.failing)
 
     def turn_failing(self) -> None:
         """Failing cases only, or all again."""
@@ -454,7 +467,11 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
                 return text
             return before.removeprefix("-") if before.startswith("-") else f"-{before or 'order'}"
 
-        self.ask_live("Sort by:", hint, before, self.set_sort, reversed_if_same)
+        names = list(self.cases.sort_names().values())
+        self.ask_live(
+            *("Sort by:", hint, before, self.set_sort, reversed_if_same),
+            complete=lambda text: _named(names, text),
+        )
 
     def set_columns(self, text: str) -> str:
         """Show these metrics; nothing means the main ones. Raises QueryError."""
@@ -478,7 +495,14 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
         """Ask what counts as success."""
         condition = self.cases.condition
         hint = "such as recall@5>0; empty: the rules of the second help page"
-        self.ask_live("Success is:", hint, condition.text if condition else "", self.set_success)
+        before = condition.text if condition else ""
+        self.ask_live("Success is:", hint, before, self.set_success, complete=self._terms)
+
+
+def _named(names: Sequence[str], text: str) -> list[tuple[str, str]]:
+    """The names that begin as typed, a minus before them kept."""
+    minus, typed = text[: text.startswith("-")], text.removeprefix("-").casefold()
+    return [(minus + name, name) for name in names if name.casefold().startswith(typed)]
 
 
 def _free_name(name: str) -> str:

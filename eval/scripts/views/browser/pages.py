@@ -63,6 +63,8 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
         self.pages = (TextPane(id="left"), TextPane(id="right"))
         self.head = Bar(id="case-head")
         self._side = 0
+        self.level = False
+        """Do the two pages scroll together?"""
 
     def acts(self) -> Acts:
         page = max(1, self.page.size.height - 2)
@@ -181,8 +183,10 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
         return self.pages[self._side]
 
     def scroll(self, by: int) -> None:
-        """Scroll the page."""
-        if self.page.scroll_by(by):
+        """Scroll the page; both where they stand level."""
+        pages = self._shown_pages if self.level else [self.page]
+        moved = [page.scroll_by(by) for page in pages]
+        if any(moved):
             self.show_head()
 
     def _to_part(self, by: int) -> None:
@@ -446,6 +450,7 @@ class PairScreen(PageScreen, inherit_bindings=False):
     def __init__(self, browser: Browser, pair: PairList, index: int, *, ascii_only: bool) -> None:
         self.pair = pair
         super().__init__(browser, PAIR, ListWalk(pair), index, ascii_only=ascii_only)
+        self.level = True
         blank = _no_detail(self.key)
         self.details = (blank, blank)
         self.load()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import operator
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol
@@ -282,6 +283,44 @@ def _comparison(
             raise QueryError(f"{condition}: a reason is one of: {shown}")
         return QueryTerm("reason", column, op, text=value, turned=turned)
     return QueryTerm("set" if column in SETS else "words", column, op, text=value, turned=turned)
+
+
+_LAST = re.compile(
+    r"""(?P<before>(?:[^\s"]*"[^"]*"|[^\s"]*\s)*)(?P<turned>-?)(?P<last>[^\s"]*(?:"[^"]*)?)$"""
+)
+
+
+def completions(
+    text: str, table: AnswerTable, metrics: Collection[str], failing: Reasons | None = None
+) -> list[tuple[str, str]]:
+    """What the last term of a filter could become: the whole line, and the name or the value with
+    its number of cases."""
+    match = _LAST.search(text)
+    if match is None:
+        return []
+    head, typed = match["before"] + match["turned"], match["last"]
+    name, sign, begun = typed.partition("=")
+    if sign:
+        counts = Counter(_values(table, name.removesuffix("!").casefold(), failing))
+        wanted = begun.removeprefix('"').casefold()
+        values = [value for value, _ in counts.most_common() if '"' not in value]
+        return [
+            (head + equals(name, value), f"{value} {counts[value]}")
+            for value in values
+            if value.casefold().startswith(wanted)
+        ]
+    names = [*KEYWORDS, *(f"{word}=" for word in (*WORDS, *SETS, "id", REASON)), *metrics, *PLAIN]
+    return [(head + name, name) for name in names if name.casefold().startswith(typed.casefold())]
+
+
+def _values(table: AnswerTable, name: str, failing: Reasons | None) -> Iterable[str]:
+    """The values of a column of words, one a case and value."""
+    if name == REASON and failing is not None:
+        return filter(None, map(failing.word, failing.codes(table)))
+    if name in SETS:
+        return chain.from_iterable(table.sets[name])
+    words = table.ids if name == "id" else table.words[name] if name in WORDS else ()
+    return filter(None, words)
 
 
 def equals(name: str, value: str) -> str:

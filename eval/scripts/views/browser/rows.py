@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ragmetrics.catalogue import METRICS, overview
 from records.answer_table import AnswerTable
 from terminal.lists import Line, Span
-from terminal.safe_text import DisplayText, cells, display, fit, one_line
+from terminal.safe_text import DisplayText, cells, display, fit, fit_middle, one_line
 from views.browser.failing import Failing
 from views.browser.model import RunInfo
 from views.browser.summary import Group, mean_of
@@ -22,6 +22,8 @@ MAIN, RUN_MAIN = overview(of_cases=True), overview()
 
 HEADS = {metric.name: metric.short for metric in METRICS if metric.short}
 """Column heads for long metric names."""
+
+LOWER_IS_BETTER = frozenset(metric.name for metric in METRICS if not metric.higher_is_better)
 
 QUESTION_MIN = 24
 
@@ -86,7 +88,7 @@ def case_columns(width: int, metrics: Sequence[str], longest: int, *, chosen: bo
 
     ``chosen``: the metrics are the user's choice, and the question may give way to them.
     """
-    id_width = max(4, min(longest, 28 if width >= 120 else 16))
+    id_width = max(4, min(longest, width // 4 if width >= 120 else 16))
     columns = [Column("id", "case", id_width, right=False), Column("why", "state", 9, right=False)]
     used = LEFT + sum(column.width + 1 for column in columns)
     least = QUESTION_MIN if not chosen else 0
@@ -199,8 +201,15 @@ def case_row(
         else:
             text = display(_cell(table, row, column.name))
             style = "dim" if text == "-" else "row"
-        spans.append((style, DisplayText(fit(text, column.width, right=column.right) + " ")))
+        spans.append((style, _cut(text, column)))
     return tuple(spans)
+
+
+def _cut(text: DisplayText, column: Column) -> DisplayText:
+    """A cell of a case row; an id loses its middle, since turns differ at their ends."""
+    if column.name == "id":
+        return DisplayText(fit_middle(text, column.width) + " ")
+    return DisplayText(fit(text, column.width, right=column.right) + " ")
 
 
 def flip_row(
@@ -208,21 +217,24 @@ def flip_row(
     new: AnswerTable,
     rows: tuple[int, int],
     columns: Sequence[Column],
-    way: str,
+    way: tuple[str, str],
     *,
     sign: str,
     ascii_only: bool,
 ) -> Line:
-    """One case of two runs: what became of it, scores before and after, question."""
+    """One case of two runs: what became of it and why, scores before and after, question.
+
+    ``way``: what became of it, and the reason in a few words.
+    """
     arrow = ">" if ascii_only else "→"
-    word, style = FLIP_WORDS.get(way, ("-", "dim"))
+    word, style = FLIP_WORDS.get(way[0], ("-", "dim"))
     spans: list[Span] = [("row", display(sign)), note_span(new, rows[1])]
     for column in columns:
         shown = "row"
         if column.name == "id":
             text = one_line(new.ids[rows[1]], 200)
         elif column.name == "why":
-            text, shown = display(word), style
+            text, shown = display(f"{word} {way[1]}".rstrip()), style
         elif column.name == "question":
             text, shown = one_line(new.questions[rows[1]], 600), "dim"
         else:
@@ -231,8 +243,16 @@ def flip_row(
             same = before == after
             text = display(after if same else f"{before}{arrow}{after}")
             shown = "dim" if same else "key"
-        spans.append((shown, DisplayText(fit(text, column.width, right=column.right) + " ")))
+        spans.append((shown, _cut(text, column)))
     return tuple(spans)
+
+
+def gain(name: str, before: float | None, after: float | None) -> float | None:
+    """How much better a number of a case became (negative: worse); None where a run lacks it."""
+    if before is None or after is None:
+        return None
+    lower = name == "latency" or name.partition("@")[0] in LOWER_IS_BETTER
+    return before - after if lower else after - before
 
 
 def number_pair(name: str, before: float | None, after: float | None) -> tuple[str, str]:
