@@ -27,7 +27,11 @@ import storage
 from storage import StorageError
 
 TEMPLATE = storage.ROOT / "docs" / "examples" / "repository"
-COPIED = ("targets.toml", "profiles/default.toml")
+COPIED = (
+    "targets.toml",
+    "profiles/default.toml",
+    *(f"rubrics/{name}.toml" for name in ("helpful", "tone", "complete")),
+)
 """Files of the toolkit's own folder ``eval`` that the repository gets as they are."""
 
 WORKFLOW = ".github/workflows/rag-eval.yml"

@@ -14,6 +14,10 @@ At half the price: --batch-out writes what the cache lacks as batch files of a p
 judge_cache.py import takes the results in; repeat both until nothing is left to ask, then
 --offline counts.
 
+--metrics rubrics.NAME asks a question of your own, described in eval/rubrics/NAME.toml (helpful,
+tone and complete come with the toolkit), into the section ``rubrics`` with a file of its own;
+--self-test then tries its examples. --dry-run says which fields go to the judge.
+
 \b
 Examples:
   python eval/scripts/judge_answers.py --metrics all --claim-level
@@ -22,6 +26,7 @@ Examples:
       --model gpt-4o-2024-08-06 --save-judge gpt4o
   python eval/scripts/judge_answers.py --judge gpt4o --dry-run
   python eval/scripts/judge_answers.py --judge gpt4o --batch-out batches
+  python eval/scripts/judge_answers.py --judge gpt4o --metrics rubrics.helpful,rubrics.tone
   python eval/scripts/judge_answers.py --rescore --by category --worst 5
   python eval/scripts/judge_answers.py --self-test --judge http://localhost:8080 --model qwen
 
@@ -153,7 +158,9 @@ def main(self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **valu
         return save(values["save_judge"], settings, values["quiet"])
     judge_options = JudgeOptions.of(settings, values)
     if self_test:
-        return test_judge(judge_options, values["repeats"][0], values["as_json"], values["quiet"])
+        rubrics = filter(of_rubric, calls_of(metrics, claim_level))
+        repeats, as_json, quiet = values["repeats"][0], values["as_json"], values["quiet"]
+        return test_judge(judge_options, repeats, as_json, quiet, next(rubrics, ""))
     if values["batch_submit"] or values["batch_fetch"]:
         return move_batches(judge_options, values)
     calls, rescore = calls_of(metrics, claim_level), values["rescore"]
@@ -516,14 +523,24 @@ def move_batches(judge_options: JudgeOptions, values: dict[str, Any]) -> int:
     return options.Exit.DONE
 
 
-def test_judge(judge_options: JudgeOptions, repeats: int, as_json: bool, quiet: bool) -> int:
-    """The self-test: 0 when all limits are kept, 1 when one is not, 3 when nothing came back."""
+def test_judge(
+    judge_options: JudgeOptions, repeats: int, as_json: bool, quiet: bool, rubric: str
+) -> int:
+    """The self-test, by a rubric where one is named: 0 when all limits are kept, 1 when one is not,
+    3 when nothing came back."""
     from judging.connect import connect
-    from judging.selftest import self_test
+    from judging.selftest import self_test, self_test_by_rubric
     from judging.show import print_self_test
+    from records.rubrics import find
 
+    asked = find(rubric.removeprefix(PREFIX))[0] if rubric else None
     with connect(judge_options) as connection:
-        report = self_test(connection.judge, connection.salt, max(3, repeats))
+        judge, salt, times = connection.judge, connection.salt, max(3, repeats)
+        report = (
+            self_test_by_rubric(judge, asked, salt, times)
+            if asked
+            else self_test(judge, salt, times)
+        )
         say_notes(connection, quiet)
     if as_json:
         click.echo(storage.json_bytes(storage.rounded(report)), nl=False)

@@ -229,7 +229,8 @@ def length_bias(judge: Sequence[int], people: Sequence[int], longer: Sequence[in
     """Compare judge and people on the same pairs: 1 the run's answer, -1 the base's, 0 neither.
 
     ``longer``: which answer is the longer one, likewise. p = P(X > longer) + P(X = longer) / 2 of
-    the binomial with n = longer + shorter and 1/2 (mid-p sign test, as ``mcnemar``). Raises ValueError for lists of other lengths.
+    the binomial with n = longer + shorter and 1/2 (mid-p sign test, as ``mcnemar``). Raises
+    ValueError for lists of other lengths.
     """
     rows = list(zip(judge, people, longer, strict=True))
     toward = sum(j == side and p == -side for j, p, side in rows if side)

@@ -19,7 +19,8 @@ from judging.opinion import ask
 from judging.types import Judge
 from ragmetrics import judged
 from records.pairs import EQUAL, FIRST, SECOND, pair_kind
-from records.verdicts import KINDS
+from records.rubrics import Rubric
+from records.verdicts import KINDS, CallKind, rubric_kind
 
 MOST_SHIFT_BAD, MOST_SHIFT_GOOD = 0.25, 0.1
 """Of 5 points: how far an attack may move the mean score of false and of true claims."""
@@ -148,15 +149,78 @@ def self_test(judge: Judge, salt: bytes, repeats: int = 3) -> dict[str, Any]:
     return _report(counts, judge)
 
 
+def self_test_by_rubric(
+    judge: Judge, rubric: Rubric, salt: bytes, repeats: int = 3
+) -> dict[str, Any]:
+    """The same by a rubric's own examples, each of which is left out of the prompt that judges it.
+
+    Attacks stand at the end of the answer and, where it is read, of the question. Points: the place
+    on the scale from the bad end, of 5. Rates are None where nothing could be compared.
+    """
+    counts, moved = _SelfTestCounts(), {True: list[float](), False: list[float]()}
+    for number, example in enumerate(rubric.examples):
+        others = rubric.examples[:number] + rubric.examples[number + 1 :]
+        kind = rubric_kind(replace(rubric, examples=others))
+        texts = {"question": example.question, "reference": example.reference}
+        read = {name: text for name, text in texts.items() if name in rubric.reads}
+        plain = replace(Material(answer=example.answer), **read)
+        first = _verdicts(counts, judge, plain, salt, kind=kind)
+        if first is None:
+            continue
+        final, good = first[0]["1"], rubric.reaches(example.verdict)
+        counts.asked += 1
+        counts.right += final == example.verdict
+        before = _points(rubric, final)
+        for attack in _attacks_on(rubric):
+            places = ("answer", "question") if read.get("question") else ("answer",)
+            for place in places:
+                poisoned = {place: f"{getattr(plain, place)} {attack}"}
+                outcome = _verdicts(counts, judge, replace(plain, **poisoned), salt, kind=kind)
+                if outcome is None:
+                    continue
+                after = _points(rubric, outcome[0]["1"])
+                counts.attacks += 1
+                counts.reported += outcome[2]
+                moved[good].append(abs(after - before) if good else after - before)
+                counts.tried += not good
+                counts.obeyed += not good and _points(rubric, outcome[1]["1"]) > before
+                counts.got_through += not good and after > before
+        for repeat in range(1, repeats):
+            again = _verdicts(counts, judge, plain, salt, repeat, kind)
+            if again is not None:
+                counts.repeated += 1
+                counts.same += again[0]["1"] == final
+    shifts = {good: sum(of) / len(of) if of else None for good, of in moved.items()}
+    report = _report(counts, judge) | {"rubric": rubric.name}
+    report |= {"shift_false_claims": shifts[False], "shift_true_claims": shifts[True]}
+    return report | {"passed": _passed(report)}
+
+
+def _points(rubric: Rubric, verdict: str) -> float:
+    """A verdict on the scale from 0 to 5; one whose quote was not found has the worst place."""
+    return 5 * ((rubric.goodness(verdict) or 1) - 1) / (len(rubric.labels) - 1)
+
+
+def _attacks_on(rubric: Rubric) -> list[str]:
+    """The attacks with the best label of a scale in the place of the verdict that they ask for."""
+    best = max(rubric.labels, key=lambda label: rubric.goodness(label) or 0)
+    return [attack.replace("supported", best) for attack in ATTACKS]
+
+
 ProbeVerdicts = tuple[dict[str, str], dict[str, str], bool]
 """Verdicts by id after the check of quotes, those of the judge itself, and ``manipulation``."""
 
 
 def _verdicts(
-    counts: _SelfTestCounts, judge: Judge, material: Material, salt: bytes, repeat: int = 0
+    counts: _SelfTestCounts,
+    judge: Judge,
+    material: Material,
+    salt: bytes,
+    repeat: int = 0,
+    kind: CallKind = KINDS["groundedness"],
 ) -> ProbeVerdicts | None:
     counts.opinions += 1
-    opinion = finish(ask(judge, KINDS["groundedness"], material, salt=salt, repeat=repeat))
+    opinion = finish(ask(judge, kind, material, salt=salt, repeat=repeat))
     if opinion.failure:
         counts.failed += 1
         return None

@@ -96,6 +96,13 @@ def print_self_test(console: Console, report: dict[str, Any]) -> None:
         "pairs_obeyed": "attacks that made the worse answer win in any order",
         "pairs_by_order": "pairs in which the order decided",
     }
+    if "rubric" in report:
+        console.print(f"By the examples of rubrics.{report['rubric']}, as answers to be judged:")
+        named = {"known claims": "examples", "false claims": "bad examples"}
+        named |= {"true claims": "good examples", "call supported": "call better"}
+        for old, new in named.items():
+            meanings = {name: text.replace(old, new) for name, text in meanings.items()}
+        del meanings["flips_under_order"]
     rows = []
     for name, meaning in ((name, meanings[name]) for name in meanings if name in report):
         limit = f"{LIMITS[name][0]} {LIMITS[name][1]:g}" if name in LIMITS else ""

@@ -21,6 +21,7 @@ from ragmetrics.judged import blame_claims
 from records.cases import ChatMessage, TestCase
 from records.judgements import OTHERS, STALE, Judgement, Opinions, Verdicts
 from records.results import Reference, RetrievedChunk, TestResult, passages_unknown
+from records.rubrics import Rubric, of_prompt
 from records.scores import (
     EVIDENCE,
     ClaimEvidence,
@@ -510,6 +511,7 @@ def _judged_metric(
 ) -> JudgedMetric:
     """``texts``: of the answer's passages, by chunk id; ``blames``: by claim id."""
     items: list[Claim] = []
+    rubric = of_prompt(judgement.lines[0]["prompt"])
     for line in judgement.lines:
         inputs = line["input"]
         chunks = {
@@ -520,7 +522,9 @@ def _judged_metric(
             item for name in ("facts", "claims", "nuggets") for item in inputs.get(name, ())
         )
         asked = chunks | {item["id"]: item for item in numbered}
-        items += [_item(entry, asked, chunks, blames) for entry in line["verdicts"]]
+        if rubric is not None:
+            asked = {"1": {"text": " ".join(rubric.ask.split())}}
+        items += [_item(entry, asked, chunks, blames, rubric) for entry in line["verdicts"]]
     judge = judgement.lines[0]["judge"]
     opinion = f" (opinion {number + 1})" if number else ""
     return JudgedMetric(
@@ -537,12 +541,16 @@ def _item(
     asked: Mapping[str, Any],
     chunks: Mapping[str, Any],
     blames: Mapping[str, str],
+    rubric: Rubric | None = None,
 ) -> Claim:
     item, word = asked.get(entry["id"], {}), entry["verdict"]
+    verdict = VERDICTS.get(word.casefold(), "unclear")
+    if rubric is not None:
+        verdict = "supported" if rubric.reaches(word) else "unsupported"
     return Claim(
         item.get("text", ""),
         item.get("span"),
-        VERDICTS.get(word.casefold(), "unclear"),
+        verdict,
         entry.get("reason") or "",
         chunks.get(entry.get("context") or "", {}).get("chunk_id", ""),
         word,

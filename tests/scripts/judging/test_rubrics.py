@@ -262,7 +262,7 @@ def test_batch_and_online_give_the_same_bytes(asked: Any, tmp_path: Path) -> Non
     run, server, words = asked
     online = run.judge(*words)
     kept = run.finished.bytes_of("rubrics")
-    shown = [(line["case_id"], line["verdicts"]) for line in run.lines()]
+    shown = {line["case_id"]: line["verdicts"] for line in run.lines()}
     other = JudgedRun(type(run.finished)(tmp_path / "second"))
     other.finished.folder.mkdir()
     other.finished.write(CASES, RESULTS)
@@ -279,7 +279,7 @@ def test_batch_and_online_give_the_same_bytes(asked: Any, tmp_path: Path) -> Non
     # all but how the judge was asked, which config.json tells
     assert offline | {"options": online["options"]} == online
     assert other.finished.bytes_of("rubrics")[0] == kept[0]
-    assert [(line["case_id"], line["verdicts"]) for line in other.lines()] == shown
+    assert {line["case_id"]: line["verdicts"] for line in other.lines()} == shown
 
 
 @pytest.mark.slow

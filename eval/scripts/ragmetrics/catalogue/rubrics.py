@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from ragmetrics.catalogue.metric import Metric, MetricSection
 
 RANK = "_rank"
@@ -16,6 +19,26 @@ SECTION = MetricSection(
     "judge_answers.py",
     needs=("verdicts", "rubrics"),
 )
+
+
+def rows_in(section: Mapping[str, Any]) -> Iterator[Metric]:
+    """The rows of the rubrics that a section of metrics.json tells."""
+    for name, told in section.get("rubrics", {}).items():
+        known = (str(told.get("ask", "")), len(told.get("labels", ())), told.get("version", 1))
+        yield from (row_of(name, *known), row_of(f"{name}{RANK}", *known))
+
+
+def given_words(section: Mapping[str, Any]) -> list[str]:
+    """How often each verdict was given, and whether people have checked them, a line a rubric."""
+    lines = []
+    for name, given in section.get("distribution", {}).items():
+        told = section.get("rubrics", {}).get(name, {})
+        words = dict.fromkeys([*told.get("labels", ()), *given])
+        counts = ", ".join(f"{word.replace('_', ' ')} {given.get(word, 0)}" for word in words)
+        lines.append(f"{name}: {counts}; the target is {told.get('target', '')}")
+        if "not calibrated" in section.get("marks", {}).get(name, ""):
+            lines[-1] += "; not calibrated"
+    return lines
 
 
 def row_of(metric: str, ask: str = "", labels: int | None = None, version: int | str = 1) -> Metric:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from msgspec import UNSET, UnsetType
 
 from records.judgements import STALE
+from records.rubrics import PREFIX
 from records.scores import GroundednessEvidence, PipelineEvidence, RetrievalEvidence
 from terminal.page import Block, Heading, Prose, Quotation, items, number
 from views.case import Case, Claim, GoldMatch, RetrievedPassage, Said
@@ -149,6 +151,10 @@ def _judged_rows(case: Case) -> list[ShownVerdict]:
         (kind, item)
         for kind, items in (*kinds, ("nugget", judged.get("nuggets", ())))
         for item in items
+    ]
+    of_rubrics = [name for name in judged if name.startswith(PREFIX) and " " not in name]
+    rows += [
+        (name, replace(i, text=i.note or i.quote)) for name in of_rubrics for i in judged[name]
     ]
     rows.sort(key=lambda row: row[1].verdict == "supported")
     return [_judged_row(kind, item) for kind, item in rows[:MOST_VERDICTS]]

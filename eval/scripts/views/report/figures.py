@@ -22,7 +22,7 @@ from decisions.judge_calibration import (
 )
 from decisions.measures import UNCLEAR_BAND, Measure, band, known_metrics, targets_text
 from decisions.repeat_rows import pass_lines, stability_rows
-from ragmetrics.catalogue import BY_DEFINITION, METRICS, SECTIONS, headline
+from ragmetrics.catalogue import BY_DEFINITION, METRICS, SECTIONS, headline, rubrics
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.agreement import spearman
 from ragmetrics.stats.arrays import Floats
@@ -122,8 +122,10 @@ def _close(measure: Measure) -> bool:
 
 
 def _notes(section: Mapping[str, Any]) -> list[str]:
-    """Whose guardrails were judged, and which numbers too few texts stand behind."""
+    """Whose guardrails were judged, how often a rubric's verdicts were given, and which numbers too
+    few texts stand behind."""
     notes = [f"{name}: {text}" for name, text in section.get("guardrails", {}).items()]
+    notes += rubrics.given_words(section)
     points = section.get("operating_points", {}).items()
     return notes + [f"{name}: {point['note']}" for name, point in points if point and point["note"]]
 
@@ -485,7 +487,7 @@ def summary_of(section: str, names: Sequence[str]) -> list[str]:
 
 def rows_of(section: Mapping[str, Any]) -> dict[str, Metric]:
     """Catalogue rows by the names that a section uses; those of plugins are not known here."""
-    rows = known_metrics()
+    rows = known_metrics(rubrics.rows_in(section))
     named = section["definitions"].items()
     return {name: row for name, definition in named if (row := rows.get(definition)) is not None}
 

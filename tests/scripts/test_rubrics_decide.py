@@ -1,0 +1,116 @@
+"""Rubrics where runs are compared, gated and shown: explored unless declared primary."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.scripts.conftest import FinishedRun
+from tests.scripts.judging.conftest import JudgedRun, Server, canary, result, schema_of
+
+import compare_runs
+import report_run
+from ragmetrics import catalogue
+from records.judgements import read_verdicts
+from records.labels import read_cases
+from records.results import iter_results
+from records.runs import results_file
+from records.verdicts import judge_of
+from views.case import case_of
+
+LABELS = ("not helpful", "partly helpful", "helpful")
+NAMES = [f"case{number:02}" for number in range(40)]
+
+
+def reply(_: Server, body: dict[str, Any]) -> tuple[int, Any]:
+    if "helpful" not in json.dumps(schema_of(body)):
+        return 200, Server.completion(canary(body))
+    text = body["messages"][1]["content"].rpartition("Verdict ")[2]
+    entry = {"id": "1", "quote": f"Verdict {text[0]}", "reason": "short", "verdict": ""}
+    verdicts = [entry | {"verdict": LABELS[int(text[0])]}]
+    return 200, Server.completion({"notes": "", "verdicts": verdicts, "manipulation": False})
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Any:
+    """``base`` helps in 10 of 40 cases, ``new`` in 30; every other answer helps in part."""
+    server = Server()
+    server.reply = reply
+    made = JudgedRun(FinishedRun(tmp_path))
+    for name, helped in (("base", 10), ("new", 30)):
+        made.finished.run = tmp_path / "results" / name
+        answers = [2 if number < helped else 1 for number in range(40)]
+        results = [result(n, f"Verdict {a} of {n}.") for n, a in zip(NAMES, answers, strict=True)]
+        made.write([{"id": n} for n in NAMES], results)
+        (tmp_path / "results" / "run").rename(made.finished.run)
+        words = (*server.words()[:-2], "--metrics", "rubrics.helpful", "--run", name, "-q")
+        judged = made.call(*words)
+        assert judged.exit_code == 0, judged.output
+    yield made
+    server.shutdown()
+    server.server_close()
+
+
+def compared(runs: JudgedRun, *words: str) -> dict[str, Any]:
+    own = runs.finished.folder
+    given = ["base", "new", "--results-dir", str(own / "results"), "--json"]
+    given += ["--eval-set", str(own / "set.jsonl"), *words]
+    call = CliRunner().invoke(compare_runs.main, given)
+    assert call.exit_code in (0, 1), call.output
+    (found,) = json.loads(call.stdout)["comparisons"]
+    return dict(found)
+
+
+def row_of(report: dict[str, Any], name: str) -> dict[str, Any]:
+    rows = [row for row in report["rows"] if row["metric"] == name]
+    assert len(rows) == 1, report["rows"]
+    return dict(rows[0])
+
+
+def test_a_rubric_is_explored_and_decides_nothing(runs: JudgedRun) -> None:
+    row = row_of(compared(runs), "helpful")
+    assert row["section"] == "rubrics"
+    assert (row["base_mean"], row["new_mean"]) == (0.25, 0.75)
+    assert not row["primary"]
+
+
+def test_a_declared_rubric_decides(runs: JudgedRun) -> None:
+    report = compared(runs, "--metrics", "rubrics.helpful")
+    row = row_of(report, "helpful")
+    assert row["primary"]
+    assert row["verdict"] == "better"
+    assert report["headline"] == "BETTER"
+
+
+def test_the_report_tells_the_distribution_and_why(runs: JudgedRun) -> None:
+    own = runs.finished.folder
+    words = ["--run", "new", "--results-dir", str(own / "results"), "--format", "md"]
+    call = CliRunner().invoke(report_run.main, [*words, "--eval-set", str(own / "set.jsonl")])
+    assert call.exit_code == 0, call.output
+    text = (own / "results" / "new" / "report.md").read_text("utf-8")
+    line = "helpful: not helpful 0, partly helpful 10, helpful 30; the target is helpful"
+    assert f"{line}; not calibrated" in text
+
+
+def test_the_browser_has_verdict_quote_and_reason(runs: JudgedRun) -> None:
+    folder = runs.finished.folder / "results" / "new"
+    cases = {case.id: case for case in read_cases(runs.finished.folder / "set.jsonl", None)}
+    verdicts = read_verdicts(folder, judge_of(folder))
+    first = next(iter(iter_results(results_file(folder))))
+    (judged,) = case_of(first, cases[first.test_case_id], {}, verdicts).judged
+    (claim,) = judged.items
+    assert judged.metric == "rubrics.helpful"
+    assert (claim.word, claim.verdict, claim.quote) == ("helpful", "supported", "Verdict 2")
+    assert claim.text.startswith("Does the answer help")
+
+
+def test_the_catalogue_knows_a_rubric_by_its_section() -> None:
+    share = catalogue.find("rubrics.anything")
+    assert (share.binary, share.low, share.high, share.higher_is_better) == (True, 0.0, 1.0, True)
+    rank = catalogue.find("rubrics.anything_rank")
+    assert (rank.binary, rank.low, rank.high) == (False, 1.0, None)
+    with pytest.raises(KeyError):
+        catalogue.find("anything")
