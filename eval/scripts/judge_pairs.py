@@ -288,7 +288,7 @@ def write_batch(
     from judging.run import batch_tasks
 
     folder: Path = values["batch_out"]
-    with collecting(judge_options, judge_options.batch_format) as batch:
+    with collecting(judge_options, folder) as batch:
         facts = fact_store(judge_options, batch.connection)
         tasks = (task for plan in plans for task in batch_tasks(plan, batch, facts))
         counts = write_requests(folder, batch.state, tasks, batch.cache.get)

@@ -65,6 +65,7 @@ def test_counts_p_and_share() -> None:
     assert found.verdict == "no evidence"
     assert "would have been found 4 times in 5" in found.says()
     assert found.smallest is not None
+    assert found.share is not None
     assert found.share < found.smallest < 1
 
 

@@ -305,6 +305,13 @@ def test_killed_in_the_middle_it_goes_on_and_pays_nothing_twice(pairs: Pairs) ->
     assert len(paid) <= 20 + kills
 
 
+def test_batch_files_have_both_orders_of_each_pair(pairs: Pairs) -> None:
+    done = pairs.call("--batch-out", str(pairs.finished.folder / "batches"))
+    assert done.exit_code == 0, done.output
+    assert "20 requests" in done.output
+    assert pairs.server.judgements == 0
+
+
 def label(pairs: Pairs, typed: str, *more: str) -> Any:
     """calibrate_judge.py on the pairs, its lines typed."""
     from click.testing import CliRunner
@@ -393,4 +400,4 @@ def test_compare_report_and_browser_show_the_pairs(pairs: Pairs) -> None:
     runs = pairs.results / "new", pairs.results / "old"
     assert pair_verdicts(*runs, ("c00", 0)) == [("pairs", "better", "I think it is 2 (more)")]
     assert pair_verdicts(*runs, ("c10", 0)) == [("pairs", "equal answers, not asked", "")]
-    assert pair_verdicts(*reversed(runs), ("c00", 0)) == []
+    assert pair_verdicts(runs[1], runs[0], ("c00", 0)) == []
