@@ -166,7 +166,7 @@ browse: setup ## look through runs and cases in the terminal: make browse ARGS="
 ci: setup ## ask the bot a small fixed part of the set; fail when a gate of eval/gates.toml is missed
 	$(PY) $(SCRIPTS)/eval_suite.py --api-url "$$API" --suite smoke --gates eval/gates.toml $(ARGS)
 
-watch: setup ## production through its traces: make watch FROM=traces ARGS="--reference 2026-03-01..2026-03-14"
+watch: setup ## production through its traces: make watch FROM=traces ARGS="--reference 2026-03-02..2026-04-26"
 	$(PY) $(SCRIPTS)/watch_traces.py $$FROM $(ARGS)
 
 ## Label, draft, exchange

@@ -156,12 +156,12 @@ SHAPES = (
 
 
 def false_calls(pairs: Iterator[Pair], names: Sequence[str] = ()) -> tuple[float, float, float]:
-    """Shares of pairs with a verdict, with one if clusters are not told, and that ask to look."""
+    """Shares of pairs with a verdict, with one if clusters are not told, and with a suspicion."""
     count = calls = alone = look = 0
     for count, pair in enumerate(pairs, 1):
         decision = verdicts(pair, count, names)
         calls += called(decision)
-        look += decision.headline == "LOOK"
+        look += any(row.look for row in decision.rows)
         alone += called(verdicts(pair._replace(clusters=np.arange(len(pair.a))), count, names))
     return calls / count, alone / count, look / count
 
@@ -174,14 +174,14 @@ def print_false_calls(demo: Configurations | None, simulations: int, seed: int) 
         pairs = (Pair(*drawn(demo, n, 0.0, rng), np.arange(n)) for _ in range(simulations))
         calls, _, look = false_calls(pairs, demo.names)
         rows.append([f"demo, swapped .1, n = {n}", f"{calls:.3f}", "–", f"{look:.3f}", "0.05"])
-        kept &= calls <= 0.05 and look <= 0.12
+        kept &= calls <= 0.05
     for shape in SHAPES:
         rng = np.random.default_rng([seed, len(shape.sizes)])
         calls, alone, look = false_calls(shape.pair(5, rng) for _ in range(simulations))
         rows.append([shape.name, f"{calls:.3f}", f"{alone:.3f}", f"{look:.3f}", "0.06"])
         kept &= calls <= 0.06
     print(f"\nFalse better or worse, any of five metrics ({simulations} pairs of the same bot)")
-    print_table(("pairs", "called", "clusters not told", "LOOK", "at most"), rows)
+    print_table(("pairs", "called", "clusters not told", "suspected", "at most"), rows)
     return kept
 
 

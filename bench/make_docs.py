@@ -216,7 +216,8 @@ def index(pages: Sequence[Path]) -> str:
         "[How to label](labelling.md) is the manual of label_eval.py, "
         "[Known products](products.md) lists those that are connected with one command, and "
         "[Support models](support-models.md) those that can decide about claims, "
-        "and [Judges](judging.md) the servers that can judge."
+        "and [Judges](judging.md) the servers that can judge. "
+        "[The alarm](alarm.md) explains watch_traces.py --reference and --canaries."
     )
     return f"{MARK}\n\n# The scripts\n\n{intro}\n\n{script_table(pages)}"
 

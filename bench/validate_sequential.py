@@ -205,8 +205,14 @@ def one_race(rest: Floats, settings: int, cases: int, spread: float, seed: int) 
     columns = rng.integers(0, rest.shape[1], (cases, settings))
     signs = rng.choice([-1.0, 1.0], (cases, settings))
     values = truth + rest[topics[:, None], columns] * signs
+    return raced(truth, values)
+
+
+def raced(truth: Floats, values: Floats, largest: float | None = None) -> Raced:
+    """A race of settings (columns) with these true means, over these values of cases (rows)."""
+    cases, settings = values.shape
     names = [f"s{number}" for number in range(settings)]
-    rules = race.Rules(tuple(names), largest=None)
+    rules = race.Rules(tuple(names), largest=largest)
     still, calls, false = list(names), 0, False
     for look in range(1, race.LOOKS + 1):
         begin, end = (cases * number // race.LOOKS for number in (look - 1, look))
@@ -257,6 +263,55 @@ def races(values: Floats, simulations: int) -> Iterator[str]:
     print_table(head, rows)
 
 
+# Qualities of other shapes
+
+
+def right_or_wrong(truth: Floats, cases: int, rng: np.random.Generator) -> Floats:
+    """0 or 1, by an ease of each case that the setting shifts."""
+    ease = rng.uniform(0.3, 0.9, (cases, 1))
+    return (rng.random((cases, len(truth))) < np.clip(ease + truth, 0, 1)).astype(float)
+
+
+def skewed(truth: Floats, cases: int, rng: np.random.Generator) -> Floats:
+    """Mostly near 1, rarely 0: a case loses all with a chance that the setting shifts."""
+    lost = rng.random((cases, len(truth))) < np.clip(0.2 - truth, 0, 1)
+    return np.where(lost, 0.0, rng.beta(20, 1, (cases, len(truth))))
+
+
+def shapes(simulations: int) -> Iterator[str]:
+    """Print what races cost, and what planned looks call falsely, where values are not Gaussian."""
+    rows = []
+    for name, make in (("0/1", right_or_wrong), ("skewed", skewed)):
+        for settings, cases in MOST_CALLS:
+            done = []
+            for seed in range(simulations):
+                rng = np.random.default_rng([settings, cases, seed, 7])
+                truth = rng.normal(0, SPREAD, settings)
+                done.append(raced(truth, make(truth, cases, rng), 1.0))
+            shares = (sum(map(float, column)) / simulations for column in zip(*done, strict=True))
+            kept, false, calls, left = shares
+            cells = f"{kept:.3f}", f"{false:.3f}", f"{calls:.2f}", f"{left:.1f}"
+            rows.append((name, settings, cases, *cells))
+            if kept < 0.95:
+                yield f"{name}, {settings} settings, {cases} cases: the best is kept in {kept:.3f}"
+    print(f"\nRaces with other values, spread {SPREAD}, {simulations:,} simulations a row.")
+    head = ("quality", "settings", "cases", "best kept", "any false drop", "calls", "left")
+    print_table(head, rows)
+    rows = []
+    for name, values in (
+        ("5 % lose 1, 20 % gain .25", np.repeat([-1.0, 0.25, 0.0], [5, 20, 75])),
+        ("5 % lose .95, the others gain .05", np.repeat([-0.95, 0.05], [5, 95])),
+    ):
+        for cases in (100, 300, 1000):
+            found = 0
+            for seed in range(simulations):
+                rng = np.random.default_rng([cases, seed, 8])
+                found += looks(rng.choice(values, cases)) is not None
+            rows.append((name, cases, f"{found / simulations:.3f}"))
+    print(f"\nPlanned looks at skewed differences of mean 0, {simulations:,} simulations a row.")
+    print_table(("differences", "cases", "called"), rows)
+
+
 # Limits
 
 
@@ -303,14 +358,14 @@ def main(words: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--part", choices=("stop", "race", "limit"), action="append", help="only this one"
+        "--part", choices=("stop", "race", "shapes", "limit"), action="append", help="only this one"
     )
     parser.add_argument("--simulations", type=int, default=1000)
     parser.add_argument("--tiny", action="store_true", help="few simulations of made-up data")
     options = parser.parse_args(words)
     folder = os.environ.get("RAG_EVAL_DATA")
-    parts = options.part or ["stop", "race", "limit"]
-    if not (folder or options.tiny or parts == ["limit"]):
+    parts = options.part or ["stop", "race", "shapes", "limit"]
+    if not (folder or options.tiny or {*parts} <= {"shapes", "limit"}):
         parser.error("set RAG_EVAL_DATA to the folder that holds trec_robust03 and ragtruth")
     simulations = 2 if options.tiny else options.simulations
     data = {"made up": made_up()}
@@ -325,6 +380,8 @@ def main(words: Sequence[str] | None = None) -> int:
         broken += stop_when_decided(data, simulations)
     if "race" in parts:
         broken += races(next(iter(data.values())), simulations)
+    if "shapes" in parts:
+        broken += shapes(simulations)
     if "limit" in parts:
         broken += limits(simulations)
     if options.tiny:

@@ -2,9 +2,9 @@
 
 In: scored run folders (ids or paths), the first one is the base; of a single pair it may hold its
 committed metrics.json alone, then the primary metrics are compared. Out: what changed in the
-configuration, the primary metrics (targets.toml, [decide]) with interval and corrected p, other
-metrics that differ, the cases that broke or were fixed, and last the verdict. Runs that were not
-measured alike are refused (exit 2).
+configuration, the primary metrics (targets.toml, [decide]) with interval and corrected p, others
+that got worse, the cases that broke or were fixed, and last the verdict; -v shows all of it. Runs
+that were not measured alike are refused (exit 2).
 
 \b
 Examples:
@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import options
-from decisions.compare import failures
-from decisions.rows import SCORED
+from decisions.headline import failures
 from ragmetrics.catalogue import DIMENSIONS
 from records import errors, files, results, runs
 
@@ -104,15 +103,15 @@ def find_flips(
     else:
         changed = [row for row in comparison.rows if row.rose or row.fell]
         row = min(changed, key=_interest, default=None)
-    if row is None or not count or row.metric.endswith(SCORED):
+    if row is None or not count:
         return None
     return flips.find_flips(
         folders[0], folders[1], row, count, eval_set, answers=first_answers, tables=tables
     )
 
 
-def pages_of(report: Report, drop: float | None) -> list[Page]:
-    """A page for each comparison; of a single one with its cases."""
+def pages_of(report: Report, *, every: bool) -> list[Page]:
+    """A page for each comparison; of a single one with its cases. ``every``: all of it."""
     from decisions.compare_page import compare_page
 
     return [
@@ -121,7 +120,7 @@ def pages_of(report: Report, drop: float | None) -> list[Page]:
             cases=report.cases,
             flips=report.flips,
             talks=report.conversations,
-            drop=drop,
+            every=every,
         )
         for comparison in report.comparisons
     ]
@@ -136,7 +135,6 @@ def show(report: Report, pages: Sequence[Page], everything: bool) -> None:
     console = options.stdout_console()
     if report.pairs:
         print_page(console, pairs_page(report.pairs))
-    everything = everything or not console.is_terminal  # so that a search finds each metric
     for index, page in enumerate(pages):
         if index:
             console.print()
@@ -204,8 +202,8 @@ def json_bytes(report: Report) -> bytes:
     "--flips",
     "count",
     type=click.IntRange(min=0),
-    default=5,
-    help="Show N cases that broke, were fixed, or changed most, each way (two runs).",
+    default=3,
+    help="Show N cases that broke, were fixed, or changed most (-v), each way (two runs).",
 )
 @click.option(
     "--flips-by",
@@ -213,13 +211,6 @@ def json_bytes(report: Report) -> bytes:
     show_default=False,
     metavar="METRIC",
     help="Metric of the flips.  [default: the primary metric that moved, worst first]",
-)
-@click.option(
-    "--power",
-    "drop",
-    type=options.FiniteRange(min=0, min_open=True),
-    metavar="DROP",
-    help="Print the power against a true difference of this size, such as 0.05.",
 )
 @click.option(
     "--margin",
@@ -232,8 +223,9 @@ def json_bytes(report: Report) -> bytes:
     type=options.Names(),
     default=(),
     metavar="RULE,…",
-    help="Exit 1 on: worse (primary metrics), look, any-worse, or metrics by name.",
+    help="Exit 1 on: worse (primary metrics), target, safety, cost, any-worse, or metrics by name.",
 )
+@click.option("--all", "every", is_flag=True, help="Compare every metric at every cut-off.")
 @click.option("--markdown", type=options.FILE, help="Write the report there as Markdown.")
 @click.option(
     "--html",
@@ -258,9 +250,9 @@ def main(
     ignore_invariants: bool,
     count: int,
     flips_by: str,
-    drop: float | None,
     margin: float | None,
     fail_on: tuple[str, ...],
+    every: bool,
     markdown: Path | None,
     page: Path | None,
     eval_set: Path | None,
@@ -290,6 +282,7 @@ def main(
         margin,
         eval_set=eval_set,
         override="--ignore-invariants",
+        every=every,
     )
     talk = options.stderr_console(quiet=quiet)
     clusters, remarks = compare.clusters_of(folders, eval_set, cluster, tables)
@@ -323,9 +316,9 @@ def main(
         talks = find_changes(pair, eval_set)
     pairs = decided_runs(folders[0], folders[1:], clusters, seed=seed)
     report = Report(comparisons, flips, failures(comparisons, fail_on), talks, cases, pairs)
-    pages = pages_of(report, drop)
     if markdown is not None:
-        files.replace_bytes(markdown, markdown_of(report, pages))
+        text = markdown_of(report, pages_of(report, every=True))
+        files.replace_bytes(markdown, text)
     if page is not None:
         from views.report.build import page_of_comparisons
 
@@ -336,7 +329,7 @@ def main(
     if as_json:
         click.echo(json_bytes(report), nl=False)
     else:
-        show(report, pages, verbose)
+        show(report, pages_of(report, every=verbose), verbose)
     for reason in report.failures:
         talk.print(f"Failed: {reason}", soft_wrap=True)
     return options.Exit.GATE_FAILED if report.failures else options.Exit.DONE

@@ -30,6 +30,7 @@ Exit codes: 0 done, 1 a --fail-on rule was triggered, 2 bad input, 130 interrupt
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,7 @@ def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path | None, **va
         make_lines,
     )
     from decisions.history import read_history
-    from decisions.primary import primary_names
+    from decisions.primary import lead_of, primary_names
 
     if values["as_json"] and _is_dash(values["csv_file"]):
         raise StorageError("--csv - and --json both want stdout; give --csv a file.")
@@ -113,9 +114,12 @@ def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path | None, **va
         raise StorageError(f"--metrics {asked}: no metric of the history fits.")
     drop = values["drop"]
     rule = AlertRule(primary, None if drop is None else drop / 100)
-    pairs = PointPairs(history.points, primary, clusters_of_points(history, eval_set))
+    clusters = clusters_of_points(history, eval_set)
+    pairs = PointPairs(history.points, primary, clusters, lead_of(primary))
     lines = make_lines(history.points, keys, rule, pairs)
-    _put_out(history, lines, changes(history.points, lines), rule, values)
+    newest = len(history.points) - 1
+    says = pairs.says(newest - 1, newest) if newest else ()
+    _put_out(history, lines, changes(history.points, lines), rule, says, values)
     struck = any(alert.kind in kinds for line in lines for alert in line.alerts)
     return options.Exit.GATE_FAILED if struck else options.Exit.DONE
 
@@ -144,11 +148,13 @@ def _put_out(
     lines: list[MetricCourse],
     changed: list[HistoryChange],
     rule: AlertRule,
+    says: Sequence[str],
     values: dict[str, Any],
 ) -> None:
-    """CSV to its file, and either JSON, CSV or the tables on stdout."""
+    """CSV to its file, and either JSON, CSV or the tables on stdout, with what the newest point
+    ``says`` beside the one before."""
     from decisions.history_print import as_csv, as_dict, history_page
-    from terminal.page import print_page
+    from terminal.page import Prose, Quoted, print_page
 
     for note in history.notes if not values["quiet"] else ():
         click.echo(f"Note: {plain(note, 400)}", err=True)
@@ -158,7 +164,7 @@ def _put_out(
     if _is_dash(file):
         click.echo(as_csv(history, lines), nl=False)
     elif values["as_json"]:
-        history_dict = storage.rounded(as_dict(history, lines, changed))
+        history_dict = storage.rounded(as_dict(history, lines, changed) | {"says": list(says)})
         click.echo(storage.json_bytes(history_dict), nl=False)
     else:
         page = history_page(
@@ -169,6 +175,8 @@ def _put_out(
             max_drop=rule.max_drop,
             primary=rule.primary,
         )
+        newest = [Prose(("The newest against the one before: ", Quoted(line))) for line in says[:1]]
+        page = replace(page, blocks=[*page.blocks, *newest])
         print_page(options.stdout_console(), page)
 
 

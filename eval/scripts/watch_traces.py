@@ -3,9 +3,11 @@
 In: a folder of traces in JSON or JSON lines (OTLP, Phoenix, MLflow, …; .gz too), which may grow
 while they are read. Out: shares by day of refusals, empty retrievals, errors, slow answers, empty
 or very long answers, unreadable ones, and, for a fixed share, of unsupported claims and leaks. With
---reference, an alarm for what rose since that period: look as often as you like, at most 5 % of
-quiet quarters give a false one. Ratings by people among the traces (Phoenix, Langfuse, LangSmith)
-are a share with its interval, and no alarm. No server, and nothing is sent anywhere.
+--reference, eight whole weeks or more, an alarm for what rose since: look as often as you like, 7 %
+of quiet quarters at most give a false one. It lasts until two weeks are back at the reference, or
+until you say --seen. A rise from 4 to 6 % is too small for it: --canaries is for that. Ratings by
+people among the traces (Phoenix, Langfuse, LangSmith) are a share with its interval, and no alarm.
+No server, and nothing is sent anywhere.
 
 What was read is kept in an index in eval/cache/watch: numbers, hashes, file and offset, no text.
 A second look reads only what is new. Delete the index to begin again.
@@ -18,7 +20,8 @@ blotted before anything is written.
 \b
 Examples:
   python eval/scripts/watch_traces.py traces
-  python eval/scripts/watch_traces.py traces --reference 2026-03-01..2026-03-14 --fail-on alarm
+  python eval/scripts/watch_traces.py traces --reference 2026-03-02..2026-04-26 --fail-on alarm
+  python eval/scripts/watch_traces.py traces --canaries eval/canaries
   python eval/scripts/watch_traces.py traces --cases 12 --sample 200 --output drawn
   python eval/scripts/watch_traces.py traces --plot --html watch.html
 
@@ -48,10 +51,19 @@ import options
 @click.option(
     "--reference",
     metavar="A..B",
-    help="Days that are normal, such as 2026-03-01..2026-03-14; frozen at first use.",
+    help="Days that are normal, such as 2026-03-02..2026-04-26; frozen at first use.",
 )
 @click.option(
     "--replace-reference", is_flag=True, help="Freeze --reference in place of the old one."
+)
+@click.option(
+    "--seen", is_flag=True, help="Mark the alarms of the last look as seen: only more is a new one."
+)
+@click.option(
+    "--canaries",
+    type=options.FOLDER,
+    metavar="FOLDER",
+    help="Folder of daily runs of a fixed set, which are gated beside the traffic.",
 )
 @click.option("--fail-on", type=click.Choice(["alarm"]), help="Exit 1 when a figure has an alarm.")
 @click.option(
@@ -126,12 +138,12 @@ def main(
         storage.replace_bytes(html, watch_page(outcome.figures, title, list(notes(outcome))))
     if as_json:
         click.echo(storage.json_bytes(to_dict(outcome)), nl=False)
-    elif not silent or outcome.alarms:
+    elif not silent or outcome.has_alarm:
         from terminal.page import print_page
         from watching import show
 
         print_page(options.stdout_console(), show.watch_page(outcome, pictures=plots))
-    return options.Exit.GATE_FAILED if fail_on and outcome.alarms else options.Exit.DONE
+    return options.Exit.GATE_FAILED if fail_on and outcome.has_alarm else options.Exit.DONE
 
 
 if __name__ == "__main__":

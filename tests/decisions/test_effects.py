@@ -216,7 +216,6 @@ def test_tables_of_different_shapes_are_refused() -> None:
 
 
 def test_no_primary_metric_says_nothing() -> None:
-    assert headline_of((), 0) == "TOO FEW"
-    assert headline_of((), 1) == "LOOK"
+    assert headline_of(()) == "TOO FEW"
     empty = PrimaryTable((), [], np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0)))
     assert decide(empty).rows == ()

@@ -13,7 +13,6 @@ from tests.score_lines import read_lines, write_lines
 
 from decisions.compare import CompareOptions, compare
 from decisions.compare_page import compare_page
-from decisions.compare_words import headline
 from decisions.gate import evaluate
 from decisions.gate_checks import GateEvidence, side_of
 from decisions.gate_rules import GateRules, read_rules
@@ -85,7 +84,7 @@ def test_one_document_is_fixed_and_every_verdict_says_so(pair: Pair) -> None:
     assert (row.units, row.verdict, row.p_joint) == (SECTIONS, "worse", 1 / 2**6)
     assert found.clusters == "15 cases in 12 sections, of 1 document"
     assert found.scope == SCOPE == found.to_dict()["scope"]
-    assert SCOPE in headline(found)[0]
+    assert SCOPE in found.says[0]
     assert SCOPE in str(compare_page(found))
     assert "run_eval.py --repeat 2" in notes[0]
     report = compare_with(pair.base, RunTable(pair.new), pair.eval_set, pair.targets).part

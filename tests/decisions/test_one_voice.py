@@ -17,7 +17,9 @@ from tests.score_lines import write_lines
 
 from decisions.alerts import PointPairs
 from decisions.compare import CompareOptions, compare
+from decisions.gate import evaluate
 from decisions.gate_checks import GateEvidence, baseline_of, side_of
+from decisions.gate_rules import GateRules
 from decisions.history import _read_point
 from decisions.primary import clusters_of_run, read_primary
 from decisions.regressions import Regressions, regressions
@@ -141,7 +143,10 @@ def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
 
         # gate_run and eval_suite --baseline: the run folders, then committed files alone
         evidence = GateEvidence(side_of(new), side_of(base), eval_set, targets=targets)
-        assert said_by_gate(regressions(evidence, NAMES)) == by_compare, seed
+        result = regressions(evidence, NAMES)
+        assert said_by_gate(result) == by_compare, seed
+        assert (result.headline, result.says[0]) == (found.headline, found.says[0]), seed
+        assert evaluate(GateRules(None), evidence).says[0] == found.says[0], seed
         committed = []
         for run in (base, new):
             scores = read_primary(run, NAMES)
@@ -153,7 +158,9 @@ def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
             file.write_bytes((run / "metrics.json").read_bytes())
             committed.append(baseline_of(tmp_path, str(file)))
         evidence = GateEvidence(committed[1], committed[0], eval_set, targets=targets)
-        assert said_by_gate(regressions(evidence, NAMES)) == by_compare, seed
+        result = regressions(evidence, NAMES)
+        assert said_by_gate(result) == by_compare, seed
+        assert (result.headline, result.says[0]) == (found.headline, found.says[0]), seed
 
         # track_metrics: neighbouring points of the history
         points = [
@@ -164,6 +171,7 @@ def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
         ]
         labels = {sha256_file(eval_set): clusters.labels} if clusters else {}
         verdicts = PointPairs(points, NAMES, labels)
+        assert verdicts.says(0, 1)[0] == found.says[0], seed
         for row in found.rows:
             verdict = verdicts(0, 1, (row.section, row.metric))
             better = {True: "better", False: "worse"}.get(verdict.better) if verdict else None
@@ -179,12 +187,48 @@ def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
             assert (mine.row.verdict, mine.row.look) == (row.verdict, row.look), seed
             assert (mine.row.p_joint, mine.row.p_worse) == (row.p_joint, row.p_worse), seed
             for word in ("better", "worse"):
-                assert (f"): {word}, p " in str(mine.says)) == (row.verdict == word), seed
+                assert str(mine.says).endswith(f": {word}.") == (row.verdict == word), seed
         assert report.headline == found.headline, seed
+        assert (*report.says,) == found.says, seed
+        as_json = json.loads(json.dumps(found.to_dict()))
+        assert (as_json["headline"], (*as_json["says"],)) == (found.headline, found.says), seed
         assert report.says[0].startswith(found.headline), seed
 
-        # a gate fails where compare says WORSE, MIXED or LOOK, and only there
+        # a gate fails where compare says worse or suspects it, and only there
         failed = any(by_compare.values())
         assert failed or found.headline not in ("WORSE", "MIXED")
-        assert not failed or found.headline in ("WORSE", "MIXED", "LOOK")
-    assert {"WORSE", "LOOK", "NO EVIDENCE"} <= seen
+        assert not failed or any(row.look or row.bad for row in found.rows)
+    assert {"WORSE", "BETTER", "NO CLEAR DIFFERENCE"} <= seen
+
+
+@pytest.mark.parametrize("where", ["new alone", "base alone", "no case in common"])
+def test_a_primary_metric_that_cannot_be_compared_fails_the_gate(
+    where: str, targets: Path, tmp_path: Path
+) -> None:
+    """Declared, and scored in one run alone, or of other cases in each."""
+    eval_set = make_set(tmp_path, 30, np.random.default_rng(0))
+    ones, half = np.ones(30), np.arange(30) < 15
+    nowhere = np.full(30, np.nan)
+    recalls = {
+        "new alone": (nowhere, ones),
+        "base alone": (ones, nowhere),
+        "no case in common": (np.where(half, 1.0, np.nan), np.where(half, np.nan, 1.0)),
+    }[where]
+    base, new = tmp_path / "base", tmp_path / "new"
+    for folder, recall in zip((base, new), recalls, strict=True):
+        make_run(folder, eval_set, recall, ones, np.zeros(30, bool))
+    evidence = GateEvidence(side_of(new), side_of(base), eval_set, targets=targets)
+    failed = {
+        check.name: check.reason for check in evaluate(GateRules(None), evidence).of("failed")
+    }
+    name, reason = {
+        "new alone": ("retrieval.recall@5:measured", "targets.toml declares it, and the baseline"),
+        "base alone": ("retrieval.recall@5:measured", "was "),
+        "no case in common": ("retrieval.recall@5", "no verdict: no case has a score in both"),
+    }[where]
+    assert failed[name].startswith(reason)
+    rules = GateRules(None, allow_untested=True)
+    assert evaluate(rules, evidence).passed == (where != "base alone")
+    found = compare(base, new, CompareOptions(targets=targets, eval_set=eval_set))
+    word = "NO CLEAR DIFFERENCE" if where == "no case in common" else "INCOMPLETE"
+    assert found.headline == word

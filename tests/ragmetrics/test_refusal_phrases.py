@@ -14,7 +14,7 @@ from ragmetrics.text.refusal_phrases import phrases
 from ragmetrics.text.refusals import _phrases_of, _supposed
 from records.jsonl import read_rows
 
-TUNED = "1d6174e605a8f98aa119954aebe0119a989e66709b087e45f4b9a3d329203ca2"
+TUNED = "fc7a73d40601a8553197e848dd15f24cbdf94ad635cd82b425c431c30a5e55b5"
 """SHA-256 of the patterns as JSON, as they were when they still were strings of the module. Who
 changes a pattern on purpose measures again (bench/research/languages.py) and puts the new hash."""
 
@@ -73,3 +73,20 @@ def test_phrases_are_chosen_by_language_without_changing_a_verdict(
     monkeypatch.setattr(refusals, "_is_english", lambda folded: False)
     assert found == states()
     refusals.declines.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        ("Exchange rates lie outside the texts that I can open.", "abstained"),
+        ("The brochure is quiet on parking.", "abstained"),
+        ("I lack the price list, so could you ring the shop?", "abstained"),
+        ("Does the guide not mention a price?", "answered"),
+        ("Zur Gebühr trifft das Merkblatt keine Aussage.", "abstained"),
+        ("Der Aufzug steht Ihnen nicht zur Verfügung.", "answered"),
+        ("Maalesef bu ürün iade edilemez.", "answered"),
+        ("很抱歉，本店不接受现金付款。", "answered"),
+    ],
+)
+def test_a_lack_is_said_of_sources_and_a_question_says_none(answer: str, state: str) -> None:
+    assert detect(answer).state == state

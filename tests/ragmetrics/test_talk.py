@@ -21,6 +21,10 @@ from ragmetrics.text.talk import talk_ends
         "Here is a short summary of the refund rules:",
         "No, that is not correct.",
         "I will keep it brief.",
+        "So sorry to hear about the flood.",
+        "Cheers for writing in, that must be annoying.",
+        "What a lovely plan.",
+        "TL;DR:",
     ],
 )
 def test_talk_is_no_claim(text: str) -> None:
@@ -37,6 +41,8 @@ def test_talk_is_no_claim(text: str) -> None:
         "Let's Encrypt issues certificates for ninety days.",
         "You need to provide additional information.",
         "Welcome packs are sent to new members.",
+        "I'm sorry cards are sold in the gift shop.",
+        "Cheers Bar opens at noon.",
         "You're welcome to bring a guest to the pool.",
     ],
 )

@@ -16,9 +16,10 @@ import eval_suite
 import gate_run
 import report_run
 import storage
+import track_metrics
 from decisions.case_changes import read_pair
 from decisions.case_verdict import read_verdicts
-from experiments.sweep import failing_cases
+from experiments.scoring import failing_cases
 from labeller.sources import failures
 from storage import ErrorInfo, ResultsWriter, RunConfig, TestResult
 from views.browser.listing import CaseList, PairList
@@ -171,3 +172,30 @@ def test_one_number_of_broken_and_fixed_cases(home: Path) -> None:
     assert "the gold passage was at rank 1, is gone" in printed
     for run in runs:
         run.close()
+
+
+def test_one_first_line(home: Path) -> None:
+    """The same sentence from every tool as a command, and from the browser."""
+    words = ("--run", "new", "--baseline", "base")
+    compared = json.loads(call(home, compare_runs.main, "base", "new", "--json").stdout)
+    said = compared["comparisons"][0]["says"][0]
+    assert said.startswith(compared["comparisons"][0]["headline"])
+    for command in (gate_run.main, report_run.main):
+        told = json.loads(call(home, command, *words, "--json").stdout)
+        says = told["says"] if "says" in told else told["comparison"]["says"]
+        assert says[0] == said, command
+    assert said in call(home, gate_run.main, *words).stdout
+    for form in ("md", "html"):
+        call(home, report_run.main, *words, "--format", form)
+        assert said in (home / "results" / "new" / f"report.{form}").read_text(), form
+    suite = ("--run", "new", "--baseline", str(home / "results" / "base"))
+    assert json.loads(call(home, eval_suite.main, *suite, "--json").stdout)["says"][0] == said
+    assert said in call(home, eval_suite.main, *suite).stdout
+    tracked = call(home, track_metrics.main, "--source", "runs", "--json")
+    assert json.loads(tracked.stdout)["says"][0] == said
+    base, new = (opened(home, name) for name in ("base", "new"))
+    pairs = PairList(base, new)
+    pairs.says = new.first_lines(base)
+    assert said in "".join(text for _, text in pairs.second_line(2000))
+    base.close()
+    new.close()

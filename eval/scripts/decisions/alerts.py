@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+from decisions.committed import comparison_of
 from decisions.engine import Decision, decide
+from decisions.headline import with_headline
 from decisions.history import HistoryPoint, Key, MetricHistory, MetricValue
 from decisions.primary import PrimaryScores, paired_table
 from ragmetrics import catalogue
@@ -35,7 +37,7 @@ from ragmetrics.stats.control import (
     relative_drop,
 )
 from records.asked import asked_set
-from records.clusters import AUTO, LabelsById, read_clusters
+from records.clusters import AUTO, ClusterLabels, LabelsById, read_clusters
 from records.errors import StorageError
 from records.files import sha256_file
 from records.metrics import read_metrics
@@ -314,12 +316,15 @@ class PointPairs:
         points: Sequence[HistoryPoint],
         names: Sequence[str],
         clusters: Mapping[str, LabelsById],
+        lead: str = "",
     ) -> None:
-        """``names``: the primary metrics. ``clusters``: by the SHA-256 of an eval set, the label
-        of each case's cluster; cases of another set are taken one by one."""
+        """``names``: the primary metrics; ``lead``: the one of them that is tested first.
+        ``clusters``: by the SHA-256 of an eval set, the label of each case's cluster; cases of
+        another set are taken one by one."""
         self._points = points
         self._names = names
         self._clusters = clusters
+        self._lead = lead
         self._decision = lru_cache(None)(self._decided)
 
     def __call__(self, before: int, now: int, key: Key) -> PairVerdict | None:
@@ -330,13 +335,27 @@ class PointPairs:
             return None
         return PairVerdict(row.verdict == "better", row.p)
 
+    def says(self, before: int, now: int) -> tuple[str, ...]:
+        """What the comparison of two points says, its verdict first; () without case scores."""
+        decision = self._decision(before, now)
+        if decision is None:
+            return ()
+        a, b = self._points[before], self._points[now]
+        labels = self._clusters.get(b.eval_set or "")
+        heads = tuple({"missing": point.missing, "asked": point.asked} for point in (a, b))
+        scores = _scores(a, self._names), _scores(b, self._names)
+        comparison = comparison_of((a.label, b.label), decision, scores, (heads[0], heads[1]))
+        scope = labels.scope if isinstance(labels, ClusterLabels) else ""
+        comparison = replace(comparison, scope=scope)
+        return with_headline(comparison, {}).says
+
     def _decided(self, before: int, now: int) -> Decision | None:
         """None where the two share no case scores by the same definitions."""
         a, b = self._points[before], self._points[now]
         table = paired_table(
             _scores(a, self._names), _scores(b, self._names), self._clusters.get(b.eval_set or "")
         )
-        return decide(table) if table.names and table.case_ids else None
+        return decide(table, lead=self._lead) if table.names and table.case_ids else None
 
 
 def _scores(point: HistoryPoint, names: Sequence[str]) -> PrimaryScores:

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from decisions.compare import CompareOptions, decided, with_effect
-from decisions.engine import FEWEST_CLUSTERS, decide, direction
+from decisions.compare import CompareOptions, clusters_of, compare
+from decisions.engine import Decision, decide, direction
+from decisions.headline import with_headline
 from decisions.invariants import comparable_sections, controls, read_run, remarks, varied
-from decisions.primary import paired_table, primary_names, read_primary, usable_names
+from decisions.primary import (
+    PrimaryScores,
+    lead_of,
+    paired_table,
+    primary_names,
+    read_primary,
+    usable_names,
+)
+from decisions.row_tests import bot_noise, decided, half_measured, one_sided, with_effect
 from decisions.rows import Comparison, MetricRow
-from records.clusters import Clustering
+from records.asked import asked_set
+from records.clusters import AUTO, Clustering
 from records.errors import StorageError
 from records.run_table import RunTables
 from records.runs import METRICS, scored_sections
+from records.targets import TARGETS, read_targets
 
 
 def is_committed_alone(folder: Path) -> bool:
@@ -54,38 +68,21 @@ def compare_committed(
         )
     labels = clusters.labels if clusters else None
     table = paired_table(a, b, labels)
-    decision = decide(table, margin=options.margin, seed=options.seed)
-    rows = []
-    for found in decision.rows:
-        section, _, metric = found.name.partition(".")
-        row = MetricRow(
-            section,
-            metric,
-            direction(found.name),
-            primary=True,
-            base_mean=old.section(section).get("mean", {}).get(metric),
-            new_mean=now.section(section).get("mean", {}).get(metric),
-            base_n=old.section(section).get("n", {}).get(metric, 0),
-            new_n=now.section(section).get("n", {}).get(metric, 0),
-            base_cases=len(a.case_ids),
-            new_cases=len(b.case_ids),
-        )
-        if found.effect.n:
-            row = decided(with_effect(row, found.effect), found)
-        rows.append(row)
+    lead = lead_of(names, options.targets)
+    decision = decide(table, margin=options.margin, seed=options.seed, lead=lead)
+    clustered = (clusters.sentence, clusters.scope) if clusters else ("", "")
+    heads = old.metrics, now.metrics
+    comparison = comparison_of((old.id, now.id), decision, (a, b), heads, options.targets)
     changes = varied(old.config, now.config)
     few = [
-        f"{row.name}: too few to tell ({row.units})." for row in rows if row.units < FEWEST_CLUSTERS
+        f"{row.name}: too few to tell ({row.units})."
+        for row in comparison.rows
+        if row.verdict == "too few"
     ]
-    return Comparison(
-        old.id,
-        now.id,
-        tuple(rows),
-        decision.headline,
-        clusters=clusters.sentence if clusters else "",
-        scope=clusters.scope if clusters else "",
-        tested=decision.tested,
-        critical=decision.critical,
+    comparison = replace(
+        comparison,
+        clusters=clustered[0],
+        scope=clustered[1],
         varied=tuple(changes),
         controls=tuple(problems),
         left_out=tuple(left_out.values()),
@@ -99,4 +96,79 @@ def compare_committed(
         cases=len(table.case_ids),
         only_base=len(a.case_ids) - len(table.case_ids),
         only_new=len(b.case_ids) - len(table.case_ids),
+        margin=options.margin,
+    )
+    return with_headline(comparison, read_targets(options.targets))
+
+
+def compare_pair(
+    base: Path,
+    new: Path,
+    options: CompareOptions,
+    clusters: Clustering | None = None,
+    tables: RunTables | None = None,
+) -> Comparison:
+    """Compare two runs; of a base of which git holds metrics.json alone, the primary metrics."""
+    if is_committed_alone(base):
+        return compare_committed(base, new, options, clusters, tables)
+    return compare(base, new, options, clusters=clusters, tables=tables)
+
+
+def first_lines(base: Path, new: Path) -> tuple[str, ...]:
+    """What compare_runs.py says of two run folders. Raises StorageError as it does."""
+    tables, eval_set = RunTables(), asked_set(base)
+    clusters, _ = clusters_of((base, new), eval_set, AUTO, tables)
+    options = CompareOptions(eval_set=eval_set)
+    return compare_pair(base, new, options, clusters, tables).says
+
+
+Heads = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""What two metrics.json say, base first."""
+
+
+def comparison_of(
+    ids: tuple[str, str],
+    decision: Decision,
+    scores: tuple[PrimaryScores, PrimaryScores],
+    heads: Heads,
+    targets: Path = TARGETS,
+) -> Comparison:
+    """What a decision on two metrics.json says, without its first line (``with_headline``): a row
+    for each primary metric, those that one run alone has too."""
+    rows, cases = [], [len(own.case_ids) for own in scores]
+    for found in decision.rows:
+        section, _, metric = found.name.partition(".")
+        old, now = (head.get("sections", {}).get(section, {}) for head in heads)
+        row = MetricRow(
+            section,
+            metric,
+            direction(found.name),
+            primary=True,
+            base_mean=old.get("mean", {}).get(metric),
+            new_mean=now.get("mean", {}).get(metric),
+            base_n=old.get("n", {}).get(metric) or found.effect.n_a,
+            new_n=now.get("n", {}).get(metric) or found.effect.n_b,
+            base_cases=cases[0],
+            new_cases=cases[1],
+            noise=bot_noise(old, now, metric),
+        )
+        if found.effect.n:
+            row = decided(with_effect(row, found.effect), found)
+        elif not (row.base_n and row.new_n):
+            row = one_sided(row)
+        rows.append(row)
+    for name in sorted({*scores[0].names} ^ {*scores[1].names}):
+        section, _, metric = name.partition(".")
+        row = MetricRow(section, metric, direction(name), True)
+        in_base = name in scores[0].names
+        rows.append(replace(row, verdict="only in base" if in_base else "only in new"))
+    missing, asked = ([head.get(name) or 0 for head in heads] for name in ("missing", "asked"))
+    return Comparison(
+        *ids,
+        tuple(rows),
+        decision.headline,
+        tested=decision.tested,
+        missing=(missing[0], missing[1]),
+        asked=(asked[0], asked[1]),
+        half=half_measured(rows, [row.name for row in rows], targets),
     )

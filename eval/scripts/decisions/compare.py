@@ -5,26 +5,23 @@ The engine decides on the primary metrics together; everything else is explorato
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp
 from pathlib import Path
 from typing import Any
 
-from decisions.effects import Effect, compact, measure, plain_p
+from decisions.effects import compact
 from decisions.engine import (
     FEWEST_CLUSTERS,
     Decision,
     Evidence,
     Headline,
-    PrimaryRow,
     direction,
     evidence_of,
     headline_of,
-    is_skewed,
-    range_of,
     settle,
 )
+from decisions.headline import with_headline
 from decisions.invariants import (
     IncomparableError,
     Run,
@@ -32,11 +29,13 @@ from decisions.invariants import (
     controls,
     read_run,
     remarks,
+    shared_sections,
     varied,
 )
 from decisions.pairing import ClusterCodes, SideBySide, places_of, side_by_side
-from decisions.primary import as_stored, clusters_of_run, primary_names, usable_names
-from decisions.rows import SCORED, Comparison, Difference, MetricRow, explored
+from decisions.primary import as_stored, clusters_of_run, lead_of, primary_names, usable_names
+from decisions.row_tests import bot_noise, decided, half_measured, one_sided, tested
+from decisions.rows import Comparison, Difference, MetricRow, explored
 from decisions.stopping import Decided, decided_of, stopped_note, with_looks
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import Floats, Ints, np
@@ -49,9 +48,9 @@ from records.files import sha256_file
 from records.labels import read_labels
 from records.metrics import load_metrics
 from records.run_table import MEASURED, RunTables, SectionTable
-from records.runs import METRICS, scored_sections
+from records.runs import METRICS
 from records.scores import OWN_TEXTS
-from records.targets import TARGETS
+from records.targets import TARGETS, read_targets
 from terminal.tables import counted
 
 Parts = Mapping[str, Slices]
@@ -69,7 +68,8 @@ class CompareOptions:
     ``targets``. ``sections``: those alone; without any, all that both runs have. ``by``: dimensions
     whose slices are tested too. ``margin``: differences up to it count as equal. ``eval_set``: the
     set that the runs were asked, to know which cases have no result. ``override``: the option with
-    which the running script sets ``ignore_invariants``; "" where it has none."""
+    which the running script sets ``ignore_invariants``; "" where it has none. ``every``: all
+    metrics, not one a family at its main cut-off."""
 
     metrics: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
@@ -81,6 +81,7 @@ class CompareOptions:
     targets: Path = TARGETS
     eval_set: Path | None = None
     override: str = ""
+    every: bool = False
 
 
 @dataclass
@@ -92,6 +93,8 @@ class _Draft:
     rows: list[MetricRow] = field(default_factory=list)
     slices: list[MetricRow] = field(default_factory=list)
     evidence: list[tuple[Evidence, Ints]] = field(default_factory=list)
+    rest: list[tuple[Evidence, Ints]] = field(default_factory=list)
+    """The same without the cases that a run lacks a result of."""
     problems: list[Difference] = field(default_factory=list)
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Sections that were scored differently, each with a sentence."""
@@ -100,6 +103,11 @@ class _Draft:
     only_base: int = 0
     only_new: int = 0
     missing: tuple[int, int] = (0, 0)
+    asked: tuple[int, int] = (0, 0)
+    compared: int = 0
+    aimed: frozenset[str] = frozenset()
+    """Metrics with a target."""
+    untested: int = 0
     ids: Ints | None = None
     """The cases of the first section that has the run's own cases."""
 
@@ -118,9 +126,14 @@ def _metric_rows(
         pairs.base.cases + int(pairs.missing_base.sum()),
         pairs.new.cases + int(pairs.missing_new.sum()),
     )
-    patterns: set[tuple[bytes, bytes]] = set()
     in_lines = {*pairs.base.names, *pairs.new.names}
-    for name in dict.fromkeys([*pairs.names, *old.get("mean", {}), *now.get("mean", {})]):
+    names = list(dict.fromkeys([*pairs.names, *old.get("mean", {}), *now.get("mean", {})]))
+    chosen = set(names if options.every else catalogue.main_names(section, names))
+    chosen |= {name for name in names if f"{section}.{name}" in {*primary, *draft.aimed}}
+    draft.untested += len(names) - len(chosen)
+    for name in names:
+        if name not in chosen:
+            continue
         full = f"{section}.{name}"
         row = MetricRow(
             section,
@@ -137,51 +150,34 @@ def _metric_rows(
             a, b = pairs.pair(name)
             if row.primary:
                 a, b = (None if side is None else as_stored(side) for side in (a, b))
-            row, evidence = _tested(row, a, b, codes, options.seed)
-            yield row
+            row, evidence = tested(row, a, b, codes, options.seed)
+            yield replace(row, noise=bot_noise(old, now, name)) if row.primary else row
             if evidence is not None and row.primary:
                 draft.evidence.append((evidence, pairs.ids))
-            if a is not None and b is not None and name not in MEASURED:
-                yield from _scored_row(row, pairs, a, b, codes, options.seed, patterns)
+                rest = _without_missing(evidence, pairs, a, b, codes, options)
+                draft.rest.append((rest, pairs.ids))
         elif row.base_mean is None or row.new_mean is None:
-            yield _one_sided(row)
+            yield one_sided(row)
         else:
             yield replace(
                 row, base=row.base_mean, new=row.new_mean, delta=row.new_mean - row.base_mean
             )
 
 
-def _scored_row(
-    row: MetricRow,
+def _without_missing(
+    evidence: Evidence,
     pairs: SideBySide,
-    a: Floats,
-    b: Floats,
+    a: Floats | None,
+    b: Floats | None,
     codes: Ints | None,
-    seed: int,
-    patterns: set[tuple[bytes, bytes]],
-) -> Iterator[MetricRow]:
-    """Whether a case is scored at all, as a metric of 0 and 1 over the cases that both answered.
-
-    Metrics that lack the same cases get one row, named after the first of them.
-    """
-    answered = pairs.answered()
-    old, now = ~np.isnan(a), ~np.isnan(b)
-    lost, gained = answered & old & ~now, answered & now & ~old
-    if not (lost.any() or gained.any()) or not (old.any() and now.any()):
-        return
-    pattern = lost.tobytes(), gained.tobytes()
-    if pattern in patterns:
-        return
-    patterns.add(pattern)
-    before, after = (np.where(answered, side.astype(float), np.nan) for side in (old, now))
-    own = MetricRow(
-        row.section,
-        f"{row.metric}{SCORED}",
-        None,
-        base_cases=row.base_cases,
-        new_cases=row.new_cases,
-    )
-    yield _tested(own, before, after, codes, seed)[0]
+    options: CompareOptions,
+) -> Evidence:
+    """The evidence of the cases that no run lacks a result of."""
+    lost = pairs.missing_base | pairs.missing_new
+    if a is None or b is None or not np.isfinite(a[lost] + b[lost]).any():
+        return evidence
+    own = np.where(lost, np.nan, a)
+    return evidence_of(evidence.name, own, b, codes, options.seed)
 
 
 def _slice_rows(
@@ -210,7 +206,7 @@ def _slice_rows(
                 new_cases=len(at),
             )
             own = None if codes is None else compact(codes[at])
-            part, _ = _tested(part, a[at], b[at], own, seed)
+            part, _ = tested(part, a[at], b[at], own, seed)
             if part.n < TOO_FEW:
                 part = replace(part, p=None, interval=None, ratio_interval=None)
             yield part
@@ -224,77 +220,6 @@ def _members(parts: Parts | None, by: Sequence[str]) -> dict[tuple[str, str], In
             if part[0] in by:
                 ids.setdefault(part, []).append(hash(case_id))
     return {part: np.array(hashes, np.int64) for part, hashes in ids.items()}
-
-
-def is_binary(name: str) -> bool:
-    """Whether a case scores 0 or 1."""
-    if name.endswith(SCORED):
-        return True
-    try:
-        return catalogue.find(name).binary
-    except KeyError:
-        return False
-
-
-def _one_sided(row: MetricRow) -> MetricRow:
-    if row.base_mean is not None:
-        return replace(row, verdict="only in base")
-    return replace(row, verdict="only in new") if row.new_mean is not None else row
-
-
-def _tested(
-    row: MetricRow, base: Floats | None, new: Floats | None, codes: Ints | None, seed: int
-) -> tuple[MetricRow, Evidence | None]:
-    """The row with means and its own test over the cases that both runs scored, and its evidence
-    for the joint test."""
-    if base is None or new is None:
-        return _one_sided(row), None
-    old, now = ~np.isnan(base), ~np.isnan(new)
-    row = replace(
-        row,
-        lost=int((old & ~now).sum()),
-        gained=int((now & ~old).sum()),
-        base_n=int(old.sum()),
-        new_n=int(now.sum()),
-        base_mean=float(base[old].mean()) if old.any() else None,
-        new_mean=float(new[now].mean()) if now.any() else None,
-    )
-    if not (row.base_n and row.new_n):
-        return _one_sided(row), None
-    if row.primary:
-        evidence = evidence_of(row.name, base, new, codes, seed)
-        effect, values = evidence.effect, evidence.values
-    else:
-        evidence = None
-        largest = 1.0 if row.metric.endswith(SCORED) else range_of(row.name)
-        effect, values = measure(
-            base, new, codes, skewed=is_skewed(row.name), largest=largest, seed=seed
-        )
-    if not effect.n:
-        return row, None
-    name = f"{row.name} {row.slice or ''}"
-    p, test = plain_p(effect, values, codes, binary=is_binary(row.name), name=name, seed=seed)
-    return replace(with_effect(row, effect), p=p, test=test), evidence
-
-
-def with_effect(row: MetricRow, effect: Effect) -> MetricRow:
-    """The row with the numbers of its effect."""
-    ratio = effect.ratio
-    return replace(
-        row,
-        n=effect.n,
-        units=effect.clusters,
-        base=effect.mean_a,
-        new=effect.mean_b,
-        delta=effect.difference,
-        interval=effect.interval,
-        rose=effect.rose,
-        fell=effect.fell,
-        ratio=ratio.typical if ratio else None,
-        ratio_interval=ratio.interval if ratio else None,
-        ratio_totals=ratio.totals if ratio else None,
-        effect=effect,
-    )
 
 
 def compare(
@@ -330,7 +255,9 @@ def compare_many(
     keep, tables = tables is not None and len(others) == 1, tables or RunTables()
     options = options or CompareOptions()
     old = read_run(base)
-    drafts = [_Draft(old, read_run(new)) for new in others]
+    targets = read_targets(options.targets)
+    aimed = frozenset(f"{section}.{name}" for section, own in targets.items() for name in own)
+    drafts = [_Draft(old, read_run(new), aimed=aimed) for new in others]
     codes = ClusterCodes(clusters)
     members = _members(parts, options.by)
     primary = _primary_of(options, drafts)
@@ -371,7 +298,7 @@ def _matched(
 
 def _prepared(draft: _Draft, options: CompareOptions, primary: Sequence[str]) -> list[str]:
     """The sections to compare. Raises IncomparableError for runs that were not measured alike."""
-    sections, draft.notes = _shared_sections(draft.base, draft.new, options.sections)
+    sections, draft.notes = shared_sections(draft.base, draft.new, options.sections)
     if options.ignore_invariants:
         draft.problems = controls(draft.base, draft.new, sections)
         return sections
@@ -403,7 +330,9 @@ def _take_section(
         draft.only_base = max(draft.only_base, pairs.only_base)
         draft.only_new = max(draft.only_new, pairs.only_new)
         missing = int(pairs.missing_base.sum()), int(pairs.missing_new.sum())
-        draft.missing = max(draft.missing[0], missing[0]), max(draft.missing[1], missing[1])
+        if pairs.both >= draft.compared:
+            draft.missing, draft.compared = missing, pairs.both
+            draft.asked = pairs.base.cases + missing[0], pairs.new.cases + missing[1]
 
 
 def _settled(
@@ -420,17 +349,19 @@ def _settled(
     for draft in drafts:
         draft.slices = [next(slices) for _ in draft.slices]
     ids = _all_ids(drafts)
-    aligned = [[_aligned(*item, ids) for item in draft.evidence] for draft in drafts]
-    decisions = settle(
-        aligned,
-        codes.of(ids),
-        margin=options.margin,
-        seed=options.seed,
-        worse=[sum(row.bad for row in draft.rows) for draft in drafts],
-    )
+    lead, own = lead_of(primary, options.targets), codes.of(ids)
+
+    def decided_on(evidence: Sequence[Sequence[tuple[Evidence, Ints]]]) -> list[Decision]:
+        aligned = [[_aligned(*item, ids) for item in items] for items in evidence]
+        return settle(aligned, own, margin=options.margin, seed=options.seed, lead=lead)
+
+    decisions = decided_on([draft.evidence for draft in drafts])
+    rest = decisions
+    if any(any(draft.missing) for draft in drafts):
+        rest = decided_on([draft.rest for draft in drafts])
     return [
-        _comparison(draft, decision, primary, options, codes)
-        for draft, decision in zip(drafts, decisions, strict=True)
+        _comparison(draft, decision, others.headline, primary, options, codes)
+        for draft, decision, others in zip(drafts, decisions, rest, strict=True)
     ]
 
 
@@ -459,6 +390,7 @@ def _aligned(evidence: Evidence, own: Ints, ids: Ints) -> Evidence:
 def _comparison(
     draft: _Draft,
     decision: Decision,
+    rest: Headline,
     primary: Sequence[str],
     options: CompareOptions,
     codes: ClusterCodes,
@@ -484,16 +416,15 @@ def _comparison(
     ]
     if absent := [name for name in looked_for if decision.row(name) is None]:
         notes.append(f"Primary, but not scored in both runs: {', '.join(absent)}.")
-    return Comparison(
+    comparison = Comparison(
         base.id,
         new.id,
         tuple(rows),
         headline,
-        tuple(draft.slices),
+        slices=tuple(draft.slices),
         clusters=codes.sentence(draft.ids),
         scope=codes.clustering.scope if codes.clustering else "",
         tested=decision.tested,
-        critical=decision.critical,
         controls=tuple(draft.problems),
         left_out=tuple(draft.left_out.values()),
         varied=tuple(changes),
@@ -501,25 +432,15 @@ def _comparison(
         cases=draft.cases,
         only_base=draft.only_base,
         only_new=draft.only_new,
+        missing=draft.missing,
+        asked=draft.asked,
+        rest=rest,
+        compared=draft.compared,
+        half=half_measured(rows, looked_for, options.targets),
+        margin=options.margin,
+        untested=draft.untested,
     )
-
-
-def decided(row: MetricRow, found: PrimaryRow) -> MetricRow:
-    """A primary row with what the joint test says of it."""
-    ratio = found.effect.ratio
-    verdict: Any = found.verdict
-    if verdict in ("better", "worse") and ratio is not None and ratio.opposed:
-        verdict = "mixed"
-    return replace(
-        row,
-        p_joint=found.p,
-        p_worse=found.p_worse,
-        test="joint sign-flip",
-        mde=exp(found.mde) if ratio is not None and found.mde is not None else found.mde,
-        verdict=verdict,
-        look=found.look,
-        fragile=found.fragile,
-    )
+    return with_headline(comparison, read_targets(options.targets))
 
 
 def _looked_at(draft: _Draft) -> Decided | None:
@@ -537,7 +458,7 @@ def _headline_of_looks(decision: Decision, rows: Sequence[MetricRow]) -> Headlin
         )
         for row in decision.rows
     ]
-    return headline_of(primary, sum(row.bad for row in rows if not row.primary))
+    return headline_of(primary)
 
 
 def _case_notes(draft: _Draft) -> Iterator[str]:
@@ -586,38 +507,6 @@ def _asked(run: Run, eval_set: Path | None) -> Ints | None:
     if asked is not None and asked.cases == run.config.dataset.get("cases"):
         return None
     return np.zeros(0, np.int64)
-
-
-def _shared_sections(base: Run, new: Run, asked: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Sections to compare, and notes on those that one run lacks.
-
-    Raises StorageError when nothing is left, or a section that was asked for is not there.
-    """
-    old, now = scored_sections(base.folder), scored_sections(new.folder)
-    notes = []
-    for section in sorted({*asked} or {*old, *now}):
-        for run, scored in ((base, old), (new, now)):
-            if section not in scored:
-                message = f"{run.folder}: has no scores of {section}; {_remedy(section, run.id)}"
-                if asked:
-                    raise StorageError(message)
-                notes.append(message)
-    shared = [section for section in old if section in now and (not asked or section in asked)]
-    if not shared:
-        lines = "\n".join(notes) or f"{base.folder} and {new.folder}: hold no score lines."
-        raise StorageError(
-            f"{lines}\nThere is nothing to compare case by case: metrics.json alone holds no cases."
-        )
-    return shared, notes
-
-
-def _remedy(section: str, run: str) -> str:
-    """How a run gets its scores of a section."""
-    if section in ("judged", "rubrics"):
-        return f"run judge_answers.py --run {run}."
-    if section == "custom":
-        return "run eval_suite.py with the same --plugin."
-    return f"run score_{section}.py --run {run}."
 
 
 def _primary_of(options: CompareOptions, drafts: Sequence[_Draft]) -> tuple[str, ...]:
@@ -704,59 +593,3 @@ def changed_set(eval_set: Path, run: Path) -> str | None:
         f"{eval_set} is not the set that {run.resolve().name} was scored with: slices are those of "
         "the set as it is now."
     )
-
-
-WORSE, LOOK, ANY_WORSE = "worse", "look", "any-worse"
-
-
-def failures(comparisons: Sequence[Comparison], rules: Sequence[str]) -> list[str]:
-    """Why the comparison fails, a sentence each; empty when it passes.
-
-    ``worse``: a primary metric got worse or is no longer measured; ``look``: also when the headline
-    asks to look; ``any-worse``: any metric got worse; a metric's name: that one. A section that was
-    left out fails, too. Raises StorageError for a name that no row has.
-    """
-    reasons: dict[str, None] = {}
-    for comparison in comparisons:
-        for rule in rules:
-            rows = _rows(comparison, rule)
-            if rule in (WORSE, LOOK, ANY_WORSE) or not rows:
-                reasons |= dict.fromkeys(comparison.left_out)
-            if not rows and not comparison.left_out and rule not in (WORSE, LOOK, ANY_WORSE):
-                raise StorageError(
-                    f"--fail-on {rule}: neither run has that metric; write worse, look, any-worse "
-                    "or the names of metrics."
-                )
-            reasons |= dict.fromkeys(_reasons(comparison, rows, suspect=rule == LOOK))
-    return list(reasons)
-
-
-def _rows(comparison: Comparison, rule: str) -> list[MetricRow]:
-    if rule == ANY_WORSE:
-        return list(comparison.rows)
-    if rule == WORSE:
-        return [row for row in comparison.rows if row.primary]
-    if rule == LOOK:
-        return [row for row in comparison.rows if row.primary or row.bad]
-    return [row for row in comparison.rows if rule in (row.metric, row.name)]
-
-
-def _reasons(comparison: Comparison, rows: Iterable[MetricRow], *, suspect: bool) -> Iterator[str]:
-    for row in rows:
-        run = comparison.new_id
-        if row.verdict == "only in base":
-            yield f"{row.name} is measured in {comparison.base_id} but not in {run}."
-        elif row.delta is None:
-            continue
-        elif row.verdict in ("worse", "mixed") or (suspect and row.bad):
-            state = "mixed" if row.verdict == "mixed" else "worse"
-            state = "scored for other cases" if row.verdict == "differs" else state
-            yield (
-                f"{row.name} is {state} in {run}: {row.delta:+.4f} over {row.n} cases, "
-                f"corrected p {row.p_adjusted or 0:.4g}."
-            )
-        elif suspect and row.look:
-            yield (
-                f"{row.name} may be worse in {run}: {row.delta:+.4f} over {row.n} cases, "
-                f"corrected p {row.p_adjusted or 0:.4g}."
-            )

@@ -10,10 +10,10 @@ from decisions.compare_words import (
     PRIMARY_TITLE,
     cases_line,
     changed_words,
+    explored_line,
     explored_title,
     flip_title,
     flips_summary,
-    headline,
     legend,
     matrix_lines,
     remarks,
@@ -21,9 +21,8 @@ from decisions.compare_words import (
     slice_tables,
 )
 from decisions.conversations import SHOWN, ConversationChange, ConversationChanges
-from decisions.effects import normal_critical, power_of
 from decisions.flips import Flip, Flips, FlipSide
-from decisions.rows import SIGNS, Comparison, MetricRow, shown
+from decisions.rows import SIGNS, Comparison, Difference, MetricRow
 from terminal.page import (
     Block,
     Conclusion,
@@ -38,18 +37,24 @@ from terminal.page import (
     Whisker,
     WhiskerColumn,
     items,
-    number,
-    percent,
     plain_table,
 )
 from terminal.tables import plain
 
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "mixed": "bad", "differs": "doubt"}
 
+_HEADLINE_TONES: dict[str, Tone] = {
+    "BETTER": "good",
+    "WORSE": "bad",
+    "MIXED": "bad",
+    "INCOMPLETE": "doubt",
+}
+
+_BAD_SHOWN = 5
+"""Exploratory metrics that are worse and shown without -v."""
+
 _ANSWER, _QUESTION = 600, 200
 """Characters of an answer and of a question that are shown."""
-
-_POWER_NS = (60, 200, 1000)
 
 
 def compare_page(
@@ -58,43 +63,45 @@ def compare_page(
     cases: CaseChanges | None = None,
     flips: Flips | None = None,
     talks: ConversationChanges | None = None,
-    drop: float | None = None,
+    every: bool = True,
 ) -> Page:
     """What changed, remarks, the primary metrics, the others, the cases that changed, the verdict.
 
-    ``drop``: the true difference against which the power is told.
+    ``every``: False leaves out what -v shows.
     """
     blocks: list[Block] = [Prose(Quoted(cases_line(comparison)), "strong")]
-    for title, differences in (
-        ("MUST BE THE SAME, BUT DIFFERS", comparison.controls),
-        ("Changed", comparison.varied),
-    ):
-        if differences:
-            blocks.append(Prose(f"{title}:"))
-            blocks += items(Quoted(plain(str(difference), 300)) for difference in differences)
-    blocks += [Prose(("! ", Quoted(note)), "doubt") for note in remarks(comparison)]
+    blocks += _changed("MUST BE THE SAME, BUT DIFFERS", comparison.controls, True)
+    blocks += _changed("Changed", comparison.varied, every)
+    notes = remarks(comparison, every=every)
+    blocks += [Prose(("! ", Quoted(note)), "doubt") for note in notes]
     primary, loud, rest = row_groups(comparison)
     tested = sum(row.p_bh is not None for row in loud + rest)
     blocks.append(_metrics(PRIMARY_TITLE, primary))
-    blocks.append(_metrics(explored_title(tested), loud))
+    shown_rows = loud if every else [row for row in loud if row.bad][:_BAD_SHOWN]
+    blocks.append(_metrics(explored_title(tested), shown_rows))
     quiet = f"{len(rest)} more without evidence of a difference"
-    blocks.append(_metrics(quiet, rest, folded=True))
+    if every:
+        blocks.append(_metrics(quiet, rest, folded=True))
+    blocks += [Prose(text, "quiet") for text in (explored_line(comparison),) if text]
     for name, rows in slice_tables(comparison).items():
         title = f"{name} (exploratory; p after Benjamini-Hochberg over all slices)"
         blocks.append(_metrics(title, rows, first=name.rpartition(" ")[2]))
-    if drop is not None:
-        blocks.append(_power(comparison, drop))
-    if flips is not None:
+    if flips is not None and every:
         blocks += _flips(flips)
     if cases is not None:
         blocks += _cases(cases)
     if talks is not None:
-        blocks += _conversations(talks)
-    blocks.append(Prose(""))
-    blocks += [Prose(line, "quiet") for line in legend(comparison)]
-    first, *more = headline(comparison)
+        blocks += _conversations(talks, every)
+    if every:
+        blocks.append(Prose(""))
+        blocks += [Prose(line, "quiet") for line in legend(comparison)]
+    first, *more = comparison.says or (comparison.headline,)
     blocks.append(
-        Conclusion(first, more=tuple(Prose(Quoted(line), _tone_of(line)) for line in more))
+        Conclusion(
+            Quoted(first),
+            _HEADLINE_TONES.get(comparison.headline),
+            tuple(Prose(Quoted(line)) for line in more),
+        )
     )
     return Page((Quoted(comparison.base_id), " → ", Quoted(comparison.new_id)), blocks)
 
@@ -115,8 +122,19 @@ def failures_page(failures: Sequence[str]) -> Page:
     return Page("", [Conclusion("Failed", "bad", more)])
 
 
-def _tone_of(line: str) -> Tone | None:
-    return next((tone for name, tone in _TONES.items() if line.startswith(SIGNS[name])), None)
+def _changed(title: str, differences: Sequence[Difference], every: bool) -> Iterator[Block]:
+    """Each difference with both values, or the names alone."""
+    if differences and (every or len(differences) <= _NAMES):
+        yield Prose(f"{title}:")
+        yield from items(Quoted(plain(str(difference), 300)) for difference in differences)
+    elif differences:
+        names = [plain(difference.name, 80) for difference in differences]
+        more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+        yield Prose((f"{title}: ", Quoted(", ".join(names[:_NAMES])), more))
+
+
+_NAMES = 2
+"""Differences of configuration that are named without -v."""
 
 
 _PICTURE = WhiskerColumn[MetricRow](
@@ -184,9 +202,11 @@ def _answer(side: FlipSide) -> str:
     return plain(side.answer, _ANSWER) or "(empty)"
 
 
-def _conversations(talks: ConversationChanges) -> Iterator[Block]:
+def _conversations(talks: ConversationChanges, every: bool) -> Iterator[Block]:
     """The conversations that broke, were fixed, or fail at another turn."""
     yield Heading(talks.summary())
+    if not every:
+        return
     ways: tuple[tuple[Tone, tuple[ConversationChange, ...]], ...] = (
         ("bad", talks.broke),
         ("bad", talks.earlier),
@@ -200,20 +220,3 @@ def _conversations(talks: ConversationChanges) -> Iterator[Block]:
             yield Prose((*words, question, ")"), tone, item=1)
         if len(changed) > SHOWN:
             yield Prose(f"{len(changed) - SHOWN} more: --json has all of them.", item=1)
-
-
-def _power(comparison: Comparison, drop: float) -> Block:
-    """The chance of finding a true difference of ``drop``, for the spread of these two runs."""
-    many = normal_critical(comparison.tested)
-    rows = []
-    for row in comparison.rows:
-        spread = row.effect.spread if row.primary and row.effect else None
-        if spread is None or row.mde is None or row.ratio is not None:
-            continue
-        chances = [power_of(drop, spread, comparison.critical, row.n)]
-        chances += [power_of(drop, spread, many, n) for n in _POWER_NS]
-        rows.append((row.metric, f"{row.n:,}", number(row.mde), *map(percent, chances)))
-    title = "Power of this verdict against a true difference of"
-    head = ("metric", "n", "MDE", "now", *(f"n={n}" for n in _POWER_NS))
-    title += f" {shown(drop)}, now and with n cases"
-    return plain_table(head, rows, title, foreign=True)

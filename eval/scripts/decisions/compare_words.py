@@ -8,21 +8,18 @@ from collections.abc import Iterator, Sequence
 from decisions.case_changes import ChangedCase
 from decisions.compare import TOO_FEW
 from decisions.flips import Flip, Flips, Ranks
-from decisions.rows import SCORED, SIGNS, Comparison, MetricRow, RowVerdict
+from decisions.rows import SIGNS, Comparison, MetricRow, RowVerdict
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from terminal.page import DataColumn, apart, from_to, number, p_value, signed, signed_between, times
 from terminal.tables import counted, plain
 
-PRIMARY_TITLE = "Primary metrics: they decide (p of one joint test of all of them)"
+PRIMARY_TITLE = "Primary metrics: they decide"
 
 _FIRST: dict[RowVerdict, int] = {"worse": 0, "mixed": 1, "better": 2, "differs": 3}
 
-_NAMED = 8
-"""Metrics of one verdict that the headline names."""
-
 
 def explored_title(tested: int) -> str:
-    return f"Exploratory metrics ({counted(tested, 'test')}; false discovery rate 5 %)"
+    return f"Exploratory metrics that differ ({counted(tested, 'test')})"
 
 
 def cases_line(comparison: Comparison) -> str:
@@ -31,86 +28,40 @@ def cases_line(comparison: Comparison) -> str:
     return f"{text}; {comparison.clusters}" if comparison.clusters else text
 
 
-def headline(comparison: Comparison) -> list[str]:
-    """The answer: the verdict of the primary metrics in a word, which ones say it, and how many
-    exploratory metrics differ."""
-    primary = [row for row in comparison.rows if row.primary and row.effect is not None]
-    word = comparison.headline
-    counts = Counter(row.verdict for row in primary)
-    parts = [f"{counts[name]} {words}" for name, words in _VERDICT_WORDS if counts[name]]
-    scope = f" {comparison.scope}" if comparison.scope else ""
-    text = f"{word}: of {counted(len(primary), 'primary metric')} {', '.join(parts)}{scope}."
-    if not primary:
-        text = "LOOK: " if word == "LOOK" else ""
-        text += "No primary metric could be tested: no case has one in both runs."
-    lines = [text]
-    for name in ("worse", "mixed", "better"):
-        lines += _named(name, [row for row in primary if row.verdict == name])
-    if suspects := [row for row in primary if row.look]:
-        names = ", ".join(f"{row.metric} {_change(row)}" for row in suspects)
-        lines.append(f"▽ may be worse, without enough evidence: {names}")
-    lines += _explored_lines(comparison)
-    gone = [row.metric for row in comparison.rows if row.primary and row.verdict == "only in base"]
-    return lines + ([f"no longer measured: {', '.join(gone)}"] if gone else [])
+def explored_line(comparison: Comparison) -> str:
+    """How many exploratory metrics differ, in a sentence; "" when none was tested."""
+    rows = [row for row in comparison.rows if row.p_bh is not None]
+    if not rows:
+        return ""
+    counts = Counter(row.verdict for row in rows)
+    text = f"Exploratory: of {counted(len(rows), 'metric')}"
+    parts = [f"{counts[name]} {word}" for name, word in _WAYS if counts[name]]
+    text += f" {', '.join(parts) or 'none differs'}"
+    return text + (f"; --all compares {comparison.untested} more." if comparison.untested else ".")
 
 
-_VERDICT_WORDS: tuple[tuple[RowVerdict, str], ...] = (
+_WAYS: tuple[tuple[RowVerdict, str], ...] = (
     ("worse", "worse"),
     ("mixed", "mixed"),
     ("better", "better"),
-    ("equal", "equal within the margin"),
-    ("no evidence", "without evidence of a difference"),
-    ("too few", "with too few cases or documents to tell"),
+    ("differs", "differ"),
 )
-
-
-def _named(name: str, rows: Sequence[MetricRow]) -> list[str]:
-    if not rows:
-        return []
-    names = [f"{row.metric} {_change(row)}" for row in rows[:_NAMED]]
-    more = f", and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-    return [f"{SIGNS[name]} {name}: {', '.join(names)}{more}"]
-
-
-def _explored_lines(comparison: Comparison) -> list[str]:
-    rows = [row for row in comparison.rows if row.p_bh is not None]
-    if not rows:
-        return []
-    telling = [row for row in rows if row.verdict in _FIRST]
-    if not telling:
-        return [f"Exploratory: none of {counted(len(rows), 'metric')} shows a difference."]
-    bad = [row for row in telling if row.verdict in ("worse", "mixed")]
-    good = [row for row in telling if row.verdict == "better"]
-    fewer = [row for row in telling if row.bad and row not in bad]
-    text = f"Exploratory: of {counted(len(rows), 'metric')} {len(bad)} worse, {len(good)} better"
-    if other := len(telling) - len(bad) - len(good):
-        text += f", {other} differ"
-    listed = [("Worse", bad), ("Scored for fewer cases", fewer)]
-    return [f"{text}." + "".join(f" {title}: {_list(own)}." for title, own in listed if own)]
-
-
-def _list(rows: Sequence[MetricRow]) -> str:
-    names = [f"{row.metric.removesuffix(SCORED)} {_change(row)}" for row in rows[:_NAMED]]
-    if len(rows) > _NAMED:
-        names.append(f"and {len(rows) - _NAMED} more")
-    return ", ".join(names)
 
 
 def legend(comparison: Comparison) -> list[str]:
     """What the words of the tables mean, as far as they occur."""
     rows = [*comparison.rows, *comparison.slices]
     lines = [
-        "A verdict needs a p of at most 0.05, corrected for the number of metrics, and a 95 % "
-        "interval without 0. compared: cases with a score in both runs, of all cases; base and new "
-        "are means over these."
+        "A verdict needs a p of at most 0.05 and a 95 % interval without 0. p of primary metrics "
+        "is that of one joint test of all of them; of the others it is corrected for a false "
+        "discovery rate of 5 %. compared: cases with a score in both runs, of all cases; base and "
+        "new are means over these."
     ]
     if any(row.mde for row in rows if row.verdict == "no evidence"):
         lines.append(
             "No evidence is not «no change»: MDE is the smallest true difference that this verdict "
             "would find 4 times in 5; a smaller one may be there, unseen."
         )
-    if any(row.metric.endswith(SCORED) for row in rows):
-        lines.append(f"NAME{SCORED}: share of the answered cases that have a score of NAME at all.")
     if any(row.ratio is not None for row in rows):
         lines.append("1.12×: the new run's value is 1.12 times the base's in a typical case.")
     return lines
@@ -205,14 +156,15 @@ def _is_measured(row: MetricRow) -> bool:
     return row.base_mean is not None or row.new_mean is not None
 
 
-def remarks(comparison: Comparison) -> list[str]:
+def remarks(comparison: Comparison, *, every: bool = True) -> list[str]:
+    """What a reader must know. ``every``: also which cases single metrics lack."""
     fragile = [
         f"{row.metric}: the rise rests on many small gains; one case of {row.n:,} that loses all "
         "would undo it."
         for row in comparison.rows
         if row.fragile
     ]
-    return [*comparison.notes, *fragile, *_uneven(comparison)]
+    return [*comparison.notes, *fragile, *(_uneven(comparison) if every else ())]
 
 
 def slice_tables(comparison: Comparison) -> dict[str, list[MetricRow]]:

@@ -35,7 +35,13 @@ Side = Literal["both", "worse"]
 
 Verdict = Literal["better", "worse", "no evidence", "equal", "too few"]
 
-Headline = Literal["BETTER", "WORSE", "MIXED", "LOOK", "NO EVIDENCE", "EQUAL", "TOO FEW"]
+Headline = Literal[
+    "BETTER", "WORSE", "MIXED", "NO CLEAR DIFFERENCE", "SAME", "TOO FEW", "INCOMPLETE"
+]
+"""INCOMPLETE is for the comparison to say, which knows what is missing (decisions/headline.py)."""
+
+LEAD_SHARE, REST_SHARE = 0.8, 0.2
+"""Shares of alpha at which a lead metric and the others are tested (fallback: Wiens 2003)."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +65,10 @@ class PrimaryRow:
 
     ``p``: two-sided, corrected for all primary metrics together; ``p_worse``: that of a change for
     the worse alone, which a gate asks for; both None for too few clusters. ``mde``: the smallest
-    true difference that this verdict would find 4 times in 5. ``look``: no evidence in the verdict,
-    but the plain interval lies on the bad side of 0, or the gate's p is below alpha. ``fragile``:
-    better, by small gains that one large loss would undo.
+    true difference that this verdict would find 4 times in 5; ``least_fall``: the smallest fall
+    that the gate's test would. ``look``: no evidence in the verdict, but the plain interval lies on
+    the bad side of 0, or the gate's p is below alpha. ``fragile``: better, by small gains that one
+    large loss would undo.
     """
 
     name: str
@@ -70,6 +77,9 @@ class PrimaryRow:
     p: float | None = None
     p_worse: float | None = None
     mde: float | None = None
+    critical: float = 0.0
+    """The statistic that the verdict asks for."""
+    least_fall: float | None = None
     verdict: Verdict = "no evidence"
     look: bool = False
     fragile: bool = False
@@ -84,8 +94,6 @@ class Decision:
     alpha: float = ALPHA
     tested: int = 1
     """Metrics in the joint test, of all runs, that changed at all; at least 1."""
-    critical: float = 0.0
-    """The statistic that the flips of the joint test ask for."""
 
     def row(self, name: str) -> PrimaryRow | None:
         return next((row for row in self.rows if row.name == name), None)
@@ -111,13 +119,12 @@ def decide(
     alpha: float = ALPHA,
     margin: float | None = None,
     seed: int = 0,
-    exploratory_worse: int = 0,
+    lead: str = "",
 ) -> Decision:
     """Say of each primary metric and of all together whether run b is better than run a.
 
-    ``margin``: differences up to it count as equal; without it nothing is called equal.
-    ``exploratory_worse``: how many other metrics are worse, which the headline then asks to look
-    at. Raises ValueError for tables of different shapes.
+    ``margin``: differences up to it count as equal; without it nothing is called equal. ``lead``:
+    see ``settle``. Raises ValueError for tables of different shapes.
     """
     if not table.a.shape == table.b.shape == (len(table.clusters), len(table.names)):
         raise ValueError("a table's scores are a row for each case, a column for each metric")
@@ -126,8 +133,7 @@ def decide(
         evidence_of(name, table.a[:, index], table.b[:, index], clusters, seed)
         for index, name in enumerate(table.names)
     ]
-    worse = [exploratory_worse]
-    return settle([evidence], clusters, alpha=alpha, margin=margin, seed=seed, worse=worse)[0]
+    return settle([evidence], clusters, alpha=alpha, margin=margin, seed=seed, lead=lead)[0]
 
 
 def evidence_of(name: str, a: Floats, b: Floats, clusters: Ints | None, seed: int = 0) -> Evidence:
@@ -145,45 +151,81 @@ def settle(
     alpha: float = ALPHA,
     margin: float | None = None,
     seed: int = 0,
-    worse: Sequence[int] = (),
+    lead: str = "",
 ) -> list[Decision]:
     """Decide on several runs against the same base: one joint test of all metrics of all runs.
 
-    The evidence of all runs is of the same cases, in the same order. ``worse``: for each run, how
-    many exploratory metrics are.
+    The evidence of all runs is of the same cases, in the same order. ``lead``: a metric that is
+    tested by itself at 4/5 of alpha; the others together at 1/5 of it, or at alpha where the lead
+    is significant (of all runs). A change for the worse alone, the gate's question, stays one joint
+    test of all.
     """
-    columns = [evidence.values for own in runs for evidence in own]
+    every = [evidence for own in runs for evidence in own]
+    # By name: the same draws whatever the order in which the metrics come.
+    order = sorted(range(len(every)), key=lambda at: every[at].name)
+    place = {at: rank for rank, at in enumerate(order)}
+    every = [every[at] for at in order]
+    columns = [evidence.values for evidence in every]
     (both, below), critical = _adjusted(
         columns, clusters, ("both", "worse"), seed, DRAWS, alpha=alpha
     )
-    changed = sum(bool(e.effect.rose or e.effect.fell) for own in runs for e in own) or 1
+    asked = [critical[0]] * len(every)
+    leads = [at for at, evidence in enumerate(every) if evidence.name == lead]
+    if leads and len(leads) < len(every):
+        both, asked = _with_lead(columns, leads, clusters, seed, alpha)
+    changed = sum(bool(e.effect.rose or e.effect.fell) for e in every) or 1
     decisions, start = [], 0
-    for index, own in enumerate(runs):
+    for own in runs:
         rows = tuple(
-            _row(evidence, float(both[at]), float(below[at]), critical, alpha, margin)
+            _row(
+                evidence,
+                float(both[place[at]]),
+                float(below[place[at]]),
+                (asked[place[at]], critical[1]),
+                alpha,
+                margin,
+            )
             for at, evidence in enumerate(own, start)
         )
         start += len(own)
-        headline = headline_of(rows, worse[index] if worse else 0)
-        decisions.append(Decision(headline, rows, alpha, changed, critical))
+        decisions.append(Decision(headline_of(rows), rows, alpha, changed))
     return decisions
 
 
-def headline_of(rows: Sequence[PrimaryRow], exploratory_worse: int = 0) -> Headline:
-    """The verdicts of the primary metrics in a word.
+def _with_lead(
+    columns: Sequence[Floats], leads: Sequence[int], clusters: Ints | None, seed: int, alpha: float
+) -> tuple[Floats, list[float]]:
+    """Adjusted p, at most alpha where the fallback finds a difference, and the statistic that each
+    metric was asked for."""
+    rest = [at for at in range(len(columns)) if at not in leads]
 
-    MIXED: better and worse ones. LOOK: none is worse, but one may be, or other metrics are.
-    """
+    def tested(places: Sequence[int], level: float) -> tuple[Floats, float]:
+        own = [columns[at] for at in places]
+        found, asked = _adjusted(own, clusters, ("both",), seed, DRAWS, alpha=level)
+        return found[0], asked[0]
+
+    first, asked_first = tested(leads, LEAD_SHARE * alpha)
+    first = np.minimum(first / LEAD_SHARE, 1.0)
+    last = float(first.max())
+    others, asked_others = tested(rest, alpha if last <= alpha else REST_SHARE * alpha)
+    p, asked = np.ones(len(columns)), [asked_first] * len(columns)
+    p[[*leads]] = first
+    p[rest] = np.minimum(np.minimum(others / REST_SHARE, np.maximum(others, last)), 1.0)
+    for at in rest:
+        asked[at] = asked_others
+    return p, asked
+
+
+def headline_of(rows: Sequence[PrimaryRow]) -> Headline:
+    """The verdicts of the primary metrics in a word. MIXED: better and worse ones."""
     verdicts = {row.verdict for row in rows}
     if "worse" in verdicts:
         return "MIXED" if "better" in verdicts else "WORSE"
-    if exploratory_worse or any(row.look for row in rows):
-        return "LOOK"
     if "better" in verdicts:
         return "BETTER"
     if verdicts == {"equal"}:
-        return "EQUAL"
-    return "TOO FEW" if verdicts <= {"too few"} else "NO EVIDENCE"
+        return "SAME"
+    return "TOO FEW" if verdicts <= {"too few"} else "NO CLEAR DIFFERENCE"
 
 
 def direction(name: str) -> bool | None:
@@ -226,23 +268,25 @@ def _row(
     evidence: Evidence,
     p: float,
     p_worse: float,
-    critical: float,
+    critical: tuple[float, float],
     alpha: float,
     margin: float | None,
 ) -> PrimaryRow:
+    """``critical``: the statistics that the verdict and the gate's one-sided test ask for."""
     effect, higher = evidence.effect, higher_is_better(evidence.name)
     row = PrimaryRow(evidence.name, higher, effect)
     if effect.clusters < FEWEST_CLUSTERS:
         return replace(row, verdict="too few")
-    mde = (
-        None if effect.spread is None else minimum_detectable_effect(effect.spread, critical, alpha)
-    )
+    mde = least = None
+    if effect.spread is not None:
+        mde = minimum_detectable_effect(effect.spread, critical[0], alpha)
+        least = minimum_detectable_effect(effect.spread, critical[1], 2 * alpha)
     verdict = verdict_of(effect, higher, p, alpha, margin)
     suspect = p_worse <= alpha or side_of(effect, higher) < 0
     look = suspect and verdict == "no evidence"
     fragile = verdict == "better" and one_loss_undoes(effect)
-    row = replace(row, p=p, p_worse=p_worse, mde=mde, verdict=verdict)
-    return replace(row, look=look, fragile=fragile)
+    row = replace(row, p=p, p_worse=p_worse, mde=mde, critical=critical[0], least_fall=least)
+    return replace(row, verdict=verdict, look=look, fragile=fragile)
 
 
 def side_of(effect: Effect, higher: bool) -> int:
@@ -299,9 +343,9 @@ def _adjusted(
     draws: int,
     *,
     alpha: float = ALPHA,
-) -> tuple[list[Floats], float]:
-    """The adjusted p of each column on each side, all from the same flips, and the statistic on the
-    first side that the share ``alpha`` of the flips exceeds (0 when nothing changed)."""
+) -> tuple[list[Floats], list[float]]:
+    """The adjusted p of each column on each side, all from the same flips, and the statistic on
+    each side that the share ``alpha`` of the flips exceeds (0 when nothing changed)."""
     adjusted = [np.ones(len(columns)) for _ in sides]
     if clusters is not None:
         columns = [cluster_sums(np.nan_to_num(column), clusters) for column in columns]
@@ -312,25 +356,25 @@ def _adjusted(
         active.append(bool(own.any()))
         changed |= own
     if not any(active):
-        return adjusted, 0.0
+        return adjusted, [0.0] * len(sides)
     used = [column for column, moved in zip(columns, active, strict=True) if moved]
     units = np.stack([np.nan_to_num(column[changed]) for column in used], axis=1)
     units /= np.abs(units).max(axis=0)
     units /= np.sqrt(np.square(units).sum(axis=0))
     observed = [_towards(units.sum(axis=0)[None, :], side)[0] for side in sides]
     above, looked = [np.zeros(len(used)) for _ in sides], 0
-    first: list[Floats] = []
+    extremes: list[list[Floats]] = [[] for _ in sides]
     for statistics in flipped(units, seed, draws):
         looked += len(statistics)
         for at, side in enumerate(sides):
             largest = _towards(statistics, side).max(axis=1)[:, None]
-            first += [largest] if at == 0 else []
+            extremes[at].append(largest)
             above[at] += (largest > observed[at] + ALIKE).sum(axis=0)
             above[at] += 0.5 * (np.abs(largest - observed[at]) <= ALIKE).sum(axis=0)
     every = 1 << len(units) if len(units) < 63 else inf
     for p, hits in zip(adjusted, above, strict=True):
         p[active] = hits / looked if looked == every else (hits + 0.5) / (looked + 1)
-    return adjusted, float(np.quantile(np.concatenate(first), 1 - alpha))
+    return adjusted, [float(np.quantile(np.concatenate(own), 1 - alpha)) for own in extremes]
 
 
 def _towards(statistics: Floats, side: Side) -> Floats:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from decisions.gate_baseline import against
+from decisions.gate_baseline import against, gate_sentences
 from decisions.gate_checks import (
     GateEvidence,
     complete,
@@ -70,10 +70,12 @@ def evaluate(
         *must_pass(rules, evidence),
     ]
     notes: Sequence[str] = ()
+    says: Sequence[str] = ()
     if evidence.base is None:
         checks.append(_skipped(rules))
     else:
-        more, notes = against(rules, evidence, sections)
+        more, result = against(rules, evidence, sections)
+        notes, says = result.notes, gate_sentences(evidence, result)
         checks += more
     judged, accepted = with_accepts(checks, accepts)
     judged.sort(key=lambda check: ORDER.index(check.status))
@@ -84,6 +86,7 @@ def evaluate(
         baseline=evidence.base.label if evidence.base else None,
         accepts=accepted,
         caveats=[*_caveats(rules, evidence, accepted), *notes],
+        says=says,
         header=dict(evidence.new.header)
         | {
             "gates_sha256": None if rules_file is None else sha256_file(rules_file),

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from decisions.baseline import EPSILON
 from decisions.effects import Effect
+from decisions.engine import range_of
 from decisions.gate_checks import (
     GateEvidence,
     RunNumbers,
@@ -18,6 +19,7 @@ from decisions.gate_checks import (
     unlike,
 )
 from decisions.gate_rules import AgainstBase, GateRules
+from decisions.headline import points
 from decisions.measures import known_metrics
 from decisions.primary import primary_names
 from decisions.regressions import Regression, Regressions, independent_interval, regressions
@@ -25,17 +27,20 @@ from ragmetrics.stats.means import UNRELIABLE_BELOW
 from records.gate_verdict import WORSE, Check, Status
 from records.targets import GATES
 from terminal.page import fine_percent, from_to, number, p_words
-from terminal.tables import counted
+from terminal.tables import counted, plain
 
 SHOWN = 5
 
-UNTESTED_REMEDY = 'add cases, or write untested = "allow" under [gates] of the rules file'
+_ALLOW = 'write untested = "allow" under [gates] of the rules file'
+
+UNTESTED_REMEDY = f"add cases, or {_ALLOW}"
 
 
 def against(
     rules: GateRules, evidence: GateEvidence, sections: set[str] | None = None
-) -> tuple[list[Check], list[str]]:
-    """All checks against the baseline, of ``sections`` only when given, and remarks."""
+) -> tuple[list[Check], Regressions]:
+    """All checks against the baseline, of ``sections`` only when given, and what the primary
+    metrics say."""
     base = evidence.base
     assert base is not None
     compared = {
@@ -69,7 +74,27 @@ def against(
         line = rules.lines.get((GATES, "baseline", glob))
         checks.append(_metric(evidence, section, metric, rule, result.effects, line))
     checks += [*_run_numbers(rules, evidence, base), *_unused(rules, evidence, base)]
-    return checks, list(result.notes)
+    return checks, result
+
+
+def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
+    """What was compared with what, and the smallest fall that would have been caught."""
+    base, tested = evidence.base, [row for row in result.rows if row.p is not None]
+    if base is None or not tested:
+        return list(result.says[:1])
+    most = max(tested, key=lambda row: row.n)
+    runs = f"Compared: {plain(evidence.new.label)} with {plain(base.label)}"
+    text = f"{runs}, {counted(len(tested), 'primary metric')} on {counted(most.n, 'case')}"
+    shares = [row.least_fall for row in tested if range_of(row.name) == 1 and row.least_fall]
+    if shares:
+        text += f"; a fall of {points(max(shares))} would have been caught 4 times in 5"
+    lines = [*result.says[:1], f"{text}."]
+    if any(row.worse for row in tested) and result.headline not in ("WORSE", "MIXED"):
+        lines.append(
+            "The gate asks only whether a metric fell, so it fails at falls that the comparison, "
+            "which also looks for rises, does not call worse yet."
+        )
+    return [*lines, *([result.advice] if result.advice else [])]
 
 
 def primary_tested(
@@ -105,6 +130,12 @@ def _primary(rules: GateRules, result: Regressions) -> Iterator[Check]:
         section, _, metric = name.partition(".")
         reason = f"another definition: was {then}, is {now}; score the baseline again"
         yield Check("measured", section, metric, "failed", "no worse", reason=reason)
+    for name in result.gained:
+        section, _, metric = name.partition(".")
+        reason = "targets.toml declares it, and the baseline has no score of it"
+        allowed: Status = "skipped" if rules.allow_untested else "failed"
+        reason += "" if rules.allow_untested else f"; score the baseline too, or {_ALLOW}"
+        yield Check("measured", section, metric, allowed, "no worse", reason=reason)
     if result.untested:
         reason = (
             f"the baseline has no score of {', '.join(result.untested)}: no label for it, not "

@@ -97,7 +97,8 @@ def gate_page(verdict: Verdict) -> Page:
     blocks += [Prose(_quoted(note), "doubt") for note in verdict.caveats]
     title = f"{len(passed)} passed"
     blocks.append(DataTable(_COLUMNS, passed, tone=_tone, folded=title))
-    blocks.append(Conclusion(verdict.summary(), _OUTCOMES[verdict.outcome]))
+    more = tuple(Prose(_quoted(line)) for line in verdict.says)
+    blocks.append(Conclusion(verdict.summary(), _OUTCOMES[verdict.outcome], more))
     return Page("", blocks)
 
 
@@ -136,7 +137,7 @@ def workflow_commands(verdict: Verdict, file: str) -> list[str]:
     errors = [_of(check) for check in verdict.of("failed")]
     warnings = [_of(check) for check in verdict.of("accepted")]
     notices = [_Annotation("notice", "Gate", verdict.summary())]
-    notices += [_Annotation("notice", "Gate", text) for text in verdict.caveats]
+    notices += [_Annotation("notice", "Gate", text) for text in (*verdict.says, *verdict.caveats)]
     notices += [
         _Annotation("notice", f"Not checked: {check.name}", check.reason)
         for check in verdict.of("skipped")

@@ -296,6 +296,8 @@ class HistoryPoint:
     labels: str | None = None
     scored: tuple[str, ...] = ()
     case_scores: CaseScores = field(default_factory=dict)
+    missing: int = 0
+    asked: int = 0
 
     @property
     def label(self) -> str:
@@ -353,6 +355,8 @@ def _read_point(
         labels=_text(raw["labels_sha256"]) or "" if "labels_sha256" in raw else None,
         scored=scored,
         case_scores=case_scores,
+        missing=_count(raw.get("missing")) or 0,
+        asked=_count(raw.get("asked")) or 0,
     )
 
 

@@ -21,7 +21,15 @@ from records.errors import StorageError
 from records.metrics import SectionJudge, read_metrics
 from records.results import RunConfig
 from records.run_table import SectionTable
-from records.runs import CONFIG, ENRICHED, METRICS, SAMPLE, known_config, scores_file
+from records.runs import (
+    CONFIG,
+    ENRICHED,
+    METRICS,
+    SAMPLE,
+    known_config,
+    scored_sections,
+    scores_file,
+)
 
 PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
 
@@ -296,9 +304,10 @@ def remarks(
         part for part in declared if not any(_under(change.name, part) for change in changes)
     ]
     if len(things) > 1 and undeclared:
+        more = f" and {len(things) - 2} more" if len(things) > 2 else ""
         notes.append(
-            f"{len(things)} things changed at once ({', '.join(things)}): no difference below can "
-            "be laid to one of them. --varied NAME declares what was meant to change."
+            f"{len(things)} things changed at once ({', '.join(things[:2])}{more}), so no "
+            "difference can be attributed to one of them (--varied NAME: what was meant to change)."
         )
     if unchanged:
         notes.append(f"Declared as varied, but the same in both: {', '.join(unchanged)}.")
@@ -425,3 +434,35 @@ def _is_hash(name: str) -> bool:
 def _under(name: str, declared: str) -> bool:
     """A declared name is a place (``index``, ``retriever.k``) or the setting alone (``k``)."""
     return f"{name}.".startswith(f"{declared}.") or _setting(name) == declared
+
+
+def shared_sections(base: Run, new: Run, asked: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Sections to compare, and notes on those that one run lacks.
+
+    Raises StorageError when nothing is left, or a section that was asked for is not there.
+    """
+    old, now = scored_sections(base.folder), scored_sections(new.folder)
+    notes = []
+    for section in sorted({*asked} or {*old, *now}):
+        for run, scored in ((base, old), (new, now)):
+            if section not in scored:
+                message = f"{run.folder}: has no scores of {section}; {_remedy(section, run.id)}"
+                if asked:
+                    raise StorageError(message)
+                notes.append(message)
+    shared = [section for section in old if section in now and (not asked or section in asked)]
+    if not shared:
+        lines = "\n".join(notes) or f"{base.folder} and {new.folder}: hold no score lines."
+        raise StorageError(
+            f"{lines}\nThere is nothing to compare case by case: metrics.json alone holds no cases."
+        )
+    return shared, notes
+
+
+def _remedy(section: str, run: str) -> str:
+    """How a run gets its scores of a section."""
+    if section == "judged":
+        return f"run judge_answers.py --run {run}."
+    if section == "custom":
+        return "run eval_suite.py with the same --plugin."
+    return f"run score_{section}.py --run {run}."

@@ -22,7 +22,7 @@ from records.metric_lines import PRIMARY
 from records.metrics import PRIMARY_METRICS, ROUND, read_sections
 from records.run_table import FAILED_IS_ZERO, RunTable, RunTables
 from records.runs import METRICS, scored_sections
-from records.targets import TARGETS, declared_documents, declared_primary
+from records.targets import TARGETS, declared_documents, declared_lead, declared_primary
 from terminal.tables import counted
 
 if TYPE_CHECKING:
@@ -72,6 +72,20 @@ def primary_names(targets: Path = TARGETS) -> tuple[str, ...]:
     Raises StorageError for a declaration that cannot be used.
     """
     return declared_primary(targets) or BUILT_IN
+
+
+def lead_of(names: Sequence[str], targets: Path = TARGETS) -> str:
+    """The metric that is tested first (``[decide] lead``); "" without one.
+
+    Raises StorageError for one that is no primary metric.
+    """
+    lead = declared_lead(targets)
+    if lead and lead not in (*names, *primary_names(targets)):
+        raise StorageError(
+            f"{targets}: [decide] lead: {lead} is no primary metric; name one of "
+            f"{', '.join(primary_names(targets))}."
+        )
+    return lead
 
 
 def read_primary(

@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, hypot
-from typing import cast
+from typing import Any, cast
 
 from decisions.baseline import ChangeVerdict
+from decisions.committed import comparison_of
 from decisions.compare import CompareOptions, compare
 from decisions.effects import ALPHA, POWER, Effect
-from decisions.engine import FEWEST_CLUSTERS, PrimaryRow, decide, direction, range_of
+from decisions.engine import FEWEST_CLUSTERS, decide, direction, range_of
 from decisions.gate_checks import GateEvidence, RunNumbers, left_out_of
+from decisions.headline import repeat_advice, with_headline
 from decisions.primary import (
     PrimaryScores,
     clusters_of_run,
+    lead_of,
     paired_table,
     primary_names,
     read_primary,
@@ -57,6 +60,8 @@ class Regression:
     reason: str = ""
     needed: int | None = None
     verdict: ChangeVerdict = "no evidence"
+    least_fall: float | None = None
+    """The smallest fall that this test would find 4 times in 5."""
 
     @property
     def worse(self) -> bool:
@@ -67,7 +72,8 @@ class Regression:
 class Regressions:
     """What became of the primary metrics.
 
-    ``lost``: scored in the baseline and no longer. ``redefined``: both definitions of a metric that
+    ``lost``: scored in the baseline and no longer. ``gained``: declared, and scored in the run
+    alone. ``redefined``: both definitions of a metric that
     the runs mean otherwise. ``untested``: the baseline has no score of it. ``cases``: how cases
     were counted together, in words.
     """
@@ -76,7 +82,13 @@ class Regressions:
     lost: tuple[str, ...] = ()
     redefined: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     untested: tuple[str, ...] = ()
+    gained: tuple[str, ...] = ()
     cases: str = ""
+    headline: str = ""
+    says: tuple[str, ...] = ()
+    """The first line of the comparison, as compare_runs.py prints it; () without case scores."""
+    advice: str = ""
+    """What repeats would show; "" where nothing is known of them."""
     notes: tuple[str, ...] = ()
     effects: Mapping[str, Effect] = field(default_factory=dict)
     """Of every metric that could be compared case by case, by ``section.metric``."""
@@ -112,6 +124,7 @@ def regressions(
     if base.folder is not None and new.folder is not None and shared:
         options = CompareOptions(
             sections=tuple(sorted(shared)),
+            every=bool(sections),
             ignore_invariants=True,
             seed=evidence.seed,
             targets=evidence.targets,
@@ -121,7 +134,6 @@ def regressions(
             base.folder, new.folder, options, clusters=clustering, tables=evidence.tables
         )
         effects = {row.name: row.effect for row in comparison.rows if row.effect is not None}
-        tests: list[MetricRow | PrimaryRow] = [row for row in comparison.rows if row.primary]
         scored = [
             {row.name for row in comparison.rows if (row.base_n, row.new_n)[side]}
             for side in (0, 1)
@@ -131,8 +143,13 @@ def regressions(
         old, now = (read_primary(path, declared) if path else None for path in sources)
         if old is None or now is None:
             return _unpaired(base, new, [name for name in declared if name in names])
-        decision = decide(paired_table(old, now, labels), seed=evidence.seed)
-        tests = [*decision.rows]
+        lead = lead_of(declared, evidence.targets)
+        decision = decide(paired_table(old, now, labels), seed=evidence.seed, lead=lead)
+        heads = _head(base), _head(new)
+        ids = base.label, new.label
+        comparison = comparison_of(ids, decision, (old, now), heads, evidence.targets)
+        comparison = replace(comparison, scope=clustering.scope if clustering else "")
+        comparison = with_headline(comparison, {})
         effects = {row.name: row.effect for row in decision.rows}
         scored = [_scored(old), _scored(now)]
     redefined = _redefined(base, new, [name for name in names if name in scored[0] & scored[1]])
@@ -140,43 +157,58 @@ def regressions(
     scope = clustering.scope if clustering else ""
     if scope:
         notes.insert(0, f"All verdicts are {scope}.")
-    rows = [
-        _regression(test, test.effect, unit)
-        for test in tests
-        if test.name in names and test.name not in redefined and test.effect and test.effect.n
+    tests = [row for row in comparison.rows if row.primary and row.name in names]
+    found = [
+        _regression(row, unit)
+        for row in tests
+        if row.name not in redefined and row.name in scored[0] & scored[1]
     ]
+    gained = tuple(name for name, in_base in comparison.half if not in_base and name in names)
     return Regressions(
-        tuple(rows),
+        tuple(found),
         tuple(name for name in names if name in scored[0] - scored[1]),
         redefined,
-        tuple(name for name in names if name not in scored[0]),
+        tuple(name for name in names if name not in {*scored[0], *gained}),
+        gained,
         clustering.sentence if clustering and (scope or clustering.by != NONE) else "",
+        comparison.headline,
+        comparison.says,
+        repeat_advice(comparison.rows),
         tuple(notes),
         effects,
     )
+
+
+def _head(side: RunNumbers) -> dict[str, Any]:
+    return {**side.header, "sections": side.sections}
 
 
 _UNITS = {AUTO: "document", DOCUMENT: "document", SECTION: "section"}
 """What cases are counted together by, in a word."""
 
 
-def _regression(test: MetricRow | PrimaryRow, effect: Effect, unit: str) -> Regression:
+def _regression(row: MetricRow, unit: str) -> Regression:
     """``unit``: what the cases are counted together by, in a word."""
-    reason = ""
-    if test.verdict == "too few":
+    effect, reason = row.effect, ""
+    if effect is None or not effect.n:
+        reason = "no verdict: no case has a score in both runs"
+        means = row.base_mean, row.new_mean
+        return Regression(row.name, *means, None, None, 0, PAIRED, reason=reason)
+    if row.verdict == "too few":
         counted_units = counted(effect.clusters, unit if effect.clusters < effect.n else "case")
         reason = f"no verdict: {counted_units}; at least {FEWEST_CLUSTERS} are needed"
     return Regression(
-        test.name,
+        row.name,
         effect.mean_a,
         effect.mean_b,
         effect.difference,
         effect.interval,
         effect.n,
         PAIRED,
-        test.p_worse,
+        row.p_worse,
         reason,
-        verdict=cast(ChangeVerdict, test.verdict),
+        verdict=cast(ChangeVerdict, row.verdict),
+        least_fall=row.least_fall,
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from decisions.effects import ALPHA, Effect
 from decisions.engine import FEWEST_CLUSTERS, Headline, side_of
 from ragmetrics.stats.significance import benjamini_hochberg
+from records.targets import Target
 
 RowVerdict = Literal[
     "better",
@@ -36,9 +37,6 @@ SIGNS: dict[str, str] = {
     "too few": "·",
 }
 
-SCORED = ":scored"
-"""Ends the name of a 0/1 metric: whether a case has a score of the metric before it at all."""
-
 
 @dataclass(frozen=True, slots=True)
 class MetricRow:
@@ -51,7 +49,10 @@ class MetricRow:
     itself; ``p_joint``: of the joint test of all primary metrics, None for other metrics;
     ``p_worse``: that of a change for the worse, which the gate asks for; ``p_bh``: corrected
     (Benjamini-Hochberg) among the exploratory ones. ``mde``: smallest true difference that the
-    verdict would find 4 times in 5. ``rose``, ``fell``: cases whose value changed. ``units``: cases
+    verdict would find 4 times in 5, ``critical`` the statistic that it asks for; ``least_fall``:
+    the smallest fall that the gate's test would find so. ``noise``: what of n times the variance of
+    the difference is the bot's own, and what it would be with three answers a case, where repeats
+    tell. ``rose``, ``fell``: cases whose value changed. ``units``: cases
     or clusters that were flipped. ``ratio``, ``ratio_interval``: of a typical case, new / base, for
     times, costs and tokens, whose ``interval`` is None and whose ``mde`` is a ratio;
     ``ratio_totals``: of the sums. ``look``: no evidence, but the interval lies on the bad side.
@@ -71,6 +72,9 @@ class MetricRow:
     p_bh: float | None = None
     test: str | None = None
     mde: float | None = None
+    critical: float = 0.0
+    least_fall: float | None = None
+    noise: tuple[float, float] | None = None
     n: int = 0
     units: int = 0
     rose: int = 0
@@ -117,9 +121,8 @@ class MetricRow:
 
     @property
     def bad(self) -> bool:
-        """Whether it is worse; that fewer cases are scored at all asks to be looked at as well."""
-        fewer = self.metric.endswith(SCORED) and self.verdict == "differs"
-        return self.verdict in ("worse", "mixed") or (fewer and (self.delta or 0) < 0)
+        """Whether it is worse, by most cases or in all."""
+        return self.verdict in ("worse", "mixed")
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data, the coverage of both runs with it."""
@@ -142,28 +145,30 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs: ``headline`` in a word, ``rows`` of whole metrics, ``slices`` of parts, what they
-    differ in, remarks.
+    """Two runs: ``headline`` in a word, ``says`` in sentences (decisions/headline.py makes both),
+    ``rows`` of whole metrics, ``slices`` of parts, what they differ in, remarks.
 
     ``clusters``: which cases were counted together, in words. ``controls``: differences in what
     must be the same (empty unless they were ignored). ``left_out``: a sentence on each section that
     could not be compared. ``varied``: the differences of configuration
     that are compared. ``cases``: in both runs; ``only_base``, ``only_new``: cases that one of them
-    lacks.
+    lacks. ``missing``: asked cases without a result in base and in new, of ``asked``; ``rest``: the
+    verdict on the ``compared`` others, None where it is not known. ``half``: primary metrics that
+    one run alone has, each with whether that is base. ``missed``: metrics whose target base met
+    and new misses, with the target. ``untested``: metrics that only --all compares.
     """
 
     base_id: str
     new_id: str
     rows: tuple[MetricRow, ...]
-    headline: Headline = "NO EVIDENCE"
+    headline: Headline = "NO CLEAR DIFFERENCE"
+    says: tuple[str, ...] = ()
     slices: tuple[MetricRow, ...] = ()
     clusters: str = ""
     scope: str = ""
     """What the verdicts are limited to, where documents are fixed; "" elsewhere."""
     tested: int = 0
     """Primary metrics in the joint test that changed at all."""
-    critical: float = 0.0
-    """The statistic that the joint test asks for."""
     controls: tuple[Difference, ...] = ()
     left_out: tuple[str, ...] = ()
     varied: tuple[Difference, ...] = ()
@@ -171,6 +176,14 @@ class Comparison:
     cases: int = 0
     only_base: int = 0
     only_new: int = 0
+    missing: tuple[int, int] = (0, 0)
+    asked: tuple[int, int] = (0, 0)
+    rest: Headline | None = None
+    compared: int = 0
+    half: tuple[tuple[str, bool], ...] = ()
+    missed: tuple[tuple[str, str], ...] = ()
+    margin: float | None = None
+    untested: int = 0
 
     def row(self, name: str) -> MetricRow | None:
         """The row of a metric, by ``metric`` or ``section.metric``."""
@@ -191,6 +204,19 @@ def shown(value: Any) -> str:
     if len(text) == 64 and all(char in "0123456789abcdef" for char in text):
         return text[:12]
     return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def missed_targets(
+    rows: Sequence[MetricRow], targets: Mapping[str, Mapping[str, Target]]
+) -> tuple[tuple[str, str], ...]:
+    """The metrics whose mean met its target in base and misses it in new, with the target."""
+    aimed = [(row, targets.get(row.section, {}).get(row.metric)) for row in rows]
+    return tuple(
+        (row.name, str(target))
+        for row, target in aimed
+        if target is not None and target.passed(row.base_mean)
+        if target.passed(row.new_mean) is False
+    )
 
 
 def explored(rows: Sequence[MetricRow]) -> list[MetricRow]:

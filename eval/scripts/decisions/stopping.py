@@ -18,6 +18,9 @@ from records.results import RunConfig
 DECIDED = "decided"
 """Key of config.json's ``run``: what the looks came to."""
 
+FIRST_LOOK = 50
+"""Cases before which no look decides: rare large losses do not show in fewer."""
+
 PLANNED = "planned"
 """How every run is looked at now; runs of before may say "any time"."""
 
@@ -59,9 +62,11 @@ def decided_of(config: RunConfig) -> Decided | None:
 
 
 def look_at(effect: Effect, share: float) -> InterimLook | None:
-    """What a look may say of the difference; None for fewer clusters than any verdict needs, and
-    where nothing tells how much the differences vary."""
+    """What a look may say of the difference; None for fewer clusters than any verdict needs, before
+    ``FIRST_LOOK`` cases, and where nothing tells how much the differences vary."""
     spread = effect.spread
+    if share < 1 and effect.n < FIRST_LOOK:
+        return None
     if effect.difference is None or spread is None or effect.clusters < FEWEST_CLUSTERS:
         return None
     error = sqrt(spread.widened() / spread.n)

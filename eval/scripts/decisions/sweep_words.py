@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from decisions.headline import sweep_line
 from records.sweeps import SettingOutcome, Sweep
 from terminal.page import (
     DataColumn,
@@ -63,8 +64,10 @@ def sentences(sweep: Sweep) -> Iterator[str]:
         name if weight == 1 else f"{weight:.2g} {name}" for name, weight in sweep.quality.items()
     )
     saved = 1 - sweep.calls / sweep.planned if sweep.planned else 0.0
+    if first := sweep_line(sweep):
+        yield first
     yield (
-        f"Ended: {sweep.ended}: {sweep.reason}. {counted(sweep.calls, 'call')} of "
+        f"Ended: {sweep.reason}. {counted(sweep.calls, 'call')} of "
         f"{sweep.planned:,} ({percent(saved)} saved). Quality: {names}."
     )
     for outcome in sweep.settings:
@@ -73,7 +76,8 @@ def sentences(sweep: Sweep) -> Iterator[str]:
     ahead = [outcome for outcome in ranked(sweep) if outcome.pareto]
     line = " → ".join(_point(outcome) for outcome in ahead)
     yield f"Pareto (quality, median latency, cost; by what was asked of each): {line}"
-    if sweep.best is not None and len(sweep.settings) > 1:
+    baseline = next((outcome.name for outcome in sweep.settings if outcome.baseline), None)
+    if sweep.best not in (None, baseline) and not sweep.confirmed:
         yield (
             f"{sweep.best} was chosen for its mean, so that mean is biased upwards; --confirm N "
             "asks it and the baseline cases that the race did not see."

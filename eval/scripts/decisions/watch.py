@@ -5,47 +5,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
 import msgspec
 
 from ragmetrics.stats import rise
-from ragmetrics.stats.rise import DayCount, QuarterWatch, ReferenceShare
+from ragmetrics.stats.rise import DayCount, ReferenceShare, Rise
 from records.metrics import rounded
 from terminal.page import fine_percent
 from terminal.tables import counted
 
-ENOUGH_UNITS = 3000
-"""Reference units below which a rise is found late, which is said."""
+CANARIES = "A fixed set asked daily does not depend on that: --canaries."
 
-ENOUGH_DAYS = 14
-"""Reference days below which little is known of how much days differ, which is said."""
+_SHOWN_DAYS, _RECENT = timedelta(90), timedelta(27)
+_BEFORE = timedelta(14)
+"""Days that are drawn, counted as recent, and drawn before a rise that began earlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedFigure:
-    """One figure against its reference: the current quarter, those before it, and the words.
+    """One figure against its reference: all alarms so far, and the words.
 
-    ``current``: the last quarter with any unit, None while there is none. ``notes``: what limits
-    the answer, a sentence each.
+    ``label`` begins the sentence and is a plural ("Refusals"); ``unit`` is what is counted: traces
+    or sessions. ``days``: those that are over and have any unit.
     """
 
     name: str
     label: str
     unit: str
     reference: ReferenceShare
-    current: QuarterWatch | None
-    earlier: tuple[QuarterWatch, ...]
-    sentence: str
-    notes: tuple[str, ...]
+    days: tuple[DayCount, ...]
+    rises: tuple[Rise, ...]
+
+    @property
+    def lasting(self) -> Rise | None:
+        """The rise that is not over, seen or not."""
+        return self.rises[-1] if self.rises and self.rises[-1].ended is None else None
 
     @property
     def alarm(self) -> bool:
-        """Whether the current quarter has an alarm."""
-        return self.current is not None and self.current.alarm
+        """Whether a rise lasts that no person has seen."""
+        return self.lasting is not None and self.lasting.alarms
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Bad units and units since the rise that lasts, else of the last four weeks."""
+        since = self.days[-1].day - _RECENT if self.days else date.max
+        since = self.lasting.since if self.lasting else since
+        part = [count for count in self.days if count.day >= since]
+        return sum(count.bad for count in part), sum(count.n for count in part)
+
+    @property
+    def sentence(self) -> str:
+        """What the figure does, in a sentence."""
+        before, last, (bad, n) = fine_percent(self.reference.share), self.lasting, self.counts
+        if not n:
+            alarm = f"; the alarm since {spoken(last.since)} lasts" if last else ""
+            return f"{self.label}: {before} in the reference; no {self.unit} to watch yet{alarm}."
+        now = fine_percent(bad / n)
+        if last is None:
+            return (
+                f"{self.label}: {now} of {n:,} {self.unit} in the last four weeks, {before} in the "
+                "reference."
+            )
+        text = f"{self.label} rose from {before} to {now} since {spoken(last.since)}"
+        if last.seen is not None:
+            return f"{text}; seen on {spoken(last.seen)}, an alarm only if it rises further."
+        return f"{text} (alarm of {spoken(last.sounded)}, until two weeks are back, or --seen)."
+
+    @property
+    def notes(self) -> list[str]:
+        """What limits the answer, and the last rise that is over, a sentence each."""
+        notes, weeks = [], self.reference.weeks
+        if self.rises and (over := self.rises[-1]).ended is not None:
+            notes.append(f"It rose on {spoken(over.since)} and was back on {spoken(over.ended)}.")
+        if weeks < rise.ENOUGH_WEEKS:
+            notes.append(
+                f"The reference has {counted(weeks, 'whole week')}; with fewer than "
+                f"{rise.ENOUGH_WEEKS} there is no promise of few false alarms. {CANARIES}"
+            )
+        elif not self.reference.promises:
+            notes.append(f"The weeks of this figure differ too much for a promise. {CANARIES}")
+        return notes
 
 
 def watch_figure(
@@ -56,145 +100,92 @@ def watch_figure(
     *,
     figures: int,
     unit: str = "traces",
+    known: Sequence[Rise] = (),
 ) -> WatchedFigure:
     """Watch one of ``figures`` shares that are watched together.
 
-    ``label`` begins the sentence and is a plural ("Refusals"); ``unit`` is what is counted: traces
-    or sessions. Counts as `rise.watch_share` takes them, and its ValueErrors.
+    ``days``: those that are over. ``known``: the alarms that earlier looks found. Counts as
+    `rise.watch_share` takes them, and its ValueErrors.
     """
-    quarters = rise.watch_share(reference, days, figures)
+    rises = rise.watch_share(reference, days, figures, known)
     facts = rise.reference_share(reference, figures)
-    current = quarters[-1] if quarters else None
-    return WatchedFigure(
-        name=name,
-        label=label,
-        unit=unit,
-        reference=facts,
-        current=current,
-        earlier=tuple(quarters[:-1]),
-        sentence=_sentence(label, unit, facts, current),
-        notes=(*_earlier_alarm(facts, quarters[:-1]), *_notes(unit, facts)),
-    )
+    watched = tuple(count for count in days if count.n)
+    return WatchedFigure(name, label, unit, facts, watched, tuple(rises))
 
 
-def _sentence(
-    label: str, unit: str, reference: ReferenceShare, quarter: QuarterWatch | None
-) -> str:
-    before = fine_percent(reference.share)
-    if quarter is None or quarter.share is None:
-        return f"{label}: {before} in the reference; no {unit} to watch yet."
-    now = fine_percent(quarter.share)
-    if not quarter.alarm:
-        return (
-            f"{label}: {now} of {quarter.n:,} {unit} since {spoken(quarter.days[0].day)}, "
-            f"{before} in the reference: no evidence of a rise."
-        )
-    after = (
-        "" if quarter.share_after is None else f"; {fine_percent(quarter.share_after)} after that"
-    )
+def with_seen(rises: Sequence[Rise], today: date) -> list[Rise]:
+    """The alarms of a figure after a person has seen the one that lasts, if one does."""
+    if not rises or not rises[-1].alarms:
+        return list(rises)
+    return [*rises[:-1], replace(rises[-1], seen=max(today, rises[-1].sounded))]
+
+
+def not_found(figures: Sequence[WatchedFigure]) -> str:
+    """What rises these figures can hardly show, in a sentence; "" without figures."""
+    limits = ", ".join(f"{f.label.lower()} {fine_percent(f.reference.limit)}" for f in figures)
+    if not limits:
+        return ""
     return (
-        f"{label} rose from {before} to {now} {_when(quarter)} (certain enough at any look){after}."
+        "Weeks differ, so four whole weeks must reach this share for an alarm, and smaller rises "
+        f"are not found: {limits}. For them: --canaries."
     )
-
-
-def _earlier_alarm(reference: ReferenceShare, quarters: Sequence[QuarterWatch]) -> Iterator[str]:
-    """The last alarm before the current quarter: what begins anew is not over for that."""
-    for quarter in reversed(quarters):
-        if quarter.alarm and quarter.share is not None:
-            yield (
-                f"In the quarter from {spoken(quarter.start)} {quarter.start.year} it rose "
-                f"from {fine_percent(reference.share)} to {fine_percent(quarter.share)} "
-                f"{_when(quarter)}."
-            )
-            return
-
-
-def _notes(unit: str, reference: ReferenceShare) -> Iterator[str]:
-    if reference.n < ENOUGH_UNITS:
-        yield (
-            f"The reference has {reference.n:,} {unit}; with fewer than {ENOUGH_UNITS:,} a rise "
-            "is found late or not at all."
-        )
-    if reference.days < ENOUGH_DAYS:
-        yield (
-            f"The reference has {counted(reference.days, 'day')}; with fewer than {ENOUGH_DAYS} "
-            "little is known of how much days differ, so an alarm may be early."
-        )
 
 
 def verdict(figures: Sequence[WatchedFigure]) -> str:
     """What all figures together come to, in a sentence."""
-    alarms = [figure for figure in figures if figure.alarm]
+    rises = [(f.label, f.lasting) for f in figures if f.alarm]
+    alarms = [f"{label} since {spoken(last.since)}" for label, last in rises if last]
     if not alarms:
         return f"No alarm in {counted(len(figures), 'figure')}."
-    names = "; ".join(
-        f"{figure.label} {_when(figure.current)}" for figure in alarms if figure.current
-    )
-    return f"ALARM in {len(alarms)} of {counted(len(figures), 'figure')}: {names}."
+    return f"ALARM in {len(alarms)} of {counted(len(figures), 'figure')}: {'; '.join(alarms)}."
 
 
-def daily_shares(quarter: QuarterWatch) -> list[tuple[date, float | None]]:
-    """The share of each day from the first watched one of a quarter on; None without units."""
-    shares = {day.day: day.bad / day.n for day in quarter.days}
-    first, last = quarter.days[0].day, quarter.days[-1].day
-    days = [first + timedelta(days=place) for place in range((last - first).days + 1)]
-    return [(day, shares.get(day)) for day in days]
+def shown_days(figure: WatchedFigure) -> list[DayCount]:
+    """The days to draw: the last 91, or more where a rise that lasts began earlier."""
+    if not figure.days:
+        return []
+    first = figure.days[-1].day - _SHOWN_DAYS
+    if figure.lasting is not None:
+        first = min(first, figure.lasting.since - _BEFORE)
+    return [count for count in figure.days if count.day >= first]
+
+
+def daily_shares(figure: WatchedFigure) -> list[tuple[date, float | None]]:
+    """The share of each day that is drawn; None on days without units."""
+    days = shown_days(figure)
+    if not days:
+        return []
+    shares = {count.day: count.bad / count.n for count in days}
+    first = days[0].day
+    every = [first + timedelta(place) for place in range((days[-1].day - first).days + 1)]
+    return [(day, shares.get(day)) for day in every]
 
 
 def spoken(day: date) -> str:
     """A day without its year: 3 March."""
-    return f"{day.day} {_MONTHS[day.month - 1]}"
+    return f"{day.day} {_MONTHS.split()[day.month - 1]}"
 
 
-def _when(quarter: QuarterWatch) -> str:
-    """The days of a rise: since 3 March, or from 3 to 20 March where it ended."""
-    first, last = quarter.since, quarter.until
-    if first is None or last is None:
-        return ""
-    if quarter.lasting:
-        return f"since {spoken(first)}"
-    if first == last:
-        return f"on {spoken(first)}"
-    begin = str(first.day) if first.month == last.month else spoken(first)
-    return f"from {begin} to {spoken(last)}"
-
-
-_MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
+_MONTHS = "January February March April May June July August September October November December"
 """Not from strftime, whose names follow the locale."""
 
 
 def as_dict(figure: WatchedFigure) -> dict[str, Any]:
     """The figure as ``--json`` prints it."""
+    last = figure.lasting
+    rises: list[dict[str, Any]] = [msgspec.to_builtins(rise) for rise in figure.rises]
+    current = rises.pop() if last else dict.fromkeys(("since", "sounded", "ended", "seen"))
+    bad, n = figure.counts
     return {
         "name": figure.name,
         "label": figure.label,
         "unit": figure.unit,
         "alarm": figure.alarm,
         "sentence": figure.sentence,
-        "notes": list(figure.notes),
-        "reference": rounded(asdict(figure.reference)),
-        "current": _quarter(figure.current) if figure.current else None,
-        "earlier": [_quarter(quarter) for quarter in figure.earlier],
+        "notes": figure.notes,
+        "reference": rounded(asdict(figure.reference)) | {"promises": figure.reference.promises},
+        "current": current
+        | {"bad": bad, "n": n, "share": rounded(bad / n) if n else None}
+        | {"days": msgspec.to_builtins(shown_days(figure))},
+        "earlier": rises,
     }
-
-
-def _quarter(quarter: QuarterWatch) -> dict[str, Any]:
-    data: dict[str, Any] = msgspec.to_builtins(quarter)
-    del data["reference"]
-    for row in (data, *data["days"]):
-        row["e_value"] = float(f"{row['e_value']:.6g}")
-    data |= rounded({name: data[name] for name in ("share", "share_after")})
-    return data

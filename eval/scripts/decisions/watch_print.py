@@ -4,23 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from decisions.watch import WatchedFigure, daily_shares, spoken, verdict
+from decisions.watch import WatchedFigure, daily_shares, not_found, spoken, verdict
 from terminal.page import Block, Conclusion, LinePlot, Prose, fine_percent
 
 
-def watch_blocks(figures: Sequence[WatchedFigure], *, pictures: bool = False) -> Iterator[Block]:
-    """A sentence a figure, a plot of each that has an alarm, and the verdict.
+def watch_blocks(
+    figures: Sequence[WatchedFigure],
+    *,
+    pictures: bool = False,
+    more: Sequence[Block] = (),
+    last: str = "",
+) -> Iterator[Block]:
+    """A sentence for each rise that lasts, one on what cannot be found, ``more`` blocks, a plot of
+    each figure with an alarm, and the verdict with ``last``, another alarm.
 
-    ``pictures``: a plot of every figure.
+    ``pictures``: a plot and a sentence of every figure.
     """
     for figure in figures:
-        mark = "!" if figure.alarm else " "
-        yield Prose(f"{mark} {figure.sentence}", "bad" if figure.alarm else None)
+        if figure.lasting or pictures:
+            mark = "!" if figure.alarm else " "
+            yield Prose(f"{mark} {figure.sentence}", "bad" if figure.alarm else None)
     yield from (Prose(line, "doubt") for line in limits(figures))
+    quiet = [figure for figure in figures if not figure.lasting]
+    if quiet and (text := not_found(quiet)):
+        yield Prose(text, "quiet")
+    yield from more
     for figure in figures:
         if (figure.alarm or pictures) and (plot := picture(figure)) is not None:
             yield plot
-    yield Conclusion(verdict(figures), "bad" if any(f.alarm for f in figures) else None)
+    is_bad = bool(last) or any(figure.alarm for figure in figures)
+    yield Conclusion(f"{verdict(figures)} {last}".strip(), "bad" if is_bad else None)
 
 
 def limits(figures: Sequence[WatchedFigure]) -> list[str]:
@@ -34,25 +47,25 @@ def limits(figures: Sequence[WatchedFigure]) -> list[str]:
 
 
 def picture(figure: WatchedFigure) -> LinePlot | None:
-    """The daily shares of the current quarter, with the reference's share and its upper limit as
+    """The daily shares, with the reference's share and the least one of four weeks that alarms as
     dotted lines, and pointers at the day named and at the day of the alarm. None without days.
     """
-    if figure.current is None:
+    shares, reference, last = daily_shares(figure), figure.reference, figure.lasting
+    if not shares:
         return None
-    quarter, reference = figure.current, figure.reference
-    shares = daily_shares(quarter)
     places = {day: place for place, (day, _) in enumerate(shares)}
     legend = [
         f"{spoken(shares[0][0])} – {spoken(shares[-1][0])}; dotted: reference "
-        f"{fine_percent(reference.share)} and its upper limit {fine_percent(reference.upper)}"
+        f"{fine_percent(reference.share)}, and {fine_percent(reference.limit)}, an alarm when four "
+        "weeks reach it"
     ]
-    if quarter.since and quarter.sounded:
-        legend.append(f"▲ rose since {spoken(quarter.since)}, alarm on {spoken(quarter.sounded)}")
+    if last is not None:
+        legend.append(f"▲ rose since {spoken(last.since)}, alarm of {spoken(last.sounded)}")
     return LinePlot(
         f"{figure.label}: share of {figure.unit} by day",
         [share for _, share in shares],
-        [reference.share, reference.upper],
-        [places[day] for day in (quarter.since, quarter.sounded) if day is not None],
+        [reference.share, reference.limit],
+        [places[day] for day in (last.since, last.sounded) if day in places] if last else [],
         label=fine_percent,
         legend=tuple(legend),
     )

@@ -16,6 +16,7 @@ from experiments.race import Limit, limit_of
 from experiments.scoring import full_name
 from records.errors import StorageError
 from records.files import read_toml
+from records.targets import declared_lead
 
 _KEYS = {
     "baseline": str,
@@ -100,7 +101,7 @@ def read_grid(path: Path) -> Grid:
         grid = Grid(
             settings,
             _baseline(raw.get("baseline", names[0]), names),
-            _quality(raw.get("quality", "evidence_recall@5")),
+            _quality(raw.get("quality", declared_lead().partition(".")[2] or "evidence_recall@5")),
             tuple(_limit(text) for text in raw.get("constraints", [])),
             max(0, raw.get("warm_up", 1)),
             raw.get("command", ""),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from decisions.case_rules import Basis, basis_of, read_case_rules
+from decisions.case_verdict import read_verdicts
 from decisions.pairing import places_of
 from decisions.primary import as_stored
 from ragmetrics import catalogue
@@ -160,3 +163,14 @@ class PartScorer:
             score_run(
                 folder, job.eval_set, scorer, labels_dir=job.labels_dir, seed=job.seed, jobs=1
             )
+
+
+def failing_cases(folders: Mapping[str, Path]) -> dict[str, int]:
+    """How many cases of each run fail, by what all of them were measured for and within the
+    smallest depth; a run without scores is left out."""
+    if not folders:
+        return {}
+    basis = reduce(Basis.shared, map(basis_of, folders.values()))
+    rules = read_case_rules()
+    runs = {name: read_verdicts(folder, rules, basis) for name, folder in folders.items()}
+    return {name: run.counts().failing for name, run in runs.items() if run.cases}

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +18,13 @@ from clients.demo_server import DemoServers, started
 from clients.profile import load_profile
 from clients.run import end, run
 from clients.run_plan import Ending, Job, Jobs, RunOptions, select
-from decisions.case_rules import Basis, basis_of, read_case_rules
-from decisions.case_verdict import read_verdicts
 from decisions.effects import compact, measure
 from decisions.engine import higher_is_better, range_of
 from decisions.pairing import ClusterCodes
 from experiments import race
 from experiments.grid import Grid, Setting, check_fields, slug
 from experiments.order import portions, random_order
-from experiments.scoring import PartScorer, replies_are_equal, results_so_far
+from experiments.scoring import PartScorer, failing_cases, replies_are_equal, results_so_far
 from ragmetrics.stats.means import generator
 from records.cases import TestCase
 from records.clusters import AUTO, read_clusters
@@ -238,7 +236,7 @@ class SweepRun:
     def _race(self) -> tuple[str, str]:
         """How it ended, in a word and in words."""
         ended, reason = "all asked", "every case was asked"
-        for number, block in enumerate(self._blocks):
+        for number, block in enumerate(self._blocks_in_turn()):
             still = self._still
             if over := self._over_budget(len(still) * len(block)):
                 ended, reason = "budget", over
@@ -274,6 +272,17 @@ class SweepRun:
         if ended == "all asked" and len(left) > 1:
             reason += f"; {len(left)} settings cannot be told apart"
         return ended, reason
+
+    def _blocks_in_turn(self) -> Iterator[Sequence[Job]]:
+        """The blocks of the race and, where the baseline leads others at its end, the cases that
+        were set aside to confirm another winner: they are the last block then."""
+        yield from list(self._blocks)
+        leads = self._sweep("", "").best == self._options.grid.baseline
+        if self._apart and leads and len(self._contenders) > 1:
+            cases = list(dict.fromkeys(job.case.id for job in self._aside))
+            chosen = [case for case in self._cases if case.id in {*cases}]
+            self._blocks.append(list(Jobs(chosen, self._options.run.repeat)))
+            yield self._blocks[-1]
 
     def _end(self, ended: str, reason: str) -> Sweep:
         """Finish and score the runs, confirm the winner, and record it all."""
@@ -399,11 +408,11 @@ class SweepRun:
             number -= 1
             count += len(order[number])
         last = [case for cluster in order[number:] for case in cluster]
-        if 2 * count <= len(cases):
+        self._apart = 0 < 2 * count <= len(cases)
+        if self._apart:
             order = order[:number]
-        blocks = [
-            list(Jobs(part, self._options.run.repeat)) for part in portions(order, race.LOOKS)
-        ]
+        looks = race.LOOKS - self._apart  # one look is kept for them, should the baseline lead
+        blocks = [list(Jobs(part, self._options.run.repeat)) for part in portions(order, looks)]
         return blocks, list(Jobs(last, 1))
 
     def _over_budget(self, calls: int) -> str:
@@ -587,14 +596,3 @@ class SweepRun:
             "interval": effect.interval,
             "runs": runs,
         }
-
-
-def failing_cases(folders: Mapping[str, Path]) -> dict[str, int]:
-    """How many cases of each run fail, by what all of them were measured for and within the
-    smallest depth; a run without scores is left out."""
-    if not folders:
-        return {}
-    basis = reduce(Basis.shared, map(basis_of, folders.values()))
-    rules = read_case_rules()
-    runs = {name: read_verdicts(folder, rules, basis) for name, folder in folders.items()}
-    return {name: run.counts().failing for name, run in runs.items() if run.cases}

@@ -108,7 +108,7 @@ _HEADINGS = {
         " --from-jsonl --shards --vault --index --annotator"
     ),
     "Statistics": (
-        "--cluster --power --margin --seed --max-drop"
+        "--cluster --margin --seed --max-drop"
         " --varied --ignore-invariants --flips-by --confidence-by --allow-missing"
         " --match --gain --min-similarity"
     ),

@@ -89,6 +89,8 @@ class ClusterLabels:
         names: Sequence[str] | _Names = (),
     ) -> None:
         self.ids, self.positions, self.names = ids, positions, names
+        self.scope = ""
+        """What a verdict is limited to that counts cases by these labels, see Clustering."""
 
     def __getitem__(self, case_id: str, /) -> str:
         at = bisect_left(self.ids, hash(case_id))
@@ -336,6 +338,7 @@ def read_clusters(
             inner = clustering_of(labelled(SECTION), SECTION)
             assert inner is not None
             inner.documents, inner.fixed = clustering.documents, True
+            inner.labels.scope = inner.scope
             inner.sentence += f", of {_count(clustering.documents, 'document')}"
             return inner
     else:

@@ -85,6 +85,8 @@ class Verdict:
     baseline: str | None = None
     accepts: Sequence[Accept] = ()
     caveats: Sequence[str] = ()
+    says: Sequence[str] = ()
+    """What was compared with what: the first line of the comparison, and what would have failed."""
     header: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -123,6 +125,7 @@ class Verdict:
             "checks": [check.to_dict() for check in self.checks],
             "accepts": [asdict(accept) for accept in self.accepts],
             "caveats": list(self.caveats),
+            "says": list(self.says),
         }
 
 

@@ -160,6 +160,19 @@ def declared_documents(path: Path = TARGETS) -> str:
     raise StorageError.from_problems([Problem(str(path), None, f"[{DECIDE}] documents", message)])
 
 
+def declared_lead(path: Path = TARGETS) -> str:
+    """The metric that ``[decide] lead`` names, as ``section.metric``; "" without one.
+
+    Raises StorageError for what is no such name.
+    """
+    table = _decide(path)
+    value = table.get("lead", "") if isinstance(table, dict) else ""
+    if value == "" or (isinstance(value, str) and all(value.partition("."))):
+        return str(value)
+    message = f'{value!r}: write the section.metric that counts most, such as "pipeline.pass"'
+    raise StorageError.from_problems([Problem(str(path), None, f"[{DECIDE}] lead", message)])
+
+
 def _decide(path: Path) -> Any:
     try:
         return read_toml(path).get(DECIDE, {})
@@ -189,8 +202,10 @@ def declared_primary(path: Path = TARGETS) -> tuple[str, ...]:
         message = f"names no metric; {example}, or delete the line for the built-in ones"
     if message:
         raise StorageError.from_problems([Problem(str(path), None, field, message)])
-    if isinstance(table, dict) and (unknown := sorted(table.keys() - {"primary", "documents"})):
-        message = "is unknown; the table holds primary and documents"
+    if isinstance(table, dict) and (
+        unknown := sorted(table.keys() - {"primary", "documents", "lead"})
+    ):
+        message = "is unknown; the table holds primary, lead and documents"
         raise StorageError.from_problems(
             Problem(str(path), None, f"[{DECIDE}] {name}", message) for name in unknown
         )

@@ -362,6 +362,7 @@ def _compare(
     told = {f"{change.section}.{change.metric}" for change in changes}
     changes += [_of_row(row, plan.max_drop) for row in result.rows if row.name not in told]
     report.changes, report.no_verdict = changes, result.no_verdict
+    report.headline, report.says = result.headline, result.says
     report.caveats = [
         *caveats(baseline, plan.suite, report.header.get("cases", 0)),
         *result.notes,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from decisions.baseline import FAILING, BaselineChange, ChangeVerdict
+from decisions.baseline import FAILING, BaselineChange
 from decisions.case_changes import CaseChanges
 from decisions.case_verdict import VerdictCounts
 from decisions.diagnosis import DiagnosisFinding
@@ -58,6 +58,9 @@ class SuiteReport:
     unlike: str = ""
     no_verdict: str = ""
     """Why no primary metric could be tested against the baseline; "" when any was."""
+    headline: str = ""
+    says: Sequence[str] = ()
+    """The first line of the comparison with the baseline, as compare_runs.py prints it."""
     baseline: str = ""
     gates: Sequence[Check] = field(default=())
     verdicts: VerdictCounts | None = None
@@ -123,6 +126,8 @@ class SuiteReport:
             "cases_changed": self.cases.to_dict() if self.cases else None,
             "diagnosis": [finding.to_dict() for finding in self.findings],
             "baseline": self.baseline or None,
+            "headline": self.headline or None,
+            "says": list(self.says),
             "caveats": list(self.caveats),
             "not_comparable": self.unlike or None,
             "changes": None
@@ -212,17 +217,6 @@ def write_report(report: SuiteReport, path: Path, metrics: Path, *, copied: bool
     return path
 
 
-_TESTED: Mapping[ChangeVerdict, str] = {
-    "worse": "worse",
-    "better": "better",
-    "mixed": "mixed",
-    "equal": "equal",
-    "no evidence": "without evidence",
-    "too few": "with too few cases",
-}
-"""The verdicts on primary metrics, as they are counted."""
-
-
 def suite_page(report: SuiteReport, every: bool) -> Page:
     """A table of the perspectives, what cannot be told, the diagnosis, the changes, the verdict."""
     blocks: list[Block] = [Prose(("Run ", Quoted(report.run_id), f", {report.suite} suite"))]
@@ -249,8 +243,13 @@ def suite_page(report: SuiteReport, every: bool) -> Page:
     for gate in report.gates:
         text = f"gate missed: {gate.section} {gate.metric}: {gate.reason}"
         blocks.append(Prose(text, "bad"))
-    blocks.append(Conclusion(_verdict_text(report)))
+    blocks.append(Conclusion(_verdict_text(report), more=_first_lines(report)))
     return Page("", blocks)
+
+
+def _first_lines(report: SuiteReport) -> tuple[Prose, ...]:
+    """What the comparison with the baseline says; nothing where they were measured otherwise."""
+    return () if report.unlike else tuple(Prose(Quoted(line)) for line in report.says)
 
 
 _FINDINGS = 3
@@ -272,6 +271,7 @@ def brief_page(report: SuiteReport) -> Page:
             rows.append((words or name, mean, interval, name))
     blocks: list[Block] = [
         Heading(("Run ", Quoted(report.run_id), f": {asked}{_verdict_text(report)}")),
+        *_first_lines(report),
         plain_table(("", "mean", "95 % interval", "metric"), rows, words=4),
         *map(Heading, _case_sentences(report)),
         Heading("What stands out:"),
@@ -313,10 +313,9 @@ def _changes(report: SuiteReport, every: bool) -> Iterator[Block]:
             text = f"{change.verdict}: {change.section} {change.metric} {_change_text(change)}"
             yield Prose(text, "bad" if failing else None)
     counts = Counter(change.verdict for change in report.changes)
-    tested = [f"{counts[name]} {words}" for name, words in _TESTED.items() if counts[name]]
     yield Prose(
         f"{counted(len(report.changes), 'metric')} compared: "
-        f"{', '.join([counted(len(report.regressions), 'regression'), *tested])}; not tested: "
+        f"{counted(len(report.regressions), 'regression')}; not tested: "
         f"{counts['lower']} lower, {counts['higher']} higher"
         f"{'' if every else ' (-v lists what got worse)'}."
     )

@@ -36,7 +36,7 @@ from records.runs import (
     scored_sections,
 )
 from records.verdicts import judge_of
-from views.browser.model import MetricTrend, RunInfo, Trend
+from views.browser.model import MetricTrend, OpenRun, RunInfo, Trend
 from views.case import Case
 from views.case_files import read_case
 from views.notes import CaseNotes
@@ -210,6 +210,16 @@ class Opened:
         """Begin to read on. ``tell`` is called in the reading thread, a few times a second."""
         self._tell = tell
         threading.Thread(target=self._work, name="browse", daemon=True).start()
+
+    def first_lines(self, base: OpenRun) -> Sequence[str]:
+        """What the comparison with another run says; why there is none, where it is refused."""
+        from decisions.committed import first_lines
+
+        assert isinstance(base, Opened)
+        try:
+            return first_lines(base._folder, self._folder)
+        except (StorageError, OSError) as error:
+            return [f"not compared: {error}"]
 
     def close(self) -> None:
         """Stop reading."""

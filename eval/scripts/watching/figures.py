@@ -12,7 +12,7 @@ from typing import Any
 from decisions.watch import WatchedFigure, watch_figure
 from ragmetrics.stats.arrays import np
 from ragmetrics.stats.intervals import effective_wilson
-from ragmetrics.stats.rise import DayCount
+from ragmetrics.stats.rise import DayCount, Rise
 from records.errors import StorageError
 from records.feedback import Rating, rating_of, thumb_of
 from records.metrics import rounded
@@ -207,9 +207,15 @@ def series_of(
 
 
 def watched(
-    index: TraceIndex, reference: ReferencePeriod, unit: str, sampling: str = "head"
+    index: TraceIndex,
+    reference: ReferencePeriod,
+    unit: str,
+    sampling: str,
+    known: Mapping[str, Sequence[Rise]],
+    today: date,
 ) -> list[WatchedFigure]:
-    """Each figure that the reference has units for, against it. ``unit``: a plural."""
+    """Each figure that the reference has units for, against it. ``unit``: a plural. ``known``: the
+    alarms that earlier looks found. ``today``: a day that is not over, so neither is any later."""
     series = series_of(index, reference, day_of(reference.last) + 1)
     alarming = [figure for figure in shown_figures(sampling) if figure.has_alarm]
     figures = [figure for figure in alarming if reference.days.get(figure.name)]
@@ -218,9 +224,14 @@ def watched(
             figure.name,
             figure.label,
             reference.days[figure.name],
-            [DayCount(date_of(day.day), *day.as_counts) for day in series[figure.name]],
+            [
+                DayCount(date_of(day.day), *day.as_counts)
+                for day in series[figure.name]
+                if date_of(day.day) < today
+            ],
             figures=len(alarming),
             unit=unit,
+            known=known.get(figure.name, ()),
         )
         for figure in figures
     ]

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from decisions.watch_print import watch_blocks
 from formats.traces.cases import CAPTURE
 from formats.traces.feedback import NO_FEEDBACK
-from terminal.page import Block, Page, Prose, fine_percent, plain_table
-from terminal.tables import counted
+from terminal.page import (
+    Block,
+    Heading,
+    Page,
+    Prose,
+    Quoted,
+    fine_percent,
+    items,
+    plain_table,
+)
+from terminal.tables import counted, plain
+from watching.canaries import CanaryLook, sentence
 from watching.figures import FIGURES, TAIL_DISTORTS, date_of, shown_figures
 from watching.summary import FEEDBACK, NOT_CAPTURED
 from watching.watch import Watch, in_all, share_of
 
 _NO_REFERENCE = (
-    "No reference: name days that are normal, such as --reference 2026-03-01..2026-03-14, and what "
+    "No reference: name days that are normal, such as --reference 2026-03-02..2026-04-26, and what "
     "rises after them is found."
 )
 
@@ -34,8 +45,33 @@ def watch_page(outcome: Watch, *, pictures: bool) -> Page:
     blocks: list[Block] = [Prose(_title(outcome)), plain_table(head, rows)]
     blocks += map(Prose, notes(outcome))
     if outcome.reference is None:
-        return Page("", [*blocks, Prose(_NO_REFERENCE)])
-    return Page("", [*blocks, *watch_blocks(outcome.figures, pictures=pictures)])
+        return Page("", [*blocks, *_alarm_blocks(outcome), Prose(_NO_REFERENCE)])
+    more = list(_alarm_blocks(outcome))
+    last = "ALARM of the canaries." if outcome.canaries and outcome.canaries.alarms else ""
+    after = watch_blocks(outcome.figures, pictures=pictures, more=more, last=last)
+    return Page("", [*blocks, *after])
+
+
+def _alarm_blocks(outcome: Watch) -> Iterator[Block]:
+    """What rose, three traces of each alarm, the command that draws more, and the canaries."""
+    labels = {figure.name: figure.label for figure in outcome.alarms}
+    for risen in outcome.risen:
+        yield Heading(f"{labels[risen.figure]}: what rose, and three traces", tone="bad")
+        slices = risen.slices or ("No language, folder or word is more frequent among them.",)
+        yield from items([(Quoted(text),) for text in slices])
+        yield from items([(Quoted(text),) for text in risen.examples], "quiet")
+    if outcome.risen:
+        folder = shlex.quote(str(outcome.folder))
+        yield Prose(f"Next: watch_traces.py {folder} --cases 12 --output drawn   (more to read)")
+    if outcome.canaries is not None:
+        yield from canary_blocks(outcome.canaries)
+
+
+def canary_blocks(look: CanaryLook) -> Iterator[Block]:
+    """The canaries' sentence, their alarms, and what else there is to know."""
+    yield Prose(f"{'!' if look.alarms else ' '} {sentence(look)}", "bad" if look.alarms else None)
+    yield from items([(Quoted(plain(text, 400)),) for text in look.alarms], "bad")
+    yield from (Prose((Quoted(plain(note, 400)),), "doubt") for note in look.notes)
 
 
 def _title(outcome: Watch) -> str:

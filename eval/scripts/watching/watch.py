@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from decisions.watch import WatchedFigure, as_dict
+import msgspec
+
+from decisions.watch import WatchedFigure, as_dict, with_seen
 from formats.shared.rows import JSON_ENDINGS, files_below
 from formats.shared.span_stream import DAMAGED, Cut, Position, cuts, open_spans
+from ragmetrics.stats.rise import Rise
+from records.alarms import KnownAlarm, alarms_file, read_alarms, write_alarms
 from records.errors import StorageError
 from records.files import locked
 from records.labels import read_cases
@@ -49,8 +53,10 @@ from watching.trace_index import (
     WatchedFile,
     index_path,
 )
+from watching.what_rose import RisenTraces, what_rose
 
 if TYPE_CHECKING:
+    from watching.canaries import CanaryLook
     from watching.draws import Draw
 
 DAY_SHOWN = "last day shown"
@@ -154,6 +160,8 @@ class WatchOptions:
     index: Path | None = None
     reference: str | None = None
     replace_reference: bool = False
+    seen: bool = False
+    canaries: Path | None = None
     quiet: float = 60.0
     check_share: float = 0.05
     cases: int | None = None
@@ -167,7 +175,8 @@ class WatchOptions:
 
 @dataclass
 class Watch:
-    """What a look shows. ``series``: each figure by day, from the first day on."""
+    """What a look shows. ``series``: each figure by day, from the first day on. ``risen``: of each
+    figure with an alarm what its traces have in common."""
 
     folder: Path
     index: Path
@@ -183,6 +192,8 @@ class Watch:
     feedback: dict[str, Any]
     draws: list[Draw] = field(default_factory=list)
     sampling: str = "head"
+    risen: list[RisenTraces] = field(default_factory=list)
+    canaries: CanaryLook | None = None
 
     @property
     def unit(self) -> str:
@@ -192,6 +203,11 @@ class Watch:
     @property
     def alarms(self) -> list[WatchedFigure]:
         return [figure for figure in self.figures if figure.alarm]
+
+    @property
+    def has_alarm(self) -> bool:
+        """Whether any figure has an alarm, or the canaries have."""
+        return bool(self.alarms or (self.canaries and self.canaries.alarms))
 
 
 def watch(options: WatchOptions, now: int) -> Watch:
@@ -234,10 +250,38 @@ def watch(options: WatchOptions, now: int) -> Watch:
             sampling=options.sampling,
         )
         if reference is not None:
-            outcome.figures = watched(index, reference, outcome.unit, options.sampling)
+            _watch_on(index, options, outcome, reference, now)
         mark_shown(index)
         outcome.draws = list(_draws(index, options, outcome))
+    if options.canaries is not None:
+        from watching.canaries import look_at_canaries  # slow to load
+
+        outcome.canaries = look_at_canaries(options.canaries)
     return outcome
+
+
+def _watch_on(
+    index: TraceIndex, options: WatchOptions, outcome: Watch, reference: ReferencePeriod, now: int
+) -> None:
+    """Watch every figure from the alarms that are known on, and keep what is known then.
+
+    ``--seen`` marks what earlier looks showed: a person cannot have seen what this one finds."""
+    today, path = datetime.fromtimestamp(now / 1e6, UTC).date(), alarms_file(outcome.index)
+    before = {} if options.replace_reference else read_alarms(path)
+    known = {
+        name: [Rise(**msgspec.structs.asdict(alarm)) for alarm in alarms]
+        for name, alarms in before.items()
+    }
+    if options.seen:
+        known = {name: with_seen(rises, today) for name, rises in known.items()}
+    outcome.figures = watched(index, reference, outcome.unit, options.sampling, known, today)
+    found = known | {figure.name: [*figure.rises] for figure in outcome.figures}
+    after = {n: [KnownAlarm(**asdict(r)) for r in rises] for n, rises in found.items() if rises}
+    if after != before or options.replace_reference:
+        write_alarms(path, after)
+    for figure in outcome.alarms:
+        if figure.lasting is not None:
+            outcome.risen.append(what_rose(index, figure.name, reference, figure.lasting.since))
 
 
 def _check_that_any_was_read(folder: Path, look: TraceReading, counts: Mapping[str, int]) -> None:
@@ -270,9 +314,9 @@ def _draws(index: TraceIndex, options: WatchOptions, outcome: Watch) -> list[Dra
         known = options.eval_set is not None and options.eval_set.exists()
         cases = read_cases(options.eval_set, None) if known and options.eval_set else []
         began = {
-            figure.name: day_of(figure.current.since)
+            figure.name: day_of(figure.lasting.since)
             for figure in outcome.alarms
-            if figure.current is not None and figure.current.since is not None
+            if figure.lasting is not None
         }
         draws.append(
             draw_cases(
@@ -340,6 +384,8 @@ def to_dict(outcome: Watch) -> dict[str, Any]:
         },
         "feedback": outcome.feedback,
         "alarms": [figure.name for figure in outcome.alarms],
+        "risen": [asdict(risen) for risen in outcome.risen],
+        "canaries": None if outcome.canaries is None else asdict(outcome.canaries),
         "figures": [
             {
                 "name": figure.name,

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from decisions.compare import CompareOptions, compare, failures
+from decisions.compare import CompareOptions, compare
+from decisions.headline import failures
 from decisions.invariants import IncomparableError
 from decisions.rows import Comparison
 

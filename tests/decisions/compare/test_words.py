@@ -32,45 +32,8 @@ def explored(metric: str, delta: float, verdict: RowVerdict) -> MetricRow:
     return row(metric, delta, verdict, primary=False, p_joint=None, p_bh=0.01)
 
 
-def comparison(*rows: MetricRow, headline: Headline = "NO EVIDENCE") -> Comparison:
+def comparison(*rows: MetricRow, headline: Headline = "NO CLEAR DIFFERENCE") -> Comparison:
     return Comparison("old", "now", rows, headline, cases=40)
-
-
-def test_the_headline_counts_verdicts_and_names_them() -> None:
-    rows = [
-        row("a", 0.2, "better"),
-        row("b", -0.3, "worse"),
-        row("c", 0.01, "no evidence"),
-        explored("x", 0.4, "better"),
-        explored("y", -0.4, "worse"),
-    ]
-    assert compare_words.headline(comparison(*rows, headline="MIXED")) == [
-        "MIXED: of 3 primary metrics 1 worse, 1 better, 1 without evidence of a difference.",
-        "▼ worse: b −0.300",
-        "▲ better: a +0.200",
-        "Exploratory: of 2 metrics 1 worse, 1 better. Worse: y −0.400.",
-    ]
-
-
-def test_the_headline_says_what_to_look_at() -> None:
-    suspect = row("a", -0.2, "no evidence", look=True)
-    assert compare_words.headline(comparison(suspect, headline="LOOK")) == [
-        "LOOK: of 1 primary metric 1 without evidence of a difference.",
-        "▽ may be worse, without enough evidence: a −0.200",
-    ]
-    only = comparison(explored("y", -0.4, "worse"), headline="LOOK")
-    assert compare_words.headline(only)[0].startswith("LOOK: No primary metric could be tested")
-    assert compare_words.headline(comparison()) == [
-        "No primary metric could be tested: no case has one in both runs."
-    ]
-
-
-def test_many_names_are_cut_and_a_lost_metric_is_told() -> None:
-    found = [row(f"m{number}", -0.2, "worse") for number in range(10)]
-    gone = MetricRow("safety", "auc", True, primary=True, base_mean=0.9, verdict="only in base")
-    lines = compare_words.headline(comparison(*found, gone, headline="WORSE"))
-    assert lines[1].endswith("m7 −0.200, and 2 more")
-    assert lines[2] == "no longer measured: auc"
 
 
 def test_the_legend_explains_what_occurs() -> None:
@@ -157,14 +120,11 @@ def test_means_and_coverage_are_of_the_same_cases() -> None:
     assert compare_words.row_cells(of_run)[1:5] == ("0.500", "0.400", "–", "−0.100")
 
 
-def test_scored_for_fewer_cases_is_not_listed_as_worse() -> None:
-    found = [explored("x:scored", -0.3, "differs"), explored("y", -0.4, "worse")]
-    found += [explored("z:scored", 0.2, "differs")]
-    (line,) = compare_words.headline(comparison(*found))[1:]
-    assert line == (
-        "Exploratory: of 3 metrics 1 worse, 0 better, 2 differ. Worse: y −0.400. "
-        "Scored for fewer cases: x −0.300."
-    )
+def test_exploratory_metrics_are_counted_in_a_sentence() -> None:
+    found = [explored("x", -0.3, "worse"), explored("y", 0.4, "better")]
+    text = compare_words.explored_line(replace(comparison(*found), untested=67))
+    assert text == "Exploratory: of 2 metrics 1 worse, 1 better; --all compares 67 more."
+    assert compare_words.explored_line(comparison()) == ""
 
 
 def test_cases_scored_in_one_run_only_are_told_once_for_metrics_alike() -> None:

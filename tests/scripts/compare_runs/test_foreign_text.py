@@ -50,7 +50,7 @@ def test_a_hostile_metric_name_does_nothing(compare: Compare, folder: Path) -> N
         rows = [{"case_id": f"q{i}", "scores": scores} for i in range(CASES)]
         write_lines(folder / "results" / name, "custom", rows)
     path = folder / "diff.md"
-    words = ("--power", "1", "-v", "--flips-by", HOSTILE, "--markdown", str(path))
+    words = ("-v", "--flips-by", HOSTILE, "--markdown", str(path))
     done = compare("good", "bad", *words)
     assert done.exit_code == 0, done.stderr
     assert "\x1b" not in done.stdout
@@ -61,7 +61,7 @@ def test_a_hostile_metric_name_does_nothing(compare: Compare, folder: Path) -> N
 
 
 def test_hostile_texts_do_nothing_on_the_terminal(compare: Compare) -> None:
-    done = compare("good", "bad", "--metrics", "recall@5", "--flips", "30")
+    done = compare("good", "bad", "--metrics", "recall@5", "--flips", "30", "-v")
     assert "\x1b" not in done.stdout
     assert "\x07" not in done.stdout
     assert "[bold red]x[/]" in done.stdout

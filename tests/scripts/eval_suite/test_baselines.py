@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import gate_run
+from decisions.committed import first_lines
 from eval_suite import main
 from records.metrics import load_metrics
 
@@ -77,7 +78,11 @@ def test_a_primary_metric_without_evidence_is_neither_worse_nor_better(
         assert changes["recall@5"]["verdict"] == "no evidence"
         assert changes["ndcg@5"]["verdict"] == ("lower" if run == "after" else "higher")
     done = finished.score(main, *words)
-    assert " 0 regressions, 1 without evidence; not tested: " in " ".join(done.stdout.split())
+    assert " 0 regressions; not tested: " in " ".join(done.stdout.split())
+    said = first_lines(runs / "after", runs / "before")[0]
+    assert said.startswith("NO CLEAR DIFFERENCE: 30 cases show changes of ")
+    assert said in done.stdout
+    assert suite(*words)["says"][0] == said
 
 
 def test_metrics_json_is_a_baseline_and_a_lost_number_fails(

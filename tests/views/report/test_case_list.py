@@ -10,6 +10,7 @@ from tests.score_lines import write_lines
 from decisions.case_changes import Ways
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Ruling
+from decisions.headline import sentence, value_in_words
 from decisions.measures import Measure
 from ragmetrics.catalogue import METRICS
 from ragmetrics.catalogue.cases import CaseRule
@@ -18,7 +19,6 @@ from records.run_table import RunTable
 from views.report import words
 from views.report.answers import RunAnswers
 from views.report.case_list import CaseListing, order_of
-from views.report.compared import sentence, value_in_words
 from views.report.figures import ranks
 from views.report.model import CaseLinks, CaseRow, CaseTable, Perspective, ReportMetric
 from views.report.page import case_rows
@@ -143,6 +143,8 @@ def test_every_metric_of_the_catalogue_has_words() -> None:
     assert {row.name for row in METRICS if row.primary} <= {row.name for row in METRICS if row.says}
     recall = next(row for row in METRICS if row.name == "evidence_recall")
     assert recall.in_words("evidence_recall@1") == "Needed evidence in the first passage"
-    assert sentence(recall, "evidence_recall@10", 0.754).endswith("in the first 10 passages")
-    assert value_in_words(recall, 0.996) == "> 99 %"
-    assert sentence(None, "mine", 0.5) == "mine: 0.500"
+    value = value_in_words(recall, 0.754)
+    text = "finds the needed evidence for 75 of 100 questions"
+    assert sentence(recall, "evidence_recall@10", value) == text
+    assert value_in_words(recall, 0.996) == "99.6 of 100"
+    assert sentence(None, "mine", value_in_words(None, 0.5)) == "mine: 0.500"

@@ -40,7 +40,7 @@ def test_every_number_of_the_comparison_is_that_of_compare_runs(
     assert ours["headline"] == theirs["headline"]
     rows = {row["metric"]: row for key in ("primary", "exploratory", "quiet") for row in ours[key]}
     measured = [row for row in theirs["rows"] if row["base_mean"] is not None]
-    assert len(rows) >= len(measured) > 20
+    assert len(rows) >= len(measured) >= 12
     names = ("verdict", "look", "base", "new", "delta", "p_joint", "p_bh", "mde", "n", "units")
     for row in measured:
         mine = rows[row["metric"]]
@@ -52,12 +52,8 @@ def test_the_headline_tells_the_values_in_words(report: dict[str, Any], page: st
     """Of the 23 cases that both runs answered base finds 20 (87 %), new 10 + 2 (52 %). 23 of 24
     calls gave an answer (96 %), and so many passed."""
     first, *rest = report["headline"]
-    assert first.startswith(
-        "Finds 52 % of the evidence that a question needs in the first 5 passages (was 87 %): "
-    )
-    assert any(
-        line.startswith("Gives a response to 96 % of the calls (was 100 %)") for line in rest
-    )
+    assert first.startswith("Finds the needed evidence for 52 of 100 questions (87 before): worse.")
+    assert any(line.startswith("Gives a response to 96 of 100 calls (100 before)") for line in rest)
     assert report["comparison"]["sentences"][0]["text"] == first
     row = next(r for r in report["comparison"]["primary"] if r["metric"] == "evidence_recall@5")
     assert (row["rose"], row["fell"]) == (2, 10)

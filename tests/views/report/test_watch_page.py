@@ -12,7 +12,7 @@ from views.report import charts
 from views.report.page import watch_page
 
 FIRST = date(2026, 1, 1)
-REFERENCE = [DayCount(date(2025, 11, 1) + timedelta(i), 4, 100) for i in range(30)]
+REFERENCE = [DayCount(date(2025, 11, 6) + timedelta(i), 4, 100) for i in range(56)]
 DAYS = [DayCount(FIRST + timedelta(i), 4 if i < 20 else 12, 100) for i in range(31)]
 RISEN = watch_figure("refusals", "Refusals", REFERENCE, DAYS, figures=7)
 HOSTILE = watch_figure("x", "<b>Bad</b>", REFERENCE, [], figures=7)
@@ -38,16 +38,16 @@ def test_the_page_says_draws_and_lists_the_days() -> None:
 
 def test_the_rise_stands_where_its_day_stands() -> None:
     """31 days from x = 44 to 388: the 21st stands at 44 + 20/30 of 344."""
-    quarter = {
+    current = {
         "days": [{"day": str(c.day), "bad": c.bad, "n": c.n} for c in DAYS],
         "since": "2026-01-21",
         "sounded": "2026-01-25",
     }
-    chart = charts.daily(quarter, {"share": 0.04, "upper": 0.05})
+    chart = charts.daily(current, {"share": 0.04, "limit": 0.05})
     assert chart["since"] == [273.3]
     assert [dot["x"] for dot in chart["dots"] if dot["alert"]] == [319.2]
     assert (chart["first"], chart["last"]) == ("2026-01-01", "2026-01-31")
     assert (
-        charts.daily(quarter | {"since": None, "sounded": None}, {"share": 0, "upper": 1})["since"]
+        charts.daily(current | {"since": None, "sounded": None}, {"share": 0, "limit": 1})["since"]
         == []
     )

@@ -24,7 +24,14 @@ from ragmetrics.catalogue import (
     searches,
     tools,
 )
-from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric, MetricSection, at_cutoffs, stem_of
+from ragmetrics.catalogue.metric import (
+    BY_DOCUMENT,
+    Metric,
+    MetricSection,
+    at_cutoffs,
+    nearest_cutoff,
+    stem_of,
+)
 
 __all__ = [
     "BY_DEFINITION",
@@ -37,12 +44,16 @@ __all__ = [
     "at_cutoffs",
     "find",
     "headline",
+    "main_names",
     "overview",
     "right_metrics",
 ]
 
 KS = (1, 3, 5, 10)
 """Cut-offs that retrieval metrics are reported at unless the user asks for others."""
+
+MAIN_K = 5
+"""The cut-off at which a family of metrics is compared."""
 
 DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault", "turn", "standalone")
 """What cases are sliced by."""
@@ -101,6 +112,28 @@ def headline(section: str, names: Sequence[str]) -> list[str]:
     row = SECTIONS.get(section)
     shown = [*row.headline(), *(name + BY_DOCUMENT for name in row.headline())] if row else []
     return [name for name in shown if name in names]
+
+
+def main_names(section: str, names: Sequence[str]) -> list[str]:
+    """Those of ``names`` that stand for their family where two runs are compared: one name each,
+    at the cut-off nearest to 5; metrics that no row describes, too."""
+    known = SECTIONS[section].metrics if section in SECTIONS else ()
+    chosen, cutoffs = [], dict[str, list[int]]()
+    for name in names:
+        stem, _, k = name.removesuffix(BY_DOCUMENT).partition("@")
+        if k.isdigit():
+            cutoffs.setdefault(stem, []).append(int(k))
+    for name in names:
+        stem, _, k = name.removesuffix(BY_DOCUMENT).partition("@")
+        try:
+            row = find(name, known)
+        except KeyError:
+            chosen.append(name)
+            continue
+        usual = not k or not k.isdigit() or int(k) == nearest_cutoff(MAIN_K, cutoffs[stem])
+        if row.is_main and usual and not (k and stem in names):
+            chosen.append(name)
+    return chosen
 
 
 def overview(*, of_cases: bool = False) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ ROWS: tuple[Metric, ...] = (
         headline=5,
         primary=True,
         words="Right decision to answer or to decline",
-        says="Answers or declines as it should for {value} of the questions",
+        says="decides rightly for {value} questions",
     ),
 )
 

@@ -43,7 +43,7 @@ ROWS: tuple[Metric, ...] = (
         target="claim_support_rate",
         version=5,
         words="Claims that the passages support",
-        says="Supports {value} of the claims in its answers with passages",
+        says="supports {value} claims with passages",
     ),
     _row(
         "mean_claim_support",
@@ -147,6 +147,7 @@ ROWS: tuple[Metric, ...] = (
         MARKS,
         "ALCE citation precision (Gao et al. 2023), support by words instead of a model",
         version=4,
+        compared=True,
         words="Citations that their claim needs",
     ),
     _row(
@@ -154,6 +155,7 @@ ROWS: tuple[Metric, ...] = (
         "expected claims that the answer states / expected claims",
         "expected_claims; an answer",
         version=5,
+        compared=True,
         words="Expected claims that the answer states",
     ),
     _count(
@@ -162,6 +164,7 @@ ROWS: tuple[Metric, ...] = (
         "forbidden_claims; an answer",
         "claims",
         version=5,
+        compared=True,
         words="Forbidden claims that the answer states",
     ),
     _row(

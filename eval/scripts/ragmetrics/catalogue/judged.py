@@ -63,7 +63,7 @@ ROWS: tuple[Metric, ...] = (
         tells_right=1,
         calls=("correctness",),
         words="Reference facts stated, by a judge, of 5",
-        says="Gets {value} of 5 points for correctness from the judge",
+        says="gets {value} of 5 points for correctness from the judge",
     ),
     _row(
         "fact_recall",

@@ -37,15 +37,16 @@ class Metric:
     and those of a plugin.
 
     ``headline``: its rank among what is shown of its section first (0: only with all the others);
-    ``shown_k``: the cut-off at which it is shown (0: by its plain name). ``overview``: its rank
+    ``shown_k``: the cut-off at which it is shown (0: by its plain name). ``compared``: it stands
+    for its family where two runs are compared, though no headline has it. ``overview``: its rank
     where metrics of all sections stand side by side, as in a list of runs (0: not there), with
     ``short`` as a narrow column's head. ``primary``: it decides whether a run got better.
     ``target``: its key in eval/targets.toml ("": none is set there). ``must``: a labelled
     prompt at its bad end was judged wrongly. ``tells_right``: its rank among the metrics that
     say whether an answer is right (0: it does not). ``calls``: the kinds of judgement that it is
     counted from. ``words``: what it measures, for a reader who does not know its name; ``says``: a
-    sentence that tells its value, of metrics that may stand in a headline. ``{k}`` in them is the
-    cut-off, ``{value}`` the number with its unit.
+    sentence without its subject that tells its value, of metrics that may decide. ``{k}`` in them
+    is the cut-off, ``{value}`` the number with its unit (``81 of 100``).
     """
 
     name: str
@@ -63,6 +64,7 @@ class Metric:
     function: Callable[..., float | None] | None = None
     headline: int = 0
     shown_k: int = 5
+    compared: bool = False
     overview: int = 0
     short: str = ""
     primary: bool = False
@@ -76,6 +78,13 @@ class Metric:
     def in_words(self, name: str) -> str:
         """What the metric measures in plain words, where it is computed as ``name``."""
         return at_cutoff(self.words, name) + (BY_DOCUMENT if name.endswith(BY_DOCUMENT) else "")
+
+    @property
+    def is_main(self) -> bool:
+        """Whether it stands for its family where two runs are compared."""
+        return bool(
+            self.compared or self.headline or self.primary or self.target or self.tells_right
+        )
 
     @property
     def definition(self) -> str:

@@ -20,7 +20,7 @@ ROWS: tuple[Metric, ...] = (
         headline=2,
         primary=True,
         words="Calls that gave a response",
-        says="Gives a response to {value} of the calls",
+        says="gives a response to {value} calls",
     ),
     _row(
         "outcome_match",
@@ -34,12 +34,14 @@ ROWS: tuple[Metric, ...] = (
         "required_flags_present",
         "1 when every required policy flag is there",
         "required_flags",
+        compared=True,
         words="Required policy flags that are there",
     ),
     _row(
         "forbidden_flags_absent",
         "1 when no forbidden policy flag is there",
         "forbidden_flags",
+        compared=True,
         words="Responses without forbidden flags",
     ),
     _row(
@@ -53,6 +55,7 @@ ROWS: tuple[Metric, ...] = (
         "citations_ok",
         "1 when at least min_citations sources are cited",
         "min_citations",
+        compared=True,
         words="Responses with enough citations",
     ),
     _row(
@@ -66,7 +69,7 @@ ROWS: tuple[Metric, ...] = (
         primary=True,
         target="pass",
         words="Responses that pass every check",
-        says="Answers {value} of the questions as expected",
+        says="answers {value} questions as expected",
     ),
 )
 

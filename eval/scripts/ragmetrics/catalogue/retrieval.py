@@ -36,7 +36,7 @@ ROWS: tuple[Metric, ...] = (
         target="evidence_recall@5",
         short="evidence",
         words="Needed evidence in the first {k} passages",
-        says="Finds {value} of the evidence that a question needs in the first {k} passages",
+        says="finds the needed evidence for {value} questions",
     ),
     _row(
         "recall_any",
@@ -78,6 +78,7 @@ ROWS: tuple[Metric, ...] = (
         "harmonic mean of precision and recall at k, 0 when both are 0",
         "van Rijsbergen 1979",
         retrieval.f1,
+        compared=True,
         words="Balance of precision and recall in the first {k}",
     ),
     _row(
@@ -116,6 +117,7 @@ ROWS: tuple[Metric, ...] = (
         binary=True,
         needs="gold paths; folder_selection in the result",
         version=1,
+        compared=True,
         words="Folder selection that leaves out the gold",
     ),
     _row(
@@ -134,6 +136,7 @@ ROWS: tuple[Metric, ...] = (
         needs="gold snippets; full chunk texts",
         at_k=True,
         version=2,
+        compared=True,
         words="Quoted evidence in the first {k} passages",
     ),
     _row(
@@ -172,6 +175,7 @@ ROWS: tuple[Metric, ...] = (
         binary=True,
         needs="recency_conflict_rule; an answer",
         version=3,
+        compared=True,
         words="Conflicts answered by the recency rule",
     ),
 )

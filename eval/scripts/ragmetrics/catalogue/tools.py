@@ -40,7 +40,7 @@ ROWS: tuple[Metric, ...] = (
         EXPECTED,
         "Expected tool calls that were made",
         2,
-        says="Makes {value} of the expected tool calls",
+        says="makes {value} expected tool calls",
     ),
     _row(
         "argument_match",

@@ -1,58 +1,51 @@
-"""Did a share rise since a reference period, however often one looks? An e-process; pure functions.
+"""Did a share rise since a reference period, and is it back? Whole weeks against weeks that differ.
 
-A figure of production is a share of units (traces or sessions) that are bad, counted by day. An
-e-value is a bet against "nothing rose": its mean is at most 1 while nothing did, and the chance
-that it ever reaches 1/alpha is at most alpha (Ville 1939; Ramdas, Grunwald, Vovk and Shafer 2023).
-So one may look every day, and stop at the first alarm.
+A figure of production is a share of units (traces or sessions) that are bad, counted by day. Weeks
+of quiet traffic differ by more than chance: what users ask changes in waves. So the last one, two
+and four whole weeks are compared with the reference as if the logit of each week's share had its
+own shift, with the standard deviation t that the weeks of the reference show, .3 at least:
 
-For each share p that the reference period allows, two bets are multiplied:
+    p = (x + .5) / (n + 1),  SS = sum over the W weeks of (x_w - n_w p)^2 / (n_w p (1 - p)),
+    t^2 = max(.3^2, (SS / (W - 1) - 1) / (mean n_w · p (1 - p))),
+    rho = min(.5, p (1 - p) t^2 (1/k + 1/W) + 1/n).
 
-- against p in the reference: a quarter of the stake stays, the rest goes on a share two standard
-  errors below p (the more the reference speaks against p, the more is won);
-- against p in the days that are watched: likelihood ratios of 1.25, 1.5, 2 and 3 times p, mixed
-  with equal weights over ratios and over the days of the calendar quarter at which a rise may
-  start.
+An alarm: P(X >= x) of the beta-binomial distribution with mean p and correlation rho is at most
+.05 / (40 · figures) at the end of a day. A quarter has about 90 looks, of which neighbouring ones
+share most of their days; 40 was chosen by simulation. No window is shorter than a week: of quarters
+whose days differ, half would have a false alarm.
 
-The e-value is the least such product over all p, so that no share explains both periods. A fixed
-upper limit of the reference, at half of alpha, is the coarser way to the same promise: it needs
-about half as many traces again.
-
-Days differ more than chance explains (a launch, a holiday), and traces of one session resemble each
-other. Counts of a day are therefore beta-binomial, with the scatter seen between the days of the
-reference and between neighbouring days before the one that is judged: a scatter that a change of
-level hardly moves. Its excess over chance is taken at its upper 98 % limit. Without excess this is
-the binomial distribution. The promise holds as far as the days keep to that scatter.
+It ends when the last two weeks are at or under p, or the last four within a standard deviation
+above it, and the share of the rise itself would hardly ever give so few. bench/validate_watch.py
+prints how often an alarm is false, how soon a rise is found, and how soon its end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from itertools import groupby, pairwise
-from math import exp, log, sqrt
+from itertools import accumulate, pairwise
+from math import exp, lgamma, log, sqrt
 from typing import NamedTuple
 
-from ragmetrics.stats.arrays import Floats, np
+from ragmetrics.stats.arrays import np
 
-ALPHA = 0.05
-"""Chance of any false alarm in a quarter, shared by all figures that are watched."""
+ALPHA, LOOKS = 0.05, 40
+"""Chance of any false alarm in a quarter, shared by all figures, and by how many looks."""
 
-RATIOS = (1.25, 1.5, 2.0, 3.0)
-"""How many times the reference's share a rise may lead to."""
+WEEKS = (1, 2, 4)
+"""The last whole weeks that are compared with the reference."""
 
-_STAKE_LEFT = 0.25
-_ERRORS_BELOW = 2.0
-_LEAST_PART = 0.2
-"""The bet against a share p in the reference is on p less two standard errors, at least p / 5."""
+ENOUGH_WEEKS, LEAST_WAVE, MOST_WAVE = 8, 0.3, 0.4
+"""Weeks of reference, and the most that they may differ (t), for the promise; the least t."""
 
-_SCORES = (-2.0, 10.0, 49)
-"""From, to and number of the normal scores at whose Wilson limits a reference share is tried."""
+DAYS_OF_WEEK = 5
+"""Days with units that a week needs: fewer, and it reaches further back."""
 
-_SCATTER_TAIL = 0.02
-_MOST_SCATTER = 0.5
-_NO_SCATTER = 1e-7
-_LARGEST_LOG = 690.0
+BACK_ALPHA = 0.05
+_TERMS, _SMALL = 1 << 14, 1e-9
+_WEEK = timedelta(7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,71 +63,82 @@ class DayCount:
 
 
 @dataclass(frozen=True, slots=True)
+class Rise:
+    """An alarm. ``since``: the day on which the rise most likely began; ``sounded``: at whose end
+    it was found. ``ended``: the day on which it was back; None while it lasts. ``seen``: when a
+    person said so; from then on only a rise above the level seen is another alarm."""
+
+    since: date
+    sounded: date
+    ended: date | None = None
+    seen: date | None = None
+
+    @property
+    def alarms(self) -> bool:
+        """Whether it lasts and was not seen."""
+        return self.ended is None and self.seen is None
+
+
+@dataclass(frozen=True, slots=True)
 class ReferenceShare:
     """What the reference period says of a share.
 
-    ``share``: bad / n, range 0-1. ``upper``: its upper limit at half of the figure's alpha
-    (Clopper and Pearson 1934, on as many units as independent ones would tell the same).
-    ``scatter``: how alike two units of one day are beyond the share, as a correlation; 0 where the
-    days differ by chance alone. ``days``: those with any unit.
+    ``share``: bad / n, range 0-1. ``weeks``: whole ones with any unit, counted from its last day
+    back. ``wave``: t, how much weeks differ, a standard deviation of logits, at least .3. ``limit``
+    the least share of four whole weeks that is an alarm, at the reference's traffic; 1 where not
+    even all bad ones are.
     """
 
     bad: int
     n: int
-    days: int
+    weeks: int
     share: float
-    upper: float
-    scatter: float
+    wave: float
+    limit: float
+
+    @property
+    def promises(self) -> bool:
+        """Whether the weeks are enough, and alike enough, for the promised rate of false alarms."""
+        return self.weeks >= ENOUGH_WEEKS and self.wave <= MOST_WAVE
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedDay:
-    """A day's counts with the quarter's e-value at its end, range 0 to about 1e299."""
+class _Level(NamedTuple):
+    """A share to compare with: p, on how many units and weeks it rests, and t."""
 
-    day: date
-    bad: int
+    p: float
     n: int
-    e_value: float
+    weeks: float
+    wave: float
 
+    def rho(self, weeks: float) -> float:
+        """The correlation of units within ``weeks`` weeks, as far as this level is known."""
+        waves = self.p * (1 - self.p) * self.wave**2 * (1 / weeks + 1 / self.weeks)
+        return min(0.5, waves + 1 / self.n)
 
-@dataclass(frozen=True, slots=True)
-class QuarterWatch:
-    """What one calendar quarter says of a share: whether it rose, and since when.
+    def score(self, bad: int, n: int, weeks: float) -> float:
+        """How many predictive standard deviations a count lies above the level."""
+        rho = self.rho(weeks)
+        return (bad / n - self.p) / sqrt(self.p * (1 - self.p) * (rho + (1 - rho) / n))
 
-    ``alarm``: the e-value reached ``threshold`` (figures / 0.05) at the end of some day;
-    ``sounded``: the first such day. ``lasting``: it still does on the last day.
-    ``since``: the day at which the rise most likely began, None without alarm; ``until``: the last
-    day that speaks for it (the quarter's last day while the rise lasts). ``share``: of the units
-    from ``since`` to ``until``, or of the whole quarter without alarm; ``bad`` of ``n``.
-    ``share_after``: of the units after ``until``, None where there are none.
-    ``e_value``: the highest at the end of any day.
-    """
-
-    start: date
-    alarm: bool
-    e_value: float
-    threshold: float
-    sounded: date | None
-    since: date | None
-    until: date | None
-    lasting: bool
-    bad: int
-    n: int
-    share: float | None
-    share_after: float | None
-    reference: ReferenceShare
-    days: tuple[WatchedDay, ...]
+    def is_risen(self, bad: int, n: int, weeks: float, level: float) -> bool:
+        # Under two standard deviations the tail is far above any level that is used.
+        return self.score(bad, n, weeks) > 2 and upper_tail(bad, n, self.p, self.rho(weeks)) <= (
+            level
+        )
 
 
 def watch_share(
-    reference: Sequence[DayCount], days: Sequence[DayCount], figures: int = 1
-) -> list[QuarterWatch]:
-    """Watch a share against its reference period: one answer a calendar quarter, oldest first.
+    reference: Sequence[DayCount],
+    days: Sequence[DayCount],
+    figures: int = 1,
+    known: Sequence[Rise] = (),
+) -> list[Rise]:
+    """Watch a share against its reference period: every alarm so far, oldest first.
 
-    ``reference``: its counts by day (a single count is allowed, but tells nothing of how much days
-    differ). ``days``: the counts to watch, in order, none of them of the reference. ``figures``:
-    how many shares are watched together. Days without units are left out. The same counts give the
-    same answer, whenever and however often one looked before.
+    ``reference``: its counts by day. ``days``: the counts of days that are over, in order, none of
+    them of the reference; days without units are left out. ``figures``: how many shares are watched
+    together. ``known``: what earlier looks found, which stays; only an alarm that lasts may end.
+    The same counts give the same answer, however often one looked before.
 
     Raises ValueError for days out of order, a reference without units, or figures below 1.
     """
@@ -143,28 +147,30 @@ def watch_share(
     for name, counts in (("reference", reference), ("days", days)):
         if any(later.day <= earlier.day for earlier, later in pairwise(counts)):
             raise ValueError(f"{name}: each day once, oldest first")
-    watched = [count for count in days if count.n]
-    base = _Base.of(reference)
-    scatters = base.scatters(watched)
-    facts = _reference_share(base, ALPHA / figures)
-    quarters = []
-    for _, group in groupby(range(len(watched)), key=lambda i: quarter_start(watched[i].day)):
-        places = list(group)
-        part = [watched[i] for i in places]
-        spread = scatters[places[0] : places[-1] + 1]
-        quarters.append(_quarter(base, facts, part, spread, figures / ALPHA))
-    return quarters
-
-
-def quarter_start(day: date) -> date:
-    """The first day of a day's calendar quarter."""
-    return date(day.year, day.month - (day.month - 1) % 3, 1)
-
-
-def quarter_days(day: date) -> int:
-    """How many days the calendar quarter of a day has: 90 to 92."""
-    start = quarter_start(day)
-    return (quarter_start(start + timedelta(days=100)) - start).days
+    base = _level_of(reference)
+    watched = _Days([count for count in days if count.n], reference[-1].day + timedelta(1))
+    level, rises = ALPHA / (figures * LOOKS), list(known)
+    for place, count in enumerate(watched.counts):
+        last = rises[-1] if rises else None
+        lasts = last is not None and last.ended is None
+        if last is not None and count.day <= (last.ended or last.seen or last.sounded):
+            continue
+        if last is not None and lasts and watched.is_back(place, last, base):
+            rises[-1] = replace(last, ended=count.day)
+            continue
+        compared, first = base, watched.first
+        if last is not None and lasts:
+            if last.seen is None:
+                continue
+            compared = watched.level_seen(last, base)
+            first = last.seen + timedelta(1)
+        elif last is not None and last.ended is not None:
+            first = max(first, last.ended - 2 * _WEEK + timedelta(1))
+        if any(watched.is_risen(place, weeks, first, compared, level) for weeks in WEEKS):
+            if last is not None and lasts:
+                rises[-1] = replace(last, ended=count.day)
+            rises.append(Rise(watched.likeliest_start(place, first, compared.p), count.day))
+    return rises
 
 
 def reference_share(reference: Sequence[DayCount], figures: int = 1) -> ReferenceShare:
@@ -172,213 +178,129 @@ def reference_share(reference: Sequence[DayCount], figures: int = 1) -> Referenc
 
     Raises ValueError for a reference without units.
     """
-    return _reference_share(_Base.of(reference), ALPHA / figures)
+    base, weeks = _level_of(reference), _weeks_of(reference)
+    bad = sum(count.bad for count in reference)
+    n = max(1, round(WEEKS[-1] * base.n / (len(weeks) or 1)))
+    low, high = int(base.p * n), n + 1  # the least count that alarms is above low, at most high
+    while high - low > 1:
+        middle = (low + high) // 2
+        risen = base.is_risen(middle, n, WEEKS[-1], ALPHA / (figures * LOOKS))
+        low, high = (low, middle) if risen else (middle, high)
+    return ReferenceShare(bad, base.n, len(weeks), bad / base.n, base.wave, min(1.0, high / n))
 
 
-class _Excess(NamedTuple):
-    """What days say of the scatter: sums of squared standard scores, how many the sum would be by
-    chance, what a unit of scatter adds, and the degrees of freedom that the sum is worth."""
-
-    squares: float
-    expected: float
-    weight: float
-    freedom: float
-
-    def plus(self, other: _Excess) -> _Excess:
-        return _Excess(*(own + more for own, more in zip(self, other, strict=True)))
-
-    @property
-    def scatter(self) -> float:
-        """The excess over chance at its upper 98 % limit, as a correlation within days."""
-        from scipy.special import gammaincinv
-
-        if self.weight <= 0 or self.squares <= self.expected:
-            return 0.0
-        limit = max(2 * float(gammaincinv(self.freedom / 2, _SCATTER_TAIL)), 1e-9)
-        excess = (self.squares - self.expected) / self.weight * self.freedom / limit
-        return min(_MOST_SCATTER, excess)
+def upper_tail(bad: int, n: int, p: float, rho: float) -> float:
+    """P(X >= bad) of a beta-binomial X: n units, mean p n, correlation rho (0 < p, rho < 1)."""
+    if bad <= 0 or bad > n:
+        return float(bad <= 0)
+    pairs = 1 / rho - 1
+    a, b = p * pairs, (1 - p) * pairs
+    ways = lgamma(n + 1) - lgamma(bad + 1) - lgamma(n - bad + 1)
+    term = ways + lgamma(bad + a) + lgamma(n - bad + b) - lgamma(n + pairs)
+    term += lgamma(pairs) - lgamma(a) - lgamma(b)
+    total = exp(term)
+    for start in range(bad, n, _TERMS):
+        k = np.arange(start, min(n, start + _TERMS), dtype=float)
+        logs = term + np.cumsum(np.log((n - k) * (k + a) / ((k + 1) * (n - k - 1 + b))))
+        total += float(np.exp(logs).sum())
+        falls, term = logs[-1] < term, float(logs[-1])
+        if falls and b > 1 and exp(term) * (n - start) < _SMALL * total:
+            break  # from here on every term is smaller
+    return min(1.0, total)
 
 
-class _Base(NamedTuple):
-    """The reference's days with any unit, and what they say of the scatter."""
+class _Days:
+    """The watched days with any unit, and sums over stretches of them."""
 
-    counts: Sequence[DayCount]
-    bad: int
-    n: int
-    excess: _Excess
+    def __init__(self, counts: Sequence[DayCount], first: date) -> None:
+        self.counts, self.first = counts, first
+        self._dates = [count.day for count in counts]
+        self._bad = [0, *accumulate(count.bad for count in counts)]
+        self._n = [0, *accumulate(count.n for count in counts)]
 
-    @classmethod
-    def of(cls, reference: Sequence[DayCount]) -> _Base:
-        counts = [count for count in reference if count.n]
-        if not counts:
-            raise ValueError("the reference has no units: nothing can be held against it")
-        bad, n = sum(count.bad for count in counts), sum(count.n for count in counts)
-        p = _smoothed(bad, n)
-        squares = sum((c.bad - c.n * p) ** 2 / (c.n * p * (1 - p)) for c in counts)
-        free = len(counts) - 1
-        weight = n - sum(c.n**2 for c in counts) / n - free
-        return cls(counts, bad, n, _Excess(squares, free, weight, free))
+    def _sums(self, start: int, end: int) -> tuple[int, int]:
+        return self._bad[end] - self._bad[start], self._n[end] - self._n[start]
 
-    @property
-    def p(self) -> float:
-        """The share, kept away from 0 and 1 by half a unit."""
-        return _smoothed(self.bad, self.n)
+    def _last_weeks(self, place: int, weeks: int, first: date) -> tuple[int, int] | None:
+        """The counts of the last whole weeks; None where they begin before ``first``.
 
-    @property
-    def effective(self) -> float:
-        """As many independent units as tell the same of the share."""
-        crowd = sum(c.n**2 for c in self.counts) / self.n - 1
-        return self.n / (1 + crowd * self.excess.scatter)
+        They reach further back where too few of their days have units."""
+        day = self._dates[place]
+        start = bisect_right(self._dates, day - weeks * _WEEK)
+        start = min(start, place + 1 - DAYS_OF_WEEK * weeks)
+        if start < 0 or self._dates[start] < first or day - weeks * _WEEK < first - timedelta(1):
+            return None
+        return self._sums(start, place + 1)
 
-    def scatters(self, days: Sequence[DayCount]) -> list[float]:
-        """The scatter to assume on each day: what the reference and earlier days showed."""
-        excess, scatters = self.excess, []
-        for place in range(len(days)):
-            if place >= 2:
-                excess = excess.plus(_neighbours(days[place - 2], days[place - 1]))
-            scatters.append(excess.scatter)
-        return scatters
+    def is_risen(self, place: int, weeks: int, first: date, than: _Level, level: float) -> bool:
+        counts = self._last_weeks(place, weeks, first)
+        return counts is not None and than.is_risen(*counts, weeks, level)
 
+    def is_back(self, place: int, rise: Rise, base: _Level) -> bool:
+        """Whether the last two weeks are at or under the reference, or the last four hardly over
+        it, and few for the share that rose."""
+        risen_bad, risen_n = self._between(rise.since, rise.sounded)
+        for weeks, most in ((2, 0.0), (4, 1.0)):
+            counts = self._last_weeks(place, weeks, self._dates[0])
+            if counts is None or base.score(*counts, weeks) > most:
+                continue
+            bad, n = counts
+            if bad > n * (risen_bad + 1) / (risen_n + 1):
+                continue
+            share = (risen_bad + 0.5) / (risen_n + 1)
+            if not risen_n or 1 - upper_tail(bad + 1, n, share, 1 / (risen_n + 1)) <= BACK_ALPHA:
+                return True
+        return False
 
-def _smoothed(bad: int, n: int) -> float:
-    return (bad + 0.5) / (n + 1)
+    def level_seen(self, rise: Rise, base: _Level) -> _Level:
+        """The level that a person has seen, never under the reference's."""
+        until = rise.seen or rise.sounded
+        bad, n = self._between(rise.since, until)
+        weeks = max(1.0, (until - rise.since) / _WEEK)
+        seen = _Level((bad + 0.5) / (n + 1), n, weeks, base.wave)
+        return seen if n and seen.p > base.p else base
 
+    def _between(self, first: date, last: date) -> tuple[int, int]:
+        start = bisect_right(self._dates, first - timedelta(1))
+        return self._sums(start, max(start, bisect_right(self._dates, last)))
 
-def _neighbours(earlier: DayCount, later: DayCount) -> _Excess:
-    """The squared difference of two days' shares. Neighbouring differences share a day, so they
-    tell as much as two independent ones in three (von Neumann 1941)."""
-    p = _smoothed(earlier.bad + later.bad, earlier.n + later.n)
-    chance = 1 / earlier.n + 1 / later.n
-    square = (earlier.bad / earlier.n - later.bad / later.n) ** 2 / (p * (1 - p) * chance)
-    return _Excess(square, 1.0, (2 - chance) / chance, 2 / 3)
-
-
-def _reference_share(base: _Base, alpha: float) -> ReferenceShare:
-    from scipy.special import betaincinv
-
-    upper = 1.0
-    if base.bad < base.n:
-        shrink = base.effective / base.n
-        bad, good = base.bad * shrink, (base.n - base.bad) * shrink
-        upper = float(betaincinv(bad + 1, good, 1 - alpha / 2))
-    share = base.bad / base.n
-    return ReferenceShare(base.bad, base.n, len(base.counts), share, upper, base.excess.scatter)
+    def likeliest_start(self, place: int, first: date, p: float) -> date:
+        """The day from which on the share, whatever it is, explains the counts best beside p."""
+        starts = range(bisect_right(self._dates, first - timedelta(1)), place + 1)
+        best = max(starts, key=lambda start: _gain(*self._sums(start, place + 1), p))
+        return self._dates[best]
 
 
-def _quarter(
-    base: _Base,
-    facts: ReferenceShare,
-    days: Sequence[DayCount],
-    scatters: Sequence[float],
-    threshold: float,
-) -> QuarterWatch:
-    logs = _evidence(base, days, scatters)
-    values = [exp(min(value, _LARGEST_LOG)) for value in logs]
-    reached = [place for place, value in enumerate(logs) if value >= log(threshold)]
-    lasting = bool(reached) and reached[-1] == len(days) - 1
-    first, last = 0, len(days) - 1
-    if reached:
-        last = last if lasting else max(reached, key=logs.__getitem__)
-        first = _heaviest_start(base, days[: last + 1], scatters)
-    bad, n = _sums(days[first : last + 1])
-    bad_after, n_after = _sums(days[last + 1 :])
-    return QuarterWatch(
-        start=quarter_start(days[0].day),
-        alarm=bool(reached),
-        e_value=max(values),
-        threshold=threshold,
-        sounded=days[reached[0]].day if reached else None,
-        since=days[first].day if reached else None,
-        until=days[last].day if reached else None,
-        lasting=lasting,
-        bad=bad,
-        n=n,
-        share=bad / n,
-        share_after=bad_after / n_after if n_after else None,
-        reference=facts,
-        days=tuple(
-            WatchedDay(count.day, count.bad, count.n, value)
-            for count, value in zip(days, values, strict=True)
-        ),
-    )
+def _gain(bad: int, n: int, p: float) -> float:
+    """The log likelihood ratio of a count's own share against p; 0 where it is not above it."""
+    if bad <= n * p:
+        return 0.0
+    good = n - bad
+    return bad * log(bad / n / p) + (good * log(good / n / (1 - p)) if good else 0.0)
 
 
-def _sums(days: Sequence[DayCount]) -> tuple[int, int]:
-    return sum(count.bad for count in days), sum(count.n for count in days)
+def _weeks_of(reference: Sequence[DayCount]) -> list[tuple[int, int]]:
+    """Bad units and units of each whole week of the reference, back from its last day; those
+    without units are left out."""
+    last, first = reference[-1].day, reference[0].day
+    sums: dict[int, tuple[int, int]] = {}
+    for count in reference:
+        number = (last - count.day).days // 7
+        bad, n = sums.get(number, (0, 0))
+        sums[number] = bad + count.bad, n + count.n
+    whole = ((last - first).days + 1) // 7
+    return [(bad, n) for number, (bad, n) in sums.items() if number < whole and n]
 
 
-def _evidence(base: _Base, days: Sequence[DayCount], scatters: Sequence[float]) -> list[float]:
-    """The logarithm of the e-value at the end of each day."""
-    shares = np.array(list(_tried_shares(base)))
-    against = _against_reference(base, shares)
-    ratios = _day_ratios(days, scatters, shares)
-    length, start = quarter_days(days[0].day), quarter_start(days[0].day)
-    running = np.full((len(shares), len(RATIOS)), -np.inf)
-    begun, values = 0, []
-    for place, count in enumerate(days):
-        today = (count.day - start).days + 1
-        running = np.logaddexp(running, log((today - begun) / length)) + ratios[place]
-        begun = today
-        mixed = np.logaddexp.reduce(running, axis=1) - log(len(RATIOS))
-        waiting = (length - today) / length
-        if waiting:
-            mixed = np.logaddexp(mixed, log(waiting))
-        values.append(float((against + mixed).min()))
-    return values
-
-
-def _tried_shares(base: _Base) -> Iterator[float]:
-    """Shares around the reference's: Wilson's limits at scores from below to far above it."""
-    low, high, count = _SCORES
-    n = base.effective
-    for step in range(count):
-        z = low + (high - low) * step / (count - 1)
-        centre, reach = (
-            base.p + z * z / (2 * n),
-            z * sqrt(base.p * (1 - base.p) / n + z * z / (4 * n * n)),
-        )
-        yield (centre + reach) / (1 + z * z / n)
-
-
-def _against_reference(base: _Base, shares: Floats) -> Floats:
-    """The logarithm of the bet against each share in the reference period."""
-    errors = np.sqrt(shares * (1 - shares) / base.effective)
-    below = np.maximum(shares - _ERRORS_BELOW * errors, _LEAST_PART * shares)
-    bad = np.array([count.bad for count in base.counts], dtype=float)[:, None]
-    good = np.array([count.n - count.bad for count in base.counts], dtype=float)[:, None]
-    scatter = np.full((len(base.counts), 1), base.excess.scatter)
-    ratio = _log_ratio(bad, good, shares, below, scatter).sum(axis=0)
-    bet: Floats = np.logaddexp(log(_STAKE_LEFT), log(1 - _STAKE_LEFT) + ratio)
-    return bet
-
-
-def _day_ratios(days: Sequence[DayCount], scatters: Sequence[float], shares: Floats) -> Floats:
-    """Logarithms of the likelihood ratios of each day, for each share and each rise of it."""
-    bad = np.array([count.bad for count in days], dtype=float)[:, None, None]
-    good = np.array([count.n - count.bad for count in days], dtype=float)[:, None, None]
-    before = shares[:, None]
-    after = np.minimum(before * np.array(RATIOS), (1 + before) / 2)
-    return _log_ratio(bad, good, before, after, np.array(scatters[: len(days)])[:, None, None])
-
-
-def _log_ratio(bad: Floats, good: Floats, before: Floats, after: Floats, scatter: Floats) -> Floats:
-    """log P(bad | after) / P(bad | before): beta-binomial, binomial where nothing scatters."""
-    from scipy.special import gammaln
-
-    plain = bad * np.log(after / before) + good * np.log((1 - after) / (1 - before))
-    pairs = 1 / np.maximum(scatter, _NO_SCATTER) - 1
-
-    def weight(share: Floats) -> Floats:
-        a, b = share * pairs, (1 - share) * pairs
-        logs: Floats = gammaln(bad + a) - gammaln(a) + gammaln(good + b) - gammaln(b)
-        return logs
-
-    ratio: Floats = np.where(scatter > _NO_SCATTER, weight(after) - weight(before), plain)
-    return ratio
-
-
-def _heaviest_start(base: _Base, days: Sequence[DayCount], scatters: Sequence[float]) -> int:
-    """The day from which on the days speak most for a rise over the reference's own share."""
-    ratios = _day_ratios(days, scatters, np.array([base.p]))[:, 0]
-    from_here = np.cumsum(ratios[::-1], axis=0)[::-1]
-    return int(np.logaddexp.reduce(from_here, axis=1).argmax())
+def _level_of(reference: Sequence[DayCount]) -> _Level:
+    n = sum(count.n for count in reference)
+    if not n:
+        raise ValueError("the reference has no units: nothing can be compared with it")
+    p = (sum(count.bad for count in reference) + 0.5) / (n + 1)
+    weeks, square = _weeks_of(reference), LEAST_WAVE**2
+    if len(weeks) > 1:
+        chance = p * (1 - p)
+        excess = sum((bad - size * p) ** 2 / (size * chance) for bad, size in weeks)
+        mean = sum(size for _, size in weeks) / len(weeks)
+        square = max(square, (excess / (len(weeks) - 1) - 1) / (mean * chance))
+    return _Level(p, n, max(1, len(weeks)), sqrt(square))

@@ -310,14 +310,14 @@ def _day_keys(month: int, day: int) -> set[Key]:
     return keys if 1 <= month <= 12 and 1 <= day <= 31 else set()
 
 
-def _time_keys(hour: int, minute: int, half: str | None) -> set[Key]:
-    """The 24-hour time, and for the afternoon the 12-hour one that a text may leave "PM" out of."""
+def _time_keys(hour: str, minute: int, half: str | None) -> set[Key]:
+    """The time on the 24-hour clock; both of them where "2:30" leaves morning or afternoon open."""
+    value = int(hour)
     if half is not None:
-        hour = hour % 12 + (12 if half.startswith("p") else 0)
-    keys: set[Key] = {("t", hour, minute)}
-    if hour >= 12:
-        keys.add(("t", hour % 12, minute))
-    return keys
+        return {("t", value % 12 + (12 if half.startswith("p") else 0), minute)}
+    if hour.startswith("0") or not 1 <= value <= 12:
+        return {("t", value, minute)}
+    return {("t", value % 12, minute), ("t", value % 12 + 12, minute)}
 
 
 def _date(match: re.Match[str], day: str, month: str, year: str | None) -> list[set[Key]]:
@@ -362,7 +362,7 @@ def _keys(match: re.Match[str]) -> list[set[Key]]:
         return _date(match, match["vd"], match["vm"], match["vy"])
     if kind == "time":
         half = match["ta"] or match["tb"] or match["td"]
-        return [_time_keys(int(match["th"]), int(match["tm"] or match["tn"] or 0), half)]
+        return [_time_keys(match["th"], int(match["tm"] or match["tn"] or 0), half)]
     if kind == "fraction":
         top, bottom = float(match["fn"]), float(match["fd"])
         if bottom and top < bottom:
@@ -511,7 +511,7 @@ def index(text: str) -> NumberIndex:
     folded = fold(text)
     for match in _NOON.finditer(folded):
         hour = 24 if match[0] == "midnight" else 12
-        result.keys |= {("t", hour, 0), ("t", hour % 12, 0), _value_key(float(hour))}
+        result.keys |= {("t", hour, 0), ("t", hour % 24, 0), _value_key(float(hour))}
     for match in _HINT.finditer(folded):
         word = match[1]
         values = (
@@ -569,8 +569,11 @@ def _judge(number: Number, contexts: NumberIndex, question: NumberIndex | None) 
     if number.small and number.text.isalpha() and not _contradicted(number, contexts):
         return "unchecked"
     largest = max(_values(number), default=0.0)
-    if largest >= _ROUNDABLE and any(
-        abs(item - largest) <= _ROUNDING * item for item in contexts.values()
+    decade = number.text.endswith("0s") and largest > _YEAR
+    if (
+        largest >= _ROUNDABLE
+        and not decade
+        and any(abs(item - largest) <= _ROUNDING * item for item in contexts.values())
     ):
         return "rounded"
     return "fabricated"

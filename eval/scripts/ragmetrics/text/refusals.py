@@ -21,8 +21,8 @@ Declines = Literal["refusal", "lack", ""]
 
 
 def _spaced(pattern: str) -> str:
-    """A pattern whose blanks stand for any white space."""
-    return pattern.replace(" ", r"\s+")
+    """A pattern whose blanks stand for any white space, and one before ``?`` for none too."""
+    return pattern.replace(" ?", r"\s*").replace(" ", r"\s+")
 
 
 def _folded(pattern: str) -> str:
@@ -131,8 +131,15 @@ def without_quotes(text: str) -> str:
     return plain if any(map(str.isalnum, plain)) else text
 
 
-def _asks(folded: str) -> bool:
-    return folded.rstrip("\"')*_ ").endswith(("?", "؟"))
+_LAST_CLAUSE = re.compile(r"[,;:–—]\s[^,;:–—]*$")
+
+
+def _said(folded: str) -> str:
+    """The sentence without a question: "I lack that, so could you ask them?" says "I lack that"."""
+    if not folded.rstrip("\"')*_ ").endswith(("?", "؟")):
+        return folded
+    asks = _LAST_CLAUSE.search(folded)
+    return folded[: asks.start()] if asks else ""
 
 
 @lru_cache(maxsize=256)
@@ -142,12 +149,12 @@ def declines(sentence: str) -> Declines:
     Quoted words decide nothing, nor does a question, nor a sentence that only supposes ("If the
     notes are silent").
     """
-    folded = fold(without_quotes(sentence))
+    folded = _said(fold(without_quotes(sentence)))
     if not _may_decline(folded):
         return ""
     search, refusals, codes = _phrases_for(folded)
     number = search.first_in(folded)
-    if number is None or _asks(folded) or _supposed(codes[number]).match(folded):
+    if number is None or _supposed(codes[number]).match(folded):
         return ""
     return "refusal" if number < refusals else "lack"
 

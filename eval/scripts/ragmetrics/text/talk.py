@@ -14,7 +14,7 @@ from ragmetrics.text.words import STOP_WORDS, fold, stem, words
 
 # A run of signs or spaces is tried from its start alone: from each of its places is quadratic.
 _BREAK = re.compile(
-    r"(?<![,;:!?.…])[,;:!?.…]+(?=[\s\"'”’*_)]|$)[\"'”’*_)]*\s*|(?<!\s)\s+[-–—]\s+|—"
+    r"(?<![,;:!?.…])[,;:!?.…]+(?=[\s\"'”’*_)]|$)[\"'”’*_)]*\s*|(?<!\s)\s+[-–—]\s+|—|[☀-➿\U0001f300-\U0001faff]+\s*"
 )
 
 _STOP = re.compile(r"(?<![:.!?])[:.!?]+\s+")
@@ -25,7 +25,7 @@ _BROKEN_LINE = re.compile(r"\n\s+")
 
 
 class _Talk(NamedTuple):
-    """``talk.toml``: stems of words, words as written, one pattern of openings."""
+    """``talk.toml``: stems of words, words as written, a pattern of openings and one of remarks."""
 
     core: frozenset[str]
     every: frozenset[str]
@@ -33,6 +33,7 @@ class _Talk(NamedTuple):
     other: frozenset[str]
     modal: frozenset[str]
     opening: re.Pattern[str]
+    remark: re.Pattern[str]
 
 
 @cache
@@ -44,14 +45,20 @@ def _talk() -> _Talk:
     )
     core, fill = (frozenset(map(stem, listed[name].split())) for name in ("core", "fill"))
     myself, other, modal = (frozenset(listed[name].split()) for name in ("self", "other", "modal"))
-    openings = "|".join(_BROKEN_LINE.sub("", text) for text in listed["opening"])
-    opening = re.compile(rf"[\s*_#>~-]*(?:{openings})".replace(" ", r"\s"), re.IGNORECASE)
-    return _Talk(core, core | fill, myself, other, modal, opening)
+    opening, remark = (_pattern(listed[name]) for name in ("opening", "remark"))
+    return _Talk(core, core | fill, myself, other, modal, opening, remark)
+
+
+def _pattern(alternatives: list[str]) -> re.Pattern[str]:
+    joined = "|".join(_BROKEN_LINE.sub("", text) for text in alternatives)
+    return re.compile(rf"[\s*_#>~-]*(?:{joined})".replace(" ", r"\s"), re.IGNORECASE)
 
 
 def _is_part(part: str) -> bool:
     """Whether a part of a sentence says nothing but talk."""
     listed, found = _talk(), words(fold(part))
+    if listed.remark.match(part) and not any(map(str.isdigit, part)):
+        return True
     meant = {stem(word) for word in found if word not in STOP_WORDS and word not in listed.modal}
     if not meant <= listed.every | listed.myself | listed.other:
         return False

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from threading import Thread
 from typing import Any, ClassVar
 
 from textual.app import SuspendNotSupported
@@ -142,7 +143,13 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
         except ValueError as error:
             self._warn(str(error))
         else:
+            Thread(target=self._compare, args=(cases,), name="compare", daemon=True).start()
             self.push_screen(CasesScreen(self, cases, ascii_only=self.ascii_only))
+
+    def _compare(self, cases: PairList) -> None:
+        """In a thread: what the comparison of two runs says."""
+        cases.says = cases.run.first_lines(cases.base)
+        self._tell()
 
     def ask_base(self, new: str) -> None:
         """Ask which run `new` is compared with."""

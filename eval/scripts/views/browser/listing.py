@@ -335,6 +335,8 @@ class PairList(CaseList):
         self._pairs: dict[int, int] = {}
         """New row to base row."""
         self._paired: tuple[object, ...] = ()
+        self.says: Sequence[str] = ()
+        """The first line of the comparison, once it is known."""
         self._ways: dict[str, Ways] = {}
         self._bases: tuple[object, ...] = ()
         super().__init__(new)
@@ -489,6 +491,8 @@ class PairList(CaseList):
         return spans
 
     def second_line(self, width: int) -> list[Span]:
+        if self.filter is None and self.says:
+            return [("row", one_line(f" {self.says[0]}", 1000))]
         if self.filter is None:
             return [("dim", one_line(f" {self.failing.describe()} (! changes it)", 300))]
         return super().second_line(width)

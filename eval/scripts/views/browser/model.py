@@ -114,6 +114,9 @@ class OpenRun(Protocol):
         ``reasons``: why each of them fails, in a word. Raises StorageError, in words.
         """
 
+    def first_lines(self, base: OpenRun) -> Sequence[str]:
+        """What the comparison with another run says; takes a moment."""
+
     def close(self) -> None: ...
 
 

@@ -16,6 +16,7 @@ from decisions.case_changes import Ways
 from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Key, Ruling
 from decisions.diagnosis import diagnose
+from decisions.headline import catalogue_row, sentence, value_in_words
 from decisions.measures import measures
 from decisions.primary import primary_names, usable_names
 from decisions.rows import Comparison
@@ -48,13 +49,11 @@ from views.report.answers import (
 from views.report.case_list import CaseListing, order_of
 from views.report.compared import (
     BaselineComparison,
-    catalogue_row,
     compare_with,
     comparison_part,
     explain_changes,
     history_part,
     of_comparison,
-    sentence,
     sweep_part,
 )
 from views.report.described import conversations, describe
@@ -240,7 +239,9 @@ def _headline(
         section, metric = _split(name)
         mean = sections[section]["mean"].get(metric)
         if name not in done and mean is not None:
-            lines.append(f"{sentence(catalogue_row(metric), metric, mean)}.")
+            row = catalogue_row(metric)
+            said = sentence(row, metric, value_in_words(row, mean))
+            lines.append(f"{said[0].upper()}{said[1:]}.")
     return lines
 
 

@@ -15,10 +15,10 @@ from msgspec import UNSET, UnsetType
 
 from decisions.case_changes import Ways
 from decisions.case_verdict import Key, RunVerdicts
+from decisions.headline import catalogue_row
 from ragmetrics.stats.tally import Slices
 from records.metrics import ROUND
 from views.report.answers import MOST_ROWS, FigureRows, Name, RunAnswers
-from views.report.compared import catalogue_row
 from views.report.figures import SliceLinks
 from views.report.model import CaseLinks, CaseRow, CaseTable, ReportMetric
 from views.report.report import CaseChange

@@ -228,19 +228,19 @@ def _dots(values: Sequence[TrendValue], span: float, points: int, height: float)
     }
 
 
-def daily(quarter: Mapping[str, Any], reference: Mapping[str, Any], height: float = 120.0) -> Chart:
-    """The shares of a quarter's days, the band from the reference's share to its upper limit, and
-    where the rise began and the alarm sounded. ``quarter``, ``reference``: as `watch.as_dict` has
-    them."""
-    days = quarter["days"]
+def daily(current: Mapping[str, Any], reference: Mapping[str, Any], height: float = 120.0) -> Chart:
+    """The shares by day, the band from the reference's share to the least one of four weeks that
+    alarms, and where the rise began and was found. ``current``, ``reference``: as `watch.as_dict`
+    has them."""
+    days = current["days"]
     first = date.fromisoformat(days[0]["day"])
 
     def place(day: str) -> int:
         return (date.fromisoformat(day) - first).days
 
-    band = reference["share"], reference["upper"]
+    band = reference["share"], reference["limit"]
     values = [
-        TrendValue(place(day["day"]), day["bad"] / day["n"], band, day["day"] == quarter["sounded"])
+        TrendValue(place(day["day"]), day["bad"] / day["n"], band, day["day"] == current["sounded"])
         for day in days
     ]
     points = place(days[-1]["day"]) + 1
@@ -248,6 +248,6 @@ def daily(quarter: Mapping[str, Any], reference: Mapping[str, Any], height: floa
     begins = [
         dot["x"]
         for dot, day in zip(chart["dots"], days, strict=True)
-        if day["day"] == quarter["since"]
+        if day["day"] == current["since"]
     ]
     return chart | {"since": begins, "first": days[0]["day"], "last": days[-1]["day"]}

@@ -17,18 +17,17 @@ from decisions import compare_words
 from decisions.alerts import AlertRule, PointPairs, changes, clusters_of_points, make_lines
 from decisions.case_changes import Ways, changes_of, read_pair
 from decisions.case_rules import read_case_rules
-from decisions.committed import compare_committed, is_committed_alone
-from decisions.compare import CompareOptions, clusters_of, compare
+from decisions.committed import compare_pair, is_committed_alone
+from decisions.compare import CompareOptions, clusters_of
 from decisions.conversations import SHOWN, find_changes
 from decisions.flips import Flips, find_flips
+from decisions.headline import catalogue_row, outcome_of
 from decisions.history import read_history
 from decisions.history_print import as_dict
 from decisions.pairs import decided_runs, habit_lines, quote_of
 from decisions.rows import Comparison, MetricRow
 from decisions.sweep_words import COLUMNS as SWEEP_COLUMNS
 from decisions.sweep_words import ranked, sentences
-from ragmetrics.catalogue import find
-from ragmetrics.catalogue.metric import Metric, at_cutoff
 from records.clusters import AUTO, read_clusters
 from records.pairs import pairs_file
 from records.run_table import RunTable, RunTables
@@ -48,8 +47,6 @@ from terminal.page import (
     WhiskerColumn,
     items,
     number,
-    p_words,
-    percent,
     term_column,
 )
 from views.report import words
@@ -109,10 +106,7 @@ def compare_with(
         ignore_invariants=ignore_invariants,
         override="--ignore-invariants",
     )
-    if is_committed_alone(base):
-        comparison = compare_committed(base, new, options, clusters, tables)
-    else:
-        comparison = compare(base, new, options, clusters=clusters, tables=tables)
+    comparison = compare_pair(base, new, options, clusters, tables)
     return of_comparison(comparison, base, new, eval_set, targets, remarks, tables)
 
 
@@ -196,12 +190,13 @@ def comparison_part(comparison: Comparison, remarks: Sequence[str] = ()) -> Comp
         base_id=comparison.base_id,
         new_id=comparison.new_id,
         headline=comparison.headline,
-        says=compare_words.headline(comparison),
+        says=comparison.says or (comparison.headline,),
         cases=compare_words.cases_line(comparison),
         sentences=[VerdictSentence(m.says, m.row.verdict) for m in said if m.says],
         primary=rows,
         exploratory=[_row(row) for row in telling],
         quiet=[_row(row) for row in quiet],
+        explored_says=compare_words.explored_line(comparison),
         explored=sum(row.p_bh is not None for row in telling + quiet),
         controls=[str(difference) for difference in comparison.controls],
         varied=[str(difference) for difference in comparison.varied],
@@ -218,55 +213,14 @@ def _interest(row: MetricRow) -> tuple[int, float]:
     return rank, 1.0 if p is None else p
 
 
-def catalogue_row(name: str) -> Metric | None:
-    """The catalogue's row of a metric by its name; None for those of plugins."""
-    try:
-        return find(name)
-    except KeyError:
-        return None
-
-
 def _row(row: MetricRow) -> ComparedMetric:
     metric = catalogue_row(row.metric)
-    return ComparedMetric(row, metric, _sentence(row, metric))
+    return ComparedMetric(row, metric, _sentence(row))
 
 
-def _sentence(row: MetricRow, metric: Metric | None) -> str | None:
+def _sentence(row: MetricRow) -> str | None:
     """What a primary metric says now and said before, and the engine's verdict, in a sentence."""
-    if not row.primary or row.new is None or row.base is None:
-        return None
-    text = sentence(metric, row.metric, row.new)
-    before = value_in_words(metric, row.base)
-    if row.verdict == "mixed" or row.ratio is not None:
-        return f"{text} (was {before}): {compare_words.row_cells(row)[-1]}."
-    p = row.p_adjusted
-    sure = "" if p is None else f", {p_words(p)}"
-    verdicts = {
-        "worse": f"worse{sure}",
-        "better": f"better{sure}",
-        "equal": "the same within the margin",
-        "too few": f"too few cases to tell ({row.units})",
-        "no evidence": f"may be worse, without enough evidence{sure}"
-        if row.look
-        else f"no evidence of a change{sure}",
-    }
-    return f"{text} (was {before}): {verdicts.get(row.verdict, row.verdict)}."
-
-
-def sentence(metric: Metric | None, name: str, value: float) -> str:
-    """A metric's value as a sentence without its end, words first."""
-    if metric is not None and metric.says:
-        said = at_cutoff(metric.says, name)
-        return said.replace("{value}", value_in_words(metric, value))
-    words = (metric.in_words(name) if metric else "") or one_line(name, 80)
-    return f"{words}: {value_in_words(metric, value)}"
-
-
-def value_in_words(metric: Metric | None, value: float) -> str:
-    """A share as whole percents, another number with three digits."""
-    if metric is not None and metric.unit == "share" and 0 <= value <= 1:
-        return percent(value)
-    return number(value)
+    return None if not row.primary or row.new is None or row.base is None else outcome_of(row)
 
 
 def _changes(flips: Sequence[Flips], ways: Mapping[str, Ways]) -> dict[str, list[CaseChange]]:
@@ -434,8 +388,8 @@ def _arrow(metric: ComparedMetric) -> Whisker | None:
 
 def comparison_blocks(part: ComparisonPart, *, page: bool) -> Iterator[Block]:
     """What changed since the baseline: rows of metrics, and the cases that changed."""
-    if not page:
-        yield from items(part.says[1:])
+    if not page and part.explored_says:
+        yield Prose(part.explored_says)
     for title, lines in (
         ("Must be the same, but differs", part.controls),
         ("Changed in the configuration", part.varied),

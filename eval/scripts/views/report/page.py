@@ -120,15 +120,15 @@ def watch_page(figures: Sequence[WatchedFigure], title: str, notes: Sequence[str
 
 def _days(figure: Mapping[str, Any]) -> Iterator[Block]:
     """The shares of a figure by day."""
-    if not (current := figure["current"]):
+    unit, reference, days = figure["unit"], figure["reference"], figure["current"]["days"]
+    if not days:
         return
-    unit, reference = figure["unit"], figure["reference"]
-    ends = (fine_percent(reference["share"]), fine_percent(reference["upper"]))
+    ends = (fine_percent(reference["share"]), fine_percent(reference["limit"]))
     yield Chart(
         "daily",
         figure,
-        f"Share of {unit} by day, in percent; the shaded band is the reference, from {ends[0]} to "
-        f"its upper limit {ends[1]}.",
+        f"Share of {unit} by day, in percent; the shaded band is from the reference, {ends[0]}, to "
+        f"{ends[1]}, an alarm when four whole weeks reach it.",
     )
     rows = (
         (
@@ -136,14 +136,12 @@ def _days(figure: Mapping[str, Any]) -> Iterator[Block]:
             words.count(day["bad"]),
             words.count(day["n"]),
             fine_percent(day["bad"] / day["n"]),
-            f"{day['e_value']:.3g}",
         )
-        for day in current["days"]
+        for day in days
     )
-    alarm = f"The alarm sounds at an e-value of {round(current['threshold']):,}."
-    caption, folded = f"{figure['label']} by day", f"The days as a table. {alarm}"
-    head = ("day", "bad", unit, "share", "e-value")
-    yield plain_table(head, rows, caption=caption, folded=folded)
+    head = ("day", "bad", unit, "share")
+    caption = f"{figure['label']} by day"
+    yield plain_table(head, rows, caption=caption, folded="The days as a table.")
 
 
 @cache

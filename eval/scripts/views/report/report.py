@@ -318,6 +318,7 @@ class ComparisonPart(ReportPart, frozen=True):
     varied: Sequence[str]
     notes: Sequence[str]
     legend: Sequence[str]
+    explored_says: str = ""
     flips: Sequence[MetricFlips] = ()
     cases_changed: Sequence[ChangedAnswer] = ()
     cases_say: str = ""

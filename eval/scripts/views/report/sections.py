@@ -124,6 +124,7 @@ def _head(report: RunReport) -> Iterator[Block]:
     yield Prose(", ".join(f"{name}: {one_line(value)}" for name, value in facts))
     if report.comparison:
         yield Conclusion(report.comparison.says[0])
+        yield from map(Prose, report.comparison.says[1:])
     yield from items(report.headline)
     yield Prose(report.verdict.says, "strong")
     yield from map(Prose, report.verdict.doubts)

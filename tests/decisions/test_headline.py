@@ -1,0 +1,226 @@
+"""The first line: every verdict in a sentence, by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.effects import Effect, Spread, minimum_detectable_effect
+from decisions.engine import Headline, PrimaryTable, decide
+from decisions.headline import (
+    cases_needed,
+    of_hundred,
+    repeat_advice,
+    repeated_mde,
+    sweep_line,
+    with_headline,
+)
+from decisions.primary import lead_of
+from decisions.row_tests import bot_noise
+from decisions.rows import Comparison, MetricRow
+from ragmetrics import catalogue
+from ragmetrics.stats.arrays import np
+from records.errors import StorageError
+from records.sweeps import SettingOutcome, Sweep
+from records.targets import Target
+
+SPREAD = Spread(100, 100.0, 0.09, 0.9, 1.0, 1.0)
+"""Of 100 cases one in ten changes by 1."""
+
+
+def row(name: str, base: float, new: float, verdict: Any, **more: Any) -> MetricRow:
+    section, _, metric = name.partition(".")
+    values: dict[str, Any] = {"primary": True, "n": 100, "units": 100, "p_joint": 0.01} | more
+    effect = Effect(100, 100, 100, 100, 100, base, new, new - base, spread=SPREAD)
+    fixed: dict[str, Any] = {"effect": effect, "mde": 0.08, "critical": 2.4}
+    values = fixed | values
+    return MetricRow(
+        section, metric, True, base=base, new=new, delta=new - base, verdict=verdict, **values
+    )
+
+
+def said(headline: Headline, *rows: MetricRow, **more: Any) -> list[str]:
+    found = Comparison("old", "new", rows, headline, **more)
+    return list(with_headline(found, {"context": {"redundancy_tfidf": Target("<", 0.2)}}).says)
+
+
+RECALL = row("retrieval.evidence_recall@5", 0.68, 0.81, "better")
+QUIET = row("pipeline.pass", 0.49, 0.5, "no evidence", noise=(0.0, 0.0))
+FELL = row("pipeline.pass", 0.6, 0.48, "worse")
+
+
+def price(name: str, ratio: float, verdict: str) -> MetricRow:
+    section, _, metric = name.partition(".")
+    return MetricRow(section, metric, False, ratio=ratio, verdict=verdict, n=100)  # type: ignore
+
+
+def test_a_win_says_what_the_others_could_have_shown_and_what_it_costs() -> None:
+    redundancy = MetricRow("context", "redundancy_tfidf", False, base_mean=0.186, new_mean=0.206)
+    slower = price("pipeline.latency_ms", 2.4, "worse")
+    cheaper = price("pipeline.cost_usd", 0.59, "better")
+    assert said("BETTER", RECALL, QUIET, redundancy, slower, cheaper) == [
+        "BETTER: finds the needed evidence for 81 of 100 questions (68 before).",
+        "No fall is shown in the others (a fall of 8 points would have been seen).",
+        "Calls are 2.4 times slower, 41 % cheaper.",
+        "Look at: redundancy_tfidf misses its target (0.186 → 0.206, < 0.2).",
+        "Next: gate_run.py --run new --baseline old.",
+    ]
+
+
+def test_a_win_beside_a_suspected_fall_names_it_first() -> None:
+    suspect = row("abstention.decision_right", 0.79, 0.74, "no evidence", look=True)
+    first, second = said("BETTER", RECALL, suspect)
+    assert first == (
+        "BETTER, but right decision to answer or to decline may have fallen: 79 → 74 of 100. It "
+        "finds the needed evidence for 81 of 100 questions (68 before)."
+    )
+    assert second.startswith("Next:"), "nothing is left that could not have fallen unseen"
+
+
+def test_a_loss_a_trade_off_and_their_next_steps() -> None:
+    assert said("WORSE", FELL) == [
+        "WORSE: answers 48 of 100 questions as expected (60 before).",
+        "Next: see which cases broke: browse_runs.py old new.",
+    ]
+    first, *_, last = said("MIXED", RECALL, FELL)
+    assert first == (
+        "MIXED: finds the needed evidence for 81 of 100 questions (68 before), but answers 48 of "
+        "100 questions as expected (60 before)."
+    )
+    assert last == "Next: say which counts most: lead under [decide] of targets.toml."
+
+
+def test_nothing_clear_says_what_would_show_it() -> None:
+    """D² (1 + cπ) − cuπD − cs² = 0 gives the printed size; as many cases make 4 points."""
+    needed = cases_needed(QUIET, 0.04)
+    assert needed is not None
+    (line,) = said("NO CLEAR DIFFERENCE", QUIET)
+    assert line.startswith("NO CLEAR DIFFERENCE: 100 cases show changes of 8 points or more; to ")
+    assert f"see 4 points: about {needed // 10 * 10}" in line or "about" in line
+    unknown = replace(QUIET, noise=None)
+    (line,) = said("NO CLEAR DIFFERENCE", unknown)
+    assert line.endswith("run_eval.py --repeat 2 --limit 30 shows whether repeats would help.")
+
+
+def test_repeats_are_advised_where_the_bot_varies_more_than_the_cases() -> None:
+    """Of the variance .09 the bot's own is .08: three answers leave .01 + .08 / 3 = .037."""
+    noisy = replace(QUIET, noise=(0.08, 0.08 / 3))
+    smaller = repeated_mde(noisy)
+    assert smaller is not None
+    assert smaller < (minimum_detectable_effect(SPREAD, 2.4) or 0)
+    assert repeat_advice([noisy]).startswith("pass varies more by the bot than by the cases")
+    assert repeat_advice([replace(QUIET, noise=(0.04, 0.0))]) == ""
+    stability = {"repeats": 2, "metrics": {"pass": {"variance": {"cases": 0.1, "answer": 0.06}}}}
+    # the base was asked twice, the new run once: .06 (1/2 + 1) now, .06 (2/3) with three each
+    assert bot_noise({"stability": stability}, {}, "pass") == pytest.approx((0.09, 0.04))
+    assert bot_noise({}, {}, "pass") is None
+
+
+def test_the_same_within_a_margin_leaves_the_choice_to_the_reader() -> None:
+    equal = row("pipeline.pass", 0.5, 0.5, "equal")
+    slower = price("pipeline.latency_ms", 1.4, "worse")
+    cheaper = price("pipeline.cost_usd", 0.59, "better")
+    assert said("SAME", equal, slower, cheaper, margin=0.05) == [
+        "SAME within 5 points, 1.4 times slower, 41 % cheaper: you choose."
+    ]
+
+
+def test_a_partial_run_and_a_metric_of_one_run_alone_are_incomplete() -> None:
+    lost = {"missing": (0, 40), "asked": (146, 146), "compared": 106}
+    (first,) = said("WORSE", FELL, rest="NO CLEAR DIFFERENCE", **lost)
+    assert first == (
+        "INCOMPLETE: 40 of 146 cases have no result in new (run_eval.py --resume --run-id new); on "
+        "the other 106 no difference is clear."
+    )
+    (first,) = said("BETTER", RECALL, half=(("pipeline.pass", True),), rest="BETTER")
+    assert first == (
+        "INCOMPLETE: pipeline.pass is scored in old, not in new; in the others it is better."
+    )
+
+
+def test_few_cases_and_fixed_documents_are_said() -> None:
+    few = row("pipeline.pass", 1.0, 0.0, "too few", n=4, units=4)
+    assert said("TOO FEW", few) == ["TOO FEW: 4 cases to compare; 6 are needed."]
+    scope = "on these 3 documents; other documents may differ"
+    first = said("BETTER", RECALL, scope=scope)[0]
+    assert first.endswith(f"(68 before), {scope}.")
+
+
+def test_cases_of_a_hundred_show_that_they_differ() -> None:
+    assert of_hundred(row("pipeline.pass", 0.501, 0.504, "no evidence")) == ("50.1", "50.4")
+    assert of_hundred(row("pipeline.pass", 0.5, 0.5, "no evidence")) == ("50", "50")
+    assert of_hundred(row("judged.correctness", 3.25, 4.0, "better")) == ("3.250", "4.000")
+
+
+@pytest.mark.parametrize(
+    ("best", "state", "says"),
+    [
+        ("k5", "best", "KEEP k5: nothing beat it."),
+        ("k9", "worse", "TAKE k9: it beat k5 (k9 has 0.800, k5 0.700)."),
+        ("k9", "broken", "TAKE k9: k5 breaks a limit (k9 has 0.800, k5 0.700)."),
+        ("k9", "left", "KEEP k5: nothing is proven better (k9 has 0.800, k5 0.700, which may be "),
+        (None, "broken", "NONE: no setting keeps the limits."),
+    ],
+)
+def test_a_sweep_says_what_to_take(best: str | None, state: str, says: str) -> None:
+    settings = [
+        SettingOutcome(name="k5", run="s.01", baseline=True, state=state, quality=0.7),
+        SettingOutcome(name="k9", run="s.02", state="best", quality=0.8),
+    ]
+    assert sweep_line(Sweep(sweep_id="s", settings=settings, best=best)) == "", "it goes on"
+    found = Sweep(sweep_id="s", settings=settings, best=best, ended="decided")
+    assert sweep_line(found).startswith(says)
+
+
+def test_one_row_a_family_at_its_main_cut_off() -> None:
+    """The seeds' metrics are always among them."""
+    ks = (1, 3, 5, 10)
+    names = [row.name for row in catalogue.at_cutoffs(catalogue.SECTIONS["retrieval"].metrics, ks)]
+    chosen = catalogue.main_names("retrieval", names)
+    seeds = {"recall_any@5", "recall_all@5", "mrr", "precision@5", "f1@5", "ndcg@5"}
+    assert seeds | {"scope_miss", "attribution_hit"} <= {*chosen}
+    stems = [name.partition("@")[0] for name in chosen]
+    assert len(stems) == len(set(stems))
+    assert catalogue.main_names("retrieval", ["ndcg@3", "ndcg@10", "mine"]) == ["ndcg@3", "mine"]
+    assert "groundedness_judged" in str(catalogue.main_names("judged", ["groundedness_judged"]))
+
+
+def flips(fall: int, rise: int, n: int = 40) -> tuple[list[float], list[float]]:
+    """0/1 scores of which so many fall and rise."""
+    base = [1.0] * fall + [0.0] * rise + [1.0] * (n - fall - rise)
+    new = [0.0] * fall + [1.0] * rise + [1.0] * (n - fall - rise)
+    return base, new
+
+
+def test_a_lead_metric_is_tested_first_and_the_others_after_it() -> None:
+    """7 of 7 changed cases fall: alone p = 2/2^7 / 2 = .0078. As the lead that is .0078 / .8; as
+    another one beside a lead that is not significant .0078 / .2 = .039."""
+    moved, still = flips(7, 0), flips(2, 2)
+
+    def p_of(lead: str) -> list[float | None]:
+        a, b = (np.array([x, y]).T for x, y in zip(moved, still, strict=True))
+        table = PrimaryTable(("x.moved", "x.still"), range(40), np.arange(40), a, b)  # type: ignore
+        decision = decide(table, lead=lead)
+        assert [row.p_worse for row in decision.rows] == gate
+        return [row.p for row in decision.rows]
+
+    a, b = (np.array([x, y]).T for x, y in zip(moved, still, strict=True))
+    table = PrimaryTable(("x.moved", "x.still"), range(40), np.arange(40), a, b)  # type: ignore
+    gate = [row.p_worse for row in decide(table).rows]
+    assert p_of("x.moved")[0] == pytest.approx(1 / 2**7 / 0.8)
+    assert p_of("x.still")[0] == pytest.approx(1 / 2**7 / 0.2)
+
+
+def test_a_lead_must_be_a_primary_metric(tmp_path: Path) -> None:
+    path = tmp_path / "targets.toml"
+    path.write_text('[decide]\nlead = "pipeline.pass"\n')
+    assert lead_of(("pipeline.pass",), path) == "pipeline.pass"
+    path.write_text('[decide]\nlead = "retrieval.mrr"\n')
+    with pytest.raises(StorageError, match=r"lead: retrieval.mrr is no primary metric; name one"):
+        lead_of(("pipeline.pass",), path)
+    path.write_text('[decide]\nlead = "mrr"\n')
+    with pytest.raises(StorageError, match=r"'mrr': write the section.metric that counts most"):
+        lead_of(("pipeline.pass",), path)
