@@ -38,7 +38,7 @@ from ragmetrics import (
     support,
     tools,
 )
-from ragmetrics.text import gold_quotes, numbers, phrase_search, tfidf
+from ragmetrics.text import gold_quotes, numbers, phrase_search, tfidf, topics
 from ragmetrics.text import words as word_lists
 from ragmetrics.text.asked_questions import AskedQuestions
 from records.tool_calls import ExpectedTool, ToolCall
@@ -188,6 +188,10 @@ _KNOWN_TEXT = "We pay for thirty days and 1.5 nights. It is not free."
 _STEPS = tuple(paths.STEPS)
 
 CALLS: dict[str, Callable[[str], Any]] = {
+    "text.topics.word_sets": lambda text: topics.word_sets([text]),
+    "text.topics.telling_words": lambda text: topics.telling_words(
+        topics.word_sets([text])[0], [True]
+    ),
     "abstention.detect_with_passages": lambda t: abstention.detect_with_passages(t, [Chunk(t)], t),
     "claims.best_share": lambda t: claims.best_share(dict.fromkeys(_words(t), ""), _prepared(t), 3),
     "claims.best_window": lambda t: claims.best_window(_words(t), claims.prepare(t)),

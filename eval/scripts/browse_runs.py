@@ -10,6 +10,7 @@ Enter opens and Esc goes back; in a case, left and right (h l) go to the case be
 \b
 /        list: filters, such as failing category=factual recall@5=0 words;
          counts by reason and means follow; page: searches, n N next hit
+n        shows what failing cases have in common
 A        counts the shown cases by reason, category, tag, document, ...
 S C F !  order, columns, failing cases only, what counts as success
 c f      note and flag a case, which the report shows; u undoes
@@ -39,6 +40,7 @@ import click
 import options
 import storage
 from records import errors
+from records.runs import CACHE_DIR
 
 
 @options.command(help=__doc__)
@@ -50,6 +52,7 @@ from records import errors
 def main(
     runs: tuple[str, ...], eval_set: Path, labels_dir: Path, results_dir: Path, **values: Any
 ) -> int:
+    from clients.embedder import question_vectors
     from views.library import RunLibrary
 
     if len(runs) > 2:
@@ -63,7 +66,10 @@ def main(
     screen.pop("keymap", None)  # of the labeller
     check_terminal()
     labeller = (sys.executable, str(Path(__file__).with_name("label_eval.py")))
-    library = RunLibrary(results_dir, eval_set, labels_dir, extra=folders, labeller=labeller)
+    embed = question_vectors(CACHE_DIR)
+    library = RunLibrary(
+        results_dir, eval_set, labels_dir, extra=folders, labeller=labeller, embed=embed
+    )
     from views.browser.app import run as browse
 
     try:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from decisions.flips import Flips
     from decisions.pairs import PairDecision
     from decisions.rows import Comparison, MetricRow
+    from decisions.slices import Slices
     from records.pairs import PairFile
     from records.run_table import RunTables
     from terminal.page import Page
@@ -53,6 +54,7 @@ class Report:
     failures: list[str]
     conversations: ConversationChanges | None = None
     cases: CaseChanges | None = None
+    in_common: Slices | None = None
     pairs: Sequence[tuple[PairDecision, PairFile]] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -62,6 +64,7 @@ class Report:
             "flips": self.flips.to_dict() if self.flips else None,
             "failures": self.failures,
             "cases": self.cases.to_dict() if self.cases else None,
+            "in_common": self.in_common.to_dict() if self.in_common else None,
         } | {
             name: value
             for name, value in (
@@ -110,9 +113,11 @@ def find_flips(
     )
 
 
-def pages_of(report: Report, *, every: bool) -> list[Page]:
-    """A page for each comparison; of a single one with its cases. ``every``: all of it."""
+def pages_of(report: Report, *, every: bool, slices: bool) -> list[Page]:
+    """A page for each comparison; of a single one with its cases. ``every``: all of it; ``slices``:
+    all slices of the cases that broke."""
     from decisions.compare_page import compare_page
+    from decisions.slices import slice_blocks
 
     return [
         compare_page(
@@ -120,6 +125,7 @@ def pages_of(report: Report, *, every: bool) -> list[Page]:
             cases=report.cases,
             flips=report.flips,
             talks=report.conversations,
+            in_common=slice_blocks(report.in_common, every=slices),
             every=every,
         )
         for comparison in report.comparisons
@@ -236,6 +242,11 @@ def json_bytes(report: Report) -> bytes:
 @options.run_set_option
 @options.labels_option
 @options.results_dir_option
+@click.option(
+    "--slices",
+    is_flag=True,
+    help="List all that cases which broke may have in common, with topics of the questions.",
+)
 @options.seed_option
 @options.json_option
 @options.verbosity_options
@@ -258,11 +269,13 @@ def main(
     eval_set: Path | None,
     labels_dir: Path | None,
     results_dir: Path,
+    slices: bool,
     seed: int,
     as_json: bool,
     verbose: bool,
     quiet: bool,
 ) -> int:
+    from clients.embedder import question_vectors
     from decisions import compare
     from decisions.committed import compare_committed, is_committed_alone
     from decisions.compare import CompareOptions, compare_many
@@ -304,32 +317,42 @@ def main(
         talk.print(f"Note: {remark}", soft_wrap=True)
     if verbose:
         talk.print(*(f"compared: {folder}" for folder in folders), sep="\n", soft_wrap=True)
-    flips = talks = cases = None
+    flips = talks = cases = in_common = None
     if len(comparisons) == 1:
         from decisions.case_changes import changes_of, read_pair
         from decisions.conversations import find_changes
+        from decisions.slices import common_slices
 
         if not alone:
             flips = find_flips(folders, comparisons[0], flips_by, count, eval_set, tables)
         pair = read_pair(folders[0], folders[1], tables=tables)
         cases = changes_of(pair, count)
         talks = find_changes(pair, eval_set)
+        vectors = question_vectors(runs.CACHE_DIR, make=slices)
+        in_common = common_slices(pair, eval_set, labels_dir, vectors)
     pairs = decided_runs(folders[0], folders[1:], clusters, seed=seed)
-    report = Report(comparisons, flips, failures(comparisons, fail_on), talks, cases, pairs)
+    failed = failures(comparisons, fail_on)
+    report = Report(comparisons, flips, failed, talks, cases, in_common, pairs)
     if markdown is not None:
-        text = markdown_of(report, pages_of(report, every=True))
+        text = markdown_of(report, pages_of(report, every=True, slices=slices))
         files.replace_bytes(markdown, text)
     if page is not None:
         from views.report.build import page_of_comparisons
 
         html = page_of_comparisons(
-            comparisons, folders, eval_set, labels_dir, report.failures, tables=tables
+            comparisons,
+            folders,
+            eval_set,
+            labels_dir,
+            report.failures,
+            tables=tables,
+            embed=question_vectors(runs.CACHE_DIR),
         )
         files.replace_bytes(page, html)
     if as_json:
         click.echo(json_bytes(report), nl=False)
     else:
-        show(report, pages_of(report, every=verbose), verbose)
+        show(report, pages_of(report, every=verbose, slices=slices), verbose)
     for reason in report.failures:
         talk.print(f"Failed: {reason}", soft_wrap=True)
     return options.Exit.GATE_FAILED if report.failures else options.Exit.DONE

@@ -113,11 +113,12 @@ if TYPE_CHECKING:
 @options.json_option
 @options.verbosity_options
 def main(brief: bool, **values: Any) -> int:
+    from clients.embedder import question_vectors
     from scorers.suite import SuiteOptions, run_suite
 
     if values["run_id"] and not values["api_url"]:
         values["run"] = values["run_id"]
-    plan = SuiteOptions(**values)
+    plan = SuiteOptions(**values, embed=question_vectors(values["cache_dir"]))
     report, written = run_suite(plan, options.stderr_console(quiet=plan.quiet))
     show(report, plan.as_json, plan.verbose, brief)
     if brief and not plan.as_json:

@@ -27,6 +27,7 @@ import click
 
 import options
 import storage
+from records import runs
 from records.targets import TARGETS, read_advisory, read_targets
 
 FORMATS = ("md", "json", "html")
@@ -111,6 +112,7 @@ def main(
     quiet: bool,
     **choices: Any,
 ) -> None:
+    from clients.embedder import question_vectors
     from views.report.build import ReportOptions, build
     from views.report.page import render, write
 
@@ -122,6 +124,7 @@ def main(
         read_advisory(bounds),
         baseline=storage.find_run(results_dir, baseline) if baseline else None,
         targets_file=bounds,
+        embed=question_vectors(runs.CACHE_DIR),
         **choices,
     )
     report = build(folder, asked)

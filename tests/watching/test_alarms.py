@@ -232,7 +232,7 @@ def test_an_alarm_says_what_rose_shows_three_traces_and_the_command(
     assert done.returncode == 0
     text = done.stdout
     assert "Refusals: what rose, and three traces" in text
-    assert "language is de: 83 of 100 refusals, 0 of 100 others." in text  # 100 of 120
+    assert "Questions in German rose: 100 of 100 (25 of 123 before), others 20 of 300" in text
     examples = [line for line in text.splitlines() if "trace-" in line]
     assert len(examples) == 3
     assert all("Wie wird das Lager" in line and "[email]" in line for line in examples)

@@ -198,6 +198,12 @@ class Embedder:
                 progress(start + len(block), len(missing))
         return np.stack([cached[key] for key in keys])
 
+    def cached(self, texts: Sequence[str]) -> Vectors | None:
+        """The same, loading no model; None unless the cache has the vectors of all texts."""
+        keys = [_sha256(text) for text in texts]
+        known = self._cache.read(list(dict.fromkeys(keys)))
+        return self.encode(texts) if all(key in known for key in keys) else None
+
     def windows(self, text: str) -> list[str]:
         """``text`` cut into overlapping pieces that the model reads whole; ``[text]`` when it fits.
 
@@ -298,6 +304,21 @@ class Embedder:
                 "check the name and the network, or give a folder."
             ) from error
         return self._loaded.model
+
+
+def question_vectors(cache_dir: Path, *, make: bool = False) -> Callable[..., Vectors | None]:
+    """Gives the vectors of questions (of the first part of long ones) by the bundled model; None
+    where there is no model, or, unless they are to be made, where the cache lacks one."""
+
+    def embed(texts: Sequence[str]) -> Vectors | None:
+        try:
+            embedder = Embedder(None, cache_dir)
+            parts = [embedder.windows(text)[0] for text in texts]
+            return embedder.encode(parts) if make else embedder.cached(parts)
+        except EmbeddingUnavailable:
+            return None
+
+    return embed
 
 
 class _Loaded:

@@ -63,6 +63,7 @@ def compare_page(
     cases: CaseChanges | None = None,
     flips: Flips | None = None,
     talks: ConversationChanges | None = None,
+    in_common: Sequence[Block] = (),
     every: bool = True,
 ) -> Page:
     """What changed, remarks, the primary metrics, the others, the cases that changed, the verdict.
@@ -89,7 +90,7 @@ def compare_page(
     if flips is not None and every:
         blocks += _flips(flips)
     if cases is not None:
-        blocks += _cases(cases)
+        blocks += [*_cases(cases), *in_common]
     if talks is not None:
         blocks += _conversations(talks, every)
     if every:

@@ -27,8 +27,9 @@ UNKNOWN = -1
 WORDS = ("status", "error", "category", "difficulty", "query_type", "answerable", "abstained")
 """Columns of one word a case; empty where there is none."""
 
-SETS = ("tag", "flag", "document")
-"""Columns of several words a case; ``document``: those that hold its gold."""
+SETS = ("tag", "flag", "document", "slice")
+"""Columns of several words a case; ``document``: those that hold its gold; ``slice``: what it has
+in common with failing cases, once that was looked for."""
 
 PLAIN = ("latency", "confidence", "cost", "repeat")
 """Columns of numbers that every result has, besides its metrics; latency in milliseconds."""

@@ -171,6 +171,11 @@ def cluster_number(label: str | None) -> int:
     return int.from_bytes(digest) << 2 | _KINDS.get(label.partition(": ")[0], _DOCUMENTED)
 
 
+def is_of_document(number: int) -> bool:
+    """Whether a cluster number is that of a document, a section, a quote or a chunk."""
+    return number & 3 == _DOCUMENTED
+
+
 def passing_number(label: str | None) -> int:
     """The same kind of number, in this process alone: quicker to make."""
     if label is None:

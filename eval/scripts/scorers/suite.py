@@ -39,6 +39,7 @@ from decisions.gate_rules import GateRules, read_rules
 from decisions.measures import measures
 from decisions.primary import primary_names
 from decisions.regressions import Regression, regressions
+from decisions.slices import Embed, common_slices
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
 from records.asked import ASKED, asked_ids, asked_of
@@ -201,6 +202,7 @@ class SuiteOptions:
     as_json: bool
     verbose: bool
     quiet: bool
+    embed: Embed | None = None
 
     @property
     def smoke(self) -> bool:
@@ -294,11 +296,14 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             report.gates = _gates(rules, evidence, asked)
         case_rules = read_case_rules(plan.targets_file or TARGETS)
         tables = RunTables()
-        verdicts = read_verdicts(folder, case_rules, table=tables[folder]).counts()
-        report.verdicts = verdicts if verdicts.cases else None
+        run = read_verdicts(folder, case_rules, table=tables[folder])
+        report.verdicts = run.counts() if run.cases else None
+        where = (plan.eval_set, plan.labels_dir, plan.embed)
+        report.in_common.append(common_slices(run, *where))
         if base is not None and (source := base.folder or base.source) is not None:
             pair = read_pair(source, folder, case_rules, tables)
             report.cases = changes_of(pair, MOST_CHANGED)
+            report.in_common.append(common_slices(pair, *where))
         if baseline is not None:
             _compare(plan, report, baseline, evidence)
         name = SUITE if plan.suite == "full" else f"{SUITE}-{plan.suite}"

@@ -14,6 +14,7 @@ from decisions.case_verdict import VerdictCounts
 from decisions.diagnosis import DiagnosisFinding
 from decisions.measures import Measure, targets_text
 from decisions.primary import primary_names
+from decisions.slices import Slices, slice_blocks
 from ragmetrics import catalogue
 from records.asked import missing_remark
 from records.errors import StorageError
@@ -66,6 +67,8 @@ class SuiteReport:
     verdicts: VerdictCounts | None = None
     cases: CaseChanges | None = None
     """What became of the cases since the baseline, where that is a run."""
+    in_common: list[Slices] = field(default_factory=list)
+    """What the failing cases have in common, and those that broke since the baseline."""
     primary: Mapping[str, Any] = field(default_factory=dict)
     """The primary scores of every case, as metrics.json holds them."""
 
@@ -124,6 +127,7 @@ class SuiteReport:
             "targets": targets,
             "verdicts": self.verdicts.to_dict() if self.verdicts else None,
             "cases_changed": self.cases.to_dict() if self.cases else None,
+            "in_common": [slices.to_dict() for slices in self.in_common],
             "diagnosis": [finding.to_dict() for finding in self.findings],
             "baseline": self.baseline or None,
             "headline": self.headline or None,
@@ -176,9 +180,10 @@ def _change_text(change: BaselineChange) -> str:
 
 
 def _case_sentences(report: SuiteReport) -> list[str]:
-    """How many cases fail, and how many broke since the baseline."""
+    """How many cases fail, how many broke since the baseline, and what they have in common."""
     parts = (report.verdicts, report.cases)
-    return [part.says() for part in parts if part is not None]
+    counts = [part.says() for part in parts if part is not None]
+    return counts + [line for slices in report.in_common for line in slices.sentences()]
 
 
 def _verdict_text(report: SuiteReport) -> str:
@@ -228,6 +233,7 @@ def suite_page(report: SuiteReport, every: bool) -> Page:
     rows = [measure for outcome in scored for measure in _rows_of(report, outcome, every)]
     blocks.append(measure_table(rows, every_count=False, groups=True))
     blocks += map(Prose, _case_sentences(report))
+    blocks += [block for part in report.in_common if every for block in slice_blocks(part)]
     for outcome in report.outcomes:
         if outcome.reason:
             state = "" if outcome in scored else f"{outcome.status}: "

@@ -87,7 +87,7 @@ KEYS: Final = (
     KeyRow("U ctrl+r", "redo", "redo", "redo", "redo"),
     # finding
     KeyRow("/", "filter", "filter", "search", "search"),
-    KeyRow("n", "next-hit", "", "next-hit", "label-2"),
+    KeyRow("n", "next-hit", "slices", "next-hit", "label-2"),
     KeyRow("N", "previous-hit", "", "previous-hit"),
     KeyRow("f3", "next-hit", "", "next-hit", "next-hit"),
     # Textual has no name of its own for Shift+F3: terminals send the F15 of old keyboards.

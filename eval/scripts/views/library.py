@@ -16,7 +16,8 @@ import msgspec
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import Key
 from decisions.pairs import pair_verdicts
-from records.answer_table import PLAIN, SETS, UNKNOWN, WORDS, AnswerTable
+from decisions.slices import Embed, Slices, marked_slices
+from records.answer_table import PLAIN, UNKNOWN, WORDS, AnswerTable
 from records.cases import Labels
 from records.errors import StorageError
 from records.growing import Replaced, line_at
@@ -65,7 +66,9 @@ class RunLibrary:
         extra: Sequence[Path] = (),
         labeller: Sequence[str] = (),
         rules: CaseRules | None = None,
+        embed: Embed | None = None,
     ) -> None:
+        self._embed = embed
         self._rules = read_case_rules() if rules is None else rules
         self._labeller = labeller
         self._results_dir, self._eval_set, self._labels_dir = results_dir, eval_set, labels_dir
@@ -102,7 +105,12 @@ class RunLibrary:
         folder = self.path_of(run_id)
         if not folder.is_dir():
             raise ValueError(f"{folder}: no such folder any more")
-        return Opened(folder, self._eval_set, lambda: self._labels, self.notes, self._rules)
+        labels = lambda: self._labels  # noqa: E731
+        return Opened(folder, self._eval_set, labels, self.notes, self._rules, self._slices)
+
+    def _slices(self, marks: Mapping[int, bool]) -> Slices:
+        """What the marked cases have in common, see ``decisions.slices.marked_slices``."""
+        return marked_slices(marks, self._eval_set, self._labels_dir, self._embed)
 
     def judged_pair(self, base: str, new: str, key: Key) -> Sequence[tuple[str, str, str]]:
         """What a judge said of both runs' answers; nothing of files that are damaged."""
@@ -173,8 +181,9 @@ class Opened:
         labels: Callable[[], Labels],
         notes: CaseNotes,
         rules: CaseRules,
+        slices: Callable[[Mapping[int, bool]], Slices],
     ) -> None:
-        self.rules = rules
+        self.rules, self.slices = rules, slices
         self.run_id = folder.name
         self._notes = notes
         self._folder, self._eval_set, self._labels = folder, eval_set, labels
@@ -488,7 +497,7 @@ _OF_CASE = ("run", "case_id", "repeat", "fails", "question", "answer", "error")
 def _columns(metrics: Sequence[str]) -> list[str]:
     """The columns of a table of cases, for a run with these metrics."""
     others = [name for name in (*WORDS, *PLAIN) if name not in _OF_CASE]
-    return [*_OF_CASE, *others, *(_PLURALS[name] for name in SETS), "notes", *metrics]
+    return [*_OF_CASE, *others, *_PLURALS.values(), "notes", *metrics]
 
 
 def _flat_row(
@@ -519,7 +528,7 @@ def _values(
         "question": detail.question,
         "answer": detail.answer,
         "error": detail.error,
-        **{_PLURALS[name]: list(table.sets[name][row]) for name in SETS},
+        **{plural: list(table.sets[name][row]) for name, plural in _PLURALS.items()},
         "notes": [note.line() for note in notes],
         **detail.values(),
     }

@@ -57,7 +57,9 @@ def _alarm_blocks(outcome: Watch) -> Iterator[Block]:
     labels = {figure.name: figure.label for figure in outcome.alarms}
     for risen in outcome.risen:
         yield Heading(f"{labels[risen.figure]}: what rose, and three traces", tone="bad")
-        slices = risen.slices or ("No language, folder or word is more frequent among them.",)
+        slices = risen.slices or (
+            "It rose everywhere: no language, word, folder or document stands out.",
+        )
         yield from items([(Quoted(text),) for text in slices])
         yield from items([(Quoted(text),) for text in risen.examples], "quiet")
     if outcome.risen:

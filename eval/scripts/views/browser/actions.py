@@ -58,6 +58,13 @@ _ROWS = (
     (_OF_CASES, "Choose", "filter", "filter", "Filter by words, columns, scores."),
     (_OF_CASES, "Choose", "failing", "failing", "Failing cases only, or all again."),
     (_OF_CASES, "Choose", "group", "group", "Count the shown cases by a field: reason, tag, …"),
+    (
+        _OF_CASES,
+        "Choose",
+        "slices",
+        "in common",
+        "What failing or broken cases have in common.",
+    ),
     (f"{_OF_CASES} {GROUPS}", "Choose", "sort", "sort", SORT_HELP),
     (_OF_CASES, "Choose", "columns", "columns", "Choose the metrics to show."),
     (_OF_CASES, "Choose", "success", "success", "Say what counts as success."),
@@ -107,8 +114,8 @@ _ROWS = (
 
 HINTS = {
     RUNS: "open filter mark compare back",
-    CASES: "open filter failing group sort next-failing note export copy-case compare label back",
-    FLIPS: "open filter everything group sort note export copy-case success label back",
+    CASES: "open filter failing slices group sort note export copy-case compare label back",
+    FLIPS: "open filter everything slices group sort note export copy-case success label back",
     GROUPS: "open sort copy-id back",
     CASE: "next search part note full trend copy-case raw conversation label back",
     PAIR: "next search part base new note copy-case label back",

@@ -49,7 +49,7 @@ class CaseList:
     works out the list again.
     """
 
-    where = "cases"
+    where, verb = "cases", "fail"
 
     def __init__(self, run: OpenRun) -> None:
         self.run = run
@@ -173,6 +173,33 @@ class CaseList:
         self.grouped_by = fields[matches[0]]
         codes = self.failing.codes(self.drawn[0])
         return group_rows(self.drawn[0], self.grouped_by, self.listed, codes, self.failing)
+
+    def marks(self) -> dict[int, bool]:
+        """By the hash of each case's id, whether it fails."""
+        ids = self.table.ids
+        return {hash(ids[rows[0]]): fails for rows, fails in self.failing.case_fails(self.table)}
+
+    def slices(self) -> tuple[list[str], list[Group]]:
+        """The slices in which more cases fail than chance explains, in words and as groups, the
+        surest first; of none, why. They become values of ``slice``."""
+        tried, table = self.run.slices(self.marks()), self.table
+        if not (found := tried.found):
+            reason = f"no slice in which more cases {self.verb} than chance explains"
+            return [f"{reason} ({len(tried.tried)} tried)"], []
+        rows: dict[str, list[int]] = {}
+        for row, case_id in enumerate(table.ids):
+            rows.setdefault(case_id, []).append(row)
+        groups = []
+        for row in range(table.count):
+            table.sets["slice"][row] = ()
+        for part in found:
+            own = [row for case_id in part.case_ids for row in rows.get(case_id, ())]
+            for row in own:
+                table.sets["slice"][row] += (part.phrase,)
+            groups.append(Group(part.phrase, sorted(own), sum(map(self.fails, own))))
+        table.changed()
+        self.grouped_by = "slice"
+        return [part.says(self.verb) for part in found], groups
 
     def narrow(self, group: Group) -> None:
         """Filter by a group as well. Raises QueryError for a value that a filter cannot hold."""
@@ -326,7 +353,7 @@ class PairList(CaseList):
     `run` is the new one, and rows are rows of its table.
     """
 
-    where = "flips"
+    where, verb = "flips", "broke"
 
     def __init__(self, base: OpenRun, new: OpenRun) -> None:
         self.base = base
@@ -384,6 +411,12 @@ class PairList(CaseList):
             for row in self._pairs
             if (way := self._ways.get(new.ids[row], "")) in ("broke", "fixed")
         }
+
+    def marks(self) -> dict[int, bool]:
+        """Of the cases that were ok in the base run, which broke."""
+        self._pair()
+        ways = {case_id: way for case_id, way in self._ways.items() if way in ("broke", "ok still")}
+        return {hash(case_id): way == "broke" for case_id, way in ways.items()}
 
     def candidates(self) -> Sequence[int]:
         self._pair()

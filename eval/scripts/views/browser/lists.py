@@ -224,6 +224,7 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
             "filter": self.ask_filter,
             "failing": self.turn_failing,
             "group": self.ask_group,
+            "slices": self.open_slices,
             "sort": self.ask_sort,
             "columns": self.ask_columns,
             "copy-case": self.copy_case,
@@ -378,6 +379,20 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
             "Group by (Tab: the fields):", complete=lambda text: _named(FIELDS, text)
         )
         self.app.push_screen(prompt, answered)
+
+    def open_slices(self) -> None:
+        """Show what failing cases have in common; Enter shows the cases of a slice."""
+        if self.cases.run.reading:
+            raise ActionRefused("the files are still being read; try again in a moment")
+        sentences, groups = self.cases.slices()
+        if not groups:
+            raise ActionRefused(sentences[0])
+
+        def closed(group: Group | None) -> None:
+            self._narrowed(group)
+            self.say(sentences[0] if group is None else sentences[groups.index(group)])
+
+        self.browser.open_groups(self.cases, groups, closed)
 
     def _narrowed(self, group: Group | None) -> None:
         if group is None:

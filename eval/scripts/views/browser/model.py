@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Key
+from decisions.slices import Slices
 from records.answer_table import AnswerTable
 from views.case import Case
 from views.notes import CaseNotes
@@ -107,6 +108,10 @@ class OpenRun(Protocol):
 
     def turns(self, key: Key) -> Sequence[Key]:
         """The turns of the conversation that a case belongs to, in order; empty for other cases."""
+
+    @property
+    def slices(self) -> Callable[[Mapping[int, bool]], Slices]:
+        """Gives what the marked cases have in common; marks by the hash of a case's id."""
 
     def export(self, keys: Sequence[Key], reasons: Sequence[str], form: str, path: Path) -> int:
         """Write cases to a new file, as a form of EXPORTS; how many lines or rows it has.

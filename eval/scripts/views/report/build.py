@@ -20,6 +20,7 @@ from decisions.headline import catalogue_row, sentence, value_in_words
 from decisions.measures import measures
 from decisions.primary import primary_names, usable_names
 from decisions.rows import Comparison
+from decisions.slices import Embed, common_slices
 from ragmetrics.catalogue import right_metrics
 from records.asked import missing_remark
 from records.cases import TestCase
@@ -101,6 +102,8 @@ class ReportOptions:
     ignore_invariants: bool = False
     history: bool = False
     targets_file: Path = TARGETS
+    embed: Embed | None = None
+    """Gives the vectors of questions, to find topics of failing cases."""
 
 
 def build(folder: Path, options: ReportOptions) -> RunReport:
@@ -128,6 +131,8 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
             options.eval_set,
             options.targets_file,
             ignore_invariants=options.ignore_invariants,
+            labels_dir=options.labels_dir,
+            embed=options.embed,
         )
     ruling = Ruling(read_case_rules(options.targets_file), basis_from(folder, sections))
     answers = RunAnswers(table, sections, columns, ruling)
@@ -151,6 +156,7 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
     perspectives = [
         figures.perspective(name, sections[name], rated, cases.of_metric) for name in order
     ]
+    in_common = common_slices(answers.verdicts, options.eval_set, options.labels_dir, options.embed)
     in_full = _answers(cases, back, detailed, read, options, baseline)
     listed = [_split(name) for name in primary if answers.shows(_split(name))]
     slowest = [(*cases.keys[row], ms) for ms, row in back.slowest if row in cases.keys]
@@ -165,7 +171,7 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
         cases=metrics.get("cases", 0),
         missing=metrics.get("missing"),
         failed_calls=metrics.get("errors", 0),
-        headline=_headline(sections, primary, baseline),
+        headline=[*_headline(sections, primary, baseline), *in_common.sentences()],
         verdict=figures.verdict(
             perspectives,
             metrics.get("cases", 0),
@@ -530,6 +536,7 @@ def page_of_comparisons(
     failures: Sequence[str] = (),
     targets: Path = TARGETS,
     tables: RunTables | None = None,
+    embed: Embed | None = None,
 ) -> bytes:
     """One self-contained HTML page of comparisons with the same base, ``folders[0]``.
 
@@ -540,7 +547,16 @@ def page_of_comparisons(
     left_out = 0
     if len(comparisons) == 1:
         tables, (base, new) = tables or RunTables(), folders
-        compared = of_comparison(comparisons[0], base, new, eval_set, targets, tables=tables)
+        compared = of_comparison(
+            comparisons[0],
+            base,
+            new,
+            eval_set,
+            targets,
+            tables=tables,
+            labels_dir=labels_dir,
+            embed=embed,
+        )
         answers, left_out = _changed_answers(compared, tables[new], eval_set, labels_dir)
         parts = [explain_changes(compared.part, answers)]
     else:

@@ -26,6 +26,7 @@ from decisions.history import read_history
 from decisions.history_print import as_dict
 from decisions.pairs import decided_runs, habit_lines, quote_of
 from decisions.rows import Comparison, MetricRow
+from decisions.slices import Embed, common_slices
 from decisions.sweep_words import COLUMNS as SWEEP_COLUMNS
 from decisions.sweep_words import ranked, sentences
 from records.clusters import AUTO, read_clusters
@@ -90,7 +91,14 @@ class BaselineComparison:
 
 
 def compare_with(
-    base: Path, table: RunTable, eval_set: Path, targets: Path, *, ignore_invariants: bool = False
+    base: Path,
+    table: RunTable,
+    eval_set: Path,
+    targets: Path,
+    *,
+    ignore_invariants: bool = False,
+    labels_dir: Path | None = None,
+    embed: Embed | None = None,
 ) -> BaselineComparison:
     """Hold a run against its baseline as compare_runs.py does; of a baseline of which git holds
     metrics.json alone, the primary metrics. ``table``: of the run; it keeps what is read.
@@ -107,7 +115,17 @@ def compare_with(
         override="--ignore-invariants",
     )
     comparison = compare_pair(base, new, options, clusters, tables)
-    return of_comparison(comparison, base, new, eval_set, targets, remarks, tables)
+    return of_comparison(
+        comparison,
+        base,
+        new,
+        eval_set,
+        targets,
+        remarks,
+        tables,
+        labels_dir=labels_dir,
+        embed=embed,
+    )
 
 
 def of_comparison(
@@ -118,6 +136,9 @@ def of_comparison(
     targets: Path,
     remarks: Sequence[str] = (),
     tables: RunTables | None = None,
+    *,
+    labels_dir: Path | None = None,
+    embed: Embed | None = None,
 ) -> BaselineComparison:
     """A comparison that was made already, with the cases that broke, were fixed, or changed in a
     primary metric. ``tables``: what was read of the runs."""
@@ -141,6 +162,7 @@ def of_comparison(
     changes = _changes(flips, ways)
     reasons = {case.case_id: case.reasons for case in cases.changed} if cases else {}
     talks = find_changes(pair, eval_set)
+    in_common = common_slices(pair, eval_set, labels_dir, embed).sentences()
     part = replace(
         comparison_part(comparison, remarks),
         flips=[MetricFlips(found, compare_words.flips_summary(found)) for found in flips],
@@ -148,7 +170,7 @@ def of_comparison(
             ChangedAnswer(case_id, ways.get(case_id, ""), own, reasons.get(case_id, ())[:MOST_WHY])
             for case_id, own in changes.items()
         ],
-        cases_say=cases.says() if cases else "",
+        cases_say=" ".join([cases.says(), *in_common]) if cases else "",
         case_counts=cases.to_dict() | {"changed": []} if cases else None,
         conversations=UNSET
         if talks is None

@@ -1,0 +1,247 @@
+"""Is it found what failing cases have in common, and how often is a slice named by chance alone?
+
+    RAG_EVAL_DATA=FOLDER python bench/decisions_slices.py   # about ten minutes
+    python bench/decisions_slices.py                        # without the row of topics
+    python bench/decisions_slices.py --tiny                 # only to see that it runs
+
+Cases are those of the demo set, and 300 questions of SQuAD 2.0 (from RAG_EVAL_DATA) whose articles
+are hidden. 15 % of the cases fail, of a planted slice 70 %. A slice counts as found when one that
+is named shares at least 40 % of its cases (Jaccard). Seeds are fixed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from measuring import SCRIPTS, print_table
+
+sys.path.insert(0, str(SCRIPTS))
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clients.embedder import Embedder, EmbeddingUnavailable
+from decisions.slices import SlicedCase, Slices, find_rise, find_slices, sliced
+from records.cases import TestCase
+from records.clusters import cluster_number
+from records.labels import read_cases
+
+ROOT = SCRIPTS.parents[1]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+USUAL, PLANTED, LEAST_OVERLAP = 0.15, 0.7, 0.4
+
+
+def failing(
+    share: Floats, luck: Sequence[int] | None, icc: float, rng: np.random.Generator
+) -> Bools:
+    """Which cases fail, each with its own chance; those of one number of ``luck`` share a draw so
+    often that the correlation of two with the same chance is ``icc``."""
+    own = rng.random(len(share))
+    if luck is not None:
+        _, number = np.unique(np.array(luck), return_inverse=True)
+        shared = rng.random(number.max() + 1)[number]
+        own = np.where(rng.random(len(share)) < np.sqrt(icc), shared, own)
+    return np.asarray(own < share)
+
+
+def search(cases: Sequence[SlicedCase], fails: Bools, **options: object) -> Slices:
+    marks = {hash(case.case_id): bool(mark) for case, mark in zip(cases, fails, strict=True)}
+    return find_slices(cases, marks, options.get("embed"))  # type: ignore[arg-type]
+
+
+def is_found(slices: Slices, planted: frozenset[str]) -> bool:
+    overlaps = (len(planted & {*s.case_ids}) / len(planted | {*s.case_ids}) for s in slices.found)
+    return any(overlap >= LEAST_OVERLAP for overlap in overlaps)
+
+
+def power(
+    cases: Sequence[SlicedCase],
+    planted: Sequence[frozenset[str]],
+    simulations: int,
+    seed: int,
+    luck: Sequence[int] | None = None,
+    icc: float = 0.0,
+    **options: object,
+) -> float:
+    found = 0
+    for simulation in range(simulations):
+        rng = np.random.default_rng([seed, simulation])
+        chosen = planted[int(rng.integers(len(planted)))]
+        share = np.array([PLANTED if case.case_id in chosen else USUAL for case in cases])
+        found += is_found(search(cases, failing(share, luck, icc, rng), **options), chosen)
+    return found / simulations
+
+
+def false_finds(
+    cases: Sequence[SlicedCase],
+    simulations: int,
+    seed: int,
+    luck: Sequence[int] | None = None,
+    icc: float = 0.4,
+    **options: object,
+) -> float:
+    found = 0
+    for simulation in range(simulations):
+        rng = np.random.default_rng([seed, simulation])
+        fails = failing(np.full(len(cases), 0.2), luck, icc, rng)
+        found += bool(search(cases, fails, **options).found)
+    return found / simulations
+
+
+def slices_by(
+    cases: Sequence[SlicedCase], of: Callable[[SlicedCase], Sequence[str]], least: int, most: int
+) -> list[frozenset[str]]:
+    """The cases of each label (or place) that so many cases have."""
+    values = sorted({value for case in cases for value in of(case)})
+    sets = (frozenset(case.case_id for case in cases if value in of(case)) for value in values)
+    return [own for own in dict.fromkeys(sets) if least <= len(own) <= most]
+
+
+def alone(cases: Sequence[SlicedCase]) -> list[SlicedCase]:
+    return [case._replace(cluster=0) for case in cases]
+
+
+def conversations(cases: Sequence[TestCase]) -> list[int]:
+    names = {case.conversation: number for number, case in enumerate(cases) if case.conversation}
+    return [names.get(case.conversation, -1 - at) for at, case in enumerate(cases)]
+
+
+def squad(folder: Path, count: int) -> tuple[list[SlicedCase], list[frozenset[str]]]:
+    """Questions without their articles, and the questions of each article with at least 12."""
+    with gzip.open(folder / "squad2" / "questions.jsonl.gz", "rt") as file:
+        lines = [json.loads(line) for line in file]
+    order = np.random.default_rng(3).permutation(len(lines))[:count]
+    chosen = [lines[at] for at in order]
+    articles: dict[str, set[str]] = {}
+    for line in chosen:
+        articles.setdefault(line["group"], set()).add(line["id"])
+    cases = [SlicedCase(line["id"], line["question"]) for line in chosen]
+    return cases, [frozenset(own) for own in articles.values() if len(own) >= 12]
+
+
+def print_power(demo: Sequence[TestCase], simulations: int) -> bool:
+    cases = sliced(demo)
+    by_itself, talks = alone(cases), conversations(demo)
+
+    def labels(case: SlicedCase) -> Sequence[str]:
+        return case.labels
+
+    large, small = slices_by(cases, labels, 13, 30), slices_by(cases, labels, 8, 12)
+    places = slices_by(cases, lambda case: case.places, 13, 30)
+    rows = [
+        ("label, 13-30 of 146 cases, each by itself", power(by_itself, large, simulations, 1), 0.9),
+        ("the same, counted by document and conversation", power(cases, large, simulations, 1), 0),
+        ("label, 8-12 cases, each by itself", power(by_itself, small, simulations, 2), 0.65),
+        ("the same, counted by document and conversation", power(cases, small, simulations, 2), 0),
+        (
+            "label, 13-30 cases, conversations with luck .3",
+            power(cases, large, simulations, 3, talks, 0.3),
+            0.5,
+        ),
+        ("turn, document or folder, 13-30 cases", power(cases, places, simulations, 4), 0.75),
+    ]
+    folder = os.environ.get("RAG_EVAL_DATA")
+    try:
+        embedder = Embedder(None, Path(tempfile.mkdtemp()))
+    except EmbeddingUnavailable as error:
+        print(error)
+    else:
+        if folder:
+            questions, articles = squad(Path(folder), 300)
+            chance = power(questions, articles, simulations, 5, embed=embedder.encode)
+            rows.append(("hidden article, 300 questions, topics", chance, 0.75))
+            chance = power(questions, articles, simulations, 5)
+            rows.append(("the same by words alone", chance, 0))
+    print(f"\nA slice of which 70 % fail instead of 15 %: found ({simulations} simulations)")
+    shown = [(name, f"{share:.3f}", f"≥ {goal}" if goal else "") for name, share, goal in rows]
+    print_table(("slice", "found", "asked for"), shown)
+    return all(share >= goal for _, share, goal in rows)
+
+
+def print_false(demo: Sequence[TestCase], simulations: int) -> bool:
+    cases = sliced(demo)
+    four = [at // 4 for at in range(len(demo))]
+    groups = [cluster_number(f"group: {number}") for number in four]
+    told = [case._replace(cluster=group) for case, group in zip(cases, groups, strict=True)]
+    documents = [case.cluster or -1 - at for at, case in enumerate(cases)]
+    rows = [
+        ("each case by itself", false_finds(alone(cases), simulations, 11), 0.06),
+        ("the same, counted by document", false_finds(cases, simulations, 11), 0.06),
+        (
+            "conversations with luck .4",
+            false_finds(cases, simulations, 12, conversations(demo)),
+            0.06,
+        ),
+        ("blocks of 4 with luck .4", false_finds(told, simulations, 13, four), 0.06),
+        ("documents with luck .4", false_finds(cases, simulations, 14, documents), 0),
+    ]
+    print(f"\nNo slice planted, 20 % fail: any slice named ({simulations} simulations)")
+    shown = [(name, f"{share:.3f}", f"≤ {goal}" if goal else "") for name, share, goal in rows]
+    print_table(("luck", "named", "asked for"), shown)
+    return all(share <= (goal or 1) for _, share, goal in rows)
+
+
+def print_rise(demo: Sequence[TestCase], simulations: int) -> None:
+    """A rise of the share of refusals, everywhere alike or in one slice; 8 times as many before."""
+    cases = alone(sliced(demo))
+    reference = [case._replace(case_id=f"{case.case_id}-{at}") for at in range(8) for case in cases]
+    slices = slices_by(cases, lambda case: case.labels, 13, 30)
+    rows = []
+    for title, usual, inside in (("4 to 12 % everywhere", 0.12, None), ("in a slice", 0.06, 0.6)):
+        named = found = 0
+        for simulation in range(simulations):
+            rng = np.random.default_rng([21, simulation])
+            chosen = slices[int(rng.integers(len(slices)))]
+            share = [inside if inside and c.case_id in chosen else usual for c in cases]
+            before = (rng.random(len(reference)) < 0.04).tolist()
+            now = (rng.random(len(cases)) < np.array(share)).tolist()
+            result = find_rise(reference, before, cases, now)
+            named += bool(result.found)
+            found += is_found(result, chosen)
+        rows.append((title, f"{named / simulations:.3f}", f"{found / simulations:.3f}"))
+    print(f"\nWhat rose ({simulations} simulations)")
+    print_table(("rise", "any slice named", "the slice named"), rows)
+
+
+def print_cost(demo: Sequence[TestCase]) -> bool:
+    cases = sliced(demo)
+    fails = np.random.default_rng(5).random(len(cases)) < 0.3
+    begin = time.process_time()
+    tried = len(search(cases, fails).tried)
+    spent = time.process_time() - begin
+    print(f"\n{len(cases)} cases, {tried} slices: {spent:.2f} CPU s (asked for: at most 0.5)")
+    return spent <= 0.5
+
+
+def run(*, tiny: bool = False) -> bool:
+    """Print all tables; True where every figure is as asked for."""
+    demo = read_cases(ROOT / "eval_set.jsonl", ROOT / "eval" / "labels")
+    many = 4 if tiny else 200
+    kept = [print_cost(demo), print_power(demo, many), print_false(demo, 2 * many)]
+    print_rise(demo, many)
+    return all(kept)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--tiny", action="store_true", help="smallest sizes")
+    tiny = parser.parse_args().tiny
+    if not run(tiny=tiny) and not tiny:
+        raise SystemExit("Some figures are not as asked for.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,458 @@
+"""What failing cases have in common: slices of a set in which more cases fail than elsewhere.
+
+Two families of slices share the level of 5 % evenly. What a case is (labels, words, language,
+length, topic) is tested by permuting clusters of equal size; where it is (turn, gold folder, gold
+document) by permuting cases, so that says something about these documents alone. Pairs of slices
+are tried inside a slice that was found, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from decisions.case_changes import PairVerdicts
+from decisions.case_verdict import RunVerdicts
+from ragmetrics.stats.subsets import MarkedItems, adjusted_p
+from ragmetrics.text.language import guess
+from ragmetrics.text.topics import telling_words, topics, word_sets
+from ragmetrics.text.words import fold, words
+from records.cases import TestCase, ignore, iter_cases
+from records.clusters import AUTO, SECTION, cluster_number, clusters_of, is_of_document, label_of
+from records.labels import read_labels
+from records.targets import declared_documents
+from terminal.page import Block, Heading, Prose, items, p_value
+from terminal.tables import counted, plain
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+    Bools = NDArray[np.bool_]
+
+Embed = Callable[[Sequence[str]], "Vectors | None"]
+"""Unit vectors of questions, shape (n, d); None where there is no model, or no vector of them."""
+
+ALPHA = 0.05
+
+FEWEST, FEWEST_MARKED = 5, 3
+"""Cases of a slice, and failing ones among them, from which on it is tried and reported."""
+
+MOST_CASES = 5_000
+"""Of larger sets every second, third … case is looked at."""
+
+SENTENCES = 3
+
+_WEIGHTS = {"label": 16.0, "topic": 2.0, "word": 1.0}
+"""How the level is shared among the slices of a family: labels are few and meant by people."""
+
+_WORD_SHARE, _SHORT, _LONG = 0.02, 0.25, 0.75
+
+_LABELS = (
+    *("category", "difficulty", "query_type", "expected_outcome", "recency_conflict_rule"),
+    *("attack_category", "leak_category"),
+)
+
+_LISTS = {"tags": "tag", "user_roles": "role", "vaults": "vault", "folders": "asked folder"}
+
+_NAMES = """
+ar Arabic cs Czech da Danish de German el Greek en English es Spanish fi Finnish fr French hi Hindi
+hr Croatian hu Hungarian id Indonesian it Italian ja Japanese nl Dutch pl Polish pt Portuguese
+ro Romanian ru Russian sv Swedish th Thai tr Turkish vi Vietnamese zh Chinese
+"""
+
+_LANGUAGES = dict(re.findall(r"(\w+) (\w+)", _NAMES))
+
+
+class SlicedCase(NamedTuple):
+    """What slices are made of. ``labels``: what the case is, ``places``: where it is, both as they
+    are written behind "Questions". ``cluster``: cases with the same number share their luck."""
+
+    case_id: str
+    question: str
+    labels: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    cluster: int = 0
+
+
+@dataclass(frozen=True)
+class CaseSlice:
+    """A slice and the cases in it. ``inside``, ``outside``: marked cases and all. ``before``: the
+    same of an earlier time. ``p``: for both families together."""
+
+    phrase: str
+    is_place: bool
+    inside: tuple[int, int]
+    outside: tuple[int, int]
+    p: float
+    case_ids: tuple[str, ...]
+    marked_ids: frozenset[str] = frozenset()
+    before: tuple[tuple[int, int], tuple[int, int]] | None = None
+    within: str = ""
+    """The part of it that is worse still, in words."""
+
+    def says(self, verb: str) -> str:
+        """``Questions with a number fail: 23 of 30, others 53 of 116 (p .036)``."""
+        start = "In these documents, questions" if self.is_place else "Questions"
+        inside, outside = (f"{part:,} of {n:,}" for part, n in (self.inside, self.outside))
+        if self.before is not None:
+            earlier = [f"{part:,} of {n:,}" for part, n in self.before]
+            inside, outside = f"{inside} ({earlier[0]} before)", f"{outside} ({earlier[1]})"
+        text = f"{start} {self.phrase} {verb}: {inside}, others {outside} (p {p_value(self.p)})"
+        return f"{text}; {self.within}" if self.within else text
+
+    def to_dict(self, verb: str) -> dict[str, Any]:
+        """As JSON data."""
+        return {
+            "says": self.says(verb),
+            "slice": self.phrase,
+            "in_these_documents": self.is_place,
+            "inside": list(self.inside),
+            "outside": list(self.outside),
+            "before": self.before,
+            "p": self.p,
+            "found": self.p <= ALPHA,
+            "cases": list(self.case_ids),
+        }
+
+
+@dataclass(frozen=True)
+class Slices:
+    """The slices that were tried, the surest first. ``verb``: what the marked cases do."""
+
+    tried: tuple[CaseSlice, ...] = ()
+    verb: str = "fail"
+    step: int = 1
+
+    @property
+    def found(self) -> list[CaseSlice]:
+        """Those in which more cases are marked than chance explains."""
+        return [part for part in self.tried if part.p <= ALPHA]
+
+    def sentences(self) -> list[str]:
+        """Up to three slices in words; the surest of those that share most marked cases."""
+        named: list[CaseSlice] = []
+        for part in self.found:
+            others = frozenset[str]().union(*(other.marked_ids for other in named))
+            if 2 * len(part.marked_ids & others) <= len(part.marked_ids):
+                named.append(part)
+        part_of = f", of every {self.step}th case" if self.step > 1 else ""
+        return [f"{part.says(self.verb)}{part_of}." for part in named[:SENTENCES]]
+
+    def every(self, most: int = 12) -> list[str]:
+        """The slices that were found and the next ones, a line each."""
+        if not self.tried:
+            return ["No slice could be tried: too few cases, or none or all of them are marked."]
+        shown = self.tried[: max(most, len(self.found))]
+        return [("+ " if part.p <= ALPHA else "  ") + part.says(self.verb) for part in shown]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON data: the slices that were found."""
+        return {
+            "verb": self.verb,
+            "tried": len(self.tried),
+            "every": self.step,
+            "found": [part.to_dict(self.verb) for part in self.found],
+        }
+
+
+def slice_blocks(slices: Slices | None, *, every: bool = True) -> list[Block]:
+    """The slices for a page: the sentences alone, or all that were found and the next ones."""
+    if slices is None or not every:
+        return [Prose(line) for line in slices.sentences()] if slices else []
+    return [Heading(f"Slices of cases that {slices.verb}"), *items(slices.every())]
+
+
+# -- what is looked at --------------------------------------------------------------------------
+
+
+def common_slices(
+    of: RunVerdicts | PairVerdicts,
+    eval_set: Path,
+    labels_dir: Path | None,
+    embed: Embed | None = None,
+) -> Slices:
+    """What the failing cases of a run have in common; of two runs the cases that broke, among those
+    that were ok before."""
+    run = of if isinstance(of, RunVerdicts) else of.new
+    marks: dict[int, bool] = {}
+    if isinstance(of, RunVerdicts):
+        marks = {
+            digest: verdict.fails
+            for digest, verdict in zip(run.case_hashes, run.verdicts(), strict=True)
+        }
+    elif of and not of.unknown:
+        marks |= dict.fromkeys(of.hashes("ok still", run.cases), False)
+        marks |= dict.fromkeys(of.hashes("broke", run.cases), True)
+    found = marked_slices(marks, eval_set, labels_dir, embed)
+    return replace(found, verb="fail" if run is of else "broke")
+
+
+def marked_slices(
+    marks: Mapping[int, bool], eval_set: Path, labels_dir: Path | None, embed: Embed | None = None
+) -> Slices:
+    """The same of any marks by the hash of a case's id; cases without one do not count. Of more
+    than MOST_CASES every second, third … case of the set is looked at."""
+    step = -(-len(marks) // MOST_CASES) or 1
+    if not any(marks.values()) or not eval_set.exists():
+        return Slices()
+    labels, _ = read_labels(labels_dir, ignore)  # faults of both files are reported by scoring
+    cases = sliced(list(islice(iter_cases(eval_set, ignore, labels), 0, None, step)))
+    return replace(find_slices(cases, marks, embed), step=step)
+
+
+def sliced(cases: Sequence[TestCase]) -> list[SlicedCase]:
+    """Cases of a set as slices see them."""
+    few = clusters_of(cases).few_documents(declared_documents())
+    by = SECTION if few else AUTO
+    return [
+        SlicedCase(
+            case.id,
+            case.question,
+            tuple(_labels_of(case)),
+            tuple(dict.fromkeys(_places_of(case))),
+            cluster_number(label_of(case, by)),
+        )
+        for case in cases
+    ]
+
+
+def _labels_of(case: TestCase) -> Iterator[str]:
+    for name in _LABELS:
+        if value := getattr(case, name):
+            yield f"with {name.replace('_', ' ')} {_shown(value)}"
+    if case.answerable is not None:
+        yield "that have an answer" if case.answerable else "that have no answer"
+    for name, noun in _LISTS.items():
+        yield from (f"with {noun} {_shown(value)}" for value in getattr(case, name))
+
+
+def _places_of(case: TestCase) -> Iterator[str]:
+    if case.turn is not None:
+        yield f"at turn {case.turn}"
+        yield from (f"at turn {turn} or later" for turn in range(2, case.turn + 1))
+    for gold in case.gold_supports:
+        yield from places_in(gold.rel_path)
+    for name in case.relevant_docs:
+        yield from places_in(name)
+
+
+def places_in(path: str) -> Iterator[str]:
+    """A document and the folders that it is in, as they are written behind "Questions"."""
+    yield f"on {_shown(path)}"
+    parents = (str(folder) for folder in PurePosixPath(path).parents)
+    yield from (f"on the folder {_shown(name)}" for name in parents if name not in (".", "/"))
+
+
+def _shown(value: object) -> str:
+    """Foreign text of one line, without the sign that a filter cannot have."""
+    return " ".join(plain(str(value), 60).replace('"', "'").split())
+
+
+# -- the search ---------------------------------------------------------------------------------
+
+
+def find_slices(
+    cases: Sequence[SlicedCase], marks: Mapping[int, bool], embed: Embed | None = None
+) -> Slices:
+    """The slices in which more cases are marked. ``marks``: by the hash of a case's id; cases
+    without a mark do not count."""
+    cases = [case for case in cases if hash(case.case_id) in marks]
+    return _search(cases, [marks[hash(case.case_id)] for case in cases], (), (), embed)
+
+
+def find_rise(
+    reference: Sequence[SlicedCase],
+    before: Sequence[bool],
+    cases: Sequence[SlicedCase],
+    now: Sequence[bool],
+    embed: Embed | None = None,
+) -> Slices:
+    """The slices in which the share of marked cases rose more than in the others.
+
+    ``reference`` and ``before``: cases of an earlier time and their marks; ``cases``, ``now``:
+    those since. A slice that always had more marks, or has more traffic now, is no find.
+    """
+    return replace(_search(cases, now, reference, before, embed), verb="rose")
+
+
+def _search(
+    cases: Sequence[SlicedCase],
+    marks: Sequence[bool],
+    reference: Sequence[SlicedCase],
+    before: Sequence[bool],
+    embed: Embed | None,
+) -> Slices:
+    import numpy as np
+
+    marked, earlier, n = np.array(marks, bool), np.array(before, bool), len(cases)
+    if not FEWEST_MARKED <= marked.sum() < n:
+        return Slices()
+    both = [*cases, *reference]
+    vectors = embed([case.question for case in both]) if embed and n >= 2 * FEWEST else None
+    families = _families(both, n, vectors)
+    used = sum(bool(family) for family in families)
+    tried: list[CaseSlice] = []
+    for is_place, family in enumerate(families):
+        clusters = _clusters(cases, without_documents=bool(is_place))
+        if not family:
+            continue
+        members = np.array([mask for _, _, mask in family])
+        weights = np.array([_WEIGHTS[kind] for kind, _, _ in family])
+        items = MarkedItems(members[:, :n], marked, clusters, whole=not is_place)
+        old = None
+        if reference:
+            clusters = _clusters(reference, without_documents=bool(is_place))
+            old = MarkedItems(members[:, n:], earlier, clusters, whole=not is_place)
+        p = adjusted_p(items, weights, np.random.default_rng(is_place), before=old)
+        for (_, phrase, mask), value in zip(family, p.tolist(), strict=True):
+            found = _slice(cases, marked, phrase, bool(is_place), mask[:n], min(1.0, value * used))
+            if found.inside[0] < FEWEST_MARKED:
+                continue
+            if old is not None:
+                found = replace(found, before=_shares(earlier, mask[n:]))
+            if found.p <= ALPHA and old is None:
+                found = replace(found, within=_within(families, mask, marked, cases))
+            tried.append(found)
+    return Slices(tuple(sorted(tried, key=_surest)))
+
+
+def _surest(part: CaseSlice) -> tuple[float, float]:
+    """Sorts slices by p, then by how many more are marked than the share of the others gives."""
+    (marked, n), (others, rest) = part.inside, part.outside
+    return part.p, n * others / max(rest, 1) - marked
+
+
+def _clusters(cases: Sequence[SlicedCase], *, without_documents: bool = False) -> list[int]:
+    """A number for each case's cluster; a case without one is a cluster by itself."""
+    numbers = (case.cluster for case in cases)
+    own = (0 if without_documents and is_of_document(number) else number for number in numbers)
+    return [number or -1 - place for place, number in enumerate(own)]
+
+
+def _shares(marked: Bools, mask: Bools) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Marked cases and all, inside and outside of a slice."""
+    inside, n = int(marked[mask].sum()), int(mask.sum())
+    return (inside, n), (int(marked.sum()) - inside, len(marked) - n)
+
+
+def _slice(
+    cases: Sequence[SlicedCase],
+    marked: Bools,
+    phrase: str,
+    is_place: bool,
+    mask: Bools,
+    p: float,
+) -> CaseSlice:
+    ids = tuple(case.case_id for case, member in zip(cases, mask, strict=True) if member)
+    failing = frozenset(
+        case.case_id for case, member in zip(cases, mask & marked, strict=True) if member
+    )
+    return CaseSlice(phrase, is_place, *_shares(marked, mask), p, ids, failing)
+
+
+Family = list[tuple[str, str, "Bools"]]
+"""Slices: their kind, what is written behind "Questions", and whether each case is in them."""
+
+
+def _within(
+    families: Sequence[Family], outer: Bools, marked: Bools, cases: Sequence[SlicedCase]
+) -> str:
+    """The part of a slice that is worse than its rest, in words; "" for none."""
+    import numpy as np
+
+    own, size = np.flatnonzero(outer), int(outer.sum())
+    parts = [
+        (kind, phrase, mask[own])
+        for kind, phrase, mask in families[0]
+        if FEWEST <= (outer & mask).sum() <= size - FEWEST
+    ]
+    if not parts or not 0 < marked[own].sum() < size:
+        return ""
+    weights = np.array([_WEIGHTS[kind] for kind, _, _ in parts])
+    clusters = np.array(_clusters(cases))[own].tolist()
+    items = MarkedItems(np.array([mask for _, _, mask in parts]), marked[own], clusters)
+    p = adjusted_p(items, weights, np.random.default_rng(2))
+    best = int(p.argmin())
+    if p[best] > ALPHA / 2:
+        return ""
+    (inside, n), _ = _shares(marked[own], parts[best][2])
+    return f"among them those {parts[best][1]}: {inside:,} of {n:,} (p {p_value(float(p[best]))})"
+
+
+def _families(cases: Sequence[SlicedCase], n: int, vectors: Vectors | None) -> tuple[Family, ...]:
+    """The slices to try of the first ``n`` cases, by what a case is and by where it is.
+
+    A slice has at least FEWEST cases and at most half of all; of equal ones the first stays.
+    """
+    import numpy as np
+
+    families: list[Family] = []
+    for own in (_kinds(cases, vectors), _places(cases)):
+        distinct: dict[bytes, tuple[str, str, Bools]] = {}
+        phrases: set[str] = set()
+        for kind, phrase, mask in own:
+            mask = np.asarray(mask, bool)
+            if FEWEST <= mask[:n].sum() <= n / 2 and phrase not in phrases:
+                phrases.add(phrase)
+                distinct.setdefault(mask[:n].tobytes(), (kind, phrase, mask))
+        families.append(list(distinct.values()))
+    return tuple(families)
+
+
+Masks = Iterator[tuple[str, str, "Sequence[bool] | Bools"]]
+
+
+def _kinds(cases: Sequence[SlicedCase], vectors: Vectors | None) -> Masks:
+    """Slices by what a case is."""
+    import numpy as np
+
+    yield from (("label", *part) for part in _having([case.labels for case in cases]))
+    questions = [case.question for case in cases]
+    languages = [guess(question) for question in questions]
+    named = [(f"in {_LANGUAGES.get(name, name)}",) if name else () for name in languages]
+    yield from (("label", *part) for part in _having(named))
+    yield "label", "with a number", [any(map(str.isdecimal, text)) for text in questions]
+    lengths = np.array([len(words(fold(text))) for text in questions])
+    short, long = (int(np.quantile(lengths, share)) for share in (_SHORT, _LONG))
+    yield "label", f"of at most {counted(short, 'word')}", lengths <= short
+    yield "label", f"of {counted(long, 'word')} or more", lengths >= long
+    stems, spelled = word_sets(questions)
+    least = max(FEWEST, _WORD_SHARE * len(cases))
+    for key, mask in _having(stems):
+        if sum(mask) >= least:
+            yield "word", f"with the word '{_shown(spelled[key])}'", mask
+    if vectors is None:
+        return
+    for number, division in enumerate(topics(vectors)):
+        for topic in range(int(division.max()) + 1):
+            mask = division == topic
+            if mask.sum() >= FEWEST:
+                telling = [_shown(spelled[key]) for key in telling_words(stems, mask.tolist())]
+                name = ", ".join(telling) or f"topic {number + 1}.{topic + 1}"
+                yield "topic", f"about {name}", mask
+
+
+def _places(cases: Sequence[SlicedCase]) -> Masks:
+    """Slices by where a case is."""
+    yield from (("label", *part) for part in _having([case.places for case in cases]))
+
+
+def _having(values: Sequence[Iterable[str]]) -> Iterator[tuple[str, Bools]]:
+    """Each value that FEWEST cases have, and which cases have it."""
+    import numpy as np
+
+    rows: dict[str, list[int]] = {}
+    for row, own in enumerate(values):
+        for value in own:
+            rows.setdefault(value, []).append(row)
+    for value in sorted(rows):
+        if len(rows[value]) >= FEWEST:
+            mask = np.zeros(len(values), bool)
+            mask[rows[value]] = True
+            yield value, mask

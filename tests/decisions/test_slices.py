@@ -1,0 +1,110 @@
+"""What failing cases have in common: found where it was planted, silent otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from decisions.slices import (
+    SlicedCase,
+    Slices,
+    find_rise,
+    find_slices,
+    places_in,
+    sliced,
+)
+from records.cases import GoldSupport, TestCase
+
+
+def made(count: int, question: Callable[[int], str]) -> list[SlicedCase]:
+    return [SlicedCase(f"c{at}", question(at)) for at in range(count)]
+
+
+def search(cases: list[SlicedCase], fails: Callable[[int], bool]) -> Slices:
+    return find_slices(cases, {hash(case.case_id): fails(at) for at, case in enumerate(cases)})
+
+
+def test_the_sentence_counts_inside_and_outside() -> None:
+    cases = made(100, lambda at: "how many 7 apples" if at < 20 else "how many red apples")
+    # 16 of the 20 with a number fail, and 8 of the 80 others
+    slices = search(cases, lambda at: at < 16 or 20 <= at < 28)
+    start = "Questions with a number fail: 16 of 20, others 8 of 80 (p "
+    assert slices.sentences()[0].startswith(start)
+    assert len(slices.sentences()) == 1  # "7" and "red" say the same of the same cases
+
+
+@pytest.mark.parametrize("fails", [lambda at: True, lambda at: False, lambda at: at < 2])
+def test_nothing_is_named_where_all_or_hardly_any_case_fails(fails: Callable[[int], bool]) -> None:
+    slices = search(made(40, lambda at: f"question {at % 3}"), fails)
+    assert slices.sentences() == []
+    assert "No slice could be tried" in slices.every()[0]
+
+
+def test_words_of_a_script_without_spaces() -> None:
+    cases = made(60, lambda at: "返品の期限は何日" if at < 15 else "配送の料金は何円")
+    sentence = search(cases, lambda at: at < 13).sentences()[0]
+    assert sentence.startswith("Questions with the word '")
+    assert "13 of 15, others 0 of 45" in sentence
+
+
+def test_a_turn_and_a_document_are_reported_for_these_documents_alone() -> None:
+    cases = [
+        SlicedCase(
+            f"c{at}",
+            "what is it",
+            places=tuple(places_in("guide/setup/a.md" if at < 12 else "b.md")),
+        )
+        for at in range(80)
+    ]
+    first = search(cases, lambda at: at < 10 or at in (30, 40, 50)).sentences()[0]
+    assert first.startswith("In these documents, questions on guide/setup/a.md fail: 10 of 12, ")
+
+
+def test_one_conversation_is_no_slice() -> None:
+    """Its five questions have one label and all fail: that is one piece of luck, not five."""
+    labels = [("with tag t",) if at < 5 else () for at in range(50)]
+    cases = [SlicedCase(f"c{at}", "why", labels[at], cluster=1 + at // 5) for at in range(50)]
+    assert search(cases, lambda at: at < 5).found == []
+    alone = [case._replace(cluster=0) for case in cases]
+    assert search(alone, lambda at: at < 5).found != []
+
+
+def test_foreign_labels_are_shown_as_data() -> None:
+    case = TestCase(
+        "a", "why?", tags=['x"\x1b[31m\nred'], gold_supports=[GoldSupport("d/\x07e.md")]
+    )
+    shown = sliced([case])[0]
+    assert all(
+        ord(sign) >= 32 and sign != '"' for part in (*shown.labels, *shown.places) for sign in part
+    )
+
+
+def test_a_rise_names_the_slice_that_rose_and_not_the_one_that_was_always_bad() -> None:
+    def case(at: int) -> SlicedCase:
+        labels = ("in Spanish",) if at % 4 == 0 else ("in French",) if at % 4 == 1 else ()
+        return SlicedCase(f"t{at}", "why", labels)
+
+    cases = [case(at) for at in range(400)]
+    rng = np.random.default_rng(4)
+    before = [bool(rng.random() < (0.4 if at % 4 == 1 else 0.05)) for at in range(400)]
+    now = [bool(rng.random() < (0.4 if at % 4 < 2 else 0.05)) for at in range(400)]
+    slices = find_rise(cases, before, cases, now)
+    assert [part.phrase for part in slices.found] == ["in Spanish"]
+    assert slices.sentences()[0].startswith("Questions in Spanish rose: ")
+    assert " before), others " in slices.sentences()[0]
+
+
+def test_topics_come_from_vectors_that_are_handed_in() -> None:
+    """The questions of the topic have no word in common, the vectors tell it."""
+    words = ["tax", "levy", "duty", "toll", "fee"]
+    questions = [words[at % 5] if at < 20 else f"plant{at % 7}" for at in range(60)]
+    cases = [SlicedCase(f"c{at}", text) for at, text in enumerate(questions)]
+    marks = {hash(case.case_id): at < 17 or at % 10 == 9 for at, case in enumerate(cases)}
+
+    def embed(texts: Sequence[str]) -> np.ndarray:
+        return np.array([[0, 1.0] if "plant" in text else [1.0, 0] for text in texts], np.float32)
+
+    assert "about" in " ".join(part.phrase for part in find_slices(cases, marks, embed).tried)
+    assert "about" not in " ".join(part.phrase for part in find_slices(cases, marks).tried)
