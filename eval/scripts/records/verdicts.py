@@ -43,7 +43,7 @@ Status = Literal["ok", "failed", "not_applicable"]
 Items = Literal["claims", "facts", "nuggets", "contexts"]
 """What a call has numbered, as the ``input`` of its line names it."""
 
-Source = Literal["contexts", "answer", "reference", "facts"]
+Source = Literal["contexts", "answer", "other", "reference", "facts"]
 """What a quote may be from, as the ``input`` of a line names it."""
 
 Strength = Literal["digest", "build", "revision", "name only", "code"]
@@ -221,6 +221,7 @@ class _Input(TypedDict, total=False):
     answer: str
     """Of schema 1; newer lines have its hash."""
     answer_sha256: str
+    other_sha256: str
     contexts: list[_Context]
     claims: list[_Item]
     facts: list[_Item]
@@ -604,6 +605,5 @@ def of_judge(judge: Mapping[str, Any]) -> Callable[[VerdictLine], bool]:
 
 def identity_of(raw: Mapping[str, Any]) -> JudgeIdentity:
     """A judge's identity from config.json or a verdict line."""
-    return JudgeIdentity(
-        **{name: raw[name] for name in JudgeIdentity.__struct_fields__ if name in raw}
-    )
+    names = [name for name in JudgeIdentity.__struct_fields__ if name in raw]
+    return JudgeIdentity(**{name: raw[name] for name in names})
