@@ -375,7 +375,8 @@ def _next(comparison: Comparison) -> str:
     if comparison.headline == "WORSE":
         return f"see which cases broke: browse_runs.py {base} {new}"
     if comparison.headline == "MIXED":
-        lead = next(row.name for row in comparison.rows if row.primary and row.verdict == "better")
+        rows = _tested(comparison)
+        lead = (_surest(rows, "better") or rows)[0].name
         return (
             f"browse_runs.py {base} {new} shows what broke; then write which metric counts most, "
             f'such as lead = "{plain(lead)}", under [decide] of eval/targets.toml'
