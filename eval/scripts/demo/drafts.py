@@ -10,7 +10,7 @@ import re
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -169,6 +169,7 @@ class DraftOptions:
     append_to: Path | None
     seed: int
     judge: JudgeOptions
+    kinds: tuple[str, ...] = ()
 
     @property
     def target(self) -> Path:
@@ -182,18 +183,37 @@ class DraftOptions:
 
 @dataclass
 class Drafts:
-    """The drafts, and why sections gave none. ``failures``: failed calls of the judge by kind."""
+    """The drafts, and why sections gave none. ``failures``: failed calls of the judge by kind.
+
+    ``not_needed``: the judge's check of the passages spoke against the draft.
+    """
 
     cases: list[Case] = field(default_factory=list)
     nothing_to_ask: int = 0
     asked_already: int = 0
+    not_needed: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     """What a reader of the drafts should know of the judge."""
+    stopped: bool = False
+    """Nothing was asked, as it was wanted."""
+
+    def count(self, why: str) -> None:
+        """Count one draft that did not come about: a field of these, or a failure's kind."""
+        if why in ("nothing_to_ask", "not_needed"):
+            setattr(self, why, getattr(self, why) + 1)
+        else:
+            self.failures[why] += 1
 
 
-def write_drafts(options: DraftOptions) -> Drafts:
+DraftMaker = Callable[[DraftOptions, list[NoteSection], list[TestCase]], Drafts]
+"""Drafts from sections that are not yet asked in the cases of a set."""
+
+
+def write_drafts(options: DraftOptions, make: DraftMaker | None = None) -> Drafts:
     """Draft questions, and write them. Nothing is written when there is none.
+
+    ``make``: what drafts them; without it, a question for each section.
 
     Without a draft it returns only if the judge failed; else it raises StorageError, as for a vault
     or set that cannot be used.
@@ -202,12 +222,15 @@ def write_drafts(options: DraftOptions) -> Drafts:
     if target == options.output and target.exists():
         raise _exists(target, "choose another name, or --append-to it")
     old_bytes, cases = _old_set(options)
-    outcome = _drafted(options, sections(_notes(options)), cases)
+    outcome = (make or _drafted)(options, sections(notes_of(options)), cases)
     if not outcome.cases:
+        if outcome.stopped:
+            return outcome
         if not outcome.failures or outcome.asked_already:
             raise StorageError(
                 f"{options.vault}: no question could be drafted ({outcome.nothing_to_ask} sections "
-                f"without one, {outcome.asked_already} asked already); nothing was written."
+                f"without one, {outcome.asked_already} asked already, {outcome.not_needed} refused "
+                "by the check of their passages); nothing was written."
             )
     elif target == options.output:
         _write_new(target, outcome.cases)
@@ -216,7 +239,7 @@ def write_drafts(options: DraftOptions) -> Drafts:
     return outcome
 
 
-def _notes(options: DraftOptions) -> list[Note]:
+def notes_of(options: DraftOptions) -> list[Note]:
     if options.vault == DEMO:
         return python_reference()
     return read_folder(options.vault)
@@ -232,7 +255,7 @@ def _old_set(options: DraftOptions) -> tuple[bytes, list[TestCase]]:
 
 def _drafted(options: DraftOptions, every: list[NoteSection], cases: list[TestCase]) -> Drafts:
     old = {"asked_questions": [case.question for case in cases], "ids": [case.id for case in cases]}
-    order = _in_turn(every, options.seed)
+    order = in_turn(every, options.seed)
     if options.judge.by_rules:
         return _drafts(every, questions(order), options.count, **old, by=f"template@{RULES}")
     failures: Counter[str] = Counter()
@@ -273,7 +296,7 @@ def _lines(cases: Sequence[Case]) -> bytes:
     return b"".join(orjson.dumps(case) + b"\n" for case in cases)
 
 
-def _in_turn(every: Sequence[NoteSection], seed: int) -> Iterator[NoteSection]:
+def in_turn(every: Sequence[NoteSection], seed: int) -> Iterator[NoteSection]:
     """All sections, a note at a time: one of each note before the second of any.
 
     Notes and the sections within a note are shuffled by the seed.
@@ -314,7 +337,7 @@ def _drafts(
             outcome.asked_already += 1
         else:
             origin = f"{by}: {question.rule}"
-            outcome.cases.append(_make_case(question, section, every, taken, origin))
+            outcome.cases.append(make_case(question, section, every, taken, origin))
             if len(outcome.cases) == count:
                 break
     return outcome
@@ -324,7 +347,7 @@ TAG = "draft"
 
 MOST_SUPPORTS = 5
 
-_UNSHOWN = re.compile(
+UNSHOWN = re.compile(
     r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 """Commands to a terminal and marks of direction. A snippet keeps them: it is a quotation."""
@@ -341,7 +364,7 @@ _EMPTY = frozenset(_SMALL_WORDS.split())
 Case = dict[str, Any]
 
 
-def _make_case(
+def make_case(
     question: DraftQuestion,
     home: NoteSection,
     every: Sequence[NoteSection],
@@ -368,7 +391,7 @@ def _make_case(
         }
         for section in where
     ]
-    text = _UNSHOWN.sub("", question.text)
+    text = UNSHOWN.sub("", question.text)
     return {
         "id": _new_id(text, taken),
         "question": text,
