@@ -58,10 +58,11 @@ if TYPE_CHECKING:
 @click.option(
     "--kinds",
     metavar="KIND,…",
+    show_default="single",
     help="Kinds of drafts that a judge writes, such as single,multi_hop.",
 )
-@click.option("--personas", type=options.FILE, help="TOML file of who asks (with --kinds).")
-@click.option("--dry-run", is_flag=True, help="Say what --kinds would take; ask nothing.")
+@click.option("--personas", type=options.FILE, help="TOML file of who asks (with --judge).")
+@click.option("--dry-run", is_flag=True, help="Say what it would take; ask nothing.")
 @options.judge_options
 @options.seed_option
 @options.json_option
@@ -90,12 +91,12 @@ def main(
     judge_options = JudgeOptions.of(settings, judge | {"seed": seed})
     draft_options = DraftOptions(vault, limit, output, append_to, seed, judge_options)
     maker = None
-    if kinds is not None:
+    if kinds is not None or not judge_options.by_rules:
         draft_options, maker = kinds_of(
-            draft_options, kinds, personas, dry_run=dry_run, as_json=as_json, quiet=quiet
+            draft_options, kinds or "single", personas, dry_run, as_json=as_json, quiet=quiet
         )
     elif personas is not None or dry_run:
-        raise StorageError("--personas and --dry-run go with --kinds; name the kinds, too.")
+        raise StorageError("--personas and --dry-run: name a judge with --judge, too.")
     drafts = write_drafts(draft_options, maker)
     if drafts.stopped:
         return options.Exit.DONE
@@ -115,8 +116,8 @@ def kinds_of(
     draft_options: DraftOptions,
     kinds: str,
     personas: Path | None,
-    *,
     dry_run: bool,
+    *,
     as_json: bool,
     quiet: bool,
 ) -> tuple[DraftOptions, DraftMaker]:

@@ -362,7 +362,7 @@ def test_wrong_options_are_a_sentence(vault: Path, tmp_path: Path) -> None:
     for words, said in (
         (["--kinds", "single"], "the embedded rules cannot write questions"),
         (["--kinds", "singel", "--judge", "http://127.0.0.1:9/v1"], "Did you mean 'single'?"),
-        (["--personas", str(vault / "crane.md")], "go with --kinds"),
+        (["--personas", str(vault / "crane.md")], "name a judge"),
     ):
         done = call_script("generate_cases", *base, *words)
         assert done.returncode == 2

@@ -7,25 +7,19 @@ plain rather than clever: a person rewords it or drops it, or a judge drafts ins
 from __future__ import annotations
 
 import re
-import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from clients.http import ask_all
 from demo.answerer import sentences
 from demo.chunker import HEADING_SEPARATOR, chunk_notes
 from demo.vault import Note, python_reference, read_folder
-from judging import prompt_files
-from judging.connect import JudgeOptions, connect
-from judging.prompt_files import fenced, one_line
-from judging.types import Check, Judge, JudgeTask
+from judging.connect import JudgeOptions
 from ragmetrics.stats.means import generator
 from ragmetrics.text.asked_questions import AskedQuestions
 from ragmetrics.text.words import content_words, fold
@@ -256,15 +250,7 @@ def _old_set(options: DraftOptions) -> tuple[bytes, list[TestCase]]:
 def _drafted(options: DraftOptions, every: list[NoteSection], cases: list[TestCase]) -> Drafts:
     old = {"asked_questions": [case.question for case in cases], "ids": [case.id for case in cases]}
     order = in_turn(every, options.seed)
-    if options.judge.by_rules:
-        return _drafts(every, questions(order), options.count, **old, by=f"template@{RULES}")
-    failures: Counter[str] = Counter()
-    with connect(options.judge) as link:
-        written = _questions(order, link.judge, link.salt, options.judge.concurrency, failures)
-        outcome = _drafts(every, written, options.count, **old, by=str(link.judge.identity))
-        outcome.failures = failures
-        outcome.notes = list(link.notes())
-        return outcome
+    return _drafts(every, questions(order), options.count, **old, by=f"template@{RULES}")
 
 
 def _exists(path: Path, remedy: str) -> StorageError:
@@ -421,105 +407,3 @@ def _new_id(question: str, taken: set[str]) -> str:
         name = f"{base}-{number}"
     taken.add(name)
     return name
-
-
-PROMPT = "question_draft"
-
-CATEGORIES = ("factual", "reasoning", "general")
-
-MOST_WORDS = 40
-
-MOST_PASSAGE = 6000
-"""Characters of a section that are sent."""
-
-TOKENS = 700
-
-Pair = tuple[NoteSection, "DraftQuestion | None"]
-
-
-def _schema() -> dict[str, Any]:
-    """JSON schema of a reply; every field required, as strict servers want."""
-    text = {"type": "string"}
-    fields: dict[str, Any] = dict.fromkeys(("notes", "quote", "answer", "question"), text)
-    fields["category"] = {"type": "string", "enum": list(CATEGORIES)}
-    fields["manipulation"] = {"type": "boolean"}
-    return {
-        "type": "object",
-        "properties": fields,
-        "required": list(fields),
-        "additionalProperties": False,
-    }
-
-
-def _check(section: NoteSection) -> Check:
-    """What the schema cannot say; "" as the question means that there is nothing to ask."""
-
-    def faults(reply: Mapping[str, Any]) -> Sequence[str]:
-        question = flat(reply["question"])
-        if not question:
-            return []
-        faults = []
-        if not question.endswith("?") or len(question.split()) > MOST_WORDS:
-            faults.append(f'"question" must end with "?" and have at most {MOST_WORDS} words')
-        if len(flat(reply["quote"]).split()) < 3 or flat(reply["quote"]) not in section.flat:
-            faults.append('"quote" must be copied letter by letter from the passage')
-        if not reply["answer"].strip():
-            faults.append('"answer" must not be empty')
-        return faults
-
-    return faults
-
-
-def _task_of(section: NoteSection, salt: bytes) -> JudgeTask:
-    """The call for one section."""
-    prompt = prompt_files.load(PROMPT)
-    passage = section.text[:MOST_PASSAGE]
-    heading = one_line(section.heading_path.replace(HEADING_SEPARATOR, " - "))
-    values = {"heading": fenced("heading", heading), "passage": fenced("passage", passage)}
-    messages, key_messages = prompt.messages(values, salt)
-    return JudgeTask(
-        metric=PROMPT,
-        prompt=prompt.id,
-        messages=messages,
-        key_messages=key_messages,
-        schema=_schema(),
-        check=_check(section),
-        inputs={"heading": section.heading_path, "passage": passage},
-        max_tokens=TOKENS,
-    )
-
-
-def _questions(
-    every: Iterable[NoteSection],
-    judge: Judge,
-    salt: bytes,
-    workers: int,
-    failures: Counter[str],
-) -> Iterator[Pair]:
-    """Sections with their questions, in order; a failed call is counted by kind and gives none.
-
-    At most ``workers`` sections are asked about before the first of them is handed on.
-    """
-    source = iter(every)
-
-    async def ask(job: tuple[int, NoteSection]) -> tuple[int, NoteSection, DraftQuestion | None]:
-        index, section = job
-        verdict = await judge.ask(_task_of(section, salt))
-        if verdict.data is None:
-            failures[verdict.failure or "incomplete"] += 1
-            return index, section, None
-        return index, section, _question_of(verdict.data)
-
-    while block := list(islice(source, workers)):
-        answers = ask_all(enumerate(block), ask, len(block), threading.Event())
-        for _, section, question in sorted(answers, key=lambda answer: answer[0]):
-            yield section, question
-
-
-def _question_of(reply: Mapping[str, Any]) -> DraftQuestion | None:
-    """A checked reply as a question; None when the judge found nothing to ask."""
-    text = flat(reply["question"])
-    if not text:
-        return None
-    answer = flat(reply["answer"])
-    return DraftQuestion(text, flat(reply["quote"]), PROMPT, reply["category"], answer)
