@@ -165,8 +165,7 @@ def print_counts(drafts: Drafts, draft_options: DraftOptions, failures: str) -> 
     )
     if drafts.not_needed:
         click.echo(
-            f"{drafts.not_needed} more were left out: the judge's own answers from fewer passages "
-            "spoke against them.",
+            f"{drafts.not_needed} more were refused by the judge's check of their passages.",
             err=True,
         )
     if failures:

@@ -101,7 +101,11 @@ def read_personas(path: Path) -> list[Persona]:
         raise StorageError(f"{path}: no such file; --personas takes a TOML file.") from None
     text, source = text_of(path), str(path)
     personas = table.get("personas")
-    if not isinstance(personas, list) or not personas or not all(map(_is_table, personas)):
+    if (
+        not isinstance(personas, list)
+        or not personas
+        or not all(isinstance(one, dict) for one in personas)
+    ):
         remedy = "write a table [[personas]] with name, who and writes for each"
         raise StorageError.from_problems([Problem(source, None, "personas", remedy)])
     found = [
@@ -118,10 +122,6 @@ def read_personas(path: Path) -> list[Persona]:
             [Problem(source, place_of(text, key), key, message) for key, message in found]
         )
     return [Persona(**persona) for persona in personas]
-
-
-def _is_table(value: object) -> bool:
-    return isinstance(value, dict)
 
 
 def read_kinds(text: str) -> tuple[str, ...]:
