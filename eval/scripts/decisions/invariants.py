@@ -45,6 +45,9 @@ LABELS = "labels_sha256"
 SEEN = "fingerprints"
 """What a judge's server tells of its build, which may change from call to call."""
 
+UNCHECKED = "not calibrated"
+"""What the mark of a rubric says that people have not checked."""
+
 SYSTEM = ("index", "retriever", "answerer")
 
 PARTS = (*SYSTEM, "api")
@@ -220,7 +223,10 @@ def _judge_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[
     names = [judge.pop("answered_as", None) or [] for judge in (old, now)]
     changed = _differences(old, now, "judge")
     for name in sorted(prompts[0].keys() & prompts[1].keys()):
-        changed += _differences(prompts[0][name], prompts[1][name], f"judge.prompts.{name}")
+        one, other = prompts[0][name], prompts[1][name]
+        # config.json, which speaks for a run without the section, tells no target
+        told = [{key: of[key] for key in of if key in one and key in other} for of in (one, other)]
+        changed += _differences(*told, f"judge.prompts.{name}")
     if all(names):
         changed += _differences(names[0], names[1], "judge.answered_as")
     return changed
@@ -332,6 +338,10 @@ def remarks(
         notes.append(
             f"The judge's server told of other builds: {', '.join(old)}; then {', '.join(now)}."
         )
+    marks = [run.section(JUDGED[1]).get("marks", {}) for run in (base, new)]
+    unchecked = [name for name in marks[0] if all(UNCHECKED in of.get(name, "") for of in marks)]
+    if unchecked:
+        notes.append(f"{UNCHECKED.capitalize()} by labels of people: {', '.join(unchecked)}.")
     if base.config.tool_version != new.config.tool_version:
         notes.append(
             f"The toolkit's version differs: {base.config.tool_version or 'unknown'}, "
