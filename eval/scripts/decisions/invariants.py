@@ -338,8 +338,9 @@ def remarks(
         notes.append(
             f"The judge's server told of other builds: {', '.join(old)}; then {', '.join(now)}."
         )
-    marks = [run.section(JUDGED[1]).get("marks", {}) for run in (base, new)]
-    unchecked = [name for name in marks[0] if all(UNCHECKED in of.get(name, "") for of in marks)]
+    marks = [of.get("marks", {}) for run in (base, new) if (of := run.section(JUDGED[1]))]
+    names = marks[0] if marks else ()
+    unchecked = [name for name in names if all(UNCHECKED in of.get(name, "") for of in marks)]
     if unchecked:
         notes.append(f"{UNCHECKED.capitalize()} by labels of people: {', '.join(unchecked)}.")
     if base.config.tool_version != new.config.tool_version:
