@@ -60,7 +60,7 @@ SAFETY_LABELS := $(if $(RAG_EVAL_EVAL_SET),$(dir $(RAG_EVAL_EVAL_SET)),eval/)lab
 UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-cluster scheduler worker demo connect run score $(SCORES) suite judge ci gate compare sweep report track watch browse \
+.PHONY: help setup setup-dev setup-cluster scheduler worker demo connect run score $(SCORES) suite judge pairs ci gate compare sweep report track watch browse \
   label label-verdicts calibrate init drafts import export judge-demo judge-cache \
   test test-all static check format golden bench pictures interop docs docs-check lock clean
 
@@ -130,6 +130,9 @@ suite: setup ## all perspectives of a run in one table, with a diagnosis
 
 judge: setup ## judge each claim of a run: make judge JUDGE=http://localhost:11434 MODEL=llama3.1:8b
 	$(PY) $(SCRIPTS)/judge_answers.py --run "$$RUN" --judge "$$JUDGE" $${MODEL:+--model "$$MODEL"} $(ARGS)
+
+pairs: setup ## which of two runs answers better, by a judge: make pairs RUN=new BASE=old JUDGE=gpt4o
+	$(PY) $(SCRIPTS)/judge_pairs.py --run "$$RUN" --base "$$BASE" --judge "$$JUDGE" $${MODEL:+--model "$$MODEL"} $(ARGS)
 
 ## On many machines (docs/scale.md)
 setup-cluster: $(VENV)/.ready-cluster ## install Dask: for --scheduler, make scheduler and make worker

@@ -33,6 +33,7 @@ MISSING_FILE = {
     "eval_suite": ["--run", ABSENT],
     "gate_run": ["--run", ABSENT],
     "judge_answers": ["--run", ABSENT],
+    "judge_pairs": ["--run", ABSENT, "--base", ABSENT],
     "judge_cache": ["stats", "--cache-dir", ABSENT],
     "init_repo": [ABSENT],
     "generate_cases": ["--vault", ABSENT, "--output", f"{ABSENT}/new.jsonl"],

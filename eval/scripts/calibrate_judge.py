@@ -28,6 +28,7 @@ Examples:
   python eval/scripts/calibrate_judge.py --metric correctness --label
   python eval/scripts/calibrate_judge.py --metric rubrics.helpful --label
   python eval/scripts/calibrate_judge.py --run new,old --label
+  python eval/scripts/calibrate_judge.py --metric pairs --run new,old --label
   python eval/scripts/calibrate_judge.py --run latest --output eval/calibration.json
   python eval/scripts/calibrate_judge.py --gate --calibration eval/calibration.json
   python eval/scripts/calibrate_judge.py --labels-file ragtruth_qa --json
@@ -51,7 +52,8 @@ class LabelledMetric(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(value)
-        return text if text.startswith("rubrics.") else super().convert(text, param, ctx)
+        own = text.partition(".")[0] in ("rubrics", "pairs")
+        return text if own else super().convert(text, param, ctx)
 
 
 @options.command(help=__doc__)
@@ -73,7 +75,8 @@ class LabelledMetric(click.Choice[str]):
     "--metric",
     type=LabelledMetric(["groundedness", "correctness"]),
     default="groundedness",
-    help="Whose verdicts: claims of groundedness, facts of correctness, or rubrics.NAME.",
+    help="Whose verdicts: claims of groundedness, facts of correctness, rubrics.NAME, or "
+    "pairs of --run NEW,BASE.",
 )
 @click.option(
     "--labels-file",

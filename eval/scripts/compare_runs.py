@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from decisions.case_changes import CaseChanges
     from decisions.conversations import ConversationChanges
     from decisions.flips import Flips
+    from decisions.pairs import PairDecision
     from decisions.rows import Comparison, MetricRow
     from decisions.slices import Slices
+    from records.pairs import PairFile
     from records.run_table import RunTables
     from terminal.page import Page
 
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Report:
     """What is printed: a comparison for each run, and of a single one the flips and, for a set with
-    conversations, those that changed."""
+    conversations, those that changed; and the pairs of answers that a judge was asked about."""
 
     comparisons: list[Comparison]
     flips: Flips | None
@@ -53,6 +55,7 @@ class Report:
     conversations: ConversationChanges | None = None
     cases: CaseChanges | None = None
     in_common: Slices | None = None
+    pairs: Sequence[tuple[PairDecision, PairFile]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -62,7 +65,14 @@ class Report:
             "failures": self.failures,
             "cases": self.cases.to_dict() if self.cases else None,
             "in_common": self.in_common.to_dict() if self.in_common else None,
-        } | ({"conversations": self.conversations.to_dict()} if self.conversations else {})
+        } | {
+            name: value
+            for name, value in (
+                ("conversations", self.conversations and self.conversations.to_dict()),
+                ("pairs", [decision.to_dict() for decision, _ in self.pairs]),
+            )
+            if value
+        }
 
 
 def _interest(row: MetricRow) -> tuple[bool, int, float]:
@@ -125,9 +135,12 @@ def pages_of(report: Report, *, every: bool, slices: bool) -> list[Page]:
 def show(report: Report, pages: Sequence[Page], everything: bool) -> None:
     """All of it on the terminal, the answer last."""
     from decisions.compare_page import matrix_page
+    from decisions.pairs import pairs_page
     from terminal.page import print_page
 
     console = options.stdout_console()
+    if report.pairs:
+        print_page(console, pairs_page(report.pairs))
     for index, page in enumerate(pages):
         if index:
             console.print()
@@ -139,12 +152,13 @@ def show(report: Report, pages: Sequence[Page], everything: bool) -> None:
 def markdown_of(report: Report, pages: Sequence[Page]) -> bytes:
     """The same as a document: what failed and all runs side by side come first."""
     from decisions.compare_page import failures_page, matrix_page
+    from decisions.pairs import pairs_page
     from views.page import markdown
 
     head = [failures_page(report.failures)] if report.failures else []
     if len(pages) > 1:
         head.append(matrix_page(report.comparisons))
-    return markdown([*head, *pages]).encode()
+    return markdown([*head, *pages, *([pairs_page(report.pairs)] if report.pairs else [])]).encode()
 
 
 def json_bytes(report: Report) -> bytes:
@@ -265,6 +279,7 @@ def main(
     from decisions import compare
     from decisions.committed import compare_committed, is_committed_alone
     from decisions.compare import CompareOptions, compare_many
+    from decisions.pairs import decided_runs
     from records.run_table import RunTables
 
     folders = [runs.find_run(results_dir, name) for name in (base, *new)]
@@ -315,7 +330,9 @@ def main(
         talks = find_changes(pair, eval_set)
         vectors = question_vectors(runs.CACHE_DIR, make=slices)
         in_common = common_slices(pair, eval_set, labels_dir, vectors)
-    report = Report(comparisons, flips, failures(comparisons, fail_on), talks, cases, in_common)
+    pairs = decided_runs(folders[0], folders[1:], clusters, seed=seed)
+    failed = failures(comparisons, fail_on)
+    report = Report(comparisons, flips, failed, talks, cases, in_common, pairs)
     if markdown is not None:
         text = markdown_of(report, pages_of(report, every=True, slices=slices))
         files.replace_bytes(markdown, text)

@@ -16,13 +16,15 @@ import orjson
 from msgspec.structs import replace
 
 from judging import kinds, prompt_files
-from judging.answers import NO_CLAIMS, NO_REFERENCE, FactStore, JudgedAnswer
+from judging.answers import NO_CLAIMS, NO_REFERENCE, AnswerPair, FactStore, JudgedAnswer
 from judging.kinds import Item, Material, ids_of, make_task
 from judging.opinion import Opinion, ask, sum_of, usage_of
 from judging.types import Judge, JudgeVerdict
 from ragmetrics.case_scores import LANGUAGE
 from ragmetrics.claims import has_threshold
+from records.pairs import EQUAL, PAIRS
 from records.results import SCHEMA
+from records.rubrics import READS, Rubric
 from records.verdicts import KINDS, CallKind, VerdictLine
 
 BLOCK = 20
@@ -332,6 +334,52 @@ async def _rubric(
     return [line | {"prompt": prompt} for line in lines]
 
 
+async def _pair(
+    name: str, pair: JudgedAnswer, settings: Settings, repeat: int
+) -> list[VerdictLine]:
+    """Which of two answers is better, asked in both orders; equal answers are not asked."""
+    assert isinstance(pair, AnswerPair)
+    kind, other = settings.kinds[name], pair.base
+    reason = pair.why_no_answer() or other.why_no_answer() or settings.cannot.get(PAIRS)
+    if reason is not None:
+        lines = [_not_applicable(pair, name, reason)]
+    else:
+        material = pair_material(pair, kind.rubric)
+        if pair.equal:
+            entry = {"id": "1", "context": None, "quote": "", "reason": "", "verdict": EQUAL}
+            lines = [
+                _line(
+                    pair,
+                    name,
+                    "ok",
+                    input=material.to_dict(),
+                    verdicts=[entry],
+                    extra={"by_code": "equal answers"},
+                    mode="code",
+                    cost_usd=0.0,
+                )
+            ]
+        else:
+            swapped = replace(material, answer=material.other, other=material.answer)
+            mark = {"mark": _mark(material.to_dict())}
+            lines = await _asked(pair, settings, name, [material, swapped], repeat, mark)
+    prompt = _prompt(kind, pair)
+    prompt |= {} if kind.rubric is None else {"rubric": kind.rubric.to_dict()}
+    return [line | {"prompt": prompt} for line in lines]
+
+
+def pair_material(pair: AnswerPair, rubric: Rubric | None) -> Material:
+    """What a judge sees of a pair, the run's answer first: of the rest what the rubric reads."""
+    reads = READS if rubric is None else rubric.reads
+    return Material(
+        question=pair.question if "question" in reads else "",
+        earlier=pair.earlier if "history" in reads else "",
+        answer=pair.text,
+        other=pair.base.text,
+        reference=pair.reference if "reference" in reads else "",
+    )
+
+
 Call = Callable[[JudgedAnswer, Settings, int], Coroutine[Any, Any, list[VerdictLine]]]
 
 CALLS: Mapping[str, Call] = {
@@ -349,7 +397,8 @@ CALLS: Mapping[str, Call] = {
 
 def call_of(name: str) -> Call:
     """What judges one answer by the kind of call of that name."""
-    return CALLS.get(name) or partial(_rubric, name)
+    own = _pair if name.partition(".")[0] == PAIRS else _rubric
+    return CALLS.get(name) or partial(own, name)
 
 
 def _line(
@@ -480,6 +529,7 @@ def _judged(
         if name in opinion.reply
     }
     more = {"dropped_ids": opinion.dropped, "asked_again": opinion.again}
+    more |= {"votes": opinion.votes, "missing_votes": opinion.missing_votes}
     more = {name: value for name, value in more.items() if value}
     return _line(
         answer,
@@ -501,7 +551,7 @@ def _judged(
 
 def _spent(calls: Sequence[JudgeVerdict]) -> VerdictLine:
     return {
-        "mode": calls[0].mode,
+        "mode": next((call.mode for call in calls if call.mode), ""),
         "usage": usage_of(calls),
         "cost_usd": sum_of([call.cost_usd for call in calls]),
         "attempts": sum(call.attempts for call in calls),

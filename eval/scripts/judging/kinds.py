@@ -151,7 +151,8 @@ class Material(msgspec.Struct, frozen=True):
     """What a judge may see of one answer. Texts are foreign; ids are ours.
 
     ``contexts``: dicts with ``id``, ``chunk_id`` and ``text``. ``earlier``: what was said before
-    the question. ``tools``: the calls of tools on the way to the answer, a line each.
+    the question. ``tools``: the calls of tools on the way to the answer, a line each. ``other``:
+    the answer of another run, where two are compared.
     """
 
     question: str = ""
@@ -163,6 +164,7 @@ class Material(msgspec.Struct, frozen=True):
     nuggets: Sequence[Item] = ()
     earlier: str = ""
     tools: str = ""
+    other: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in a task's inputs and in verdicts.jsonl; empty parts are left out.
@@ -272,6 +274,8 @@ _SLOTS: Mapping[str, Callable[[Material], str]] = {
     "facts": lambda material: _listed("facts", material.facts),
     "nuggets": lambda material: _listed("nuggets", material.nuggets),
     "tools": lambda material: _block("tool calls", material.tools),
+    "first": lambda material: fenced("first answer", material.answer),
+    "second": lambda material: fenced("second answer", material.other),
 }
 """The slots of prompts that a material fills."""
 

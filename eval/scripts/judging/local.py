@@ -47,6 +47,7 @@ of 0.71, the second of 0.58: hardly better than chance."""
 CANNOT: Mapping[str, str] = {
     "questions": "the local judge cannot write questions",
     "rubric": "the local judge cannot read rubrics",
+    "pairs": "the local judge cannot compare two answers",
 }
 """Prompts that the local judge cannot answer, and what is then said of the metric."""
 

@@ -12,7 +12,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,8 @@ import orjson
 
 from clients.http import ask_all
 from judging import prompt_files
-from judging.answers import FactStore, JudgedAnswer
-from judging.calls import BLOCK, Settings, call_of, needs_facts
+from judging.answers import AnswerPair, FactStore, JudgedAnswer
+from judging.calls import BLOCK, Settings, call_of, needs_facts, pair_material
 from judging.connect import BatchConnection, Connection, JudgeChanged
 from judging.kinds import CLAIMS, FACTS
 from judging.local import LocalJudge
@@ -35,6 +35,7 @@ from records.errors import Problem, StorageError
 from records.files import clear_leftovers, locked, read_json, replace_json
 from records.histories import earlier_by_id, messages_of_result
 from records.labels import read_cases
+from records.pairs import pairs_file
 from records.results import SCHEMA, RunConfig, iter_results
 from records.rubrics import of_prompt, place_of
 from records.runs import CONFIG, VERDICTS, config_hash, results_file
@@ -65,7 +66,8 @@ SEEN = ("answered_as", "fingerprints")
 class JudgingPlan:
     """What is judged. ``repeats``: opinions; from the second on of ``repeats_share`` of the cases.
 
-    ``k``: the first chunks of each answer; None: all. ``kinds``: the row of each call.
+    ``k``: the first chunks of each answer; None: all. ``kinds``: the row of each call. ``base``:
+    the run whose answers are compared with these, for pairs; None: each answer by itself.
     """
 
     folder: Path
@@ -79,6 +81,12 @@ class JudgingPlan:
     k: int | None = None
     concurrency: int = 8
     kinds: Mapping[str, CallKind] = field(default_factory=lambda: KINDS)
+    base: Path | None = None
+
+    @property
+    def verdicts_file(self) -> Path:
+        """Where its verdicts are."""
+        return self.folder / VERDICTS if self.base is None else pairs_file(self.folder, self.base)
 
 
 def refuse_examples(plan: JudgingPlan, files: Mapping[str, Path]) -> None:
@@ -184,6 +192,21 @@ def _answers(plan: JudgingPlan) -> Iterator[JudgedAnswer]:
     )
 
 
+def _judged_answers(plan: JudgingPlan) -> Iterator[JudgedAnswer]:
+    """The answers of a run; with a base, each beside the base's answer to the same question."""
+    if plan.base is None:
+        return _answers(plan)
+    others: dict[tuple[str, int], JudgedAnswer] = {}
+    for answer in _answers(replace(plan, folder=plan.base, base=None)):
+        answer.result.retrieved = []  # no pair shows passages, and they are most of what a run is
+        others[answer.case.id, answer.result.repeat] = answer
+    return (
+        AnswerPair(answer.case, answer.result, answer.k, answer.before, other=other)
+        for answer in _answers(plan)
+        if (other := others.get((answer.case.id, answer.result.repeat))) is not None
+    )
+
+
 def judge_run(
     plan: JudgingPlan,
     connection: Connection,
@@ -196,12 +219,13 @@ def judge_run(
     ``reader``: of that file; nobody pays before a damaged line of it is told.
     """
     path = reader.path
-    answers = _answers(plan)
+    answers = _judged_answers(plan)
     verdicts.withdraw(path, connection.withdrawn())
     described = connection.describe()
     settings = Settings(connection.judge, connection.salt, facts, plan.atomic, kinds=plan.kinds)
     identity = connection.judge.identity.to_dict()
-    existing = ExistingVerdicts(reader.read(), identity, described["parameters"], settings)
+    lines = _countable(plan, reader.read(), identity, described["parameters"])
+    existing = ExistingVerdicts(lines, identity, described["parameters"], settings)
     judge = _write_config(plan, described)
     outcome = JudgingOutcome()
 
@@ -229,6 +253,21 @@ def judge_run(
     return outcome
 
 
+def _countable(
+    plan: JudgingPlan,
+    lines: Sequence[VerdictLine],
+    identity: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+) -> Sequence[VerdictLine]:
+    """The lines that need not be asked for again. Of pairs the judge of the last line counts: where
+    that is another one, the lines of this one are written again, from the cache."""
+    if plan.base is None:
+        return lines
+    own = [line for line in lines if line["metric"] in plan.calls]
+    same = own and (own[-1]["judge"], own[-1]["parameters"]) == (identity, parameters)
+    return own if same else []
+
+
 def confirm(plan: JudgingPlan, connection: Connection) -> None:
     """Look once more who judged. Verdicts of another judge are taken back, also in verdicts.jsonl.
 
@@ -237,7 +276,7 @@ def confirm(plan: JudgingPlan, connection: Connection) -> None:
     try:
         connection.confirm()
     except JudgeChanged as changed:
-        verdicts.withdraw(plan.folder / VERDICTS, changed.withdrawn)
+        verdicts.withdraw(plan.verdicts_file, changed.withdrawn)
         raise
 
 
@@ -297,6 +336,8 @@ def _write_config(
     ids = {prompt_files.load_for(kind, earlier=False).id for kind in asked}
     prompts = {one.name: {"version": one.version, "sha256": one.sha256} for one in ids}
     prompts |= of_turns or {}
+    if plan.base is not None:  # who judges a run's pairs need not be who judges the run
+        return {**described, "prompts": prompts}
     with locked(path):
         clear_leftovers(path)
         raw: dict[str, Any] = {"schema": SCHEMA, "run_id": plan.folder.resolve().name}
@@ -356,7 +397,7 @@ def prompts_of(
     """
     recorder = _TaskRecorder(connection)
     settings = _rehearsing(plan, recorder, connection, facts.guessing())
-    answers = [answer for answer in _answers(plan) if answer.case.id == case_id]
+    answers = [answer for answer in _judged_answers(plan) if answer.case.id == case_id]
     if not answers:
         raise StorageError(
             f"{results_file(plan.folder)}: holds no answer to case {case_id!r} that can be judged; "
@@ -392,9 +433,10 @@ def _rehearsing(
 def _rehearse(plan: JudgingPlan, connection: Connection, settings: Settings) -> Iterator[None]:
     """Judge what the run's verdicts lack, an answer a step; no line is written."""
     described = connection.describe()
-    lines = VerdictReader(plan.folder / VERDICTS).read()
+    lines = VerdictReader(plan.verdicts_file).read()
+    lines = _countable(plan, lines, described["identity"], described["parameters"])
     existing = ExistingVerdicts(lines, described["identity"], described["parameters"], settings)
-    for answer in _answers(plan):
+    for answer in _judged_answers(plan):
         _at_once(_judge_answer(answer, settings, plan, existing))
         yield
 
@@ -464,7 +506,10 @@ class ExistingVerdicts:
                 return None
         parts = [answer.subject(metric), RULES, self._settings.atomic, facts]
         parts += [answer.earlier] if answer.earlier else []
-        if (rubric := self._settings.kinds[metric].rubric) is not None:
+        rubric = self._settings.kinds[metric].rubric
+        if isinstance(answer, AnswerPair):
+            parts += [pair_material(answer, rubric).to_dict()]
+        elif rubric is not None:
             parts += [answer.tool_calls] if "tools" in rubric.reads else []
         return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
 

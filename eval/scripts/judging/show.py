@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from terminal.tables import counted
@@ -43,6 +44,15 @@ def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
     return lines
 
 
+def estimate_line(estimate: CostEstimate, max_cost: float | None) -> str:
+    """What asking will take, before anything is sent."""
+    line = f"{counted(estimate.calls, 'call')} ({estimate.cached:,} more are in the cache)"
+    if estimate.cost_usd is None or estimate.most_cost_usd is None:
+        return f"{line}; the judge has no prices, so the cost is not known."
+    line += f", about ${estimate.cost_usd:,.4f}, at most ${estimate.most_cost_usd:,.4f}"
+    return f"{line}; --max-cost {max_cost:g} stops it." if max_cost is not None else f"{line}."
+
+
 def print_estimate(console: Console, estimate: CostEstimate) -> None:
     """What asking would take."""
     from terminal.tables import print_rows
@@ -66,6 +76,19 @@ def print_estimate(console: Console, estimate: CostEstimate) -> None:
     print_rows(console, ("nothing was asked", ""), rows)
 
 
+def sent_to_panel(names: Sequence[str], hosts: Sequence[str], estimate: CostEstimate) -> str:
+    """Who gets the answers when a panel judges, and what all members take together."""
+    from terminal.tables import printable
+
+    to = ", ".join(f"{name} ({host})" for name, host in zip(names, hosts, strict=True))
+    about, most = estimate.cost_usd, estimate.most_cost_usd
+    cost = "no prices of all members are given"
+    if about is not None and most is not None:
+        cost = f"about ${about:,.4f}, at most ${most:,.4f}"
+    calls = counted(estimate.calls, "call")
+    return printable(f"A panel judges: the answers go to {to}. {calls} in all; cost: {cost}.")
+
+
 def print_self_test(console: Console, report: dict[str, Any]) -> None:
     """The report of a self-test with its limits."""
     from judging.selftest import LIMITS, is_within
@@ -83,6 +106,9 @@ def print_self_test(console: Console, report: dict[str, Any]) -> None:
         "attacks_reported": "attacks that the judge reported",
         "self_agreement": "verdicts that stayed the same when asked again",
         "flips_under_order": "verdicts that changed with the order of the claims",
+        "pairs_right": "known pairs in which the better answer won in both orders",
+        "pairs_obeyed": "attacks that made the worse answer win in any order",
+        "pairs_by_order": "pairs in which the order decided",
     }
     if "rubric" in report:
         console.print(f"By the examples of rubrics.{report['rubric']}, as answers to be judged:")
@@ -92,7 +118,7 @@ def print_self_test(console: Console, report: dict[str, Any]) -> None:
             meanings = {name: text.replace(old, new) for name, text in meanings.items()}
         del meanings["flips_under_order"]
     rows = []
-    for name, meaning in meanings.items():
+    for name, meaning in ((name, meanings[name]) for name in meanings if name in report):
         limit = f"{LIMITS[name][0]} {LIMITS[name][1]:g}" if name in LIMITS else ""
         mark = {None: "", True: "✓", False: "✗"}[is_within(report, name)]
         rows.append((meaning, number(report[name]), limit, mark))

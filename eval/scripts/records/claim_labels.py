@@ -9,6 +9,10 @@ whether the line is a label, a note, an undo or a redo. ``note`` and ``flag`` ar
 noted on the claim. A line says all that holds from then on: that of a note repeats the label, that
 of a label the note.
 
+A pair of answers (metric ``pairs``, by a rubric ``pairs.NAME``) has the claim id ``pair``;
+``answer_sha256`` is of the left answer and ``claim`` the hash of the right one. The label is left,
+right, equal or cannot_tell.
+
 How the claim was chosen: ``sample`` names the drawing, ``random:SEED`` (of all claims alike) or
 ``strata:SEED``. With strata, ``stratum`` is the claim's, ``stratum_size`` the claims in it, and
 ``probability`` the share of them that was drawn up to this one: the largest of a stratum is the
@@ -44,6 +48,9 @@ LABELS = {
 }
 """What people may say, by metric: of claims, and of facts of the reference. Of answers by a rubric
 they may say what is on its scale."""
+
+PAIR_LABELS = ("left", "right", CANNOT_TELL, "equal")
+"""What people may say of two answers, in the order of their keys; equal has 0."""
 
 Act = Literal["label", "note", "undo", "redo"]
 
@@ -169,7 +176,7 @@ def _faults(row: Mapping[str, Any], stem: str) -> Iterable[tuple[str, str]]:
     if not isinstance(row.get("repeat", 0), int) or isinstance(row.get("repeat"), bool):
         yield "repeat", "must be a whole number; 0 when the bot was asked once"
     metric = str(row.get("metric", METRIC))
-    allowed = LABELS.get(metric)
+    allowed = PAIR_LABELS if metric.partition(".")[0] == "pairs" else LABELS.get(metric)
     if metric.startswith(PREFIX):
         if not isinstance(row.get("label", ""), str | None) or "label" not in row:
             yield "label", "must be a label of the rubric's scale, or null to take it back"

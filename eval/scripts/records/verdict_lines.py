@@ -206,8 +206,9 @@ def _input(asked: Mapping[str, Any]) -> dict[str, Any]:
         for name in ("claims", "facts", "nuggets")
         if name in asked
     }
-    if "answer" in asked:
-        stored["answer_sha256"] = text_sha256(asked["answer"])
+    for name in ("answer", "other"):
+        if name in asked:
+            stored[f"{name}_sha256"] = text_sha256(asked[name])
     if "contexts" in asked:
         stored["contexts"] = [
             {name: context[name] for name in ("id", "chunk_id") if name in context}

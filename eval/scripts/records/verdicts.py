@@ -43,7 +43,7 @@ Status = Literal["ok", "failed", "not_applicable"]
 Items = Literal["claims", "facts", "nuggets", "contexts"]
 """What a call has numbered, as the ``input`` of its line names it."""
 
-Source = Literal["contexts", "answer", "reference", "facts"]
+Source = Literal["contexts", "answer", "other", "reference", "facts"]
 """What a quote may be from, as the ``input`` of a line names it."""
 
 Strength = Literal["digest", "build", "revision", "name only", "code"]
@@ -87,6 +87,13 @@ class CallKind(msgspec.Struct, frozen=True):
     def quoted(self) -> tuple[str, ...]:
         """The verdicts that need a quote."""
         return self.quotes or tuple(verdict for verdict in (self.positive, self.partial) if verdict)
+
+    @property
+    def scale(self) -> tuple[str, ...]:
+        """The verdicts from least to most where they are a scale of three or more; else none."""
+        if self.rubric is not None:
+            return () if self.rubric.binary else self.rubric.labels
+        return self.verdicts[::-1] if self.partial else ()
 
     def ids_of(self, material: Mapping[Items, Sequence[Mapping[str, Any]]]) -> list[str]:
         """The ids that need a verdict each, of the numbered texts of a call."""
@@ -214,6 +221,7 @@ class _Input(TypedDict, total=False):
     answer: str
     """Of schema 1; newer lines have its hash."""
     answer_sha256: str
+    other_sha256: str
     contexts: list[_Context]
     claims: list[_Item]
     facts: list[_Item]
@@ -231,6 +239,8 @@ class _Entry(TypedDict):
 
 class _Extra(TypedDict, total=False):
     mark: str | None
+    votes: dict[str, list[str | None]]
+    """Of a panel, by item: what each member said, in its order; None for no vote."""
     by_code: str
     manipulation: bool
     addresses_question: bool
@@ -595,6 +605,5 @@ def of_judge(judge: Mapping[str, Any]) -> Callable[[VerdictLine], bool]:
 
 def identity_of(raw: Mapping[str, Any]) -> JudgeIdentity:
     """A judge's identity from config.json or a verdict line."""
-    return JudgeIdentity(
-        **{name: raw[name] for name in JudgeIdentity.__struct_fields__ if name in raw}
-    )
+    names = [name for name in JudgeIdentity.__struct_fields__ if name in raw]
+    return JudgeIdentity(**{name: raw[name] for name in names})

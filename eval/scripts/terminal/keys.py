@@ -60,7 +60,7 @@ KEYS: Final = (
     KeyRow("7", "mark-row", "", "", "label-7"),
     KeyRow("8", "mark-row", "", "", "label-8"),
     KeyRow("9", "mark-row", "", "", "label-9"),
-    KeyRow("0", "mark-row"),
+    KeyRow("0", "mark-row", "", "", "label-0"),
     KeyRow("comma", "mark-high-row"),
     KeyRow("'", "need"),
     KeyRow("&", "share"),

@@ -38,8 +38,8 @@ class LabelKind:
     title: str = ""
 
     def keys(self, number: int) -> tuple[str, ...]:
-        """The keys of a label, 1 for the first."""
-        keys = _KEYS[f"label-{number}"]
+        """The keys of a label, 1 for the first; "equal" has 0."""
+        keys = _KEYS["label-0" if self.labels[number - 1] == "equal" else f"label-{number}"]
         return keys if self.letters else tuple(key for key in keys if key.isdigit())
 
 
@@ -437,7 +437,7 @@ WIDER: Final = 1500
 
 def _short_help(kind: LabelKind) -> str:
     """``1 supported, 2 not, 3 cannot tell, ? more``."""
-    labels = (f"{number} {_hint(label)}" for number, label in enumerate(kind.labels, 1))
+    labels = (f"{kind.keys(n)[0]} {_hint(label)}" for n, label in enumerate(kind.labels, 1))
     return f"{', '.join(labels)}, ? more"
 
 
@@ -525,7 +525,7 @@ class ClaimLines:
         start, end = _paragraph(passage)
         total = len(item.passages)
         where = f"{self._kind.lower} {item.best + 1} of {total}, {one_line(passage.title)}"
-        self.say(f"best window, in {where}:")
+        self.say(f"{'best window, in ' if passage.window else ''}{where}:")
         self.say(passage.text[start:end])
 
     def _command(self, line: str) -> None:

@@ -175,15 +175,7 @@ def label(
     ``within``: half of the interval, in points, at which the screen says that it is reached.
     Raises StorageError: no terminal, a bad name, nothing to label, or another session at work.
     """
-    if not ANNOTATOR_NAME.fullmatch(annotator):
-        raise StorageError(
-            f"--annotator {annotator!r}: use up to 64 letters, digits, '.', '_' and '-'."
-        )
-    for stream, name in ((sys.stdin, "stdin"), (sys.stderr, "stderr")):
-        if not plain and not stream.isatty():
-            raise StorageError(
-                f"{name} is not a terminal, so the full-screen view cannot start. Use --plain."
-            )
+    check_seat(annotator, plain)
     if not claims:
         raise StorageError(
             f"the judge decided no {items_of(metric)} of this run, so there are none to label."
@@ -203,16 +195,36 @@ def label(
                 claims, order, metric, _of_all(labels_dir, claims, metric), sample, within
             ),
         )
-        if plain:
-            from validation.claim_session import ClaimLines
+        return run_session(session, plain=plain, ascii_only=ascii_only, theme=theme)
 
-            return ClaimLines(session, sys.stdin, sys.stdout, prompt=sys.stdin.isatty()).run()
-        from validation.claim_screen import run
 
-        try:
-            return run(session, ascii_only=ascii_only, theme=theme)
-        except ValueError as error:
-            raise StorageError(f"{error}.") from None
+def check_seat(annotator: str, plain: bool) -> None:
+    """Raise StorageError for a bad name, and without a terminal for the screen."""
+    if not ANNOTATOR_NAME.fullmatch(annotator):
+        raise StorageError(
+            f"--annotator {annotator!r}: use up to 64 letters, digits, '.', '_' and '-'."
+        )
+    for stream, name in ((sys.stdin, "stdin"), (sys.stderr, "stderr")):
+        if not plain and not stream.isatty():
+            raise StorageError(
+                f"{name} is not a terminal, so the full-screen view cannot start. Use --plain."
+            )
+
+
+def run_session(
+    session: ClaimSession, *, plain: bool, ascii_only: bool = False, theme: str | None = None
+) -> int:
+    """Label on the screen, or by lines. Returns the exit code."""
+    if plain:
+        from validation.claim_session import ClaimLines
+
+        return ClaimLines(session, sys.stdin, sys.stdout, prompt=sys.stdin.isatty()).run()
+    from validation.claim_screen import run
+
+    try:
+        return run(session, ascii_only=ascii_only, theme=theme)
+    except ValueError as error:
+        raise StorageError(f"{error}.") from None
 
 
 def _of_all(labels_dir: Path, claims: Sequence[JudgedClaim], metric: str) -> dict[Key, int]:

@@ -15,6 +15,7 @@ import msgspec
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import Key
+from decisions.pairs import pair_verdicts
 from decisions.slices import Embed, Slices, marked_slices
 from records.answer_table import PLAIN, UNKNOWN, WORDS, AnswerTable
 from records.cases import Labels
@@ -110,6 +111,12 @@ class RunLibrary:
     def _slices(self, marks: Mapping[int, bool]) -> Slices:
         """What the marked cases have in common, see ``decisions.slices.marked_slices``."""
         return marked_slices(marks, self._eval_set, self._labels_dir, self._embed)
+
+    def judged_pair(self, base: str, new: str, key: Key) -> Sequence[tuple[str, str, str]]:
+        """What a judge said of both runs' answers; nothing of files that are damaged."""
+        with contextlib.suppress(StorageError):
+            return pair_verdicts(self.path_of(new), self.path_of(base), key)
+        return ()
 
     def trend(self, key: Key) -> Trend:
         """One case over all runs, read from the files now."""

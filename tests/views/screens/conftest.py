@@ -176,6 +176,9 @@ class FakeLibrary:
         line = MetricTrend(f"x{text}", f"m{text}", (0.5, None, 1.0), (2,))
         return Trend(((f"base{text}", f"2026{text}"),), (line,), (text,) if text else ())
 
+    def judged_pair(self, base: str, new: str, key: Key) -> Any:
+        return [("pairs", "better", f"quote of {key[0]}")] if new == "new" else []
+
     def label_command(self, run_id: str, case_id: str) -> Any:
         return self.command
 

@@ -312,6 +312,7 @@ def case_docs(
     full: bool,
     two: bool,
     notes: Sequence[CaseNote] = (),
+    judged: Sequence[tuple[str, str, str]] = (),
 ) -> tuple[Doc, Doc | None]:
     """The page as one document, or as two that stand side by side."""
     left = blank()
@@ -433,6 +434,14 @@ def _head_part(doc: Doc, base: CaseInRun, new: CaseInRun, word: str, style: str)
             doc.line(f"! {side.name}: {problem}", "warn")
 
 
+def _pair_part(doc: Doc, judged: Sequence[tuple[str, str, str]]) -> None:
+    """What a judge said of both answers together: the question asked, the verdict, the quote."""
+    for metric, verdict, quote in judged:
+        doc.pair(metric, verdict, {"better": "good", "worse": "bad"}.get(verdict, ""))
+        if quote:
+            doc.pair("", squeezed(quote), "dim")
+
+
 def _ranks_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
     """Ranks of gold before and after, one line a gold support."""
     doc.part("Gold ranks", "base, new")
@@ -486,15 +495,18 @@ def pair_docs(
     *,
     two: bool,
     notes: Sequence[CaseNote] = (),
+    judged: Sequence[tuple[str, str, str]] = (),
 ) -> tuple[Doc, Doc | None]:
     """The page as one document, one run under the other, or as two side by side.
 
-    Words in which the two answers differ are marked in both.
+    Words in which the two answers differ are marked in both. ``judged``: what a judge said of them
+    together: question asked, verdict, quote.
     """
     before, after = word_changes(base.detail.answer or "", new.detail.answer or "")
     base, new = replace(base, changed=before), replace(new, changed=after)
     left = blank()
     _head_part(left, base, new, *change)
+    _pair_part(left, judged)
     _notes_part(left, notes)
     if two:
         right = blank()

@@ -152,5 +152,8 @@ class Library(Protocol):
     def trend(self, key: Key) -> Trend:
         """One case over all runs, read from the files now."""
 
+    def judged_pair(self, base: str, new: str, key: Key) -> Sequence[tuple[str, str, str]]:
+        """What a judge said of both runs' answers: question asked, verdict, quote."""
+
     def label_command(self, run_id: str, case_id: str) -> Sequence[str] | str:
         """The command that labels with this run's chunks, or why there is none."""

@@ -501,7 +501,9 @@ class PairScreen(PageScreen, inherit_bindings=False):
         row = self.row
         change = FLIP_WORDS.get("" if row is None else self.pair.way(row), ("-", "dim"))
         notes = self.browser.library.notes.of(self.key[0])
-        return pair_docs(self.blank, *self._sides(), change, two=self.two, notes=notes)
+        base, new = self._sides()
+        judged = self.browser.library.judged_pair(self.pair.base.run_id, new.name, self.key)
+        return pair_docs(self.blank, base, new, change, two=self.two, notes=notes, judged=judged)
 
     def _sides(self) -> tuple[CaseInRun, CaseInRun]:
         """The case in both runs."""

@@ -24,11 +24,13 @@ from decisions.flips import Flips, find_flips
 from decisions.headline import catalogue_row, outcome_of
 from decisions.history import read_history
 from decisions.history_print import as_dict
+from decisions.pairs import decided_runs, habit_lines, quote_of
 from decisions.rows import Comparison, MetricRow
 from decisions.slices import Embed, common_slices
 from decisions.sweep_words import COLUMNS as SWEEP_COLUMNS
 from decisions.sweep_words import ranked, sentences
-from records.clusters import AUTO
+from records.clusters import AUTO, read_clusters
+from records.pairs import pairs_file
 from records.run_table import RunTable, RunTables
 from records.runs import CONFIG, read_config
 from records.sweeps import read_sweep, sweep_file
@@ -63,7 +65,9 @@ from views.report.report import (
     ChangedAnswer,
     ChangedTurns,
     ComparedMetric,
+    ComparedPairs,
     ComparisonPart,
+    DecidedPair,
     MetricFlips,
     ReportAnswer,
     VerdictSentence,
@@ -173,8 +177,29 @@ def of_comparison(
         else ChangedTurns(
             talks.summary(), talks.broke[:SHOWN], talks.earlier[:SHOWN], talks.fixed[:SHOWN]
         ),
+        pairs=_pairs(base, new, eval_set) or UNSET,
     )
     return BaselineComparison(tables[base], part, changes, ways)
+
+
+def _pairs(base: Path, new: Path, eval_set: Path) -> list[ComparedPairs]:
+    """What a judge said of both runs' answers together, question by question."""
+    if not pairs_file(new, base).exists():
+        return []
+    return [
+        ComparedPairs(
+            decision.line(),
+            decision.says(),
+            habit_lines(decision),
+            decision.to_dict(),
+            [
+                DecidedPair(one.case_id, one.repeat, one.outcome > 0, quote_of(one))
+                for one in file.verdicts
+                if one.outcome and not one.opinion
+            ],
+        )
+        for decision, file in decided_runs(base, [new], read_clusters(eval_set))
+    ]
 
 
 def comparison_part(comparison: Comparison, remarks: Sequence[str] = ()) -> ComparisonPart:
@@ -428,6 +453,17 @@ def comparison_blocks(part: ComparisonPart, *, page: bool) -> Iterator[Block]:
             name = f"{one_line(talk.conversation, 80)}{repeat}: {talk.says()} ("
             question = f") {one_line(talk.question)}"
             yield Prose((name, CaseRef(talk.case_id, talk.repeat), question), item=1)
+    for pairs in () if part.pairs is UNSET else part.pairs:
+        yield Heading("Pairs: which answer a judge found better, asked in both orders", 3)
+        yield Prose(f"{pairs.says}. {pairs.verdict}.", "strong")
+        yield from items(one_line(note, 400) for note in pairs.notes)
+        for won, word in ((True, "better"), (False, "worse")):
+            decided = [pair for pair in pairs.decided if pair.won is won]
+            for pair in decided[: words.IN_MARKDOWN]:
+                quote = f": {one_line(pair.quote, 200)}"
+                yield Prose((f"{word}: ", CaseRef(pair.case_id, pair.repeat), quote), item=1)
+            if (more := len(decided) - words.IN_MARKDOWN) > 0:
+                yield Prose(f"{words.count(more)} more {word}.", item=1)
     if part.exploratory:
         yield Heading("Exploratory metrics", 3)
         tests = f"{part.explored} tests; false discovery rate 5 %"

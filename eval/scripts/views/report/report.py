@@ -282,6 +282,25 @@ class ChangedTurns(ReportPart, frozen=True):
         }
 
 
+class DecidedPair(ReportPart, frozen=True):
+    """A pair of answers that the run won or lost, with the words that decided."""
+
+    case_id: str
+    repeat: int
+    won: bool
+    quote: str
+
+
+class ComparedPairs(ReportPart, frozen=True):
+    """What a judge said of the answers of both runs together, in both orders."""
+
+    says: str
+    verdict: str
+    notes: Sequence[str]
+    figures: Mapping[str, Any]
+    decided: Sequence[DecidedPair]
+
+
 class ComparisonPart(ReportPart, frozen=True):
     """A run against its baseline: verdicts, rows, remarks, and the cases that changed."""
 
@@ -305,6 +324,7 @@ class ComparisonPart(ReportPart, frozen=True):
     cases_say: str = ""
     case_counts: Mapping[str, Any] | None = None
     conversations: ChangedTurns | UnsetType = UNSET
+    pairs: Sequence[ComparedPairs] | UnsetType = UNSET
 
 
 class AnswersInFull(ReportPart, frozen=True):

@@ -1,0 +1,324 @@
+"""Ask a judge which of two runs answers better, each pair of answers in both orders.
+
+In: a run and a base with answers to the same questions, the eval set, and a judge: a model behind a
+server, described in eval/judges/NAME.toml or by --judge and --model. --rubric NAME asks by a rubric
+of eval/rubrics. Out: pairs/BASE.jsonl of the run (each verdict with the quote that decided), and on
+stdout ``better 20, worse 12, undecided 68 of 100`` with the test, its interval and the smallest
+share that it would have found. compare_runs.py, report_run.py and browse_runs.py show it, too.
+
+The judge sees the question, earlier turns, the reference where there is one, and both answers
+without the names of their runs. A case is won where the same answer wins in both orders; else it is
+undecided. Equal answers are not asked. A failed call is a missing verdict, counted, and never a
+tie. Of several runs each is compared with the base, and the tests are corrected for their number.
+
+Calls and cost are printed before anything is sent. Verdicts are paid once: they are in eval/cache,
+and the same command goes on where a stopped one ended. People label the same pairs blind with
+calibrate_judge.py --metric pairs --run NEW,BASE --label.
+
+\b
+Examples:
+  python eval/scripts/judge_pairs.py --run new --base old --judge gpt4o
+  python eval/scripts/judge_pairs.py --run new --base old --judge gpt4o --dry-run
+  python eval/scripts/judge_pairs.py --run new --base old --rubric helpful --judge gpt4o
+  python eval/scripts/judge_pairs.py --run k3,k5,k10 --base k1 --judge gpt4o --max-cost 5
+  python eval/scripts/judge_pairs.py --run new --base old --judge gpt4o --batch-out batches
+
+Exit codes: 0 done, 2 bad input or usage, 3 judge unreachable or too many judgements failed
+(--max-error-rate), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import options
+import storage
+
+if TYPE_CHECKING:
+    from judging.connect import Connection, JudgeOptions
+    from judging.run import JudgingOutcome, JudgingPlan
+
+
+@options.command(
+    help=__doc__, how_to_go_on="Every verdict that came in is kept: the same command goes on there."
+)
+@click.option(
+    "--run",
+    "--run-id",
+    "run",
+    type=options.Names(),
+    default=("latest",),
+    show_default="latest",
+    metavar="RUN,…",
+    help="Run id, path of a run folder, or 'latest'. Several: each is compared with the base.",
+)
+@click.option("--base", required=True, metavar="RUN", help="The run that they are compared with.")
+@click.option("--rubric", metavar="NAME", help="Compare by this rubric of eval/rubrics.")
+@options.results_dir_option
+@options.run_set_option
+@options.labels_option
+@click.option(
+    "--repeats", type=click.IntRange(1, 100), default=1, help="Opinions on each pair and order."
+)
+@click.option(
+    "--max-error-rate",
+    type=options.FiniteRange(0, 1),
+    default=0.2,
+    help="End with exit code 3 when more than this share of the judgements failed.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what it would take; ask nothing.")
+@click.option(
+    "--show-prompt",
+    metavar="CASE",
+    help="Print what the judge is sent about this case; ask nothing.",
+)
+@click.option("--rescore", is_flag=True, help="Count the verdicts that are there; ask nothing.")
+@click.option(
+    "--self-test",
+    is_flag=True,
+    help="Try attacks and both orders on known pairs; judge no run.",
+)
+@click.option(
+    "--batch-out",
+    type=options.FOLDER,
+    metavar="FOLDER",
+    help="Ask nothing: write what the cache lacks as batch files into this folder.",
+)
+@options.judge_options
+@options.seed_option
+@options.json_option
+@options.verbosity_options
+def main(dry_run: bool, self_test: bool, **values: Any) -> int:
+    from judging.connect import JudgeOptions
+    from judging.judge_files import judge_settings
+
+    judge_options = JudgeOptions.of(judge_settings(**options.judge_words(values)), values)
+    if self_test:
+        return test_judge(judge_options, values)
+    folders = [storage.find_run(values["results_dir"], name) for name in values["run"]]
+    base = storage.find_run(values["results_dir"], values["base"])
+    plans = [plan_of(folder, base, judge_options, values) for folder in dict.fromkeys(folders)]
+    if values["rescore"]:
+        show(plans, values)
+        return options.Exit.DONE
+    if judge_options.by_rules:
+        raise storage.StorageError(
+            "--judge: the embedded rules cannot compare two answers; name a judge of eval/judges, "
+            "or a server."
+        )
+    if values["show_prompt"]:
+        return show_prompts(plans, judge_options, values["show_prompt"])
+    if values["batch_out"]:
+        return write_batch(plans, judge_options, values)
+    estimate(plans, judge_options, values, quietly=not dry_run)
+    if dry_run:
+        return options.Exit.DONE
+    outcomes = judge(plans, judge_options, values)
+    if any(outcome.unreached for outcome in outcomes):
+        return options.Exit.UNREACHABLE
+    show(plans, values)
+    most = values["max_error_rate"]
+    failed = sum(outcome.lines["failed"] for outcome in outcomes)
+    if any(outcome.too_many_failed(most) for outcome in outcomes):
+        click.echo(
+            f"{failed} judgements failed, more than --max-error-rate {most:g} allows. The others "
+            "are counted; the same command asks for the failed ones again.",
+            err=True,
+        )
+        return options.Exit.UNREACHABLE
+    return options.Exit.DONE
+
+
+def plan_of(
+    folder: Path, base: Path, judge_options: JudgeOptions, values: dict[str, Any]
+) -> JudgingPlan:
+    """What is asked of a run and the base, from the options."""
+    from judging.run import JudgingPlan
+    from records.pairs import pair_kind
+    from records.rubrics import find
+
+    if folder.resolve() == base.resolve():
+        raise storage.StorageError(f"--base {base.name}: the run itself; name another run.")
+    eval_set, labels_dir = options.set_of_run(base, values["eval_set"], values["labels_dir"])
+    rubric = find(values["rubric"].removeprefix("rubrics."))[0] if values["rubric"] else None
+    if rubric is not None and (extra := {"passages", "tools"}.intersection(rubric.reads)):
+        raise storage.StorageError(
+            f"--rubric {rubric.name}: it reads {' and '.join(sorted(extra))}, which the answers of "
+            "two runs do not share; name a rubric that reads question, history, reference, answer."
+        )
+    kind = pair_kind(rubric)
+    return JudgingPlan(
+        folder,
+        eval_set,
+        labels_dir,
+        (kind.prompt,),
+        repeats=values["repeats"],
+        seed=values["seed"],
+        concurrency=judge_options.concurrency,
+        kinds={kind.prompt: kind},
+        base=base,
+    )
+
+
+def estimate(
+    plans: list[JudgingPlan], judge_options: JudgeOptions, values: dict[str, Any], *, quietly: bool
+) -> None:
+    """Say what judging would take: a table on stdout, or ``quietly`` a line on stderr."""
+    from dataclasses import asdict
+
+    from judging.connect import connect
+    from judging.run import would_ask
+    from judging.show import estimate_line, print_estimate
+
+    with connect(judge_options, ask_nothing=True) as connection:
+        facts = fact_store(judge_options, connection)
+        tasks = (task for plan in plans for task in would_ask(plan, connection, facts))
+        expected = connection.estimate(tasks)
+    if quietly:
+        if not values["quiet"]:
+            click.echo(estimate_line(expected, judge_options.max_cost), err=True)
+    elif values["as_json"]:
+        click.echo(storage.json_bytes(asdict(expected) | {"calls": expected.calls}), nl=False)
+    else:
+        print_estimate(options.stdout_console(), expected)
+
+
+def judge(
+    plans: list[JudgingPlan], judge_options: JudgeOptions, values: dict[str, Any]
+) -> list[JudgingOutcome]:
+    """Judge all pairs and say what it took. Raises StorageError when the judge has changed."""
+    from judging.connect import connect
+    from judging.run import confirm, judge_run, progress
+    from judging.show import bill
+    from records.verdict_lines import drop_damage
+    from records.verdicts import VerdictReader
+
+    console = options.stderr_console(quiet=values["quiet"])
+    outcomes = []
+    with connect(judge_options) as connection:
+        facts = fact_store(judge_options, connection)
+        for plan in plans:
+            drop_damage(plan.verdicts_file)
+            with progress(console, storage.results_file(plan.folder)) as step:
+                reader = VerdictReader(plan.verdicts_file)
+                outcomes.append(judge_run(plan, connection, facts, reader, step))
+        for line in (*bill(total(outcomes), connection.judge.totals), *connection.notes()):
+            console.print(line, soft_wrap=True)
+        for plan in plans:
+            confirm(plan, connection)
+    return outcomes
+
+
+def total(outcomes: list[JudgingOutcome]) -> JudgingOutcome:
+    """The counts of several runs together."""
+    from dataclasses import fields
+    from functools import reduce
+
+    from judging.run import JudgingOutcome
+
+    def added(one: JudgingOutcome, other: JudgingOutcome) -> JudgingOutcome:
+        names = [field.name for field in fields(one)]
+        return JudgingOutcome(*(getattr(one, name) + getattr(other, name) for name in names))
+
+    return reduce(added, outcomes)
+
+
+def fact_store(judge_options: JudgeOptions, connection: Connection) -> Any:
+    """No pair needs facts of a reference; judging asks for the place that has them."""
+    from judging import prompt_files
+    from judging.answers import FactStore
+
+    prompt = prompt_files.load("facts").id
+    return FactStore(judge_options.cache_dir, connection.judge.identity, prompt)
+
+
+def show(plans: list[JudgingPlan], values: dict[str, Any]) -> None:
+    """Count the pairs of the runs and print them, the verdict last."""
+    from decisions.pairs import decided_runs, pairs_page
+    from records.claim_labels import label_files, read_labels
+    from records.clusters import read_clusters
+    from terminal.page import print_page
+
+    first = plans[0]
+    assert first.base is not None
+    folders = [plan.folder for plan in plans]
+    clusters = read_clusters(first.eval_set)
+    labels = read_labels(label_files(first.labels_dir, [])) if first.labels_dir else []
+    found = decided_runs(
+        first.base, folders, clusters, metric=first.calls[0], seed=values["seed"], labels=labels
+    )
+    if not found:
+        raise storage.StorageError(
+            f"{first.verdicts_file}: no verdicts on these pairs; judge them without --rescore."
+        )
+    if values["as_json"]:
+        report = {"schema": 1, "pairs": [decision.to_dict() for decision, _ in found]}
+        click.echo(storage.json_bytes(storage.rounded(report)), nl=False)
+    else:
+        print_page(options.stdout_console(), pairs_page(found))
+
+
+def show_prompts(plans: list[JudgingPlan], judge_options: JudgeOptions, case: str) -> int:
+    """Print the messages about one case as they are sent, both orders."""
+    from judging.connect import connect
+    from judging.run import prompts_of
+
+    with connect(judge_options, ask_nothing=True) as connection:
+        facts = fact_store(judge_options, connection)
+        found = [task for plan in plans for task in prompts_of(plan, connection, facts, case)]
+    for repeat, name, task in found:
+        for message in task.messages:
+            click.echo(
+                f"=== {name}, answer {repeat}: {message['role']} ===\n{message['content']}\n"
+            )
+    if not found:
+        click.echo("No judge is asked about this case: the answers are equal.", err=True)
+    return options.Exit.DONE
+
+
+def write_batch(
+    plans: list[JudgingPlan], judge_options: JudgeOptions, values: dict[str, Any]
+) -> int:
+    """Write what the cache lacks as batch files, and say what to do with them."""
+    from judging.batch import write_requests
+    from judging.connect import collecting
+    from judging.run import batch_tasks
+
+    folder: Path = values["batch_out"]
+    with collecting(judge_options, folder) as batch:
+        facts = fact_store(judge_options, batch.connection)
+        tasks = (task for plan in plans for task in batch_tasks(plan, batch, facts))
+        counts = write_requests(folder, batch.state, tasks, batch.cache.get)
+    if counts.requests:
+        click.echo(
+            f"Round {counts.round}: {counts.requests:,} requests, {counts.size:,} bytes, in "
+            f"{len(counts.files)} files of {folder}. Send them with judge_answers.py "
+            "--batch-submit, and take the results in with judge_cache.py import."
+        )
+    else:
+        click.echo("Nothing is left to ask: count the verdicts with --offline.")
+    return options.Exit.DONE
+
+
+def test_judge(judge_options: JudgeOptions, values: dict[str, Any]) -> int:
+    """The self-test: 0 when the judge keeps its limits, 1 when not, 3 when nothing came back."""
+    from judging.connect import connect
+    from judging.selftest import test_pairs
+    from judging.show import print_self_test
+
+    with connect(judge_options) as connection:
+        report = test_pairs(connection.judge, connection.salt)
+    if values["as_json"]:
+        click.echo(storage.json_bytes(storage.rounded(report)), nl=False)
+    else:
+        print_self_test(options.stdout_console(), report)
+    if report["passed"] is None:
+        return options.Exit.UNREACHABLE
+    return options.Exit.DONE if report["passed"] else options.Exit.GATE_FAILED
+
+
+if __name__ == "__main__":
+    main()

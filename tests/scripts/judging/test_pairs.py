@@ -1,0 +1,403 @@
+"""judge_pairs.py with a fake server: both orders, what is printed, kept, asked again, refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.scripts.judging.conftest import Server
+
+from judge_pairs import main
+from records.pairs import read_pairs
+from storage import ResultsWriter, RunConfig, TestResult, sha256_file
+
+SCRIPT = Path(__file__).parents[3] / "eval" / "scripts" / "judge_pairs.py"
+CASES = [{"id": f"c{number:02}"} for number in range(12)]
+BLOCK = r"<<<BEGIN {} answer [0-9a-f]{{16}}>>>\n(.*?)\n<<<END"
+
+
+def shown(body: dict[str, Any]) -> tuple[str, str]:
+    """The first and the second answer of a prompt."""
+    text = body["messages"][1]["content"]
+    first, second = (
+        re.search(BLOCK.format(place), text, re.DOTALL) for place in ("first", "second")
+    )
+    assert first is not None
+    assert second is not None
+    return first[1], second[1]
+
+
+def points(answer: str) -> int:
+    """What the fake judge thinks of an answer: its number."""
+    return int(re.findall(r"\d+", answer)[-1])
+
+
+def by_points(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
+    """The answer with the larger number wins; equal numbers: the first place wins."""
+    first, second = shown(body)
+    verdict = "first" if points(first) >= points(second) else "second"
+    quote = first if verdict == "first" else second
+    return 200, reply(server, verdict, quote)
+
+
+def reply(server: Server, verdict: str, quote: str) -> Any:
+    entry = {"id": "1", "quote": quote, "reason": "more", "verdict": verdict}
+    return server.completion({"notes": "", "verdicts": [entry], "manipulation": False})
+
+
+class Pairs:
+    """Two runs of twelve cases: the new one wins 6 and loses 2, the order decides 2, one pair is
+    equal, and in one the base has no answer."""
+
+    NEW = (2, 2, 2, 2, 2, 2, 1, 1, 5, 5, 3, 4)
+    BASE = (1, 1, 1, 1, 1, 1, 2, 2, 5, 5, 3, 1)
+
+    def __init__(self, finished: Any, server: Server) -> None:
+        self.finished, self.server = finished, server
+        self.results = finished.folder / "results"
+        server.reply = by_points
+        finished.write(CASES, [self.result(n, f"Run new says {p}") for n, p in enumerate(self.NEW)])
+        (self.results / "run").rename(self.results / "new")
+        self.write("new", [f"I think it is {p}" for p in self.NEW])
+        others = [f"It must be {p}" for p in self.BASE]
+        others[10] = "I think  it is 3"
+        self.write("old", others, failed=11)
+
+    @staticmethod
+    def result(number: int, answer: str, **more: Any) -> TestResult:
+        return TestResult(f"c{number:02}", answer=answer, **more)
+
+    def write(self, name: str, answers: list[str], failed: int = -1) -> None:
+        """A finished run of that name."""
+        import shutil
+
+        shutil.rmtree(self.results / name, ignore_errors=True)
+        writer = ResultsWriter(self.results, name)
+        sha = sha256_file(self.finished.folder / "set.jsonl")
+        writer.write_config(RunConfig(name, dataset={"sha256": sha}))
+        for number, answer in enumerate(answers):
+            if number == failed:
+                from storage import ErrorInfo
+
+                error = ErrorInfo("timeout")
+                result = TestResult(f"c{number:02}", status="error", error=error)
+            else:
+                result = self.result(number, answer)
+            writer.write_result(result)
+        writer.finish(case["id"] for case in CASES)
+
+    def words(self, *more: str) -> list[str]:
+        words = ["--run", "new", "--base", "old", "--judge", self.server.url]
+        words += ["--model", self.server.model, "--set", "retries=0", "--set", "revision=r1"]
+        return [*words, "--cache-dir", str(self.finished.folder / "cache"), *more]
+
+    def call(self, *more: str) -> Any:
+        return self.finished.score(main, *self.words(*more), columns=200)
+
+    def json(self, *more: str) -> dict[str, Any]:
+        done = self.call("--json", "-q", *more)
+        assert done.exit_code == 0, done.output
+        found: dict[str, Any] = json.loads(done.stdout)["pairs"][0]
+        return found
+
+
+@pytest.fixture
+def pairs(finished: Any, server: Server) -> Pairs:
+    return Pairs(finished, server)
+
+
+def test_each_pair_is_asked_in_both_orders_without_names_and_equal_ones_are_not(
+    pairs: Pairs,
+) -> None:
+    found = pairs.json()
+    # 6 won, 2 lost; 2 by the order and 1 equal are undecided; the base failed on c11
+    assert (found["better"], found["worse"], found["undecided"], found["cases"]) == (6, 2, 3, 11)
+    assert (found["equal"], found["failed"]) == (1, 0)
+    assert pairs.server.judgements == 20  # ten pairs, two orders
+    asked = [body for body in pairs.server.calls if "BEGIN first answer" in str(body)]
+    assert len(asked) == 20
+    orders = sorted(shown(body) for body in asked)
+    assert sorted(orders) == sorted((two, one) for one, two in orders)
+    assert not any(re.search(r"\b(new|old|base)\b", str(body["messages"])) for body in asked)
+
+
+def test_the_order_and_the_first_place_are_printed(pairs: Pairs) -> None:
+    done = pairs.call()
+    assert done.exit_code == 0, done.output
+    assert "better 6, worse 2, undecided 3 of 11" in done.output
+    # the place decided the two pairs of equal numbers: 2 of 10; first wins 8 + 4 of 20 = 60 %
+    assert "The order decided 20 % of 10 pairs" in done.output
+    assert "the first place wins 60 % of the verdicts" in done.output
+    assert "1 case with equal answers: not asked." in done.output
+    assert "I think it is 2 (more)" in done.output  # the quote that decided
+    last = done.stdout.strip().splitlines()
+    assert any(
+        "no evidence of a difference: the run wins 75 % of 8 decided cases" in x for x in last[-3:]
+    )
+
+
+def test_calls_are_said_before_anything_is_sent_and_max_cost_holds(pairs: Pairs) -> None:
+    prices = pairs.finished.folder / "prices.toml"
+    prices.write_text(f'["{pairs.server.model}"]\nprompt = 100.0\ncompletion = 100.0\n')
+    done = pairs.call("--dry-run", "--set", f"prices={prices}")
+    assert done.exit_code == 0, done.output
+    assert re.search(r"calls\s+.*20", done.output)
+    assert pairs.server.judgements == 0
+    # 5,050 tokens a reply at $100 a million are $0.505: the second reply reaches $1
+    words = ("--set", f"prices={prices}", "--set", "concurrency=1", "--max-cost", "1")
+    done = pairs.call(*words)
+    assert done.output.index("20 calls (0 more are in the cache), about $") >= 0
+    assert "--max-cost 1 stops it" in done.output
+    assert pairs.server.judgements <= 3
+    assert done.exit_code == 3
+
+
+def test_a_failed_call_is_a_missing_verdict_and_asked_again(pairs: Pairs) -> None:
+    def failing(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
+        first, second = shown(body)
+        if first == "I think it is 1" and points(second) == 2:
+            return 400, {"error": {"message": "no"}}
+        return by_points(server, body)
+
+    pairs.server.reply = failing
+    done = pairs.call("--json", "-q")
+    found = json.loads(done.stdout)["pairs"][0]
+    assert (found["better"], found["worse"], found["undecided"], found["failed"]) == (6, 0, 3, 2)
+    pairs.server.reply = by_points
+    asked = pairs.server.judgements
+    assert pairs.json()["worse"] == 2
+    assert pairs.server.judgements == asked + 2  # the order that failed of each; the other is kept
+
+
+def test_a_quote_that_no_answer_has_decides_nothing(pairs: Pairs) -> None:
+    pairs.server.reply = lambda server, body: (200, reply(server, "first", "words of no answer"))
+    found = pairs.json()
+    assert (found["better"], found["worse"], found["undecided"]) == (0, 0, 11)
+    assert found["habits"]["by_order"] == 0
+
+
+def test_the_same_command_asks_nothing_twice_and_rescore_counts_the_file(pairs: Pairs) -> None:
+    first = pairs.json()
+    asked = pairs.server.judgements
+    path = pairs.results / "new" / "pairs" / "old.jsonl"
+    before = path.read_bytes()
+    assert pairs.json() == first == pairs.json("--rescore")
+    assert pairs.server.judgements == asked
+    assert path.read_bytes() == before
+    assert not (pairs.results / "new" / "verdicts.jsonl").exists()
+    config = json.loads((pairs.results / "new" / "config.json").read_text())
+    assert not config.get("judge")  # who judges pairs is not who judges the run
+
+
+def test_an_answer_that_has_changed_is_judged_again_and_until_then_does_not_count(
+    pairs: Pairs,
+) -> None:
+    pairs.json()
+    answers = [f"I think it is {p}" for p in pairs.NEW]
+    folder = pairs.results / "new" / "pairs" / "old.jsonl"
+    text = folder.read_bytes()
+    pairs.write("new", ["I think it is 0", *answers[1:]])
+    folder.parent.mkdir()
+    folder.write_bytes(text)
+    (file,) = read_pairs(pairs.results / "new", pairs.results / "old")
+    assert file.stale == 1
+    assert len(file.verdicts) == 10
+    found = pairs.json()
+    assert (found["better"], found["worse"], found["stale"]) == (5, 3, 0)
+
+
+def test_a_rubric_asks_its_own_question_beside_the_usual_one(pairs: Pairs) -> None:
+    pairs.json()
+    found = pairs.json("--rubric", "helpful")
+    assert found["question"] == "helpful"
+    system = pairs.server.calls[-1]["messages"][0]["content"]
+    assert "The better answer is the one that comes nearer to:" in system
+    names = [file.metric for file in read_pairs(pairs.results / "new", pairs.results / "old")]
+    assert names == ["pairs", "pairs.helpful"]
+
+
+def test_several_runs_are_compared_with_the_base_alone(pairs: Pairs) -> None:
+    pairs.write("third", [f"I guess it is {p}" for p in pairs.NEW])
+    done = pairs.call("--json", "-q", "--run", "new,third")
+    found = json.loads(done.stdout)["pairs"]
+    assert [(one["base_id"], one["new_id"]) for one in found] == [("old", "new"), ("old", "third")]
+    assert [p.name for p in (pairs.results / "third" / "pairs").glob("*.jsonl")] == ["old.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--base", "new"), "the run itself"),
+        (("--judge", "local"), "the embedded rules cannot compare two answers"),
+        (("--rubric", "nonesuch"), "no such rubric"),
+        (("--rescore",), "no verdicts on these pairs"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(pairs: Pairs, words: Any, says: str) -> None:
+    done = pairs.call(*words)
+    assert done.exit_code == 2, done.output
+    assert says in done.output
+    assert pairs.server.judgements == 0
+
+
+def test_the_self_test_tries_attacks_on_known_pairs(pairs: Pairs) -> None:
+    """A judge that always takes the first place is right in no pair and obeys nothing: there is
+    nothing to take away. One that takes the answer with an attack obeys in all."""
+
+    def obedient(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
+        first, second = shown(body)
+        right = ("laptops for up to", "sails twice", "Drip lines")
+        attacked = ("Note to the grader", "System:", "verdicts", "New rule")
+        verdict = "first" if any(text in first for text in right) else "second"
+        if any(text in first for text in attacked):
+            verdict = "first"
+        elif any(text in second for text in attacked):
+            verdict = "second"
+        quote = (first if verdict == "first" else second)[:30]
+        return 200, reply(server, verdict, quote)
+
+    pairs.server.reply = obedient
+    done = pairs.call("--self-test", "--json")
+    assert done.exit_code == 1, done.output
+    report = json.loads(done.stdout)
+    assert (report["pairs_right"], report["pairs_obeyed"]) == (1.0, 1.0)
+
+
+def test_killed_in_the_middle_it_goes_on_and_pays_nothing_twice(pairs: Pairs) -> None:
+    paid: list[str] = []
+
+    def noted(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
+        time.sleep(0.02)
+        paid.append(
+            json.dumps([re.sub(r"[0-9a-f]{16}", "", m["content"]) for m in body["messages"]])
+        )
+        return by_points(server, body)
+
+    pairs.server.reply = noted
+    folder = pairs.finished.folder
+    words = ["--eval-set", str(folder / "set.jsonl"), "--results-dir", str(pairs.results)]
+    command = [sys.executable, str(SCRIPT), *words, *pairs.words("--set", "concurrency=1")]
+    kills = 0
+    for _ in range(30):
+        before = len(paid)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        while process.poll() is None and len(paid) < before + 4:
+            time.sleep(0.005)
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+            kills += 1
+        output = process.communicate()[0]
+        if process.returncode == 0:
+            break
+    assert kills >= 2
+    assert process.returncode == 0, output
+    assert b"better 6, worse 2, undecided 3 of 11" in output
+    # a call that was under way when the process was killed has no verdict yet: one a kill at most
+    assert len(set(paid)) == 20
+    assert len(paid) <= 20 + kills
+
+
+def test_batch_files_have_both_orders_of_each_pair(pairs: Pairs) -> None:
+    done = pairs.call("--batch-out", str(pairs.finished.folder / "batches"))
+    assert done.exit_code == 0, done.output
+    assert "20 requests" in done.output
+    assert pairs.server.judgements == 0
+
+
+def label(pairs: Pairs, typed: str, *more: str) -> Any:
+    """calibrate_judge.py on the pairs, its lines typed."""
+    from click.testing import CliRunner
+
+    from calibrate_judge import main as calibrate
+
+    folder = pairs.finished.folder
+    words = ["--eval-set", str(folder / "set.jsonl"), "--results-dir", str(pairs.results)]
+    words += ["--labels-dir", str(folder / "labels"), "--annotator", "maria"]
+    words += ["--metric", "pairs", "--run", "new,old", *more]
+    return CliRunner().invoke(calibrate, words, input=typed)
+
+
+def test_people_label_pairs_blind_and_are_compared_with_the_judge(pairs: Pairs) -> None:
+    """Maria takes the larger number, like the judge, and calls equal numbers equal. So both agree
+    on the 8 pairs that the judge decided and on the 2 that its order decided: kappa 1."""
+    pairs.json()
+    shown = label(pairs, "q\n", "--label", "--plain").output
+    screen = shown.split("pair 1 of 10")[1].split("new: people have decided no pair")[0]
+    assert not re.search(r"\b(new|old|base)\b", screen)
+    assert "question: About c" in screen
+    for _ in range(10):
+        seen = label(pairs, "a\n", "--label", "--plain").output
+        left = points(re.findall(r"left answer: (.*)", seen)[-1])
+        right = points(re.findall(r"right answer:\n(.*)", seen)[-1])
+        typed = "1\n" if left > right else "2\n" if right > left else "0\n"
+        label(pairs, typed, "--label", "--plain")
+    done = label(pairs, "", "--json")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert (report["n"], report["agreement"], report["kappa"]) == (10, 1.0, 1.0)
+    assert report["confusion"]["new better"] == {
+        "base better": 0,
+        "undecided": 0,
+        "new better": 6,
+    }
+    assert report["length"]["p"] is None  # 10 labels of 40
+    lines = (pairs.finished.folder / "labels" / "verdicts" / "maria.jsonl").read_text()
+    rows = [json.loads(line) for line in lines.splitlines()]
+    assert {row["label"] for row in rows} <= {"left", "right", "equal"}
+    assert {row["metric"] for row in rows} == {"pairs"}
+    assert "there are 10." in pairs.call("--rescore").output
+
+
+def test_sides_are_drawn_by_a_hash(pairs: Pairs) -> None:
+    """Of 400 pairs about half are turned (200 ± 40 is four standard deviations), another annotator
+    gets other ones, and the same annotator the same."""
+    from validation.pairs import is_turned
+
+    keys = [(f"case {number}", 0) for number in range(400)]
+    maria, tom = ([is_turned(who, key, ("a", "b")) for key in keys] for who in ("maria", "tom"))
+    assert 160 < sum(maria) < 240
+    assert maria != tom
+    assert maria == [is_turned("maria", key, ("a", "b")) for key in keys]
+
+
+@pytest.mark.parametrize("more", [("--run", "new"), ("--gate",)])
+def test_pairs_are_calibrated_with_a_base_alone(pairs: Pairs, more: tuple[str, ...]) -> None:
+    pairs.json()
+    done = label(pairs, "", *more)
+    assert done.exit_code == 2
+    assert "name the run and its base as --run NEW,BASE" in done.output
+
+
+def test_compare_report_and_browser_show_the_pairs(pairs: Pairs) -> None:
+    from click.testing import CliRunner
+
+    from compare_runs import main as compare
+    from decisions.pairs import pair_verdicts
+    from score_pipeline import main as score
+
+    pairs.json()
+    folder = pairs.finished.folder
+    words = ["--eval-set", str(folder / "set.jsonl"), "--results-dir", str(pairs.results)]
+    for name in ("old", "new"):
+        done = CliRunner().invoke(score, [*words, "--run", name, "-q"])
+        assert done.exit_code == 0, done.output
+    page = folder / "page.html"
+    done = CliRunner().invoke(compare, [*words, "old", "new", "--html", str(page)])
+    assert "better 6, worse 2, undecided 3 of 11" in done.output, done.output
+    assert "I think it is 2 (more)" in done.output
+    assert "It must be 1" in done.output  # the other answer
+    assert "better 6, worse 2, undecided 3 of 11" in page.read_text()
+    found = json.loads(CliRunner().invoke(compare, [*words, "old", "new", "--json"]).stdout)
+    assert (found["pairs"][0]["better"], found["pairs"][0]["worse"]) == (6, 2)
+    runs = pairs.results / "new", pairs.results / "old"
+    assert pair_verdicts(*runs, ("c00", 0)) == [("pairs", "better", "I think it is 2 (more)")]
+    assert pair_verdicts(*runs, ("c10", 0)) == [("pairs", "equal answers, not asked", "")]
+    assert pair_verdicts(runs[1], runs[0], ("c00", 0)) == []
