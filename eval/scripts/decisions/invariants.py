@@ -45,9 +45,6 @@ LABELS = "labels_sha256"
 SEEN = "fingerprints"
 """What a judge's server tells of its build, which may change from call to call."""
 
-UNCHECKED = "not calibrated"
-"""What the mark of a rubric says that people have not checked."""
-
 SYSTEM = ("index", "retriever", "answerer")
 
 PARTS = (*SYSTEM, "api")
@@ -224,9 +221,9 @@ def _judge_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[
     changed = _differences(old, now, "judge")
     for name in sorted(prompts[0].keys() & prompts[1].keys()):
         one, other = prompts[0][name], prompts[1][name]
-        # config.json, which speaks for a run without the section, tells no target
-        told = [{key: of[key] for key in of if key in one and key in other} for of in (one, other)]
-        changed += _differences(*told, f"judge.prompts.{name}")
+        if "target" not in one or "target" not in other:  # config.json tells none
+            one, other = ({**of, "target": None} for of in (one, other))
+        changed += _differences(one, other, f"judge.prompts.{name}")
     if all(names):
         changed += _differences(names[0], names[1], "judge.answered_as")
     return changed
@@ -340,9 +337,8 @@ def remarks(
         )
     marks = [of.get("marks", {}) for run in (base, new) if (of := run.section(JUDGED[1]))]
     names = marks[0] if marks else ()
-    unchecked = [name for name in names if all(UNCHECKED in of.get(name, "") for of in marks)]
-    if unchecked:
-        notes.append(f"{UNCHECKED.capitalize()} by labels of people: {', '.join(unchecked)}.")
+    if bare := [x for x in names if all("not calibrated" in of.get(x, "") for of in marks)]:
+        notes.append(f"Not calibrated by labels of people: {', '.join(bare)}.")
     if base.config.tool_version != new.config.tool_version:
         notes.append(
             f"The toolkit's version differs: {base.config.tool_version or 'unknown'}, "

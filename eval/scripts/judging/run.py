@@ -480,15 +480,15 @@ class ExistingVerdicts:
         for head in map(head_of, lines):
             same = head.judge == identity and head.parameters == parameters
             prompt = (head.metric, head.prompt.get("sha256"))
-            if not same or prompt not in prompts:
-                continue
-            if of_prompt(head.prompt) == prompts[prompt]:
-                self._add(head)
-            else:  # a rubric with another target: the same question, whose lines are written anew
-                self._parts.pop(_key_of(head), None)
+            # a rubric with another target: the same question, whose lines are written anew
+            if same and prompt in prompts:
+                self._add(head, of_prompt(head.prompt) == prompts[prompt])
 
-    def _add(self, head: VerdictHead) -> None:
-        self._parts.setdefault(_key_of(head), {})[head.part] = head
+    def _add(self, head: VerdictHead, stands: bool = True) -> None:
+        key = (head.case_id, head.repeat, head.metric, head.judge_repeat)
+        self._parts.setdefault(key, {})[head.part] = head
+        if not stands:
+            del self._parts[key]
 
     def inputs_sha256(self, answer: JudgedAnswer, metric: str) -> str | None:
         """A hash of all that the claims, facts and texts of a call come from.
@@ -535,15 +535,12 @@ class ExistingVerdicts:
     def is_new(self, line: VerdictLine) -> bool:
         """Is the line not there yet, word for word the same in what it tells?"""
         head = head_of(line)
-        before = self._parts.get(_key_of(head), {}).get(head.part)
+        key = (head.case_id, head.repeat, head.metric, head.judge_repeat)
+        before = self._parts.get(key, {}).get(head.part)
         if before is not None and _content(before) == _content(head):
             return False
         self._add(head)
         return True
-
-
-def _key_of(head: VerdictHead) -> OpinionKey:
-    return head.case_id, head.repeat, head.metric, head.judge_repeat
 
 
 def _content(head: VerdictHead) -> tuple[Any, ...]:

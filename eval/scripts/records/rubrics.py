@@ -166,22 +166,19 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
         return raw
 
 
-def with_prompts(judge: Mapping[str, Any], *, rubrics: bool) -> dict[str, Any]:
-    """A judge of config.json with the prompts of rubrics alone, or with all the others."""
-    prompts = {
-        name: prompt
-        for name, prompt in (judge.get("prompts") or {}).items()
-        if name.startswith(PREFIX) == rubrics
-    }
-    return {**judge, "prompts": prompts}
+def without_rubrics(judge: Mapping[str, Any]) -> dict[str, Any]:
+    """A judge of config.json with all prompts but those of rubrics."""
+    prompts = (judge.get("prompts") or {}).items()
+    return {**judge, "prompts": {name: of for name, of in prompts if not name.startswith(PREFIX)}}
 
 
 def with_aims(judge: Mapping[str, Any], rubrics: Sequence[Rubric]) -> dict[str, Any]:
-    """A judge with the target of each rubric beside its prompt: shares by another target are other
-    numbers."""
+    """A judge of config.json with the prompts of rubrics alone, and the target of each: shares by
+    another target are other numbers."""
     aims = {rubric.metric: {"target": rubric.aim} for rubric in rubrics}
-    prompts = judge.get("prompts") or {}
-    return {**judge, "prompts": {name: prompts[name] | aims.get(name, {}) for name in prompts}}
+    prompts = (judge.get("prompts") or {}).items()
+    named = {name: of | aims.get(name, {}) for name, of in prompts if name.startswith(PREFIX)}
+    return {**judge, "prompts": named}
 
 
 def has_rubrics(judge: Mapping[str, Any]) -> bool:
@@ -297,8 +294,7 @@ def _faults(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         labels = [label for label, _ in _scale(table["scale"])]
         target, lower = table.get("target"), table.get("direction") == "lower"
         if target not in labels:
-            quoted = "" if isinstance(target, str) else ", in quotes"
-            yield "target", f"must be one of {', '.join(labels)}{quoted}"
+            yield "target", f"must be one of {', '.join(labels)}, in quotes"
         elif target == labels[-1 if lower else 0]:
             other = "higher" if lower else "lower"
             yield "target", f'every verdict would reach it; name another, or direction = "{other}"'
@@ -328,7 +324,6 @@ def _scale_faults(scale: Any) -> Iterator[tuple[str, str]]:
     folded = [label.casefold() for label in scale]
     for label in scale:
         key = f"scale.{label}"
-        # a vowel sign of Hindi or Thai is a mark of its letter
         bare = "".join("a" if category(one)[0] == "M" else one for one in label)
         if not _LABEL.fullmatch(bare):
             yield key, "a label has up to 40 letters, digits, spaces and , / + -"

@@ -22,7 +22,7 @@ from records import verdicts as records_verdicts
 from records.cases import TestCase
 from records.judgements import STALE, Judgement, Verdicts, gather
 from records.results import TestResult
-from records.rubrics import PREFIX, Rubric, of_prompt, with_aims, with_prompts
+from records.rubrics import PREFIX, Rubric, of_prompt, with_aims
 from records.rubrics import SECTION as NAME
 from records.runs import VERDICTS
 from records.scores import ScoreLine
@@ -55,8 +55,7 @@ class RubricScorer:
     @property
     def options(self) -> dict[str, Any]:
         """The judge as in config.json, with the prompts of rubrics alone."""
-        judge = with_prompts(self.verdicts.judge, rubrics=True)
-        return {"judge": with_aims(judge, self.rubrics)}
+        return {"judge": with_aims(self.verdicts.judge, self.rubrics)}
 
     def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Of several opinions the mean counts."""
