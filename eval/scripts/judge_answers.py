@@ -292,6 +292,8 @@ def judge(
     from judging.show import bill
 
     console = options.stderr_console(quiet=values["quiet"])
+    if judge_options.members and not judge_options.offline:
+        console.print(panel_bill(plan, judge_options), soft_wrap=True)
     with connect(judge_options) as connection:
         facts = fact_store(judge_options, connection)
         with progress(console, storage.results_file(plan.folder)) as step:
@@ -307,6 +309,18 @@ def judge(
         say_notes(connection, values["quiet"])
         confirm(plan, connection)
     return outcome
+
+
+def panel_bill(plan: JudgingPlan, judge_options: JudgeOptions) -> str:
+    """To whom a panel sends the answers, and what that takes, before anything is sent."""
+    from judging.connect import connect
+    from judging.run import would_ask
+    from judging.show import sent_to_panel
+
+    with connect(judge_options, ask_nothing=True) as connection:
+        asked = would_ask(plan, connection, fact_store(judge_options, connection))
+        names = [member.judge.identity.model for member in connection.members]
+        return sent_to_panel(names, judge_options.hosts, connection.estimate(asked))
 
 
 def say_notes(connection: Connection, quiet: bool) -> None:
@@ -399,11 +413,12 @@ def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> i
     from judging.connect import connect
     from judging.kinds import fields_of
     from judging.run import would_ask
-    from judging.show import print_estimate
+    from judging.show import print_estimate, sent_to_panel
 
     with connect(judge_options, ask_nothing=True) as connection:
         asked = would_ask(plan, connection, fact_store(judge_options, connection))
         expected = connection.estimate(asked)
+        names = [member.judge.identity.model for member in connection.members]
     sent = {name: fields_of(plan.kinds[name]) for name in plan.calls}
     if not expected.tasks:
         click.echo("Nothing is left to ask.", err=True)
@@ -412,6 +427,8 @@ def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> i
         click.echo(storage.json_bytes(report), nl=False)
     else:
         print_estimate(options.stdout_console(), expected)
+        if judge_options.members:
+            click.echo(sent_to_panel(names, judge_options.hosts, expected))
         for name, fields in sent.items():
             click.echo(f"{name} sends the judge: {', '.join(fields)}.")
     return options.Exit.DONE
@@ -492,6 +509,7 @@ def move_batches(judge_options: JudgeOptions, values: dict[str, Any]) -> int:
     from judging.batch_server import BatchServer, fetch, submit
     from terminal.tables import printable
 
+    judge_options.refuse_panel("--batch-submit and --batch-fetch")
     folder: Path = values["batch_submit"] or values["batch_fetch"]
     url = judge_options.server or PROVIDERS[read_folder(folder).provider].url
     policy = RetryPolicy(judge_options.timeout, judge_options.retries)

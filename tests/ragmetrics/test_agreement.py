@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -181,3 +183,60 @@ def test_interval_draws_whole_questions() -> None:
     assert found == (0.0, 1.0)
     assert clustered_interval([[1]], lambda items: 1.0, np.random.default_rng(0)) is None
     assert clustered_interval(clusters, lambda items: None, np.random.default_rng(0)) is None
+
+
+PUBLISHED = (
+    "* * * * * 3 4 1 2 1 1 3 3 * 3",
+    "1 * 2 1 3 3 4 3 * * * * * * *",
+    "* * 2 1 3 4 4 * 2 1 1 3 3 * 4",
+)
+"""Three coders and fifteen units, some without a label: https://en.wikipedia.org/wiki/
+Krippendorff%27s_alpha#A_computational_example, and the first example of the package krippendorff,
+0.9.0, which gives 0.691 nominal and 0.811 interval."""
+
+
+def brute_alpha(units: list[list[float | None]], level: str) -> float:
+    """The definition over single pairs: coincidences, expected pairs of all labels, the ordinal
+    distance as a sum of the frequencies between two labels less half of their own."""
+    kept = [[x for x in unit if x is not None] for unit in units]
+    kept = [unit for unit in kept if len(unit) > 1]
+    every = [x for unit in kept for x in unit]
+
+    def apart(x: float, y: float) -> float:
+        if level == "nominal":
+            return float(x != y)
+        low, high = min(x, y), max(x, y)
+        between = sum(low <= z <= high for z in every)
+        return (between - (every.count(x) + every.count(y)) / 2) ** 2
+
+    observed = sum(
+        apart(x, y) / (len(unit) - 1)
+        for unit in kept
+        for i, x in enumerate(unit)
+        for j, y in enumerate(unit)
+        if i != j
+    )
+    expected = sum(apart(x, y) for i, x in enumerate(every) for j, y in enumerate(every) if i != j)
+    return 1 - (len(every) - 1) * observed / expected
+
+
+def test_alpha_of_the_published_example() -> None:
+    columns = zip(*(row.split() for row in PUBLISHED), strict=True)
+    units = [[None if x == "*" else float(x) for x in column] for column in columns]
+    # 26 pairable labels: 7 1s, 4 2s, 10 3s, 5 4s. Nominal: 20 of 26 coincide within units;
+    # by chance (7*6 + 4*3 + 10*9 + 5*4) / (26*25) = 164/650; so 1 - (6/26) / (486/650) = 0.69136
+    assert krippendorff_alpha(units) == pytest.approx(1 - (6 / 26) / (486 / 650))
+    assert krippendorff_alpha(units, "interval") == pytest.approx(0.811, abs=5e-4)
+    assert krippendorff_alpha(units, "ordinal") == pytest.approx(brute_alpha(units, "ordinal"))
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal"])
+def test_alpha_is_that_of_single_pairs_with_votes_missing(level: Any) -> None:
+    chance = random.Random(3)
+    for _ in range(50):
+        units: list[list[float | None]] = [
+            [chance.choice((None, 1.0, 2.0, 3.0, 4.0)) for _ in range(3)] for _ in range(20)
+        ]
+        assert krippendorff_alpha(units, level) == pytest.approx(
+            brute_alpha(units, level), abs=1e-9
+        )

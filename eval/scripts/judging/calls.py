@@ -529,6 +529,7 @@ def _judged(
         if name in opinion.reply
     }
     more = {"dropped_ids": opinion.dropped, "asked_again": opinion.again}
+    more |= {"votes": opinion.votes, "missing_votes": opinion.missing_votes}
     more = {name: value for name, value in more.items() if value}
     return _line(
         answer,
@@ -550,7 +551,7 @@ def _judged(
 
 def _spent(calls: Sequence[JudgeVerdict]) -> VerdictLine:
     return {
-        "mode": calls[0].mode,
+        "mode": next((call.mode for call in calls if call.mode), ""),
         "usage": usage_of(calls),
         "cost_usd": sum_of([call.cost_usd for call in calls]),
         "attempts": sum(call.attempts for call in calls),

@@ -6,10 +6,11 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from clients.http import RetryPolicy
 from clients.limits import CallLimits
@@ -22,10 +23,13 @@ from judging.cost import (
     Prices,
     estimate,
     read_prices,
+    summed,
 )
 from judging.identity import Alias, JudgeError, JudgePin
 from judging.judge_files import LOCAL
+from judging.kinds import CLAIMS, FACTS
 from judging.local import LocalJudge
+from judging.panel import Panel
 from judging.protocols import Sampling, ServerCapabilities, endpoint
 from judging.schema_limits import SchemaLimits, StoringJudge
 from judging.server import HttpJudge, key_headers
@@ -48,7 +52,7 @@ class JudgeOptions:
 
     ``judge``: an address, or ``local``; "": nothing was named. ``api_key``: the name of an
     environment variable, no key. ``thinking_tokens``: None: by the effort. ``min_kappa`` and
-    ``min_balanced_accuracy``: how good it must be.
+    ``min_balanced_accuracy``: how good it must be. ``members``: of a panel, which has no server.
     """
 
     judge: str = ""
@@ -77,6 +81,7 @@ class JudgeOptions:
     batch_format: str = "openai"
     min_kappa: float = 0.6
     min_balanced_accuracy: float = 0.75
+    members: tuple[JudgeOptions, ...] = ()
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], values: Mapping[str, Any]) -> JudgeOptions:
@@ -94,7 +99,19 @@ class JudgeOptions:
         for name in ("seed", "max_cost", "offline", "cache_dir"):
             if name in values:
                 chosen[name] = values[name]
+        if members := tuple(cls.of(member, values) for member in settings.get("members", ())):
+            chosen["members"] = members
+            chosen["concurrency"] = sum(member.concurrency for member in members)
         return cls(**chosen)
+
+    def refuse_panel(self, what: str) -> None:
+        """Raises JudgeError for a panel where only a single judge will do."""
+        if self.members:
+            names = ", ".join(str(member.model) for member in self.members)
+            raise JudgeError(
+                f"{what}: a panel is asked online; make the files of each member alone ({names}) "
+                "and take them in, and the panel finds these verdicts in the cache."
+            )
 
     @property
     def sampling(self) -> Sampling:
@@ -114,12 +131,17 @@ class JudgeOptions:
         return "" if self.judge == LOCAL else self.judge
 
     @property
+    def hosts(self) -> list[str]:
+        """Where the members of a panel are."""
+        return [urlsplit(member.server).hostname or "offline" for member in self.members]
+
+    @property
     def by_rules(self) -> bool:
         """Do the embedded rules judge? ``offline`` means the cache, and a model is never the rules.
 
         Raises JudgeError for a model without a server.
         """
-        if self.server or (self.offline and (self.model or not self.judge)):
+        if self.members or self.server or (self.offline and (self.model or not self.judge)):
             return False
         if self.model and not self.judge:
             raise JudgeError(
@@ -173,7 +195,7 @@ class Connection:
     of the verdicts should know of the names in the replies.
     """
 
-    judge: _CountingJudge
+    judge: _CountingJudge | Panel
     salt: bytes
     describe: Callable[[], dict[str, Any]]
     judging_run: str = ""
@@ -188,10 +210,17 @@ class Connection:
     thinking: int = 0
     budget: CostLimit = field(default_factory=CostLimit)
     stop: threading.Event = field(default_factory=threading.Event)
+    members: Sequence[Connection] = ()
     _confirmed: bool = False
 
     def estimate(self, tasks: Iterable[JudgeTask]) -> CostEstimate:
-        """Calls, tokens and money of tasks, by the judge's prices; nothing is asked."""
+        """Calls, tokens and money of tasks, by the judge's prices; nothing is asked. A panel makes
+        lists (claims, facts) once, and asks every member about all else."""
+        if self.members:
+            asked = list(tasks)
+            voted = [task for task in asked if task.metric not in (CLAIMS.prompt, FACTS.prompt)]
+            first, *others = self.members
+            return summed([first.estimate(asked), *(each.estimate(voted) for each in others)])
         return estimate(
             tasks,
             self.holds,
@@ -211,6 +240,15 @@ class Connection:
         if self._confirmed:
             return
         self._confirmed = True
+        changes: list[JudgeChanged] = []
+        for member in self.members:
+            try:
+                member.confirm()
+            except JudgeChanged as changed:
+                changes.append(changed)
+        if changes:
+            gone = {run: why for changed in changes for run, why in changed.withdrawn.items()}
+            raise JudgeChanged(changes[0].message, gone)
         if (reason := self.changed()) is not None:
             self.withdraw(reason)
             raise JudgeChanged(
@@ -241,9 +279,68 @@ def connect(options: JudgeOptions, *, ask_nothing: bool = False) -> Iterator[Con
         return
     cache = VerdictCache(options.cache_dir / JUDGE_CACHE, read_only=options.offline)
     try:
-        yield from (_offline if options.offline else _server)(options, cache, salt, ask_nothing)
+        if options.members:
+            yield from _panel(options, cache, salt, ask_nothing)
+        else:
+            open_one = _offline if options.offline else _server
+            yield from open_one(options, cache, salt, ask_nothing, _Shared())
     finally:
         cache.close()
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What the judges of a panel have together: the end, and the dollars spent."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    purse: list[float] = field(default_factory=lambda: [0.0])
+
+
+def _panel(
+    options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool
+) -> Iterator[Connection]:
+    """All members, each as it is asked alone. Raises JudgeError where two are one judge."""
+    open_one, shared = contextmanager(_offline if options.offline else _server), _Shared()
+    with ExitStack() as stack:
+        members = [
+            stack.enter_context(open_one(member, cache, salt, ask_nothing, shared))
+            for member in options.members
+        ]
+        told = [member.describe() for member in members]
+        for number, one in enumerate(told):
+            same = [told[n] for n in range(number) if told[n]["identity"] == one["identity"]]
+            if one["parameters"] in [other["parameters"] for other in same]:
+                raise JudgeError(
+                    f"panel: two members are the same judge, {members[number].judge.identity}; "
+                    "name each once."
+                )
+        panel = Panel([member.judge for member in members])
+
+        def describe() -> dict[str, Any]:
+            each = [member.describe() for member in members]
+            own: dict[str, Any] = {
+                "identity": panel.identity.to_dict(),
+                "parameters": {"members": [one["parameters"] for one in each]},
+                "mode": "panel",
+                "dropped_params": sorted({name for one in each for name in one["dropped_params"]}),
+                "members": [{k: one[k] for k in ("identity", "mode")} for one in each],
+            }
+            for name in ("answered_as", "fingerprints"):
+                own[name] = sorted({text for one in each for text in one.get(name, ())})
+            return own
+
+        yield Connection(
+            panel,
+            salt,
+            describe,
+            withdrawn=lambda: cache.withdrawn,
+            taken_back=lambda: cache.taken_back,
+            notes=lambda: list(dict.fromkeys(n for member in members for n in member.notes())),
+            holds=lambda task: all(member.holds(task) for member in members),
+            tokens=cache.tokens_a_reply,
+            stop=shared.stop,
+            members=members,
+        )
 
 
 @contextmanager
@@ -253,6 +350,7 @@ def collecting(options: JudgeOptions, folder: Path) -> Iterator[BatchConnection]
     It asks as the folder has learnt from its results, else as this judge was asked last. Raises
     StorageError when the options do not say who judges.
     """
+    options.refuse_panel("--batch-out")
     provider = options.batch_format
     salt = _read_salt(options.cache_dir)
     pin = JudgePin(options.revision, options.file, options.unpinned)
@@ -294,7 +392,7 @@ class BatchConnection:
 
 
 def _offline(
-    options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool
+    options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool, shared: _Shared
 ) -> Iterator[Connection]:
     """The cache alone, as the judge that has verdicts there under this name."""
     candidates = [
@@ -345,9 +443,9 @@ def _unasked(
 
 
 def _server(
-    options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool
+    options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool, shared: _Shared
 ) -> Iterator[Connection]:
-    stop = threading.Event()
+    stop = shared.stop
     judging_run = new_judging_run()
     judge = HttpJudge(
         options.judge,
@@ -358,7 +456,7 @@ def _server(
         mode=options.mode,
         thinking=options.thinking,
         pin=JudgePin(options.revision, options.file, options.unpinned, options.aliases),
-        budget=_budget(options),
+        budget=_budget(options, shared.purse),
         limits=CallLimits(options.concurrency, options.rpm, options.tpm),
         stop=stop,
     )
@@ -426,13 +524,13 @@ def _prices(settings: Mapping[str, Any]) -> Prices | None:
     return read_prices(prices, settings["model"])
 
 
-def _budget(options: JudgeOptions) -> CostLimit:
+def _budget(options: JudgeOptions, purse: list[float]) -> CostLimit:
     if options.prices is None and options.max_cost is not None:
         raise StorageError(
-            "--max-cost: needs prices; give --set prices=FILE, a TOML file of what tokens cost, or "
-            "write [prices] into the judge's file."
+            f"--max-cost: needs prices of {options.model or 'the judge'}; give --set prices=FILE, "
+            "a TOML file of what tokens cost, or write [prices] into the judge's file."
         )
-    return CostLimit(options.prices, options.max_cost)
+    return CostLimit(options.prices, options.max_cost, purse)
 
 
 def _read_salt(cache_dir: Path) -> bytes:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,21 +108,27 @@ class CostLimit:
     not count is taken at its estimated price, so that the limit holds.
     """
 
-    def __init__(self, prices: Prices | None = None, limit: float | None = None) -> None:
+    def __init__(
+        self,
+        prices: Prices | None = None,
+        limit: float | None = None,
+        purse: list[float] | None = None,
+    ) -> None:
+        """``purse``: dollars so far, where several judges spend from one limit."""
         if limit is not None and prices is None:
             raise ValueError("a limit of cost needs prices")
         self.prices = prices
         self.limit = limit
-        self._spent = 0.0
+        self._purse = [0.0] if purse is None else purse
 
     @property
     def spent(self) -> float:
         """US dollars so far, estimates included."""
-        return self._spent
+        return sum(self._purse)
 
     @property
     def reached(self) -> bool:
-        return self.limit is not None and self._spent >= self.limit
+        return self.limit is not None and self.spent >= self.limit
 
     def pay(self, usage: Usage, sent: int, got: int) -> float | None:
         """Count one reply (``sent`` and ``got``: characters); its dollars, None when unknown."""
@@ -130,7 +136,7 @@ class CostLimit:
             return None
         cost = self.prices.cost(usage)
         dollars = cost if cost is not None else self.prices.cost(_guessed(usage, sent, got))
-        self._spent += dollars or 0.0
+        self._purse[0] += dollars or 0.0
         return cost
 
 
@@ -199,6 +205,19 @@ class JudgingTotals:
         return own | {"usage": tokens, "failures": dict(sorted(self.failures.items()))}
 
 
+def merged(totals: Iterable[JudgingTotals]) -> JudgingTotals:
+    """The totals of several judges as one; dollars are None where none of them has prices."""
+    together = JudgingTotals()
+    for one in totals:
+        for name in ("verdicts", "cached", "repaired", "calls", "replies", "unknown_usage"):
+            setattr(together, name, getattr(together, name) + getattr(one, name))
+        together.usage = add_usage(together.usage, one.usage)
+        if one.cost_usd is not None:
+            together.cost_usd = (together.cost_usd or 0.0) + one.cost_usd
+        together.failures.update(one.failures)
+    return together
+
+
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
     """What asking would take, before it is done; re-asks are not foreseen.
@@ -220,6 +239,15 @@ class CostEstimate:
     @property
     def calls(self) -> int:
         return self.tasks - self.cached
+
+
+def summed(estimates: Sequence[CostEstimate]) -> CostEstimate:
+    """What asking several judges would take; dollars are None unless all of them have prices."""
+    sums: dict[str, Any] = {}
+    for name in CostEstimate.__slots__:
+        values = [getattr(one, name) for one in estimates]
+        sums[name] = None if None in values else sum(values)
+    return CostEstimate(**sums)
 
 
 def estimate(

@@ -47,6 +47,7 @@ SCHEMA = 1
 WHO = {
     "server": KeyRule("text", "Address of a judge's server (docs/judging.md), or local."),
     "model": KeyRule("text", "The model's name on that server."),
+    "panel": KeyRule("texts", "Judges of this folder by name, instead of a server: they vote."),
 }
 
 HOW = {
@@ -71,6 +72,9 @@ HOW = {
 
 DOLLARS = KeyRule("number", "US dollars per million tokens.", 0, 1e9)
 PRICES = dict.fromkeys(("prompt", "completion", "cached"), DOLLARS)
+
+OF_PANEL = frozenset({"panel", "embedding_model", "min_kappa", "min_balanced_accuracy"})
+"""The keys that a panel can have; all others belong into the files of its members."""
 
 HEAD = {
     "schema": KeyRule("whole", "Version of the file's form.", SCHEMA, SCHEMA),
@@ -118,7 +122,7 @@ def judge_settings(
             f"--model {model}: {path} names the model {own}; leave --model out, or save another "
             "judge with --save-judge."
         )
-    if model and not own:
+    if model and not own and not (model_is_default and "panel" in settings):
         settings["model"] = model
     given = [pair for pair in pairs if not pair.startswith("prices.")]
     prices = [pair.removeprefix("prices.") for pair in pairs if pair.startswith("prices.")]
@@ -131,7 +135,32 @@ def judge_settings(
     for name in ("file", "prices"):
         if isinstance(changes.get(name), str):
             changes[name] = Path(changes[name])
-    return settings | changes
+    settings |= changes
+    if "panel" in settings and path is not None:
+        for key in sorted(settings.keys() - OF_PANEL):
+            raise JudgeError(
+                f"{path} is a panel: {key} belongs into the files of its members; set it there."
+            )
+        settings["members"] = [_member(path, name) for name in settings["panel"]]
+    return settings
+
+
+def _member(panel: Path, name: str) -> dict[str, Any]:
+    """The keys of one judge of a panel. Raises StorageError for a name that is none of a file."""
+    try:
+        if not NAME.fullmatch(name) or not (panel.parent / f"{name}.toml").is_file():
+            known = ", ".join(names(panel.parent))
+            raise JudgeError(f"no judge of that name has a file in {panel.parent}; known: {known}.")
+        member = judge_settings(name, folder=panel.parent) if name != panel.stem else {"panel": []}
+        if "panel" in member:
+            raise JudgeError("is a panel itself; name single judges.")
+        if member.get("server", LOCAL) == LOCAL:
+            raise JudgeError("names no server; the embedded rules are no member of a panel.")
+    except StorageError as error:
+        line = line_of(text_of(panel), "panel")
+        fault = f"{name}: {error.message.rstrip('.')}"
+        raise StorageError.from_problems([Problem(str(panel), line, "panel", fault)]) from None
+    return member
 
 
 def _file_of(judge: str, folder: Path) -> Path | None:
@@ -181,6 +210,13 @@ def read_judge(path: Path) -> dict[str, Any]:
 
 def _deeper(values: Mapping[str, Any], source: str, text: str = "") -> Iterable[Problem]:
     """What is wrong within values whose form is right."""
+    if (panel := values.get("panel")) is not None:
+        if len(set(panel)) < max(2, len(panel)):
+            fault = "must name two judges or more, each once"
+            yield Problem(source, line_of(text, "panel"), "panel", fault)
+        for key in sorted(values.keys() - OF_PANEL - HEAD.keys()):
+            fault = "stands beside panel; write it into the files of the members"
+            yield Problem(source, line_of(text, key), key, fault)
     server = values.get("server", LOCAL)
     if server != LOCAL:
         if "@" in server or not re.fullmatch(r"[^?]*(\?api-version=[A-Za-z0-9.-]+)?", server):

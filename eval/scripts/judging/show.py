@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from terminal.tables import counted
@@ -73,6 +74,19 @@ def print_estimate(console: Console, estimate: CostEstimate) -> None:
     if not estimate.remembered_tokens:
         del rows[4]
     print_rows(console, ("nothing was asked", ""), rows)
+
+
+def sent_to_panel(names: Sequence[str], hosts: Sequence[str], estimate: CostEstimate) -> str:
+    """Who gets the answers when a panel judges, and what all members take together."""
+    from terminal.tables import printable
+
+    to = ", ".join(f"{name} ({host})" for name, host in zip(names, hosts, strict=True))
+    about, most = estimate.cost_usd, estimate.most_cost_usd
+    cost = "no prices of all members are given"
+    if about is not None and most is not None:
+        cost = f"about ${about:,.4f}, at most ${most:,.4f}"
+    calls = counted(estimate.calls, "call")
+    return printable(f"A panel judges: the answers go to {to}. {calls} in all; cost: {cost}.")
 
 
 def print_self_test(console: Console, report: dict[str, Any]) -> None:

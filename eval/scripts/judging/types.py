@@ -23,6 +23,7 @@ FAILURES = {
     "other_model": "another model answered than the one that was asked for",
     "prompt_truncated": "the server cut the prompt: it counted far fewer tokens than were sent",
     "budget": "not asked: the cost limit was reached",
+    "no_majority": "the judges of a panel gave no verdict that more than half of them share",
     "not_cached": "not asked: --offline, and the verdict is not in the cache",
 }
 """Every kind that ``Verdict.failure`` can have, with its meaning. None of them is a score."""

@@ -116,12 +116,27 @@ def _is_weak(alias: str) -> bool:
 
 
 def _occurrences(phrase: Sequence[str], held: Sequence[str]) -> list[int]:
-    first, size = phrase[0], len(phrase)
-    return [
-        index
-        for index, word in enumerate(held)
-        if word == first and list(held[index : index + size]) == list(phrase)
-    ]
+    """Where a phrase begins among the words, also where it overlaps itself.
+
+    Source: Knuth, Morris and Pratt 1977; comparing anew at each place costs the product of the
+    lengths where one word is repeated.
+    """
+    borders = [0] * len(phrase)
+    matched = 0
+    for index in range(1, len(phrase)):
+        while matched and phrase[index] != phrase[matched]:
+            matched = borders[matched - 1]
+        matched += phrase[index] == phrase[matched]
+        borders[index] = matched
+    starts = []
+    matched = 0
+    for index, word in enumerate(held):
+        while matched and (matched == len(phrase) or word != phrase[matched]):
+            matched = borders[matched - 1]
+        matched += word == phrase[matched]
+        if matched == len(phrase):
+            starts.append(index + 1 - matched)
+    return starts
 
 
 def _in_capitals(alias: str, text: str) -> bool:

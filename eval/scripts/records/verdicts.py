@@ -88,6 +88,13 @@ class CallKind(msgspec.Struct, frozen=True):
         """The verdicts that need a quote."""
         return self.quotes or tuple(verdict for verdict in (self.positive, self.partial) if verdict)
 
+    @property
+    def scale(self) -> tuple[str, ...]:
+        """The verdicts from least to most where they are a scale of three or more; else none."""
+        if self.rubric is not None:
+            return () if self.rubric.binary else self.rubric.labels
+        return self.verdicts[::-1] if self.partial else ()
+
     def ids_of(self, material: Mapping[Items, Sequence[Mapping[str, Any]]]) -> list[str]:
         """The ids that need a verdict each, of the numbered texts of a call."""
         if self.items is not None:
@@ -232,6 +239,8 @@ class _Entry(TypedDict):
 
 class _Extra(TypedDict, total=False):
     mark: str | None
+    votes: dict[str, list[str | None]]
+    """Of a panel, by item: what each member said, in its order; None for no vote."""
     by_code: str
     manipulation: bool
     addresses_question: bool

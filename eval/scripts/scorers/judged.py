@@ -44,6 +44,7 @@ from scorers.abstention import NO_ANSWER
 from scorers.common import without_passages
 from scorers.contract import NOTHING, CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer
 from scorers.embedding import BLOCK, Embed, answered, vectors_of
+from scorers.panel import PanelAgreement, print_panel, votes_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -128,7 +129,7 @@ class JudgedScorer:
         for name in names if why else ():
             if not needs.isdisjoint(CALLS_BY_METRIC.get(name, ())):
                 values[name], reasons[name] = unknown, why
-        evidence = evidence_of(first, judged.blame_claims(first))
+        evidence = evidence_of(first, judged.blame_claims(first)) | votes_of(first)
         if rules or by_judge:
             evidence["manipulation"] = {"rules": rules, "judge": by_judge}
         if len(opinions) > 1:
@@ -199,8 +200,10 @@ class JudgedScorer:
         states: Counter[str] = Counter()
         counts: Counter[str] = Counter()
         spread: dict[str, list[float]] = defaultdict(list)
+        panel = PanelAgreement(self.verdicts.judge)
         for line in lines:
             evidence = line.evidence or NOTHING
+            panel.add(evidence)
             states.update([evidence["reply"]] if "reply" in evidence else [])
             claims = evidence.get("claims", ())
             counts["answers_with_claims"] += bool(claims)
@@ -222,7 +225,8 @@ class JudgedScorer:
                 "flip_rate": counts["flipped"] / counts["items"],
                 "mean_spread": {name: fsum(w) / len(w) for name, w in sorted(spread.items())},
             }
-        return section | more
+        calls_of = {m.name: CALLS_BY_METRIC.get(m.name, ()) for m in self.metrics}
+        return section | more | panel.section(calls_of, records_verdicts.KINDS)
 
 
 def _own(name: str, opinions: Opinions) -> list[Calls]:
@@ -498,6 +502,7 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     mark = identity.get("digest") or identity.get("build") or identity.get("revision")
     name = f"{identity['provider']}/{identity['model']}" + (f"@{mark[:19]}" if mark else "")
     console.print(f"Judged by {plain(name)} (known by its {identity['strength']}).")
+    print_panel(console, section)
     claims = section["claims"]
     if claims.get("claims"):
         parts = [

@@ -28,6 +28,7 @@ from records.runs import VERDICTS
 from records.scores import ScoreLine
 from records.verdicts import QUOTE_UNVERIFIED, VerdictReader, of_judge
 from scorers.contract import NOTHING, Evidence, NothingToScore, ScoreRow, ScoringJob, SectionScorer
+from scorers.panel import PanelAgreement, print_panel, votes_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,7 +77,10 @@ class RubricScorer:
             elif judgements and judgements[0].status == "failed":
                 failed[rubric.name] = judgements[0].reason
         evidence = ({"rubrics": said} if said else {}) | ({"failed": failed} if failed else {})
-        return ScoreRow(tuple(values), tuple(reasons.items())), evidence
+        own = {
+            r.metric: opinions[0][r.metric] for r in self.rubrics if r.metric in opinions.get(0, {})
+        }
+        return ScoreRow(tuple(values), tuple(reasons.items())), evidence | votes_of(own)
 
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
@@ -84,7 +88,9 @@ class RubricScorer:
         """What stands beside the means: how often each verdict was given, by rubric, and the
         rubrics themselves; a mark at those that people have not checked."""
         counts: dict[str, Counter[str]] = defaultdict(Counter)
+        panel = PanelAgreement(self.verdicts.judge)
         for line in lines:
+            panel.add(line.evidence or NOTHING)
             for one in (line.evidence or NOTHING).get("rubrics", ()):
                 counts[one["name"]][one["verdict"]] += 1
         given = {}
@@ -101,7 +107,9 @@ class RubricScorer:
                     text = f"{earlier}; {NOT_CALIBRATED}" if earlier else NOT_CALIBRATED
                     section["marks"][row.name] = text
         told = {rubric.name: _told(rubric) for rubric in self.rubrics}
-        return section | {"distribution": given, "rubrics": told}
+        calls_of = {row.name: (r.metric,) for r in self.rubrics for row in _rows(r)}
+        kinds = {rubric.metric: records_verdicts.rubric_kind(rubric) for rubric in self.rubrics}
+        return section | {"distribution": given, "rubrics": told} | panel.section(calls_of, kinds)
 
 
 def _rows(rubric: Rubric) -> tuple[Metric, ...]:
@@ -195,6 +203,7 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     """How often each verdict was given, a table a rubric, worst first."""
     from terminal.tables import plain, print_rows
 
+    print_panel(console, section)
     for name, rubric in section["rubrics"].items():
         console.print(f"{name}: {plain(rubric['ask'])}", soft_wrap=True)
         given = section["distribution"][name]

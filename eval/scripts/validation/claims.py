@@ -66,6 +66,7 @@ class JudgedClaim:
     mean over cases. ``run``: the run's id where claims of several runs are labelled together, ""
     for the run that is calibrated. ``rubric``: of a verdict on a whole answer, which has the
     rubric's question for a claim; ``earlier`` and ``tools`` are then what the judge read besides.
+    ``split``: whether the judges of a panel differ on it; None for a single judge.
     """
 
     case_id: str
@@ -89,6 +90,7 @@ class JudgedClaim:
     rubric: Rubric | None = None
     earlier: str = ""
     tools: str = ""
+    split: bool | None = None
 
     @property
     def key(self) -> Key:
@@ -329,6 +331,7 @@ def _claims(
                 str(item.get("reason") or ""),
                 _document(passages[0].title) if passages else answer[0],
                 slices=claim_slices(case, text),
+                split=_split(part, str(claim["id"])),
             )
 
 
@@ -364,7 +367,14 @@ def _rubric_claim(
         rubric=rubric,
         earlier=shown.earlier if "history" in reads else "",
         tools=shown.tool_calls if "tools" in reads else "",
+        split=_split(opinions[0][0], "1"),
     )
+
+
+def _split(line: Mapping[str, Any], claim_id: str) -> bool | None:
+    """Whether the judges of a panel differ on a claim, or one has no vote; None without a panel."""
+    votes = (line["extra"].get("votes") or {}).get(claim_id)
+    return None if votes is None else len(set(votes)) > 1
 
 
 def _score(

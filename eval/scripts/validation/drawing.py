@@ -2,7 +2,8 @@
 
 Claims are drawn by strata of the judge's verdict and score: half of the labels go to the claims
 that the judge calls not supported, so that a calibration gets both classes, and among those of a
-verdict more go to where the judge is unsure. Within a stratum the draw is random, so every label
+verdict more go to where the judge is unsure; of a panel, to those on which its judges differ, which
+come first in every ten. Within a stratum the draw is random, so every label
 stands for a known number of claims. Nothing depends on the labels that were given before.
 """
 
@@ -40,6 +41,9 @@ def strata_of(claims: Sequence[JudgedClaim]) -> dict[Key, str]:
     for supported in (False, True):
         group = [claim for claim in claims if claim.supported == supported]
         name = "passed" if supported else "doubted"
+        if any(claim.split is not None for claim in group):
+            strata |= {c.key: f"{name}: {'split' if c.split else 'agreed'}" for c in group}
+            continue
         scores = [claim.score for claim in group if claim.score is not None]
         if len(scores) < len(group):
             words = Counter(claim.verdict for claim in group)
@@ -67,7 +71,8 @@ def drawn_claims(claims: Sequence[JudgedClaim], size: int, seed: int) -> list[Dr
     """The claims to label, in order; a larger ``size`` adds to a smaller one's.
 
     Half of the labels go to either verdict as long as it has claims; within a verdict a stratum
-    gets in proportion to its claims times sqrt(p (1 - p)) of its mean score p (Neyman). Each
+    gets in proportion to its claims times sqrt(p (1 - p)) of its mean score p (Neyman); p is .5
+    where the judges of a panel differ, and .05 where they agree. Each
     stratum first gets two.
     """
     strata = strata_of(claims)
@@ -85,8 +90,8 @@ def drawn_claims(claims: Sequence[JudgedClaim], size: int, seed: int) -> list[Dr
     taken: Counter[str] = Counter()
     for start in range(0, min(size, len(turns)), _BLOCK):
         block = turns[start : start + _BLOCK]
-        for place in shuffle.permutation(len(block)).tolist():
-            name = block[place]
+        order = [block[place] for place in shuffle.permutation(len(block)).tolist()]
+        for name in sorted(order, key=lambda name: not waiting[name][0].split):
             group = waiting[name]
             claim = group[orders[name][taken[name]]]
             taken[name] += 1
@@ -102,6 +107,8 @@ def _shares(strata: Mapping[str, Sequence[JudgedClaim]]) -> dict[str, float]:
         scores = [claim.score for claim in group if claim.score is not None]
         low, high = _UNSURE
         mean = min(high, max(low, sum(scores) / len(scores))) if scores else 0.5
+        if group[0].split is not None:
+            mean = 0.5 if group[0].split else low
         unsure[name] = len(group) * sqrt(mean * (1 - mean))
     of_verdict = {True: 0.0, False: 0.0}
     for name, group in strata.items():

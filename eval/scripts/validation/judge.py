@@ -172,7 +172,7 @@ def report(
         "answers": _answers(pairs, claims, draws) if design.equal else None,
         "threshold": None if few else _threshold(pairs, draws),
         "by": _slices(pairs),
-        "corrected": _corrected(own, human, None if few else pairs, design, metric),
+        "corrected": corrected_mean(own, human, None if few else pairs, design, metric),
         "worst": _disagreements(pairs, worst),
     }
 
@@ -367,7 +367,7 @@ LEAST_FOR_MEAN = 30
 """Labels below which no corrected mean of the run is given."""
 
 
-def _corrected(
+def corrected_mean(
     claims: Sequence[JudgedClaim],
     human: Mapping[Key, int],
     pairs: LabelledPairs | None,

@@ -225,3 +225,28 @@ def test_a_broken_draw_is_named(tmp_path: Path, fields: dict[str, object], messa
     path.write_text(json.dumps(line) + "\n")
     with pytest.raises(StorageError, match=message):
         read_labels([path])
+
+
+def test_claims_on_which_a_panel_is_split_come_first() -> None:
+    """In every ten, and more often than their share: 10 of 100 claims are split, and by sqrt(p
+    (1 - p)) of .5 against .05 they weigh 10 x .5 = 5 against 90 x .218 = 19.6: a fifth."""
+    verdicts = ["supported"] * 50 + ["not_found"] * 50
+    claims = [replace(claim(n, verdict), split=n % 10 == 0) for n, verdict in enumerate(verdicts)]
+    assert Counter(strata_of(claims).values()) == {
+        "passed: split": 5,
+        "passed: agreed": 45,
+        "doubted: split": 5,
+        "doubted: agreed": 45,
+    }
+    drawn = drawn_claims(claims, 20, 7)
+    for block in (drawn[:10], drawn[10:]):
+        split = [bool(one.claim.split) for one in block]
+        assert split == sorted(split, reverse=True)
+    # two of either verdict first; a fifth of 20 are 4, so there is none among the next ten yet
+    assert [bool(one.claim.split) for one in drawn[:5]] == [True] * 4 + [False]
+    assert sum(bool(one.claim.split) for one in drawn_claims(claims, 50, 7)) >= 9
+    human = {one.claim.key: int(one.claim.supported) for one in drawn}
+    design = label_weights(claims, list(human), {one.claim.key: one.draw for one in drawn})
+    # every claim stands for as many as its stratum has, so the labels stand for all 100
+    split_weight = sum(w for key, w in design.weights.items() if claims[int(key[0][1:])].split)
+    assert split_weight / sum(design.weights.values()) == pytest.approx(0.1)
