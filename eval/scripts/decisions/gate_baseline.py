@@ -141,7 +141,8 @@ def _primary(rules: GateRules, result: Regressions) -> Iterator[Check]:
             f"the baseline has no score of {', '.join(result.untested)}: no label for it, not "
             "scored, or (judged) no calibrated judge"
         )
-        yield Check("baseline", "run", "primary metrics", "skipped", "no worse", reason=reason)
+        name = counted(len(result.untested), "unscored primary metric")
+        yield Check("baseline", "run", name, "skipped", "no worse", reason=reason)
 
 
 def _why_worse(row: Regression, result: Regressions) -> str:
