@@ -5,6 +5,12 @@ the tag draft, gold supports (path, heading, a sentence that stands there), a ca
 its own. Without a judge each heading is a question: plain, in the language of the notes, and the
 same for the same seed. A judge writes better ones; its quotes are checked.
 
+--kinds makes a judge write drafts of several kinds from one to three passages that share a name:
+single, multi_hop, comparison, follow_up, unanswerable. The judge must answer a draft from its
+passages, and not without any one of them; a passage that is not needed is no support. Calls and
+cost are printed before anything is sent. --personas FILE says who asks: a TOML file with tables
+[[personas]] of name, who and writes.
+
 Drafts are no gold labels. Look at each in label_eval.py, where they are open questions: Enter
 accepts one, which takes its tag away, and e mends it. Shift+Tab goes to the questions; / and
 tag:draft there shows the drafts alone.
@@ -15,6 +21,8 @@ Examples:
   python eval/scripts/generate_cases.py --vault ~/notes --limit 50 --append-to eval_set.jsonl
   python eval/scripts/generate_cases.py --vault ~/notes --limit 50 --output drafts.jsonl \\
       --judge http://localhost:11434/v1 --model llama3.1:8b
+  python eval/scripts/generate_cases.py --vault ~/notes --output drafts.jsonl --judge gpt4o \\
+      --kinds multi_hop,follow_up,unanswerable --personas personas.toml
 
 Exit codes: 0 done, 2 bad input or usage, 3 judge unreachable, 130 interrupted.
 """
@@ -29,7 +37,8 @@ import click
 import options
 
 if TYPE_CHECKING:
-    from demo.drafts import DraftOptions, Drafts
+    from demo.drafts import DraftMaker, DraftOptions, Drafts
+    from judging.cost import CostEstimate
 
 
 @options.command(help=__doc__)
@@ -46,6 +55,14 @@ if TYPE_CHECKING:
     type=options.FILE,
     help="Or a set that they are added to; its questions are not asked again.",
 )
+@click.option(
+    "--kinds",
+    metavar="KIND,…",
+    show_default="single",
+    help="Kinds of drafts that a judge writes, such as single,multi_hop.",
+)
+@click.option("--personas", type=options.FILE, help="TOML file of who asks (with --judge).")
+@click.option("--dry-run", is_flag=True, help="Say what it would take; ask nothing.")
 @options.judge_options
 @options.seed_option
 @options.json_option
@@ -55,6 +72,9 @@ def main(
     limit: int,
     output: Path | None,
     append_to: Path | None,
+    kinds: str | None,
+    personas: Path | None,
+    dry_run: bool,
     seed: int,
     as_json: bool,
     verbose: bool,
@@ -65,11 +85,21 @@ def main(
     from demo.drafts import DraftOptions, write_drafts
     from judging.connect import JudgeOptions
     from judging.judge_files import judge_settings
+    from records.errors import StorageError
 
     settings = judge_settings(**options.judge_words(judge))
     judge_options = JudgeOptions.of(settings, judge | {"seed": seed})
     draft_options = DraftOptions(vault, limit, output, append_to, seed, judge_options)
-    drafts = write_drafts(draft_options)
+    maker = None
+    if kinds is not None or not judge_options.by_rules:
+        draft_options, maker = kinds_of(
+            draft_options, kinds or "single", personas, dry_run, as_json=as_json, quiet=quiet
+        )
+    elif personas is not None or dry_run:
+        raise StorageError("--personas and --dry-run: name a judge with --judge, too.")
+    drafts = write_drafts(draft_options, maker)
+    if drafts.stopped:
+        return options.Exit.DONE
     for note in () if quiet else drafts.notes:
         click.echo(f"Note: {note}", err=True)
     failures = ", ".join(f"{number} {kind}" for kind, number in drafts.failures.most_common())
@@ -80,6 +110,37 @@ def main(
     if not quiet:
         print_counts(drafts, draft_options, failures)
     return options.Exit.DONE
+
+
+def kinds_of(
+    draft_options: DraftOptions,
+    kinds: str,
+    personas: Path | None,
+    dry_run: bool,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> tuple[DraftOptions, DraftMaker]:
+    """The options with the kinds of drafts, and what drafts them after it has said the cost."""
+    from dataclasses import asdict, replace
+
+    from demo.draft_kinds import drafter, read_kinds, read_personas
+    from judging.show import estimate_line, print_estimate
+    from storage import json_bytes
+
+    def say(expected: CostEstimate) -> bool:
+        if dry_run and as_json:
+            report = asdict(expected) | {"calls": expected.calls}
+            click.echo(json_bytes(report), nl=False)
+        elif dry_run:
+            print_estimate(options.stdout_console(), expected)
+        elif not quiet:
+            line = estimate_line(expected, draft_options.judge.max_cost)
+            click.echo(f"Drafts and the checks of their passages: at most {line}", err=True)
+        return not dry_run
+
+    people = read_personas(personas) if personas is not None else []
+    return replace(draft_options, kinds=read_kinds(kinds)), drafter(people, say)
 
 
 def print_cases(cases: list[dict[str, Any]], *, as_json: bool) -> None:
@@ -102,6 +163,11 @@ def print_counts(drafts: Drafts, draft_options: DraftOptions, failures: str) -> 
         f"asked what is asked already, {drafts.nothing_to_ask} gave nothing to ask.",
         err=True,
     )
+    if drafts.not_needed:
+        click.echo(
+            f"{drafts.not_needed} more were refused by the judge's check of their passages.",
+            err=True,
+        )
     if failures:
         click.echo(f"The judge failed on some sections: {failures}.", err=True)
     if len(drafts.cases) < draft_options.count:

@@ -63,9 +63,9 @@ def test_a_win_says_what_the_others_could_have_shown_and_what_it_costs() -> None
     cheaper = price("pipeline.cost_usd", 0.59, "better")
     assert said("BETTER", RECALL, QUIET, redundancy, slower, cheaper) == [
         "BETTER: finds the needed evidence for 81 of 100 questions (68 before).",
-        "No fall is shown in the others (a fall of 8 points would have been seen).",
-        "Calls are 2.4 times slower, 41 % cheaper.",
-        "Look at: redundancy_tfidf misses its target (0.186 → 0.206, < 0.2).",
+        "No fall is shown in 1 other primary metric (a fall of 8 points would have been seen).",
+        "Calls take 2.4 times as long and cost 41 % less.",
+        "Look at: redundancy_tfidf misses its target (0.186 → 0.206, target < 0.2).",
         "Next: gate_run.py --run new --baseline old.",
     ]
 
@@ -90,7 +90,10 @@ def test_a_loss_a_trade_off_and_their_next_steps() -> None:
         "MIXED: finds the needed evidence for 81 of 100 questions (68 before), but answers 48 of "
         "100 questions as expected (60 before)."
     )
-    assert last == "Next: say which counts most: lead under [decide] of targets.toml."
+    assert last == (
+        "Next: browse_runs.py old new shows what broke; then write which metric counts most, such "
+        'as lead = "retrieval.evidence_recall@5", under [decide] of eval/targets.toml.'
+    )
 
 
 def test_nothing_clear_says_what_would_show_it() -> None:
@@ -102,7 +105,9 @@ def test_nothing_clear_says_what_would_show_it() -> None:
     assert f"see 4 points: about {needed // 10 * 10}" in line or "about" in line
     unknown = replace(QUIET, noise=None)
     (line,) = said("NO CLEAR DIFFERENCE", unknown)
-    assert line.endswith("run_eval.py --repeat 2 --limit 30 shows whether repeats would help.")
+    assert line.endswith(
+        "run_eval.py --repeat 2 --limit 30 shows whether to ask each question twice or more."
+    )
 
 
 def test_repeats_are_advised_where_the_bot_varies_more_than_the_cases() -> None:
@@ -124,17 +129,19 @@ def test_the_same_within_a_margin_leaves_the_choice_to_the_reader() -> None:
     slower = price("pipeline.latency_ms", 1.4, "worse")
     cheaper = price("pipeline.cost_usd", 0.59, "better")
     assert said("SAME", equal, slower, cheaper, margin=0.05) == [
-        "SAME within 5 points, 1.4 times slower, 41 % cheaper: you choose."
+        "SAME within 5 points; calls of the new run take 1.4 times as long and cost 41 % less: "
+        "you choose."
     ]
 
 
 def test_a_partial_run_and_a_metric_of_one_run_alone_are_incomplete() -> None:
     lost = {"missing": (0, 40), "asked": (146, 146), "compared": 106}
-    (first,) = said("WORSE", FELL, rest="NO CLEAR DIFFERENCE", **lost)
+    first, then = said("WORSE", FELL, rest="NO CLEAR DIFFERENCE", **lost)
     assert first == (
         "INCOMPLETE: 40 of 146 cases have no result in new (run_eval.py --resume --run-id new); on "
         "the other 106 no difference is clear."
     )
+    assert then == "Next: get these results, score them (eval_suite.py), and compare again."
     (first,) = said("BETTER", RECALL, half=(("pipeline.pass", True),), rest="BETTER")
     assert first == (
         "INCOMPLETE: pipeline.pass is scored in old, not in new; in the others it is better."

@@ -112,12 +112,12 @@ def reply(body: dict[str, Any]) -> dict[str, Any]:
     """A good draft for the passage in the request."""
     found = re.search(r"A (\w+) is a kind of machine", body["messages"][1]["content"])
     assert found is not None
+    quote = found[0] + " that people rent."
     return {
         "notes": "",
-        "quote": found[0] + " that people rent.",
-        "answer": f"The {found[1]} is rented.",
         "question": f"May I rent the {found[1]}?",
-        "category": "reasoning",
+        "answer": f"The {found[1]} is rented.",
+        "verdicts": [{"id": "1", "quote": quote, "reason": "", "verdict": "needed"}],
         "manipulation": False,
     }
 
@@ -144,7 +144,7 @@ def test_a_judge_writes_the_questions_and_its_quotes_are_gold(
     for case in made:
         assert case["gold_supports"][0]["snippets"][0].startswith("A ")
         assert case["expected_key_facts"][0].endswith("is rented.")
-        assert case["drafted_by"].endswith(": question_draft")
+        assert case["drafted_by"].endswith(": draft_single")
         assert case["tags"] == ["draft"]
     asked = len(fake_judge.chats())
     again = tmp_path / "again.jsonl"
@@ -156,7 +156,10 @@ def test_a_judge_writes_the_questions_and_its_quotes_are_gold(
 def test_an_invented_quote_is_no_gold(vault: Path, tmp_path: Path, fake_judge: Any) -> None:
     def invents(body: dict[str, Any]) -> dict[str, Any]:
         text = body["messages"][1]["content"]
-        return reply(body) | ({"quote": "Cranes fly at night."} if "crane" in text else {})
+        good = reply(body)
+        if "crane" in text:
+            good["verdicts"][0]["quote"] = "Cranes fly at night."
+        return good
 
     fake_judge.answer = invents
     target = tmp_path / "drafts.jsonl"
@@ -168,7 +171,7 @@ def test_an_invented_quote_is_no_gold(vault: Path, tmp_path: Path, fake_judge: A
 
 
 def test_nothing_to_ask_is_no_failure(vault: Path, tmp_path: Path, fake_judge: Any) -> None:
-    fake_judge.answer = lambda body: reply(body) | {"question": "", "quote": ""}
+    fake_judge.answer = lambda body: reply(body) | {"question": "", "answer": ""}
     done = with_judge(vault, tmp_path, fake_judge, "--output", str(tmp_path / "drafts.jsonl"))
     assert done.returncode == 2
     assert "no question could be drafted (4 sections without one" in done.stderr

@@ -43,7 +43,9 @@ def runs(tmp_path: Path) -> Path:
 def test_quiet_days_are_no_alarm(runs: Path) -> None:
     look = look_at_canaries(runs)
     assert (look.newest, look.baseline, look.runs) == ("canaries-09", "canaries-00", 10)
-    assert (look.passed, look.alarms, look.notes) == (True, (), ())
+    assert (look.passed, look.alarms) == (True, ())
+    (said,) = look.notes
+    assert said.startswith("NO CLEAR DIFFERENCE: 40 cases show changes of ")
     assert sentence(look) == (
         "Canaries: canaries-09 passes the gate against canaries-00; no alarm in 10 runs."
     )
@@ -56,7 +58,8 @@ def test_a_bot_that_got_worse_is_an_alarm_with_its_day(runs: Path) -> None:
     assert not look.passed
     (alarm,) = look.alarms
     assert alarm.startswith("retrieval.evidence_recall@5 is worse since canaries-10 of 2026-03-11")
-    assert "as on 1 of 20 quiet days" in look.notes[0]
+    assert look.notes[0].startswith("WORSE: finds the needed evidence for 50 of 100 questions")
+    assert "as on 1 of 20 quiet days" in look.notes[1]
 
 
 def test_other_questions_are_no_change_of_the_bot(runs: Path) -> None:
@@ -65,7 +68,9 @@ def test_other_questions_are_no_change_of_the_bot(runs: Path) -> None:
         ask(runs, day, 20, "b" * 64)
     look = look_at_canaries(runs)
     assert (look.baseline, look.runs, look.passed, look.alarms) == ("canaries-10", 3, True, ())
-    assert look.notes == ("10 runs of another set left out: no change of the bot.",)
+    said, left_out = look.notes
+    assert said.startswith("NO CLEAR DIFFERENCE: ")
+    assert left_out == "10 runs of another set left out: no change of the bot."
 
 
 def test_lost_cases_are_an_alarm_on_the_same_day(runs: Path) -> None:

@@ -35,7 +35,7 @@ REPEATS = 3
 SLOW = 1.1
 """Ratio from which times are told as a multiple."""
 
-TRY_REPEATS = "run_eval.py --repeat 2 --limit 30 shows whether repeats would help"
+TRY_REPEATS = "run_eval.py --repeat 2 --limit 30 shows whether to ask each question twice or more"
 
 CALLS, COST, TOKENS = "pipeline.latency_ms", "pipeline.cost_usd", "pipeline.total_tokens"
 
@@ -56,9 +56,15 @@ def with_headline(
     and are missed."""
     missed = missed_targets(comparison.rows, targets)
     comparison = replace(comparison, missed=missed)
-    if any(comparison.missing) or comparison.half:
+    if any(comparison.missing) or comparison.half or _apart(comparison):
         comparison = replace(comparison, headline="INCOMPLETE")
     return replace(comparison, says=tuple(_sentences(comparison)))
+
+
+def _apart(comparison: Comparison) -> list[str]:
+    """Primary metrics that both runs have, of other cases each."""
+    rows = [row for row in comparison.rows if row.primary and row.verdict == "not tested"]
+    return [row.name for row in rows if row.base_n and row.new_n and not row.n]
 
 
 def _sentences(comparison: Comparison) -> Iterator[str]:
@@ -67,11 +73,14 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
     price = list(_price(comparison))
     first = verdict_sentence(comparison)
     if comparison.headline == "SAME" and price:
-        first, price = f"{first.removesuffix('.')}, {', '.join(price)}: you choose.", []
+        first = (
+            f"{first.removesuffix('.')}; calls of the new run {' and '.join(price)}: you choose."
+        )
+        price = []
     yield first.removesuffix(".") + scope
     yield from _not_shown(comparison)
     if price:
-        yield f"Calls are {', '.join(price)}."
+        yield f"Calls {' and '.join(price)}."
     if names := list(_look_at(comparison))[:MOST_ADDED]:
         yield f"Look at: {'; '.join(names)}."
     if step := _next(comparison):
@@ -213,7 +222,8 @@ def _not_shown(comparison: Comparison) -> Iterator[str]:
     quiet = [row for row in rows if row.verdict == "no evidence" and not row.look]
     if seen := _shares(quiet):
         most = max(row.mde or 0.0 for row in seen)
-        yield f"No fall is shown in the others (a fall of {points(most)} would have been seen)."
+        others = counted(len(seen), "other primary metric")
+        yield f"No fall is shown in {others} (a fall of {points(most)} would have been seen)."
     few = [row.metric for row in rows if row.verdict == "too few"]
     if few:
         yield f"Too few cases to tell: {', '.join(few)}."
@@ -232,10 +242,10 @@ def _what_would_show(rows: Sequence[MetricRow]) -> str:
     smaller = max(1, size // 2)
     needed = cases_needed(row, smaller / 100)
     wish = f"; to see {counted(smaller, 'point')}: "
-    options = [f"about {_rounded(needed):,} cases"] if needed else []
+    options = [f"about {_rounded(needed):,} cases in all"] if needed else []
     repeated = repeated_mde(row)
     if repeated is not None and 100 * repeated <= smaller + 0.5:
-        options.append(f"these with --repeat {REPEATS}")
+        options.append(f"each of these asked {REPEATS} times (--repeat {REPEATS})")
     text += wish + " or ".join(options) if options else ""
     if row.noise is None:
         return f"{text}; {TRY_REPEATS}"
@@ -317,7 +327,9 @@ def _incomplete(comparison: Comparison) -> Iterator[str]:
         ids = (comparison.base_id, comparison.new_id)
         there, lacking = ids if in_base else ids[::-1]
         yield f"{name} is scored in {plain(there)}, not in {plain(lacking)}"
-    if comparison.rest is not None:
+    for name in _apart(comparison):
+        yield f"{name} has no case that both runs scored"
+    if comparison.rest is not None and not _apart(comparison):
         on = f"on the other {comparison.compared:,}" if any(comparison.missing) else "in the others"
         yield f"{on} {_REST[comparison.rest]}"
 
@@ -325,22 +337,22 @@ def _incomplete(comparison: Comparison) -> Iterator[str]:
 def _price(comparison: Comparison) -> Iterator[str]:
     """What the new run takes more or less of, where that is no chance."""
     for name, more, less in (
-        (CALLS, "slower", "faster"),
-        (COST, "dearer", "cheaper"),
-        (TOKENS, "longer in tokens", "shorter in tokens"),
+        (CALLS, "take {} more time", "take {} less time"),
+        (COST, "cost {} more", "cost {} less"),
+        (TOKENS, "use {} more tokens", "use {} fewer tokens"),
     ):
         row = comparison.row(name)
         if row is None or row.ratio is None or row.verdict not in ("better", "worse", "mixed"):
             continue
         if name == TOKENS and comparison.row(COST) is not None:
             continue
+        change = (more if row.ratio > 1 else less).format(percent(abs(row.ratio - 1)))
         if row.verdict == "mixed":
-            usual = more if row.ratio > 1 else less
-            yield f"mostly {usual} ({row.ratio:.2g} times), {row.ratio_totals or 1:.2g} in all"
+            yield f"mostly {change} ({row.ratio_totals or 1:.2g} times as much in all)"
         elif row.ratio >= SLOW and name == CALLS:
-            yield f"{row.ratio:.2g} times {more}"
+            yield f"take {row.ratio:.2g} times as long"
         else:
-            yield f"{percent(abs(row.ratio - 1))} {more if row.ratio > 1 else less}"
+            yield change
 
 
 def _look_at(comparison: Comparison) -> Iterator[str]:
@@ -349,7 +361,7 @@ def _look_at(comparison: Comparison) -> Iterator[str]:
         row = comparison.row(name)
         if row is not None:
             change = from_to(row.base_mean, row.new_mean)
-            yield f"{plain(row.metric, 80)} misses its target ({change}, {target})"
+            yield f"{plain(row.metric, 80)} misses its target ({change}, target {target})"
     for row in comparison.rows:
         if row.section == "safety" and row.bad and not row.primary:
             yield f"safety: {plain(row.metric, 80)} is worse ({from_to(row.base, row.new)})"
@@ -363,7 +375,14 @@ def _next(comparison: Comparison) -> str:
     if comparison.headline == "WORSE":
         return f"see which cases broke: browse_runs.py {base} {new}"
     if comparison.headline == "MIXED":
-        return "say which counts most: lead under [decide] of targets.toml"
+        rows = _tested(comparison)
+        lead = (_surest(rows, "better") or rows)[0].name
+        return (
+            f"browse_runs.py {base} {new} shows what broke; then write which metric counts most, "
+            f'such as lead = "{plain(lead)}", under [decide] of eval/targets.toml'
+        )
+    if comparison.headline == "INCOMPLETE" and any(comparison.missing):
+        return "get these results, score them (eval_suite.py), and compare again"
     return ""
 
 

@@ -60,10 +60,18 @@ class IncomparableError(StorageError):
         self, base: str, new: str, differences: Sequence[Difference], override: str = ""
     ) -> None:
         self.differences = tuple(differences)
-        lines = [f"{base} and {new} cannot be compared: they differ in what measures them."]
+        names = {difference.name for difference in differences}
+        why, remedy = "they differ in what measures them", "Score or ask one of them again"
+        if "eval set (asked)" in names:
+            why = "they were asked different versions of the eval set (fingerprints below)"
+            remedy = f"Ask {base} again with the set of {new} (run_eval.py), then score it"
+        elif "eval set (scored)" in names:
+            why = "they were scored with different versions of the eval set (fingerprints below)"
+            remedy = f"Score {base} again with the set of {new} (eval_suite.py)"
+        lines = [f"{base} and {new} cannot be compared: {why}."]
         lines += [f"  {difference}" for difference in differences]
         more = f"; {override} compares all the same" if override else ""
-        lines.append(f"Score or ask one of them again{more}.")
+        lines.append(f"{remedy}{more}.")
         super().__init__("\n".join(lines))
 
 

@@ -7,25 +7,19 @@ plain rather than clever: a person rewords it or drops it, or a judge drafts ins
 from __future__ import annotations
 
 import re
-import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from clients.http import ask_all
 from demo.answerer import sentences
 from demo.chunker import HEADING_SEPARATOR, chunk_notes
 from demo.vault import Note, python_reference, read_folder
-from judging import prompt_files
-from judging.connect import JudgeOptions, connect
-from judging.prompt_files import fenced, one_line
-from judging.types import Check, Judge, JudgeTask
+from judging.connect import JudgeOptions
 from ragmetrics.stats.means import generator
 from ragmetrics.text.asked_questions import AskedQuestions
 from ragmetrics.text.words import content_words, fold
@@ -169,6 +163,7 @@ class DraftOptions:
     append_to: Path | None
     seed: int
     judge: JudgeOptions
+    kinds: tuple[str, ...] = ()
 
     @property
     def target(self) -> Path:
@@ -182,18 +177,37 @@ class DraftOptions:
 
 @dataclass
 class Drafts:
-    """The drafts, and why sections gave none. ``failures``: failed calls of the judge by kind."""
+    """The drafts, and why sections gave none. ``failures``: failed calls of the judge by kind.
+
+    ``not_needed``: the judge's check of the passages spoke against the draft.
+    """
 
     cases: list[Case] = field(default_factory=list)
     nothing_to_ask: int = 0
     asked_already: int = 0
+    not_needed: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     """What a reader of the drafts should know of the judge."""
+    stopped: bool = False
+    """Nothing was asked, as it was wanted."""
+
+    def count(self, why: str) -> None:
+        """Count one draft that did not come about: a field of these, or a failure's kind."""
+        if why in ("nothing_to_ask", "not_needed"):
+            setattr(self, why, getattr(self, why) + 1)
+        else:
+            self.failures[why] += 1
 
 
-def write_drafts(options: DraftOptions) -> Drafts:
+DraftMaker = Callable[[DraftOptions, list[NoteSection], list[TestCase]], Drafts]
+"""Drafts from sections that are not yet asked in the cases of a set."""
+
+
+def write_drafts(options: DraftOptions, make: DraftMaker | None = None) -> Drafts:
     """Draft questions, and write them. Nothing is written when there is none.
+
+    ``make``: what drafts them; without it, a question for each section.
 
     Without a draft it returns only if the judge failed; else it raises StorageError, as for a vault
     or set that cannot be used.
@@ -202,12 +216,15 @@ def write_drafts(options: DraftOptions) -> Drafts:
     if target == options.output and target.exists():
         raise _exists(target, "choose another name, or --append-to it")
     old_bytes, cases = _old_set(options)
-    outcome = _drafted(options, sections(_notes(options)), cases)
+    outcome = (make or _drafted)(options, sections(notes_of(options)), cases)
     if not outcome.cases:
+        if outcome.stopped:
+            return outcome
         if not outcome.failures or outcome.asked_already:
             raise StorageError(
                 f"{options.vault}: no question could be drafted ({outcome.nothing_to_ask} sections "
-                f"without one, {outcome.asked_already} asked already); nothing was written."
+                f"without one, {outcome.asked_already} asked already, {outcome.not_needed} refused "
+                "by the check of their passages); nothing was written."
             )
     elif target == options.output:
         _write_new(target, outcome.cases)
@@ -216,7 +233,7 @@ def write_drafts(options: DraftOptions) -> Drafts:
     return outcome
 
 
-def _notes(options: DraftOptions) -> list[Note]:
+def notes_of(options: DraftOptions) -> list[Note]:
     if options.vault == DEMO:
         return python_reference()
     return read_folder(options.vault)
@@ -232,16 +249,8 @@ def _old_set(options: DraftOptions) -> tuple[bytes, list[TestCase]]:
 
 def _drafted(options: DraftOptions, every: list[NoteSection], cases: list[TestCase]) -> Drafts:
     old = {"asked_questions": [case.question for case in cases], "ids": [case.id for case in cases]}
-    order = _in_turn(every, options.seed)
-    if options.judge.by_rules:
-        return _drafts(every, questions(order), options.count, **old, by=f"template@{RULES}")
-    failures: Counter[str] = Counter()
-    with connect(options.judge) as link:
-        written = _questions(order, link.judge, link.salt, options.judge.concurrency, failures)
-        outcome = _drafts(every, written, options.count, **old, by=str(link.judge.identity))
-        outcome.failures = failures
-        outcome.notes = list(link.notes())
-        return outcome
+    order = in_turn(every, options.seed)
+    return _drafts(every, questions(order), options.count, **old, by=f"template@{RULES}")
 
 
 def _exists(path: Path, remedy: str) -> StorageError:
@@ -273,7 +282,7 @@ def _lines(cases: Sequence[Case]) -> bytes:
     return b"".join(orjson.dumps(case) + b"\n" for case in cases)
 
 
-def _in_turn(every: Sequence[NoteSection], seed: int) -> Iterator[NoteSection]:
+def in_turn(every: Sequence[NoteSection], seed: int) -> Iterator[NoteSection]:
     """All sections, a note at a time: one of each note before the second of any.
 
     Notes and the sections within a note are shuffled by the seed.
@@ -314,7 +323,7 @@ def _drafts(
             outcome.asked_already += 1
         else:
             origin = f"{by}: {question.rule}"
-            outcome.cases.append(_make_case(question, section, every, taken, origin))
+            outcome.cases.append(make_case(question, section, every, taken, origin))
             if len(outcome.cases) == count:
                 break
     return outcome
@@ -324,7 +333,7 @@ TAG = "draft"
 
 MOST_SUPPORTS = 5
 
-_UNSHOWN = re.compile(
+UNSHOWN = re.compile(
     r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 """Commands to a terminal and marks of direction. A snippet keeps them: it is a quotation."""
@@ -341,7 +350,7 @@ _EMPTY = frozenset(_SMALL_WORDS.split())
 Case = dict[str, Any]
 
 
-def _make_case(
+def make_case(
     question: DraftQuestion,
     home: NoteSection,
     every: Sequence[NoteSection],
@@ -368,7 +377,7 @@ def _make_case(
         }
         for section in where
     ]
-    text = _UNSHOWN.sub("", question.text)
+    text = UNSHOWN.sub("", question.text)
     return {
         "id": _new_id(text, taken),
         "question": text,
@@ -398,105 +407,3 @@ def _new_id(question: str, taken: set[str]) -> str:
         name = f"{base}-{number}"
     taken.add(name)
     return name
-
-
-PROMPT = "question_draft"
-
-CATEGORIES = ("factual", "reasoning", "general")
-
-MOST_WORDS = 40
-
-MOST_PASSAGE = 6000
-"""Characters of a section that are sent."""
-
-TOKENS = 700
-
-Pair = tuple[NoteSection, "DraftQuestion | None"]
-
-
-def _schema() -> dict[str, Any]:
-    """JSON schema of a reply; every field required, as strict servers want."""
-    text = {"type": "string"}
-    fields: dict[str, Any] = dict.fromkeys(("notes", "quote", "answer", "question"), text)
-    fields["category"] = {"type": "string", "enum": list(CATEGORIES)}
-    fields["manipulation"] = {"type": "boolean"}
-    return {
-        "type": "object",
-        "properties": fields,
-        "required": list(fields),
-        "additionalProperties": False,
-    }
-
-
-def _check(section: NoteSection) -> Check:
-    """What the schema cannot say; "" as the question means that there is nothing to ask."""
-
-    def faults(reply: Mapping[str, Any]) -> Sequence[str]:
-        question = flat(reply["question"])
-        if not question:
-            return []
-        faults = []
-        if not question.endswith("?") or len(question.split()) > MOST_WORDS:
-            faults.append(f'"question" must end with "?" and have at most {MOST_WORDS} words')
-        if len(flat(reply["quote"]).split()) < 3 or flat(reply["quote"]) not in section.flat:
-            faults.append('"quote" must be copied letter by letter from the passage')
-        if not reply["answer"].strip():
-            faults.append('"answer" must not be empty')
-        return faults
-
-    return faults
-
-
-def _task_of(section: NoteSection, salt: bytes) -> JudgeTask:
-    """The call for one section."""
-    prompt = prompt_files.load(PROMPT)
-    passage = section.text[:MOST_PASSAGE]
-    heading = one_line(section.heading_path.replace(HEADING_SEPARATOR, " - "))
-    values = {"heading": fenced("heading", heading), "passage": fenced("passage", passage)}
-    messages, key_messages = prompt.messages(values, salt)
-    return JudgeTask(
-        metric=PROMPT,
-        prompt=prompt.id,
-        messages=messages,
-        key_messages=key_messages,
-        schema=_schema(),
-        check=_check(section),
-        inputs={"heading": section.heading_path, "passage": passage},
-        max_tokens=TOKENS,
-    )
-
-
-def _questions(
-    every: Iterable[NoteSection],
-    judge: Judge,
-    salt: bytes,
-    workers: int,
-    failures: Counter[str],
-) -> Iterator[Pair]:
-    """Sections with their questions, in order; a failed call is counted by kind and gives none.
-
-    At most ``workers`` sections are asked about before the first of them is handed on.
-    """
-    source = iter(every)
-
-    async def ask(job: tuple[int, NoteSection]) -> tuple[int, NoteSection, DraftQuestion | None]:
-        index, section = job
-        verdict = await judge.ask(_task_of(section, salt))
-        if verdict.data is None:
-            failures[verdict.failure or "incomplete"] += 1
-            return index, section, None
-        return index, section, _question_of(verdict.data)
-
-    while block := list(islice(source, workers)):
-        answers = ask_all(enumerate(block), ask, len(block), threading.Event())
-        for _, section, question in sorted(answers, key=lambda answer: answer[0]):
-            yield section, question
-
-
-def _question_of(reply: Mapping[str, Any]) -> DraftQuestion | None:
-    """A checked reply as a question; None when the judge found nothing to ask."""
-    text = flat(reply["question"])
-    if not text:
-        return None
-    answer = flat(reply["answer"])
-    return DraftQuestion(text, flat(reply["quote"]), PROMPT, reply["category"], answer)

@@ -54,6 +54,31 @@ LISTED = "facts"
 
 CLAIMS = CallKind("claims")
 
+DRAFTS: Mapping[str, CallKind] = {
+    name: CallKind(
+        f"draft_{name}", ("needed", "unused"), "contexts", positive="needed", sources=("contexts",)
+    )
+    for name in ("single", "multi_hop", "comparison", "follow_up")
+} | {"unanswerable": CallKind("draft_unanswerable", ("near_miss", "unrelated"), "contexts")}
+"""Drafts of a question from passages, by their kind; each passage gets a verdict."""
+
+DRAFT_CHECK = CallKind(
+    "draft_check", ("answerable", "not_answerable"), positive="answerable", sources=("contexts",)
+)
+"""Whether passages answer a drafted question."""
+
+_TURN_BEFORE = ("earlier_question", "earlier_answer", "question_alone")
+
+WRITTEN: Mapping[str, tuple[str, ...]] = {
+    row.prompt: (
+        *(_TURN_BEFORE if name == "follow_up" else ()),
+        "question",
+        *(("answer",) if row.positive else ()),
+    )
+    for name, row in DRAFTS.items()
+}
+"""The texts that a reply has beside its verdicts, by the name of the prompt."""
+
 FACTS = CallKind("facts")
 
 
@@ -77,6 +102,7 @@ def _schema(kind: CallKind, ids: tuple[str, ...], blocks: tuple[str, ...]) -> Ma
     flag = {"type": "boolean"}
     fields: dict[str, Any] = {"notes": _text(NOTES)}
     fields |= dict.fromkeys(kind.extra, flag)
+    fields |= dict.fromkeys(WRITTEN.get(kind.prompt, ()), _text(TEXT))
     if kind.verdicts:
         entry: dict[str, Any] = {"id": _one_of(ids)}
         entry |= {"context": _one_of((*blocks, ""))} if kind.cites else {}
@@ -152,7 +178,7 @@ class Material(msgspec.Struct, frozen=True):
 
     ``contexts``: dicts with ``id``, ``chunk_id`` and ``text``. ``earlier``: what was said before
     the question. ``tools``: the calls of tools on the way to the answer, a line each. ``other``:
-    the answer of another run, where two are compared.
+    the answer of another run, where two are compared. ``persona``: who asks a drafted question.
     """
 
     question: str = ""
@@ -165,6 +191,7 @@ class Material(msgspec.Struct, frozen=True):
     earlier: str = ""
     tools: str = ""
     other: str = ""
+    persona: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in a task's inputs and in verdicts.jsonl; empty parts are left out.
@@ -218,7 +245,7 @@ def make_task(
     prompt = prompt_files.load_for(kind, earlier=bool(material.earlier))
     asked = ids_of(kind, material)
     written = TEXT_LISTS.get(kind.prompt)
-    count = written.most if written else len(asked)
+    count = written.most if written else len(asked) + len(WRITTEN.get(kind.prompt, ()))
     values = {name: _SLOTS[name](material) for name in prompt.slots if name in _SLOTS}
     values |= {"hint": f"{HINT}\n\n" if hint else "", "ids": neutral(", ".join(asked))}
     messages, key_messages = prompt.messages(values, salt)
@@ -276,6 +303,7 @@ _SLOTS: Mapping[str, Callable[[Material], str]] = {
     "tools": lambda material: _block("tool calls", material.tools),
     "first": lambda material: fenced("first answer", material.answer),
     "second": lambda material: fenced("second answer", material.other),
+    "persona": lambda material: _block("who asks", material.persona),
 }
 """The slots of prompts that a material fills."""
 

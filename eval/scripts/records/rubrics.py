@@ -239,19 +239,20 @@ def read_rubric(path: Path) -> Rubric:
 
 
 def place_of(text: str, key: str) -> int | None:
-    """The line of a rubric's key; ``examples[N].key`` is that of the example with that number,
+    """The line of a key; ``examples[N].key`` is that of the table [[examples]] with that number,
     counted from 1."""
-    match = re.fullmatch(r"examples\[(\d+)\](.*)", key)
+    match = re.fullmatch(r"(\w+)\[(\d+)\](.*)", key)
     if match is None:
         return line_of(text, key)
     lines = text.splitlines()
-    starts = [n for n, line in enumerate(lines) if re.match(r"\s*\[\[\s*examples\s*\]\]", line)]
-    index = int(match[1]) - 1
+    head = re.compile(rf"\s*\[\[\s*{match[1]}\s*\]\]")
+    starts = [number for number, line in enumerate(lines) if head.match(line)]
+    index = int(match[2]) - 1
     if index >= len(starts):
-        return line_of(text, "examples")
+        return line_of(text, match[1])
     end = starts[index + 1] if index + 1 < len(starts) else len(lines)
     part = "\n".join(lines[starts[index] : end])
-    return starts[index] + (line_of(part, f"examples{match[2]}") or 1)
+    return starts[index] + (line_of(part, f"{match[1]}{match[3]}") or 1)
 
 
 def _scale(raw: Any) -> tuple[tuple[str, str], ...]:

@@ -63,7 +63,7 @@ def look_at_canaries(folder: Path) -> CanaryLook:
             point = history.points[alert.at]
             since = f"{point.run_id} of {point.date[:10]}" if point.date else point.run_id
             alarms.append(f"{line.name} is worse since {since}: {line.values[-1].mean:.3f} now.")
-    notes = []
+    notes = list(verdict.says[:1])
     if worse:
         notes.append(f"{', '.join(worse)}: worse in the newest run, as on 1 of 20 quiet days.")
     if skipped := every - len(history.points):

@@ -33,8 +33,15 @@ def refused(base: Any, new: Any) -> IncomparableError:
     assert found.controls == caught.value.differences
     assert any("what measures them differs" in note for note in found.notes)
     assert caught.value.exit_code == 2
-    assert caught.value.message.endswith("Score or ask one of them again.")
-    with pytest.raises(IncomparableError, match="again; --anyway compares all the same"):
+    first, *_, last = caught.value.message.splitlines()
+    if "eval set (asked)" in caught.value.message:
+        assert last == "Ask base again with the set of new (run_eval.py), then score it."
+    elif "eval set (scored)" in caught.value.message:
+        assert last == "Score base again with the set of new (eval_suite.py)."
+        assert first.endswith("different versions of the eval set (fingerprints below).")
+    else:
+        assert last == "Score or ask one of them again."
+    with pytest.raises(IncomparableError, match="; --anyway compares all the same"):
         compare(base, new, CompareOptions(override="--anyway"))
     return caught.value
 

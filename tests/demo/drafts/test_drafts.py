@@ -14,12 +14,12 @@ from demo.drafts import (
     DraftQuestion,
     _append,
     _drafts,
-    _in_turn,
-    _make_case,
     _new_id,
     _write_new,
     flat,
     holders,
+    in_turn,
+    make_case,
     questions,
     sections,
 )
@@ -41,11 +41,11 @@ NOTES = [
 
 def test_every_note_gets_its_turn_and_the_seed_decides() -> None:
     every = sections(NOTES)
-    order = [section.rel_path for section in _in_turn(every, 1)]
+    order = [section.rel_path for section in in_turn(every, 1)]
     assert sorted(order[:4]) == ["n0.md", "n1.md", "n2.md", "n3.md"]
     assert sorted(order) == sorted(section.rel_path for section in every)
-    assert order == [section.rel_path for section in _in_turn(every, 1)]
-    orders = {tuple(section.rel_path for section in _in_turn(every, seed)) for seed in range(20)}
+    assert order == [section.rel_path for section in in_turn(every, 1)]
+    orders = {tuple(section.rel_path for section in in_turn(every, seed)) for seed in range(20)}
     assert len(orders) > 5
 
 
@@ -57,21 +57,21 @@ def test_a_case_is_a_draft_with_every_place_of_its_snippet() -> None:
         "What is a crane?", home.sentences[0], "definition", "factual", "A fact."
     )
     taken: set[str] = set()
-    case = _make_case(question, home, every, taken, "template@1: definition")
+    case = make_case(question, home, every, taken, "template@1: definition")
     assert case["tags"] == ["draft"]
     assert [one["rel_path"] for one in case["gold_supports"]] == ["n0.md", "twin.md"]
     assert case["required_support_groups"] == [[0], [1]]  # either will do
     assert (case["id"], taken) == ("draft-crane", {"draft-crane"})
     made_up = DraftQuestion("What?", "Cranes fly at night.", "r", "factual", "f")
     with pytest.raises(ValueError, match="does not stand"):
-        _make_case(made_up, home, every, set(), "x")
+        make_case(made_up, home, every, set(), "x")
 
 
 def test_a_question_holds_no_command_to_a_terminal() -> None:
     bad = "A \x1b[31mcrane\x1b[0m is a kind of machine\u202e that people rent."
     (home,) = sections([Note("v", "n.md", f"# Crane\n\n{bad}\n")])
     question = DraftQuestion("What is a \x1b[31mcrane\x1b[0m\u202e?", bad, "r", "factual", bad)
-    case = _make_case(question, home, [home], set(), "x")
+    case = make_case(question, home, [home], set(), "x")
     assert (case["question"], case["id"]) == ("What is a crane?", "draft-crane")
     assert case["gold_supports"][0]["snippets"] == [bad]  # a quotation is kept as it stands
 
@@ -108,7 +108,7 @@ def test_drafts_of_the_demo_are_sound_and_stand_in_the_vault() -> None:
     notes = python_reference()
     every = sections(notes)
     found = _drafts(
-        every, questions(_in_turn(every, 3)), 100, asked_questions=[], ids=["draft-class"]
+        every, questions(in_turn(every, 3)), 100, asked_questions=[], ids=["draft-class"]
     )
     assert len(found.cases) == 100
     text_of = {note.rel_path: flat(note.text) for note in notes}
