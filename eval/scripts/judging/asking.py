@@ -29,7 +29,7 @@ def fact_store(judge_options: JudgeOptions, connection: Connection) -> FactStore
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class AskingCost:
     """What judging would take, the fields that each call sends, and who gets a panel's answers."""
 
     cost: CostEstimate
@@ -48,7 +48,7 @@ class Expected:
         return json_bytes(asdict(self.cost) | {"calls": self.cost.calls, "sent": self.sent})
 
 
-def expect(plans: Sequence[JudgingPlan], judge_options: JudgeOptions) -> Expected:
+def expect(plans: Sequence[JudgingPlan], judge_options: JudgeOptions) -> AskingCost:
     """Count what judging would ask."""
     with connect(judge_options, ask_nothing=True) as connection:
         facts = fact_store(judge_options, connection)
@@ -58,7 +58,7 @@ def expect(plans: Sequence[JudgingPlan], judge_options: JudgeOptions) -> Expecte
         names = [member.judge.identity.model for member in connection.members]
     sent = {name: fields_of(plan.kinds[name]) for plan in plans for name in plan.calls}
     panel = sent_to_panel(names, judge_options.hosts, cost) if judge_options.members else ""
-    return Expected(cost, sent, panel)
+    return AskingCost(cost, sent, panel)
 
 
 def prompts_text(
