@@ -158,9 +158,11 @@ def main(self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **valu
         return save(values["save_judge"], settings, values["quiet"])
     judge_options = JudgeOptions.of(settings, values)
     if self_test:
-        rubrics = filter(of_rubric, calls_of(metrics, claim_level))
+        rubrics = list(filter(of_rubric, calls_of(metrics, claim_level)))
         repeats, as_json, quiet = values["repeats"][0], values["as_json"], values["quiet"]
-        return test_judge(judge_options, repeats, as_json, quiet, next(rubrics, ""))
+        if len(rubrics) > 1:
+            raise click.BadParameter("--self-test tries one rubric; name one in --metrics.")
+        return test_judge(judge_options, repeats, as_json, quiet, "".join(rubrics))
     if values["batch_submit"] or values["batch_fetch"]:
         return move_batches(judge_options, values)
     calls, rescore = calls_of(metrics, claim_level), values["rescore"]
@@ -170,6 +172,10 @@ def main(self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **valu
 
         find_metric(ROWS, values["worst_by"])
     folder = storage.find_run(values["results_dir"], values["run"])
+    reader = VerdictReader(folder / VERDICTS)
+    if rescore and not (values["show_prompt"] or dry_run or values["batch_out"]):
+        show(folder, reader, calls, judge_options, values, again=True)
+        return options.Exit.DONE
     plan = plan_of(folder, calls, judge_options, values)
     if values["show_prompt"]:
         return show_prompts(plan, judge_options, values["show_prompt"], values["as_json"])
@@ -183,10 +189,6 @@ def main(self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **valu
         folder_of_files, as_json = values["batch_out"], values["as_json"]
         text = write_batch([plan], judge_options, folder_of_files, as_json=as_json)
         click.echo(text, nl=False)
-        return options.Exit.DONE
-    reader = VerdictReader(folder / VERDICTS)
-    if rescore:
-        show(folder, reader, calls, judge_options, values, again=True)
         return options.Exit.DONE
     outcome = judge(plan, judge_options, reader, values)
     if outcome.unreached:
@@ -365,8 +367,11 @@ def show(
 
     shared = values | {"run": str(folder)}
     job = ScoringJob(folder, values["eval_set"], values["labels_dir"])
-    said = {of_rubric(line["metric"]) for line in reader.read()}
-    alone = all(map(of_rubric, calls)) or said == {True}
+    said = {line["metric"] for line in reader.read()}
+    lacking = [name for name in calls if of_rubric(name) and name not in said]
+    if again and lacking:
+        raise storage.StorageError(f"{folder.name}: no verdicts by {', '.join(lacking)}.")
+    alone = all(map(of_rubric, calls)) or all(map(of_rubric, said or [""]))
     by_rubrics = has_rubrics(judge_of(folder)) and (again or any(map(of_rubric, calls)))
     output = options.Streams(values) if alone or not by_rubrics else Together(values)
     if by_rubrics:

@@ -17,6 +17,9 @@ from ragmetrics.text.negation import is_opposite
         ("Guests can't use the pool.", "Guests can use the pool."),
         ("No pets are allowed on the roof.", "Pets are allowed on the roof."),
         ("The fee is never waived without a form.", "The fee is waived without a form."),
+        ("The pool no longer opens on Sundays.", "The pool opens on Sundays."),
+        ("Neither the gym nor the pool opens early.", "Both the gym and the pool open early."),
+        ("Rooms come with a balcony.", "Rooms come without a balcony."),
     ],
 )
 def test_a_not_on_one_side_vetoes(claim: str, sentence: str) -> None:

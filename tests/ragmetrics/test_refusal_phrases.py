@@ -14,7 +14,7 @@ from ragmetrics.text.refusal_phrases import phrases
 from ragmetrics.text.refusals import _phrases_of, _supposed
 from records.jsonl import read_rows
 
-TUNED = "fc7a73d40601a8553197e848dd15f24cbdf94ad635cd82b425c431c30a5e55b5"
+TUNED = "76561359edab16265082b689496faec3156f4d3ef1374124a91f602dc1fcec50"
 """SHA-256 of the patterns as JSON, as they were when they still were strings of the module. Who
 changes a pattern on purpose measures again (bench/research/languages.py) and puts the new hash."""
 

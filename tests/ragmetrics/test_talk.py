@@ -25,6 +25,9 @@ from ragmetrics.text.talk import talk_ends
         "Cheers for writing in, that must be annoying.",
         "What a lovely plan.",
         "TL;DR:",
+        "Allow me a moment to find that.",
+        "If I got it wrong, tell me and I'll try again.",
+        "Best wishes for the move.",
     ],
 )
 def test_talk_is_no_claim(text: str) -> None:
@@ -43,6 +46,9 @@ def test_talk_is_no_claim(text: str) -> None:
         "Welcome packs are sent to new members.",
         "I'm sorry cards are sold in the gift shop.",
         "Cheers Bar opens at noon.",
+        "Feel free to take up to three plants.",
+        "Let us know of a new address within a week.",
+        "Excuse notes have to be signed by a parent.",
         "You're welcome to bring a guest to the pool.",
     ],
 )

@@ -87,7 +87,7 @@ def test_the_target_and_the_direction_say_what_is_good(
         ('"answer", "question"', '"question"', ':2: reads: must have "answer"'),
         ('"answer", "question"', '"answer", "secrets"', ":2: reads: must be a list of question,"),
         ('"fair" = "It does not hurt."', '"fair" = 3', ":7: scale.fair: must be a text"),
-        ('"fair"', '"cannot_tell"', ":7: scale.cannot_tell: a label has"),
+        ('"fair"', '"cannot_tell"', ":7: scale.cannot_tell: stands beside"),
         ('"fair"', '"a\\nb"', "scale.a\nb: a label has"),
         ('verdict = "kind"', 'verdict = "great"', ":16: examples[2].verdict: must be one of"),
         ('answer = "Come in."\n', "", ":14: examples[2].answer: is missing"),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +86,52 @@ def test_a_declared_rubric_decides(runs: JudgedRun) -> None:
     assert row["primary"]
     assert row["verdict"] == "better"
     assert report["headline"] == "BETTER"
+
+
+def compared_page(runs: JudgedRun, home: Path) -> str:
+    """compare_runs.py as a process of a team whose targets.toml declares the rubric."""
+    (home / "eval").mkdir(parents=True, exist_ok=True)
+    text = '[decide]\nprimary = ["rubrics.helpful"]\n'
+    (home / "eval" / "targets.toml").write_text(text, "utf-8")
+    own = runs.finished.folder
+    script = Path(compare_runs.__file__)
+    words = ["base", "new", "--results-dir", own / "results", "--eval-set", own / "set.jsonl"]
+    command = [sys.executable, *map(str, [script, *words])]
+    env = os.environ | {"RAG_EVAL_HOME": str(home), "COLUMNS": "120"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, encoding="utf-8")
+    return done.stdout + done.stderr
+
+
+def test_a_rubric_declared_in_targets_decides_and_is_marked(
+    runs: JudgedRun, tmp_path: Path
+) -> None:
+    shown = compared_page(runs, tmp_path / "home")
+    assert "! Not calibrated by labels of people: helpful, helpful_rank." in shown
+    assert "BETTER: helpful: 75 of 100 (25 before)." in shown
+
+
+def change_section(runs: JudgedRun, change: Any) -> None:
+    path = runs.finished.folder / "results" / "base" / "metrics.json"
+    metrics = json.loads(path.read_text("utf-8"))
+    change(metrics["sections"])
+    path.write_text(json.dumps(metrics), "utf-8")
+
+
+def test_shares_by_different_targets_are_not_compared(runs: JudgedRun, tmp_path: Path) -> None:
+    def change(sections: Any) -> None:
+        prompt = sections["rubrics"]["options"]["judge"]["prompts"]["rubrics.helpful"]
+        assert prompt["target"] == "helpful or higher"
+        prompt["target"] = "partly helpful or higher"
+
+    change_section(runs, change)
+    shown = compared_page(runs, tmp_path / "home")
+    assert "cannot be compared" in shown
+    assert "rubrics.helpful.target: partly helpful or higher" in shown
+
+
+def test_a_run_without_the_section_still_compares(runs: JudgedRun, tmp_path: Path) -> None:
+    change_section(runs, lambda sections: sections.pop("rubrics"))
+    assert "cannot be compared" not in compared_page(runs, tmp_path / "home")
 
 
 def test_the_report_tells_the_distribution_and_why(runs: JudgedRun) -> None:

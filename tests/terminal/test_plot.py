@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terminal.plot import ASCII_BARS, BARS, plot_lines, shrunk, sparkline
+from terminal.plot import ASCII_BARS, BARS, change_line, plot_lines, shrunk, sparkline
 
 values = st.lists(st.none() | st.floats(-1e6, 1e6), max_size=60)
 
@@ -72,3 +72,16 @@ def test_a_plot_keeps_its_size(
     margin = max((len(f"{value:.3f}") for value in known), default=0)
     assert all(len(row) <= margin + 1 + width for row in drawn)
     assert len(sparkline(line)) == len(line)
+
+
+def test_a_change_is_drawn_around_the_value_before() -> None:
+    """21 columns from −0.2 to +0.2 are 0.02 a column, 0 in column 10: after −0.1 in column 5, the
+    interval −0.14 to −0.06 in columns 3 to 7, an MDE of 0.04 in columns 8 to 12, target in 15."""
+    change = {"reach": 0.2, "columns": 21, "interval": (-0.14, -0.06), "unseen": 0.04}
+    assert change_line(-0.1, **change, target=0.1) == "   ├─●━━━━○░░  │     "  # type: ignore
+    assert change_line(-0.1, **change, target=0.3) == "   ├─●━━━━○░░       ▸"  # type: ignore
+    plain = change_line(-0.1, **change, target=-0.3, unicode=False)  # type: ignore
+    assert plain == "<  [-*====o..        "
+    assert change_line(0.001, reach=0.2, columns=5) == "  ◉  ", "both dots in one column"
+    assert change_line(0.3, reach=0.2, columns=21) == "", "outside of the scale"
+    assert change_line(0.0, reach=0.0, columns=21) == "", "no scale"

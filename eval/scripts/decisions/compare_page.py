@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from decisions.case_changes import CaseChanges
 from decisions.compare_words import (
     COLUMNS,
     PRIMARY_TITLE,
     cases_line,
+    change_of,
     changed_words,
     explored_line,
     explored_title,
@@ -146,13 +148,30 @@ _PICTURE = WhiskerColumn[MetricRow](
 )
 
 
+_CHANGES = WhiskerColumn[MetricRow](
+    lambda row: change_of(row),
+    drop=4,
+    around_zero=True,
+    draws="95 % interval",
+    changes=True,
+    least=80,
+    legend=(
+        "○ before  ● after  ├─┤ 95 % interval  ░ may go unseen (MDE)  │ ◂ ▸ target",
+        "o before  * after  [-] 95 % interval  . may go unseen (MDE)  | < > target",
+    ),
+)
+
+
 def _metrics(
     title: str, rows: Sequence[MetricRow], *, first: str = "metric", folded: bool = False
 ) -> DataTable[MetricRow]:
     name, *middle, verdict = COLUMNS
+    drawn = title == PRIMARY_TITLE
+    spares = "" if any(row.ratio is not None for row in rows) else "difference"
+    picture = replace(_CHANGES, spares=spares) if drawn else _PICTURE
     head = DataColumn(first, name.cell, words=True, foreign=True)
     return DataTable(
-        (head, *middle, _PICTURE, verdict),
+        (head, *middle, picture, verdict),
         rows,
         "" if folded else title,
         tone=lambda row: _TONES.get(row.verdict),

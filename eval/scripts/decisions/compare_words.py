@@ -10,7 +10,17 @@ from decisions.compare import TOO_FEW
 from decisions.flips import Flip, Flips, Ranks
 from decisions.rows import SIGNS, Comparison, MetricRow, RowVerdict
 from ragmetrics.stats.means import UNRELIABLE_BELOW
-from terminal.page import DataColumn, apart, from_to, number, p_value, signed, signed_between, times
+from terminal.page import (
+    DataColumn,
+    Whisker,
+    apart,
+    from_to,
+    number,
+    p_value,
+    signed,
+    signed_between,
+    times,
+)
 from terminal.tables import counted, plain
 
 PRIMARY_TITLE = "Primary metrics: they decide"
@@ -119,6 +129,15 @@ def _compared(row: MetricRow) -> tuple[float | None, float | None, str]:
 def _change(row: MetricRow) -> str:
     """The difference, or the ratio of times, costs and tokens."""
     return signed(row.delta) if row.ratio is None else f"{times(row.ratio)}×"
+
+
+def change_of(row: MetricRow) -> Whisker | None:
+    """The difference of a metric, its interval, its MDE, and how far the target is from base; None
+    for a ratio and without both values."""
+    if row.ratio is not None or row.base is None or row.new is None or row.delta is None:
+        return None
+    target = None if row.target is None else row.target - row.base
+    return Whisker(row.interval, row.delta, target, before=0.0, unseen=row.mde)
 
 
 def _verdict(row: MetricRow) -> str:

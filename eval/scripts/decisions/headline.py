@@ -12,7 +12,7 @@ from math import ceil
 
 from decisions.effects import minimum_detectable_effect, power_of
 from decisions.engine import FEWEST_CLUSTERS, Headline, range_of
-from decisions.rows import Comparison, MetricRow, missed_targets
+from decisions.rows import Comparison, MetricRow, missed_targets, with_targets
 from ragmetrics.catalogue import find
 from ragmetrics.catalogue.metric import Metric, at_cutoff
 from records.errors import StorageError
@@ -55,7 +55,8 @@ def with_headline(
     """The comparison with its verdict in a word and in sentences, and the targets that were met
     and are missed."""
     missed = missed_targets(comparison.rows, targets)
-    comparison = replace(comparison, missed=missed)
+    rows = with_targets(comparison.rows, targets)
+    comparison = replace(comparison, rows=rows, missed=missed)
     if any(comparison.missing) or comparison.half or _apart(comparison):
         comparison = replace(comparison, headline="INCOMPLETE")
     return replace(comparison, says=tuple(_sentences(comparison)))

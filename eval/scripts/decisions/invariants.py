@@ -228,7 +228,10 @@ def _judge_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[
     names = [judge.pop("answered_as", None) or [] for judge in (old, now)]
     changed = _differences(old, now, "judge")
     for name in sorted(prompts[0].keys() & prompts[1].keys()):
-        changed += _differences(prompts[0][name], prompts[1][name], f"judge.prompts.{name}")
+        one, other = prompts[0][name], prompts[1][name]
+        if "target" not in one or "target" not in other:  # config.json tells none
+            one, other = ({**of, "target": None} for of in (one, other))
+        changed += _differences(one, other, f"judge.prompts.{name}")
     if all(names):
         changed += _differences(names[0], names[1], "judge.answered_as")
     return changed
@@ -340,6 +343,10 @@ def remarks(
         notes.append(
             f"The judge's server told of other builds: {', '.join(old)}; then {', '.join(now)}."
         )
+    marks = [of.get("marks", {}) for run in (base, new) if (of := run.section(JUDGED[1]))]
+    names = marks[0] if marks else ()
+    if bare := [x for x in names if all("not calibrated" in of.get(x, "") for of in marks)]:
+        notes.append(f"Not calibrated by labels of people: {', '.join(bare)}.")
     if base.config.tool_version != new.config.tool_version:
         notes.append(
             f"The toolkit's version differs: {base.config.tool_version or 'unknown'}, "

@@ -90,6 +90,8 @@ class MetricRow:
     ratio: float | None = None
     ratio_interval: tuple[float, float] | None = None
     ratio_totals: float | None = None
+    target: float | None = None
+    """The bound of its target; None without one."""
     verdict: RowVerdict = "not tested"
     look: bool = False
     fragile: bool = False
@@ -216,6 +218,17 @@ def missed_targets(
         for row, target in aimed
         if target is not None and target.passed(row.base_mean)
         if target.passed(row.new_mean) is False
+    )
+
+
+def with_targets(
+    rows: Sequence[MetricRow], targets: Mapping[str, Mapping[str, Target]]
+) -> tuple[MetricRow, ...]:
+    """The rows, each with the bound of its target."""
+    aims = [targets.get(row.section, {}).get(row.metric) for row in rows]
+    return tuple(
+        replace(row, target=aim.bound) if aim is not None else row
+        for row, aim in zip(rows, aims, strict=True)
     )
 
 

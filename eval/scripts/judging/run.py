@@ -481,12 +481,14 @@ class ExistingVerdicts:
             same = head.judge == identity and head.parameters == parameters
             prompt = (head.metric, head.prompt.get("sha256"))
             # a rubric with another target: the same question, whose lines are written anew
-            if same and prompt in prompts and of_prompt(head.prompt) == prompts[prompt]:
-                self._add(head)
+            if same and prompt in prompts:
+                self._add(head, of_prompt(head.prompt) == prompts[prompt])
 
-    def _add(self, head: VerdictHead) -> None:
+    def _add(self, head: VerdictHead, stands: bool = True) -> None:
         key = (head.case_id, head.repeat, head.metric, head.judge_repeat)
         self._parts.setdefault(key, {})[head.part] = head
+        if not stands:
+            del self._parts[key]
 
     def inputs_sha256(self, answer: JudgedAnswer, metric: str) -> str | None:
         """A hash of all that the claims, facts and texts of a call come from.

@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
+from unicodedata import category
 
 import msgspec
 import orjson
@@ -143,6 +144,11 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
             return rank
         return len(self.scale) + 1 - rank
 
+    @property
+    def aim(self) -> str:
+        """Which verdicts are good enough, in words."""
+        return f"{self.target} or {self.direction}"
+
     def asked(self) -> bytes:
         """All that a judge is told of it. The target is not: it changes no verdict."""
         told = (self.ask, self.reads, self.scale, self.examples)
@@ -160,14 +166,19 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
         return raw
 
 
-def with_prompts(judge: Mapping[str, Any], *, rubrics: bool) -> dict[str, Any]:
-    """A judge of config.json with the prompts of rubrics alone, or with all the others."""
-    prompts = {
-        name: prompt
-        for name, prompt in (judge.get("prompts") or {}).items()
-        if name.startswith(PREFIX) == rubrics
-    }
-    return {**judge, "prompts": prompts}
+def without_rubrics(judge: Mapping[str, Any]) -> dict[str, Any]:
+    """A judge of config.json with all prompts but those of rubrics."""
+    prompts = (judge.get("prompts") or {}).items()
+    return {**judge, "prompts": {name: of for name, of in prompts if not name.startswith(PREFIX)}}
+
+
+def with_aims(judge: Mapping[str, Any], rubrics: Sequence[Rubric]) -> dict[str, Any]:
+    """A judge of config.json with the prompts of rubrics alone, and the target of each: shares by
+    another target are other numbers."""
+    aims = {rubric.metric: {"target": rubric.aim} for rubric in rubrics}
+    prompts = (judge.get("prompts") or {}).items()
+    named = {name: of | aims.get(name, {}) for name, of in prompts if name.startswith(PREFIX)}
+    return {**judge, "prompts": named}
 
 
 def has_rubrics(judge: Mapping[str, Any]) -> bool:
@@ -282,8 +293,12 @@ def _faults(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from faults
     if not faults:
         labels = [label for label, _ in _scale(table["scale"])]
-        if table.get("target") not in labels:
-            yield "target", f"must be one of {', '.join(labels)}"
+        target, lower = table.get("target"), table.get("direction") == "lower"
+        if target not in labels:
+            yield "target", f"must be one of {', '.join(labels)}, in quotes"
+        elif target == labels[-1 if lower else 0]:
+            other = "higher" if lower else "lower"
+            yield "target", f'every verdict would reach it; name another, or direction = "{other}"'
         yield from _example_faults(table.get("examples", []), labels)
 
 
@@ -307,10 +322,16 @@ def _scale_faults(scale: Any) -> Iterator[tuple[str, str]]:
             "with a sentence each",
         )
         return
+    folded = [label.casefold() for label in scale]
     for label in scale:
         key = f"scale.{label}"
-        if not _LABEL.fullmatch(label) or label in _TAKEN:
+        bare = "".join("a" if category(one)[0] == "M" else one for one in label)
+        if not _LABEL.fullmatch(bare):
             yield key, "a label has up to 40 letters, digits, spaces and , / + -"
+        if label.casefold().replace(" ", "_") in _TAKEN:
+            yield key, "stands beside every scale; use other words"
+        if folded.count(label.casefold()) > 1:
+            yield key, "another label differs by capitals alone"
         yield from ((key, message) for _, message in _text_faults(scale, label))
 
 

@@ -36,7 +36,7 @@ from records.judgements import (
 )
 from records.metrics import read_metrics
 from records.results import TestResult
-from records.rubrics import with_prompts
+from records.rubrics import without_rubrics
 from records.runs import CACHE_DIR, METRICS, VERDICTS
 from records.scores import ScoreLine
 from records.verdicts import VerdictReader
@@ -88,7 +88,7 @@ class JudgedScorer:
     def options(self) -> dict[str, Any]:
         """The judge as in config.json, and what else the numbers depend on."""
         return {
-            "judge": with_prompts(self.verdicts.judge, rubrics=False),
+            "judge": without_rubrics(self.verdicts.judge),
             "correctness_weight": self.weight,
             "embedding_model": self.embedding_model,
         }

@@ -22,7 +22,7 @@ from records import verdicts as records_verdicts
 from records.cases import TestCase
 from records.judgements import STALE, Judgement, Verdicts, gather
 from records.results import TestResult
-from records.rubrics import PREFIX, Rubric, of_prompt, with_prompts
+from records.rubrics import PREFIX, Rubric, of_prompt, with_aims
 from records.rubrics import SECTION as NAME
 from records.runs import VERDICTS
 from records.scores import ScoreLine
@@ -55,7 +55,7 @@ class RubricScorer:
     @property
     def options(self) -> dict[str, Any]:
         """The judge as in config.json, with the prompts of rubrics alone."""
-        return {"judge": with_prompts(self.verdicts.judge, rubrics=True)}
+        return {"judge": with_aims(self.verdicts.judge, self.rubrics)}
 
     def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Of several opinions the mean counts."""
@@ -178,11 +178,11 @@ def make_scorer(job: ScoringJob, reader: VerdictReader | None = None) -> RubricS
             "judge_answers.py --metrics rubrics.NAME asks for them."
         )
     rubrics = tuple(found[metric] for metric in sorted(found))
-    stored = stored_calibrations(job.folder)
+    stored, aimed = stored_calibrations(job.folder), with_aims(judge, rubrics)
     enough = frozenset(
         rubric.name
         for rubric in rubrics
-        if (record := fitting(rubric.metric, judge, stored)[0]) is not None
+        if (record := fitting(rubric.metric, aimed, stored)[0]) is not None
         and not record["too_few"]
     )
     return RubricScorer(gather(lines, judge), rubrics, enough)

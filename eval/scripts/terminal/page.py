@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from terminal.plot import plot_lines, shrunk, sparkline
+from terminal.plot import change_line, plot_lines, shrunk, sparkline
 from terminal.tables import (
+    PICTURE,
+    ROOMY,
     draws_unicode,
     has_room,
     picture,
@@ -134,7 +136,8 @@ class Whisker:
     """A value within its interval, and a mark beside it (a target, or no change).
 
     ``low``, ``high``: ends of the scale on a page, None where it has none. ``before``: the value
-    that an arrow comes from; ``tone``: of that arrow.
+    that an arrow comes from; ``tone``: of that arrow. ``unseen``: the smallest difference that can
+    be detected.
     """
 
     interval: Sequence[float] | None
@@ -144,6 +147,7 @@ class Whisker:
     high: float | None = 1.0
     before: float | None = None
     tone: Tone | None = None
+    unseen: float | None = None
 
     @property
     def size(self) -> float:
@@ -188,12 +192,19 @@ class WhiskerColumn(Generic[Row]):
 
     ``around_zero``: one scale around 0 for all rows, whose values are at most 1; else from 0 to 1.
     ``draws``: the column whose numbers the pictures show; it goes early where these are drawn.
+    ``spares``: the column that may go, after the others, where these are drawn.
+    ``changes``: pictures of a difference with the value before at 0. ``least``: columns of a
+    terminal that has them. ``legend``: what the signs mean, in UTF-8 and in ASCII.
     """
 
     whisker: Callable[[Row], Whisker | None]
     drop: int = 0
     around_zero: bool = False
     draws: str = ""
+    changes: bool = False
+    spares: str = ""
+    least: int = ROOMY
+    legend: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True)
@@ -427,6 +438,7 @@ class _Drawn:
     cells: list[str]
     left: bool = False
     drop: int = 0
+    legend: str = ""
 
 
 def _print_table(console: Console, table: DataTable[Row], every: bool) -> None:
@@ -443,7 +455,7 @@ def _print_table(console: Console, table: DataTable[Row], every: bool) -> None:
     if table.group:
         rows, styles = _grouped(table.rows, table.group, rows, styles)
     droppable = sorted((column for column in columns if column.drop), key=lambda c: c.drop)
-    print_columns(
+    shown = print_columns(
         console,
         [column.head for column in columns],
         rows,
@@ -451,25 +463,28 @@ def _print_table(console: Console, table: DataTable[Row], every: bool) -> None:
         droppable=[column.head for column in droppable],
         left=[column.head for column in columns if column.left],
     )
+    for column in columns:
+        if column.legend and column.head in shown:
+            _say(console, column.legend, "quiet")
 
 
 def _drawn_columns(console: Console, table: DataTable[Row]) -> list[_Drawn]:
     """The columns as text; pictures where there is room, sparklines in what the others leave."""
     whiskers = {}
-    pictured = set()
+    pictured: dict[str, int] = {}
     for index, column in enumerate(table.columns):
         if isinstance(column, WhiskerColumn):
             pictures = _pictures(console, column, table.rows)
             if pictures is not None:
                 whiskers[index] = pictures
-                pictured.add(column.draws)
+                pictured |= {column.draws: 1, column.spares: 3}
     drawn: list[_Drawn | TrendColumn[Row]] = []
     for index, column in enumerate(table.columns):
         if isinstance(column, TrendColumn):
             drawn.append(column)
         elif isinstance(column, DataColumn):
             cells = [_safe(console, column.cell(row)) for row in table.rows]
-            drop = 1 if column.name in pictured else column.drop
+            drop = pictured.get(column.name, column.drop)
             drawn.append(_Drawn(column.name, cells, column.words, drop))
         elif index in whiskers:
             drawn.append(whiskers[index])
@@ -508,7 +523,8 @@ def _grouped(
 
 def _pictures(console: Console, column: WhiskerColumn[Row], rows: Iterable[Row]) -> _Drawn | None:
     """A column of pictures under its scale; None where there is no room or no row has one."""
-    whiskers = [column.whisker(row) for row in rows] if has_room(console) else []
+    fits = has_room(console, column.least)
+    whiskers = [column.whisker(row) for row in rows] if fits else []
     low, high, head = 0.0, 1.0, scale("0", "1")
     if column.around_zero:
         sizes = (whisker.size for whisker in whiskers if whisker is not None)
@@ -518,12 +534,23 @@ def _pictures(console: Console, column: WhiskerColumn[Row], rows: Iterable[Row])
     drawn = [
         ""
         if whisker is None or low == high
+        else change_line(
+            whisker.value or 0.0,
+            reach=high,
+            columns=PICTURE,
+            interval=whisker.interval,
+            unseen=whisker.unseen,
+            target=whisker.mark,
+            unicode=unicode,
+        )
+        if column.changes
         else picture(
             whisker.interval, whisker.value, whisker.mark, low=low, high=high, unicode=unicode
         )
         for whisker in whiskers
     ]
-    return _Drawn(head, drawn, left=True, drop=column.drop) if any(drawn) else None
+    legend = column.legend[not unicode]
+    return _Drawn(head, drawn, True, column.drop, legend) if any(drawn) else None
 
 
 def _sparks(console: Console, column: TrendColumn[Row], rows: Iterable[Row], room: int) -> _Drawn:

@@ -58,6 +58,52 @@ def shrunk(
     return means, sorted({place * columns // count for place in breaks})
 
 
+def change_line(
+    change: float,
+    *,
+    reach: float,
+    columns: int,
+    interval: Sequence[float] | None = None,
+    unseen: float | None = None,
+    target: float | None = None,
+    unicode: bool = True,
+) -> str:
+    """A change as two dots on a scale of differences: before at 0, in the middle, and after.
+
+    The scale goes from −``reach`` to +``reach``. ``interval``: of the difference, drawn with ends.
+    ``unseen``: the smallest difference that can be detected; everything below it is shaded.
+    ``target``: its distance from the value before, a tick, or an arrow at the edge that it is
+    beyond. "" when the change lies outside of the scale.
+    """
+    if reach <= 0 or abs(change) > reach:
+        return ""
+
+    def at(value: float) -> int:
+        share = min(1.0, max(0.0, (value / reach + 1) / 2))
+        return round(share * (columns - 1))
+
+    shade, left, line, right, join, before, after, both, tick, below, above = (
+        "░├─┤━○●◉│◂▸" if unicode else ".[-]=o*@|<>"
+    )
+    drawn = [" "] * columns
+
+    def fill(first: float, last: float, char: str) -> None:
+        drawn[at(first) : at(last) + 1] = char * (at(last) + 1 - at(first))
+
+    if unseen is not None:
+        fill(-unseen, unseen, shade)
+    if interval is not None:
+        fill(interval[0], interval[1], line)
+        drawn[at(interval[0])], drawn[at(interval[1])] = left, right
+    fill(min(change, 0.0), max(change, 0.0), join)
+    if target is not None:
+        drawn[at(target)] = tick if abs(target) <= reach else above if target > 0 else below
+    drawn[at(0.0)], drawn[at(change)] = before, after
+    if at(0.0) == at(change):
+        drawn[at(0.0)] = both
+    return "".join(drawn)
+
+
 def plot_lines(
     values: _Numbers,
     *,

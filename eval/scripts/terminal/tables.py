@@ -61,11 +61,12 @@ def print_columns(
     styles: Sequence[str | None] = (),
     droppable: Sequence[str] = (),
     left: Sequence[str] = (),
-) -> None:
+) -> set[str]:
     """A borderless table in which nothing is cut or folded: a narrow terminal leaves out columns.
 
-    Those of ``droppable`` go, in their order, until the rest fits; a line says which. Outside a
-    terminal all are printed, however wide. The first column and those of ``left`` are text; the
+    Those of ``droppable`` go, in their order, until the rest fits, and come back where they fit
+    after all; a line says which. Returns the heads that are shown. Outside a terminal all are
+    printed, however wide. The first column and those of ``left`` are text; the
     others stand to the right.
     """
     from rich import box
@@ -81,7 +82,11 @@ def print_columns(
     for name in (name for name in droppable if name in columns):
         if console.is_terminal and _width(widths, shown) > console.width:
             shown.remove(columns.index(name))
-            left_out.append(name.replace("\n", "").strip())
+            left_out.append(name)
+    for name in [*reversed(left_out)]:
+        if _width(widths, back := sorted([*shown, columns.index(name)])) <= console.width:
+            shown = back
+            left_out.remove(name)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for at in shown:
         is_text = at == 0 or columns[at] in left
@@ -95,7 +100,9 @@ def print_columns(
     finally:
         console.width = before
     if left_out:
-        console.print(f"Left out on this narrow terminal: {', '.join(left_out)}.", style="dim")
+        names = ", ".join(name.replace("\n", "").strip() for name in left_out)
+        console.print(f"Left out on this narrow terminal: {names}.", style="dim")
+    return {columns[at] for at in shown}
 
 
 def _width(widths: Sequence[int], shown: Sequence[int]) -> int:
@@ -103,9 +110,9 @@ def _width(widths: Sequence[int], shown: Sequence[int]) -> int:
     return sum(widths[at] for at in shown) + 2 * (len(shown) - 1)
 
 
-def has_room(console: Console) -> bool:
+def has_room(console: Console, least: int = ROOMY) -> bool:
     """Whether tables on this console have pictures: on a terminal of 100 columns or more."""
-    return console.is_terminal and console.width >= ROOMY
+    return console.is_terminal and console.width >= least
 
 
 def picture(

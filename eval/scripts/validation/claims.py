@@ -248,7 +248,9 @@ class _AnswerJudgements:
 def _prompt_of(line: Mapping[str, Any], judge: Mapping[str, Any]) -> dict[str, Any]:
     """The prompt of a verdict by name, version and hash."""
     prompt = records_verdicts.prompt_of(line, judge)
-    return {name: value for name, value in prompt.items() if name != "rubric"}
+    rubric = of_prompt(line["prompt"])
+    more = {} if rubric is None else {"target": rubric.aim}
+    return {name: value for name, value in prompt.items() if name != "rubric"} | more
 
 
 def _answers(

@@ -154,7 +154,10 @@ def _rates(report: Mapping[str, Any]) -> Iterator[Block]:
             rows.append((share_name, number(rate), ""))
     head = (f"share {words_of(report)['good']}", "mean", "95 % interval")
     yield from (Prose(""), plain_table(head, rows))
-    if rates["labels_only"] is None:
+    if rates["labels_only"] is None and report["sources"] == 1 and report["n"] >= LEAST_FOR_MEAN:
+        one = words_of(report)["sources"].removesuffix("s")
+        yield Prose(f"All labels are of one {one}: no mean is corrected, for others may differ.")
+    elif rates["labels_only"] is None:
         yield Prose(f"Below {LEAST_FOR_MEAN} labels no mean is corrected.")
     elif rates["ppi"] is not None and not report["labels"]["random_sample"]:
         yield Prose("The corrected mean holds only if the labels are a random sample.")

@@ -511,7 +511,7 @@ def _judged_metric(
 ) -> JudgedMetric:
     """``texts``: of the answer's passages, by chunk id; ``blames``: by claim id."""
     items: list[Claim] = []
-    rubric = of_prompt(judgement.lines[0]["prompt"])
+    rubric = of_prompt(judgement.lines[0].get("prompt", {}))
     for line in judgement.lines:
         inputs = line["input"]
         chunks = {

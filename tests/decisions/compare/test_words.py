@@ -63,7 +63,8 @@ def test_a_ratio_is_shown_as_times_and_its_totals_when_they_disagree() -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "gone"), [(200, ""), (90, "compared"), (50, "compared, p, 95 % interval")]
+    ("width", "gone"),
+    [(200, ""), (90, "compared, 95 % interval"), (50, "compared, p, 95 % interval")],
 )
 def test_a_narrow_terminal_loses_columns_and_never_a_part_of_a_name(width: int, gone: str) -> None:
     text = io.StringIO()

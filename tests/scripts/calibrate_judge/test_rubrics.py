@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.scripts.judging.conftest import JudgedRun, Server, canary, result, sc
 import calibrate_judge
 import gate_run
 from ragmetrics.stats.agreement import weighted_kappa
+from records import rubrics
 from records.results import TestResult
 from storage import RetrievedChunk
 
@@ -159,6 +161,42 @@ def test_the_mark_goes_when_thirty_people_have_labelled(run: JudgedRun) -> None:
     assert calibrate(run).exit_code == 0
     section = run.judge("--rescore", "--metrics", "rubrics.helpful")
     assert "helpful" not in section["marks"]
+
+
+def test_a_calibration_holds_for_its_target_alone(
+    run: JudgedRun, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    label_by_file(run, drawn_words(40))
+    assert calibrate(run).exit_code == 0
+    real, folder = rubrics.find.__wrapped__, tmp_path / "rubrics"
+    folder.mkdir()
+    text = real("helpful")[1].read_text("utf-8").replace('target = "h', 'target = "partly h')
+    (folder / "helpful.toml").write_text(text, "utf-8")
+    monkeypatch.setattr(rubrics, "find", lambda name: real(name, (folder,)))
+    section = run.judge(*server.words()[:-2], "--metrics", "rubrics.helpful")
+    assert section["mean"]["helpful"] == pytest.approx(2 / 3, abs=1e-6)  # ranks 2 and 3 of 1, 2, 3
+    assert "not calibrated" in section["marks"]["helpful"]
+    assert calibrate(run).exit_code == 0
+    assert "helpful" not in run.judge("--rescore")["marks"]
+
+
+def test_labels_of_one_document_correct_no_mean_and_say_why(run: JudgedRun) -> None:
+    path = run.finished.run / "results.jsonl"
+    path.write_text(re.sub(r"doc\d+\.md", "doc.md", path.read_text("utf-8")), "utf-8")
+    label_by_file(run, drawn_words(40))
+    shown = calibrate(run).stdout
+    assert "All labels are of one source: no mean is corrected" in " ".join(shown.split())
+    assert "Below 30 labels" not in shown
+
+
+def test_people_who_always_say_the_same_have_no_kappa(run: JudgedRun) -> None:
+    label_by_file(run, dict.fromkeys(NAMES[:40], "helpful"))
+    call = calibrate(run, "--json")
+    report = json.loads(call.stdout)
+    # people never differ and the judge does: chance agrees as often as they do, kappa is 0
+    assert report["figures"]["kappa"]["value"] == 0.0
+    assert report["figures"]["specificity"]["value"] is None
+    assert calibrate(run).exit_code == 0
 
 
 def test_a_gate_rule_can_demand_a_calibrated_rubric(run: JudgedRun, tmp_path: Path) -> None:

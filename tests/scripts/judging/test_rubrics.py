@@ -19,6 +19,7 @@ from tests.scripts.judging.test_batch import requests_of, take_in
 
 from judging.run import refuse_examples
 from records import rubrics
+from records.errors import StorageError
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "eval" / "scripts"
 KILLS = int(os.environ.get("RUBRIC_KILLS", "6"))
@@ -245,6 +246,56 @@ def test_another_target_costs_nothing_and_changes_the_numbers(
     assert server.judgements == 3
     assert (first["mean"]["own"], second["mean"]["own"]) == (0.333333, 0.666667)
     assert first["definitions"] != second["definitions"]
+    path.write_text(text, "utf-8")
+    assert run.judge(*words)["mean"] == first["mean"]  # the older lines do not count again
+    assert server.judgements == 3
+
+
+def test_verdicts_are_counted_again_without_the_rubrics_file(
+    asked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _, words = asked
+    text = (SCRIPTS.parent / "rubrics" / "helpful.toml").read_text("utf-8")
+    path = own_rubric(tmp_path, monkeypatch, text)
+    first = run.judge(*words[:-1], "rubrics.own")
+    path.unlink()
+    assert run.judge("--rescore", "--metrics", "rubrics.own")["mean"] == first["mean"]
+    call = run.call("--rescore", "--metrics", "rubrics.owm")
+    assert call.exit_code == 2
+    assert "no verdicts by rubrics.owm" in call.output
+
+
+def test_the_self_test_tries_one_rubric(asked: Any) -> None:
+    run, server, words = asked
+    call = run.call(*words[:-1], "rubrics.helpful,rubrics.tone", "--self-test")
+    assert call.exit_code == 2
+    assert "--self-test tries one rubric" in call.output
+    assert server.calls == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('scale = "yes/no"\ntarget = "no"', "every verdict would reach it; name another, or dir"),
+        ('scale = "yes/no"\ntarget = "yes"\ndirection = "lower"', 'direction = "higher"'),
+        ('target = 2\n[scale]\n1 = "a"\n2 = "b"', "must be one of 1, 2, in quotes"),
+        ('target = "Good"\n[scale]\ngood = "a"\nGood = "b"', "differs by capitals alone"),
+        ('target = "b"\n[scale]\n"cannot tell" = "a"\nb = "b"', "stands beside every scale"),
+        ('target = "a"\n[scale]\na = "a"', "a table of 2 to 8 labels"),
+    ],
+)
+def test_a_scale_that_measures_nothing_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(f'ask = "Is it kind?"\nreads = ["answer"]\n{text}\n', "utf-8")
+    with pytest.raises(StorageError, match=re.escape(said)):
+        rubrics.read_rubric(path)
+
+
+def test_labels_have_the_letters_of_every_language(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    scale = '[scale]\n"बुरा" = "bad"\n"अच्छा" = "good"\n'
+    path.write_text(f'ask = "?"\nreads = ["answer"]\ntarget = "अच्छा"\n{scale}', "utf-8")
+    assert rubrics.read_rubric(path).labels == ("बुरा", "अच्छा")
 
 
 def answered(request: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -26,7 +27,13 @@ but either
 _TURNING = frozenset(map(stem, _TURNS.split()))
 """Stems of words that turn a meaning or bound it."""
 
-_SHORT = (("can't", "cannot"), ("won't", "will not"), ("n't", " not"))
+_SHORT = (
+    *(("can't", "cannot"), ("won't", "will not"), ("shan't", "shall not"), ("n't", " not")),
+    *((" no longer ", " not "), (" any longer", ""), (" any more.", "."), (" anymore", "")),
+)
+
+_PAIR = re.compile(r"\bneither\b(.{1,80}?)\bnor\b")
+"""Two negations that are one."""
 
 
 def is_opposite(claim: str, sentences: Sequence[str]) -> bool:
@@ -52,6 +59,7 @@ class _Side:
         text = fold(text)
         for short, full in _SHORT:
             text = text.replace(short, full)
+        text = _PAIR.sub(r"not \1and", text)
         self.words = words(text)
         self.negations = [at for at, word in enumerate(self.words) if word in _NEGATIONS]
         self.turns = Counter(word for word in map(stem, self.words) if word in _TURNING)
@@ -60,7 +68,20 @@ class _Side:
     def shares(self, other: _Side) -> int:
         return len(self.stems & other.stems)
 
+    def _swaps(self, other: _Side) -> bool:
+        """Whether one says *with* where the other says *without*."""
+        bare, full = (self, other) if "without" in self.words else (other, self)
+        without = Counter([stem("without")])
+        return (
+            bare.turns - full.turns == without
+            and not full.turns - bare.turns
+            and "with" in full.words
+            and "with" not in bare.words
+        )
+
     def denies(self, other: _Side) -> bool:
+        if not self.negations and not other.negations:
+            return self._swaps(other)
         if sorted((len(self.negations), len(other.negations))) != [0, 1]:
             return False
         denied = self if self.negations else other

@@ -32,6 +32,7 @@ class _Talk(NamedTuple):
     myself: frozenset[str]
     other: frozenset[str]
     modal: frozenset[str]
+    figure: re.Pattern[str]
     opening: re.Pattern[str]
     remark: re.Pattern[str]
 
@@ -46,18 +47,19 @@ def _talk() -> _Talk:
     core, fill = (frozenset(map(stem, listed[name].split())) for name in ("core", "fill"))
     myself, other, modal = (frozenset(listed[name].split()) for name in ("self", "other", "modal"))
     opening, remark = (_pattern(listed[name]) for name in ("opening", "remark"))
-    return _Talk(core, core | fill, myself, other, modal, opening, remark)
+    figure = re.compile(listed["figure"], re.IGNORECASE)
+    return _Talk(core, core | fill, myself, other, modal, figure, opening, remark)
 
 
 def _pattern(alternatives: list[str]) -> re.Pattern[str]:
     joined = "|".join(_BROKEN_LINE.sub("", text) for text in alternatives)
-    return re.compile(rf"[\s*_#>~-]*(?:{joined})".replace(" ", r"\s"), re.IGNORECASE)
+    return re.compile(rf"[\s*_#>~-]*+(?:{joined})".replace(" ", r"\s"), re.IGNORECASE)
 
 
 def _is_part(part: str) -> bool:
     """Whether a part of a sentence says nothing but talk."""
     listed, found = _talk(), words(fold(part))
-    if listed.remark.match(part) and not any(map(str.isdigit, part)):
+    if listed.remark.match(part) and not listed.figure.search(part):
         return True
     meant = {stem(word) for word in found if word not in STOP_WORDS and word not in listed.modal}
     if not meant <= listed.every | listed.myself | listed.other:
@@ -74,11 +76,13 @@ def talk_ends(text: str) -> int:
     """Where the talk ends that opens a sentence: 0 for none, its length when it is nothing else."""
     end = 0
     for _ in range(_MOST_PARTS):
-        opens = _talk().opening.match(text, end)
-        cut = (_STOP if opens else _BREAK).search(text, end)
+        cut = _STOP.search(text, end)
         part = text[end : cut.start() if cut else len(text)]
-        if not opens and part.strip() and not _is_part(part):
-            return end
+        if not _talk().opening.match(part) or _talk().figure.search(part):
+            cut = _BREAK.search(text, end)
+            part = text[end : cut.start() if cut else len(text)]
+            if part.strip() and not _is_part(part):
+                return end
         end = cut.end() if cut else len(text)
         if end == len(text):
             break

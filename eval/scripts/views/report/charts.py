@@ -11,8 +11,11 @@ from datetime import date
 from math import ceil, floor, log10
 from typing import Any
 
-from terminal.page import Whisker
+from decisions.compare_words import change_of
+from decisions.rows import SIGNS
+from terminal.page import Whisker, from_to, signed
 from views.report.model import ConfidenceBin, StageLatency, SweepRow, TrendLine, TrendValue
+from views.report.report import ComparedMetric
 
 WIDTH = 400.0
 Chart = dict[str, Any]
@@ -182,6 +185,49 @@ def whisker(shown: Whisker, width: float = 120.0) -> Chart | None:
         "before": None if shown.before is None else x_of(shown.before),
         "class": {"good": "better", "bad": "worse"}.get(shown.tone or "", "same"),
     }
+
+
+def changes(rows: Sequence[ComparedMetric]) -> Chart | None:
+    """Two pictures a primary metric: before and after on the metric's range with the target, and
+    the difference around 0 with its interval and the smallest one that can be detected.
+
+    All differences have one scale, which ends at the largest interval. None without a row that has
+    both values; ratios have no picture.
+    """
+    drawn = [(row, shown) for row in rows if (shown := change_of(row.row)) is not None]
+    size = max((shown.size for _, shown in drawn if shown.size <= 1), default=0.0)
+    reach = ceil(size * 20 - 1e-9) / 20
+    if not drawn or not reach:
+        return None
+    middle, half = 293.0, 95.0
+
+    def across(value: float) -> float:
+        return _round(middle + half * min(1.0, max(-1.0, value / reach)))
+
+    lines = []
+    for at, (one, shown) in enumerate(drawn):
+        row, end = one.row, one.catalogued
+        low, high = (end.low, end.high) if end is not None else (None, None)
+        values = Whisker(None, row.new, row.target, low=low, high=high, before=row.base)
+        first, last = map(across, shown.interval or (0.0, 0.0))
+        inside = shown.size <= reach
+        lines.append(
+            {
+                "metric": row.metric,
+                "verdict": row.verdict,
+                "sign": SIGNS.get(row.verdict, "·"),
+                "numbers": f"{from_to(row.base, row.new)} ({signed(row.delta)})",
+                "y": _round(18.0 + 46 * at),
+                "values": whisker(values, 185.0),
+                "interval": (first, last) if shown.interval and inside else None,
+                "unseen": shown.unseen
+                and (across(-shown.unseen), _round(across(shown.unseen) - across(-shown.unseen))),
+                "change": across(shown.value or 0.0) if inside else None,
+            }
+        )
+    ticks = [(across(value), f"{value:+g}" if value else "0") for value in (-reach, 0.0, reach)]
+    height = 46.0 * len(lines) + 30
+    return {"width": WIDTH, "height": height, "zero": middle, "rows": lines, "ticks": ticks}
 
 
 def trend(line: TrendLine, points: int) -> Chart:
