@@ -184,7 +184,12 @@ def main(self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **valu
     if dry_run:
         return estimate(plan, judge_options, values["as_json"])
     if values["batch_out"]:
-        return write_batch(plan, judge_options, values)
+        from judging.asking import write_batch
+
+        folder_of_files, as_json = values["batch_out"], values["as_json"]
+        text = write_batch([plan], judge_options, folder_of_files, as_json=as_json)
+        click.echo(text, nl=False)
+        return options.Exit.DONE
     outcome = judge(plan, judge_options, reader, values)
     if outcome.unreached:
         return options.Exit.UNREACHABLE
@@ -289,13 +294,14 @@ def judge(
     plan: JudgingPlan, judge_options: JudgeOptions, reader: VerdictReader, values: dict[str, Any]
 ) -> JudgingOutcome:
     """Judge the run and say what it took. Raises StorageError when the judge has changed."""
+    from judging.asking import expect, fact_store
     from judging.connect import connect
     from judging.run import confirm, judge_run, progress
     from judging.show import bill
 
     console = options.stderr_console(quiet=values["quiet"])
     if judge_options.members and not judge_options.offline:
-        console.print(panel_bill(plan, judge_options), soft_wrap=True)
+        console.print(expect([plan], judge_options).panel, soft_wrap=True)
     with connect(judge_options) as connection:
         facts = fact_store(judge_options, connection)
         with progress(console, storage.results_file(plan.folder)) as step:
@@ -313,32 +319,10 @@ def judge(
     return outcome
 
 
-def panel_bill(plan: JudgingPlan, judge_options: JudgeOptions) -> str:
-    """To whom a panel sends the answers, and what that takes, before anything is sent."""
-    from judging.connect import connect
-    from judging.run import would_ask
-    from judging.show import sent_to_panel
-
-    with connect(judge_options, ask_nothing=True) as connection:
-        asked = would_ask(plan, connection, fact_store(judge_options, connection))
-        names = [member.judge.identity.model for member in connection.members]
-        return sent_to_panel(names, judge_options.hosts, connection.estimate(asked))
-
-
 def say_notes(connection: Connection, quiet: bool) -> None:
     """What a reader of the verdicts should know of the judge, a line each; nothing when quiet."""
     for note in () if quiet else connection.notes():
         click.echo(f"Note: {note}", err=True)
-
-
-def fact_store(judge_options: JudgeOptions, connection: Connection) -> Any:
-    """The facts of reference answers that this judge has found so far."""
-    from judging import prompt_files
-    from judging.answers import FactStore
-
-    identity = connection.judge.identity
-    prompt = prompt_files.load("facts").id
-    return FactStore(judge_options.cache_dir, identity, prompt, connection.withdrawn())
 
 
 def of_rubric(call: str) -> bool:
@@ -413,97 +397,28 @@ def show(
 
 def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> int:
     """What judging would take."""
-    from dataclasses import asdict
+    from judging.asking import expect
+    from judging.show import print_estimate
 
-    from judging.connect import connect
-    from judging.kinds import fields_of
-    from judging.run import would_ask
-    from judging.show import print_estimate, sent_to_panel
-
-    with connect(judge_options, ask_nothing=True) as connection:
-        asked = would_ask(plan, connection, fact_store(judge_options, connection))
-        expected = connection.estimate(asked)
-        names = [member.judge.identity.model for member in connection.members]
-    sent = {name: fields_of(plan.kinds[name]) for name in plan.calls}
-    if not expected.tasks:
+    expected = expect([plan], judge_options)
+    if not expected.cost.tasks:
         click.echo("Nothing is left to ask.", err=True)
     if as_json:
-        report = asdict(expected) | {"calls": expected.calls, "sent": sent}
-        click.echo(storage.json_bytes(report), nl=False)
+        click.echo(expected.json(), nl=False)
     else:
-        print_estimate(options.stdout_console(), expected)
-        if judge_options.members:
-            click.echo(sent_to_panel(names, judge_options.hosts, expected))
-        for name, fields in sent.items():
-            click.echo(f"{name} sends the judge: {', '.join(fields)}.")
+        print_estimate(options.stdout_console(), expected.cost)
+        click.echo("\n".join(expected.lines()))
     return options.Exit.DONE
 
 
 def show_prompts(plan: JudgingPlan, judge_options: JudgeOptions, case: str, as_json: bool) -> int:
     """Print the messages about one case as they are sent."""
-    from judging.connect import connect
-    from judging.run import prompts_of
+    from judging.asking import prompts_text
 
-    with connect(judge_options, ask_nothing=True) as connection:
-        found = list(prompts_of(plan, connection, fact_store(judge_options, connection), case))
-    if as_json:
-        report = [
-            {"repeat": repeat, "metric": name, "messages": [dict(m) for m in task.messages]}
-            for repeat, name, task in found
-        ]
-        click.echo(storage.json_bytes(report), nl=False)
-        return options.Exit.DONE
-    for repeat, name, task in found:
-        for message in task.messages:
-            click.echo(
-                f"=== {name}, answer {repeat}: {message['role']} ===\n{message['content']}\n"
-            )
-    if not found:
+    text = prompts_text([plan], judge_options, case, as_json=as_json)
+    click.echo(text, nl=False)
+    if not text:
         click.echo("Nobody is asked about this case: the rules decide it.", err=True)
-    return options.Exit.DONE
-
-
-def write_batch(plan: JudgingPlan, judge_options: JudgeOptions, values: dict[str, Any]) -> int:
-    """Write what the cache lacks as batch files, and say what to do with them."""
-    from judging.batch import PRELIMINARY, write_requests
-    from judging.connect import collecting
-    from judging.run import batch_tasks
-
-    folder: Path = values["batch_out"]
-    with collecting(judge_options, folder) as batch:
-        facts = fact_store(judge_options, batch.connection)
-        tasks = batch_tasks(plan, batch, facts)
-        counts = write_requests(folder, batch.state, tasks, batch.cache.get)
-    if values["as_json"]:
-        report = {
-            "round": counts.round,
-            "files": [str(path) for path in counts.files],
-            "requests": counts.requests,
-            "again": counts.again,
-            "under_way": counts.under_way,
-            "preliminary": dict(counts.preliminary),
-            "bytes": counts.size,
-        }
-        click.echo(storage.json_bytes(report), nl=False)
-        return options.Exit.DONE
-    if counts.under_way:
-        click.echo(
-            f"{counts.under_way:,} requests of earlier rounds have no result yet; take the "
-            "results in with judge_cache.py import."
-        )
-    if not counts.requests:
-        if not counts.under_way:
-            click.echo("Nothing is left to ask: count the verdicts with --offline.")
-        return options.Exit.DONE
-    click.echo(
-        f"Round {counts.round}: {counts.requests:,} requests ({counts.again:,} of them again), "
-        f"{counts.size:,} bytes, in {len(counts.files)} files of {folder}."
-    )
-    for name, number in sorted(counts.preliminary.items()):
-        click.echo(
-            f"{number:,} of them ask for {PRELIMINARY[name]}: the verdicts that need these come "
-            f"in round {counts.round + 1}, after judge_cache.py import."
-        )
     return options.Exit.DONE
 
 

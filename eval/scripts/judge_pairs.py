@@ -38,7 +38,7 @@ import options
 import storage
 
 if TYPE_CHECKING:
-    from judging.connect import Connection, JudgeOptions
+    from judging.connect import JudgeOptions
     from judging.run import JudgingOutcome, JudgingPlan
 
 
@@ -92,6 +92,7 @@ if TYPE_CHECKING:
 @options.json_option
 @options.verbosity_options
 def main(dry_run: bool, self_test: bool, **values: Any) -> int:
+    from judging.asking import prompts_text, write_batch
     from judging.connect import JudgeOptions
     from judging.judge_files import judge_settings
 
@@ -110,9 +111,13 @@ def main(dry_run: bool, self_test: bool, **values: Any) -> int:
             "or a server."
         )
     if values["show_prompt"]:
-        return show_prompts(plans, judge_options, values["show_prompt"])
+        text = prompts_text(plans, judge_options, values["show_prompt"], as_json=values["as_json"])
+        click.echo(text or "No judge is asked: the answers are equal.\n", nl=False, err=not text)
+        return options.Exit.DONE
     if values["batch_out"]:
-        return write_batch(plans, judge_options, values)
+        text = write_batch(plans, judge_options, values["batch_out"], as_json=values["as_json"])
+        click.echo(text, nl=False)
+        return options.Exit.DONE
     estimate(plans, judge_options, values, quietly=not dry_run)
     if dry_run:
         return options.Exit.DONE
@@ -136,21 +141,24 @@ def plan_of(
     folder: Path, base: Path, judge_options: JudgeOptions, values: dict[str, Any]
 ) -> JudgingPlan:
     """What is asked of a run and the base, from the options."""
-    from judging.run import JudgingPlan
+    from dataclasses import replace
+
+    from judging.run import JudgingPlan, refuse_examples
     from records.pairs import pair_kind
     from records.rubrics import find
 
     if folder.resolve() == base.resolve():
         raise storage.StorageError(f"--base {base.name}: the run itself; name another run.")
     eval_set, labels_dir = options.set_of_run(base, values["eval_set"], values["labels_dir"])
-    rubric = find(values["rubric"].removeprefix("rubrics."))[0] if values["rubric"] else None
+    name = (values["rubric"] or "").removeprefix("rubrics.")
+    rubric, path = find(name) if name else (None, Path())
     if rubric is not None and (extra := {"passages", "tools"}.intersection(rubric.reads)):
         raise storage.StorageError(
             f"--rubric {rubric.name}: it reads {' and '.join(sorted(extra))}, which the answers of "
             "two runs do not share; name a rubric that reads question, history, reference, answer."
         )
     kind = pair_kind(rubric)
-    return JudgingPlan(
+    plan = JudgingPlan(
         folder,
         eval_set,
         labels_dir,
@@ -161,37 +169,42 @@ def plan_of(
         kinds={kind.prompt: kind},
         base=base,
     )
+    for one in (folder, base):
+        refuse_examples(replace(plan, folder=one), {kind.prompt: path})
+    return plan
 
 
 def estimate(
     plans: list[JudgingPlan], judge_options: JudgeOptions, values: dict[str, Any], *, quietly: bool
 ) -> None:
     """Say what judging would take: a table on stdout, or ``quietly`` a line on stderr."""
-    from dataclasses import asdict
-
-    from judging.connect import connect
-    from judging.run import would_ask
+    from judging.asking import expect
     from judging.show import estimate_line, print_estimate
 
-    with connect(judge_options, ask_nothing=True) as connection:
-        facts = fact_store(judge_options, connection)
-        tasks = (task for plan in plans for task in would_ask(plan, connection, facts))
-        expected = connection.estimate(tasks)
+    if quietly and values["quiet"]:
+        return
+    expected = expect(plans, judge_options)
     if quietly:
-        if not values["quiet"]:
-            click.echo(estimate_line(expected, judge_options.max_cost), err=True)
+        line = expected.panel or estimate_line(expected.cost, judge_options.max_cost)
+        click.echo(line, err=True)
     elif values["as_json"]:
-        click.echo(storage.json_bytes(asdict(expected) | {"calls": expected.calls}), nl=False)
+        click.echo(expected.json(), nl=False)
     else:
-        print_estimate(options.stdout_console(), expected)
+        print_estimate(options.stdout_console(), expected.cost)
+        click.echo("\n".join(expected.lines()))
 
 
 def judge(
     plans: list[JudgingPlan], judge_options: JudgeOptions, values: dict[str, Any]
 ) -> list[JudgingOutcome]:
     """Judge all pairs and say what it took. Raises StorageError when the judge has changed."""
+    from dataclasses import astuple
+    from functools import reduce
+    from operator import add
+
+    from judging.asking import fact_store
     from judging.connect import connect
-    from judging.run import confirm, judge_run, progress
+    from judging.run import JudgingOutcome, confirm, judge_run, progress
     from judging.show import bill
     from records.verdict_lines import drop_damage
     from records.verdicts import VerdictReader
@@ -205,34 +218,13 @@ def judge(
             with progress(console, storage.results_file(plan.folder)) as step:
                 reader = VerdictReader(plan.verdicts_file)
                 outcomes.append(judge_run(plan, connection, facts, reader, step))
-        for line in (*bill(total(outcomes), connection.judge.totals), *connection.notes()):
+        together = zip(*map(astuple, outcomes), strict=True)
+        total = JudgingOutcome(*(reduce(add, counts) for counts in together))
+        for line in (*bill(total, connection.judge.totals), *connection.notes()):
             console.print(line, soft_wrap=True)
         for plan in plans:
             confirm(plan, connection)
     return outcomes
-
-
-def total(outcomes: list[JudgingOutcome]) -> JudgingOutcome:
-    """The counts of several runs together."""
-    from dataclasses import fields
-    from functools import reduce
-
-    from judging.run import JudgingOutcome
-
-    def added(one: JudgingOutcome, other: JudgingOutcome) -> JudgingOutcome:
-        names = [field.name for field in fields(one)]
-        return JudgingOutcome(*(getattr(one, name) + getattr(other, name) for name in names))
-
-    return reduce(added, outcomes)
-
-
-def fact_store(judge_options: JudgeOptions, connection: Connection) -> Any:
-    """No pair needs facts of a reference; judging asks for the place that has them."""
-    from judging import prompt_files
-    from judging.answers import FactStore
-
-    prompt = prompt_files.load("facts").id
-    return FactStore(judge_options.cache_dir, connection.judge.identity, prompt)
 
 
 def show(plans: list[JudgingPlan], values: dict[str, Any]) -> None:
@@ -259,48 +251,6 @@ def show(plans: list[JudgingPlan], values: dict[str, Any]) -> None:
         click.echo(storage.json_bytes(storage.rounded(report)), nl=False)
     else:
         print_page(options.stdout_console(), pairs_page(found))
-
-
-def show_prompts(plans: list[JudgingPlan], judge_options: JudgeOptions, case: str) -> int:
-    """Print the messages about one case as they are sent, both orders."""
-    from judging.connect import connect
-    from judging.run import prompts_of
-
-    with connect(judge_options, ask_nothing=True) as connection:
-        facts = fact_store(judge_options, connection)
-        found = [task for plan in plans for task in prompts_of(plan, connection, facts, case)]
-    for repeat, name, task in found:
-        for message in task.messages:
-            click.echo(
-                f"=== {name}, answer {repeat}: {message['role']} ===\n{message['content']}\n"
-            )
-    if not found:
-        click.echo("No judge is asked about this case: the answers are equal.", err=True)
-    return options.Exit.DONE
-
-
-def write_batch(
-    plans: list[JudgingPlan], judge_options: JudgeOptions, values: dict[str, Any]
-) -> int:
-    """Write what the cache lacks as batch files, and say what to do with them."""
-    from judging.batch import write_requests
-    from judging.connect import collecting
-    from judging.run import batch_tasks
-
-    folder: Path = values["batch_out"]
-    with collecting(judge_options, folder) as batch:
-        facts = fact_store(judge_options, batch.connection)
-        tasks = (task for plan in plans for task in batch_tasks(plan, batch, facts))
-        counts = write_requests(folder, batch.state, tasks, batch.cache.get)
-    if counts.requests:
-        click.echo(
-            f"Round {counts.round}: {counts.requests:,} requests, {counts.size:,} bytes, in "
-            f"{len(counts.files)} files of {folder}. Send them with judge_answers.py "
-            "--batch-submit, and take the results in with judge_cache.py import."
-        )
-    else:
-        click.echo("Nothing is left to ask: count the verdicts with --offline.")
-    return options.Exit.DONE
 
 
 def test_judge(judge_options: JudgeOptions, values: dict[str, Any]) -> int:

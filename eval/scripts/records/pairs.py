@@ -184,14 +184,6 @@ def people_on(labels: Iterable[ClaimLabel], file: PairFile) -> dict[PairKey, int
     }
 
 
-def _size(result: TestResult) -> int:
-    return len(" ".join((result.answer or "").split()))
-
-
-def _sign(number: int) -> int:
-    return (number > 0) - (number < 0)
-
-
 def _pair_file(metric: str, lines: list[VerdictLine], now: Mapping[PairKey, str]) -> PairFile:
     own = [line for line in lines if line["metric"] == metric]
     last = own[-1]

@@ -312,6 +312,18 @@ def test_batch_files_have_both_orders_of_each_pair(pairs: Pairs) -> None:
     assert pairs.server.judgements == 0
 
 
+@pytest.mark.parametrize("run", ["new", "old"])
+def test_an_example_of_the_rubric_is_no_answer_of_either_run(pairs: Pairs, run: str) -> None:
+    from records.rubrics import find
+
+    rubric, _ = find("helpful")
+    pairs.write(run, [rubric.examples[0].answer] * len(CASES))
+    done = pairs.call("--rubric", "helpful")
+    assert done.exit_code == 2, done.output
+    assert "examples[1].answer: is the answer of the run to case" in done.output
+    assert pairs.server.judgements == 0
+
+
 def label(pairs: Pairs, typed: str, *more: str) -> Any:
     """calibrate_judge.py on the pairs, its lines typed."""
     from click.testing import CliRunner

@@ -1,0 +1,131 @@
+"""What the scripts that judge runs have in common besides judging: cost, prompts, batch files.
+
+``plans``: what is judged, a run each. Nothing is asked, and texts are returned for the scripts to
+print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from judging import prompt_files
+from judging.answers import FactStore
+from judging.batch import PRELIMINARY, BatchCounts, write_requests
+from judging.connect import Connection, JudgeOptions, collecting, connect
+from judging.cost import CostEstimate
+from judging.kinds import fields_of
+from judging.run import JudgingPlan, batch_tasks, prompts_of, would_ask
+from judging.show import sent_to_panel
+from records.files import json_bytes
+
+
+def fact_store(judge_options: JudgeOptions, connection: Connection) -> FactStore:
+    """The facts of reference answers that this judge has found so far."""
+    identity, prompt = connection.judge.identity, prompt_files.load("facts").id
+    return FactStore(judge_options.cache_dir, identity, prompt, connection.withdrawn())
+
+
+@dataclass(frozen=True, slots=True)
+class AskingCost:
+    """What judging would take, the fields that each call sends, and who gets a panel's answers."""
+
+    cost: CostEstimate
+    sent: dict[str, list[str]]
+    panel: str
+
+    def lines(self) -> list[str]:
+        """Who gets what, a sentence each."""
+        sent = [
+            f"{name} sends the judge: {', '.join(fields)}." for name, fields in self.sent.items()
+        ]
+        return [self.panel, *sent] if self.panel else sent
+
+    def json(self) -> bytes:
+        """As one JSON object."""
+        return json_bytes(asdict(self.cost) | {"calls": self.cost.calls, "sent": self.sent})
+
+
+def expect(plans: Sequence[JudgingPlan], judge_options: JudgeOptions) -> AskingCost:
+    """Count what judging would ask."""
+    with connect(judge_options, ask_nothing=True) as connection:
+        facts = fact_store(judge_options, connection)
+        cost = connection.estimate(
+            task for plan in plans for task in would_ask(plan, connection, facts)
+        )
+        names = [member.judge.identity.model for member in connection.members]
+    sent = {name: fields_of(plan.kinds[name]) for plan in plans for name in plan.calls}
+    panel = sent_to_panel(names, judge_options.hosts, cost) if judge_options.members else ""
+    return AskingCost(cost, sent, panel)
+
+
+def prompts_text(
+    plans: Sequence[JudgingPlan], judge_options: JudgeOptions, case: str, *, as_json: bool = False
+) -> str:
+    """The messages about one case as they are sent; "" where the rules decide it.
+
+    Raises StorageError when a run has no answer to the case."""
+    with connect(judge_options, ask_nothing=True) as connection:
+        facts = fact_store(judge_options, connection)
+        found = [one for plan in plans for one in prompts_of(plan, connection, facts, case)]
+    if as_json:
+        report = [
+            {"repeat": repeat, "metric": name, "messages": [dict(m) for m in task.messages]}
+            for repeat, name, task in found
+        ]
+        return json_bytes(report).decode()
+    return "".join(
+        f"=== {name}, answer {repeat}: {message['role']} ===\n{message['content']}\n\n"
+        for repeat, name, task in found
+        for message in task.messages
+    )
+
+
+def write_batch(
+    plans: Sequence[JudgingPlan], judge_options: JudgeOptions, folder: Path, *, as_json: bool
+) -> str:
+    """Write what the cache lacks as batch files; the text says what to do with them."""
+    with collecting(judge_options, folder) as batch:
+        facts = fact_store(judge_options, batch.connection)
+        tasks = (task for plan in plans for task in batch_tasks(plan, batch, facts))
+        counts = write_requests(folder, batch.state, tasks, batch.cache.get)
+    if as_json:
+        return json_bytes(_batch_report(counts)).decode()
+    return "".join(f"{line}\n" for line in _batch_lines(counts, folder))
+
+
+def _batch_report(counts: BatchCounts) -> dict[str, Any]:
+    return {
+        "round": counts.round,
+        "files": [str(path) for path in counts.files],
+        "requests": counts.requests,
+        "again": counts.again,
+        "under_way": counts.under_way,
+        "preliminary": dict(counts.preliminary),
+        "bytes": counts.size,
+    }
+
+
+def _batch_lines(counts: BatchCounts, folder: Path) -> list[str]:
+    lines = []
+    if counts.under_way:
+        lines.append(
+            f"{counts.under_way:,} requests of earlier rounds have no result yet; take the "
+            "results in with judge_cache.py import."
+        )
+    elif not counts.requests:
+        lines.append("Nothing is left to ask: count the verdicts with --offline.")
+    if counts.requests:
+        lines.append(
+            f"Round {counts.round}: {counts.requests:,} requests ({counts.again:,} of them again), "
+            f"{counts.size:,} bytes, in {len(counts.files)} files of {folder}."
+        )
+    lines += [
+        f"{number:,} of them ask for {PRELIMINARY[name]}: the verdicts that need these come "
+        f"in round {counts.round + 1}, after judge_cache.py import."
+        for name, number in sorted(counts.preliminary.items())
+        if counts.requests
+    ]
+    return lines
