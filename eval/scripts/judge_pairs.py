@@ -169,7 +169,7 @@ def plan_of(
         kinds={kind.prompt: kind},
         base=base,
     )
-    for one in (folder, base):
+    for one in () if values["rescore"] else (folder, base):
         refuse_examples(replace(plan, folder=one), {kind.prompt: path})
     return plan
 

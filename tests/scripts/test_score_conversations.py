@@ -174,7 +174,7 @@ def test_a_comparison_lists_the_conversations_that_were_fixed(finished: Any) -> 
     where = ["--eval-set", str(finished.folder / "set.jsonl")]
     where += ["--results-dir", str(finished.folder / "results"), "run", "new"]
     markdown = finished.folder / "changes.md"
-    done = CliRunner().invoke(compare_runs.main, [*where, "--markdown", str(markdown)])
+    done = CliRunner().invoke(compare_runs.main, [*where, "-v", "--markdown", str(markdown)])
     assert done.exit_code == 0, done.output
     for text in (done.stdout, markdown.read_text("utf-8")):
         assert "Of 6 conversations 0 broke and 2 were fixed." in text
