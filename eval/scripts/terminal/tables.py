@@ -64,10 +64,9 @@ def print_columns(
 ) -> set[str]:
     """A borderless table in which nothing is cut or folded: a narrow terminal leaves out columns.
 
-    Those of ``droppable`` go, in their order, until the rest fits, and come back where they fit
-    after all; a line says which. Returns the heads that are shown. Outside a terminal all are
-    printed, however wide. The first column and those of ``left`` are text; the
-    others stand to the right.
+    Those of ``droppable`` go, in their order, until the rest fits; a line says which. Returns the
+    heads that are shown. Outside a terminal all are printed, however wide. The first column and
+    those of ``left`` are text; the others stand to the right.
     """
     from rich import box
     from rich.cells import cell_len
@@ -83,10 +82,6 @@ def print_columns(
         if console.is_terminal and _width(widths, shown) > console.width:
             shown.remove(columns.index(name))
             left_out.append(name)
-    for name in [*reversed(left_out)]:
-        if _width(widths, back := sorted([*shown, columns.index(name)])) <= console.width:
-            shown = back
-            left_out.remove(name)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for at in shown:
         is_text = at == 0 or columns[at] in left
