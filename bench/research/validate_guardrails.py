@@ -63,8 +63,8 @@ def _injection_lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"Injection, {report['prompts']} prompts. *Own distribution*: training and test use parts"
     yield "of the same sets, split by source. *Leave one set out*: training does not use the tested"
     yield "set, which is nearest to an unknown kind of prompt. Both are true of prompts like these,"
-    yield f"not of yours. The detector as shipped was trained on {report['trained']} of these prompts,"
-    yield "so its own figures would say nothing and are left out."
+    yield f"not of yours. The detector as shipped was trained on {report['trained']} of them; its"
+    yield "own figures would say nothing and are left out."
     yield ""
     pooled = [
         [
@@ -104,15 +104,15 @@ def _injection_lines(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _everyday_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    numbers = report["held"]
-    total = numbers["all"]
-    yield f"Everyday questions with the words of attacks, all harmless: of {total['questions']} that were"
-    yield f"not used in training, the detector as shipped flags {total['flagged']} and blocks {total['blocked']}."
+    total = report["held"]["all"]
+    counts = f"flags {total['flagged']} and blocks {total['blocked']}"
+    yield f"Of {total['questions']} harmless everyday questions with the words of attacks, none of"
+    yield f"them used in training, the shipped detector {counts}."
 
 
 def _leakage_lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield "Personal data. A look-alike has the form of the type and is none. Private and reserved"
-    yield "addresses belong to no person and are not reported, so public ones have a row of their own:"
+    yield "addresses belong to no person and are not reported; public ones have a row of their own:"
     yield ""
     rows = [
         [name, kind, str(numbers["labelled"][kind]), _number(recall), _lookalikes(numbers, kind)]
