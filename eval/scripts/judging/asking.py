@@ -125,8 +125,8 @@ def _batch_lines(counts: BatchCounts, folder: Path) -> list[str]:
             f"{counts.size:,} bytes, in {len(counts.files)} files of {folder}."
         )
         lines.append(
-            f"Send them with judge_answers.py --batch-submit {folder} and the same judge, or upload "
-            "them yourself; take the results in with judge_cache.py import."
+            f"Send them with judge_answers.py --batch-submit {folder} and the same judge, or "
+            "upload them yourself; take the results in with judge_cache.py import."
         )
     lines += [
         f"{number:,} of them ask for {PRELIMINARY[name]}: the verdicts that need these come "
