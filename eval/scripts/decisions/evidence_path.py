@@ -1,0 +1,219 @@
+"""Where the needed evidence is lost: from the first passages of the list to a correct answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from decisions.case_rules import Basis
+from decisions.case_verdict import Ruling
+from ragmetrics.catalogue import right_metrics
+from ragmetrics.gold import gold_of
+from ragmetrics.matching import evidence_rank
+from records.cases import ignore, iter_cases
+from records.labels import read_labels
+from records.run_table import RunTable
+from records.runs import scored_sections
+from terminal.page import Block, DataColumn, DataTable, Heading, Prose, percent
+from terminal.plot import bar
+
+if TYPE_CHECKING:
+    from records.run_table import Floats, SectionTable
+
+RANKS = (1, 2, 3, 5, 10, 20)
+
+SEEN = "in the prompt"
+
+LATER = ("cited", "claimed", "correct")
+
+EXPLAINED = (
+    "An answer counts at a rank when all the evidence that it needs is in the passages down to it, "
+    "in the prompt when it is in all that the answer saw. Then: the answer cites a passage of it, "
+    "states every expected claim, is called right by people or a model. Each step goes on from the "
+    "answers that are still there; a step that was not measured is a gap (–)."
+)
+
+
+class PathAnswer(NamedTuple):
+    """How far the needed evidence of an answer came. ``complete``: the rank at which it is
+    complete, 0: never. The others: None where that was not measured."""
+
+    complete: int
+    cited: bool | None = None
+    claimed: bool | None = None
+    correct: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PathStep:
+    """A step of the way: the share of answers that come so far, and the answers it rests on."""
+
+    name: str
+    share: float | None
+    n: int
+
+
+def evidence_path(answers: Iterable[PathAnswer]) -> tuple[PathStep, ...]:
+    """The share of answers whose needed evidence is still there at each step, in [0, 1].
+
+    Ranks 1, 2, 3, 5, 10 and 20: complete within so many passages / answers with needed evidence;
+    in the prompt: complete at any rank / the same. Each later step multiplies the share before it
+    by: answers that pass it / answers that passed all measured steps before and were measured here
+    (the product-limit estimate of Kaplan and Meier 1958; where every answer is measured it is the
+    share that passes all steps so far). So it never rises. ``n``: what a step divides by. None
+    where n is 0: a gap, from which the next step goes on as if it were not there. () without
+    answers.
+    """
+    counts = Counter(answers)
+    if not (n := counts.total()):
+        return ()
+
+    def within(rank: float) -> float:
+        return sum(times for one, times in counts.items() if 0 < one.complete <= rank) / n
+
+    steps = [PathStep(f"rank {rank}", within(rank), n) for rank in RANKS]
+    share = within(float("inf"))
+    steps.append(PathStep(SEEN, share, n))
+    left = {one: times for one, times in counts.items() if one.complete}
+    for name in LATER:
+        measured = sum(times for one, times in left.items() if getattr(one, name) is not None)
+        passed = sum(times for one, times in left.items() if getattr(one, name))
+        share = share * passed / measured if measured else share
+        steps.append(PathStep(name, share if measured else None, measured))
+        left = {one: times for one, times in left.items() if getattr(one, name) is not False}
+    return tuple(steps)
+
+
+def read_path(
+    table: RunTable, eval_set: Path, labels_dir: Path | None, ruling: Ruling, basis: Basis
+) -> tuple[PathStep, ...]:
+    """The path of a run, from its score lines and the support groups of its set.
+
+    Answers without needed evidence do not count, nor do failed calls. Where the run has references
+    at all, an answer without one cites nothing; an answer that declines cites, claims and gets
+    right nothing. ``basis``: of the run. () where retrieval was not scored, or the set is missing.
+    Raises StorageError for damaged files.
+    """
+    scored = set(scored_sections(table.folder)) if table.folder.is_dir() else set()
+    if "retrieval" not in scored or not eval_set.exists():
+        return ()
+    own = table.section("retrieval")
+    complete = _complete(own, _groups(eval_set, labels_dir))
+
+    def measured(names: Sequence[str]) -> tuple[str, Floats] | None:
+        """The first of some metrics that any answer has, in the order of the answers."""
+        for name in names:
+            section, _, metric = name.partition(".")
+            if section in scored and metric in table.section(section).names:
+                column = _aligned(table.section(section), metric, own)
+                if (column == column).any():
+                    return name, column
+        return None
+
+    right = [".".join(name) for name in right_metrics() if name[0] == "judged"]
+    if not basis.trusted:
+        right = [name for name in right if name.endswith("_by_people")]
+    declined = measured(["abstention.over_refusal"])
+    steps = (
+        measured(["retrieval.attribution_hit"]),
+        measured(["groundedness.expected_claim_recall", "groundedness.nugget_recall_vital"]),
+        measured(right),
+    )
+    passes = [_passes(step, declined, ruling, none_fails=not at) for at, step in enumerate(steps)]
+    found = (
+        PathAnswer(rank, *(step(row) for step in passes))
+        for row, rank in enumerate(complete)
+        if rank is not None
+    )
+    return evidence_path(found)
+
+
+def _passes(
+    step: tuple[str, Floats] | None,
+    declined: tuple[str, Floats] | None,
+    ruling: Ruling,
+    *,
+    none_fails: bool,
+) -> Callable[[int], bool | None]:
+    """Says of an answer by its place whether it passes a step."""
+    if step is None:
+        return lambda row: None
+    name, column = step
+    keeps = ruling.keeps(name)
+
+    def passed(row: int) -> bool | None:
+        value = float(column[row])
+        if declined is not None and declined[1][row] == 1:
+            return False
+        if value != value:
+            return False if none_fails else None
+        return value >= 1 if keeps is None else bool(keeps.passed(value))
+
+    return passed
+
+
+def _groups(eval_set: Path, labels_dir: Path | None) -> dict[int, Sequence[Sequence[int]]]:
+    """The supports that are enough together, by the hash of the case's id; of other cases all
+    supports are needed."""
+    labels, _ = read_labels(labels_dir, ignore)  # faults of both files are reported by scoring
+    found = {}
+    for case in iter_cases(eval_set, ignore, labels):
+        gold = gold_of(case, "auto") if case.required_support_groups else None
+        if gold is not None and gold.groups:
+            found[hash(case.id)] = gold.groups
+    return found
+
+
+def _complete(
+    table: SectionTable, groups: Mapping[int, Sequence[Sequence[int]]]
+) -> Iterator[int | None]:
+    """By answer the rank at which its evidence is complete, 0 for never; None without any, and
+    where the set names supports by now that the run was not scored for."""
+    ids = table.ids[table.line_cases].tolist()
+    lines = table.lines(range(len(ids)), ("evidence.found",))
+    for digest, line in zip(ids, lines, strict=True):
+        ranks = line.evidence.found if line.evidence is not None else None
+        enough: Any = groups.get(digest)
+        if not ranks or (enough and max(map(max, enough)) >= len(ranks)):
+            yield None
+        else:
+            yield evidence_rank(ranks, enough) or 0
+
+
+def _aligned(table: SectionTable, metric: str, like: SectionTable) -> Floats:
+    """The scores of a metric in the order of another section's answers."""
+    import numpy as np
+
+    values = table.values(metric)
+    keys = [(own.ids[own.line_cases], own.repeats) for own in (table, like)]
+    if all(map(np.array_equal, *keys)):
+        return values
+    names = [zip(ids.tolist(), repeats.tolist(), strict=True) for ids, repeats in keys]
+    known = dict(zip(names[0], values.tolist(), strict=True))
+    return np.array([known.get(name, np.nan) for name in names[1]])
+
+
+def path_blocks(
+    runs: Sequence[tuple[str, Sequence[PathStep]]], *, bars: bool = True
+) -> Iterator[Block]:
+    """The paths of one or two runs as a table, a row a step; ``bars``: drawn beside the shares."""
+    runs = [(name, path) for name, path in runs if path]
+    if not runs:
+        return
+
+    def columns(at: int, name: str) -> Iterator[DataColumn[int]]:
+        path = runs[at][1]
+        yield DataColumn(name, lambda row: percent(path[row].share), foreign=True)
+        if bars:
+            yield DataColumn(" " * (at + 1), lambda row: bar(path[row].share, 16), 2, words=True)
+        yield DataColumn("of" + " " * at, lambda row: f"{path[row].n:,}", 1)
+
+    step = DataColumn[int]("step", lambda row: runs[0][1][row].name, words=True)
+    shown = [column for at, (name, _) in enumerate(runs) for column in columns(at, name)]
+    yield Heading("Where the evidence is lost", 3)
+    caption = "Share of answers whose needed evidence is still there"
+    yield DataTable([step, *shown], range(len(runs[0][1])), caption=caption)
+    yield Prose(EXPLAINED, "quiet")
