@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from decisions.case_rules import Basis
+from decisions.case_rules import basis_of
 from decisions.case_verdict import Ruling
 from ragmetrics.catalogue import right_metrics
 from ragmetrics.gold import gold_of
@@ -17,8 +17,9 @@ from records.cases import ignore, iter_cases
 from records.labels import read_labels
 from records.run_table import RunTable
 from records.runs import scored_sections
-from terminal.page import Block, DataColumn, DataTable, Heading, Prose, percent
+from terminal.page import Block, Chart, DataColumn, DataTable, Heading, Prose, percent
 from terminal.plot import bar
+from terminal.tables import plain
 
 if TYPE_CHECKING:
     from records.run_table import Floats, SectionTable
@@ -56,6 +57,18 @@ class PathStep:
     n: int
 
 
+@dataclass(frozen=True, slots=True)
+class RunPath:
+    """The way of the needed evidence in a run, step by step."""
+
+    run_id: str
+    steps: tuple[PathStep, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON data."""
+        return asdict(self)
+
+
 def evidence_path(answers: Iterable[PathAnswer]) -> tuple[PathStep, ...]:
     """The share of answers whose needed evidence is still there at each step, in [0, 1].
 
@@ -87,15 +100,26 @@ def evidence_path(answers: Iterable[PathAnswer]) -> tuple[PathStep, ...]:
     return tuple(steps)
 
 
+def read_paths(
+    tables: Iterable[RunTable], eval_set: Path, labels_dir: Path | None, ruling: Ruling
+) -> list[RunPath]:
+    """The paths of the runs that have one; see ``read_path``."""
+    paths = [
+        RunPath(table.folder.resolve().name, read_path(table, eval_set, labels_dir, ruling))
+        for table in tables
+    ]
+    return [path for path in paths if path.steps]
+
+
 def read_path(
-    table: RunTable, eval_set: Path, labels_dir: Path | None, ruling: Ruling, basis: Basis
+    table: RunTable, eval_set: Path, labels_dir: Path | None, ruling: Ruling
 ) -> tuple[PathStep, ...]:
     """The path of a run, from its score lines and the support groups of its set.
 
     Answers without needed evidence do not count, nor do failed calls. Where the run has references
     at all, an answer without one cites nothing; an answer that declines cites, claims and gets
-    right nothing. ``basis``: of the run. () where retrieval was not scored, or the set is missing.
-    Raises StorageError for damaged files.
+    right nothing. () where retrieval was not scored, or the set is missing. Raises StorageError
+    for damaged files.
     """
     scored = set(scored_sections(table.folder)) if table.folder.is_dir() else set()
     if "retrieval" not in scored or not eval_set.exists():
@@ -114,7 +138,7 @@ def read_path(
         return None
 
     right = [".".join(name) for name in right_metrics() if name[0] == "judged"]
-    if not basis.trusted:
+    if not basis_of(table.folder).trusted:
         right = [name for name in right if name.endswith("_by_people")]
     declined = measured(["abstention.over_refusal"])
     steps = (
@@ -196,24 +220,27 @@ def _aligned(table: SectionTable, metric: str, like: SectionTable) -> Floats:
     return np.array([known.get(name, np.nan) for name in names[1]])
 
 
-def path_blocks(
-    runs: Sequence[tuple[str, Sequence[PathStep]]], *, bars: bool = True
-) -> Iterator[Block]:
-    """The paths of one or two runs as a table, a row a step; ``bars``: drawn beside the shares."""
-    runs = [(name, path) for name, path in runs if path]
-    if not runs:
-        return
+def path_blocks(paths: Sequence[RunPath], *, page: bool = False) -> Iterator[Block]:
+    """The paths of one or two runs, a row a step; a ``page`` has a picture, else bars are drawn."""
 
-    def columns(at: int, name: str) -> Iterator[DataColumn[int]]:
-        path = runs[at][1]
-        yield DataColumn(name, lambda row: percent(path[row].share), foreign=True)
-        if bars:
-            yield DataColumn(" " * (at + 1), lambda row: bar(path[row].share, 16), 2, words=True)
-        yield DataColumn("of" + " " * at, lambda row: f"{path[row].n:,}", 1)
+    def columns(at: int, path: RunPath) -> Iterator[DataColumn[int]]:
+        steps = path.steps
+        name = plain(path.run_id, 40)
+        yield DataColumn(name, lambda row: percent(steps[row].share), foreign=True)
+        if not page:
+            bars = DataColumn[int](
+                " " * (at + 1), lambda row: bar(steps[row].share, 16), words=True
+            )
+            yield replace(bars, drop=2)
+        yield DataColumn("of" + " " * at, lambda row: f"{steps[row].n:,}", 1)
 
-    step = DataColumn[int]("step", lambda row: runs[0][1][row].name, words=True)
-    shown = [column for at, (name, _) in enumerate(runs) for column in columns(at, name)]
-    yield Heading("Where the evidence is lost", 3)
-    caption = "Share of answers whose needed evidence is still there"
-    yield DataTable([step, *shown], range(len(runs[0][1])), caption=caption)
-    yield Prose(EXPLAINED, "quiet")
+    if paths:
+        first = paths[0].steps
+        step = DataColumn[int]("step", lambda row: first[row].name, words=True)
+        shown = [column for at, path in enumerate(paths) for column in columns(at, path)]
+        yield Heading("Where the evidence is lost", 3)
+        if page:
+            yield Chart("path", paths)
+        caption = "Share of answers whose needed evidence is still there, of how many"
+        yield DataTable([step, *shown], range(len(first)), caption=caption)
+        yield Prose(EXPLAINED, "quiet")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from decisions.case_verdict import RunVerdicts
 from ragmetrics.stats.means import UNRELIABLE_BELOW
@@ -59,6 +60,10 @@ class FailureMap:
     reasons: tuple[str, ...] = ()
     rows: tuple[MapRow, ...] = ()
     left_out: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON data."""
+        return asdict(self)
 
 
 def failure_map(cases: Iterable[tuple[Sequence[Slice], str]]) -> FailureMap:
@@ -123,14 +128,14 @@ def failure_blocks(found: FailureMap, *, page: bool = False) -> Iterator[Block]:
     def column(at: int, reason: str) -> AnyColumn[MapRow]:
         def cell(row: MapRow) -> str:
             text = percent(row.share(at)) if row.counts[at] else "·"
-            return text if page else f"{SHADES[row.level(at)]} {text}{'*' * row.few}"
+            return text if page else f"{SHADES[row.level(at)]} {text}"
 
         return DataColumn(
             reason,
             cell,
             drop=at and len(found.reasons) - at,
             small=lambda row: f"({row.counts[at]:,})" if page and row.counts[at] else "",
-            shade=lambda row: f"m{row.level(at)}{' few' * row.few}",
+            shade=lambda row: f"m{row.level(at)}{' few' * (row.few and row.counts[at] > 0)}",
         )
 
     label = DataColumn[MapRow](
@@ -145,8 +150,8 @@ def failure_blocks(found: FailureMap, *, page: bool = False) -> Iterator[Block]:
     yield Heading("Failing cases by reason", 3)
     caption = "Share of the cases with a label that fail by each reason (the first that applies)"
     yield DataTable([label, n, fail, *reasons], found.rows, caption=caption, look="matrix heat")
-    marked = "hatched" if page else "*"
-    note = f"{marked}: fewer than {UNRELIABLE_BELOW} cases. The darker, the larger the share."
+    note = f"*{' and hatched' * page}: fewer than {UNRELIABLE_BELOW} cases. "
+    note += "The darker a cell, the larger its share."
     if found.left_out:
         note += f" {found.left_out:,} labels with fewer failing cases are left out."
-    yield Prose(note[0].upper() + note[1:], "quiet")
+    yield Prose(note, "quiet")

@@ -12,6 +12,7 @@ from math import ceil, floor, log10
 from typing import Any
 
 from decisions.compare_words import change_of
+from decisions.evidence_path import RunPath
 from decisions.rows import SIGNS
 from terminal.page import Whisker, from_to, signed
 from views.report.model import ConfidenceBin, StageLatency, SweepRow, TrendLine, TrendValue
@@ -118,6 +119,44 @@ def reliability(rows: Sequence[ConfidenceBin], height: float = 330.0) -> Chart:
         "across": [(across(step), f"{step:g}") for step in steps],
         "up": [(up(step), f"{step:g}") for step in steps],
         "points": points,
+    }
+
+
+def path(runs: Sequence[RunPath], height: float = 236.0) -> Chart:
+    """The share of answers at each step, a line a run, the reported one last; a line ends at a
+    step that was not measured, and goes on behind it."""
+    left, right, top, bottom = 40.0, WIDTH - 22, 12.0, height - 62
+    names = [step.name for step in runs[0].steps]
+
+    def up(share: float) -> float:
+        return _round(bottom - share * (bottom - top))
+
+    places = [
+        _round(left + 8 + at * (right - left - 8) / (len(names) - 1)) for at in range(len(names))
+    ]
+    lines = []
+    for run in runs:
+        parts: list[list[tuple[float, float]]] = [[]]
+        for x, step in zip(places, run.steps, strict=True):
+            if step.share is None:
+                parts.append([])
+            else:
+                parts[-1].append((x, up(step.share)))
+        lines.append({"name": run.run_id, "parts": [part for part in parts if part]})
+    labels = [
+        (x, bottom + (18 if name.startswith("rank") or at % 2 else 34), name.removeprefix("rank "))
+        for at, (x, name) in enumerate(zip(places, names, strict=True))
+    ]
+    return {
+        "width": WIDTH,
+        "height": height,
+        "box": (left, top, right, bottom),
+        "up": [
+            (up(level), f"{level:.0%}".replace("%", " %")) for level in (0.0, 0.25, 0.5, 0.75, 1.0)
+        ],
+        "labels": labels,
+        "ranks": (places[0] + places[5]) / 2,
+        "lines": lines,
     }
 
 

@@ -153,11 +153,12 @@ class TargetsVerdict(ReportPart, frozen=True):
 
 
 class SliceCell(ReportPart, frozen=True):
-    """A mean over some cases of a slice."""
+    """A mean over some cases of a slice. ``unsure``: on few cases, or too near another band."""
 
     mean: float | None
     n: int
     band: str | None
+    unsure: bool = False
 
 
 class SliceRow(ReportPart, frozen=True):

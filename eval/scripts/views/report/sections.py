@@ -8,6 +8,8 @@ from typing import Any
 
 from msgspec import UNSET
 
+from decisions.evidence_path import path_blocks
+from decisions.failure_map import failure_blocks
 from decisions.repeat_rows import EXPLAINED, STABILITY_HEAD
 from terminal.page import (
     AnyColumn,
@@ -79,6 +81,10 @@ def sections(report: RunReport, *, page: bool) -> Iterator[Section]:
         blocks = [*comparison_blocks(report.comparison, page=page)]
         title = f"What changed since {one_line(report.comparison.base_id)}"
         yield Section("changes", title, blocks, screen=False)
+    where = [*path_blocks(report.evidence_path, page=page)]
+    where += failure_blocks(report.failure_map, page=page)
+    if where:
+        yield Section("where", "Where it fails", where, screen=False)
     if report.trend:
         yield Section("trend", "Trend of the primary metrics", [*_trend(report, page)], False)
     if report.sweep is not UNSET:
@@ -125,14 +131,11 @@ def _head(report: RunReport) -> Iterator[Block]:
     if report.comparison:
         yield Conclusion(report.comparison.says[0])
         yield from map(Prose, report.comparison.says[1:])
-    yield from items(report.headline)
+    yield from items([*report.headline, *report.in_common])
     yield Prose(report.verdict.says, "strong")
     yield from map(Prose, report.verdict.doubts)
     for _, title, aims in words.not_met(report.verdict):
         yield Prose(f"{title}: {', '.join(map(words.aim, aims))}")
-    yield from items(
-        f"{part.name}: {words.tile(part)[1]}, {words.status(part)}" for part in report.perspectives
-    )
     yield from (Prose(f"Note: {note}") for note in report.notes)
 
 
@@ -265,7 +268,8 @@ def _slices(report: RunReport, page: bool) -> Iterator[Block]:
             yield Prose(f"{words.count(found.left_out)} smaller slices are left out.", "quiet")
     if report.slices:
         text = "In brackets: how many have this score, when fewer. * fewer than 20."
-        yield Prose(f"{text} Coloured by band, as the metrics are." if page else text, "quiet")
+        shaded = " Coloured by band; hatched: fewer than 20 cases, or close to another band."
+        yield Prose(text + shaded * page, "quiet")
 
 
 def _slice_table(found: SliceTable) -> DataTable[SliceRow]:
@@ -279,7 +283,7 @@ def _slice_table(found: SliceTable) -> DataTable[SliceRow]:
             name,
             lambda row: number(row.cells[at].mean),
             small=fewer,
-            shade=lambda row: row.cells[at].band or "",
+            shade=lambda row: " ".join([row.cells[at].band or "", *["few"] * row.cells[at].unsure]),
         )
 
     dimension = words.spaced(found.dimension)
