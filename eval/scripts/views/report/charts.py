@@ -125,7 +125,7 @@ def reliability(rows: Sequence[ConfidenceBin], height: float = 330.0) -> Chart:
 def path(runs: Sequence[RunPath], height: float = 236.0) -> Chart:
     """The share of answers at each step, a line a run, the reported one last; a line ends at a
     step that was not measured, and goes on behind it."""
-    left, right, top, bottom = 40.0, WIDTH - 22, 12.0, height - 62
+    left, right, top, bottom = 46.0, WIDTH - 24, 12.0, height - 62
     names = [step.name for step in runs[0].steps]
 
     def up(share: float) -> float:
@@ -144,8 +144,13 @@ def path(runs: Sequence[RunPath], height: float = 236.0) -> Chart:
                 parts[-1].append((x, up(step.share)))
         lines.append({"name": run.run_id, "parts": [part for part in parts if part]})
     labels = [
-        (x, bottom + (18 if name.startswith("rank") or at % 2 else 34), name.removeprefix("rank "))
-        for at, (x, name) in enumerate(zip(places, names, strict=True))
+        (x, bottom + (34 if name == "claimed" else 18), name.split()[-1])
+        for x, name in zip(places, names, strict=True)
+    ]
+    gaps = [
+        x
+        for x, *own in zip(places, *(run.steps for run in runs), strict=True)
+        if any(step.share is None for step in own)
     ]
     return {
         "width": WIDTH,
@@ -155,6 +160,7 @@ def path(runs: Sequence[RunPath], height: float = 236.0) -> Chart:
             (up(level), f"{level:.0%}".replace("%", " %")) for level in (0.0, 0.25, 0.5, 0.75, 1.0)
         ],
         "labels": labels,
+        "gaps": gaps,
         "ranks": (places[0] + places[5]) / 2,
         "lines": lines,
     }

@@ -173,7 +173,8 @@ def of_comparison(
             for case_id, own in changes.items()
             for case in (known.get(case_id) or ChangedCase(case_id, "ok still"),)
         ],
-        cases_say=" ".join([cases.says(), *in_common]) if cases else "",
+        cases_say=cases.says() if cases else "",
+        in_common=in_common if cases else (),
         case_counts=cases.to_dict() | {"changed": []} if cases else None,
         conversations=UNSET
         if talks is None
@@ -430,6 +431,7 @@ def comparison_blocks(part: ComparisonPart, *, page: bool) -> Iterator[Block]:
     if part.cases_say and not page:
         yield Heading("Cases that broke or were fixed", 3)
         yield Prose(part.cases_say)
+        yield from map(Prose, part.in_common)
         for case in part.cases_changed:
             if case.kind:
                 why = f": {'; '.join(case.why)}" if case.why else ""

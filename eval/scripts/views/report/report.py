@@ -327,6 +327,7 @@ class ComparisonPart(ReportPart, frozen=True):
     flips: Sequence[MetricFlips] = ()
     cases_changed: Sequence[ChangedAnswer] = ()
     cases_say: str = ""
+    in_common: Sequence[str] = ()
     case_counts: Mapping[str, Any] | None = None
     conversations: ChangedTurns | UnsetType = UNSET
     pairs: Sequence[ComparedPairs] | UnsetType = UNSET

@@ -478,7 +478,7 @@ def _correlations(found: CorrelationMatrix, page: bool) -> Iterator[Block]:
         )
 
     names = [metric.metric for metric in found.metrics]
-    first: AnyColumn[int] = term_column("", lambda row: Term(names[row]))
+    first: AnyColumn[int] = term_column("metric", lambda row: Term(names[row]))
     if not page:
         first = DataColumn("", lambda row: f"{row + 1}. {names[row]}", words=True)
     columns = [first, *(column(at, name) for at, name in enumerate(names))]
