@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -103,87 +103,65 @@ def evidence_path(answers: Iterable[PathAnswer]) -> tuple[PathStep, ...]:
 def read_paths(
     tables: Iterable[RunTable], eval_set: Path, labels_dir: Path | None, ruling: Ruling
 ) -> list[RunPath]:
-    """The paths of the runs that have one; see ``read_path``."""
-    paths = [
-        RunPath(table.folder.resolve().name, read_path(table, eval_set, labels_dir, ruling))
-        for table in tables
-    ]
+    """The paths of the runs that have one: retrieval was scored, and the set is there.
+
+    Answers without needed evidence do not count, nor do failed calls. Where a run has references
+    at all, an answer without one cites nothing; an answer that declines cites, claims and gets
+    right nothing. Raises StorageError for damaged files.
+    """
+    groups = _groups(eval_set, labels_dir) if eval_set.exists() else None
+    paths = []
+    for table in tables if groups is not None else ():
+        if table.folder.is_dir() and "retrieval" in scored_sections(table.folder):
+            steps = evidence_path(_answers(table, groups or {}, ruling))
+            paths.append(RunPath(table.folder.resolve().name, steps))
     return [path for path in paths if path.steps]
 
 
-def read_path(
-    table: RunTable, eval_set: Path, labels_dir: Path | None, ruling: Ruling
-) -> tuple[PathStep, ...]:
-    """The path of a run, from its score lines and the support groups of its set.
+def _answers(
+    table: RunTable, groups: Mapping[int, Sequence[Sequence[int]]], ruling: Ruling
+) -> Iterator[PathAnswer]:
+    """How far the needed evidence of each answer came."""
+    scored, own = set(scored_sections(table.folder)), table.section("retrieval")
 
-    Answers without needed evidence do not count, nor do failed calls. Where the run has references
-    at all, an answer without one cites nothing; an answer that declines cites, claims and gets
-    right nothing. () where retrieval was not scored, or the set is missing. Raises StorageError
-    for damaged files.
-    """
-    scored = set(scored_sections(table.folder)) if table.folder.is_dir() else set()
-    if "retrieval" not in scored or not eval_set.exists():
-        return ()
-    own = table.section("retrieval")
-    complete = _complete(own, _groups(eval_set, labels_dir))
-
-    def measured(names: Sequence[str]) -> tuple[str, Floats] | None:
-        """The first of some metrics that any answer has, in the order of the answers."""
-        for name in names:
-            section, _, metric = name.partition(".")
+    def first_measured(*names: str) -> tuple[str, Floats] | None:
+        """The first of some metrics that any answer has, and its scores."""
+        for section, metric in (name.split(".", 1) for name in names):
             if section in scored and metric in table.section(section).names:
                 column = _aligned(table.section(section), metric, own)
                 if (column == column).any():
-                    return name, column
+                    return f"{section}.{metric}", column
         return None
 
+    trusted = basis_of(table.folder).trusted
     right = [".".join(name) for name in right_metrics() if name[0] == "judged"]
-    if not basis_of(table.folder).trusted:
-        right = [name for name in right if name.endswith("_by_people")]
-    declined = measured(["abstention.over_refusal"])
     steps = (
-        measured(["retrieval.attribution_hit"]),
-        measured(["groundedness.expected_claim_recall", "groundedness.nugget_recall_vital"]),
-        measured(right),
+        first_measured("retrieval.attribution_hit"),
+        first_measured("groundedness.expected_claim_recall", "groundedness.nugget_recall_vital"),
+        first_measured(*(name for name in right if trusted or name.endswith("_by_people"))),
     )
-    passes = [_passes(step, declined, ruling, none_fails=not at) for at, step in enumerate(steps)]
-    found = (
-        PathAnswer(rank, *(step(row) for step in passes))
-        for row, rank in enumerate(complete)
-        if rank is not None
-    )
-    return evidence_path(found)
+    declined = first_measured("abstention.over_refusal")
 
-
-def _passes(
-    step: tuple[str, Floats] | None,
-    declined: tuple[str, Floats] | None,
-    ruling: Ruling,
-    *,
-    none_fails: bool,
-) -> Callable[[int], bool | None]:
-    """Says of an answer by its place whether it passes a step."""
-    if step is None:
-        return lambda row: None
-    name, column = step
-    keeps = ruling.keeps(name)
-
-    def passed(row: int) -> bool | None:
-        value = float(column[row])
+    def passes(at: int, row: int) -> bool | None:
+        if (step := steps[at]) is None:
+            return None
+        value, keeps = float(step[1][row]), ruling.keeps(step[0])
         if declined is not None and declined[1][row] == 1:
             return False
         if value != value:
-            return False if none_fails else None
+            return None if at else False
         return value >= 1 if keeps is None else bool(keeps.passed(value))
 
-    return passed
+    for row, rank in enumerate(_complete(own, groups)):
+        if rank is not None:
+            yield PathAnswer(rank, *(passes(at, row) for at in range(3)))
 
 
 def _groups(eval_set: Path, labels_dir: Path | None) -> dict[int, Sequence[Sequence[int]]]:
     """The supports that are enough together, by the hash of the case's id; of other cases all
     supports are needed."""
     labels, _ = read_labels(labels_dir, ignore)  # faults of both files are reported by scoring
-    found = {}
+    found: dict[int, Sequence[Sequence[int]]] = {}
     for case in iter_cases(eval_set, ignore, labels):
         gold = gold_of(case, "auto") if case.required_support_groups else None
         if gold is not None and gold.groups:

@@ -10,7 +10,7 @@ from typing import Any
 
 from decisions.case_verdict import RunVerdicts
 from ragmetrics.stats.means import UNRELIABLE_BELOW
-from ragmetrics.stats.tally import Slice
+from ragmetrics.stats.tally import Slice, facets_of, slices_of
 from records.cases import ignore, iter_cases
 from records.labels import read_labels
 from terminal.page import AnyColumn, Block, DataColumn, DataTable, Heading, Prose, percent
@@ -110,11 +110,7 @@ def read_failure_map(run: RunVerdicts, eval_set: Path, labels_dir: Path | None) 
     }
     labels, _ = read_labels(labels_dir, ignore)  # faults of both files are reported by scoring
     return failure_map(
-        (
-            [("category", case.category)] * bool(case.category)
-            + [("tag", tag) for tag in case.tags],
-            reasons[hash(case.id)],
-        )
+        (slices_of(facets_of(case)), reasons[hash(case.id)])
         for case in iter_cases(eval_set, ignore, labels)
         if hash(case.id) in reasons
     )

@@ -48,16 +48,19 @@ def bars(rows: Sequence[tuple[str, int]], height: float = 200.0) -> Chart:
     return {"width": WIDTH, "height": height, "bottom": bottom, "bars": drawn}
 
 
-def ranges(stages: Sequence[StageLatency], marks: Sequence[str]) -> Chart:
-    """A line a stage from its first to its last mark, on a logarithmic axis of milliseconds.
+def ranges(
+    stages: Sequence[StageLatency], marks: Sequence[str], before: Sequence[StageLatency] = ()
+) -> Chart:
+    """A line a stage from its first to its last mark, on a logarithmic axis of milliseconds, and
+    under it that of another run.
 
     Times below 0.01 ms stand at its beginning.
     """
-    least = 0.01
-    values = [max(least, getattr(stage, mark)) for stage in stages for mark in marks]
+    least, known = 0.01, {stage.stage: stage for stage in before}
+    values = [max(least, getattr(stage, mark)) for stage in (*stages, *before) for mark in marks]
     low, high = floor(log10(min(values))), ceil(log10(max(values)))
     high = max(high, low + 1)
-    left, right, top, row_height = 12.0, WIDTH - 16, 14.0, 38.0
+    left, right, top, row_height = 12.0, WIDTH - 16, 14.0, 52.0 if before else 38.0
 
     def x_of(value: float) -> float:
         share = (log10(max(least, value)) - low) / (high - low)
@@ -67,9 +70,12 @@ def ranges(stages: Sequence[StageLatency], marks: Sequence[str]) -> Chart:
     rows = [
         {
             "name": stage.stage,
-            "y": _round(top + (row + 0.68) * row_height),
-            "label_y": _round(top + (row + 0.3) * row_height),
+            "y": _round(top + row * row_height + 25.8),
+            "label_y": _round(top + row * row_height + 11.4),
             "marks": [(mark, x_of(getattr(stage, mark))) for mark in marks],
+            "before": [x_of(getattr(old, mark)) for mark in marks]
+            if (old := known.get(stage.stage))
+            else [],
         }
         for row, stage in enumerate(stages)
     ]

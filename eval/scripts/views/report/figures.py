@@ -87,16 +87,10 @@ def perspective(
         words = _words_of(measure, row)
         metric = ReportMetric(measure, words, row, summary, _close(measure))
         metrics.append(replace(metric, cases=links(metric)))
-    aimed = [metric for metric in metrics if metric.measure.target is not None]
-    verdicts = [passed for m in aimed if (passed := m.measure.passed) is not None]
     return Perspective(
         name=name,
         measured=any(metric.measure.n for metric in metrics),
         healthy=health(measured, name),
-        targets=len(aimed),
-        measured_targets=len(verdicts),
-        kept_targets=sum(verdicts),
-        close_targets=sum(bool(metric.measure.passed) and metric.close for metric in metrics),
         notes=_notes(section),
         options=section.get("options", {}),
         metrics=metrics,

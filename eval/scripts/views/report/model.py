@@ -112,10 +112,6 @@ class Perspective(ReportPart, frozen=True):
     name: str
     measured: bool
     healthy: bool | None
-    targets: int
-    measured_targets: int
-    kept_targets: int
-    close_targets: int
     notes: Sequence[str]
     options: Mapping[str, Any]
     metrics: Sequence[ReportMetric]

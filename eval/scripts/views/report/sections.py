@@ -236,12 +236,6 @@ def metrics_table(rows: Sequence[ReportMetric], caption: str) -> DataTable[Repor
         WhiskerColumn(whisker),
         DataColumn("n", lambda row: words.count(row.measure.n)),
         DataColumn("coverage", lambda row: percent(row.coverage)),
-        DataColumn(
-            "band",
-            lambda row: row.measure.band or "",
-            words=True,
-            shade=lambda row: f"band {(row.measure.band or '').replace(' ', '-')}",
-        ),
         _cases("cases"),
     ]
     return DataTable(columns, rows, caption=caption, look="metrics cards")
@@ -336,14 +330,16 @@ def _latency(report: RunReport) -> Iterator[Block]:
     found = report.latency
     if found.stages:
         text = "Circle p50, square p95, diamond p99, stroke the longest. Logarithmic axis. "
-        yield Chart("latency", found.stages, f"{text}Waiting for a retry is not latency.")
+        text += "Dashed and hollow: the baseline. " * bool(report.latency_before)
+        yield Chart("latency", report, f"{text}Waiting for a retry is not latency.")
         rows = (
             [
-                one_line(stage.stage),
+                one_line(stage.stage) + which,
                 *(words.percentile(stage, mark) for mark in words.MARKS),
                 words.count(stage.n),
             ]
-            for stage in found.stages
+            for stages, which in ((found.stages, ""), (report.latency_before, " (before)"))
+            for stage in stages
         )
         head = ("stage, ms", *words.MARKS, "n")
         yield plain_table(head, rows, caption="Milliseconds by stage")
