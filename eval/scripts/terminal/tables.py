@@ -63,7 +63,7 @@ def folded(text: str, width: int) -> str:
     """The lines of ``text``, each broken at blanks where it is wider than ``width`` cells.
 
     No word is cut: one that is wider has a line of its own. What is broken off begins under the
-    last column of its line, or under its first word where that column is too far right.
+    last column of its line, or near its first word where that column is too far right.
     """
     return "\n".join(part for line in text.split("\n") for part in _folded(line, width))
 
@@ -76,7 +76,8 @@ def _folded(line: str, width: int) -> Iterator[str]:
         if words:
             columns = _COLUMNS.match(line)
             last = columns.end() if columns else 0
-            hang = " " * (last if last <= width // 2 else min(words[0].start(), width // 3))
+            first = min(words[0].start() + 4 * (last > words[0].start()), width // 3)
+            hang = " " * (last if last <= width * 2 // 5 else first)
             start, end = 0, words[0].end()
             indent = ""
             for word in words[1:]:
@@ -112,26 +113,30 @@ def print_columns(
     those of ``left`` are text; the others are aligned at the right.
     """
     from rich import box
-    from rich.cells import cell_len
     from rich.table import Table
 
+    heads = list(columns)
     shown = list(range(len(columns)))
-    widths = [
-        max(cell_len(part) for row in (columns, *rows) for part in row[at].split("\n"))
-        for at in shown
-    ]
+    widths = _widths(heads, rows)
     left_out = []
+
+    def too_wide() -> bool:
+        return console.is_terminal and _width(widths, shown) > console.width
+
     for name in (name for name in droppable if name in columns):
-        if console.is_terminal and _width(widths, shown) > console.width:
+        if too_wide():
             shown.remove(columns.index(name))
             left_out.append(name)
+    if too_wide():
+        heads = [name.replace(" ", "\n") for name in columns]
+        widths = _widths(heads, rows)
     texts = [at for at in shown if at == 0 or columns[at] in left]
-    if console.is_terminal and _width(widths, shown) > console.width:
-        _print_stacked(console, columns, rows, styles, widths, shown, texts)
+    if too_wide():
+        _print_stacked(console, heads, rows, styles, widths, shown, texts)
     else:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
         for at in shown:
-            table.add_column(columns[at], justify="left" if at in texts else "right", no_wrap=True)
+            table.add_column(heads[at], justify="left" if at in texts else "right", no_wrap=True)
         for at_row, row in enumerate(rows):
             table.add_row(*(row[at] for at in shown), style=styles[at_row] if styles else None)
         before = console.width
@@ -148,7 +153,7 @@ def print_columns(
 
 def _print_stacked(
     console: Console,
-    columns: Sequence[str],
+    heads: Sequence[str],
     rows: Sequence[Sequence[str]],
     styles: Sequence[str | None],
     widths: Sequence[int],
@@ -160,7 +165,7 @@ def _print_stacked(
 
     others = shown[1:]
     fits = 2 + _width(widths, others) <= console.width
-    heads = [name.replace("\n", "") for name in columns]
+    names = [name.replace("\n", " ") for name in heads]
 
     def aligned(cells: Sequence[str]) -> str:
         blanks = {at: " " * (widths[at] - cell_len(cells[at])) for at in others}
@@ -168,20 +173,31 @@ def _print_stacked(
         return "  " + "  ".join(parts).rstrip()
 
     if fits:
-        lines = [name.split("\n") for name in columns]
-        print_text(console, heads[0], "bold")
-        for level in range(max(len(lines[at]) for at in others)):
-            cells = [name[level] if level < len(name) else "" for name in lines]
+        print_text(console, names[0], "bold")
+        levels = [name.split("\n") for name in heads]
+        for level in range(max(len(levels[at]) for at in others)):
+            cells = [name[level] if level < len(name) else "" for name in levels]
             print_text(console, aligned(cells), "bold")
     for at_row, row in enumerate(rows):
         style = (styles[at_row] if styles else None) or ""
+        named = ", ".join(f"{names[at]} {row[at]}".strip() for at in others if row[at].strip())
+        if named and not fits and widths[0] <= console.width // 3:
+            print_text(console, f"{names[0]} {row[0]}: {named}".lstrip(), style)
+            continue
         print_text(console, row[0], style)
-        filled = [at for at in others if row[at].strip()]
-        if filled and fits:
-            print_text(console, aligned(row), style)
-        elif filled:
-            named = (f"{heads[at]} {row[at].strip()}".strip() for at in filled)
-            print_text(console, f"  {', '.join(named)}", style)
+        if named:
+            print_text(console, aligned(row) if fits else f"  {named}", style)
+
+
+def _widths(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """Cells of each column's widest line."""
+    from rich.cells import cell_len
+
+    table = (heads, *rows)
+    return [
+        max(cell_len(part) for row in table for part in row[at].split("\n"))
+        for at in range(len(heads))
+    ]
 
 
 def _width(widths: Sequence[int], shown: Sequence[int]) -> int:
