@@ -126,8 +126,8 @@ def main(run: str, results_dir: Path, gates_file: Path, **values: Any) -> int:
     verdict = evaluate(rules, evidence, accepts)
     written = _write(verdict, new.folder, values["junit_file"], values["markdown_file"])
     _show(verdict, gates_file, values)
-    for path in written if not values["quiet"] else ():
-        options.say(f"Written: {path}")
+    if not values["quiet"]:
+        options.say(f"Written: {', '.join(map(str, written))}")
     return options.Exit.DONE if verdict.passed else options.Exit.GATE_FAILED
 
 

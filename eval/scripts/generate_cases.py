@@ -153,7 +153,7 @@ def print_cases(cases: list[dict[str, Any]], *, as_json: bool) -> None:
     from terminal.tables import plain
 
     for case in cases:
-        click.echo(f"{case['id']}\t{case['category']}\t{plain(case['question'], 500)}")
+        options.say(f"{case['id']}\t{case['category']}\t{plain(case['question'], 500)}", err=False)
 
 
 def print_counts(drafts: Drafts, draft_options: DraftOptions, failures: str) -> None:

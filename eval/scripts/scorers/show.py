@@ -217,7 +217,7 @@ def show(
         console.print(text, soft_wrap=True)
     if "stability" in section:
         _print_stability(console, section["stability"], headline)
-    for line in _turn_loss_lines(section.get("turn_loss", {}), headline[: None if every else 3]):
+    for line in _turn_loss_lines(section.get("turn_loss", {}), headline, every):
         console.print(line, soft_wrap=True)
     suffix = _shared_cutoff(headline)
     for dimension in by:
@@ -241,17 +241,21 @@ def _print_stability(
         print_rows(console, STABILITY_HEAD, rows)
 
 
-def _turn_loss_lines(losses: Mapping[str, Any], headline: Sequence[str]) -> list[str]:
-    """What later turns of conversations lose against the first, a line for each main metric."""
+def _turn_loss_lines(losses: Mapping[str, Any], headline: Sequence[str], every: bool) -> list[str]:
+    """What later turns of conversations lose against the first, a line for each main metric.
+
+    Without ``every`` only those whose interval is without 0, three at most.
+    """
     from terminal.page import signed, signed_between
 
     lines = []
     for name in (name for name in headline if name in losses):
         loss = losses[name]
         ends = loss["ci95"]
-        sure = signed_between(ends) if ends else loss["mark"]
-        about = counted(loss["conversations"], "conversation")
-        lines.append(f"  {name} {signed(loss['mean'])} ({sure}; {about})")
+        if every or (ends and ends[0] * ends[1] > 0 and len(lines) < 3):
+            sure = signed_between(ends) if ends else loss["mark"]
+            about = counted(loss["conversations"], "conversation")
+            lines.append(f"  {name} {signed(loss['mean'])} ({sure}; {about})")
     if lines:
         lines.insert(0, "Later turns minus the first (they are other questions; no verdict):")
     return lines

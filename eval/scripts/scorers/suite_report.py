@@ -233,7 +233,7 @@ def suite_page(report: SuiteReport, every: bool) -> Page:
     blocks += map(Prose, _case_sentences(report))
     blocks += [block for part in report.in_common if every for block in slice_blocks(part)]
     for outcome in report.outcomes:
-        if outcome.reason and (every or outcome not in scored):
+        if outcome.reason and (every or "guardrails" not in (outcome.section or {})):
             state = "" if outcome in scored else "not scored; the other sections do not need it: "
             blocks.append(Prose(f"{outcome.name}: {state}{plain(outcome.reason, 400)}", "quiet"))
     blocks.append(Heading("Diagnosis"))
