@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contrasts import unreadable_on
 
 from labeller import windows
 from labeller.app import LabelApp, run
@@ -49,6 +50,25 @@ async def test_every_window_at_every_size(bench: Any, size: tuple[int, int]) -> 
                 await pilot.press("escape")
             await pilot.pause()
             assert b.app.screen is b.main, name
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+async def test_every_window_can_be_read_in_both_themes(bench: Any, theme: str) -> None:
+    """On terminals of all colours and of 256, in each pane that has the focus."""
+    support = {"rel_path": "guide/part03.md", "heading_path": "Part 3 > Section 3", "grade": 2}
+    theirs = {"q-01": {"id": "q-01", "answerable": True, "gold_supports": [support]}}
+    b = bench(others={"maria": theirs}, theme=theme)
+    panes = {"pane 2": ["2", "tab"], "pane 3": ["tab"], "palette": [":"], "settle": ["D"]}
+    async with b.app.run_test(size=(120, 40)) as pilot:
+        for name, keys in (WINDOWS | panes).items():
+            await pilot.press(*keys)
+            await pilot.pause()
+            assert unreadable_on(b.app) == set(), name
+            if b.app.screen is not b.main:
+                await pilot.press("escape")
+                await pilot.pause()
+            elif name in ("zoom", "questions"):
+                await pilot.press(*keys)
 
 
 async def test_small_window_says_so_and_keys_work(bench: Any) -> None:
