@@ -1,4 +1,4 @@
-"""Every pair of letters and ground on the screens can be read, in both themes, also on the cursor."""
+"""Each style of a span can be read on its ground, in both themes, also on the cursor."""
 
 from __future__ import annotations
 
