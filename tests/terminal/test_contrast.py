@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import pytest
 from rich.segment import Segment
+from tests.contrasts import contrast, unreadable
 from textual.app import ComposeResult
 from textual.screen import Screen
-from tests.contrasts import contrast, unreadable
 
 from terminal.app import STYLE_SHEET, STYLES, THEMES, StyleSheets, TerminalApp
 from terminal.lists import Line, LineList

@@ -144,7 +144,7 @@ async def test_adjudication_shows_grades_and_sections_at_80_columns(bench: Any) 
         assert "need 1, grade 2" in rows[0]
         assert "not required, grade 1" in rows[1]
         passages = [line[line.index("try.md") :].strip() for line in rows]
-        assert passages == ['try.md > The "a" …', 'try.md > The "b" …']
+        assert passages == ['try.md > The "a" c…', 'try.md > The "b" c…']
 
 
 async def test_conflicts_are_shown_and_settled(bench: Any) -> None:
