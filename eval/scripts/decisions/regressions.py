@@ -67,6 +67,11 @@ class Regression:
     def worse(self) -> bool:
         return self.p is not None and self.p <= ALPHA
 
+    @property
+    def worse_by(self) -> float:
+        """How far the mean went the bad way; below 0 for a gain."""
+        return (self.delta or 0.0) * (1 if direction(self.name) is False else -1)
+
 
 @dataclass(frozen=True)
 class Regressions:
