@@ -21,7 +21,7 @@ from decisions.gate_checks import (
     unlike,
 )
 from decisions.gate_rules import AgainstBase, GateRules
-from decisions.headline import points
+from decisions.headline import would_show
 from decisions.measures import known_metrics
 from decisions.primary import primary_names
 from decisions.regressions import (
@@ -93,11 +93,11 @@ def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
         return list(result.says[:1])
     most = max(tested, key=lambda row: row.n)
     runs = f"Compared: {plain(evidence.new.label)} with {plain(base.label)}"
-    text = f"{runs}, {counted(len(tested), 'primary metric')} on {counted(most.n, 'case')}"
+    text = f"{runs}, {counted(len(tested), 'primary metric')} on {counted(most.n, 'case')}."
     shares = [row.least_fall for row in tested if range_of(row.name) == 1 and row.least_fall]
     if shares:
-        text += f"; a fall of {points(max(shares))} would have been caught 4 times in 5"
-    lines = [*result.says[:1], f"{text}."]
+        text += f" The gate looks for falls alone: {would_show(max(shares), 'fall')}."
+    lines = [*result.says[:1], text]
     if any(row.worse for row in tested) and result.headline not in ("WORSE", "MIXED"):
         lines.append(
             "The gate asks only whether a metric fell, so it fails at falls that the comparison, "

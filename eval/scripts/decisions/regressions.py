@@ -207,7 +207,7 @@ def _regression(row: MetricRow, unit: str) -> Regression:
         effect.mean_a,
         effect.mean_b,
         effect.difference,
-        effect.interval,
+        row.interval,
         effect.n,
         PAIRED,
         row.p_worse,
