@@ -227,7 +227,7 @@ def comparison_part(comparison: Comparison, remarks: Sequence[str] = ()) -> Comp
         controls=[str(difference) for difference in comparison.controls],
         varied=[str(difference) for difference in comparison.varied],
         notes=[*remarks, *compare_words.remarks(comparison)],
-        legend=compare_words.legend(comparison),
+        legend=[*compare_words.contradictions(comparison), *compare_words.legend(comparison)],
     )
 
 
