@@ -151,7 +151,6 @@ def progress(console: Console, total: int | None, done: int, *, verbose: bool) -
 
     def tell(result: TestResult) -> None:
         if verbose and result.error is not None:
-
             error = result.error
             line = f"{result.test_case_id}: {error.kind}: {error.message} (tries: {error.attempts})"
             console.print(printable(line), style="red", soft_wrap=True)
