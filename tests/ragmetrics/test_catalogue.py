@@ -64,6 +64,8 @@ def test_lists_of_cases_leave_out_what_no_case_has() -> None:
         "auc",
         "leak_detection_rate",
     }
+    assert catalogue.headline("pipeline", ["latency_ok", "pass", "other"]) == ["pass", "latency_ok"]
+    assert catalogue.headline("unknown", ["pass"]) == []
 
 
 def test_dimensions_are_what_a_case_is_sliced_by() -> None:

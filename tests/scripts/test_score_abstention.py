@@ -101,7 +101,6 @@ def test_the_tables_and_the_worst_case(finished: Any) -> None:
     assert "answered: the bot says so" in shown
     assert f"answer: [bold]{ANSWER}" in shown
     assert "\x1b" not in shown
-    assert max(map(len, shown.split("The worst case")[0].splitlines())) <= 80
     other = finished.score(main, "--worst", "1", "--worst-by", "over_refusal").stdout
     assert "abstained: by its wording, refusal" in other
     assert f"sentence: {REFUSAL}" in other

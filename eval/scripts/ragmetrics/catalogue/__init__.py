@@ -43,6 +43,7 @@ __all__ = [
     "Section",
     "at_cutoffs",
     "find",
+    "headline",
     "main_names",
     "overview",
     "right_metrics",
@@ -104,6 +105,13 @@ def find(name: str, metrics: Iterable[Metric] = METRICS) -> Metric:
         if metric.name == stem:
             return metric
     raise KeyError(f"no metric is named {name!r}; the catalogue lists all names")
+
+
+def headline(section: str, names: Sequence[str]) -> list[str]:
+    """Those of ``names`` that are shown of a section first, in order."""
+    row = SECTIONS.get(section)
+    shown = [*row.headline(), *(name + BY_DOCUMENT for name in row.headline())] if row else []
+    return [name for name in shown if name in names]
 
 
 def main_names(section: str, names: Sequence[str]) -> list[str]:
