@@ -248,7 +248,7 @@ def _turn_loss_lines(losses: Mapping[str, Any], headline: Sequence[str], every: 
     """
     from terminal.page import signed, signed_between
 
-    lines = []
+    lines: list[str] = []
     for name in (name for name in headline if name in losses):
         loss = losses[name]
         ends = loss["ci95"]
