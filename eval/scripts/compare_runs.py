@@ -319,9 +319,9 @@ def main(
     if by and (remark := compare.changed_set(eval_set, folders[0])):
         remarks.append(remark)
     for remark in remarks:
-        talk.print(f"Note: {remark}", soft_wrap=True)
+        talk.print(f"Note: {remark}")
     if verbose:
-        talk.print(*(f"compared: {folder}" for folder in folders), sep="\n", soft_wrap=True)
+        talk.print(*(f"compared: {folder}" for folder in folders), sep="\n")
     flips = talks = cases = in_common = None
     paths: Sequence[RunPath] = ()
     if len(comparisons) == 1:
@@ -363,7 +363,7 @@ def main(
     else:
         show(report, pages_of(report, every=verbose, slices=slices), verbose)
     for reason in report.failures:
-        talk.print(f"Failed: {reason}", soft_wrap=True)
+        talk.print(f"Failed: {reason}")
     return options.Exit.GATE_FAILED if report.failures else options.Exit.DONE
 
 

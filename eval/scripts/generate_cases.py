@@ -163,11 +163,11 @@ def print_counts(drafts: Drafts, draft_options: DraftOptions, failures: str) -> 
     options.say(
         f"{len(drafts.cases)} drafts in {draft_options.target}; left out: {drafts.asked_already} "
         "that nearly repeat a question, and "
-        f"{counted(drafts.nothing_to_ask, 'section')} with nothing to ask.",
+        f"{counted(drafts.nothing_to_ask, 'section')} with nothing to ask."
     )
     if drafts.not_needed:
         options.say(
-            f"{drafts.not_needed} more were refused by the judge's check of their passages.",
+            f"{drafts.not_needed} more were refused by the judge's check of their passages."
         )
     if failures:
         options.say(f"The judge failed on some sections: {failures}.")
@@ -175,7 +175,7 @@ def print_counts(drafts: Drafts, draft_options: DraftOptions, failures: str) -> 
         options.say(f"Fewer than the {draft_options.count} that were asked for.")
     options.say(
         "Look at each in label_eval.py, where they are open questions: Enter accepts one (the tag "
-        "goes), e mends it; Shift+Tab, then / and tag:draft shows the drafts alone.",
+        "goes), e mends it; Shift+Tab, then / and tag:draft shows the drafts alone."
     )
 
 

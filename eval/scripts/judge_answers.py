@@ -198,7 +198,7 @@ def main(self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **valu
         options.say(
             f"{outcome.lines['failed']} of {outcome.judgements} judgements failed, more than "
             f"--max-error-rate {values['max_error_rate']:g} allows. The others are counted; the "
-            "same command asks for the failed ones again.",
+            "same command asks for the failed ones again."
         )
         return options.Exit.UNREACHABLE
     return options.Exit.DONE
@@ -286,7 +286,7 @@ def drop_damage(path: Path, quiet: bool) -> None:
 
     if lines := verdict_lines.drop_damage(path):
         message = printable(damage_of(path, lines))
-        options.stderr_console(quiet=quiet).print(message, soft_wrap=True)
+        options.stderr_console(quiet=quiet).print(message)
 
 
 def judge(
@@ -300,18 +300,17 @@ def judge(
 
     console = options.stderr_console(quiet=values["quiet"])
     if judge_options.members and not judge_options.offline:
-        console.print(expect([plan], judge_options).panel, soft_wrap=True)
+        console.print(expect([plan], judge_options).panel)
     with connect(judge_options) as connection:
         facts = fact_store(judge_options, connection)
         with progress(console, storage.results_file(plan.folder)) as step:
             outcome = judge_run(plan, connection, facts, reader, step)
         for line in bill(outcome, connection.judge.totals):
-            console.print(line, soft_wrap=True)
+            console.print(line)
         if facts.new_lists:
             console.print(
                 f"The facts of {facts.new_lists} reference answers stand in {facts.path}; correct "
-                "them there, or write expected_key_facts into the set.",
-                soft_wrap=True,
+                "them there, or write expected_key_facts into the set."
             )
         say_notes(connection, values["quiet"])
         confirm(plan, connection)
@@ -453,7 +452,7 @@ def move_batches(judge_options: JudgeOptions, values: dict[str, Any]) -> int:
             if counts.without_results:
                 options.say(
                     f"Batches that ended without results: {counts.without_results}. Their requests "
-                    f"are free again: send them with --batch-submit {folder}.",
+                    f"are free again: send them with --batch-submit {folder}."
                 )
                 return options.Exit.UNREACHABLE
     finally:

@@ -130,7 +130,7 @@ def main(dry_run: bool, self_test: bool, **values: Any) -> int:
     if any(outcome.too_many_failed(most) for outcome in outcomes):
         options.say(
             f"{failed} judgements failed, more than --max-error-rate {most:g} allows. The others "
-            "are counted; the same command asks for the failed ones again.",
+            "are counted; the same command asks for the failed ones again."
         )
         return options.Exit.UNREACHABLE
     return options.Exit.DONE
@@ -220,7 +220,7 @@ def judge(
         together = zip(*map(astuple, outcomes), strict=True)
         total = JudgingOutcome(*(reduce(add, counts) for counts in together))
         for line in (*bill(total, connection.judge.totals), *connection.notes()):
-            console.print(line, soft_wrap=True)
+            console.print(line)
         for plan in plans:
             confirm(plan, connection)
     return outcomes

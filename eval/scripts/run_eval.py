@@ -261,11 +261,11 @@ def main(ctx: click.Context, /, labels: bool, **values: Any) -> None:
     summary = tally.to_dict()
     console.print(table(summary, f"Run {folder.name}"))
     if pace is not None:
-        console.print(pace.summary(), soft_wrap=True)
+        console.print(pace.summary())
     if tally.absent:
-        console.print(tally.absent_words(), soft_wrap=True)
+        console.print(tally.absent_words())
     if tally.cut_texts:
-        console.print(ADVICE, soft_wrap=True)
+        console.print(ADVICE)
     if run_options.as_json:
         import orjson
 

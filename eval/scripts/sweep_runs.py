@@ -115,7 +115,7 @@ def main(grid: Path, run_id: str | None, **values: Any) -> None:
         outcome = sweep.run()
     except KeyboardInterrupt:
         words = f"Stopped; what came in is kept. Go on with {sweep.how_to_resume()}."
-        console.print(words, soft_wrap=True)
+        console.print(words)
         raise
     if common.as_json:
         click.echo(sweep.path.read_bytes(), nl=False)

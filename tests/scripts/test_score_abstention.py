@@ -85,7 +85,7 @@ def test_the_wording_alone_may_decide(finished: Any) -> None:
     finished.write([{"id": "q", "answerable": False}], results)
     assert finished.section(main)["mean"]["abstention_accuracy"] == 0.0
     shown = finished.score(main, "--worst", "1").stdout
-    assert "In 1 results the wording says otherwise" in shown
+    assert "In 1 result the wording says otherwise" in shown
     assert "its wording says: abstained" in shown
     found = finished.section(main, "--decide-by", "phrases")
     assert found["mean"]["abstention_accuracy"] == 1.0
@@ -101,7 +101,6 @@ def test_the_tables_and_the_worst_case(finished: Any) -> None:
     assert "answered: the bot says so" in shown
     assert f"answer: [bold]{ANSWER}" in shown
     assert "\x1b" not in shown
-    assert max(map(len, shown.split("The worst case")[0].splitlines())) <= 80
     other = finished.score(main, "--worst", "1", "--worst-by", "over_refusal").stdout
     assert "abstained: by its wording, refusal" in other
     assert f"sentence: {REFUSAL}" in other

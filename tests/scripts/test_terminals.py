@@ -85,11 +85,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("terminals")
     runs = ("--results-dir", str(home / "results"))
     for run, k in (("old", "10"), ("new", "3")):
-        asked = ("--api-url", "demo", "--set", "lexical_only=true", "--k", k, "--run-id", run)
-        asked += ("--labels", "--store-full-text", "--filter", "tag=conversation")
+        asked = f"--api-url demo --set lexical_only=true --k {k} --run-id {run} --labels"
+        asked += " --store-full-text --filter tag=conversation"
         judged = ("--cache-dir", str(home / "cache"))
         for name, words in (
-            ("run_eval", asked),
+            ("run_eval", asked.split()),
             ("judge_answers", ("--run", run, *judged)),
             ("eval_suite", ("--run", run, "--sections", ",".join((*SCORED, "judged")))),
         ):

@@ -151,11 +151,9 @@ def progress(console: Console, total: int | None, done: int, *, verbose: bool) -
 
     def tell(result: TestResult) -> None:
         if verbose and result.error is not None:
-            from rich.text import Text
-
             error = result.error
             line = f"{result.test_case_id}: {error.kind}: {error.message} (tries: {error.attempts})"
-            console.print(Text(printable(line), style="red"), soft_wrap=True)
+            console.print(printable(line), style="red", soft_wrap=True)
 
     if not console.is_terminal or console.quiet:
         yield tell

@@ -402,8 +402,8 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
         )
         for row in worst[:SHOWN]
     ]
-    heads = ("question", *names, "n", "raw", "kappa", "positive")
-    print_columns(console, heads, by_question, left=names)
+    columns = ("question", *names, "n", "raw", "kappa", "positive")
+    print_columns(console, columns, by_question, left=names)
     for item in pair["disagreements"][:SHOWN]:
         subject = one_line(str(item["what"]))
         a, b = (f"{one_line(pair[side])} says {_shown(item[side])}" for side in "ab")

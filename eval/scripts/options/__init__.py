@@ -346,7 +346,7 @@ def stderr_console(*, quiet: bool = False) -> Console:
     return _console(stderr=True, quiet=quiet)
 
 
-def _console(**more: bool) -> Console:
+def _console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """A console that breaks lines of text at blanks, and only on a terminal."""
     from rich.console import Console
 
@@ -362,7 +362,7 @@ def _console(**more: bool) -> Console:
             else:
                 super().print(*objects, sep=sep, style=style, **how)
 
-    return TextConsole(markup=False, highlight=False, emoji=False, **more)
+    return TextConsole(markup=False, highlight=False, emoji=False, stderr=stderr, quiet=quiet)
 
 
 embedding_model_option = partial(

@@ -311,12 +311,12 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     told = "every turn passes" if checked else "no turn has a pipeline label to be checked by"
     if broke:
         told = f"in {sum(broke.values())} a turn does not pass, the first of them: {where}"
-    console.print(f"\n{counted(summary['n'], 'conversation')}; {told}.", soft_wrap=True)
+    console.print(f"\n{counted(summary['n'], 'conversation')}; {told}.")
     if first := summary["first_broken"]:
         names = ", ".join(plain(row["case_id"], 80) for row in first)
         left_out = sum(broke.values()) - len(first)
         more = f", and {left_out:,} more" if left_out else ""
-        console.print(f"The first turns that do not pass: {names}{more}.", soft_wrap=True)
+        console.print(f"The first turns that do not pass: {names}{more}.")
     rows = [
         (
             name,

@@ -199,7 +199,7 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
         f"{number(mean['claim_support_high'])} if all of these failed or held (this is no "
         "confidence interval)."
     )
-    console.print(text, soft_wrap=True)
+    console.print(text)
     if distance is not None and distance > _FAR:
         text = (
             f"Warning: the threshold is not known to hold for such texts. The strengths of the "
@@ -207,7 +207,7 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
             f"{distance:.2f}; nearest: {section['nearest_texts']}). Label about 100 claims of your "
             "own and compare."
         )
-        console.print(text, soft_wrap=True)
+        console.print(text)
 
 
 SECTION = SectionScorer(options=GroundednessOptions, scorer=_make_scorer, show_more=_show_more)

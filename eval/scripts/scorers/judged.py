@@ -511,10 +511,7 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
             if kind.startswith("claims_")
         ]
         each = claims["claims"] / claims["answers_with_claims"]
-        console.print(
-            f"{claims['claims']} claims, {each:.1f} an answer: {', '.join(parts)}.",
-            soft_wrap=True,
-        )
+        console.print(f"{claims['claims']} claims, {each:.1f} an answer: {', '.join(parts)}.")
     if replies := section.get("replies"):
         counts = ", ".join(f"{count} {kind}" for kind, count in replies.items())
         console.print(f"Kinds of replies: {counts}.")

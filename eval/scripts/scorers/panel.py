@@ -95,6 +95,6 @@ def print_panel(console: Console, section: Mapping[str, Any]) -> None:
         )
         for name, row in panel["agreement"].items()
     ]
-    console.print(f"A panel of {', '.join(map(plain, panel['judges']))}:", soft_wrap=True)
+    console.print(f"A panel of {', '.join(map(plain, panel['judges']))}:")
     head = ("metric", "alpha between judges", "judges split on", "votes missing", "no majority")
     print_rows(console, head, rows)

@@ -571,8 +571,7 @@ def _show_ranges(console: Console, section: Mapping[str, Any]) -> None:
     console.print(
         f"Nobody has judged {share:.0%} of the top {k}. If all of that were irrelevant … relevant, "
         f"the mean of the {section['n'][f'unjudged@{k}']} cases with judgements would be: "
-        f"{', '.join(parts)}.",
-        soft_wrap=not console.is_terminal,
+        f"{', '.join(parts)}."
     )
     if share > MOSTLY:
         console.print(

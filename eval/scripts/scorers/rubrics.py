@@ -205,7 +205,7 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
 
     print_panel(console, section)
     for name, rubric in section["rubrics"].items():
-        console.print(f"{name}: {plain(rubric['ask'])}", soft_wrap=True)
+        console.print(f"{name}: {plain(rubric['ask'])}")
         given = section["distribution"][name]
         total = sum(given.values())
         rows = [

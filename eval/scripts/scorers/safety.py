@@ -495,10 +495,10 @@ def _score_and_show(values: Mapping[str, Any], output: ScoreOutput) -> dict[str,
 def _show_sources(console: Console, section: Mapping[str, Any]) -> None:
     """Which guardrails were judged, and what a reader of the TPRs should know."""
     for name, text in section["guardrails"].items():
-        console.print(f"{name} guardrail: {text}", soft_wrap=True)
+        console.print(f"{name} guardrail: {text}")
     notes = {point["note"] for point in section["operating_points"].values() if point}
     for note in sorted(notes - {""}):
-        console.print(f"tpr_at_fpr_1 and _5: {note}", soft_wrap=True)
+        console.print(f"tpr_at_fpr_1 and _5: {note}")
 
 
 def _show_slices(
@@ -530,8 +530,7 @@ def _show_wrong(
         console.print(
             f"{verdict} at {item.score:.2f}: {plain(item.label.case_id, 60)}\n"
             f"  {plain(item.label.text, 160)}\n"
-            f"  fired: {plain(fired, 160)}",
-            soft_wrap=True,
+            f"  fired: {plain(fired, 160)}"
         )
 
 

@@ -242,7 +242,7 @@ def _show_tables(console: Console, section: Mapping[str, Any]) -> None:
         ]
         print_rows(console, ("turn", *head), rows)
     if least := _least(section):
-        console.print(least, soft_wrap=True)
+        console.print(least)
 
 
 _FILE_RECALL = "evidence_recall" + BY_DOCUMENT

@@ -214,11 +214,11 @@ def show(
     print_blocks(console, section_blocks(section, [found[row.name, name] for name in names]))
     if left_out := len(section["mean"]) - len(names):
         text = f"{counted(left_out, 'more metric')}: -v shows them, and metrics.json holds them."
-        console.print(text, soft_wrap=True)
+        console.print(text)
     if "stability" in section:
         _print_stability(console, section["stability"], headline)
     for line in _turn_loss_lines(section.get("turn_loss", {}), headline, every):
-        console.print(line, soft_wrap=True)
+        console.print(line)
     suffix = _shared_cutoff(headline)
     for dimension in by:
         console.print(f"By {dimension}" + (f", at {suffix[1:]}:" if suffix else ":"))
@@ -233,7 +233,7 @@ def _print_stability(
     from terminal.tables import print_rows
 
     for line in pass_lines(stability):
-        console.print(line, soft_wrap=True)
+        console.print(line)
     names = [name for name in headline if name in stability["metrics"]]
     rows = stability_rows(stability, names or list(stability["metrics"]))
     if rows:
@@ -248,7 +248,7 @@ def _turn_loss_lines(losses: Mapping[str, Any], headline: Sequence[str], every: 
     """
     from terminal.page import signed, signed_between
 
-    lines = []
+    lines: list[str] = []
     for name in (name for name in headline if name in losses):
         loss = losses[name]
         ends = loss["ci95"]

@@ -151,7 +151,8 @@ class SuiteReport:
 
 
 def _rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[Measure]:
-    """The measures of one section to show: every one, or those that decide or miss a target."""
+    """The measures of one section to show: every one, or those that decide or do not meet
+    a target."""
     if outcome.section is None:
         return []
     measures, primary = report.of(outcome.name), primary_names()
@@ -160,7 +161,7 @@ def _rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[
     return [
         measure
         for name, measure in measures.items()
-        if measure.passed is False or f"{outcome.name}.{name}" in primary
+        if (measure.target and not measure.passed) or f"{outcome.name}.{name}" in primary
     ]
 
 

@@ -175,8 +175,8 @@ def _print_stacked(
     if fits:
         print_text(console, names[0], "bold")
         levels = [name.split("\n") for name in heads]
-        for level in range(max(len(levels[at]) for at in others)):
-            cells = [name[level] if level < len(name) else "" for name in levels]
+        for up in range(max(len(levels[at]) for at in others), 0, -1):
+            cells = [name[-up] if up <= len(name) else "" for name in levels]
             print_text(console, aligned(cells), "bold")
     for at_row, row in enumerate(rows):
         style = (styles[at_row] if styles else None) or ""

@@ -100,9 +100,9 @@ def print_worst(
     for score, case in bad:
         title = f"{plain(case.case_id, 60)}  {metric.name} {score:.3f}"
         question = case.asked.question if case.asked else case.question
-        console.print(f"\n{title}  {plain(question)}", soft_wrap=True)
+        console.print(f"\n{title}  {plain(question)}")
         for line in _EXPLAINED[section](case):
-            console.print(line, soft_wrap=True)
+            console.print(line)
 
 
 def print_worst_of(

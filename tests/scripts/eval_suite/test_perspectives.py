@@ -60,7 +60,7 @@ def test_the_screen_shows_marks(finished: Any, write: Any) -> None:
     assert done.exit_code == 0, done.output
     line = next(line for line in done.stdout.splitlines() if "evidence_recall@5" in line)
     assert line.split() == [
-        "evidence_recall@5",
+        "retrieval.evidence_recall@5",
         "0.750",
         "0.131",  # 3 of 4: n_eff = 3, t(3) = 3.182
         "–",
