@@ -62,10 +62,12 @@ async def test_the_keyboard_reaches_the_text_and_opens_a_case(browser: Any, made
         assert left >= 0  # it comes into sight when it has the focus
         await tab.press("Enter", 13, "\r")
         assert await tab.value("document.activeElement.id") == "main"
+        await tab.value("document.getElementById('worst').closest('details').open = true")
         await tab.value("document.querySelector('.case > summary').focus()")
         assert await tab.value("document.querySelector('.case').open") is False
         await tab.press("Enter", 13, "\r")
         assert await tab.value("document.querySelector('.case').open") is True
+        await tab.value("document.getElementById('metrics').closest('details').open = true")
         await tab.value("document.querySelector('.term').focus()")
         shown = "getComputedStyle(document.querySelector('.term'), '::after').content"
         told = await tab.value("document.querySelector('.term').title")
