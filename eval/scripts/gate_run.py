@@ -17,7 +17,7 @@ Examples:
 Built in: the gate fails if a primary metric is worse than the baseline's by more than chance
 explains, if too many calls failed, if an asked case has no result or the run was stopped, and if a
 case, section or metric of the baseline is lost or the runs were not measured alike. A rule of the
-file fails if what it names could not be measured. EVAL.md explains the rules.
+file fails if what it names could not be measured. docs/decisions.md explains the rules.
 
 Exit codes: 0 passed, 1 failed or no primary metric could be tested against the baseline, 2 bad
 input, 130 interrupted.

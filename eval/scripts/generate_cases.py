@@ -158,9 +158,12 @@ def print_cases(cases: list[dict[str, Any]], *, as_json: bool) -> None:
 
 def print_counts(drafts: Drafts, draft_options: DraftOptions, failures: str) -> None:
     """On stderr, what came of the sections and what to do next."""
+    from terminal.tables import counted
+
     click.echo(
-        f"{len(drafts.cases)} drafts in {draft_options.target}; {drafts.asked_already} sections "
-        f"asked what is asked already, {drafts.nothing_to_ask} gave nothing to ask.",
+        f"{len(drafts.cases)} drafts in {draft_options.target}; left out: {drafts.asked_already} "
+        "that nearly repeat a question, and "
+        f"{counted(drafts.nothing_to_ask, 'section')} with nothing to ask.",
         err=True,
     )
     if drafts.not_needed:

@@ -24,7 +24,7 @@ from records.gate_verdict import Check
 from records.metrics import NUMBERS, reference_to, rounded
 from records.results import SCHEMA
 from records.runs import METRICS
-from scorers.section_page import measure_table
+from scorers.section_page import draft_notes, measure_table
 from scorers.sections import SectionOutcome
 from terminal.page import (
     Block,
@@ -187,6 +187,7 @@ def _case_sentences(report: SuiteReport) -> list[str]:
     """How many cases fail, how many broke since the baseline, and what they have in common."""
     parts = (report.verdicts, report.cases)
     counts = [part.says() for part in parts if part is not None]
+    counts += draft_notes(report.sections().values())
     return counts + [line for slices in report.in_common for line in slices.sentences()]
 
 
