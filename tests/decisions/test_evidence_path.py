@@ -92,7 +92,7 @@ def run(tmp_path: Path) -> tuple[Path, Path]:
     """Six answers. ``any``: one of two supports is enough, found at 2. ``both``: both are needed,
     at 1 and 4. ``lost``: found nowhere. ``changed``: the set has a third support by now. ``failed``
     and ``none`` have no gold that was looked for."""
-    cases = [
+    cases: list[dict[str, Any]] = [
         {"id": "any", "gold_supports": gold("a", "b"), "required_support_groups": [[0], [1]]},
         {"id": "both", "gold_supports": gold("a", "b")},
         {"id": "lost", "gold_supports": gold("a")},
@@ -125,7 +125,7 @@ def run(tmp_path: Path) -> tuple[Path, Path]:
     return folder, tmp_path / "set.jsonl"
 
 
-def path_of(folder: Path, eval_set: Path) -> dict[str, tuple[float | None, int]]:
+def path_of(folder: Path, eval_set: Path) -> dict[str, Any]:
     (path,) = read_paths([RunTable(folder)], eval_set, None, RULING)
     return {step.name: (step.share, step.n) for step in path.steps}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,13 +78,16 @@ def test_the_shares_of_a_row_add_up_to_what_fails(cases: Cases) -> None:
 
 def test_it_is_read_from_the_verdicts_of_a_run(tmp_path: Path) -> None:
     """The call for q1 fails; q2 is not in the set, q3 was not asked."""
-    cases = [
+    cases: list[dict[str, Any]] = [
         {"id": "q1", "category": "general", "tags": ["t"]},
         {"id": "q3", "category": "factual"},
     ]
     text = "".join(json.dumps(case | {"question": "?"}) + "\n" for case in cases)
     (tmp_path / "set.jsonl").write_text(text)
-    lines = [{"case_id": "q1", "status": "failed"}, {"case_id": "q2", "scores": {"answered": 1.0}}]
+    lines: list[dict[str, Any]] = [
+        {"case_id": "q1", "status": "failed"},
+        {"case_id": "q2", "scores": {"answered": 1.0}},
+    ]
     write_lines(tmp_path, "pipeline", lines)
     run = read_verdicts(tmp_path)
     found = read_failure_map(run, tmp_path / "set.jsonl", None)
