@@ -277,7 +277,7 @@ def _slice_table(found: SliceTable) -> DataTable[SliceRow]:
             name,
             lambda row: number(row.cells[at].mean),
             small=fewer,
-            shade=lambda row: " ".join([row.cells[at].band or "", *["few"] * row.cells[at].unsure]),
+            shade=lambda row: (row.cells[at].band or "") + " few" * row.cells[at].unsure,
         )
 
     dimension = words.spaced(found.dimension)
