@@ -154,8 +154,7 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
     cases.slices = read.slices
     notes = []
     if answers.absent:
-        absent = ", ".join(answers.absent)
-        notes.append(f"Without score file, so without single answers: {absent}.")
+        notes += [f"Without score file, so without single answers: {', '.join(answers.absent)}."]
     perspectives = [
         figures.perspective(name, sections[name], rated, cases.of_metric) for name in order
     ]
