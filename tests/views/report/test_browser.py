@@ -62,15 +62,53 @@ async def test_the_keyboard_reaches_the_text_and_opens_a_case(browser: Any, made
         assert left >= 0  # it comes into sight when it has the focus
         await tab.press("Enter", 13, "\r")
         assert await tab.value("document.activeElement.id") == "main"
+        await tab.value("document.getElementById('worst').closest('details').open = true")
         await tab.value("document.querySelector('.case > summary').focus()")
         assert await tab.value("document.querySelector('.case').open") is False
         await tab.press("Enter", 13, "\r")
         assert await tab.value("document.querySelector('.case').open") is True
+        await tab.value("document.getElementById('metrics').closest('details').open = true")
         await tab.value("document.querySelector('.term').focus()")
         shown = "getComputedStyle(document.querySelector('.term'), '::after').content"
         told = await tab.value("document.querySelector('.term').title")
         assert told
         assert told in await tab.value(shown)
+
+
+@pytest.mark.parametrize(("width", "mobile"), WIDTHS)
+async def test_the_contents_stay_in_sight_and_open_what_is_folded(
+    browser: Any, pair: Any, width: int, mobile: bool
+) -> None:
+    """On a wide screen the list is open beside the page, on a phone behind one heading."""
+    async with browser.tab() as tab:
+        await tab.look(width, "light", mobile=mobile)
+        await tab.open(pair.page.as_uri())
+        await tab.press("Tab", 9)
+        await tab.press("Tab", 9)
+        if mobile:
+            assert await tab.value("document.activeElement.localName") == "summary"
+            await tab.press("Enter", 13, "\r")
+            await tab.press("Tab", 9)
+        assert await tab.value("document.activeElement.getAttribute('href')") == "#where"
+        assert await tab.value("document.getElementById('metrics').checkVisibility()") is False
+        await tab.value("document.querySelector('nav a[href=\"#metrics\"]').focus()")
+        await tab.press("Enter", 13, "\r")
+        assert await tab.value("document.getElementById('metrics').checkVisibility()") is True
+        top = "document.querySelector('nav details').getBoundingClientRect().top"
+        assert 0 <= await tab.value(top) <= 30
+        assert await tab.value("scrollY") > 400
+
+
+async def test_the_first_screen_has_verdict_picture_and_what_changed(
+    browser: Any, pair: Any
+) -> None:
+    async with browser.tab() as tab:
+        await tab.look(1280, "light")
+        await tab.open(pair.page.as_uri())
+        for part in (".says", ".changes svg", "#broke-first", "#fixed-first", ".flipped.fixed"):
+            bottom = f"document.querySelector('{part}').getBoundingClientRect().bottom"
+            assert 0 < await tab.value(bottom) <= 800, part
+        assert "gold 1 → none" in await tab.value("document.querySelector('.flipped').textContent")
 
 
 def _rows(rule: str = "") -> str:

@@ -22,7 +22,7 @@ from views.report import words
 from views.report.answers import RunAnswers
 from views.report.case_list import CaseListing, order_of
 from views.report.figures import ranks
-from views.report.model import CaseLinks, CaseRow, CaseTable, Perspective, ReportMetric
+from views.report.model import CaseLinks, CaseRow, CaseTable, ReportMetric
 from views.report.page import case_rows, rows_without_script
 from views.report.report import CaseChange
 from views.report.text import anchor
@@ -139,22 +139,6 @@ def test_a_figure_links_to_twenty_cases_and_counts_the_others(tmp_path: Path) ->
     assert links is not None
     assert (links.count, links.label) == (30, "not 1")
     assert links.listed == [(f"c{n}", 0) for n in range(20)]  # the worst first
-
-
-@pytest.mark.parametrize(
-    ("targets", "met", "close", "told"),
-    [
-        (0, 0, 0, ("open", "no verdict")),
-        (3, 3, 0, ("yes", "good")),
-        (3, 3, 1, ("open", "too close to call")),
-        (3, 2, 1, ("no", "needs work")),
-    ],
-)
-def test_a_tile_says_what_the_list_of_targets_says(
-    targets: int, met: int, close: int, told: tuple[str, str]
-) -> None:
-    part = Perspective("r", True, None, targets, targets, met, close, [], {}, [])
-    assert words.tile(part) == told
 
 
 def test_every_metric_of_the_catalogue_has_words() -> None:

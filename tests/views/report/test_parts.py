@@ -170,9 +170,8 @@ def test_the_largest_slices_are_kept(values: int, shown: int, left_out: int) -> 
     (table,) = figures.slices({"retrieval": SECTION | {"by": by}}, ["retrieval"])
     assert (len(table.rows), table.left_out) == (shown, left_out)
     assert table.rows[-1].value == f"t{values - 1:02}"
-    # A slice of fewer than 20 cases has no band: it would be chance.
-    band = "poor" if values > 20 else None
-    assert table.rows[-1].cells[0] == SliceCell(0.1, values - 1, band)
+    # A slice of fewer than 20 cases is coloured by its mean, and hatched: it may be chance.
+    assert table.rows[-1].cells[0] == SliceCell(0.1, values - 1, "poor", values <= 20)
     assert table.rows[0].few is True
 
 

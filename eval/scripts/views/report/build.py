@@ -56,6 +56,7 @@ from views.report.compared import (
     comparison_part,
     explain_changes,
     history_part,
+    latency_of,
     of_comparison,
     sweep_part,
 )
@@ -67,7 +68,6 @@ from views.report.model import (
     MissingScores,
     NoReliability,
     Reliability,
-    StageLatency,
     WrongPrompt,
     WrongPrompts,
 )
@@ -154,12 +154,13 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
     cases.slices = read.slices
     notes = []
     if answers.absent:
-        absent = ", ".join(answers.absent)
-        notes.append(f"Without score file, so without single answers: {absent}.")
+        notes += [f"Without score file, so without single answers: {', '.join(answers.absent)}."]
     perspectives = [
         figures.perspective(name, sections[name], rated, cases.of_metric) for name in order
     ]
-    in_common = common_slices(answers.verdicts, options.eval_set, options.labels_dir, options.embed)
+    where = options.eval_set, options.labels_dir
+    in_common = common_slices(answers.verdicts, *where, options.embed)
+    tables = [table] if baseline is None else [baseline.table, table]
     in_full = _answers(cases, back, detailed, read, options, baseline)
     listed = [_split(name) for name in primary if answers.shows(_split(name))]
     slowest = [(*cases.keys[row], ms) for ms, row in back.slowest if row in cases.keys]
@@ -206,24 +207,12 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
         not_applicable=_not_applicable(cases),
         configuration=back.configuration,
         case_list=cases.part(listed, read.questions),
-        failure_map=read_failure_map(answers.verdicts, options.eval_set, options.labels_dir),
-        evidence_path=read_paths(
-            [table] if baseline is None else [baseline.table, table],
-            options.eval_set,
-            options.labels_dir,
-            ruling,
-        ),
-        latency_before=_latency_of(options.baseline),
+        failure_map=read_failure_map(answers.verdicts, *where),
+        evidence_path=read_paths(tables, *where, ruling),
+        latency_before=latency_of(options.baseline),
         conversations=conversations(in_full.listed) or UNSET,
         sweep=sweep_part(folder),
     )
-
-
-def _latency_of(baseline: Path | None) -> Sequence[StageLatency]:
-    """The times of the baseline by stage; none of one that is not a run."""
-    if baseline is None or not baseline.is_dir():
-        return ()
-    return figures.latency(read_metrics(baseline)["sections"].get("pipeline"), ()).stages
 
 
 def _set_notes(metrics: Mapping[str, Any], eval_set: Path) -> list[str]:

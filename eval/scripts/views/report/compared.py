@@ -30,6 +30,7 @@ from decisions.slices import Embed, common_slices
 from decisions.sweep_words import COLUMNS as SWEEP_COLUMNS
 from decisions.sweep_words import ranked, sentences
 from records.clusters import AUTO, read_clusters
+from records.metrics import read_metrics
 from records.pairs import pairs_file
 from records.run_table import RunTable, RunTables
 from records.runs import CONFIG, read_config
@@ -50,9 +51,10 @@ from terminal.page import (
     number,
     term_column,
 )
-from views.report import words
+from views.report import figures, words
 from views.report.model import (
     ReportTrend,
+    StageLatency,
     SweepRow,
     SweepTable,
     TrendChange,
@@ -279,6 +281,13 @@ def explain_changes(part: ComparisonPart, answers: Sequence[ReportAnswer]) -> Co
             changed = replace(changed, question=question, why=changed.why or why)
         explained.append(changed)
     return replace(part, cases_changed=explained)
+
+
+def latency_of(baseline: Path | None) -> Sequence[StageLatency]:
+    """The times of the baseline by stage; none where it is not a run."""
+    if baseline is None or not baseline.is_dir():
+        return ()
+    return figures.latency(read_metrics(baseline)["sections"].get("pipeline"), ()).stages
 
 
 MOST_POINTS = 40

@@ -234,8 +234,9 @@ def _slice_table(
                 continue
             # Slices of labelled texts come without intervals.
             ends = part["ci95"].get(column.metric) if "ci95" in part else (mean, mean)
-            unsure = n < UNRELIABLE_BELOW or band(mean, row, ends) == UNCLEAR_BAND
-            cells.append(SliceCell(mean, n, band(mean, row, (mean, mean)), unsure))
+            own = band(mean, row, (mean, mean))
+            few = n < UNRELIABLE_BELOW or band(mean, row, ends) == UNCLEAR_BAND
+            cells.append(SliceCell(mean, n, own, own is not None and few))
         n = counts[value]
         behind = links(dimension, value, n) if of == "cases" else None
         table.append(SliceRow(value, n, n < UNRELIABLE_BELOW, cells, behind))

@@ -262,7 +262,7 @@ def _slices(report: RunReport, page: bool) -> Iterator[Block]:
             yield Prose(f"{words.count(found.left_out)} smaller slices are left out.", "quiet")
     if report.slices:
         text = "In brackets: how many have this score, when fewer. * fewer than 20."
-        shaded = " Coloured by band; hatched: fewer than 20 cases, or close to another band."
+        shaded = " Coloured by the mean, from 0.9, 0.7, 0.5 or less; hatched: few cases, or close."
         yield Prose(text + shaded * page, "quiet")
 
 
@@ -277,7 +277,7 @@ def _slice_table(found: SliceTable) -> DataTable[SliceRow]:
             name,
             lambda row: number(row.cells[at].mean),
             small=fewer,
-            shade=lambda row: " ".join([row.cells[at].band or "", *["few"] * row.cells[at].unsure]),
+            shade=lambda row: (row.cells[at].band or "") + " few" * row.cells[at].unsure,
         )
 
     dimension = words.spaced(found.dimension)
