@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from decisions.case_changes import Ways
+from decisions.case_changes import Ways, rank_change
 from decisions.case_verdict import Key, Ruling
 from ragmetrics.catalogue.cases import RULES
 from records.answer_table import SETS, AnswerTable
@@ -448,7 +448,7 @@ class PairList(CaseList):
         """Why the case fails now; of gold that is lost, the ranks."""
         reason = CaseList.reason(self, row)
         if reason == NO_GOLD and (found := self.base.table.number("mrr", self._pairs[row])):
-            return f"gold {round(1 / found)} → none"
+            return rank_change(found, self.table.number("mrr", row))
         return reason
 
     def select(self, query: Query, candidates: Sequence[int]) -> Sequence[int]:
