@@ -14,12 +14,12 @@ values = st.lists(st.none() | st.floats(-1e6, 1e6), max_size=60)
 def test_asparkline_goes_from_low_to_high() -> None:
     assert sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == BARS
     assert sparkline([0, 1, 2, 3, 4, 5, 6, 7], unicode=False) == ASCII_BARS
-    assert sparkline([1.0, None, 0.0]) == "█ ▁"
+    assert sparkline([1.0, None, 0.0]) == "█·▁"
     assert sparkline([0.5, 0.5]) == "▅▅", "a flat line is in the middle"
     # 1 % apart of values near 1: in the middle tenth of a scale of .1, 0.45 and 0.55 of 8 bars
     assert sparkline([0.99, 1.0]) == "▄▅", "noise is no swing"
     assert sparkline([0.95, 1.05]) == "▁█"
-    assert sparkline([None, None]) == "  "
+    assert sparkline([None, None]) == "··"
     assert sparkline([0.0, 1.0], [1]) == "▁┊█"
     assert sparkline([0.0, 1.0], [1], unicode=False) == "_|#"
 

@@ -42,7 +42,7 @@ async def test_a_page_is_searched_copied_noted_and_read_on(fakes: Any) -> None:
         await pilot.press("T")
         await app.workers.wait_for_complete()
         await pilot.pause()
-        assert "m ▁ ┊█  0.50 → 1" in fakes.shown(app)
+        assert "m ▁·┊█  0.50 → 1" in fakes.shown(app)
         await pilot.press("full_stop")
         await pilot.pause()
         assert "2/4 new  q2" in fakes.shown(app), "the page was shown to its end"
