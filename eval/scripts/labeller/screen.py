@@ -106,7 +106,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self._shown_text: object = None
         self._progress = session.progress()
         self._visible: list[str] = []
-        self._longest = self._longest_id = 0
+        self._longest = self._id_width = 0
         self._texts_need = (0, 0)
         self._pattern: Terms = None
         self._previews: dict[str, DisplayText] = {}
@@ -353,9 +353,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             return
         session = self.session
         saved = lines.saved_span(self.store.problem, self.store.saved_at, session.dirty)
-        header = lines.header(
-            session, self._progress, self.look, width, saved, waiting=session.fetching
-        )
+        waiting = session.fetching
+        header = lines.header(session, self._progress, self.look, width, saved, waiting=waiting)
         self.bars["top"].show([header])
 
     # -- room for each pane
@@ -433,7 +432,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
     def list_questions(self) -> None:
         """Read the list of questions again, after its order, filter or members changed."""
         self._visible = list(self.session.visible)
-        self._longest_id = max(map(len, self._visible), default=0)
+        self._id_width = max(map(len, self._visible), default=0)
         current = self.session.current
         cursor = self._visible.index(current) if current in self._visible else 0
         self.questions.set_count(len(self._visible), cursor)
@@ -460,7 +459,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         sign = "*" if case_id == self._shown_case else " "
         if index == self.questions.cursor:
             sign = ">"
-        return lines.question_row(self.session.brief(case_id), width, self._longest_id, sign=sign)
+        return lines.question_row(self.session.brief(case_id), width, self._id_width, sign=sign)
 
     def show_pane(self, name: str) -> None:
         """Let keys go to a pane: chunks, text, questions, or the question or needs above."""
