@@ -425,9 +425,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         )
         legend = one_line(lines.LEGEND)
         half = legend.index("s later")
-        self.bars["side-end"].show(
-            [(("dim", DisplayText(legend[:half])),), (("dim", DisplayText(legend[half:])),)],
-        )
+        halves = DisplayText(legend[:half]), DisplayText(legend[half:])
+        self.bars["side-end"].show([(("dim", text),) for text in halves])
 
     def list_questions(self) -> None:
         """Read the list of questions again, after its order, filter or members changed."""
@@ -459,7 +458,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         sign = "*" if case_id == self._shown_case else " "
         if index == self.questions.cursor:
             sign = ">"
-        return lines.question_row(self.session.brief(case_id), width, self._id_width, sign=sign)
+        brief = self.session.brief(case_id)
+        return lines.question_row(brief, width, self._id_width, sign=sign)
 
     def show_pane(self, name: str) -> None:
         """Let keys go to a pane: chunks, text, questions, or the question or needs above."""

@@ -31,7 +31,7 @@ def pair(runs: Any) -> Any:
             {"id": name, "status": "error" if at in bad else "ok", "answer": f"A {at}."}
             for at, name in enumerate(names)
         ]
-        lines = [
+        lines: list[dict[str, Any]] = [
             {"case_id": name, "status": "failed" if at in bad else "scored", "scores": {}}
             for at, name in enumerate(names)
         ]
