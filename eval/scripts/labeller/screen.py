@@ -412,17 +412,9 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         session = self.session
         width = self.questions.size.width
         words = f"filter: {one_line(session.filter, 20)}" if session.filter else "/ filter"
-        self.bars["side-top"].show(
-            [
-                frame.rule(
-                    self.look,
-                    width,
-                    f"questions, {session.order} order",
-                    words,
-                    focused=self.pane == "questions",
-                )
-            ],
-        )
+        title, focused = f"questions, {session.order} order", self.pane == "questions"
+        head = frame.rule(self.look, width, title, words, focused=focused)
+        self.bars["side-top"].show([head])
         legend = one_line(lines.LEGEND)
         half = legend.index("s later")
         halves = DisplayText(legend[:half]), DisplayText(legend[half:])
