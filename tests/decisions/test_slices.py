@@ -62,6 +62,24 @@ def test_a_turn_and_a_document_are_reported_for_these_documents_alone() -> None:
     assert first.startswith("In these documents, questions on guide/setup/a.md fail: 10 of 12, ")
 
 
+def test_of_a_slice_that_is_found_the_worse_part_is_named() -> None:
+    """In Spanish 26 of 40 fail: 20 of the 20 with code, 6 of the 20 without; of others 6 of 100."""
+
+    def case(at: int) -> SlicedCase:
+        labels = ("in Spanish",) * (at < 40) + ("with code",) * (at < 20 or 40 <= at < 60)
+        return SlicedCase(f"c{at}", "why", labels)
+
+    slices = search([case(at) for at in range(140)], lambda at: at < 26 or 60 <= at < 66)
+    (spanish,) = (part for part in slices.found if part.phrase == "in Spanish")
+    assert spanish.inside == (26, 40)
+    assert spanish.outside == (6, 100)
+    assert spanish.within.startswith("among them those with code: 20 of 20 (p < .001)")
+    assert spanish.says("fail").endswith(f"; {spanish.within}")
+    even = search([case(at) for at in range(140)], lambda at: at % 20 < 13 if at < 40 else at < 46)
+    (spanish,) = (part for part in even.found if part.phrase == "in Spanish")
+    assert spanish.within == "", "13 of 20 with code and 13 of 20 without: no part is worse"
+
+
 def test_one_conversation_is_no_slice() -> None:
     """Its five questions have one label and all fail: that is one piece of luck, not five."""
     labels = [("with tag t",) if at < 5 else () for at in range(50)]

@@ -24,6 +24,7 @@ from validation.claim_session import (
     SessionGoal,
     actions,
 )
+from validation.pairs import PAIR_KIND
 
 LONG = "Nothing of interest here. " * 60
 
@@ -313,6 +314,15 @@ async def test_facts_have_their_own_words_and_a_fourth_label(size: tuple[int, in
         "cannot_tell",
         None,
     ]
+
+
+async def test_the_two_answers_of_a_pair_have_equal_room() -> None:
+    bench = Bench(kind=PAIR_KIND)
+    for size in ((80, 24), (120, 40)):
+        bench.app = ClaimApp(bench.session)
+        async with bench.app.run_test(size=size):
+            screen = bench.app.main
+            assert abs(screen.answer.size.height - screen.text.size.height) <= 1, size
 
 
 async def test_the_fourth_key_says_nothing_of_a_claim() -> None:

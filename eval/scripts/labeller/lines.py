@@ -224,7 +224,7 @@ SUPPORT_SIGNS = {"moved": "!", "fuzzy": "?", "heading": "^"}
 """How the support of a row was found, where it was not found exactly."""
 
 
-PREVIEW_LEAST = 24
+PREVIEW_LEAST = 18
 """Cells that the start of a text keeps beside a long path: the text itself is below the list."""
 
 

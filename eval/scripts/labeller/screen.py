@@ -106,7 +106,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self._shown_text: object = None
         self._progress = session.progress()
         self._visible: list[str] = []
-        self._longest = self._longest_id = 0
+        self._longest = self._id_width = 0
         self._texts_need = (0, 0)
         self._pattern: Terms = None
         self._previews: dict[str, DisplayText] = {}
@@ -353,9 +353,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             return
         session = self.session
         saved = lines.saved_span(self.store.problem, self.store.saved_at, session.dirty)
-        header = lines.header(
-            session, self._progress, self.look, width, saved, waiting=session.fetching
-        )
+        waiting = session.fetching
+        header = lines.header(session, self._progress, self.look, width, saved, waiting=waiting)
         self.bars["top"].show([header])
 
     # -- room for each pane
@@ -413,27 +412,18 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         session = self.session
         width = self.questions.size.width
         words = f"filter: {one_line(session.filter, 20)}" if session.filter else "/ filter"
-        self.bars["side-top"].show(
-            [
-                frame.rule(
-                    self.look,
-                    width,
-                    f"questions, {session.order} order",
-                    words,
-                    focused=self.pane == "questions",
-                )
-            ],
-        )
+        title, focused = f"questions, {session.order} order", self.pane == "questions"
+        head = frame.rule(self.look, width, title, words, focused=focused)
+        self.bars["side-top"].show([head])
         legend = one_line(lines.LEGEND)
         half = legend.index("s later")
-        self.bars["side-end"].show(
-            [(("dim", DisplayText(legend[:half])),), (("dim", DisplayText(legend[half:])),)],
-        )
+        halves = DisplayText(legend[:half]), DisplayText(legend[half:])
+        self.bars["side-end"].show([(("dim", text),) for text in halves])
 
     def list_questions(self) -> None:
         """Read the list of questions again, after its order, filter or members changed."""
         self._visible = list(self.session.visible)
-        self._longest_id = max(map(len, self._visible), default=0)
+        self._id_width = max(map(len, self._visible), default=0)
         current = self.session.current
         cursor = self._visible.index(current) if current in self._visible else 0
         self.questions.set_count(len(self._visible), cursor)
@@ -460,7 +450,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         sign = "*" if case_id == self._shown_case else " "
         if index == self.questions.cursor:
             sign = ">"
-        return lines.question_row(self.session.brief(case_id), width, self._longest_id, sign=sign)
+        brief = self.session.brief(case_id)
+        return lines.question_row(brief, width, self._id_width, sign=sign)
 
     def show_pane(self, name: str) -> None:
         """Let keys go to a pane: chunks, text, questions, or the question or needs above."""

@@ -135,6 +135,7 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
         self.text = TextPane(id="v-text", reflow=True)
         self._told_no = False
         self._key = ""
+        self.set_class(session.kind.noun == "pair", "-pair")
 
     def compose(self) -> ComposeResult:
         with Vertical():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from textual.geometry import Size
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Key
+from decisions.slices import SlicedCase, Slices, find_slices
 from records.answer_table import AnswerTable
 from records.errors import StorageError
 from records.notes import CaseNote, own_note
@@ -84,6 +85,15 @@ class FakeRun:
 
     def close(self) -> None:
         self.reading = "closed"
+
+    def first_lines(self, base: Any) -> Sequence[str]:
+        return ()
+
+    def slices(self, marks: Mapping[int, bool]) -> Slices:
+        """The slices by tag: case numbers begin at 0, the odd ones have the tag `odd`."""
+        tags = ("with tag even", "with tag odd")
+        cases = [SlicedCase(name, "", (tags[at % 2],)) for at, name in enumerate(self.table.ids)]
+        return find_slices(cases, marks)
 
     def export(self, keys: Sequence[Key], reasons: Sequence[str], form: str, path: Path) -> int:
         self.exported = (list(keys), list(reasons), form, path)
@@ -252,6 +262,7 @@ class Fakes:
     """What the tests of the screens use."""
 
     Library = FakeLibrary
+    Run = FakeRun
     new_scores = NEW
     library = staticmethod(library)
     table_of = staticmethod(table_of)

@@ -42,7 +42,7 @@ async def test_a_page_is_searched_copied_noted_and_read_on(fakes: Any) -> None:
         await pilot.press("T")
         await app.workers.wait_for_complete()
         await pilot.pause()
-        assert "m ▁ ┊█  0.50 → 1" in fakes.shown(app)
+        assert "m ▁·┊█  0.50 → 1" in fakes.shown(app)
         await pilot.press("full_stop")
         await pilot.pause()
         assert "2/4 new  q2" in fakes.shown(app), "the page was shown to its end"
@@ -65,6 +65,32 @@ async def test_the_help_is_searched_too(fakes: Any) -> None:
         await pilot.press("question_mark", "tab", "slash", *"flagged")
         await pilot.pause()
         assert "3 hits" in fakes.shown(app)  # the word itself, and twice in what it says
+
+
+async def test_n_shows_what_failing_cases_have_in_common(fakes: Any) -> None:
+    """Of 60 cases 24 of the 30 with the tag `odd` fail, and 3 of the others."""
+    failing = {*range(1, 49, 2), 0, 2, 4}
+    scores = {f"q{at:02}": (1.0, float(at not in failing)) for at in range(60)}
+    fine = dict.fromkeys(scores, (1.0, 1.0))
+    names = {"base": fine, "new": scores}
+    for runs, verb, why in ((["new"], "fail", "24 of 30"), (["base", "new"], "broke", "24 of 30")):
+        made = {name: fakes.Run(name, fakes.table_of(values)) for name, values in names.items()}
+        app = BrowseApp(fakes.Library(made), runs)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await pilot.pause()
+            await pilot.press("n")
+            await pilot.pause()
+            assert "with tag odd" in fakes.shown(app), runs
+            await pilot.press("enter")
+            await pilot.pause()
+            said = f"Questions with tag odd {verb}: {why}, others 3 of 30 (p < .001)"
+            assert said in fakes.shown(app), runs
+            shown = fakes.shown(app).splitlines()
+            assert sum(line[2:].startswith("q") for line in shown) == (30 if verb == "fail" else 24)
+    app = BrowseApp(fakes.library(), ["new"])
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("n")
+        assert "no slice in which more cases fail than chance explains" in fakes.shown(app)
 
 
 async def test_what_is_shown_is_counted_averaged_and_exported(fakes: Any) -> None:

@@ -43,6 +43,7 @@ async def test_from_runs_to_a_case_and_back(fakes: Any) -> None:
         ("F F", "1235"),
         ("/ r e a s o n = o u t c o m e enter", "1"),
         ("A t a g enter enter", "13"),
+        ("A t enter enter", "13"),
         ("/ t a g = o d d enter", "25"),
         ("/ q 3 enter", "3"),
         ("/ q 3 escape", "1235"),

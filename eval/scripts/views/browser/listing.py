@@ -30,8 +30,8 @@ LARGE = 20_000
 
 NO_GOLD = next(rule.word for rule in RULES if rule.name == "no_gold")
 
-WIDE = 100
-"""Cells from which a comparison says why a case fails in its row."""
+ROOMY, WIDE = 80, 100
+"""Cells from which a comparison says in its row why a case flipped, and why any case fails."""
 
 SCORE_PAIR = 11
 
@@ -486,9 +486,10 @@ class PairList(CaseList):
         columns = super().columns(width)
         wide, used = [], rows.LEFT
         for column in columns[:-1]:
-            if column.name == "why" and width >= WIDE:
+            if column.name == "why" and width >= ROOMY:
                 self._pair()
-                least = self._why_width if self.only_flips else WHY_PAIR
+                most = WHY_PAIR if width >= WIDE else 0
+                least = self._why_width if self.only_flips else most
                 column = replace(column, width=max(column.width, least))
             if column.right:
                 column = replace(column, width=SCORE_PAIR)

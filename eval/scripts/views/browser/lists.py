@@ -368,6 +368,8 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
         def answered(text: str | None) -> None:
             if text is None:
                 return
+            begun = [field for field in FIELDS if field.startswith(text)]
+            text = begun[0] if len(begun) == 1 else text
             try:
                 groups = self.cases.groups(text or self.cases.grouped_by)
             except QueryError as error:
