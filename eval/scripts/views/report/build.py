@@ -577,6 +577,7 @@ def _changed_answers(
     cases = read_asked(eval_set, labels_dir, ids) if eval_set.exists() else {}
     before = sides_before(compared.table, ids, cases)
     now = first_answers(new, ids, cases, _SECTIONS)
+    notes = read_notes(eval_set, labels_dir)
     room = PAGE_BYTES - FIGURE_BYTES
     answers: list[ReportAnswer] = []
     for case_id in ids:
@@ -585,6 +586,7 @@ def _changed_answers(
         described = describe(now[case_id], Said())
         way = compared.ways.get(case_id)
         answer = with_changes(described, compared.changes[case_id], before.get(case_id), way)
+        answer = replace(answer, notes=[note.line() for note in notes.get(case_id, ())])
         room -= bytes_of(answer)
         if room < 0:
             break

@@ -5,11 +5,11 @@
     Object.assign(document.createElement(name), { textContent: text }, values);
   const table = find("case-table");
   const given = () => new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
-  let opened = null, back = () => {}, restore = () => {};
+  let opened = null, origin = null, back = () => {}, restore = () => {};
 
   // Opens what the address leads to. "#case=ID" is an answer, other addresses are places.
   const follow = () => {
-    const key = given().get("case"), from = document.activeElement;
+    const key = given().get("case");
     restore();
     const id = key === null ? decodeURIComponent(location.hash.slice(1)) : `case-${key}`;
     const target = id && find(id);
@@ -20,7 +20,8 @@
     }
     const answer = target.classList.contains("in-full") && target.parentElement;
     if (!answer) return target.scrollIntoView();
-    opened = { key: id.slice(5), answer, from: from.closest("main a:not(#case-table a)") };
+    opened = { key: id.slice(5), answer, from: origin };
+    origin = null;
     if (table) find("case-short").hidden = true;
     tools(target, id.slice(5));
     answer.scrollIntoView();
@@ -49,6 +50,9 @@
     line.append(" ", says);
     place.prepend(line);
   };
+  addEventListener("click", event => {
+    origin = event.target.closest("a[href^='#case-']:not(#case-table a)");  // the address takes its focus
+  }, { capture: true });
   addEventListener("hashchange", follow);
   if (!table) return follow();
 
