@@ -411,6 +411,8 @@ class PairList(CaseList):
             for row in self._pairs
             if (way := self._ways.get(new.ids[row], "")) in ("broke", "fixed")
         }
+        whys = (len(f"{way} {self._why(row)}") for row, way in self.flips.items())
+        self._why_width = min(WHY_PAIR, max(whys, default=WHY_PAIR))
 
     def marks(self) -> dict[int, bool]:
         """Of the cases that were ok in the base run, which broke."""
@@ -485,7 +487,9 @@ class PairList(CaseList):
         wide, used = [], rows.LEFT
         for column in columns[:-1]:
             if column.name == "why" and width >= WIDE:
-                column = replace(column, width=WHY_PAIR)
+                self._pair()
+                least = self._why_width if self.only_flips else WHY_PAIR
+                column = replace(column, width=max(column.width, least))
             if column.right:
                 column = replace(column, width=SCORE_PAIR)
                 if used + SCORE_PAIR + 1 + rows.QUESTION_MIN > width:
