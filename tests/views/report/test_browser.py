@@ -97,6 +97,15 @@ async def _type(tab: Any, text: str) -> None:
         await tab.press(char, ord(char.upper()), char)
 
 
+async def _until(tab: Any, condition: str) -> None:
+    """Wait for what the page does a moment later, as following an address."""
+    for _ in range(100):
+        if await tab.value(condition):
+            return
+        await asyncio.sleep(0.05)
+    pytest.fail(f"never true: {condition}")
+
+
 async def _choose(tab: Any, control: str, value: str) -> None:
     labels = "[...document.querySelectorAll('#case-controls label')]"
     place = f"{labels}.find(one => one.textContent.startsWith('{control}')).lastElementChild"
@@ -119,6 +128,7 @@ async def test_the_list_is_filtered_sorted_and_jumped_from_by_keyboard(
         assert await tab.value(COUNT) == "2 of 24 shown"
         # Enter opens the first with the focus in it, Escape closes it and goes back to its row
         await tab.press("Enter", 13, "\r")
+        await _until(tab, f"{FOCUS}.closest('.case[open]') !== null")
         assert await tab.value("location.hash") == "#case=case-20&q=fixed"
         assert await tab.value(OPENED) == ["case-case-20"]
         assert await tab.value(f"{FOCUS}.closest('.case').textContent.includes('case-20')") is True
@@ -174,7 +184,7 @@ async def test_an_address_opens_its_case_and_shows_its_list(browser: Any, pair: 
         link = f"{links}.find(one => one.checkVisibility())"
         await tab.value(f"{link}.focus()")
         await tab.press("Enter", 13, "\r")
-        assert len(await tab.value(OPENED)) == 1
+        await _until(tab, f"{FOCUS}.closest('.case[open]') !== null")
         await tab.press("Escape", 27)
         assert await tab.value(f"{FOCUS} === {link}") is True
         assert tab.said() == []
@@ -197,10 +207,8 @@ async def test_columns_are_chosen_and_the_address_remembers_them(browser: Any, p
         chosen = ["case", "state", "why", "category", first, others[0]]
         assert await tab.value(HEADS) == chosen
         assert await tab.value(_rows("[0].cells.length")) == 6
-        for _ in range(40):
-            if "columns=" in (address := await tab.value("location.hash")):
-                break
-            await asyncio.sleep(0.05)
+        await _until(tab, "location.hash.includes('columns=')")
+        address = await tab.value("location.hash")
     async with browser.tab() as tab:
         await tab.open(pair.page.as_uri() + address)
         assert await tab.value(HEADS) == chosen
@@ -221,7 +229,7 @@ async def test_of_a_long_list_only_the_rows_in_sight_are_drawn(
         assert await tab.value(_rows(".length")) < 60
         assert await tab.value(f"{FOCUS}.closest('tr').ariaRowIndex") == "3001"
         await tab.press("Enter", 13, "\r")
-        assert await tab.value(f"{FOCUS}.id") == "case-short"
+        await _until(tab, f"{FOCUS}.id === 'case-short'")
         assert "What is thing 2999?" in await tab.value(f"{FOCUS}.textContent")
         assert tab.said() == []
         await tab.press("Escape", 27)
