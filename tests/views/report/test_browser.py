@@ -180,6 +180,7 @@ async def test_an_address_opens_its_case_and_shows_its_list(browser: Any, pair: 
         await tab.press("Escape", 27)
         assert await tab.value(f"{FOCUS}.textContent") == "case-3"
         # a link elsewhere on the page opens a case, too, and Escape goes back to it
+        await tab.value("document.querySelectorAll('.fold').forEach(one => one.open = true)")
         links = "[...document.querySelectorAll(`main a[href^='#case-case']`)]"
         link = f"{links}.find(one => one.checkVisibility())"
         await tab.value(f"{link}.focus()")
