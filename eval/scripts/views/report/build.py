@@ -86,6 +86,7 @@ PAGE_BYTES = 5_000_000
 FIGURE_BYTES = 700_000
 """What all figures may take."""
 
+
 @dataclass(frozen=True)
 class ReportOptions:
     """What the user asked for besides the run."""
