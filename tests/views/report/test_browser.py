@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from views.report.model import CaseRow, CaseTable
+from views.report.page import case_rows
 
 WIDTHS = [(1280, False), (390, True)]
 
@@ -112,10 +117,39 @@ async def test_the_first_screen_has_verdict_picture_and_what_changed(
 
 
 def _rows(rule: str = "") -> str:
-    return f"[...document.querySelectorAll('#case-table tbody tr')]{rule}"
+    return f"[...document.querySelectorAll('#case-table tbody tr:not(.space)')]{rule}"
 
 
-SHOWN = _rows(".filter(row => !row.hidden).map(row => row.cells[0].textContent)")
+SHOWN = _rows(".map(row => row.cells[0].textContent)")
+HEADS = (
+    "[...document.querySelectorAll('#case-table thead th')].filter(head => !head.hidden)"
+    ".map(head => head.textContent)"
+)
+FOCUS = "document.activeElement"
+OPENED = "[...document.querySelectorAll('.case[open] > .in-full')].map(one => one.id)"
+COUNT = "document.querySelector('#case-controls output').textContent"
+
+
+async def _type(tab: Any, text: str) -> None:
+    for char in text:
+        await tab.press(char, ord(char.upper()), char)
+
+
+async def _until(tab: Any, condition: str) -> None:
+    """Wait for what the page does a moment later, as following an address."""
+    for _ in range(100):
+        if await tab.value(condition):
+            return
+        await asyncio.sleep(0.05)
+    pytest.fail(f"never true: {condition}")
+
+
+async def _choose(tab: Any, control: str, value: str) -> None:
+    labels = "[...document.querySelectorAll('#case-controls label')]"
+    place = f"{labels}.find(one => one.textContent.startsWith('{control}')).lastElementChild"
+    await tab.value(
+        f"{{ const one = {place}; one.value = '{value}'; one.dispatchEvent(new Event('input')); }}"
+    )
 
 
 async def test_the_list_is_filtered_sorted_and_jumped_from_by_keyboard(
@@ -127,28 +161,134 @@ async def test_the_list_is_filtered_sorted_and_jumped_from_by_keyboard(
         assert await tab.value("document.getElementById('case-controls').hidden") is False
         await tab.press("/", 191, "/")
         assert await tab.value("document.activeElement.type") == "search"
-        for char in "fixed":
-            await tab.press(char, ord(char.upper()), char)
+        await _type(tab, "fixed")
         assert await tab.value(SHOWN) == ["case-20", "case-21"]
-        assert "2 of 24 shown" in await tab.value("document.querySelector('output').textContent")
+        assert await tab.value(COUNT) == "2 of 24 shown"
+        # Enter opens the first with the focus in it, Escape closes it and goes back to its row
         await tab.press("Enter", 13, "\r")
-        assert await tab.value("location.hash") == "#case-case-20"
-        assert await tab.value("document.querySelector(':target').closest('details').open") is True
-        # the head of a score sorts, once up and once down
-        await tab.value("document.querySelector('input').value = ''")
-        await tab.value("document.querySelector('input').dispatchEvent(new Event('input'))")
+        await _until(tab, f"{FOCUS}.closest('.case[open]') !== null")
+        assert await tab.value("location.hash") == "#case=case-20&q=fixed"
+        assert await tab.value(OPENED) == ["case-case-20"]
+        assert await tab.value(f"{FOCUS}.closest('.case').textContent.includes('case-20')") is True
+        await tab.press("Escape", 27)
+        assert await tab.value(OPENED) == []
+        assert await tab.value(f"{FOCUS}.textContent") == "case-20"
+        await tab.press("ArrowDown", 40)
+        assert await tab.value(f"{FOCUS}.textContent") == "case-21"
+        # the head of a score sorts, once up and once down; what has no score comes last
+        await tab.value("document.querySelector('#case-controls input').value = ''")
         await tab.value("document.querySelector('th.score button').focus()")
-        first = _rows("[0].cells[3].textContent")
-        for wanted in ("0", "1"):
+        for falling in (False, True):
             await tab.press("Enter", 13, "\r")
-            scores = await tab.value(_rows(".map(row => row.cells[3].textContent)"))
+            scores = await tab.value(_rows(".map(row => row.cells[5].textContent)"))
             numbers = [float(score) for score in scores if score != "–"]
-            assert numbers == sorted(numbers, reverse=wanted == "1")
+            assert numbers == sorted(numbers, reverse=falling)
+            assert "–" not in scores[: len(numbers)]
         assert await tab.value("document.querySelectorAll('[aria-sort=descending]').length") == 1
-        assert await tab.value(first) in ("1", "–")
         assert tab.said() == []
         assert tab.requests()[0] == pair.page.as_uri()
         assert len(tab.requests()) == 1
+
+
+async def test_the_worst_come_first_and_a_state_is_chosen(browser: Any, pair: Any) -> None:
+    async with browser.tab() as tab:
+        await tab.look(1280, "light")
+        await tab.open(pair.page.as_uri())
+        row = _rows("[0]") + ".cells[{}].textContent"
+        assert [await tab.value(row.format(cell)) for cell in (1, 2)] == ["broke", "gold 1 → none"]
+        for state, count in (
+            ("changed", 12),
+            ("broke", 10),
+            ("fails", 12),
+            ("fixed", 2),
+            ("ok", 10),
+        ):
+            await _choose(tab, "State", state)
+            assert await tab.value(COUNT) == f"{count} of 24 shown"
+
+
+async def test_an_address_opens_its_case_and_shows_its_list(browser: Any, pair: Any) -> None:
+    async with browser.tab() as tab:
+        await tab.look(1280, "light")
+        await tab.open(pair.page.as_uri() + "#case=case-3&q=factual&sort=-question")
+        assert await tab.value(OPENED) == ["case-case-3"]
+        assert await tab.value(f"{FOCUS}.closest('.case').open") is True
+        assert await tab.value(COUNT) == "12 of 24 shown"
+        assert (await tab.value(SHOWN))[:2] == ["case-23", "case-21"]
+        await tab.press("Escape", 27)
+        assert await tab.value(f"{FOCUS}.textContent") == "case-3"
+        # a link elsewhere on the page opens a case, too, and Escape goes back to it
+        await tab.value("document.querySelectorAll('.fold').forEach(one => one.open = true)")
+        links = "[...document.querySelectorAll(`main a[href^='#case-case']`)]"
+        link = f"{links}.find(one => one.checkVisibility())"
+        await tab.value(f"{link}.focus()")
+        await tab.press("Enter", 13, "\r")
+        await _until(tab, f"{FOCUS}.closest('.case[open]') !== null")
+        await tab.press("Escape", 27)
+        assert await tab.value(f"{FOCUS} === {link}") is True
+        assert tab.said() == []
+
+
+async def test_columns_are_chosen_and_the_address_remembers_them(browser: Any, pair: Any) -> None:
+    async with browser.tab() as tab:
+        await tab.look(1280, "light")
+        await tab.open(pair.page.as_uri())
+        heads = ["case", "state", "why", "question", "category"]
+        first, *others = await tab.value(
+            "[...document.querySelectorAll('th.score')].map(head => head.textContent)"
+        )
+        assert others
+        assert await tab.value(HEADS) == [*heads, first]
+        boxes = "[...document.querySelectorAll('.choose input')]"
+        assert await tab.value(f"{boxes}[0].disabled") is True  # the case itself stays
+        for place in (3, 6):
+            await tab.value(f"{boxes}[{place}].click()")
+        chosen = ["case", "state", "why", "category", first, others[0]]
+        assert await tab.value(HEADS) == chosen
+        assert await tab.value(_rows("[0].cells.length")) == 6
+        await _until(tab, "location.hash.includes('columns=')")
+        address = await tab.value("location.hash")
+    async with browser.tab() as tab:
+        await tab.open(pair.page.as_uri() + address)
+        assert await tab.value(HEADS) == chosen
+
+
+async def test_of_a_long_list_only_the_rows_in_sight_are_drawn(
+    browser: Any, long_list: Path
+) -> None:
+    """3,000 cases, of which the page holds few in full: the others open in short."""
+    async with browser.tab() as tab:
+        await tab.look(1280, "light")
+        await tab.open(long_list.as_uri())
+        assert await tab.value(COUNT) == "3,000 of 3,000 shown"
+        assert 10 < await tab.value(_rows(".length")) < 60
+        await tab.value(_rows("[0].querySelector('a').focus()"))
+        await tab.press("End", 35)
+        assert await tab.value(f"{FOCUS}.textContent") == "q2999"
+        assert await tab.value(_rows(".length")) < 60
+        assert await tab.value(f"{FOCUS}.closest('tr').ariaRowIndex") == "3001"
+        await tab.press("Enter", 13, "\r")
+        await _until(tab, f"{FOCUS}.id === 'case-short'")
+        assert "What is thing 2999?" in await tab.value(f"{FOCUS}.textContent")
+        assert tab.said() == []
+        await tab.press("Escape", 27)
+        assert await tab.value(f"{FOCUS}.textContent") == "q2999"
+        await tab.press("Tab", 9)  # the list is one stop
+        assert await tab.value(f"{FOCUS}.closest('#case-table')") is None
+
+
+@pytest.fixture(scope="module")
+def long_list(made: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows = [
+        CaseRow(f"q{n}", 0, "ok", "", "factual", [1.0], f"What is thing {n}?") for n in range(3000)
+    ]
+    given = made.text("html")
+    begin = given.index('<template id="case-data">[') + len('<template id="case-data">[')
+    end = given.index("]</template>", begin)
+    data = ",".join(case_rows(CaseTable([], rows, 0)))
+    page = tmp_path_factory.mktemp("long") / "report.html"
+    page.write_text(given[:begin] + data + given[end:], encoding="utf-8")
+    return page
 
 
 async def test_without_script_all_is_there_and_no_control_is_shown(browser: Any, pair: Any) -> None:

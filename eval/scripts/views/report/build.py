@@ -60,7 +60,7 @@ from views.report.compared import (
     of_comparison,
     sweep_part,
 )
-from views.report.described import conversations, describe
+from views.report.described import bytes_of, conversations, describe
 from views.report.model import (
     CorrelationMatrix,
     FirstRanks,
@@ -73,7 +73,7 @@ from views.report.model import (
 )
 from views.report.page import ROW_BYTES, comparison_page
 from views.report.report import AnswerSide, AnswersInFull, CaseChange, ReportAnswer, RunReport
-from views.report.text import cut, page_bytes
+from views.report.text import cut
 
 MOST_CORRELATED = 20
 
@@ -85,9 +85,6 @@ PAGE_BYTES = 5_000_000
 
 FIGURE_BYTES = 700_000
 """What all figures may take."""
-
-MARKUP_BYTES = 250
-"""What the page adds to each passage, claim and the like of an answer."""
 
 
 @dataclass(frozen=True)
@@ -501,17 +498,6 @@ def _not_applicable(cases: CaseListing) -> list[MissingScores]:
 # A page of comparisons alone, and what it shares with the report: two answers side by side.
 
 
-def bytes_of(answer: ReportAnswer) -> int:
-    """What an answer in full takes on the page, roughly: its texts, and the markup around them."""
-    sides = [answer, *([answer.before] if answer.before else [])]
-    items = len(answer.verdicts) + len(answer.fails) + len(answer.warnings)
-    for side in sides:
-        items += len(side.retrieved) + len(side.gold) + len(side.claims) + len(side.because)
-    # Marks on the words that differ take about as much as short answers themselves.
-    marked = sum(page_bytes(side.answer) for side in sides if answer.before)
-    return page_bytes(answer) + marked + MARKUP_BYTES * (4 + items)
-
-
 def sides_before(
     table: RunTable, ids: Collection[str], cases: Mapping[str, TestCase]
 ) -> dict[str, AnswerSide]:
@@ -585,6 +571,7 @@ def _changed_answers(
     cases = read_asked(eval_set, labels_dir, ids) if eval_set.exists() else {}
     before = sides_before(compared.table, ids, cases)
     now = first_answers(new, ids, cases, _SECTIONS)
+    notes = read_notes(eval_set, labels_dir)
     room = PAGE_BYTES - FIGURE_BYTES
     answers: list[ReportAnswer] = []
     for case_id in ids:
@@ -593,6 +580,7 @@ def _changed_answers(
         described = describe(now[case_id], Said())
         way = compared.ways.get(case_id)
         answer = with_changes(described, compared.changes[case_id], before.get(case_id), way)
+        answer = replace(answer, notes=[note.line() for note in notes.get(case_id, ())])
         room -= bytes_of(answer)
         if room < 0:
             break

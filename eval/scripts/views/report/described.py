@@ -28,7 +28,7 @@ from views.report.report import (
     UnsupportedClaim,
     WantedPassage,
 )
-from views.report.text import cut, one_line, shortened
+from views.report.text import cut, one_line, page_bytes, shortened
 from views.searches import SearchStep, longest_ms
 from views.tools import tools_note
 
@@ -44,6 +44,10 @@ MOST_SEARCHES = MOST_TOOLS = 20
 
 BAR = 100
 """Units of the bar that shows when a search ran."""
+
+
+MARKUP_BYTES = 250
+"""What the page adds to each passage, claim and the like of an answer."""
 
 
 def describe(case: Case, said: Said) -> ReportAnswer:
@@ -222,6 +226,17 @@ def _step(step: SearchStep, longest: float) -> ShownSearch:
         new=[ShownNewPassage(passage.rank, passage.location, passage.gold) for passage in shown],
         new_more=len(step.new) - len(shown),
     )
+
+
+def bytes_of(answer: ReportAnswer) -> int:
+    """What an answer in full takes on the page, roughly: its texts, and the markup around them."""
+    sides = [answer, *([answer.before] if answer.before else [])]
+    items = len(answer.verdicts) + len(answer.fails) + len(answer.warnings)
+    for side in sides:
+        items += len(side.retrieved) + len(side.gold) + len(side.claims) + len(side.because)
+    # Marks on the words that differ take about as much as short answers themselves.
+    marked = sum(page_bytes(side.answer) for side in sides if answer.before)
+    return page_bytes(answer) + marked + MARKUP_BYTES * (4 + items)
 
 
 def conversations(answers: Sequence[ReportAnswer]) -> list[ReportConversation]:

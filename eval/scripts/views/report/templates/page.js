@@ -5,22 +5,27 @@
     Object.assign(document.createElement(name), { textContent: text }, values);
   const table = find("case-table");
   const given = () => new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
-  let opened = null, back = () => {}, restore = () => {};
+  let opened = null, origin = null, back = () => {}, restore = () => {};
+
+  const reveal = place => {
+    for (let node = place; node; node = node.parentElement) {
+      if (node.localName === "details") node.open = true;
+    }
+  };
 
   // Opens what the address leads to. "#case=ID" is an answer, other addresses are places.
   const follow = () => {
-    const key = given().get("case"), from = document.activeElement;
+    const key = given().get("case");
     restore();
     const id = key === null ? decodeURIComponent(location.hash.slice(1)) : `case-${key}`;
     const target = id && find(id);
     if (!target && id.startsWith("case-")) return back(id.slice(5), true);
     if (!target) return opened && back();
-    for (let node = target; node; node = node.parentElement) {
-      if (node.localName === "details") node.open = true;
-    }
+    reveal(target);
     const answer = target.classList.contains("in-full") && target.parentElement;
     if (!answer) return target.scrollIntoView();
-    opened = { key: id.slice(5), answer, from: from.closest("main a:not(#case-table a)") };
+    opened = { key: id.slice(5), answer, from: origin };
+    origin = null;
     if (table) find("case-short").hidden = true;
     tools(target, id.slice(5));
     answer.scrollIntoView();
@@ -49,6 +54,9 @@
     line.append(" ", says);
     place.prepend(line);
   };
+  addEventListener("click", event => {
+    origin = event.target.closest("main a[href^='#case']:not(#case-table a)");  // the address takes its focus
+  }, { capture: true });
   addEventListener("hashchange", follow);
   if (!table) return follow();
 
@@ -123,6 +131,7 @@
 
   // Brings a row into sight and gives it the focus.
   const go = place => {
+    reveal(box);
     if (!shown.length) return field.focus();
     current = Math.max(0, Math.min(place, shown.length - 1));
     const size = height(), top = current * size, room = box.clientHeight - table.tHead.offsetHeight - size;
@@ -187,6 +196,7 @@
         make("p", row.cells[3]), make("p", facts.join(", "), { className: "small" }),
         make("p", "The page has no room for this case in full; browse_runs.py shows it.", { className: "small" }));
       tools(short, key);
+      reveal(short);
       short.scrollIntoView({ block: "nearest" });
       return short.focus();
     }
@@ -216,7 +226,7 @@
   }
   choice.addEventListener("change", () => { anew(); remember(); });
   box.addEventListener("scroll", draw, { passive: true });
-  addEventListener("resize", draw);
+  new ResizeObserver(draw).observe(box);
   box.addEventListener("click", event => {
     const place = event.target.closest("td, th")?.querySelector("a") && event.target.closest("tr").dataset.place;
     if (!place || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -245,6 +255,7 @@
     if (event.key === "Escape" && opened) back();
     if (event.key !== "/" || typing || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
+    reveal(field);
     field.focus();
   });
   controls.hidden = false;
