@@ -132,10 +132,17 @@ def main(
                 "--html shows figures against a reference: add --reference A..B."
             )
         from views.report.page import watch_page
-        from watching.show import notes
+        from watching.show import alarm_blocks, canary_verdict, notes
 
         title = f"{folder.resolve().name} in production"
-        storage.replace_bytes(html, watch_page(outcome.figures, title, list(notes(outcome))))
+        page = watch_page(
+            outcome.figures,
+            title,
+            list(notes(outcome)),
+            list(alarm_blocks(outcome)),
+            canary_verdict(outcome),
+        )
+        storage.replace_bytes(html, page)
     if as_json:
         click.echo(storage.json_bytes(to_dict(outcome)), nl=False)
     elif not silent or outcome.has_alarm:

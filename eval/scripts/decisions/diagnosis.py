@@ -23,6 +23,9 @@ HIGH, LOW = 0.7, 0.5
 
 ABSTAINS_WRONG = 0.3
 
+VERBATIM = 0.9
+"""Share of the words of answers that their passages hold, from which a bot counts as quoting."""
+
 NO_SECTIONS: Mapping[str, Mapping[str, Any]] = {}
 
 _SEPARATORS = ("/", "|", "::", "»", "›", "→", "\\", ">", " - ", ":", "\n")
@@ -285,9 +288,20 @@ def _faithful_relevant(measures: Measures) -> Iterator[DiagnosisFinding]:
         return
     because = _because([faithful, relevant])
     if faithful.passed and relevant.passed is False:
+        quoted = _any(measures, "mean_claim_support")
+        if relevant.metric == "answer_relevance" and quoted and (quoted.mean or 0) >= VERBATIM:
+            yield DiagnosisFinding(
+                "quotes_unlike_reference",
+                "The answers quote their passages, and the reference answers are worded otherwise: "
+                "answer_relevance compares words with words, and may be low for that alone.",
+                "some answers beside their references; a judge (judge_answers.py) tells whether "
+                "they answer the question.",
+                _because([quoted, relevant]),
+            )
+            return
         yield DiagnosisFinding(
             "faithful_but_irrelevant",
-            "The answers keep to their passages but miss what was asked.",
+            "The answers keep to their passages but may miss what was asked.",
             "how the question is understood: query rewriting, the choice of sentences, the prompt.",
             because,
         )

@@ -45,14 +45,18 @@ def watch_page(outcome: Watch, *, pictures: bool) -> Page:
     blocks: list[Block] = [Prose(_title(outcome)), plain_table(head, rows)]
     blocks += map(Prose, notes(outcome))
     if outcome.reference is None:
-        return Page("", [*blocks, *_alarm_blocks(outcome), Prose(_NO_REFERENCE)])
-    more = list(_alarm_blocks(outcome))
-    last = "ALARM of the canaries." if outcome.canaries and outcome.canaries.alarms else ""
+        return Page("", [*blocks, *alarm_blocks(outcome), Prose(_NO_REFERENCE)])
+    more, last = list(alarm_blocks(outcome)), canary_verdict(outcome)
     after = watch_blocks(outcome.figures, pictures=pictures, more=more, last=last)
     return Page("", [*blocks, *after])
 
 
-def _alarm_blocks(outcome: Watch) -> Iterator[Block]:
+def canary_verdict(outcome: Watch) -> str:
+    """The canaries' part of the verdict; "" without an alarm of them."""
+    return "ALARM of the canaries." if outcome.canaries and outcome.canaries.alarms else ""
+
+
+def alarm_blocks(outcome: Watch) -> Iterator[Block]:
     """What rose, three traces of each alarm, the command that draws more, and the canaries."""
     labels = {figure.name: figure.label for figure in outcome.alarms}
     for risen in outcome.risen:
@@ -66,10 +70,10 @@ def _alarm_blocks(outcome: Watch) -> Iterator[Block]:
         folder = shlex.quote(str(outcome.folder))
         yield Prose(f"Next: watch_traces.py {folder} --cases 12 --output drawn   (more to read)")
     if outcome.canaries is not None:
-        yield from canary_blocks(outcome.canaries)
+        yield from _canary_blocks(outcome.canaries)
 
 
-def canary_blocks(look: CanaryLook) -> Iterator[Block]:
+def _canary_blocks(look: CanaryLook) -> Iterator[Block]:
     """The canaries' sentence, their alarms, and what else there is to know."""
     yield Prose(f"{'!' if look.alarms else ' '} {sentence(look)}", "bad" if look.alarms else None)
     yield from items([(Quoted(plain(text, 400)),) for text in look.alarms], "bad")
