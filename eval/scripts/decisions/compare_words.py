@@ -37,7 +37,8 @@ def explored_title(tested: int) -> str:
 def cases_line(comparison: Comparison) -> str:
     names = f"{comparison.base_id} → {comparison.new_id}"
     text = f"{plain(names)}: {counted(comparison.cases, 'case')} in both"
-    return f"{text}; {comparison.clusters}" if comparison.clusters else text
+    together = comparison.clusters.removeprefix(counted(comparison.cases, "case")).lstrip(": ")
+    return f"{text}; {together}" if together else text
 
 
 def explored_line(comparison: Comparison) -> str:

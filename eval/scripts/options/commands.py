@@ -14,6 +14,7 @@ import inspect
 import io
 import os
 import re
+import shutil
 import signal
 import sys
 import threading
@@ -28,6 +29,7 @@ from records.errors import StorageError
 from records.files import read_toml
 from records.runs import HOME, JUDGES, PROFILES, RESULTS_DIR, RUN_ID, SHIPPED_PROFILES
 from records.shards import allow_addresses
+from terminal import tables
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """Before numpy starts: its threads would wait for longer than they compute on matrices this small,
@@ -44,6 +46,15 @@ class Exit(enum.IntEnum):
     BAD_INPUT = 2
     UNREACHABLE = 3
     INTERRUPTED = 130
+
+
+def say(text: str, *, err: bool = True) -> None:
+    """A text for people, by default on stderr: broken at blanks on a terminal, whole elsewhere."""
+    if (sys.stderr if err else sys.stdout).isatty():
+        columns = shutil.get_terminal_size().columns
+        is_call = re.match(r"(\w+: )?python eval/", text)
+        text = tables.folded(folded(text, columns) if is_call else text, columns)
+    click.echo(text, err=err)
 
 
 def config_file() -> tuple[Path, dict[str, Any]]:
@@ -296,12 +307,14 @@ class Command(click.Command):
                 result = run()
                 sys.exit(result if isinstance(result, int) else Exit.DONE)
             except click.ClickException as error:
-                error.show()
+                shown = io.StringIO()
+                error.show(shown)
+                say(shown.getvalue().rstrip("\n"))
                 sys.exit(error.exit_code)
             except (click.Abort, KeyboardInterrupt):
                 with contextlib.suppress(OSError):  # the terminal may be what is gone
                     below = "\n" if sys.stderr.isatty() else ""  # the terminal's own ^C
-                    click.echo(f"{below}Interrupted. {self.how_to_go_on}".rstrip(), err=True)
+                    say(f"{below}Interrupted. {self.how_to_go_on}".rstrip())
                 sys.exit(Exit.INTERRUPTED)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -407,7 +420,8 @@ Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of run folders in the folder of results, ``latest`` first."""
+    """Names of run folders in the folder of results, ``latest`` first; of several separated by
+    commas the last one."""
     folder = Path(ctx.params.get("results_dir") or RESULTS_DIR)
     try:
         with os.scandir(folder) as entries:
@@ -416,7 +430,7 @@ def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
             )
     except OSError:
         names = []
-    return _fitting(["latest", *names], incomplete)
+    return _last_of(["latest", *names], incomplete)
 
 
 def metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -426,8 +440,7 @@ def metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     from ragmetrics.catalogue import metric as catalogue_metric
 
     names = [metric.name for metric in catalogue_metric.at_cutoffs(catalogue.METRICS, catalogue.KS)]
-    head, comma, last = incomplete.rpartition(",")
-    return [f"{head}{comma}{name}" for name in _fitting(dict.fromkeys(names), last)]
+    return _last_of(dict.fromkeys(names), incomplete)
 
 
 def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -442,11 +455,19 @@ def judges(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     return _fitting(["local", *sorted(path.stem for path in JUDGES.glob("*.toml"))], incomplete)
 
 
+def rubrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of the rubrics that are there."""
+    from records import rubrics as records_rubrics
+
+    return _fitting(records_rubrics.names(), incomplete)
+
+
 BY_NAME: dict[str, Completer] = {
     **dict.fromkeys(("run", "base", "new", "baseline", "from_run"), runs),
     **dict.fromkeys(("worst_by", "flips_by", "confidence_by", "metrics"), metrics),
     "profile": profiles,
     "judge": judges,
+    "rubric": rubrics,
 }
 """Which parameters get which values; one of a type that completes itself, such as a path, does."""
 
@@ -459,6 +480,12 @@ def attach(command: click.Command) -> None:
             # Click takes a completer at the making of a parameter only, and these are made in
             # many places; the attribute is where it then looks.
             param._custom_shell_complete = param._custom_shell_complete or BY_NAME[param.name]
+
+
+def _last_of(names: Iterable[str], incomplete: str) -> list[str]:
+    """Those that fit what stands behind the last comma, with what stands before it."""
+    head, comma, last = incomplete.rpartition(",")
+    return [f"{head}{comma}{name}" for name in _fitting(names, last)]
 
 
 def _fitting(names: Iterable[str], incomplete: str) -> list[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from decisions.measures import UNCLEAR_BAND, Measure
+from records.cases import DRAFT
 from terminal.page import (
     AnyColumn,
     Block,
@@ -35,8 +36,14 @@ def measure_table(
     """A row a metric: mean, interval, how many cases, target, whether it is met.
 
     ``every_count``: with the cases that have no score, and a star at an interval that is to be
-    doubted; else with the band. ``groups``: the rows stand under the names of their sections.
+    doubted. ``groups``: the rows are under the names of their sections, with the band; else a table
+    without counts has the section in the name.
     """
+
+    def name(row: Measure) -> str:
+        if groups or every_count:
+            return "  " * groups + row.title
+        return f"{row.section}.{row.title}"
 
     def interval(row: Measure) -> str:
         return between(row.ci95) + "*" * bool(row.mark and every_count)
@@ -45,7 +52,7 @@ def measure_table(
         return "" if row.band in (None, UNCLEAR_BAND) else str(row.band)
 
     columns: list[AnyColumn[Measure]] = [
-        DataColumn("metric", lambda row: "  " * groups + row.title, words=True, foreign=True),
+        DataColumn("metric", name, words=True, foreign=True),
         DataColumn("mean", lambda row: number(row.mean)),
         DataColumn("95 % interval", interval, drop=5),
         WhiskerColumn(lambda row: Whisker(row.ci95, row.mean, row.bound), drop=1),
@@ -56,7 +63,7 @@ def measure_table(
         DataColumn("", lambda row: "?" if row.open else _SIGNS[row.passed]),
         DataColumn("band", band, drop=2, words=True),
     ]
-    gone = {"band"} if every_count else {"n/a", "failed"}
+    gone = {"band"} if every_count else {"n/a", "failed"} if groups else {"n/a", "failed", "band"}
     kept = [column for column in columns if getattr(column, "name", "") not in gone]
     return DataTable(kept, rows, tone=_tone, group=(lambda row: row.section) if groups else None)
 
@@ -72,6 +79,7 @@ def section_blocks(section: Mapping[str, Any], rows: Sequence[Measure]) -> Itera
     cases share documents or groups, a line says so.
     """
     yield measure_table(rows)
+    yield from map(Prose, draft_notes([section]))
     for reason in dict.fromkeys(row.mark for row in rows if row.mark):
         marked = [row.metric for row in rows if row.mark == reason]
         more = f" and {len(marked) - _NAMED} more" if len(marked) > _NAMED else ""
@@ -86,6 +94,17 @@ def section_blocks(section: Mapping[str, Any], rows: Sequence[Measure]) -> Itera
         shared = _SHARED.get(by, "share their first gold document")
         units_said = counted(units, "independent unit")
         yield Prose(f"Cases that {shared} are counted together ({units_said}).")
+
+
+def draft_notes(sections: Iterable[Mapping[str, Any]]) -> list[str]:
+    """How many cases are drafts, whose gold nobody has accepted; [] where none is."""
+    tags = [section.get("by", {}).get("tag", {}).get(DRAFT, {}) for section in sections]
+    if not (drafts := max((tag.get("n", 0) for tag in tags), default=0)):
+        return []
+    return [
+        f"Drafts that no person has accepted: {counted(drafts, 'case')}. Their supports and answers "
+        "are proposals, not gold: accept or drop each in label_eval.py."
+    ]
 
 
 def slice_block(
