@@ -25,8 +25,8 @@ from watching.summary import FEEDBACK, NOT_CAPTURED
 from watching.watch import Watch, in_all, share_of
 
 _NO_REFERENCE = (
-    "No reference: name days that are normal, such as --reference 2026-03-02..2026-04-26, and what "
-    "rises after them is found."
+    "No reference: name normal days, such as --reference 2026-03-02..2026-04-26, to get an alarm "
+    "when a share rises after them."
 )
 
 
@@ -109,12 +109,12 @@ def notes(outcome: Watch) -> Iterator[str]:
         yield f"{counted(missing, 'trace')} without contents: {CAPTURE}"
     weighted = any(d.effective is not None for days in outcome.series.values() for d in days)
     if weighted:
-        yield "Shares are weighted by the sampling rate that the traces tell (tracestate ot=th)."
+        yield "Shares are weighted by the sampling rate in the traces (tracestate ot=th)."
     if outcome.sampling == "tail":
         names = " and ".join(f.label.lower() for f in FIGURES if f.name in TAIL_DISTORTS)
         yield (
-            f"Left out: {names}. config.toml says that a tail sampler chose the traces, which "
-            "keeps those more often."
+            f"Left out: {names}. config.toml says that a tail sampler chose the traces, and it "
+            "keeps these more often."
         )
     for draw in outcome.draws:
         yield f"Drawn ({draw.kind}): {counted(draw.cases, 'case')}: {draw.paths[0]}"
@@ -131,7 +131,7 @@ def _feedback(outcome: Watch) -> Iterator[str]:
         yield (
             f"People rated {counted(feedback['rated'], 'answer')} of {outcome.traces:,}, "
             f"{feedback['bad']:,} of them bad: {fine_percent(feedback['share'])} (95 % interval "
-            f"{low} to {high}). Raters choose themselves: this is no share of all answers."
+            f"{low} to {high}). Raters choose what they rate: this is no share of all answers."
         )
     yield from (
         f"Not counted: {n:,} {name}." for name in NO_FEEDBACK.values() if (n := counts.get(name))

@@ -234,7 +234,9 @@ def test_calls_that_failed_or_have_no_line_are_not_answered(runs: Runs) -> None:
             assert row.new == pytest.approx(79 / 90)
         assert found.headline == ("INCOMPLETE" if run == gone else "WORSE")
         lost = "INCOMPLETE: 11 of 90 cases have no result in gone (run_eval.py --resume --run-id "
-        lost += "gone); on the other 79 no difference is clear (a change of 11 points or more would "
+        lost += (
+            "gone); on the other 79 no difference is clear (a change of 11 points or more would "
+        )
         lost += "show)."
         assert (found.says[0] == lost) == (run == gone)
     assert any(
@@ -329,7 +331,7 @@ def test_below_six_clusters_nothing_is_decided(runs: Runs) -> None:
     row = row_of(found, "pass")
     assert (row.units, row.verdict, row.p_joint) == (5, "too few", None)
     assert found.headline == "TOO FEW"
-    assert found.notes[0] == "pipeline.pass: too few clusters (5) to tell."
+    assert found.notes[0] == "pipeline.pass: too few groups of cases (5) to tell."
 
 
 def test_a_document_that_outweighs_the_others_is_named_first(runs: Runs) -> None:
@@ -338,7 +340,7 @@ def test_a_document_that_outweighs_the_others_is_named_first(runs: Runs) -> None
     clusters = clusters_of(in_document(f"q{i}", "big.md") for i in range(11))
     found = compare(base, base, CompareOptions(metrics=("pass",)), clusters=clusters)
     assert found.notes[0].startswith(
-        "pipeline.pass: 11 of 20 cases belong to one cluster (document: big.md), so they tell as "
+        "pipeline.pass: 11 of 20 cases belong to one group (document: big.md), so they tell as "
         "much as 3.1 of equal size"
     )
 
