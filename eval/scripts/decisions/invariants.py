@@ -396,8 +396,8 @@ def _same_report(base: RunConfig, new: RunConfig) -> str:
     silent = [part for part in SYSTEM if part not in reported]
     if not reported:
         return (
-            "The bot reports neither its index, its retriever nor its answerer, so whether they "
-            "changed is unknown."
+            "The bot does not report its index, retriever and answerer: differences are chance, or "
+            "a change of these."
         )
     parts = ", ".join(reported) + (
         f"; nothing is known of its {', '.join(silent)}" if silent else ""

@@ -358,8 +358,8 @@ SILENT = {"retriever": {"requested": {"k": 5}}, "api": {"source": "http", "url":
         (
             SILENT,
             SILENT,
-            "The bot reports neither its index, its retriever nor its answerer, so whether they "
-            "changed is unknown.",
+            "The bot does not report its index, retriever and answerer: differences are chance, or "
+            "a change of these.",
         ),
     ],
 )
