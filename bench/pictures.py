@@ -168,7 +168,8 @@ def take_all(home: Path) -> None:
     """Take all pictures of the runs in `home`, which are made if they are missing."""
     shutil.copy(ROOT / "eval_set.jsonl", home)
     shutil.copytree(ROOT / "eval" / "labels", home / "eval" / "labels", dirs_exist_ok=True)
-    for name in [name for name in os.environ if name.startswith("RAG_EVAL_")]:
+    settings = {name for name in os.environ if name.startswith("RAG_EVAL_")}
+    for name in settings - {"RAG_EVAL_CHROMIUM"}:
         del os.environ[name]
     os.environ |= {"RAG_EVAL_HOME": str(home), "RAG_EVAL_CONFIG": os.devnull}
     os.environ["RAG_EVAL_RESULTS_DIR"] = "eval/results"  # scripts print it: no path of a machine

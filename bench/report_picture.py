@@ -3,7 +3,8 @@
     make demo
     python bench/report_picture.py eval/results/RUN/report.html
 
-The browser is `chromium`, `google-chrome`, or what CHROME names. The page needs no network.
+The browser is `chromium`, `google-chrome`, or what RAG_EVAL_CHROMIUM names. The page needs no
+network.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 def take(page: Path, picture: Path) -> None:
     """The top of a page as a PNG. Exits with a sentence when there is no browser."""
-    browser = os.environ.get("CHROME") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = os.environ.get("RAG_EVAL_CHROMIUM") or next(
+        filter(None, map(shutil.which, BROWSERS)), None
+    )
     if browser is None:
-        sys.exit("No Chromium was found: install one, or name it with CHROME=…")
+        sys.exit("No Chromium was found: install one, or name it in RAG_EVAL_CHROMIUM")
     picture.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as profile:
         words = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
