@@ -4,7 +4,7 @@ In: scored run folders (ids or paths), the first one is the base; of a single pa
 committed metrics.json alone, then the primary metrics are compared. Out: what changed in the
 configuration, the primary metrics (targets.toml, [decide]) with interval and corrected p, others
 that got worse, the cases that broke or were fixed, and last the verdict; -v shows all of it. Runs
-that were not measured alike are refused (exit 2).
+that were measured differently are refused (exit 2).
 
 \b
 Examples:
@@ -207,7 +207,7 @@ def json_bytes(report: Report) -> bytes:
     help="What was meant to change, such as index or retriever.k (repeatable).",
 )
 @click.option(
-    "--ignore-invariants", is_flag=True, help="Compare runs that were not measured alike."
+    "--ignore-invariants", is_flag=True, help="Compare runs that were measured differently."
 )
 @click.option(
     "--flips",
@@ -250,7 +250,7 @@ def json_bytes(report: Report) -> bytes:
 @click.option(
     "--slices",
     is_flag=True,
-    help="List all that cases which broke may have in common, with topics of the questions.",
+    help="List everything that broken cases may have in common, with topics of the questions.",
 )
 @options.seed_option
 @options.json_option

@@ -16,8 +16,9 @@ Examples:
 
 Built in: the gate fails if a primary metric is worse than the baseline's by more than chance
 explains, if too many calls failed, if an asked case has no result or the run was stopped, and if a
-case, section or metric of the baseline is lost or the runs were not measured alike. A rule of the
-file fails if what it names could not be measured. docs/decisions.md explains the rules.
+case, section or metric of the baseline is lost or the runs were measured differently. A rule of the
+file fails if its metric could not be measured. If the gate passes although many cases broke, its
+title says so, and a line names a rule that would fail. docs/decisions.md explains the rules.
 
 Exit codes: 0 passed, 1 failed or no primary metric could be tested against the baseline, 2 bad
 input, 130 interrupted.
@@ -64,16 +65,16 @@ GATES_FILE = storage.own_file("gates.toml")
     "accepts",
     multiple=True,
     metavar="METRIC=REASON",
-    help="Let this failure pass, and record why.",
+    help="Accept this failure, and record why.",
 )
 @click.option(
     "--allow-missing",
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Let up to N cases without a result pass.",
+    help="Allow up to N cases without a result.",
 )
-@click.option("--allow-stopped", is_flag=True, help="Let a run pass that was stopped.")
+@click.option("--allow-stopped", is_flag=True, help="Allow a run that was stopped.")
 @click.option("--junit", "junit_file", type=options.FILE, help="Write JUnit XML to this file.")
 @click.option(
     "--markdown", "markdown_file", type=options.FILE, help="Write a comment to this file."

@@ -1,4 +1,4 @@
-"""Ask a grid of a bot's settings as a race: drop what is proven worse, and say what is best.
+"""Race the settings of a bot: drop those that are proven worse, and say which is best.
 
 In: grid.toml (settings, what is good, limits), an eval set, and a bot whose settings are fields of
 its requests, headers, options of the demo, or words of a command that starts it.
@@ -49,7 +49,9 @@ SHARED: dict[str, Any] = {
 @click.option("--resume", is_flag=True, help="Continue the sweep --run-id: ask what is missing.")
 @options.retry_errors_option
 @click.option(
-    "--max-calls", type=click.IntRange(1, MOST * MOST), help="Ask no block that would go beyond."
+    "--max-calls",
+    type=click.IntRange(1, MOST * MOST),
+    help="Stop before a block that would exceed this.",
 )
 @click.option(
     "--max-cost",
@@ -64,7 +66,7 @@ SHARED: dict[str, Any] = {
     help="At the end ask winner and baseline N cases: set aside, if half are left, else again.",
 )
 @click.option(
-    "--ask-all", is_flag=True, help="Ask on when nothing more is expected to be told apart."
+    "--ask-all", is_flag=True, help="Go on when no more differences are expected to show."
 )
 @options.history_option
 @options.full_text_option
@@ -86,8 +88,8 @@ def main(grid: Path, run_id: str | None, **values: Any) -> None:
 
     The cases are asked in ten random blocks; after each, settings that are proven worse than the
     best, or break a limit of the grid, are dropped. The baseline is never dropped. The sweep ends
-    when one setting is left, every case was asked, the budget is spent, or the cases that are left
-    would hardly tell any settings apart, and says which.
+    when one setting is left, every case was asked, the budget is spent, or the rest of the cases
+    would hardly show a difference, and says which.
     """
     from clients.limits import BOT_LIMITS
     from clients.run_plan import RunOptions

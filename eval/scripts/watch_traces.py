@@ -3,9 +3,9 @@
 In: a folder of traces in JSON or JSON lines (OTLP, Phoenix, MLflow, …; .gz too), which may grow
 while they are read. Out: shares by day of refusals, empty retrievals, errors, slow answers, empty
 or very long answers, unreadable ones, and, for a fixed share, of unsupported claims and leaks. With
---reference, eight whole weeks or more, an alarm for what rose since: look as often as you like, 7 %
-of quiet quarters at most give a false one. It lasts until two weeks are back at the reference, or
-until you say --seen. A rise from 4 to 6 % is too small for it: --canaries is for that. Ratings by
+--reference, eight whole weeks or more, an alarm for what rose since. Look as often as you like: at
+most 7 % of quiet quarters give a false one. It lasts until two weeks are back at the reference, or
+until you say --seen. A rise from 4 to 6 % is too small for it; --canaries finds that. Ratings by
 people among the traces (Phoenix, Langfuse, LangSmith) are a share with its interval, and no alarm.
 No server, and nothing is sent anywhere.
 
@@ -15,7 +15,7 @@ A second look reads only what is new. Delete the index to begin again.
 With --output FOLDER: --cases N draws drafts worth labelling into FOLDER/cases, some of each signal,
 none nearly like a question of --eval-set. --sample N draws about N traces uniformly into
 FOLDER/sample, as an eval set with a run that every script scores. Credentials and personal data are
-blotted before anything is written.
+masked before anything is written.
 
 \b
 Examples:
@@ -57,13 +57,15 @@ import options
     "--replace-reference", is_flag=True, help="Freeze --reference in place of the old one."
 )
 @click.option(
-    "--seen", is_flag=True, help="Mark the alarms of the last look as seen: only more is a new one."
+    "--seen",
+    is_flag=True,
+    help="Mark the alarms of the last look as seen; a further rise is a new one.",
 )
 @click.option(
     "--canaries",
     type=options.FOLDER,
     metavar="FOLDER",
-    help="Folder of daily runs of a fixed set, which are gated beside the traffic.",
+    help="Folder of daily runs of a fixed set, to gate beside the traffic.",
 )
 @click.option("--fail-on", type=click.Choice(["alarm"]), help="Exit 1 when a figure has an alarm.")
 @click.option(
@@ -72,7 +74,7 @@ import options
     type=options.FiniteRange(0, options.DAY_S),
     default=60.0,
     metavar="SECONDS",
-    help="Count a trace so long after its last span.",
+    help="Wait so long after the last span of a trace.",
 )
 @click.option(
     "--check-share",
@@ -132,10 +134,17 @@ def main(
                 "--html shows figures against a reference: add --reference A..B."
             )
         from views.report.page import watch_page
-        from watching.show import notes
+        from watching.show import alarm_blocks, canary_verdict, notes
 
         title = f"{folder.resolve().name} in production"
-        storage.replace_bytes(html, watch_page(outcome.figures, title, list(notes(outcome))))
+        page = watch_page(
+            outcome.figures,
+            title,
+            list(notes(outcome)),
+            list(alarm_blocks(outcome)),
+            canary_verdict(outcome),
+        )
+        storage.replace_bytes(html, page)
     if as_json:
         click.echo(storage.json_bytes(to_dict(outcome)), nl=False)
     elif not silent or outcome.has_alarm:

@@ -91,6 +91,17 @@ def test_faithful_against_relevant() -> None:
     assert rules(found(measure(*claims, 0.9, True), measure(*near, None, None))) == ["all_good"]
 
 
+def test_a_bot_that_quotes_is_not_blamed_for_the_words_of_the_reference() -> None:
+    claims = measure("groundedness", "claim_support_rate", 0.9, True)
+    quotes = measure("groundedness", "mean_claim_support", 0.97, None)
+    words = measure("groundedness", "mean_claim_support", 0.6, None)
+    near = measure("embedding", "answer_relevance", 0.1, False)
+    judged = measure("judged", "answer_relevancy", 0.1, False)
+    assert rules(found(claims, quotes, near)) == ["quotes_unlike_reference"]
+    assert rules(found(claims, words, near)) == ["faithful_but_irrelevant"]
+    assert rules(found(claims, quotes, judged)) == ["faithful_but_irrelevant"]
+
+
 def test_abstention() -> None:
     bold = measure("abstention", "hallucination_on_unanswerable", 0.31, None)
     shy = measure("abstention", "over_refusal", 0.3, None)

@@ -119,14 +119,9 @@ def test_what_was_seen_is_marked_once_and_never_before_it_was_found() -> None:
 
 
 def test_what_limits_an_answer_is_said_with_the_figures_that_it_limits() -> None:
-    few = (
-        "The reference has 1 whole week; with fewer than 8 there is no promise of few false "
-        "alarms. A fixed set asked daily does not depend on that: --canaries."
-    )
-    waves = (
-        "The weeks of this figure differ too much for a promise. A fixed set asked daily does not "
-        "depend on that: --canaries."
-    )
+    daily = "A fixed set asked daily does not have this problem: --canaries."
+    few = f"The reference has 1 whole week; with fewer than 8, expect false alarms. {daily}"
+    waves = f"The weeks of this figure differ too much: expect false alarms. {daily}"
     short = figure([(3, 100)] * 7, [(1, 10)], label="Leaks", unit="sessions")
     wavy = figure(([(1, 100)] * 7 + [(9, 100)] * 7) * 4, [(3, 100)], label="Slow answers")
     assert RISEN.notes == QUIET.notes == []
@@ -143,7 +138,7 @@ def test_what_traffic_cannot_show_is_said_with_its_size() -> None:
     assert RISEN.reference.limit > 0.06, "4 to 6 % is not found"
     assert not_found([RISEN]) == (
         "Weeks differ, so four whole weeks must reach this share for an alarm, and smaller rises "
-        f"are not found: refusals {limit}. For them: --canaries."
+        f"are not found: refusals {limit}. Use --canaries for those."
     )
     assert not_found([]) == ""
 

@@ -238,6 +238,12 @@ def test_an_alarm_says_what_rose_shows_three_traces_and_the_command(
     assert all("Wie wird das Lager" in line and "[email]" in line for line in examples)
     assert "jane@corp.io" not in text
     assert f"Next: watch_traces.py {folder} --cases 12 --output drawn" in " ".join(text.split())
+    html = tmp_path / "watch.html"
+    call_script("watch_traces", str(folder), *index, "--html", str(html))
+    page = html.read_text()
+    assert "Questions in German rose: 100 of 100 (25 of 123 before), others 20 of 300" in page
+    assert page.count("Wie wird das Lager") == 3
+    assert "jane@corp.io" not in page
     as_json = call_script("watch_traces", str(folder), *index, "--json", "--fail-on", "alarm")
     assert as_json.returncode == 1
     (shown,) = json.loads(as_json.stdout)["risen"]

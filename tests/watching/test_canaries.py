@@ -109,6 +109,12 @@ def test_the_script_shows_them_beside_the_traffic(
     reference = ["--reference", "2026-03-01..2026-03-01"]
     both = call_script("watch_traces", *words, *reference)
     assert both.stdout.rstrip().endswith("No alarm in 5 figures. ALARM of the canaries.")
+    html = tmp_path / "watch.html"
+    call_script("watch_traces", *words, *reference, "--html", str(html))
+    page = html.read_text()
+    assert "No alarm in 5 figures. ALARM of the canaries." in page
+    assert "canaries-12 fails the gate against canaries-00; 1 alarm in 13 runs." in page
+    assert "is worse since canaries-10" in page
     report = json.loads(call_script("watch_traces", *words, "--json").stdout)
     assert (report["alarms"], len(report["canaries"]["alarms"])) == ([], 1)
     assert look(now=NOW, canaries=runs).has_alarm

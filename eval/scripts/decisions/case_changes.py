@@ -85,7 +85,7 @@ class CaseChanges:
     def says(self) -> str:
         """All of it in one sentence: ``Of 146 cases 8 broke and 2 were fixed; …``."""
         if self.unknown:
-            return f"Which cases broke cannot be told: {self.unknown}."
+            return f"Which cases broke is unknown: {self.unknown}."
         broke, fixed, fails, fine = (self.counts[way] for way in WAYS.values())
         total = counted(sum(self.counts.values()), "case")
         text = f"Of {total} {broke:,} broke and {fixed:,} {'was' if fixed == 1 else 'were'} fixed"

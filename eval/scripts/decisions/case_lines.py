@@ -109,7 +109,7 @@ class CommittedVerdicts:
                 f"{_first(both.depth)} here"
             )
         if own.deciding != both.deciding:
-            return "the runs were not scored or judged alike, and the baseline has no score lines"
+            return "the runs were scored or judged differently, and the baseline has no score lines"
         return ""
 
     def by(self, basis: Basis) -> RunVerdicts:

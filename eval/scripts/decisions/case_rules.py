@@ -130,8 +130,8 @@ class Basis(msgspec.Struct, frozen=True):
     """What the verdicts of a run rest on.
 
     ``depth``: passages that were asked for; None where that is not known. ``judge``: who judged, as
-    JSON; "" for nobody. ``definitions``: of each scored metric, by ``section.metric``; None where
-    metrics.json does not tell them.
+    JSON; "" without a judge. ``definitions``: of each scored metric, by ``section.metric``; None
+    where metrics.json lacks them.
     """
 
     depth: int | None = None

@@ -63,7 +63,7 @@ def compare_committed(
     if a is None or b is None:
         bare = base if a is None else new
         raise StorageError(
-            f"{bare / METRICS}: holds no scores of its cases, and there are no score lines; score "
+            f"{bare / METRICS}: has no scores of its cases, and score lines are missing; score "
             "the run again, or give one that is on disk."
         )
     labels = clusters.labels if clusters else None
@@ -89,8 +89,8 @@ def compare_committed(
         notes=(
             *left_out.values(),
             *few,
-            f"Of {old.id} there is metrics.json alone: the primary metrics are compared, case by "
-            "case, and no answer of it can be shown.",
+            f"Only metrics.json of {old.id} is there: its primary metrics are compared case by "
+            "case, and its answers cannot be shown.",
             *remarks(old, now, changes, options.varied),
         ),
         cases=len(table.case_ids),

@@ -290,7 +290,7 @@ def read_pairs(
 def _matched(
     base: SectionTable, new: SectionTable, asked_base: Ints | None, asked_new: Ints | None
 ) -> SideBySide:
-    """The lines of a section that has texts of its own were asked nobody."""
+    """The lines of a section that has texts of its own were never asked."""
     if base.section == OWN_TEXTS:
         asked_base = asked_new = np.zeros(0, np.int64)
     return side_by_side(base, new, asked_base, asked_new)
@@ -403,7 +403,7 @@ def _comparison(
         headline = _headline_of_looks(decision, rows)
     rows.sort(key=lambda row: primary.index(row.name) if row.primary else len(primary))
     if draft.problems:
-        notes.append("Compared although what measures them differs: see the differences above.")
+        notes.append("Compared although they were measured differently: see the differences above.")
     notes += [note for run in (base, new) if (note := stopped_note(run.config, base.id))]
     notes += _case_notes(draft)
     changes = varied(base.config, new.config)
@@ -467,8 +467,8 @@ def _case_notes(draft: _Draft) -> Iterator[str]:
         if count:
             verb = "has" if count == 1 else "have"
             yield (
-                f"{counted(count, 'case')} that {run.id} was asked {verb} no result there: not "
-                "answered and not passed, so 0 in answered and pass."
+                f"{counted(count, 'case')} that {run.id} was asked {verb} no result there, which "
+                "counts as 0 in answered and pass."
             )
     if draft.only_base or draft.only_new:
         yield (
@@ -488,11 +488,11 @@ def _cluster_notes(draft: _Draft, codes: ClusterCodes) -> Iterator[str]:
         label, size = codes.largest(ids[~np.isnan(evidence.values)])
         spread = effect.spread
         if effect.clusters < FEWEST_CLUSTERS:
-            yield f"{evidence.name}: too few clusters ({effect.clusters}) to tell."
+            yield f"{evidence.name}: too few groups of cases ({effect.clusters}) to tell."
         elif spread is not None and (size > effect.n / 2 or spread.effective < FEWEST_CLUSTERS):
             yield (
-                f"{evidence.name}: {size} of {effect.n} cases belong to one cluster ({label}), so "
-                f"they tell as much as {spread.effective:.1f} of equal size."
+                f"{evidence.name}: {size} of {effect.n} cases belong to one group ({label}), so "
+                f"they count as much as {spread.effective:.1f} of equal size."
             )
 
 
@@ -591,6 +591,6 @@ def changed_set(eval_set: Path, run: Path) -> str | None:
     if scored in (None, sha256_file(eval_set)):
         return None
     return (
-        f"{eval_set} is not the set that {run.resolve().name} was scored with: slices are those of "
-        "the set as it is now."
+        f"{eval_set} has changed since {run.resolve().name} was scored: slices come from the "
+        "present set."
     )

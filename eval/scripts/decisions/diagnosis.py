@@ -23,10 +23,13 @@ HIGH, LOW = 0.7, 0.5
 
 ABSTAINS_WRONG = 0.3
 
+VERBATIM = 0.9
+"""Share of the words of answers that their passages hold, from which a bot counts as quoting."""
+
 NO_SECTIONS: Mapping[str, Mapping[str, Any]] = {}
 
 _SEPARATORS = ("/", "|", "::", "»", "›", "→", "\\", ">", " - ", ":", "\n")
-"""What bots part headings with, besides the labels' own."""
+"""What bots separate headings with, besides the labels' own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ def _heading_remedy(wanted: str, got: str) -> str:
     if bot == gold[: len(bot)]:
         return (
             "the texts: the bot's passages are coarser than the labels; run with --store-full-text "
-            "so that the labels' snippets tell which of them hold the evidence."
+            "so that the labels' snippets show which of them contain the evidence."
         )
     for separator in _SEPARATORS:
         parts = heading_segments(SEPARATOR.join(got.split(separator)))
@@ -140,7 +143,9 @@ def _heading_remedy(wanted: str, got: str) -> str:
         )
     used = next((mark for mark in _SEPARATORS if mark in got.strip(mark)), None)
     if used is not None:
-        return f'the profile: set heading_separator = "{used}" if that is what parts its headings.'
+        return (
+            f'the profile: set heading_separator = "{used}" if the bot separates headings with it.'
+        )
     return (
         "the profile: heading_separator and heading_root say how the bot writes headings; else "
         "make the labels and the bot name them alike."
@@ -197,7 +202,7 @@ def _retrieval(measures: Measures) -> Iterator[DiagnosisFinding]:
     if health(measures, "context"):
         yield DiagnosisFinding(
             "retrieval_bad_context_good",
-            "The passages are varied and tidy, but they are not the right ones.",
+            "The passages are varied, but they are the wrong ones.",
             "the embedding model and the chunking; then the cases of "
             "`score_retrieval.py --worst 10`.",
             because,
@@ -207,7 +212,7 @@ def _retrieval(measures: Measures) -> Iterator[DiagnosisFinding]:
         folders = scope is not None and (scope.mean or 0.0) > 0.1
         yield DiagnosisFinding(
             "retrieval_bad",
-            "Too few of the right passages are found; what comes after can hardly be better.",
+            "Retrieval finds too few of the right passages, which limits the answers.",
             ("folder selection first (it leaves the gold out), then " if folders else "")
             + "top_k, the embedding model and the chunking.",
             because + (_because([scope]) if folders else ()),
@@ -221,17 +226,17 @@ def _groundedness(measures: Measures) -> Iterator[DiagnosisFinding]:
     if health(measures, "retrieval"):
         yield DiagnosisFinding(
             "retrieval_good_groundedness_bad",
-            "The passages are found, but the answers do not keep to them.",
+            "Retrieval finds the passages, but the answers do not keep to them.",
             "the prompt and the generation; the claims of `score_groundedness.py --worst 10`.",
             because,
         )
     else:
         yield DiagnosisFinding(
             "groundedness_bad",
-            "The answers say what their passages do not hold.",
-            "the prompt; whether the passages are the right ones was not measured."
+            "The answers say things that their passages do not contain.",
+            "the prompt; whether these are the right passages was not measured."
             if health(measures, "retrieval") is None
-            else "retrieval first if it is bad, too; else the prompt.",
+            else "retrieval first, if it is bad too; else the prompt.",
             because,
         )
 
@@ -257,14 +262,14 @@ def _precision_recall(measures: Measures) -> Iterator[DiagnosisFinding]:
     if high and _is_low(recall):
         yield DiagnosisFinding(
             "high_precision_low_recall",
-            "Retrieval is conservative: what it brings is right, but much is missing.",
+            "Retrieval is conservative: its passages are right, but many are missing.",
             "a larger top_k, or a lower score threshold.",
             because,
         )
     if low and _is_high(recall):
         yield DiagnosisFinding(
             "low_precision_high_recall",
-            "Retrieval is noisy: the right passages come, but behind wrong ones.",
+            "Retrieval is noisy: it ranks wrong passages above the right ones.",
             "a stricter score threshold, or a reranker.",
             because,
         )
@@ -285,16 +290,27 @@ def _faithful_relevant(measures: Measures) -> Iterator[DiagnosisFinding]:
         return
     because = _because([faithful, relevant])
     if faithful.passed and relevant.passed is False:
+        quoted = _any(measures, "mean_claim_support")
+        if relevant.metric == "answer_relevance" and quoted and (quoted.mean or 0) >= VERBATIM:
+            yield DiagnosisFinding(
+                "quotes_unlike_reference",
+                "The answers quote their passages, and the reference answers are worded otherwise: "
+                "answer_relevance compares words with words, and may be low for that alone.",
+                "some answers beside their references; a judge (judge_answers.py) tells whether "
+                "they answer the question.",
+                _because([quoted, relevant]),
+            )
+            return
         yield DiagnosisFinding(
             "faithful_but_irrelevant",
-            "The answers keep to their passages but miss what was asked.",
+            "The answers keep to their passages but may miss what was asked.",
             "how the question is understood: query rewriting, the choice of sentences, the prompt.",
             because,
         )
     if relevant.passed and faithful.passed is False:
         yield DiagnosisFinding(
             "relevant_but_unfaithful",
-            "The answers fit the question but are not in the passages: hallucination.",
+            "The answers fit the question, but the passages do not support them: hallucination.",
             "the prompt (answer from the passages only), the temperature, the model.",
             because,
         )
@@ -328,8 +344,8 @@ def _safety(measures: Measures) -> Iterator[DiagnosisFinding]:
         "The guardrails let attacks or leaks through, or stop harmless texts.",
         "the guardrail thresholds; the texts of `score_safety.py --worst 10`."
         if parts
-        else "the detector itself (its scores do not part attacks from harmless texts), then the "
-        "guardrail thresholds.",
+        else "the detector itself (its scores do not separate attacks from harmless texts), then "
+        "the guardrail thresholds.",
         _failing(measures, "safety"),
     )
 

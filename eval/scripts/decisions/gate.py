@@ -48,7 +48,7 @@ def evaluate(
     accepts: Sequence[Accept] = (),
     sections: set[str] | None = None,
 ) -> Verdict:
-    """Hold a run against all rules, or against those that ``sections`` can answer.
+    """Check a run by all rules, or by those that ``sections`` can answer.
 
     Raises StorageError for files that cannot be used, for a run that is its own baseline, and for
     accepts of what no rule looks at.
@@ -121,7 +121,7 @@ def check_names(rules: GateRules, sections: Sequence[str]) -> None:
 
 
 def _refuse_same(evidence: GateEvidence) -> None:
-    """Raises StorageError when a run would be held against itself."""
+    """Raises StorageError when a run is its own baseline."""
     base, new = evidence.base, evidence.new
     if base is None or base.folder is None or new.folder is None:
         return
@@ -130,7 +130,7 @@ def _refuse_same(evidence: GateEvidence) -> None:
 
 
 def _of_this_set(rules: GateRules, evidence: GateEvidence) -> tuple[GateRules, list[Check]]:
-    """The rules, or of a file that was made for another eval set nothing, which a check tells."""
+    """The rules; of a file for another set only the built-in ones, and a check that says so."""
     folder = evidence.new.folder
     config = config_of(folder) if folder else RunConfig("")
     if folder:
@@ -213,7 +213,7 @@ def _check(
 
 
 def _why(record: Calibration, rule: Calibrated) -> list[str]:
-    """What stands against a calibration of the right judge."""
+    """Why a calibration of the right judge does not count."""
     if few := too_few(record):
         return [few]
     low = [_low(record["figures"] or {}, name, target) for name, target in rule.bounds]

@@ -100,8 +100,8 @@ def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
     lines = [*result.says[:1], text]
     if any(row.worse for row in tested) and result.headline not in ("WORSE", "MIXED"):
         lines.append(
-            "The gate asks only whether a metric fell, so it fails at falls that the comparison, "
-            "which also looks for rises, does not call worse yet."
+            "The gate looks for falls alone, so it finds smaller falls than the comparison, which "
+            "looks for rises, too."
         )
     return [*lines, *([result.advice] if result.advice else [])]
 
@@ -210,7 +210,7 @@ def _cases(rules: GateRules, evidence: GateEvidence) -> Check:
         if isinstance(old, int) and isinstance(now, int) and now + allowed < old:
             reason = f"the baseline has {counted(old, 'case')}, the run {now}"
         elif not isinstance(old, int) or not isinstance(now, int):
-            reason = "one of the two does not say how many cases it has; score it again"
+            reason = "one run does not say how many cases it has; score it again"
     elif len(gone) > allowed:
         some = ", ".join(gone[:SHOWN]) + (", …" if len(gone) > SHOWN else "")
         reason = (
@@ -360,7 +360,7 @@ def _run_numbers(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> 
         old, now = run_number(base, name), run_number(evidence.new, name)
         numbers = {"value": now, "baseline": old, "line": line}
         if old is None or now is None:
-            reason = f"{'the baseline' if old is None else 'the run'} does not tell it"
+            reason = f"{'the baseline' if old is None else 'the run'} does not report it"
             yield Check.of("measured", "run", name, str(rule), reason, **numbers)
             continue
         reason = _explain(rule, MetricChange(old, now, now - old, None, None, 0, -1.0))
@@ -374,7 +374,7 @@ def _unused(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> Itera
         if glob.startswith("run.") or any(fnmatchcase(name, glob) for name in names):
             continue
         section, _, metric = glob.partition(".")
-        reason = f"the baseline has no metric {glob}, so nothing could be checked"
+        reason = f"the baseline has no metric {glob}, so the rule checks nothing"
         line = rules.lines.get((GATES, "baseline", glob))
         check = Check(
             "measured", section, metric or "*", "failed", str(rule), reason=reason, line=line
@@ -441,7 +441,7 @@ def _explain(rule: AgainstBase, change: MetricChange) -> str:
     if worst <= rule.size + EPSILON:
         return ""
     if change.worse_by <= rule.size:
-        wide = "a loss within the margin, but chance leaves room for more: ask more cases"
+        wide = "the loss is within the margin, but may be larger by chance: ask more cases"
         return f"{moved}: may be worse by up to {number(worst)} ({basis}){few}; {wide}"
     return (
         f"{moved}: may be worse by up to {number(worst)} ({basis}){few}, {_size(rule)} is allowed"

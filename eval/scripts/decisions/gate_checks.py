@@ -88,7 +88,7 @@ class RunNumbers:
 
 @dataclass(frozen=True)
 class GateEvidence:
-    """A run, what it is held against, and where its cases are described."""
+    """A run, its baseline, and where its cases are described."""
 
     new: RunNumbers
     base: RunNumbers | None = None
@@ -155,7 +155,7 @@ def left_out_of(evidence: GateEvidence, sections: Collection[str]) -> dict[str, 
 
 def judged_by(side: RunNumbers, section: str) -> Section:
     """Who judged a run and how, as the scores of a section say, else its config.json; {} when
-    nobody did."""
+    no judge did."""
     return judge_of(_run(side), section)
 
 
@@ -236,7 +236,7 @@ def floors(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
 
 def unlabelled(evidence: GateEvidence, section: str, metric: str) -> bool:
     """Whether a metric has no number because no case has what it needs: neither a failure nor a
-    section that nobody scored, and not measured in the baseline either."""
+    section that was not scored, and not measured in the baseline either."""
     base, new = evidence.base, evidence.new
     if base is not None and base.part(section, "mean", metric) is not None:
         return False
@@ -257,7 +257,7 @@ def _floor(measure: Measure, line: int | None) -> Check:
     if measure.mean is None:
         rule, reason = "measured", f"not measured{_unmeasured(measure)}, must be {must}"
     elif measure.passed is None:
-        reason = f"{number(measure.mean)}, of too few texts to tell, must be {must}"
+        reason = f"{number(measure.mean)}, too few texts to tell, must be {must}"
     elif not measure.passed:
         reason = f"{number(measure.mean)}, must be {must}"
     numbers = {"value": measure.mean, "interval": measure.ci95, "n": measure.n}
@@ -314,7 +314,7 @@ def every_metric(side: RunNumbers) -> list[tuple[str, str]]:
 def nothing(rule: str, glob: str, target: object, line: int | None) -> Check:
     """A rule that fits no metric checks nothing, which is a failure."""
     section, _, metric = glob.partition(".")
-    reason = f"no metric of the run fits {glob}, so nothing could be checked"
+    reason = f"no metric of the run matches {glob}, so the rule checks nothing"
     return Check(rule, section, metric or "*", "failed", str(target), reason=reason, line=line)
 
 
@@ -350,9 +350,9 @@ def complete(rules: GateRules, evidence: GateEvidence) -> Check:
     reason = ""
     if missing > allowed:
         reason = (
-            f"{missing_remark(header)}; 0 in answered and pass if the run says which they are, "
-            "else in no mean; ask them with run_eval.py --resume and score again, or let that pass "
-            f"with --allow-missing {missing:.0f}"
+            f"{missing_remark(header)}. If the run names them, they are 0 in answered and pass. "
+            "Ask them with run_eval.py --resume and score again, or allow them with "
+            f"--allow-missing {missing:.0f}"
         )
     return Check.of("missing", "run", "missing", must, reason, value=missing, n=asked)
 
@@ -363,7 +363,7 @@ def finished(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     if folder is None or not (reason := stopped(folder, config_of(folder))):
         return
     if not rules.allow_stopped:
-        reason += "; finish it with run_eval.py --resume, or let that pass with --allow-stopped"
+        reason += "; finish it with run_eval.py --resume, or allow it with --allow-stopped"
     status: Any = "passed" if rules.allow_stopped else "failed"
     yield Check("stopped", "run", "stopped", status, "every case asked", reason=reason)
 
@@ -375,7 +375,7 @@ def failed_calls(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
         return
     header, folder = evidence.new.header, evidence.new.folder
     cases, errors = _number(header.get("cases")), _number(header.get("errors"))
-    must = f"no more than {100 * FAILED_SHARE:g} % explains"
+    must = f"no more than chance at {100 * FAILED_SHARE:g} %"
     if cases is None or errors is None:
         reason = "metrics.json does not say how many calls failed; score the run again"
         yield Check("failed calls", "run", "failed_calls", "skipped", must, reason=reason)
@@ -390,8 +390,8 @@ def failed_calls(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     reason = ""
     if chance < ALPHA:
         reason = (
-            f"{errors:.0f} of {calls} calls failed; if {100 * FAILED_SHARE:g} % of calls fail, so "
-            f"many do in {100 * chance:.2g} % of runs. Ask them again with run_eval.py --resume "
+            f"{errors:.0f} of {calls} calls failed. At {100 * FAILED_SHARE:g} % so many fail "
+            f"in {100 * chance:.2g} % of runs. Ask them again with run_eval.py --resume "
             "--retry-errors"
         )
     yield Check.of("failed calls", "run", "failed_calls", must, reason, value=errors, n=calls)
@@ -474,7 +474,7 @@ def _rule(rule: MustPass, evidence: GateEvidence) -> Iterator[Check]:
     for tag, cases in _tagged(evidence, rule.tags).items() if rule.tags else ():
         ids |= dict.fromkeys(cases)
         if not cases:
-            reason = f"no case of the eval set has the tag {tag!r}, so nothing could be checked"
+            reason = f"no case of the eval set has the tag {tag!r}, so the rule checks nothing"
             yield Check("must_pass", "case", f"tag:{tag}", "failed", "a case", reason=reason)
     if not rule.metric:
         yield from _verdict_checks(evidence, ids)

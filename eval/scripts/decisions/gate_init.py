@@ -1,4 +1,4 @@
-"""A gates file for one eval set, drawn from a run: what its labels can measure, and no more."""
+"""A gates file for one eval set, drawn from a run: rules for what its labels can measure."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _measured(side: RunNumbers, section: str, name: str) -> str:
 
 
 def _limits(side: RunNumbers) -> Iterator[str]:
-    """Time and cost of the whole run, where the bot tells them."""
+    """Time and cost of the whole run, where the bot reports them."""
     lines = []
     for name, times in SLACK.items():
         value = run_number(side, name)

@@ -159,7 +159,7 @@ def _of(check: Check) -> _Annotation:
 
 
 def _at_most(part: list[_Annotation], most: int) -> Iterator[_Annotation]:
-    """All, or as many as are shown, the last of which tells the rest."""
+    """All, or as many as are shown, the last of which lists the rest."""
     if len(part) <= most:
         yield from part
         return

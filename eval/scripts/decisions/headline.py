@@ -33,7 +33,7 @@ REPEATS = 3
 """Answers a case that the advice reckons with."""
 
 SLOW = 1.1
-"""Ratio from which times are told as a multiple."""
+"""Ratio from which times are given as a multiple."""
 
 TRY_REPEATS = (
     "run_eval.py --repeat 2 --limit 30 tells whether asking each question again would help."
@@ -350,7 +350,7 @@ def _incomplete(comparison: Comparison) -> Iterator[str]:
     for name in _apart(comparison):
         yield f"{name} has no case that both runs scored"
     if comparison.rest is None and any(comparison.missing):
-        yield "the others cannot be compared alone, since of one run there is metrics.json only"
+        yield "the others cannot be compared alone, since only metrics.json of one run is there"
     if comparison.rest is not None and not _apart(comparison):
         on = f"on the other {comparison.compared:,}" if any(comparison.missing) else "in the others"
         shows = ""

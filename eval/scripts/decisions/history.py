@@ -150,7 +150,7 @@ def _on_disk(
     versions: Sequence[Version],
     notes: list[str],
 ) -> list[HistoryPoint]:
-    """The runs whose metrics.json is not committed as it is, in the order they were started."""
+    """The runs whose present metrics.json is not committed, in the order they were started."""
     files = list(dict.fromkeys(path.resolve() for folder in paths for path in _files(folder)))
     blob_ids = {version.blob for version in versions}
     blobs: Sequence[str | None] = [None] * len(files)
@@ -176,12 +176,12 @@ def _on_disk(
             notes.append(f"{path}: cannot be read ({error.strerror}); left out.")
     if unknown:
         notes.append(
-            f"No config.json says when {', '.join(sorted(unknown))} was started; what has no start "
-            "stands last, in the order of run ids."
+            f"No config.json says when {', '.join(sorted(unknown))} was started; runs without a "
+            "start come last, in the order of run ids."
         )
     if unfinished:
         notes.append(
-            f"{', '.join(sorted(unfinished))}: stopped or still going, so no point; finish with "
+            f"{', '.join(sorted(unfinished))}: stopped or still running, so not shown; finish with "
             "run_eval.py --resume, and score again."
         )
     return sorted(points, key=lambda point: (not point.date, _moment(point.date), point.run_id))
@@ -243,7 +243,7 @@ def _started(folder: Path) -> datetime.datetime | None:
 
 
 def _moment(text: str) -> datetime.datetime:
-    """A time as it is written in config.json and by git; without a zone it is UTC."""
+    """A time in the form of config.json and of git; without a zone it is UTC."""
     if not text:
         return datetime.datetime.min.replace(tzinfo=datetime.UTC)
     moment = datetime.datetime.fromisoformat(text)
@@ -532,8 +532,8 @@ def _find_repository(path: Path) -> _Repository | None:
     repository = _Repository(Path(top), shallow == "true")
     if repository.shallow:
         repository.notes.append(
-            "This clone is shallow: the history before its oldest commit is missing, and that "
-            "commit is named for all it holds. Fetch the rest with `git fetch --unshallow` "
+            "This clone is shallow: older history is missing, and its oldest commit is named for "
+            "everything in it. Fetch the rest with `git fetch --unshallow` "
             "(GitHub Actions: fetch-depth: 0)."
         )
     return repository

@@ -32,7 +32,7 @@ from terminal.page import (
 )
 from terminal.tables import counted
 
-ALIKE = "runs resemble each other: expect an alert in a quarter of quiet months"
+ALIKE = "neighbouring runs are similar: expect a false alert in a quarter of quiet months"
 """The mark of a line whose neighbouring values are correlated."""
 
 

@@ -70,7 +70,7 @@ class IncomparableError(StorageError):
             remedy = f"Score {base} again with the set of {new} (eval_suite.py)"
         lines = [f"{base} and {new} cannot be compared: {why}."]
         lines += [f"  {difference}" for difference in differences]
-        more = f"; {override} compares all the same" if override else ""
+        more = f"; {override} compares them anyway" if override else ""
         lines.append(f"{remedy}{more}.")
         super().__init__("\n".join(lines))
 
@@ -111,7 +111,7 @@ def refuse_enriched(folder: Path, config: RunConfig) -> None:
     if isinstance(sample, dict) and sample.get("kind") == ENRICHED:
         raise StorageError(
             f"{folder}: holds cases that were chosen because something was wrong with them "
-            "(sample: enriched), so its means compare with nothing; draw a uniform sample "
+            "(sample: enriched), so its means cannot be compared; draw a uniform sample "
             "(watch_traces.py --sample)."
         )
 
@@ -155,7 +155,7 @@ def scored_otherwise(base: Run, new: Run, sections: Iterable[str]) -> dict[str, 
 def left_out(section: str, differences: Sequence[Difference], override: str = "") -> str:
     """Why a section is not compared, and the remedy, in a sentence."""
     script = "judge_answers.py" if section in JUDGED else f"score_{section}.py"
-    more = f"; {override} compares all the same" if override else ""
+    more = f"; {override} compares it anyway" if override else ""
     return (
         f"{section} is left out, because it was scored differently (base → new): "
         f"{'; '.join(map(str, differences))}; score one of the runs again like the other "
@@ -214,7 +214,7 @@ JUDGED = ("judged", "rubrics")
 
 
 def judge_of(run: Run, section: str = JUDGED[0]) -> Mapping[str, Any]:
-    """Who judged and how: as the scores say, else as config.json says; {} when nobody did."""
+    """Who judged and how: as the scores say, else as config.json says; {} when no judge did."""
     scored = run.section(section).get("options", {}).get("judge")
     judge: Mapping[str, Any] = scored or run.config.judge
     return judge
@@ -336,12 +336,12 @@ def remarks(
     if any(failed):
         notes.append(
             f"Calls that failed: {failed[0]} in {base.id}, {failed[1]} in {new.id}: 0 in "
-            "answered and pass; no other metric has a score of them, as its coverage tells."
+            "answered and pass; no other metric scores them, as its coverage shows."
         )
     old, now = judge_of(base).get(SEEN), judge_of(new).get(SEEN)
     if old and now and old != now:
         notes.append(
-            f"The judge's server told of other builds: {', '.join(old)}; then {', '.join(now)}."
+            f"The judge's server reports other builds: {', '.join(old)}; then {', '.join(now)}."
         )
     marks = [of.get("marks", {}) for run in (base, new) if (of := run.section(JUDGED[1]))]
     names = marks[0] if marks else ()
@@ -396,8 +396,8 @@ def _same_report(base: RunConfig, new: RunConfig) -> str:
     silent = [part for part in SYSTEM if part not in reported]
     if not reported:
         return (
-            "Nothing tells whether the system changed: its index, retriever and answerer are not "
-            "reported. Differences are chance, or what the bot does not report."
+            "The bot does not report its index, retriever and answerer: differences are chance, or "
+            "a change of these."
         )
     parts = ", ".join(reported) + (
         f"; nothing is known of its {', '.join(silent)}" if silent else ""
@@ -469,7 +469,7 @@ def shared_sections(base: Run, new: Run, asked: Sequence[str]) -> tuple[list[str
     if not shared:
         lines = "\n".join(notes) or f"{base.folder} and {new.folder}: hold no score lines."
         raise StorageError(
-            f"{lines}\nThere is nothing to compare case by case: metrics.json alone holds no cases."
+            f"{lines}\nCases cannot be compared: metrics.json alone has no score lines."
         )
     return shared, notes
 

@@ -44,12 +44,12 @@ def fitting(
     of_rubric = call.startswith(PREFIX)
     if call not in calibration.METRICS and not of_rubric:
         names = " and ".join(calibration.METRICS)
-        more = f"only verdicts of {names} and of rubrics can be held against people"
+        more = f"only verdicts of {names} and of rubrics can be compared with labels of people"
         return None, [f"{more}; name other metrics"]
     mine = [candidate for candidate in calibrations if candidate["metric"] == call]
     if not mine:
         return None, [
-            "nobody has held its judge against people; label with calibrate_judge.py --label "
+            "its judge was never compared with people; label with calibrate_judge.py --label "
             f"--metric {call}, or name a stored calibration under files"
         ]
     name = call if of_rubric else KINDS[call].prompt
@@ -151,7 +151,7 @@ def _changed(subject: str, calibrated_with: Mapping[str, Any], now: Mapping[str,
     differences = ", ".join(
         f"{name} {_short(calibrated_with.get(name))} → {_short(now.get(name))}" for name in names
     )
-    return f"the {subject} is not the one that was calibrated ({differences}); calibrate it again"
+    return f"another {subject} was calibrated ({differences}); calibrate it again"
 
 
 def _short(value: object) -> str:

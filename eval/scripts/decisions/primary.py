@@ -41,9 +41,9 @@ BUILT_IN = (
 JUDGED = "judged"
 
 FIXED_NOTE = (
-    "The documents are taken as given, because they are few or [decide] documents says so: cases "
-    "of one section are counted together. A change that all cases of a document share by luck in "
-    "one answering counts as a difference: run_eval.py --repeat 2 shows it."
+    "The documents are taken as given, since they are few or [decide] documents says so: cases of "
+    "one section are counted together. If all cases of a document change together by luck, that "
+    "counts as a difference; run_eval.py --repeat 2 shows it."
 )
 """What verdicts on fixed documents cannot tell."""
 
@@ -115,7 +115,7 @@ def read_primary(
 
 
 def usable_names(folder: Path, metrics: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """Of the built-in names those whose judge, if any, was held against people; all of others."""
+    """Of the built-in names those whose judge, if any, is calibrated; all of others."""
     if tuple(names) != BUILT_IN:
         return tuple(names)
     judge = metrics.get("sections", {}).get(JUDGED, {}).get("options", {}).get("judge") or {}
@@ -151,7 +151,7 @@ def _of_member(
         return None
     if any(len(row) != len(columns) for row in rows.values()):
         raise StorageError(
-            f"{path}: {PRIMARY}: a case has not as many scores as {PRIMARY_METRICS} has names; "
+            f"{path}: {PRIMARY}: the scores of a case do not match the names of {PRIMARY_METRICS}; "
             "score the run again, or take the file from git."
         )
     chosen = [name for name in names if name in columns]

@@ -46,7 +46,7 @@ class Decided(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def decided_of(config: RunConfig) -> Decided | None:
-    """What a run's looks came to; None for a run that nobody looked at while it was asked."""
+    """What a run's looks came to; None for a run without looks while it was asked."""
     raw = config.run.get(DECIDED)
     if raw is None:
         return None
@@ -109,5 +109,5 @@ def stopped_note(config: RunConfig, base: str) -> str:
         return ""
     return (
         f"{run} was stopped by its looks at {decided.metric} against {decided.against} ({asked}): "
-        "here intervals are the ordinary ones, and what stopped it leans to one side."
+        "intervals here do not allow for that, so the metric is biased to one side."
     )

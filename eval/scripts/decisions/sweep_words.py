@@ -80,7 +80,7 @@ def sentences(sweep: Sweep) -> Iterator[str]:
     if sweep.best not in (None, baseline) and not sweep.confirmed:
         yield (
             f"{sweep.best} was chosen for its mean, so that mean is biased upwards; --confirm N "
-            "asks it and the baseline cases that the race did not see."
+            "asks both it and the baseline cases that the race did not use."
         )
     if sweep.confirmed:
         own = sweep.confirmed
@@ -93,8 +93,8 @@ def sentences(sweep: Sweep) -> Iterator[str]:
         )
         if again:
             yield (
-                "Asking again takes out what the bot's chance did for the winner, but not what the "
-                "choice of cases did: more cases tell more."
+                "Asking the same cases again removes the winner's luck in its answers, but not in "
+                "the choice of cases; more cases would."
             )
     yield from sweep.compare
 

@@ -18,7 +18,7 @@ from records.metrics import rounded
 from terminal.page import fine_percent
 from terminal.tables import counted
 
-CANARIES = "A fixed set asked daily does not depend on that: --canaries."
+CANARIES = "A fixed set asked daily does not have this problem: --canaries."
 
 _SHOWN_DAYS, _RECENT = timedelta(90), timedelta(27)
 _BEFORE = timedelta(14)
@@ -85,10 +85,12 @@ class WatchedFigure:
         if weeks < rise.ENOUGH_WEEKS:
             notes.append(
                 f"The reference has {counted(weeks, 'whole week')}; with fewer than "
-                f"{rise.ENOUGH_WEEKS} there is no promise of few false alarms. {CANARIES}"
+                f"{rise.ENOUGH_WEEKS}, expect false alarms. {CANARIES}"
             )
         elif not self.reference.promises:
-            notes.append(f"The weeks of this figure differ too much for a promise. {CANARIES}")
+            notes.append(
+                f"The weeks of this figure differ too much: expect false alarms. {CANARIES}"
+            )
         return notes
 
 
@@ -127,7 +129,7 @@ def not_found(figures: Sequence[WatchedFigure]) -> str:
         return ""
     return (
         "Weeks differ, so four whole weeks must reach this share for an alarm, and smaller rises "
-        f"are not found: {limits}. For them: --canaries."
+        f"are not found: {limits}. Use --canaries for those."
     )
 
 

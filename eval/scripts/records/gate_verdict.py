@@ -21,7 +21,7 @@ ORDER: tuple[Status, ...] = ("failed", "accepted", "skipped", "passed")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One rule held against one number.
+    """One rule and the number that it bounds.
 
     ``section`` is ``run`` for what is no metric. ``must``: the rule in words. ``reason``: why it
     failed or was skipped, with the remedy where there is one. ``delta`` is new minus baseline and
@@ -68,7 +68,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Accept:
-    """A trade-off that somebody takes on: ``needed`` is False when nothing failed."""
+    """A trade-off that a person accepts: ``needed`` is False when nothing failed."""
 
     name: str
     reason: str
@@ -77,7 +77,7 @@ class Accept:
 
 @dataclass(frozen=True)
 class Verdict:
-    """All checks of a run. ``baseline``: what it was held against, None for nothing."""
+    """All checks of a run. ``baseline``: the run that it was compared with, or None."""
 
     run_id: str
     gates: str
@@ -93,7 +93,7 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """True when nothing failed that nobody accepted."""
+        """True when no failure is left that was not accepted."""
         return not self.of("failed")
 
     @property
@@ -144,7 +144,7 @@ def parse_accepts(texts: Iterable[str]) -> list[Accept]:
         name, _, reason = (part.strip() for part in text.partition("="))
         if not name or not reason:
             raise StorageError(
-                f"--accept {text!r}: write metric=reason; whoever reads the verdict wants to know."
+                f"--accept {text!r}: write metric=reason; readers of the verdict need the reason."
             )
         if name in accepts:
             raise StorageError(f"--accept {name}: given twice; give one reason.")

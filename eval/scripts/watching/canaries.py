@@ -67,7 +67,9 @@ def look_at_canaries(folder: Path) -> CanaryLook:
     if worse:
         notes.append(f"{', '.join(worse)}: worse in the newest run, as on 1 of 20 quiet days.")
     if skipped := every - len(history.points):
-        notes.append(f"{counted(skipped, 'run')} of another set left out: no change of the bot.")
+        notes.append(
+            f"{counted(skipped, 'run')} of another set left out: the bot need not have changed."
+        )
     return CanaryLook(
         newest.run_id,
         history.points[0].run_id if first else None,

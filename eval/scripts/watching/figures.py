@@ -1,4 +1,4 @@
-"""The figures of production as shares by day, and the reference that they are held against."""
+"""The figures of production as shares by day, and the reference that they are compared with."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ FIGURES = (
     Figure("odd_length", "Empty or very long answers", ANSWERS,
            "no text came, or more characters than in 95 % of the reference"),
     Figure("unsupported", "Answers with an unsupported claim", CLAIMS,
-           "a claim of the answer does not stand in the passages", is_checked=True),
+           "the passages do not support a claim of the answer", is_checked=True),
     Figure("leaks", "Answers with a leak", LEAKS,
            "the answer holds personal data, secrets or internals", is_checked=True),
     Figure("unreadable", "Unreadable answers", UNREADABLE,
-           "nothing says for certain which text is the answer", has_alarm=False),
+           "it is uncertain which text is the answer", has_alarm=False),
     # Ratings come late and from few: a day's share changes for weeks, and is of who chose to rate.
     Figure("feedback", "Answers that people rated bad", FEEDBACK,
            "its rating is below 0.5, from 0 (bad) to 1 (good)", has_alarm=False),
@@ -120,7 +120,7 @@ def parse_range(text: str) -> tuple[date, date]:
 def reference_of(
     index: TraceIndex, wished: str | None, *, replace: bool, now: int
 ) -> ReferencePeriod | None:
-    """The reference of an index; frozen at its first use. None while nobody named one.
+    """The reference of an index; frozen at its first use. None until one is named.
 
     Raises StorageError for another one than the frozen, unless it is to be replaced, and for days
     without traces, or that are not over.
@@ -148,7 +148,7 @@ def reference_of(
         days = index.days()
         there = f"{date_of(days[0])} to {date_of(days[1])}" if days else "none"
         raise StorageError(
-            f"--reference {wished}: no trace falls into these days; days with traces: {there}."
+            f"--reference {wished}: no trace is from these days; days with traces: {there}."
         )
     latency = index.quantile("latency", _QUANTILE, *span)
     length = index.quantile("length", _QUANTILE, *span)

@@ -25,8 +25,8 @@ from watching.summary import FEEDBACK, NOT_CAPTURED
 from watching.watch import Watch, in_all, share_of
 
 _NO_REFERENCE = (
-    "No reference: name days that are normal, such as --reference 2026-03-02..2026-04-26, and what "
-    "rises after them is found."
+    "No reference: name normal days, such as --reference 2026-03-02..2026-04-26, to get an alarm "
+    "when a share rises after them."
 )
 
 
@@ -45,14 +45,18 @@ def watch_page(outcome: Watch, *, pictures: bool) -> Page:
     blocks: list[Block] = [Prose(_title(outcome)), plain_table(head, rows)]
     blocks += map(Prose, notes(outcome))
     if outcome.reference is None:
-        return Page("", [*blocks, *_alarm_blocks(outcome), Prose(_NO_REFERENCE)])
-    more = list(_alarm_blocks(outcome))
-    last = "ALARM of the canaries." if outcome.canaries and outcome.canaries.alarms else ""
+        return Page("", [*blocks, *alarm_blocks(outcome), Prose(_NO_REFERENCE)])
+    more, last = list(alarm_blocks(outcome)), canary_verdict(outcome)
     after = watch_blocks(outcome.figures, pictures=pictures, more=more, last=last)
     return Page("", [*blocks, *after])
 
 
-def _alarm_blocks(outcome: Watch) -> Iterator[Block]:
+def canary_verdict(outcome: Watch) -> str:
+    """The canaries' part of the verdict; "" without an alarm of them."""
+    return "ALARM of the canaries." if outcome.canaries and outcome.canaries.alarms else ""
+
+
+def alarm_blocks(outcome: Watch) -> Iterator[Block]:
     """What rose, three traces of each alarm, the command that draws more, and the canaries."""
     labels = {figure.name: figure.label for figure in outcome.alarms}
     for risen in outcome.risen:
@@ -66,10 +70,10 @@ def _alarm_blocks(outcome: Watch) -> Iterator[Block]:
         folder = shlex.quote(str(outcome.folder))
         yield Prose(f"Next: watch_traces.py {folder} --cases 12 --output drawn   (more to read)")
     if outcome.canaries is not None:
-        yield from canary_blocks(outcome.canaries)
+        yield from _canary_blocks(outcome.canaries)
 
 
-def canary_blocks(look: CanaryLook) -> Iterator[Block]:
+def _canary_blocks(look: CanaryLook) -> Iterator[Block]:
     """The canaries' sentence, their alarms, and what else there is to know."""
     yield Prose(f"{'!' if look.alarms else ' '} {sentence(look)}", "bad" if look.alarms else None)
     yield from items([(Quoted(plain(text, 400)),) for text in look.alarms], "bad")
@@ -105,12 +109,12 @@ def notes(outcome: Watch) -> Iterator[str]:
         yield f"{counted(missing, 'trace')} without contents: {CAPTURE}"
     weighted = any(d.effective is not None for days in outcome.series.values() for d in days)
     if weighted:
-        yield "Shares are weighted by the sampling rate that the traces tell (tracestate ot=th)."
+        yield "Shares are weighted by the sampling rate in the traces (tracestate ot=th)."
     if outcome.sampling == "tail":
         names = " and ".join(f.label.lower() for f in FIGURES if f.name in TAIL_DISTORTS)
         yield (
-            f"Left out: {names}. config.toml says that a tail sampler chose the traces, which "
-            "keeps those more often."
+            f"Left out: {names}. config.toml says that a tail sampler chose the traces, and it "
+            "keeps these more often."
         )
     for draw in outcome.draws:
         yield f"Drawn ({draw.kind}): {counted(draw.cases, 'case')}: {draw.paths[0]}"
@@ -127,7 +131,7 @@ def _feedback(outcome: Watch) -> Iterator[str]:
         yield (
             f"People rated {counted(feedback['rated'], 'answer')} of {outcome.traces:,}, "
             f"{feedback['bad']:,} of them bad: {fine_percent(feedback['share'])} (95 % interval "
-            f"{low} to {high}). Raters choose themselves: this is no share of all answers."
+            f"{low} to {high}). Raters choose what they rate: this is no share of all answers."
         )
     yield from (
         f"Not counted: {n:,} {name}." for name in NO_FEEDBACK.values() if (n := counts.get(name))

@@ -331,7 +331,7 @@ def test_below_six_clusters_nothing_is_decided(runs: Runs) -> None:
     row = row_of(found, "pass")
     assert (row.units, row.verdict, row.p_joint) == (5, "too few", None)
     assert found.headline == "TOO FEW"
-    assert found.notes[0] == "pipeline.pass: too few clusters (5) to tell."
+    assert found.notes[0] == "pipeline.pass: too few groups of cases (5) to tell."
 
 
 def test_a_document_that_outweighs_the_others_is_named_first(runs: Runs) -> None:
@@ -340,7 +340,7 @@ def test_a_document_that_outweighs_the_others_is_named_first(runs: Runs) -> None
     clusters = clusters_of(in_document(f"q{i}", "big.md") for i in range(11))
     found = compare(base, base, CompareOptions(metrics=("pass",)), clusters=clusters)
     assert found.notes[0].startswith(
-        "pipeline.pass: 11 of 20 cases belong to one cluster (document: big.md), so they tell as "
+        "pipeline.pass: 11 of 20 cases belong to one group (document: big.md), so they count as "
         "much as 3.1 of equal size"
     )
 
@@ -401,5 +401,5 @@ class TestDamagedScores:
     def test_metrics_without_score_lines(self, runs: Runs) -> None:
         base = runs.make("base", {"mrr": [1.0]})
         (base / "scores" / "retrieval.jsonl").unlink()
-        with pytest.raises(StorageError, match=r"metrics\.json alone holds no cases"):
+        with pytest.raises(StorageError, match=r"metrics\.json alone has no score lines"):
             compare(base, base)

@@ -31,7 +31,7 @@ def refused(base: Any, new: Any) -> IncomparableError:
         compare(base, new)
     found = compare(base, new, CompareOptions(ignore_invariants=True))
     assert found.controls == caught.value.differences
-    assert any("what measures them differs" in note for note in found.notes)
+    assert any("they were measured differently" in note for note in found.notes)
     assert caught.value.exit_code == 2
     first, *_, last = caught.value.message.splitlines()
     if "eval set (asked)" in caught.value.message:
@@ -41,7 +41,7 @@ def refused(base: Any, new: Any) -> IncomparableError:
         assert first.endswith("different versions of the eval set (fingerprints below).")
     else:
         assert last == "Score or ask one of them again."
-    with pytest.raises(IncomparableError, match="; --anyway compares all the same"):
+    with pytest.raises(IncomparableError, match="; --anyway compares them anyway"):
         compare(base, new, CompareOptions(override="--anyway"))
     return caught.value
 
@@ -125,7 +125,7 @@ def test_a_section_that_was_scored_differently_is_left_out(
     assert found.controls == ()
     said = (
         f"judged is left out, because it was scored differently (base → new): {named}; score one "
-        "of the runs again like the other (judge_answers.py); --anyway compares all the same."
+        "of the runs again like the other (judge_answers.py); --anyway compares it anyway."
     )
     assert found.left_out == (said,)
     assert said in found.notes
@@ -358,8 +358,8 @@ SILENT = {"retriever": {"requested": {"k": 5}}, "api": {"source": "http", "url":
         (
             SILENT,
             SILENT,
-            "Nothing tells whether the system changed: its index, retriever and answerer are not "
-            "reported. Differences are chance, or what the bot does not report.",
+            "The bot does not report its index, retriever and answerer: differences are chance, or "
+            "a change of these.",
         ),
     ],
 )

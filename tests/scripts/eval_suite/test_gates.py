@@ -82,6 +82,6 @@ def test_a_rate_of_too_few_harmless_prompts_is_open(
     gate = targets("g.toml", '[safety]\ntpr_at_fpr_1 = "> 0.7"\n')
     done = finished.score(main, *words, "--gates", gate)
     assert done.exit_code == 1
-    assert "tpr_at_fpr_1: 1.000, of too few texts to tell, must be > 0.7" in " ".join(
+    assert "tpr_at_fpr_1: 1.000, too few texts to tell, must be > 0.7" in " ".join(
         done.stdout.split()
     )

@@ -35,7 +35,7 @@ def test_a_good_and_unchanged_judge_passes() -> None:
     ("found", "judges", "prompts", "words"),
     [
         (GOOD, [JUDGE | {"digest": "sha256:2"}], [PROMPT], "digest sha256:1 → sha256:2"),
-        (GOOD, [JUDGE], [PROMPT | {"version": 2}], "the prompt is not the one"),
+        (GOOD, [JUDGE], [PROMPT | {"version": 2}], "another prompt was calibrated"),
         (GOOD, [JUDGE, JUDGE | {"model": "n"}], [PROMPT], "model m → n"),
         (GOOD, [], [], "do not say who judged"),
         (GOOD | {"too_few": True, "supported": 9, "unsupported": 8}, [JUDGE], [PROMPT], "9 supp"),

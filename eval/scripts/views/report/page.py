@@ -104,15 +104,23 @@ def _rows_of(part: ComparisonPart, *, alone: bool) -> Iterator[Block]:
         yield compared_table(part.exploratory, "Exploratory metrics that differ")
 
 
-def watch_page(figures: Sequence[WatchedFigure], title: str, notes: Sequence[str] = ()) -> bytes:
+def watch_page(
+    figures: Sequence[WatchedFigure],
+    title: str,
+    notes: Sequence[str] = (),
+    more: Sequence[Block] = (),
+    last: str = "",
+) -> bytes:
     """The page of watched figures: the verdict, the shares by day as pictures and as tables.
 
-    ``notes`` stand below the verdict, beside what limits the answers.
+    ``notes`` come below the verdict, beside what limits the answers; then ``more`` blocks, such as
+    what rose and the canaries. ``last``: another alarm, behind the verdict.
     """
     return _drawn(
         "watch.html.j2",
         title=title,
-        verdict=verdict(figures),
+        verdict=f"{verdict(figures)} {last}".strip(),
+        more=more,
         figures=[
             (figure := as_dict(watched) | {"place": place}, _days(figure))
             for place, watched in enumerate(figures, start=1)

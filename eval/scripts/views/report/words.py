@@ -366,7 +366,7 @@ def no_errors(report: RunReport) -> str:
 def no_judge(report: RunReport) -> str:
     """What is said in place of the judge's calibration."""
     if any(part.name == "judged" for part in report.perspectives):
-        return "The judge of this run was not held against people (calibrate_judge.py does that)."
+        return "The judge of this run was not compared with people (calibrate_judge.py does that)."
     return "No judge was asked (judge_answers.py does that)."
 
 
