@@ -1,10 +1,10 @@
 """Compare runs case by case: did it get better, worse, or is there no evidence?
 
-In: scored run folders (ids or paths), the first one is the base; of a single pair it may hold its
-committed metrics.json alone, then the primary metrics are compared. Out: what changed in the
-configuration, the primary metrics (targets.toml, [decide]) with interval and corrected p, others
-that got worse, the cases that broke or were fixed, and last the verdict; -v shows all of it. Runs
-that were not measured alike are refused (exit 2).
+In: scored run folders (ids or paths); the first one is the base. In a comparison of two, the base
+may have only its committed metrics.json; then only the primary metrics are compared. Out: changes
+in the configuration, the primary metrics (targets.toml, [decide]) with interval and corrected p,
+other metrics that got worse, the cases that broke or were fixed, and the verdict last. -v shows
+everything. Runs that were measured in different ways are refused (exit 2).
 
 \b
 Examples:
@@ -193,16 +193,18 @@ def json_bytes(report: Report) -> bytes:
     "--cluster",
     default="auto",
     metavar="KEY",
-    help="Cases that go together: auto (group, else gold document), none, or a key of the set.",
+    help="Count cases together by: auto (group, else gold document), none, or a key of the set.",
 )
 @click.option(
     "--varied",
     multiple=True,
     metavar="NAME",
-    help="What was meant to change, such as index or retriever.k (repeatable).",
+    help="A setting that you changed on purpose, such as index or retriever.k (repeatable).",
 )
 @click.option(
-    "--ignore-invariants", is_flag=True, help="Compare runs that were not measured alike."
+    "--ignore-invariants",
+    is_flag=True,
+    help="Compare runs although they were measured in different ways.",
 )
 @click.option(
     "--flips",
@@ -222,7 +224,7 @@ def json_bytes(report: Report) -> bytes:
     "--margin",
     type=options.FiniteRange(min=0, min_open=True),
     metavar="SIZE",
-    help="Call a metric equal when its whole interval is within this difference.",
+    help="Report a metric as equal when its whole interval is within this difference.",
 )
 @click.option(
     "--fail-on",
@@ -232,12 +234,12 @@ def json_bytes(report: Report) -> bytes:
     help="Exit 1 on: worse (primary metrics), target, safety, cost, any-worse, or metrics by name.",
 )
 @click.option("--all", "every", is_flag=True, help="Compare every metric at every cut-off.")
-@click.option("--markdown", type=options.FILE, help="Write the report there as Markdown.")
+@click.option("--markdown", type=options.FILE, help="Write the report to this file as Markdown.")
 @click.option(
     "--html",
     "page",
     type=options.FILE,
-    help="Write it there as one HTML page, with both answers of the cases that flipped.",
+    help="Write one HTML page to this file, with both answers of the cases that flipped.",
 )
 @options.run_set_option
 @options.labels_option
@@ -245,7 +247,7 @@ def json_bytes(report: Report) -> bytes:
 @click.option(
     "--slices",
     is_flag=True,
-    help="List all that cases which broke may have in common, with topics of the questions.",
+    help="List everything that broken cases may have in common, with topics of the questions.",
 )
 @options.seed_option
 @options.json_option

@@ -1,10 +1,9 @@
 """Pass or fail a run by built-in rules and those of a gates file, and say why.
 
-In: a scored run, and the baseline: another run, its metrics.json (committed, it is enough for a
-test case by case), or a report of eval_suite.py. A gates file adds floors, limits of cost and time,
-cases that must pass, and judges that people must have checked. Out: gate.json in the run folder, a
-table on the terminal, and from the same verdict JUnit XML, GitHub annotations and Markdown for a
-pull request.
+In: a scored run, and the baseline: another run, its committed metrics.json, or a report of
+eval_suite.py. A gates file adds floors, limits of cost and time, cases that must pass, and judges
+that people must have checked. Out: gate.json in the run folder and a table on the terminal. The
+same verdict can be written as JUnit XML, GitHub annotations and Markdown for a pull request.
 
 \b
 Examples:
@@ -15,9 +14,10 @@ Examples:
   python eval/scripts/gate_run.py --baseline old --accept 'ndcg@5=rank matters less than recall'
 
 Built in: the gate fails if a primary metric is worse than the baseline's by more than chance
-explains, if too many calls failed, if an asked case has no result or the run was stopped, and if a
-case, section or metric of the baseline is lost or the runs were not measured alike. A rule of the
-file fails if what it names could not be measured. EVAL.md explains the rules.
+explains. It fails if too many calls failed, an asked case has no result, or the run was stopped. It
+also fails if a case, section or metric of the baseline is lost, or the runs were measured in
+different ways. A rule of the file fails if its metric could not be measured. EVAL.md explains the
+rules.
 
 Exit codes: 0 passed, 1 failed or no primary metric could be tested against the baseline, 2 bad
 input, 130 interrupted.
@@ -73,7 +73,7 @@ GATES_FILE = storage.own_file("gates.toml")
     metavar="N",
     help="Let up to N cases without a result pass.",
 )
-@click.option("--allow-stopped", is_flag=True, help="Let a run pass that was stopped.")
+@click.option("--allow-stopped", is_flag=True, help="Let a stopped run pass.")
 @click.option("--junit", "junit_file", type=options.FILE, help="Write JUnit XML to this file.")
 @click.option(
     "--markdown", "markdown_file", type=options.FILE, help="Write a comment to this file."
@@ -100,7 +100,7 @@ def main(run: str, results_dir: Path, gates_file: Path, **values: Any) -> int:
     from scorers.custom import read_plugins
 
     if values["github"] and values["as_json"]:
-        raise StorageError("--json and --github both want stdout; gate.json holds the JSON.")
+        raise StorageError("--json and --github both write to stdout; gate.json has the JSON.")
     if values["init"] is not None:
         return _init(storage.find_run(results_dir, values["init"]), gates_file, values["force"])
     if values["force"]:

@@ -1,21 +1,21 @@
-"""Watch a bot in production through its traces: did it get worse, since when, where does it show?
+"""Watch a bot in production through its traces: did it get worse, since when, and in what?
 
 In: a folder of traces in JSON or JSON lines (OTLP, Phoenix, MLflow, …; .gz too), which may grow
-while they are read. Out: shares by day of refusals, empty retrievals, errors, slow answers, empty
-or very long answers, unreadable ones, and, for a fixed share, of unsupported claims and leaks. With
---reference, eight whole weeks or more, an alarm for what rose since: look as often as you like, 7 %
-of quiet quarters at most give a false one. It lasts until two weeks are back at the reference, or
-until you say --seen. A rise from 4 to 6 % is too small for it: --canaries is for that. Ratings by
-people among the traces (Phoenix, Langfuse, LangSmith) are a share with its interval, and no alarm.
-No server, and nothing is sent anywhere.
+while they are read. Out: shares by day of refusals, empty retrievals, errors, slow, empty, very
+long and unreadable answers. A fixed part of the traces also gives shares of unsupported claims and
+leaks. With --reference, eight whole weeks or more, it raises an alarm for shares that rose since.
+You may look as often as you like: at most 7 % of quiet quarters give a false alarm. An alarm lasts
+until two weeks are back at the reference, or until you pass --seen. A rise from 4 to 6 % is too
+small for an alarm: use --canaries. Ratings by people among the traces (Phoenix, Langfuse,
+LangSmith) are a share with its interval, and no alarm. It needs no server and sends nothing.
 
-What was read is kept in an index in eval/cache/watch: numbers, hashes, file and offset, no text.
-A second look reads only what is new. Delete the index to begin again.
+An index in eval/cache/watch keeps numbers, hashes, file and offset of each trace, no text. A second
+look reads only new traces. Delete the index to begin again.
 
-With --output FOLDER: --cases N draws drafts worth labelling into FOLDER/cases, some of each signal,
-none nearly like a question of --eval-set. --sample N draws about N traces uniformly into
+With --output FOLDER: --cases N draws drafts worth labelling into FOLDER/cases: some of each signal,
+none too similar to a question of --eval-set. --sample N draws about N traces uniformly into
 FOLDER/sample, as an eval set with a run that every script scores. Credentials and personal data are
-blotted before anything is written.
+masked before anything is written.
 
 \b
 Examples:
@@ -26,7 +26,7 @@ Examples:
   python eval/scripts/watch_traces.py traces --plot --html watch.html
 
 \b
-Every morning by cron, which mails what is printed, here only an alarm:
+Every morning by cron, which mails the output; with --silent only an alarm prints:
   0 7 * * * cd /srv/eval && .venv/bin/python eval/scripts/watch_traces.py /var/log/traces --silent
 
 Exit codes: 0 done, 1 an alarm with --fail-on alarm, 2 bad input, 130 interrupted.
@@ -45,7 +45,7 @@ import options
 
 
 @options.command(
-    help=__doc__, how_to_go_on="What was read is in the index: start the same command again."
+    help=__doc__, how_to_go_on="The index keeps all that was read: start the same command again."
 )
 @click.argument("folder", type=options.PATH)
 @click.option(
@@ -57,13 +57,15 @@ import options
     "--replace-reference", is_flag=True, help="Freeze --reference in place of the old one."
 )
 @click.option(
-    "--seen", is_flag=True, help="Mark the alarms of the last look as seen: only more is a new one."
+    "--seen",
+    is_flag=True,
+    help="Mark the alarms of the last look as seen; only a further rise is a new alarm.",
 )
 @click.option(
     "--canaries",
     type=options.FOLDER,
     metavar="FOLDER",
-    help="Folder of daily runs of a fixed set, which are gated beside the traffic.",
+    help="Folder of daily runs of a fixed set, which are tested in addition to the traffic.",
 )
 @click.option("--fail-on", type=click.Choice(["alarm"]), help="Exit 1 when a figure has an alarm.")
 @click.option(
@@ -72,7 +74,7 @@ import options
     type=options.FiniteRange(0, options.DAY_S),
     default=60.0,
     metavar="SECONDS",
-    help="Count a trace so long after its last span.",
+    help="Count a trace this long after its last span.",
 )
 @click.option(
     "--check-share",

@@ -1,9 +1,10 @@
-"""A profile for a bot that nobody described: find the request, map the answer, check it, write it.
+"""A profile for a bot that has no description: find the request, map the answer, check it, write
+it.
 
     outcome = connect(ConnectOptions(url="http://localhost:9000"), cases, environ, talk)
 
-The requests are found in probe.py and shapes.py, the paths in guess.py, and place_check.py holds
-what comes back against the labels.
+The requests are found in probe.py and shapes.py, the paths in guess.py, and place_check.py compares
+the places in the answers with the labels.
 """
 
 from __future__ import annotations

@@ -174,12 +174,11 @@ class Embedder:
     ) -> Vectors:
         """Vectors of ``texts``: float32, shape (n, d), L2 norm 1, in the order given.
 
-        A text longer than the model reads (256 word pieces for the bundled one) is cut there by
-        the model; use ``windows`` first where its end matters. Vectors of one text made in
-        different batches differ by about 1e-7. An empty list gives shape (0, 0). The cache is
-        written after every block of texts, so a broken-off run loses little; then
-        ``progress(done, all)`` is told of the texts that were missing. Raises
-        EmbeddingUnavailable.
+        A text longer than the model reads (256 word pieces for the bundled one) is cut there by the
+        model; use ``windows`` first where its end matters. Vectors of one text made in different
+        batches differ by about 1e-7. An empty list gives shape (0, 0). The cache is written after
+        every block of texts, so a broken-off run loses little; then ``progress(done, all)`` counts
+        the texts that were missing. Raises EmbeddingUnavailable.
         """
         import numpy as np
 
@@ -431,7 +430,7 @@ class _VectorCache:
         return self._transaction(select) or {}
 
     def write(self, vectors: Iterable[tuple[bytes, Vector]]) -> None:
-        """Keep the vectors, all or none of them; a key that is there already stays as it is."""
+        """Keep the vectors, all or none of them; a key that is there already stays unchanged."""
         rows = [(key, vector.astype("<f4").tobytes()) for key, vector in vectors]
 
         def insert(database: sqlite3.Connection) -> None:

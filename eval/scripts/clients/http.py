@@ -97,7 +97,7 @@ def message_of(error: Any) -> str:
 
 
 class NotConnected(CallError):
-    """There was no connection at all: nobody listens, no such host, no valid certificate."""
+    """There was no connection at all: no server listens, no such host, no valid certificate."""
 
     def __init__(self, message: str) -> None:
         super().__init__("connection", message, retryable=True)
@@ -306,7 +306,7 @@ async def call_with_retries(
 async def _limited(
     attempt_call: Callable[[float], Awaitable[Answer]], allowed: float, limits: CallLimits
 ) -> Answer:
-    """One try, of whose end the limits are told."""
+    """One try; its end is reported to the limits."""
     status: int | None = None
     wait: float | None = None
     done = False

@@ -186,7 +186,7 @@ class CallLimits:
             self._usual += (middle - self._usual) / 16
 
     def _learn(self, headers: Mapping[str, str]) -> None:
-        """Spread what is left until it begins anew, as soon as it is little."""
+        """Spread a small remaining allowance over the time until the next window."""
         now = self._clock()
         for remaining, reset in REQUESTS:
             left, seconds = _number(headers.get(remaining)), _seconds(headers.get(reset))

@@ -136,7 +136,7 @@ class Profile:
 
     @property
     def one_memory(self) -> bool:
-        """Whether the bot has one memory for all who ask, so that nobody may ask meanwhile."""
+        """Whether the bot has one memory for all callers, so that only one may ask at a time."""
         return self.reset is not None and "session" not in self.uses
 
     def messages(self, history: Sequence[ChatMessage]) -> list[dict[str, str]]:

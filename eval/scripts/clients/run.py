@@ -318,7 +318,7 @@ class _Session:
             finish(api.ask(self._question(job)))
 
     async def _first(self, call: Awaitable[Sequence[BotAnswer]]) -> Sequence[BotAnswer]:
-        """The first answers of a process. Raises Unreachable when nobody is there."""
+        """The first answers of a process. Raises Unreachable when no server answers."""
         if self._first_address:
             moved = f"This run was begun at {self._first_address}; it goes on at "
             moved += f"{self._config.api['url']}."
@@ -354,7 +354,7 @@ class _Session:
 
     @contextlib.contextmanager
     def opened(self, *, resume: bool) -> Iterator[ResultsWriter]:
-        """The run folder, held against a second process that would write into it."""
+        """The run folder, locked so that no second process writes into it."""
         options = self._options
         self._writer = ResultsWriter(
             options.results_dir,
@@ -387,8 +387,9 @@ class _Session:
                 self._writer.close()
 
     def _remove_lock(self) -> None:
-        """A finished run needs no lock file. It goes while it is still held, so that nobody else's
-        can be meant: who waits for it sees that it has no name any more and makes one anew."""
+        """A finished run needs no lock file. It goes while it is still held, so that it cannot be
+        another process's: one that waits for it sees that its name is gone and makes a new one.
+        """
         if not (self.folder / PARTIAL).exists():
             with contextlib.suppress(OSError):
                 (self.folder / f"{PARTIAL}.lock").unlink()
@@ -500,7 +501,7 @@ class _Session:
         return counted
 
     def _note(self, result: TestResult) -> bool:
-        """True for a call that failed; the last one is told when the run stops because of them."""
+        """True for a call that failed; the last one is reported when they stop the run."""
         if failed := is_root_failure(result):
             self._last_error = result
         return failed

@@ -106,7 +106,9 @@ class RunOptions:
             )
         if self.from_jsonl:
             if self.resume:
-                raise StorageError("--from-jsonl asks nobody; run it again instead of --resume.")
+                raise StorageError(
+                    "--from-jsonl asks no bot; run it again instead of using --resume."
+                )
             return
         if not self.api_url:
             raise StorageError(
@@ -135,7 +137,7 @@ class RunOptions:
         plan: Mapping[str, Any] | None = None,
         turns: Mapping[str, Any] | None = None,
     ) -> RunConfig:
-        """The configuration as far as it is known before the bot has said anything.
+        """The part of the configuration that is known before the bot answers.
 
         ``selected``: the ids of the cases to ask, of the set's ``cases``. ``plan``: of a pace.
         ``turns``: how questions with a history are asked; None when there are none.
@@ -331,7 +333,7 @@ class Pace(Protocol):
 
     @property
     def open_ended(self) -> bool:
-        """Whether nobody knows how many portions there will be."""
+        """Whether the number of portions is unknown."""
 
     def portions(self, cases: Sequence[TestCase]) -> Iterable[Sequence[Job]]:
         """What to ask of the selected cases, one portion after another. A run that is resumed gets

@@ -95,7 +95,7 @@ def fill_variables(
 
 
 def literal_keys(template: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Where a query or a body holds a key as it is, and the key.
+    """Where a query or a body contains a key in plain text, and the key.
 
     By the name and by the look of the value: ``key_style = "short"`` is a word of any answer.
     """
@@ -112,7 +112,7 @@ def literal_keys(template: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def literal_warnings(headers: Headers, query: Any, body: Any, source: str) -> list[str]:
-    """A sentence about each part of a request that holds a key as it is, with the remedy."""
+    """A sentence with the remedy for each part of a request that contains a key in plain text."""
     warnings = []
     if headers.literal:
         names = ", ".join(headers.literal)
@@ -225,7 +225,7 @@ class Redactor:
 def _parts(secret: str) -> set[str]:
     """A value and, for ``Bearer abc``, the part behind the scheme; also as JSON and URLs write it.
 
-    An error page is shown as it is, so it may hold the value in one of these forms.
+    An error page is shown unchanged, so it may contain the value in one of these forms.
     """
     words = secret.split()
     plain = {secret, secret.strip(), words[1] if len(words) == 2 else ""}

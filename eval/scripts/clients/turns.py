@@ -83,7 +83,7 @@ class TurnPlan:
         return self.chained and self.remembers
 
     def text(self, case: TestCase) -> str:
-        """The question as it is sent."""
+        """The question in the form that is sent."""
         alone = self.history == "alone" and case.conversation is not None
         return (case.question_alone or case.question) if alone else case.question
 

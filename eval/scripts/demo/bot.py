@@ -44,7 +44,7 @@ LONGEST_QUESTION = 20_000
 MOST_MESSAGES = 1000
 
 HISTORY_WEIGHT = 0.5
-"""What a term of the last question counts in a follow-up, unless the server is told otherwise."""
+"""Weight of a term of the last question in a follow-up, unless a setting changes it."""
 
 UNCERTAIN_BELOW = 0.5
 """Confidence below which an answer carries the flag ``uncertain``."""

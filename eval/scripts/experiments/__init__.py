@@ -1,5 +1,5 @@
 """Several runs as one question: grids of settings, races, and when to stop.
 
-An experiment is made of runs like any other: `clients.run` asks, `scorers` score, and what is
-better is told by `decisions`, allowing for every look. It keeps no scores of its own beside theirs.
+An experiment consists of ordinary runs: `clients.run` asks, `scorers` score, and `decisions` says
+which is better, allowing for every look. It keeps no scores of its own.
 """

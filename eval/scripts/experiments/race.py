@@ -81,7 +81,7 @@ def limit_of(text: str) -> Limit:
 
 
 class Against(NamedTuple):
-    """A setting held against the best: the difference, its interval at all looks and pairs."""
+    """A setting compared with the best: difference, interval over all looks, and pairs."""
 
     difference: float
     low: float

@@ -83,7 +83,7 @@ class StopWhenDecided:
         """What the looks came to, as a sentence."""
         decided = self._decided
         if decided is None:
-            return "Nobody looked at this run."
+            return "This run has no looks."
         words = f"{decided.metric} against {decided.against}: {decided.verdict}"
         if decided.difference is not None and decided.interval is not None:
             low, high = decided.interval

@@ -40,9 +40,9 @@ class _Log(NamedTuple):
 def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each question of a user, the questions of one line as turns of a conversation.
 
-    A line whose messages begin another line, as in logs of single requests, is told by that one.
-    What tools gave back is kept as searches, what a user said of an answer (``feedback`` of its
-    message, or of the line for its last one) as its feedback. All lines are held in memory.
+    A line that is a prefix of another, as in logs of single requests, is dropped. Results of tools
+    are kept as searches. ``feedback`` of a message, or of the line for its last message, is kept as
+    feedback. All lines are held in memory.
     """
     logs = [log for source in sources for log in _logs(unpacked(source, options.scratch), notes)]
     begun = {begin for log in logs for begin in log.begins[:-1]}

@@ -61,8 +61,8 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
 
     contains becomes expected_claims, not-contains forbidden_claims, equals and the like
     reference_answer, is-refusal answerable: false, latency a budget. Every other assertion is kept
-    under ``metadata`` as it is, and counted. Results become runs, one for each provider and prompt;
-    what promptfoo thought of them is kept under ``metadata.promptfoo``.
+    unchanged under ``metadata``, and counted. Results become runs, one for each provider and
+    prompt; what promptfoo thought of them is kept under ``metadata.promptfoo``.
     """
     yield from joined(_items(sources, options, notes), notes)
 
@@ -260,7 +260,7 @@ def _contexts(variables: dict[str, Any]) -> list[str]:
 def _apply(
     asserts: Any, case: dict[str, Any], variables: dict[str, Any], fields: Fields, notes: Notes
 ) -> None:
-    """Put what each assertion wants into the case; what no field can say is kept as it is."""
+    """Put each assertion into the case's fields; others are kept unchanged."""
     if asserts is None:
         return
     if not isinstance(asserts, list):

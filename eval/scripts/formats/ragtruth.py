@@ -156,7 +156,7 @@ def _answer(
         fields.wrong("is no list of {start, end, …} within the answer")
         return None
     if marked is None:
-        notes.rows["answers that nobody marked"] += 1
+        notes.rows["answers without marks"] += 1
     moved = [s for s in spans if s.get("text") not in (None, text[s["start"] : s["end"]])]
     notes.changed["spans whose own text differs from the answer at their place"] += len(moved)
     notes.rows["spans"] += len(spans)

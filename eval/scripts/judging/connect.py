@@ -231,11 +231,11 @@ class Connection:
         )
 
     def confirm(self) -> None:
-        """Look once more who judges; if that is another judge, take back what was asked here.
+        """Check again which judge answers; if it is another one, withdraw what was asked here.
 
         Raises JudgeError for a judge that changed, and when another run of judging has taken back
         what was used here; JudgeUnreachable for a server that is gone. Done once: ``connect`` does
-        it at its end if nobody has.
+        it at its end if it was not done before.
         """
         if self._confirmed:
             return
@@ -299,7 +299,7 @@ class _Shared:
 def _panel(
     options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool
 ) -> Iterator[Connection]:
-    """All members, each as it is asked alone. Raises JudgeError where two are one judge."""
+    """All members, each connected as its own judge. Raises JudgeError where two are one judge."""
     open_one, shared = contextmanager(_offline if options.offline else _server), _Shared()
     with ExitStack() as stack:
         members = [
@@ -383,7 +383,7 @@ def collecting(options: JudgeOptions, folder: Path) -> Iterator[BatchConnection]
 
 @dataclass(frozen=True)
 class BatchConnection:
-    """A connection that asks nobody; what it would ask is in ``collector``."""
+    """A connection that asks no judge; ``collector`` has what it would ask."""
 
     connection: Connection
     collector: RequestCollector

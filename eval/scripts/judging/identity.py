@@ -405,7 +405,7 @@ def file_name(model: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name as it is compared: ``Org/Gpt-4o-2024-08-06`` is ``gpt-4o-20240806``."""
+    """A name in the form that is compared: ``Org/Gpt-4o-2024-08-06`` is ``gpt-4o-20240806``."""
     last = re.split(r"[/\\]", name.strip().rstrip("/\\"))[-1].casefold()
     last = last.removesuffix(":latest").removesuffix(".gguf")
     compact = DATED.sub(lambda match: f"-{_digits(match[0])}", last)

@@ -108,7 +108,7 @@ def judge_settings(
 ) -> dict[str, Any]:
     """What describes the judge that ``--judge``, ``--model`` and ``--set`` name, by key.
 
-    A key that nobody gave a value has none. ``model_is_default``: the model was not named on the
+    A key without a given value is left out. ``model_is_default``: the model was not named on the
     command line, so that a file's model counts more. Raises StorageError with every problem.
     """
     settings: dict[str, Any] = {}
@@ -250,7 +250,7 @@ def _deeper(values: Mapping[str, Any], source: str, text: str = "") -> Iterable[
 
 
 def save_judge(name: str, settings: Mapping[str, Any], folder: Path = JUDGES) -> Path:
-    """Write a judge's file; returns its path. One with the same content stays as it is.
+    """Write a judge's file; returns its path. One with the same content stays unchanged.
 
     Raises StorageError for a name that is none, nothing to save, a key's variable that is not set
     (it may be the key), and another file there.

@@ -216,7 +216,7 @@ def judge_run(
 ) -> JudgingOutcome:
     """Judge all answers and append what is new to verdicts.jsonl. ``step`` after each answer.
 
-    ``reader``: of that file; nobody pays before a damaged line of it is told.
+    ``reader``: of that file; a damaged line of it is reported before anything is paid.
     """
     path = reader.path
     answers = _judged_answers(plan)
@@ -414,9 +414,8 @@ def prompts_of(
 def batch_tasks(
     plan: JudgingPlan, batch: BatchConnection, facts: FactStore
 ) -> Iterator[tuple[str, JudgeTask]]:
-    """What judging the run would ask now, each task with its key; nobody is asked.
-
-    What depends on a reply that is not there yet (facts, claims) is not among it.
+    """What judging the run would ask now, each task with its key; no judge is asked. Tasks that
+    need a reply which is missing yet (facts, claims) are left out.
     """
     connection = batch.connection
     settings = _rehearsing(plan, connection.judge, connection, facts)
@@ -442,7 +441,7 @@ def _rehearse(plan: JudgingPlan, connection: Connection, settings: Settings) -> 
 
 
 def _at_once(call: Coroutine[Any, Any, object]) -> None:
-    """Run a call to its end whose judge only notes its tasks, so that it waits for nobody."""
+    """Run a call to its end whose judge only notes its tasks, so that it waits for no reply."""
     with contextlib.suppress(StopIteration):
         call.send(None)
         raise RuntimeError("the call waits for something")

@@ -232,7 +232,7 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         """Write the set in a thread; one save at a time.
 
         A save also merges what others wrote into the session. So until it has ended nothing here
-        looks at the session: keys wait in their order, and the screen stays as it is.
+        looks at the session: keys wait in their order, and the screen stays unchanged.
         """
         if not self._saving:
             self._saving = self.main.frozen = True

@@ -56,7 +56,9 @@ def messages_before(
 
 
 def whole_question(case: Record) -> str:
-    """The question as it can be read by itself, where the set has it; else as it is asked."""
+    """The question in a form that can be read by itself, where the set has it; else the question
+    asked.
+    """
     return str(case.get("question_alone") or case.get("question") or "")
 
 

@@ -59,7 +59,7 @@ _SLUG_WORDS, _SLUG_LENGTH = 5, 40
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What Enter did: `done` False says what is missing; asking again stores it as it is."""
+    """What Enter did: `done` False says what is missing; asking again stores it unchanged."""
 
     done: bool
     message: str

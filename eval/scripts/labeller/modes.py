@@ -301,7 +301,7 @@ class AdjudicationScreen(ModeScreen):
         return max(12, min(_SIDE, (width - 24) // 4))
 
     def _text_of(self, item: Disagreement | None) -> str:
-        """What the text pane says of an item: its full path, and its chunk as far as it is here."""
+        """The text pane's lines about an item: its full path, and the known part of its chunk."""
         session = self._session
         if item is None:
             return "Nothing differs here. Enter goes to the next question that differs, Esc leaves."

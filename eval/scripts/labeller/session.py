@@ -65,7 +65,7 @@ class Session(CaseLedger):
     order of shuffled rows and of the random queue. `priority` orders the queues that teach most
     first. `blind` hides rank and scores; `inspect` shows them and refuses every change, as does a
     non-empty `read_only`, which says why (`turned_away` counts the changes that were lost so).
-    `second` keeps the set as it is: labels go into the judgements alone. `validate` names what is
+    `second` leaves the set unchanged: labels go into the judgements alone. `validate` names what is
     wrong with a record. `others` holds the labels of other annotators by name and case id.
     `history` is what the journal told, oldest first.
     """

@@ -45,10 +45,10 @@ JUDGED = "judgement"
 
 @dataclass(frozen=True)
 class UnsavedChange:
-    """A case as it was last saved, as it is here, and where it stands when it is new.
+    """A case as last saved and as edited here, and its position when it is new.
 
     `path` holds what it was in between: a session that was killed while saving may have written any
-    of that, and what was written here is nobody else's change.
+    of that, and what was written here is no change by others.
     """
 
     base: CaseState | None
@@ -188,7 +188,7 @@ def _differing(first: Record, other: Record) -> tuple[str, ...]:
 class _LabelFiles:
     """The files of one annotator's work on one set. Raises StorageError when the set is unreadable.
 
-    `second` keeps the set as it is and writes the annotator's judgements alone, for the cases of
+    `second` leaves the set unchanged and writes the annotator's judgements alone, for the cases of
     `only` if it is given. Not `resuming`, what is looked at is neither kept nor taken up again.
     """
 
@@ -291,7 +291,7 @@ class _LabelFiles:
     # -- what was looked at --------------------------------------------------------------------
 
     def last_view(self) -> View | None:
-        """What the last session looked at. A file that cannot be used is told in `notices`."""
+        """What the last session looked at. `notices` names a file that cannot be used."""
         view, problem = self._view_file.read() if self._resuming else (None, "")
         if problem:
             self.notices.append(problem)
@@ -417,7 +417,7 @@ class LabelStore(_LabelFiles):
         return True
 
     def _read_set(self) -> bytes:
-        """The set as it is now. One that is gone or empty is a mishap, not cases deleted by others.
+        """The present set. One that is gone or empty is a mishap, not cases deleted by others.
 
         Raises StorageError then, with what was loaded in a backup.
         """

@@ -78,7 +78,7 @@ class ChatMessage(msgspec.Struct, gc=False):
 
 
 class TestCase(msgspec.Struct, omit_defaults=True):
-    """One question with its labels. ``answerable`` None means: nobody has said yet.
+    """One question with its labels. ``answerable`` None means: not labelled yet.
 
     ``group``: what cases have in common that hang together. ``turn`` counts the questions of a
     ``conversation`` from 1. ``standalone`` false: the question cannot be understood without what
@@ -137,7 +137,7 @@ class TestCase(msgspec.Struct, omit_defaults=True):
         return self.reference_answer or "; ".join(self.expected_key_facts)
 
     def whole_question(self) -> str | None:
-        """The question as it can be read by itself; None when nobody has written it out."""
+        """The question in a form that can be read by itself; None when the set has none."""
         return self.question_alone or (None if self.standalone is False else self.question)
 
 

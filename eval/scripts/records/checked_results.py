@@ -189,7 +189,7 @@ def _complete_arguments(value: Any) -> dict[str, Any]:
 
 
 def _plain_text(value: Any) -> str:
-    """A text as it is, any other value as JSON."""
+    """A text unchanged, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 

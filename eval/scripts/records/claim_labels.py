@@ -133,8 +133,8 @@ class PeopleSay:
     ) -> dict[str, str]:
         """By id, what most annotators say of each of ``items`` (texts by id) of an answer.
 
-        Left out: what nobody decided, on which as many say one thing as another, and labels of
-        another answer or other words. Of an annotator's labels the last one counts.
+        Left out: undecided items, ties between annotators, and labels of another answer or other
+        words. Of an annotator's labels the last one counts.
         """
         last: dict[tuple[str, str], str | None] = {}
         digest = ""

@@ -119,7 +119,7 @@ class Document(Mapping[str, Record]):
         self.reload(data)
 
     def reload(self, data: bytes) -> None:
-        """Take the file as it is now. Lines as they first were are remembered all the same."""
+        """Take the present file. The first form of each line is remembered all the same."""
         identify = self._identify
         self.problems: list[tuple[int, str]] = []
         self._bom = BOM if data.startswith(BOM) else b""
@@ -155,7 +155,7 @@ class Document(Mapping[str, Record]):
     def complaints(self, name: str) -> list[str]:
         """A sentence for each of the first lines that cannot be used, and their number."""
         sentences = [
-            f"{name}:{number}: {message}; the line is kept as it is."
+            f"{name}:{number}: {message}; the line is kept unchanged."
             for number, message in self.problems[:SHOWN]
         ]
         if len(self.problems) > SHOWN:
@@ -173,7 +173,7 @@ class Document(Mapping[str, Record]):
                 self._insert(key, record, order)
 
     def render(self) -> bytes:
-        """The whole file as it is to be written."""
+        """The whole file in the form to be written."""
         shown = [line for line in self._lines if not line.gone]
         data = self._bom + b"".join(line.raw + (line.end or self._newline) for line in shown)
         return data.removesuffix(self._newline) if self._open_end and shown else data

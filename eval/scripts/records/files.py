@@ -329,7 +329,7 @@ def sha256_file(path: Path) -> str:
 
 
 def git_commit(path: Path) -> str | None:
-    """The commit that holds ``path`` as it is now; None outside git or when it has changes.
+    """The commit with the present ``path``; None outside git or when it has changes.
 
     With ``+changes`` behind the hash when the file differs from that commit.
     """
@@ -515,7 +515,7 @@ def _owned(parent: Path, prefix: str) -> tuple[Path, contextlib.ExitStack]:
 
 
 def _clear(parent: Path, prefix: str, but: Path | None = None) -> None:
-    """Remove the folders whose lock nobody holds. One that cannot be removed stays."""
+    """Remove the folders whose lock is free. One that cannot be removed stays."""
     from filelock import FileLock, Timeout
 
     for folder in parent.glob(f"{prefix}*"):

@@ -21,12 +21,11 @@ ORDER: tuple[Status, ...] = ("failed", "accepted", "skipped", "passed")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One rule held against one number.
-
-    ``section`` is ``run`` for what is no metric. ``must``: the rule in words. ``reason``: why it
-    failed or was skipped, with the remedy where there is one. ``delta`` is new minus baseline and
-    ``interval`` its 95 % interval, found by ``method`` over ``n`` cases. ``line``: of the rule in
-    the gates file. ``accepted``: why a failure was accepted.
+    """One rule checked against one number. ``section`` is ``run`` for a number that is no metric.
+    ``must``: the rule in words. ``reason``: why it failed or was skipped, with the remedy where
+    there is one. ``delta`` is new minus baseline and ``interval`` its 95 % interval, found by
+    ``method`` over ``n`` cases. ``line``: of the rule in the gates file. ``accepted``: why a
+    failure was accepted.
     """
 
     rule: str
@@ -68,7 +67,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Accept:
-    """A trade-off that somebody takes on: ``needed`` is False when nothing failed."""
+    """A trade-off that a person accepts: ``needed`` is False when nothing failed."""
 
     name: str
     reason: str
@@ -77,7 +76,7 @@ class Accept:
 
 @dataclass(frozen=True)
 class Verdict:
-    """All checks of a run. ``baseline``: what it was held against, None for nothing."""
+    """All checks of a run. ``baseline``: what it was compared with, None for nothing."""
 
     run_id: str
     gates: str
@@ -91,7 +90,7 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """True when nothing failed that nobody accepted."""
+        """True when every failed check was accepted."""
         return not self.of("failed")
 
     @property

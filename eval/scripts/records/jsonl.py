@@ -167,7 +167,7 @@ def read(
     damaged: str = "",
 ) -> Iterator[tuple[int, int, T]]:
     """Number (from 1), byte offset and record of each line; with ``at`` of the lines that begin at
-    these offsets, whose number is 0 since nobody has counted those before them.
+    these offsets, whose number is 0 since those before them were not counted.
 
     Only what ``kind`` names is decoded and checked; a reader that asks for all that it uses can
     trust it. A line that is no ``what`` is passed to ``report``, with ``remedy``; without it, the

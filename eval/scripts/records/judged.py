@@ -137,7 +137,7 @@ def _all_of(eval_set: Path, shared: Path) -> bool:
 
 
 class JudgedRow(NamedTuple):
-    """A passage that somebody read to its end, or marked."""
+    """A passage that an annotator read to its end, or marked."""
 
     key: str
     rel_path: str

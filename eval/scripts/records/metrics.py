@@ -127,7 +127,7 @@ def _whole(score: float | None) -> float | None:
 
 
 def _written(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """metrics.json as it is written now, whatever schema it has, and what slices.json holds."""
+    """metrics.json in the present form, whatever schema it has, and the content of slices.json."""
     metrics = read_json(path, *SCHEMAS)
     if metrics["schema"] == metric_lines.SCHEMA:
         return metrics, _slices(path)
@@ -240,7 +240,8 @@ def _read_whole(
 
 
 def parse_metrics(data: bytes) -> Any:
-    """The same of bytes, such as git holds, without slices; what is no object comes back as it is.
+    """The same of bytes, such as git holds, without slices; a value that is no object comes back
+    unchanged.
 
     Raises ValueError for what is not JSON, or damaged.
     """
@@ -289,7 +290,7 @@ def _line_faults(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 class _CaseLines(msgspec.Struct):
-    """What is said of single cases, as it is written."""
+    """The part about single cases, in the form that is written."""
 
     primary_metrics: list[str] = []
     primary: dict[str, list[float | str | None]] = {}

@@ -150,7 +150,7 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.target} or {self.direction}"
 
     def asked(self) -> bytes:
-        """All that a judge is told of it. The target is not: it changes no verdict."""
+        """All that a judge sees of it. The target is not part of it: it changes no verdict."""
         told = (self.ask, self.reads, self.scale, self.examples)
         return orjson.dumps(msgspec.to_builtins(told), option=orjson.OPT_SORT_KEYS)
 

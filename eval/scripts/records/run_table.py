@@ -1,7 +1,7 @@
 """A run as columns: its score lines, each section read once.
 
-Cases are told apart by 64-bit hashes of their ids. Many answers score alike, so each combination
-of scores is kept once, and long columns lie on disk: memory is about 14 bytes an answer, and 8 more
+Cases are identified by 64-bit hashes of their ids. Many answers score alike, so each combination of
+scores is kept once, and long columns lie on disk: memory is about 14 bytes an answer, and 8 more
 for each column that is looked at.
 """
 

@@ -402,7 +402,7 @@ def read_scores(
 def read_whole_scores(
     folder: Path, section: str, fields: Sequence[str] = ()
 ) -> Iterator[ScoreLine]:
-    """The score lines of a section with their evidence as it is, of any form, as plain data."""
+    """The score lines of a section with their evidence unchanged, of any form, as plain data."""
     kind = jsonl.project(ScoreLine, tuple(fields)) if fields else ScoreLine
     for _, _, line in _complete_lines(scores_file(folder, section), kind, fields):
         yield line

@@ -132,7 +132,7 @@ AnyTool = ExpectedTool | str
 
 
 def call_words(name: str, arguments: Mapping[str, Any], most: int = 600) -> str:
-    """A call as it is written in code, its arguments cut where they are long."""
+    """A call written like code, its arguments cut where they are long."""
     pairs = (f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items())
     text = ", ".join(pairs)
     return f"{name}({text[:most]}{' …' if len(text) > most else ''})"

@@ -170,7 +170,7 @@ def rubric_kind(rubric: Rubric) -> CallKind:
 
 
 def kind_of(line: Mapping[str, Any]) -> CallKind | None:
-    """The kind of call that a verdict line comes from; None when nobody knows it any more.
+    """The kind of call that a verdict line comes from; None when it is not known any more.
 
     Raises msgspec.ValidationError where the line's rubric is none.
     """
@@ -415,7 +415,7 @@ class VerdictReader:
 
 
 def _decoded(path: Path, at: Iterable[int] | None) -> Iterator[tuple[int, _Line]]:
-    """Number and record of each line; those that are none are told together at the end."""
+    """Number and record of each line; damaged lines are reported together at the end."""
     if not path.exists():
         return
     faults: list[Problem] = []

@@ -315,7 +315,7 @@ def make_scorer(
 
 
 def warm(scorer: JudgedScorer, folder: Path, eval_set: Path, labels_dir: Path | None) -> None:
-    """Embed what has no vector yet, many texts together; a model that cannot be loaded is told."""
+    """Embed texts without a vector, many together; a model that cannot be loaded is reported."""
     if scorer.embed is None:
         return
     try:

@@ -291,7 +291,7 @@ def _one_by_one(
 def _without_lists(
     score_all: _ScoreAll, cases: Sequence[TestCase], results: Sequence[TestResult]
 ) -> list[ScoreOutcome]:
-    """The outcomes where nobody knows what was retrieved, also where a list was written."""
+    """The outcomes where the retrieved passages are unknown, also where a list was written."""
     return score_all(cases, list(map(forget_unmapped, results)))
 
 

@@ -33,8 +33,8 @@ def worker_pool(size: int, sealed: bytes) -> Iterator[ProcessPoolExecutor]:
     """A pool of ``size`` processes, which `opened` gives what is ``sealed``. When the block is left
     by an exception they end at once.
 
-    Each watches a pipe that nobody writes to and that only this process holds open at the other
-    end: a kill closes it as well as an end in order, on every platform.
+    Each watches a pipe without data that only this process keeps open at the other end: a kill
+    closes it as well as an end in order, on every platform.
     """
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor

@@ -22,7 +22,7 @@ Act = Literal["label", "note", "undo", "redo"]
 class LabelKind:
     """What is labelled. ``labels``: in the order of their keys, 1 for the first.
 
-    ``upper`` names the text above the item, ``lower`` the texts below that it is held against.
+    ``upper`` names the text above the item, ``lower`` the texts below that it is compared with.
     ``letters``: y and n give labels, too. ``guide``: how to label, where a user says it. ``title``:
     of what is decided, where that is no ``noun``.
     """

@@ -475,7 +475,7 @@ def _chosen(
 
 
 def _materials(answer: Sequence[JudgedClaim]) -> list[tuple[int, Material]]:
-    """What the judge is asked: the answer as it is (0), then with each attack behind it."""
+    """What the judge is asked: the unchanged answer (0), then with each attack behind it."""
     first = answer[0]
     plain = Material(
         question=first.question,

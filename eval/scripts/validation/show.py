@@ -73,7 +73,7 @@ def _labels(report: Mapping[str, Any]) -> Iterator[Prose]:
     who = ", ".join(f"{plain(name, 40)} {n}" for name, n in labels["annotators"].items())
     yield Prose(
         f"{report['n']} of {report['judged_claims']} judged {items} are labelled, from "
-        f"{counted(report['cases'], 'case')} ({who or 'nobody'})."
+        f"{counted(report['cases'], 'case')} ({who or 'no annotator'})."
     )
     if report["also_runs"]:
         yield Prose(

@@ -22,8 +22,9 @@ from records.shards import is_sharded, open_lines, size_of
 @dataclass(frozen=True)
 class CutRequest:
     """``run``: a run folder, None for the set alone. ``output``: where the set's parts go, or the
-    joined set; None leaves the set as it is. ``address``: where the bytes of all parts go instead
-    of this disk."""
+    joined set; None leaves the set unchanged. ``address``: where the bytes of all parts go instead
+    of this disk.
+    """
 
     run: Path | None
     eval_set: Path

@@ -393,12 +393,12 @@ class Fields:
         return float(value)
 
     def replace(self, name: str, value: Any) -> None:
-        """Another value for a field that nobody took yet."""
+        """Another value for a field that is still free."""
         if name in self._left:
             self._left[name] = value
 
     def rest(self) -> dict[str, Any]:
-        """The fields that nobody took, with a value; counted as kept under metadata."""
+        """The unused fields that have a value; counted as kept under metadata."""
         remaining = {name: value for name, value in self._left.items() if value not in ([], {}, "")}
         self._left = {}
         self._notes.carried.update(str(name) for name in remaining)

@@ -141,8 +141,8 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "unjudged",
-        "chunks in the top k that nobody has judged for the case (neither gold nor read to the end "
-        "in the labeller, nor graded) / k",
+        "chunks in the top k without a human judgement for the case (neither gold nor graded nor "
+        "read to the end in the labeller) / k",
         "this toolkit; 1 - judged@k of ir_measures where k chunks were retrieved",
         needs=JUDGEMENTS,
         at_k=True,
