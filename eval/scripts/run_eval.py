@@ -173,7 +173,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     "--repeat",
     type=Repeats(),
     default=1,
-    help="Ask each case N times; auto: until --width or a budget is reached.",
+    help="Ask each case N times; auto: until --width or a budget is met.",
 )
 @click.option(
     "--width",
@@ -211,7 +211,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     default=True,
     show_default=False,
     flag_value=False,
-    help="Continue although the first 10 cases have no answer or no known path.",
+    help="Continue without a known path or answer in the first 10 cases.",
 )
 @options.retry_errors_option
 @click.option(

@@ -113,7 +113,7 @@ def test_a_cache_that_cannot_be_written_stops_nothing(
     assert ask(url, "eggs in the sea")["retrieved"][0]["rel_path"] == "cod.md"
     talk = (tmp_path / "stderr0.txt").read_text()
     assert talk.startswith("Warning: ")
-    assert "the index is not kept (Not a directory)" in talk
+    assert "the index cannot be stored (Not a directory)" in talk
     assert len(talk.splitlines()) == 1
 
 
@@ -136,7 +136,7 @@ def test_signals_stop_it_cleanly(
     process.send_signal(number)
     assert process.wait(60) == 130
     told = (tmp_path / "stderr0.txt").read_text()
-    assert told == "Interrupted. The same command serves it again; the index is kept.\n"
+    assert told == "Interrupted. The index is kept: start the same command again.\n"
     with pytest.raises(requests.ConnectionError):
         requests.get(url, timeout=60)
 

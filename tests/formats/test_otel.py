@@ -119,7 +119,7 @@ def test_a_trace_becomes_a_case_with_its_answer(desk: Any) -> None:
         ("d1", 0.9, "Paris is big."),
         ("d2", 0.5, None),
     ]
-    assert report["changed"] == {"questions cut out of a prompt that holds passages": 1}
+    assert report["changed"] == {"questions cut out of a prompt with passages": 1}
 
 
 def test_lines_of_several_traces_in_any_order(desk: Any) -> None:
@@ -310,7 +310,7 @@ def test_what_failed_is_an_error_and_no_answer(desk: Any) -> None:
     failed, silent = desk.results("s")
     assert failed["status"] == "error"
     assert failed["error"]["message"] == "rate limit"
-    assert silent["error"]["message"] == "the spans hold no answer"
+    assert silent["error"]["message"] == "the spans have no answer"
 
 
 def test_traces_without_a_question_are_counted(desk: Any) -> None:

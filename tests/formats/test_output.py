@@ -172,7 +172,7 @@ def test_many_problems_end_the_reading(desk: Any) -> None:
     [
         ("a.jsonl", b'{"question": "x"\n', ":1: column"),
         ("a.jsonl", b'{"question": NaN}\n', "write null"),
-        ("a.jsonl", b'["x"]\n', "is no JSON object"),
+        ("a.jsonl", b'["x"]\n', "is not a JSON object"),
         ("a.jsonl", b'{"question": "\\ud800"}\n', "not JSON"),
         ("a.jsonl", b'{"question": "\xff"}\n', "not JSON"),
         ("a.json", b"[" * 100_000, "not JSON"),

@@ -53,7 +53,7 @@ def test_sources_become_cases_and_systems_runs(desk: Any) -> None:
     assert desk.results("m-b")[0]["answer"] == "At nine o'clock."
     assert report["changed"] == {
         "run 'm/b': named 'm-b'": 1,
-        "sources without a question: the task stands in its place": 1,
+        "sources without a question: the task replaces it": 1,
     }
     assert report["left_out"] == {"id": 3, "sources without an answer": 1, "split": 1}
 
@@ -98,10 +98,10 @@ def test_faults_are_told_at_once(desk: Any) -> None:
     said = desk.refused("ragtruth", path)
     for place in (
         f"{path}:1: source_id: is missing",
-        f"{path}:3: model: 'm' has an answer to '1' further up",
+        f"{path}:3: model: 'm' already has an answer to '1' further up",
         f"{path}:4: response: is missing",
-        f"{path}:5: labels: is no list of {{start, end, …}} within the answer",
-        f"{path}:6: labels: is no list",
+        f"{path}:5: labels: is not a list of {{start, end, …}} within the answer",
+        f"{path}:6: labels: is not a list",
         f"{path}:7: source_id: is missing",
     ):
         assert place in said

@@ -156,7 +156,7 @@ def test_paths_count_from_the_files_own_folder(
         ('alias = "a=b"', ":5: alias: must be a list of texts"),
         ('alias = ["a"]', ":5: alias: must be ASKED=ANSWERED"),
         ('api_key = "sk-abcdef"', ":5: api_key: takes the name of an environment variable"),
-        ('revision = "a\\nb"', ":5: revision: must be a text of one line"),
+        ('revision = "a\\nb"', ":5: revision: must be one line of text"),
         ("extra_body = 3", ":5: extra_body: must be a table"),
         ("[extra_body]\ntools = []", ":6: extra_body.tools: is set by the toolkit"),
         ("[extra_body]\na = 1\nmax_tokens = 9", ":7: extra_body.max_tokens: .* thinking_tokens"),

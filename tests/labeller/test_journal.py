@@ -206,7 +206,7 @@ def test_a_set_that_vanished_is_no_deletion_of_its_cases(files: Files, left: byt
     if left is not None:
         files.path.write_bytes(left)
     for _ in range(2):
-        assert "the set was removed or emptied; what is here is kept in" in store.save()
+        assert "the set was removed or emptied; its last state is in" in store.save()
         assert store.problem
         assert "make an empty one" not in store.problem
         assert not store.conflicts

@@ -158,7 +158,7 @@ def test_faults_name_the_part_and_its_line(eval_set: Path, tmp_path: Path) -> No
     first = folder / "part-00000.jsonl"
     assert [str(problem) for problem in caught.value.problems] == [
         f"{second}:2: id: 'q00' is also the id of line 1 of {first}; give it another",
-        f"{second}:3: is no JSON object; a line is one case in {{…}}",
+        f"{second}:3: is not a JSON object; a line is one case in {{…}}",
     ]
     second.unlink()
     with pytest.raises(StorageError, match=r"cut: lacks part-00001\.jsonl; bring it back"):
@@ -320,7 +320,7 @@ def test_parts_below_a_named_address_or_in_the_folder_are_opened(
     (folder / "link.jsonl").symlink_to("/etc/hostname")
     with pytest.raises(StorageError, match="that you have not named"):
         parts_of(listed(folder, "link.jsonl"))
-    with pytest.raises(StorageError, match="is no list of parts"):
+    with pytest.raises(StorageError, match="is not a list of parts"):
         parts_of(listed(folder, "own.jsonl", size=-3))
 
 

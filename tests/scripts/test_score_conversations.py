@@ -84,7 +84,7 @@ def test_the_wrong_search_is_named_with_its_turn(finished: Any) -> None:
     assert section["by"]["turn"]["3+"]["mean"]["union_evidence_recall"] == 0.75
     assert section["by_turn"]["4"]["2"]["evidence_recall"] == 0.0
     done = finished.score(score_searches.main, "--worst", "1", columns=120)
-    assert "Least of the evidence was found by search 2 of turn 4" in done.stdout
+    assert "The weakest search is search 2 of turn 4" in done.stdout
     assert f"search 2  {WRONG}  (1 passage, 1 new; evidence_recall 0.000)" in done.stdout
     assert "turn 4 of conversation c0" in done.stdout
 
@@ -121,11 +121,11 @@ def test_whole_conversations(finished: Any) -> None:
     done = finished.score(score_conversations.main, "--worst", "1", "--worst-by",
                           "answered_from_history", columns=120)  # fmt: skip
     assert (
-        "6 conversations; in 6 a turn does not pass, the first of them: 1 at turn 2, 5 at turn 4."
+        "6 conversations; in 6 a turn fails, first: 1 at turn 2, 5 at turn 4."
         in done.stdout
     )
     names = "c0-2, c1-4, c2-4, c3-4, c4-4, c5-4"
-    assert f"The first turns that do not pass: {names}." in done.stdout
+    assert f"First failing turns: {names}." in done.stdout
     assert "missing here, brought at turn 3: b.md" in done.stdout
 
 

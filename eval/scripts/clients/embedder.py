@@ -108,7 +108,7 @@ class Embedder:
             )
         if self.folder is not None and not holds_model(self.folder):
             raise EmbeddingUnavailable(
-                f"{self.folder} holds no embedding model (no config.json): name its folder."
+                f"{self.folder} has no embedding model (no config.json): name its folder."
             )
         self.name = BUNDLED_NAME if model is None else model
         self.threads = threads
@@ -275,7 +275,7 @@ class Embedder:
         except ImportError as error:
             raise EmbeddingUnavailable(
                 f"sentence-transformers cannot be imported ({error}): run `make setup LIGHT=0`, "
-                "or go on without embeddings."
+                "or continue without embeddings."
             ) from error
         hide_progress()
         torch.set_num_threads(self.threads)
@@ -454,7 +454,9 @@ class _VectorCache:
                 return _run(path, work)
         except (OSError, sqlite3.Error) as error:
             self._path = None
-            warnings.warn(f"{path}: goes unused, embeddings are not kept: {error}", stacklevel=4)
+            warnings.warn(
+                f"{path}: cannot be used, so embeddings are not stored: {error}", stacklevel=4
+            )
             return None
 
 

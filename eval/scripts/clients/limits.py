@@ -235,13 +235,17 @@ def _seconds(text: str | None) -> float | None:
 DAY_S = 86_400.0
 
 LIMITS = {
-    "concurrency": KeyRule("whole", "Most calls at once; fewer while some are refused.", 1, 512),
-    "rpm": KeyRule("number", "Most requests a minute, sent evenly.", 0, 1e9, above=True),
-    "tpm": KeyRule("number", "Most tokens a minute, as the server counts.", 0, 1e9, above=True),
+    "concurrency": KeyRule(
+        "whole", "Limit of calls at once; lower while the server refuses some.", 1, 512
+    ),
+    "rpm": KeyRule("number", "Limit of requests a minute, sent evenly.", 0, 1e9, above=True),
+    "tpm": KeyRule(
+        "number", "Limit of tokens a minute, as the server counts them.", 0, 1e9, above=True
+    ),
     "timeout": KeyRule("number", "Seconds for one try, to the last byte.", 0, DAY_S, above=True),
     "retries": KeyRule("whole", "Further tries of a call.", 0, 1000),
 }
-"""How fast any server may be asked, and how patiently."""
+"""Limits of rate, time and retries for any server."""
 
 BOT_LIMITS = {
     **LIMITS,

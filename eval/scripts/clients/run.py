@@ -132,8 +132,8 @@ def _run(
         console.print(warning, soft_wrap=True)
     if options.retrieval_only and profile.retrieval_only is None:
         console.print(
-            f"Profile {profile.name} does not say how to ask for retrieval alone: the bot makes "
-            "its answers all the same; they are not recorded.",
+            f"Profile {profile.name} does not say how to ask for retrieval only. The bot answers "
+            "as well; the answers are not recorded.",
             soft_wrap=True,
         )
     config = options.config(
@@ -320,7 +320,7 @@ class _Session:
     async def _first(self, call: Awaitable[Sequence[BotAnswer]]) -> Sequence[BotAnswer]:
         """The first answers of a process. Raises Unreachable when no server answers."""
         if self._first_address:
-            moved = f"This run was begun at {self._first_address}; it goes on at "
+            moved = f"This run began at {self._first_address}; it continues at "
             moved += f"{self._config.api['url']}."
             self._console.print(printable(moved), soft_wrap=True)
 
@@ -350,7 +350,7 @@ class _Session:
                 step=step,
             )
         failed = f"; {errors} failed" if errors else ""
-        self._console.print(f"Asked {len(prompts)} labelled prompts, too{failed}.")
+        self._console.print(f"Asked {len(prompts)} labelled prompts as well{failed}.")
 
     @contextlib.contextmanager
     def opened(self, *, resume: bool) -> Iterator[ResultsWriter]:
@@ -379,7 +379,8 @@ class _Session:
                 self._remove_lock()
         except OSError as error:
             raise StorageError(
-                f"{self.folder}: cannot be written ({error.strerror}); make room, then go on with "
+                f"{self.folder}: cannot be written ({error.strerror}); make room, then continue "
+                "with "
                 f"{self._how_to_resume()}."
             ) from error
         finally:
@@ -466,7 +467,7 @@ class _Session:
         """Raises StorageError when the folder holds anything of a run already."""
         if any((self.folder / name).exists() for name in (CONFIG, RESULTS, PARTIAL)):
             raise StorageError(
-                f"{self.folder}: this run exists; choose another --run-id, or --resume it."
+                f"{self.folder}: this run exists already; choose another --run-id, or --resume it."
             )
 
     def _learn(self, asked: BotAnswer) -> None:
@@ -529,14 +530,14 @@ class _Session:
         more = (
             ""
             if self._options.from_jsonl
-            else f"; go on with {self._how_to_resume()} --retry-errors"
+            else f"; continue with {self._how_to_resume()} --retry-errors"
         )
         last = self._last_error
         reason = f"{last.error.kind}: {last.error.message}" if last and last.error else "unknown"
         raise Unreachable(
             f"{errors} of {self._total} answers are errors, more than --max-error-rate "
             f"{self._options.max_error_rate:g} allows; stopped. The last: {printable(reason)}\n"
-            f"What came in is kept in {self.folder}{more}."
+            f"All answers so far are in {self.folder}{more}."
         )
 
     def _choose_first(self, jobs: Iterable[Job], done: set[tuple[str, int]]) -> None:
@@ -564,8 +565,8 @@ class _Session:
         )
         if why:
             raise Unreachable(
-                f"{printable(why)}. Stopped; what came in is kept in {self.folder}. To go on all "
-                f"the same: {self._how_to_resume()} --no-proof."
+                f"{printable(why)}. Stopped; all answers so far are in {self.folder}. To continue "
+                f"anyway: {self._how_to_resume()} --no-proof."
             )
 
     def _how_to_resume(self) -> str:
@@ -575,7 +576,7 @@ class _Session:
         """What to tell someone who stopped the run."""
         if self._writer is None:
             return "Stopped before the first answer; nothing was written."
-        return f"Stopped; what came in is kept. Go on with {self._how_to_resume()}."
+        return f"Stopped; all answers so far are kept. Continue with {self._how_to_resume()}."
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ def resolve_headers(
     problems: list[Problem] = []
     for name, template in templates.items():
         if not NAME.fullmatch(name):
-            problems.append(Problem(source, None, name, "is no valid header name"))
+            problems.append(Problem(source, None, name, "is not a valid header name"))
             continue
         for variable in VARIABLE.findall(template):
             secret = environ.get(variable, "")
@@ -117,15 +117,15 @@ def literal_warnings(headers: Headers, query: Any, body: Any, source: str) -> li
     if headers.literal:
         names = ", ".join(headers.literal)
         warnings.append(
-            f"{source}: request.headers: {names}: looks like a secret that is written into the "
-            "file; write ${VARIABLE} and export the variable, so that the profile can be shared."
+            f"{source}: request.headers: {names}: looks like a secret in the file; write "
+            f"${VARIABLE} and export the variable, so that you can share the profile."
         )
     parts = (("request.query", query), ("request.body", body))
     fields = [where for name, part in parts for where, _ in literal_keys(part, name)]
     if fields:
         warnings.append(
-            f"{source}: {', '.join(fields)}: looks like a secret that is written into the file. It "
-            "is kept out of what is written; write ${VARIABLE} and export the variable."
+            f"{source}: {', '.join(fields)}: looks like a secret in the file. It is left out of "
+            f"all output; write ${VARIABLE} and export the variable."
         )
     return warnings
 
@@ -135,11 +135,11 @@ def _fault(secret: str) -> str | None:
         return "is not set; export it first"
     if len(secret.strip()) < MIN_LENGTH:
         return (
-            f"has fewer than {MIN_LENGTH} characters, too few to be kept out of the results; "
-            "write a value that is no secret into the profile itself"
+            f"has fewer than {MIN_LENGTH} characters, too few to be removed from the results; if "
+            "the value is no secret, write it into the profile itself"
         )
     if secret != secret.strip() or not secret.isprintable() or not _is_latin(secret):
-        return "holds characters that no header may have (line ends, spaces at the ends)"
+        return "contains characters that a header must not have (line ends, spaces at the ends)"
     return None
 
 

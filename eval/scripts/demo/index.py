@@ -99,7 +99,7 @@ def build_index(
         lexical = LexicalIndex.build([indexed_text(chunk) for chunk in chunks])
     except ValueError:
         raise StorageError(
-            "The vault holds no text below its headings: name a folder with notes."
+            "The vault has no text below its headings: name a folder with notes."
         ) from None
     vectors = _embed(chunks, embedder, progress) if embedder else None
     try:
@@ -108,7 +108,7 @@ def build_index(
             if vectors:
                 _save_vectors(target, vectors)
     except OSError as error:  # a cache must never stop the work
-        warnings.warn(f"{folder}: the index is not kept ({error.strerror}).", stacklevel=2)
+        warnings.warn(f"{folder}: the index cannot be stored ({error.strerror}).", stacklevel=2)
     return Index(chunks, lexical, vectors, facts)
 
 

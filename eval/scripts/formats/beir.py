@@ -30,9 +30,7 @@ from records.errors import StorageError
 
 NAME = "beir"
 
-ABOUT = (
-    "a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv; TREC runs may be named behind it"
-)
+ABOUT = "a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv; TREC runs may follow it"
 
 HEAD = ("query-id", "corpus-id", "score")
 
@@ -124,7 +122,7 @@ def _judgement(path: Path, notes: Notes, number: int, line: bytes) -> tuple[str,
         return None
     grade = finite(columns[2])
     if grade is None:
-        notes.problem(path, number, "score", f"{columns[2][:40]!r} is no finite number")
+        notes.problem(path, number, "score", f"{columns[2][:40]!r} is not a finite number")
         return None
     return columns[0], QrelsLine(columns[1], grade)
 
@@ -183,7 +181,7 @@ class _Corpus:
     def add_passage(self, name: str, text: str) -> None:
         """A document that only a run's passage tells of."""
         if name not in self._written_ids:
-            self._notes.changed["documents whose text is the passage that the run found"] += 1
+            self._notes.changed["documents whose text is the retrieved passage"] += 1
             self.add(name, {"_id": name, "title": "", "text": text})
 
     def want(self, names: Iterable[str]) -> None:

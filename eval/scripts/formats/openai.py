@@ -53,7 +53,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     rated: dict[str, TestResult] = {}
     for log in logs:
         if log.begins[-1] in begun or log.begins[-1] in seen:
-            notes.rows["lines that another line goes on from, or repeats"] += 1
+            notes.rows["lines that another line continues or repeats"] += 1
             continue
         seen.add(log.begins[-1])
         turns = turns_of(log.messages, notes)
@@ -94,7 +94,7 @@ def _logs(path: Path, notes: Notes) -> Iterator[_Log]:
             message = message_of(item)
             if message is None:
                 place = f"{row.where}messages[{number}]"
-                notes.problem(path, row.line, place, "has no role that is known, or no text")
+                notes.problem(path, row.line, place, "has no known role, or no text")
                 continue
             messages.append(message)
             digest.update(orjson.dumps([message.role, message.text]))

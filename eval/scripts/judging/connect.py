@@ -109,8 +109,8 @@ class JudgeOptions:
         if self.members:
             names = ", ".join(str(member.model) for member in self.members)
             raise JudgeError(
-                f"{what}: a panel is asked online; make the files of each member alone ({names}) "
-                "and take them in, and the panel finds these verdicts in the cache."
+                f"{what}: a panel is asked online. Make and import the batch files of each member "
+                f"({names}); the panel then finds these verdicts in the cache."
             )
 
     @property
@@ -145,8 +145,8 @@ class JudgeOptions:
             return False
         if self.model and not self.judge:
             raise JudgeError(
-                f"--model {self.model}: name the server that has it with --judge; --offline counts "
-                "its verdicts in the cache."
+                f"--model {self.model}: name its server with --judge, or score its cached verdicts "
+                "with --offline."
             )
         return True
 
@@ -528,7 +528,7 @@ def _budget(options: JudgeOptions, purse: list[float]) -> CostLimit:
     if options.prices is None and options.max_cost is not None:
         raise StorageError(
             f"--max-cost: needs prices of {options.model or 'the judge'}; give --set prices=FILE, "
-            "a TOML file of what tokens cost, or write [prices] into the judge's file."
+            "a TOML file with prices of tokens, or write [prices] into the judge's file."
         )
     return CostLimit(options.prices, options.max_cost, purse)
 

@@ -251,7 +251,7 @@ def read_answer(payload: Any) -> ServerAnswer:
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        raise CallError("malformed", "the answer is no chat completion: it has no message")
+        raise CallError("malformed", "the answer is not a chat completion: it has no message")
     calls = message.get("tool_calls") or []
     calls = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     text = _arguments(calls[0]) if calls else _text(message.get("content"))
@@ -285,7 +285,7 @@ def read_message(payload: Any) -> ServerAnswer:
         raise error
     parts = payload.get("content") if isinstance(payload, dict) else None
     if not isinstance(payload, dict) or not isinstance(parts, list):
-        raise CallError("malformed", "the answer is no message: it has no content")
+        raise CallError("malformed", "the answer is not a message: it has no content")
     blocks = [part for part in parts if isinstance(part, dict)]
     calls = [block for block in blocks if block.get("type") == "tool_use"]
     text = orjson.dumps(calls[0].get("input")).decode() if calls else ""

@@ -104,8 +104,8 @@ def refuse_examples(plan: JudgingPlan, files: Mapping[str, Path]) -> None:
         for name, number in examples.pop(_folded(result.answer or ""), ()):
             key = f"examples[{number}].answer"
             message = (
-                f"is the answer of the run to case {result.test_case_id!r}, so the judge would "
-                "know its verdict; write another example"
+                f"is the answer of the run to case {result.test_case_id!r}, so the judge would see "
+                "its verdict; write another example"
             )
             line = place_of(text_of(files[name]), key)
             problems.append(Problem(str(files[name]), line, key, message))
@@ -175,7 +175,7 @@ def _answers(plan: JudgingPlan) -> Iterator[JudgedAnswer]:
         if result.test_case_id not in cases:
             raise StorageError(
                 f"{path}: test_case_id {result.test_case_id!r} is in no line of {plan.eval_set}; "
-                "use the set that was asked."
+                "use the set that the run was asked with."
             )
         if cases[result.test_case_id].conversation is not None:
             answers[result.test_case_id, result.repeat] = result.answer or ""
@@ -400,7 +400,7 @@ def prompts_of(
     answers = [answer for answer in _judged_answers(plan) if answer.case.id == case_id]
     if not answers:
         raise StorageError(
-            f"{results_file(plan.folder)}: holds no answer to case {case_id!r} that can be judged; "
+            f"{results_file(plan.folder)}: has no answer to case {case_id!r} that can be judged; "
             "name a case of the run that was answered."
         )
     for answer in answers:

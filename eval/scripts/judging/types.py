@@ -17,13 +17,13 @@ FAILURES = {
     "rejected": "the server refused the request (HTTP 4xx)",
     "refused": "the model declined to judge",
     "truncated": "the reply stopped before its end (finish_reason is not stop)",
-    "malformed": "the reply was no single JSON object, after all re-asks",
+    "malformed": "the reply was not a single JSON object, after all re-asks",
     "schema": "the reply did not fit the schema, after all re-asks",
-    "incomplete": "the reply lacked or contradicted what was asked for, after all re-asks",
-    "other_model": "another model answered than the one that was asked for",
+    "incomplete": "the reply was incomplete or contradictory, after all re-asks",
+    "other_model": "another model answered than the requested one",
     "prompt_truncated": "the server cut the prompt: it counted far fewer tokens than were sent",
     "budget": "not asked: the cost limit was reached",
-    "no_majority": "the judges of a panel gave no verdict that more than half of them share",
+    "no_majority": "no verdict of the panel has a majority of its judges",
     "not_cached": "not asked: --offline, and the verdict is not in the cache",
 }
 """Every kind that ``Verdict.failure`` can have, with its meaning. None of them is a score."""

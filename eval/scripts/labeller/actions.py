@@ -268,7 +268,7 @@ def keymap_problems(keymap: Keymap) -> list[str]:
     actions = {keymap_id(action): action for action in ACTIONS}
     names = ", ".join(actions)
     problems = [
-        f"keymap: `{name}` is no action; the actions are: {names}"
+        f"keymap: `{name}` is not an action; the actions are: {names}"
         for name in keymap
         if name not in actions
     ]

@@ -91,8 +91,8 @@ class LabelApp(TerminalApp, inherit_bindings=False):
     TITLE = "label"
     CSS_PATH: ClassVar[StyleSheets] = [STYLE_SHEET, "labeller.tcss"]
     FAILURE = (
-        "The labeller failed. Every label is in the journal; start it again to go on.\n"
-        "Where it failed is written in {file} (no questions or chunks in it)."
+        "The labeller failed. Every label is in the journal; start it again to continue.\n"
+        "{file} says where it failed (without questions or chunks)."
     )
     COMMANDS = {_LabelCommands}  # noqa: RUF012 - Textual's way
     BINDINGS: ClassVar[list[BindingType]] = [

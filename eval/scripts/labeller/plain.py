@@ -112,7 +112,7 @@ class PlainLabeller:
         if problem:
             self.say(f"No chunks: {problem}")
         elif not session.has_chunks():
-            self.say("The chunks have not come yet; ; looks again.")
+            self.say("The chunks are not here yet; ; looks again.")
         for row in session.rows():
             self.say(self._row_line(row))
         for query, why in session.lost_probes():
@@ -161,7 +161,7 @@ class PlainLabeller:
 
         self._until(arrived, take)
         if not done.is_set():
-            return "nothing has come yet"
+            return "nothing is here yet"
         if problems[0]:
             return problems[0]
         self.show_rows()
@@ -194,13 +194,13 @@ class PlainLabeller:
             if not _MARK.fullmatch(word) and not _NEED.fullmatch(word):
                 old = re.fullmatch(r"[.,+]?\d+[a-zA-Z](=[0-3])?", word)
                 hint = "Needs have numbers: 7'2 puts row 7 into need 2." if old else "? lists them."
-                raise ActionRefused(f"{word!r} is no command; {hint}")
+                raise ActionRefused(f"{word!r} is not a command; {hint}")
         with self.session.one_step():
             for word in words:
                 try:
                     self._mark(word)
                 except ActionRefused as refusal:
-                    more = f" Nothing of this line is done ({word})." if len(words) > 1 else ""
+                    more = f" This line was ignored ({word})." if len(words) > 1 else ""
                     raise ActionRefused(f"{refusal}{more}") from None
             needs = self.session.needs()
             answer = f"needs: {needs}" if needs else "nothing is marked"
@@ -412,7 +412,7 @@ def _settle(plain: PlainLabeller, rest: str) -> str:
     words = rest.split()
     if not words:
         raise ActionRefused(
-            f"Write D NAME; at hand: {', '.join(plain.session.annotators) or 'none'}."
+            f"Write D NAME; annotators: {', '.join(plain.session.annotators) or 'none'}."
         )
     name = words[0]
     if words[1:] == ["done"]:
@@ -446,7 +446,10 @@ def _help(plain: PlainLabeller, rest: str) -> str:
     plain.say(
         "Rows: 2 7 marks both, for one need: either is enough. 2 '' 7 ok: 2 and 7, confirmed."
     )
-    plain.say("'2 opens need 2, '' a new one, '0 what is not required; marks join the open need.")
+    plain.say(
+        "'2 opens need 2, '' a new one, '0 passages that are not required; marks join the "
+        "open need."
+    )
     plain.say("7'2 puts row 7 into need 2 alone, 7&2 into need 2 as well, 7=3 grades it.")
     plain.say("An empty line confirms and goes on. The words of earlier versions still work.")
     for name, word in COMMANDS.items():

@@ -241,7 +241,7 @@ class Session(CaseLedger):
         if self.inspect and blind:
             raise ActionRefused("Inspecting shows rank and scores.")
         if blind == self.blind:
-            raise ActionRefused("It is so already.")
+            raise ActionRefused("Nothing to change.")
         self.blind = blind
         if blind and self.row_order == "rank":
             self.row_order = "shuffled"
@@ -521,7 +521,7 @@ class Session(CaseLedger):
     def _own_set(self) -> None:
         if self.second:
             raise ActionRefused(
-                "A second annotator labels; the set itself is changed in the first pass."
+                "A second annotator only labels; the first pass changes the set itself."
             )
 
     # -- other annotators ----------------------------------------------------------------------
@@ -562,7 +562,7 @@ class Session(CaseLedger):
 
     def _labels_of(self, name: str) -> Record:
         if name not in self.others:
-            raise ActionRefused(f"No labels of {name} are at hand.")
+            raise ActionRefused(f"There are no labels of {name} here.")
         theirs = self.others[name].get(self.current)
         if theirs is None:
             raise ActionRefused(f"{name} has not labelled {self.current}.")

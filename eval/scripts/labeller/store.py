@@ -245,7 +245,7 @@ class _LabelFiles:
         try:
             self._lock.path.parent.mkdir(parents=True, exist_ok=True)
             if not self._lock.take(self.annotator, timestamp(self._now())):
-                self.read_only = f"{self._lock.holder} is at work on it"
+                self.read_only = f"{self._lock.holder} is working on it"
             else:
                 for path in (self.judgements_path, *(() if self.second else (self.path,))):
                     clear_leftovers(path, rf"(\.{STAMP}\.bak)?")
@@ -270,10 +270,10 @@ class _LabelFiles:
             self.notices.append(f"{self._journal.path}: cannot be read ({error.strerror}).")
             return [], []
         if cut:
-            self.notices.append("The journal's last line was cut short and is left out.")
+            self.notices.append("The journal's last line is incomplete and is left out.")
         if bad:
             lines, verb = counted(bad, "line"), "is" if bad == 1 else "are"
-            self.notices.append(f"{lines} of the journal cannot be read and {verb} passed over.")
+            self.notices.append(f"{lines} of the journal cannot be read and {verb} skipped.")
         return saved + unsaved, [] if self.read_only else unsaved
 
     def session_options(self) -> dict[str, Any]:
@@ -428,8 +428,8 @@ class LabelStore(_LabelFiles):
         if self._rescued is None:
             self._rescued = back_up(self.path, self._set_bytes, timestamp(self._now()))
         raise StorageError(
-            f"{self.path}: the set was removed or emptied; what is here is kept in "
-            f"{self._rescued.name} and the journal. Put that file back in its place and save again."
+            f"{self.path}: the set was removed or emptied; its last state is in "
+            f"{self._rescued.name} and the journal. Restore that file and save again."
         )
 
     def _on_disk(self, case_id: str) -> CaseState | None:
@@ -456,7 +456,7 @@ class LabelStore(_LabelFiles):
         assert mine is not None
         new_id = session.new_id(str(mine.case.get("question") or ""))
         session.adopt(new_id, CaseState({**mine.case, "id": new_id}, mine.judgement, mine.needs))
-        self.notices.append(f"{case_id} was added elsewhere too; yours is {new_id} now.")
+        self.notices.append(f"{case_id} was also added elsewhere; yours is now {new_id}.")
 
     def _say_conflicts(self) -> None:
         for conflict in self.conflicts:
@@ -502,7 +502,7 @@ class ViewFile:
             why = error.strerror or type(error).__name__
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             why = "damaged"
-        return None, f"{self.path.name}: cannot be read ({why}); starting with the usual view."
+        return None, f"{self.path.name}: cannot be read ({why}); starting with the default view."
 
     def write(self, view: View) -> None:
         """Keep a view. A disk that refuses is passed over: no label is in it.

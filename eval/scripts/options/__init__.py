@@ -137,7 +137,7 @@ header_option = click.option(
 )
 
 full_text_option = click.option(
-    "--store-full-text", is_flag=True, help="Store whole chunk texts, not 200 characters of each."
+    "--store-full-text", is_flag=True, help="Store whole chunk texts, not 200 characters."
 )
 
 retry_errors_option = click.option(
@@ -216,7 +216,7 @@ class FiniteRange(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
-            self.fail(f"{value!r} is no finite number.", param, ctx)
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
         return number
 
 

@@ -249,8 +249,8 @@ class LabelFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if not self._lock.take(self.path.stem, _now()):
                 raise StorageError(
-                    f"{self.path}: {self._lock.holder} labels into it now; wait, or take another "
-                    "--annotator name."
+                    f"{self.path}: {self._lock.holder} is labelling into it now; wait, or choose "
+                    "another --annotator name."
                 )
             self._journal.open()
         except OSError as error:

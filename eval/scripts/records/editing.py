@@ -65,7 +65,7 @@ def decode(raw: bytes) -> Record:
 
 def _object(value: Any) -> Record:
     if not isinstance(value, dict):
-        raise ValueError("is no JSON object")
+        raise ValueError("is not a JSON object")
     return value
 
 
@@ -132,7 +132,8 @@ class Document(Mapping[str, Record]):
                 continue
             identity, problem = identify(line.raw)
             if identity is not None and identity in self._at:
-                problem = f"{identity!r} is the id of an earlier line too; this line is left alone"
+                problem = f"{identity!r} is also the id of an earlier line; this line stays "
+                "unchanged"
                 identity = None
             if identity is None:
                 self.problems.append((number, problem))
@@ -271,12 +272,14 @@ def read_bytes(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         raise StorageError(
-            f"{path}: no such file; name the set with --eval-set, or make an empty one to start."
+            f"{path}: no such file; name the set with --eval-set, or create an empty file to start."
         ) from None
     except OSError as error:
         if is_sharded(path):
-            put = "put them together first (convert_data.py join --run none)"
-            raise StorageError(f"{path}: is a set in parts, which is not edited; {put}.") from None
+            put = "join the parts first (convert_data.py join --run none)"
+            raise StorageError(
+                f"{path}: is a set in parts, which cannot be edited; {put}."
+            ) from None
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
 
 

@@ -135,7 +135,7 @@ def parse_accepts(texts: Iterable[str]) -> list[Accept]:
         name, _, reason = (part.strip() for part in text.partition("="))
         if not name or not reason:
             raise StorageError(
-                f"--accept {text!r}: write metric=reason; whoever reads the verdict wants to know."
+                f"--accept {text!r}: write metric=reason; readers of the verdict need the reason."
             )
         if name in accepts:
             raise StorageError(f"--accept {name}: given twice; give one reason.")
@@ -155,7 +155,7 @@ def with_accepts(
     if unknown := [accept.name for accept in accepts if accept.name not in names]:
         looked_at = ", ".join(sorted({check.name for check in checks})) or "none"
         raise StorageError(
-            f"--accept {', '.join(unknown)}: no gate looks at that. The gates look at: {looked_at}."
+            f"--accept {', '.join(unknown)}: no gate checks that. The gates check: {looked_at}."
         )
     reasons = {accept.name: accept.reason for accept in accepts}
     needed = set()

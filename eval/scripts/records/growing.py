@@ -87,7 +87,7 @@ class GrowingFile:
                 record = decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 if not line.isspace():
-                    report(Problem(str(self.path), number, "", f"is no {noun} ({error})"))
+                    report(Problem(str(self.path), number, "", f"is not a {noun} ({error})"))
             else:
                 yield offset, record
 

@@ -22,7 +22,7 @@ from records.verdicts import VerdictLine, key_of, of_judge, read_lines
 
 STALE = "judged before its answer or labels changed"
 
-OTHERS = "Lines of verdicts.jsonl by another judge, prompt or temperature, which do not count: {}."
+OTHERS = "Lines of verdicts.jsonl by another judge, prompt or temperature, which are ignored: {}."
 
 ABSTENTION_RULES = 2
 """Version of the rules by which code tells an abstention (ragmetrics.abstention). Raise it with

@@ -394,7 +394,7 @@ def read_scores(
 ) -> Iterator[tuple[int, int, ScoreLine]]:
     """Number, byte offset and record of the score lines of a run's section, see ``jsonl.read``.
 
-    Raises StorageError for a line that is no score line, as far as ``fields`` ask.
+    Raises StorageError for a line that is not a score line, as far as ``fields`` ask.
     """
     return _complete_lines(scores_file(folder, section), line_type(section, fields), fields)
 
@@ -438,7 +438,8 @@ def read_head(path: Path) -> ScoreHead | None:
         return None
     if head is not None and head.schema != SCHEMA:
         raise StorageError(
-            f"{path}: has schema {head.schema}, this version reads {SCHEMA}; score the run again, "
+            f"{path}: has schema {head.schema}, but this version reads {SCHEMA}; score the run "
+            "again, "
             "or update the toolkit."
         )
     return head

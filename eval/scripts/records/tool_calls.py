@@ -159,15 +159,15 @@ def _matcher_fault(stated: Mapping[str, Any]) -> str:
     if stated.keys() == {"regex"}:
         pattern = stated["regex"]
         if not isinstance(pattern, str):
-            return "regex is no string; write a regular expression"
+            return "regex is not a string; write a regular expression"
         try:
             re.compile(pattern)
         except (re.error, RecursionError, OverflowError) as error:
-            return f"regex is no regular expression ({error}); correct it"
+            return f"regex is not a regular expression ({error}); correct it"
     if stated.keys() in ({"number"}, {"number", "tolerance"}):
         for name, value in stated.items():
             if type(value) not in (int, float) or not math.isfinite(value):
-                return f"{name} is no number; write one"
+                return f"{name} is not a number; write one"
         if stated.get("tolerance", 0) < 0:
             return "tolerance is below 0; write 0 or more"
     return ""

@@ -42,7 +42,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "input": {},
     "extra": {},
 }
-"""What a line holds that does not say it; readers get these."""
+"""Values of keys that a line leaves out; readers get these."""
 
 _NOTHING: tuple[Any, ...] = (None, "", 0, [], {}, False)
 """What else is left out, whatever it is of; no reader uses it."""

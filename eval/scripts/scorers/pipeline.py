@@ -189,7 +189,7 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
         ]
         print_rows(console, ("stage", "n", *PERCENTILES), rows)
         if any(is_largest("p99", times["n"]) for times in section["latency_ms"].values()):
-            console.print("* With so few responses the percentile is the longest time.")
+            console.print("* With so few responses this percentile is the longest time.")
     for line in _totals_lines(section):
         console.print(line, soft_wrap=True)
 

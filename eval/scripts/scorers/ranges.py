@@ -278,7 +278,7 @@ def _twice(path: Path, results: Sequence[TestResult]) -> Iterator[Problem]:
     """A problem for each result whose case and repeat an earlier one of the block has."""
     for key, times in Counter((r.test_case_id, r.repeat) for r in results).items():
         if times > 1:
-            message = f"{key[0]!r}, repeat {key[1]}, stands there {times} times; keep one line"
+            message = f"{key[0]!r}, repeat {key[1]}, is there {times} times; keep one line"
             yield Problem(str(path), None, "test_case_id", message)
 
 

@@ -160,13 +160,13 @@ def _results(folder: Path, keys: Mapping[Key, Any]) -> Iterator[tuple[Key, dict[
 
 
 SMOKE = (
-    "{cases} cases, some of every kind. Embeddings only where their vectors are kept already: no "
-    "model is loaded."
+    "{cases} cases, some of every kind. Embeddings are scored only if their vectors are stored "
+    "already: no model is loaded."
 )
 
-RESTORE = "delete the file, or take it from git"
+RESTORE = "delete the file, or restore it from git"
 
-GONE = "the run has no such section; score it as the baseline's was"
+GONE = "the run has no such section; score it like the baseline"
 
 EARLIER = "scored earlier, by its own script"
 
@@ -462,7 +462,7 @@ class _AskingFailed(StorageError):
     """run_eval has said what is wrong; its exit code is passed on."""
 
     def __init__(self, code: int) -> None:
-        super().__init__("no run was made; nothing was scored.")
+        super().__init__("there is no run, so nothing was scored.")
         setattr(self, "exit_code", code)  # noqa: B010 - it is declared a class variable
 
 

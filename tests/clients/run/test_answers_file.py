@@ -124,7 +124,7 @@ def test_every_problem_of_an_answers_file_is_told_at_once(tmp_path: Path, take: 
         (":10:", "holds no answer"),
         (":11:", "no list of texts"),
         (":12: retrieved[0]:", "has no id, path or text"),
-        (":13: latency_ms.x\ufffd[31m:", "-1 is no time"),
+        (":13: latency_ms.x\ufffd[31m:", "-1 is not a time"),
         (":14:", "nested deeper than 100 levels"),
         ("answers.jsonl:", "no answer for case 'c'"),
     ):

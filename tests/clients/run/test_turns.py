@@ -342,7 +342,7 @@ def test_a_selection_takes_conversations_whole(tmp_path: Path, invoke: Any, read
     folder = tmp_path / "results" / "f"
     assert [line["test_case_id"] for line in read(folder)] == ["b1", "b2", "b3"]
     done = invoke("--run-id", "l", "--limit", "4", "--profile", profile)
-    assert "--limit 4 is within a conversation, which is asked whole: 6 cases" in done.stderr
+    assert "--limit 4 is inside a conversation, which is asked whole: 6 cases" in done.stderr
     ids = [line["test_case_id"] for line in read(tmp_path / "results" / "l")]
     assert ids == ["a1", "a2", "a3", "b1", "b2", "b3"]
     (tmp_path / "set.jsonl").write_text('{"id": "x", "question": "?"}\n')

@@ -205,7 +205,7 @@ def test_another_name_is_noted_once_where_the_digest_is_known(
     client = judge(pin=JudgePin(file=weights))
     assert [finish(client.ask(task(repeat=n))).ok for n in range(3)] == [True] * 3
     assert len(client.notes) == 1
-    assert "answers as alias; what it has is known by its digest" in client.notes[0]
+    assert "answers as alias; it is identified by its digest" in client.notes[0]
     assert client.changed() is None
 
 

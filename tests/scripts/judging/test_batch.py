@@ -345,7 +345,7 @@ def test_a_batch_with_a_reasoning_model_ends_in_two_rounds(
     report = take_in(run, *files)
     assert (report["verdicts"], report["failures"]) == (0, {"error": 2})
     assert report["notes"] == [
-        "The provider said of 2 requests: Unsupported parameter: 'max_tokens' is not supported "
+        "The provider's message about 2 requests: Unsupported parameter: 'max_tokens' is not supported "
         "with this model. Use 'max_completion_tokens' instead.",
         "The next round leaves out max_tokens and temperature, which the provider refuses.",
     ]

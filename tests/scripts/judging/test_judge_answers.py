@@ -301,4 +301,4 @@ def test_what_is_sent_about_a_case_is_shown_and_nothing_is_asked(run: Any) -> No
     assert not (run.finished.run / "verdicts.jsonl").exists()
     done = run.call(*words, "nobody")
     assert done.exit_code == 2
-    assert "holds no answer to case 'nobody' that can be judged" in " ".join(done.stderr.split())
+    assert "has no answer to case 'nobody' that can be judged" in " ".join(done.stderr.split())

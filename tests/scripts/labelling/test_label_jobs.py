@@ -43,7 +43,7 @@ def test_validate(tool: Tool) -> None:
     (folder / "maria.jsonl").write_text('{"case_id": "zzz"}\nnot json\n')
     done = tool.run("--validate")
     assert done.returncode == 2
-    assert "one judgement is of no case of the set ('zzz')" in done.stderr
+    assert "one judgement is about no case of the set ('zzz')" in done.stderr
     assert "--labels-dir" in done.stderr
     assert "maria.jsonl:2" in done.stderr
     tool.write([*tool.CASES, {"id": "a", "question": ""}])
@@ -150,7 +150,7 @@ def test_the_keymap_is_checked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--set", "keymap=keys.toml"), "Error: keymap: `nope` is no action; the actions are: "),
+        (("--set", "keymap=keys.toml"), "Error: keymap: `nope` is not an action; the actions are: "),
         (("--set", "theme=plaid"), "Error: theme 'plaid' is unknown"),
     ],
 )

@@ -156,7 +156,7 @@ def test_the_line_says_how_many_labels_are_missing() -> None:
 def test_what_a_run_cannot_give_is_said_with_what_would() -> None:
     claims = passed_and_doubted(108, 2)
     goal = label_goal(claims, drawn_claims(claims, 110, 0), "groundedness", {}, 100, 5.0)
-    assert "the first end only: 2 unsupported claims are too few to calibrate" in goal.opening
+    assert "the first use only: 2 unsupported claims are too few to calibrate" in goal.opening
     assert "108 supported and 2 unsupported" in goal.opening
     assert "About 15 runs like this would be enough" in goal.opening  # 30 / 2
     # People found ten of the passed ones unsupported: 12 in all, 30 / 12 = 2.5

@@ -293,7 +293,7 @@ def joined(items: Iterable[ImportedCase], notes: Notes) -> Iterator[ImportedCase
 
 def _join(earlier: ImportedCase, item: ImportedCase, notes: Notes) -> None:
     if earlier.case["question"] != item.case["question"]:
-        message = f"{item.case['id']!r} has another question further up; give it another id"
+        message = f"{item.case['id']!r} has another question on an earlier row; give it another id"
         notes.problem(item.path, item.line, "id", message)
     for name, value in item.case.items():
         if name == "metadata":

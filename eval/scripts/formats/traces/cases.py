@@ -98,7 +98,7 @@ def case_of_trace(
             notes.remarks.append(CAPTURE)
         return None
     if trace.is_cut:
-        notes.changed["questions cut out of a prompt that holds passages"] += 1
+        notes.changed["questions cut out of a prompt with passages"] += 1
     asked = sum(role == "user" for role, _ in trace.earlier)
     if asked:
         notes.left_out[EARLIER] += asked
@@ -274,9 +274,9 @@ def _take_errors(result: TestResult, trace: Trace, notes: Notes) -> None:
     if is_uncertain:
         notes.left_out[UNCERTAIN] += 1
     if failed or is_uncertain or not result.retrieved:
-        failure = failed[0].failed or failed[0].name if failed else "the spans hold no answer"
+        failure = failed[0].failed or failed[0].name if failed else "the spans have no answer"
         if is_uncertain:
-            failure = "unknown: nothing says for certain which text is the answer"
+            failure = "unknown: no span says for certain which text is the answer"
         result.status = "error"
         result.error = ErrorInfo("imported", failure)
         result.retrieved = None if is_uncertain else []

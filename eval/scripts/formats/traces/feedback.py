@@ -29,8 +29,8 @@ NO_FEEDBACK = {
     UNTOLD: "ratings that do not say whether a person gave them: no feedback",
 }
 TAKEN = "ratings by people"
-_UNKNOWN = f"{TAKEN} on a scale that is not told (unknown)"
-_ELSEWHERE = "ratings of answers that are not there"
+_UNKNOWN = f"{TAKEN} on an unknown scale (unknown)"
+_ELSEWHERE = "ratings of missing answers"
 _OF_A_STEP = "ratings of a search or a tool, not of the answer"
 
 _RATERS = dict.fromkeys(("HUMAN", "ANNOTATION", "APP", "USER"), PERSON)
