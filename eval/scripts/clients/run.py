@@ -96,7 +96,7 @@ def _run(
     selected = select(cases, options.filters, options.limit)
     if options.limit and len(selected) > options.limit:
         console.print(
-            f"--limit {options.limit} is within a conversation, which is asked whole: "
+            f"--limit {options.limit} is inside a conversation, which is asked whole: "
             f"{len(selected):,} cases.",
             soft_wrap=True,
         )
