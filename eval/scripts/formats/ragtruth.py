@@ -112,7 +112,7 @@ def _item(
     for row in rows:
         answer = _answer(row, case, contexts, notes)
         if answer is not None and answer.run in systems:
-            message = f"{answer.run!r} has an answer to {key!r} further up"
+            message = f"{answer.run!r} already has an answer to {key!r} on an earlier line"
             notes.problem(row.path, row.line, "model", message)
         elif answer is not None:
             systems.add(answer.run)

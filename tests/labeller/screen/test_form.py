@@ -1,4 +1,4 @@
-"""The form of a case: its fields, what it refuses to keep, and an editor ."""
+"""The form of a case: its fields, what it refuses to keep, and an editor in its place."""
 
 from __future__ import annotations
 

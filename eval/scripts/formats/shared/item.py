@@ -109,9 +109,9 @@ def passages(texts: Iterable[str], ids: Iterable[str] | None = None) -> list[Ret
 def chunk_of(row: Mapping[str, Any], rank: int, notes: Notes) -> RetrievedChunk:
     """A retrieved chunk from an object with a text, an id, a score, a place and the like.
 
-    The place may stand in its ``metadata``, too. Its document is the rel_path or source that is
-    told, else its doc_id, file or id; without any of them it is named by its rank and has no
-    document. What a chunk has no field for is counted as left out.
+    The place may be in its ``metadata``, too. Its document is its rel_path or source, else its
+    doc_id, file or id; without any of them it is named by its rank and has no document. What a
+    chunk has no field for is counted as left out.
     """
     metadata = row.get("metadata")
     inner = metadata if isinstance(metadata, dict) else {}
