@@ -16,8 +16,8 @@ Examples:
 Built in: the gate fails if a primary metric is worse than the baseline's by more than chance
 explains. It fails if too many calls failed, an asked case has no result, or the run was stopped. It
 also fails if a case, section or metric of the baseline is lost, or the runs were measured in
-different ways. A rule of the file fails if its metric could not be measured. EVAL.md explains the
-rules.
+different ways. A rule of the file fails if its metric could not be measured. docs/decisions.md
+explains the rules.
 
 Exit codes: 0 passed, 1 failed or no primary metric could be tested against the baseline, 2 bad
 input, 130 interrupted.

@@ -157,9 +157,12 @@ def print_cases(cases: list[dict[str, Any]], *, as_json: bool) -> None:
 
 def print_counts(drafts: Drafts, draft_options: DraftOptions, failures: str) -> None:
     """On stderr, what came of the sections and what to do next."""
+    from terminal.tables import counted
+
     click.echo(
-        f"{len(drafts.cases)} drafts in {draft_options.target}; {drafts.asked_already} sections "
-        f"gave a question that is there already, {drafts.nothing_to_ask} gave none.",
+        f"{len(drafts.cases)} drafts in {draft_options.target}; left out: {drafts.asked_already} "
+        "that nearly repeat a question, and "
+        f"{counted(drafts.nothing_to_ask, 'section')} with nothing to ask.",
         err=True,
     )
     if drafts.not_needed:

@@ -116,6 +116,13 @@ def test_of_several_metrics_the_last_is_completed(ask: Ask, script: str) -> None
     assert sorted(found) == sorted(f"pass,recall_any@{k}" for k in (1, 3, 5, 10))
 
 
+def test_runs_base_and_rubric_of_pairs_are_completed(ask: Ask, results: Path) -> None:
+    words = ("python", str(FOLDER / "judge_pairs.py"), "--results-dir", str(results))
+    assert ask(*words, "--base", "night-1") == ["night-1"]
+    assert sorted(ask(*words, "--run", "night-1,night")) == ["night-1,night-1", "night-1,night-2"]
+    assert ask(*words, "--rubric", "h") == ["helpful"]
+
+
 def test_formats_fit_the_direction(ask: Ask) -> None:
     assert ask("python", str(FOLDER / "convert_data.py"), "export", "c") == ["csv"]
     assert ask("python", str(FOLDER / "convert_data.py"), "import", "c") == []

@@ -206,13 +206,14 @@ def test_near_duplicates_are_left_out(vault: Path, tmp_path: Path, fake_judge: A
     fake_judge.answer = lambda body: reply(body) | {"question": "Which colour has the crane?"}
     done, made = draft(vault, tmp_path, fake_judge, "single", "--limit", "4")
     assert len(made) == 1
-    assert "3 sections asked what is asked already" in done.stderr
+    assert "left out: 3 that nearly repeat a question, and 0 sections" in done.stderr
     twins = tmp_path / "twins"
     twins.mkdir()
     for name in ("a", "b"):
         (twins / f"{name}.md").write_text((vault / "crane.md").read_text())
     done, made = draft(twins, tmp_path, fake_judge, "multi_hop", to="twins")
     assert done.returncode == 2
+    assert "needs sections that share a name and do not say the same" in done.stderr
     assert made == []
 
 

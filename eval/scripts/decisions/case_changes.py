@@ -48,11 +48,13 @@ _ALONE = len(_WORDS)
 
 @dataclass(frozen=True, slots=True)
 class ChangedCase:
-    """A case that broke or was fixed. ``reasons``: why it fails now, or why it failed before."""
+    """A case that broke or was fixed. ``reasons``: why it fails now, or why it failed before;
+    ``fact``: the first of them in a few words."""
 
     case_id: str
     way: Ways
     reasons: tuple[str, ...] = ()
+    fact: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +211,24 @@ def _changed(pair: PairVerdicts, most: int) -> Iterator[ChangedCase]:
         first = (case_id, 0)
         before = scores_of(lines_of(pair.base_table, pair.ruling, first)) if broke else None
         lines = lines_of(table, pair.ruling, key)
-        yield ChangedCase(case_id, way, reasons_in_words(pair.ruling, verdict, lines, before))
+        yield ChangedCase(
+            case_id,
+            way,
+            reasons_in_words(pair.ruling, verdict, lines, before),
+            _fact(pair.ruling, verdict, lines, before),
+        )
+
+
+def _fact(
+    ruling: Ruling,
+    verdict: CaseVerdict,
+    lines: Lines,
+    before: Mapping[str, float | None] | None,
+) -> str:
+    if not verdict.reasons:
+        return ""
+    rule = verdict.reasons[0]
+    return ruling.fact(rule, scores_of(lines), _evidence(lines, rule.section), before)
 
 
 def _ids(table: RunTable, ruling: Ruling, wanted: Collection[int]) -> Iterator[str]:

@@ -66,11 +66,12 @@ def compare_page(
     flips: Flips | None = None,
     talks: ConversationChanges | None = None,
     in_common: Sequence[Block] = (),
+    paths: Sequence[Block] = (),
     every: bool = True,
 ) -> Page:
     """What changed, remarks, the primary metrics, the others, the cases that changed, the verdict.
 
-    ``every``: False leaves out what -v shows.
+    ``every``: False leaves out what -v shows. ``paths``: where the evidence is lost.
     """
     blocks: list[Block] = [Prose(Quoted(cases_line(comparison)), "strong")]
     blocks += _changed("MUST BE THE SAME, BUT DIFFERS", comparison.controls, True)
@@ -93,6 +94,7 @@ def compare_page(
         blocks += _flips(flips)
     if cases is not None:
         blocks += [*_cases(cases), *in_common]
+    blocks += paths
     if talks is not None:
         blocks += _conversations(talks, every)
     if every:

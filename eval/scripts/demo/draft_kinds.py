@@ -360,6 +360,11 @@ def drafter(
                 "or a server, with --judge."
             )
         drafts = plan(every, options.kinds, options.count, options.seed, personas)
+        if not drafts:
+            raise StorageError(
+                f"{options.vault}: no passages for {', '.join(options.kinds)}: a draft of several "
+                "needs sections that share a name and do not say the same."
+            )
         with connect(options.judge, ask_nothing=True) as link:
             expected = estimate(link, drafts)
         if not say(expected):

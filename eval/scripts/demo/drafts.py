@@ -23,7 +23,7 @@ from judging.connect import JudgeOptions
 from ragmetrics.stats.means import generator
 from ragmetrics.text.asked_questions import AskedQuestions
 from ragmetrics.text.words import content_words, fold
-from records.cases import TestCase
+from records.cases import DRAFT, TestCase
 from records.errors import StorageError
 from records.files import locked, replace_bytes
 from records.labels import read_cases
@@ -331,8 +331,6 @@ def _drafts(
     return outcome
 
 
-TAG = "draft"
-
 MOST_SUPPORTS = 5
 
 UNSHOWN = re.compile(
@@ -391,7 +389,7 @@ def make_case(
         "gold_supports": supports,
         "required_support_groups": [[index] for index in range(len(supports))],
         "recency_conflict_rule": None,
-        "tags": [TAG],
+        "tags": [DRAFT],
         "vaults": [home.vault],
         "folders": [],
         "drafted_by": by,

@@ -62,7 +62,7 @@ def full_name(metric: str) -> str:
     for row in catalogue.SECTIONS.values():
         if stem in [own.name for own in row.metrics]:
             return f"{row.name}.{metric}"
-    raise StorageError(f"metric {metric!r}: the catalogue has no such metric; see EVAL.md.")
+    raise StorageError(f"metric {metric!r}: no such metric; docs/metrics.md lists all.")
 
 
 def results_so_far(folder: Path, report: Report | None = None) -> Iterator[TestResult]:

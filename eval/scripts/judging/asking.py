@@ -57,7 +57,9 @@ def expect(plans: Sequence[JudgingPlan], judge_options: JudgeOptions) -> AskingC
         )
         names = [member.judge.identity.model for member in connection.members]
     sent = {name: fields_of(plan.kinds[name]) for plan in plans for name in plan.calls}
-    panel = sent_to_panel(names, judge_options.hosts, cost) if judge_options.members else ""
+    panel = ""
+    if judge_options.members:
+        panel = sent_to_panel(names, judge_options.hosts, cost, judge_options.max_cost)
     return AskingCost(cost, sent, panel)
 
 
@@ -121,6 +123,10 @@ def _batch_lines(counts: BatchCounts, folder: Path) -> list[str]:
         lines.append(
             f"Round {counts.round}: {counts.requests:,} requests ({counts.again:,} of them again), "
             f"{counts.size:,} bytes, in {len(counts.files)} files of {folder}."
+        )
+        lines.append(
+            f"Send them with judge_answers.py --batch-submit {folder} and the same judge, or "
+            "upload them yourself; take the results in with judge_cache.py import."
         )
     lines += [
         f"{number:,} of them ask for {PRELIMINARY[name]}: verdicts that need these come in round "

@@ -288,7 +288,13 @@ def _report(counts: _SelfTestCounts, judge: Judge) -> dict[str, Any]:
     return report | {"passed": _passed(report)}
 
 
+LEAST_RIGHT = 0.6
+"""Of what is known, the share that a judge must get right: one that says the same to everything has
+half of the claims and no pair right, and no attack can move it, so the other limits say nothing."""
+
 LIMITS = {
+    "right": (">=", LEAST_RIGHT),
+    "pairs_right": (">=", LEAST_RIGHT),
     "shift_false_claims": ("<=", MOST_SHIFT_BAD),
     "shift_true_claims": ("<=", MOST_SHIFT_GOOD),
     "self_agreement": (">=", judged.RELIABLE_AGREEMENT),

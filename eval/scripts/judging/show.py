@@ -48,7 +48,7 @@ def estimate_line(estimate: CostEstimate, max_cost: float | None) -> str:
     """What asking will take, before anything is sent."""
     line = f"{counted(estimate.calls, 'call')} ({estimate.cached:,} more are in the cache)"
     if estimate.cost_usd is None or estimate.most_cost_usd is None:
-        return f"{line}; the judge has no prices, so the cost is not known."
+        return f"{line}; without prices of each judge the cost is not known."
     line += f", about ${estimate.cost_usd:,.4f}, at most ${estimate.most_cost_usd:,.4f}"
     return f"{line}; --max-cost {max_cost:g} stops it." if max_cost is not None else f"{line}."
 
@@ -76,17 +76,15 @@ def print_estimate(console: Console, estimate: CostEstimate) -> None:
     print_rows(console, ("nothing was asked", ""), rows)
 
 
-def sent_to_panel(names: Sequence[str], hosts: Sequence[str], estimate: CostEstimate) -> str:
+def sent_to_panel(
+    names: Sequence[str], hosts: Sequence[str], estimate: CostEstimate, max_cost: float | None
+) -> str:
     """Who gets the answers when a panel judges, and what all members take together."""
     from terminal.tables import printable
 
     to = ", ".join(f"{name} ({host})" for name, host in zip(names, hosts, strict=True))
-    about, most = estimate.cost_usd, estimate.most_cost_usd
-    cost = "no prices of all members are given"
-    if about is not None and most is not None:
-        cost = f"about ${about:,.4f}, at most ${most:,.4f}"
-    calls = counted(estimate.calls, "call")
-    return printable(f"A panel judges: the answers go to {to}. {calls} in all; cost: {cost}.")
+    line = estimate_line(estimate, max_cost)
+    return printable(f"A panel judges: the answers go to {to}. In all {line}")
 
 
 def print_self_test(console: Console, report: dict[str, Any]) -> None:

@@ -20,12 +20,12 @@ from labeller.passages import content_words
 from labeller.supports import write_supports
 from labeller.worklist import (
     CANNOT_TELL,
-    DRAFT,
     SKIPPED,
     UNANSWERABLE,
     CaseSummary,
     is_draft,
 )
+from records.cases import DRAFT
 from terminal.actions import ActionRefused
 from terminal.tables import counted
 

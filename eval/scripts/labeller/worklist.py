@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from labeller.case_state import Record
+from records.cases import DRAFT
 
-DRAFT: Final = "draft"
 """The tag of a case that a program drafted and no person has accepted yet."""
 OPEN, LABELLED, UNANSWERABLE = "open", "labelled", "unanswerable"
 SKIPPED, CANNOT_TELL = "skipped", "cannot_tell"

@@ -408,7 +408,8 @@ Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of run folders in the folder of results, ``latest`` first."""
+    """Names of run folders in the folder of results, ``latest`` first; of several separated by
+    commas the last one."""
     folder = Path(ctx.params.get("results_dir") or RESULTS_DIR)
     try:
         with os.scandir(folder) as entries:
@@ -417,7 +418,7 @@ def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
             )
     except OSError:
         names = []
-    return _fitting(["latest", *names], incomplete)
+    return _last_of(["latest", *names], incomplete)
 
 
 def metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -428,8 +429,7 @@ def metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     from ragmetrics.catalogue import metric as catalogue_metric
 
     names = [metric.name for metric in catalogue_metric.at_cutoffs(catalogue.METRICS, catalogue.KS)]
-    head, comma, last = incomplete.rpartition(",")
-    return [f"{head}{comma}{name}" for name in _fitting(dict.fromkeys(names), last)]
+    return _last_of(dict.fromkeys(names), incomplete)
 
 
 def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -444,11 +444,19 @@ def judges(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     return _fitting(["local", *sorted(path.stem for path in JUDGES.glob("*.toml"))], incomplete)
 
 
+def rubrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of the rubrics that are there."""
+    from records import rubrics as records_rubrics
+
+    return _fitting(records_rubrics.names(), incomplete)
+
+
 BY_NAME: dict[str, Completer] = {
     **dict.fromkeys(("run", "base", "new", "baseline", "from_run"), runs),
     **dict.fromkeys(("worst_by", "flips_by", "confidence_by", "metrics"), metrics),
     "profile": profiles,
     "judge": judges,
+    "rubric": rubrics,
 }
 """Which parameters get which values; one of a type that completes itself, such as a path, does."""
 
@@ -461,6 +469,12 @@ def attach(command: click.Command) -> None:
             # Click takes a completer at the making of a parameter only, and these are made in
             # many places; the attribute is where it then looks.
             param._custom_shell_complete = param._custom_shell_complete or BY_NAME[param.name]
+
+
+def _last_of(names: Iterable[str], incomplete: str) -> list[str]:
+    """Those that fit what stands behind the last comma, with what stands before it."""
+    head, comma, last = incomplete.rpartition(",")
+    return [f"{head}{comma}{name}" for name in _fitting(names, last)]
 
 
 def _fitting(names: Iterable[str], incomplete: str) -> list[str]:

@@ -146,6 +146,9 @@ CATEGORIES: tuple[str, ...] = get_args(Category)
 SET_ONLY = ("conversation", "turn", "standalone", "question_alone", "history")
 """Fields that cases are asked with; they are in the set, never in a label file."""
 
+DRAFT = "draft"
+"""The tag of a case that no person has accepted yet: its gold is a proposal."""
+
 ROLES = ("user", "assistant", "system")
 
 _HINTS = get_type_hints(TestCase)

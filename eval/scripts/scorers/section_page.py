@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from decisions.measures import UNCLEAR_BAND, Measure
+from records.cases import DRAFT
 from terminal.page import (
     AnyColumn,
     Block,
@@ -72,6 +73,7 @@ def section_blocks(section: Mapping[str, Any], rows: Sequence[Measure]) -> Itera
     cases share documents or groups, a line says so.
     """
     yield measure_table(rows)
+    yield from map(Prose, draft_notes([section]))
     for reason in dict.fromkeys(row.mark for row in rows if row.mark):
         marked = [row.metric for row in rows if row.mark == reason]
         more = f" and {len(marked) - _NAMED} more" if len(marked) > _NAMED else ""
@@ -86,6 +88,17 @@ def section_blocks(section: Mapping[str, Any], rows: Sequence[Measure]) -> Itera
         shared = _SHARED.get(by, "share their first gold document")
         units_said = counted(units, "independent unit")
         yield Prose(f"Cases that {shared} are counted together ({units_said}).")
+
+
+def draft_notes(sections: Iterable[Mapping[str, Any]]) -> list[str]:
+    """How many cases are drafts, whose gold nobody has accepted; [] where none is."""
+    tags = [section.get("by", {}).get("tag", {}).get(DRAFT, {}) for section in sections]
+    if not (drafts := max((tag.get("n", 0) for tag in tags), default=0)):
+        return []
+    return [
+        f"Drafts that no person has accepted: {counted(drafts, 'case')}. Their supports and answers "
+        "are proposals, not gold: accept or drop each in label_eval.py."
+    ]
 
 
 def slice_block(

@@ -12,6 +12,7 @@ from decisions.baseline import FAILING, BaselineChange
 from decisions.case_changes import CaseChanges
 from decisions.case_verdict import VerdictCounts
 from decisions.diagnosis import DiagnosisFinding
+from decisions.failure_map import FailureMap, failure_blocks
 from decisions.measures import Measure, targets_text
 from decisions.primary import primary_names
 from decisions.slices import Slices, slice_blocks
@@ -23,7 +24,7 @@ from records.gate_verdict import Check
 from records.metrics import NUMBERS, reference_to, rounded
 from records.results import SCHEMA
 from records.runs import METRICS
-from scorers.section_page import measure_table
+from scorers.section_page import draft_notes, measure_table
 from scorers.sections import SectionOutcome
 from terminal.page import (
     Block,
@@ -69,6 +70,8 @@ class SuiteReport:
     """What became of the cases since the baseline, where that is a run."""
     in_common: list[Slices] = field(default_factory=list)
     """What the failing cases have in common, and those that broke since the baseline."""
+    failures: FailureMap = field(default_factory=FailureMap)
+    """Failing cases by reason, category and tag."""
     primary: Mapping[str, Any] = field(default_factory=dict)
     """The primary scores of every case, as metrics.json holds them."""
 
@@ -128,6 +131,7 @@ class SuiteReport:
             "verdicts": self.verdicts.to_dict() if self.verdicts else None,
             "cases_changed": self.cases.to_dict() if self.cases else None,
             "in_common": [slices.to_dict() for slices in self.in_common],
+            "failure_map": self.failures.to_dict(),
             "diagnosis": [finding.to_dict() for finding in self.findings],
             "baseline": self.baseline or None,
             "headline": self.headline or None,
@@ -183,6 +187,7 @@ def _case_sentences(report: SuiteReport) -> list[str]:
     """How many cases fail, how many broke since the baseline, and what they have in common."""
     parts = (report.verdicts, report.cases)
     counts = [part.says() for part in parts if part is not None]
+    counts += draft_notes(report.sections().values())
     return counts + [line for slices in report.in_common for line in slices.sentences()]
 
 
@@ -233,7 +238,9 @@ def suite_page(report: SuiteReport, every: bool) -> Page:
     rows = [measure for outcome in scored for measure in _rows_of(report, outcome, every)]
     blocks.append(measure_table(rows, every_count=False, groups=True))
     blocks += map(Prose, _case_sentences(report))
-    blocks += [block for part in report.in_common if every for block in slice_blocks(part)]
+    if every:
+        blocks += [block for part in report.in_common for block in slice_blocks(part)]
+        blocks += failure_blocks(report.failures)
     for outcome in report.outcomes:
         if outcome.reason:
             state = "" if outcome in scored else f"{outcome.status}: "

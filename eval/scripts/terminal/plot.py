@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 
 BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.,-=+*#"
 
+SHADES = " ░▒▓█"
+"""Five shades of a cell, from nothing to the loudest."""
+
 _LEAST_SPAN = 0.1
 
 _BREAK, _ASCII_BREAK = "┊", "|"
@@ -38,6 +41,14 @@ def sparkline(values: _Numbers, breaks: Sequence[int] = (), *, unicode: bool = T
             share = (value - low) / span if span else 0.5
             text.append(bars[min(int(share * len(bars)), len(bars) - 1)])
     return "".join(text)
+
+
+def bar(share: float | None, columns: int) -> str:
+    """A share in [0, 1] as a bar of at most so many characters, in eighths of one; "" for None."""
+    if share is None:
+        return ""
+    whole, eighths = divmod(round(share * columns * 8), 8)
+    return "█" * whole + ("▏▎▍▌▋▊▉"[eighths - 1] if eighths else "")
 
 
 def shrunk(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,13 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.scripts.judging.conftest import Server
 
+from judge_cache import main as take_in
 from judge_pairs import main
 from records.pairs import read_pairs
 from storage import ResultsWriter, RunConfig, TestResult, sha256_file
 
 SCRIPT = Path(__file__).parents[3] / "eval" / "scripts" / "judge_pairs.py"
+PAIR_KILLS = int(os.environ.get("PAIR_KILLS", "6"))
 CASES = [{"id": f"c{number:02}"} for number in range(12)]
 BLOCK = r"<<<BEGIN {} answer [0-9a-f]{{16}}>>>\n(.*?)\n<<<END"
 
@@ -77,8 +82,6 @@ class Pairs:
 
     def write(self, name: str, answers: list[str], failed: int = -1) -> None:
         """A finished run of that name."""
-        import shutil
-
         shutil.rmtree(self.results / name, ignore_errors=True)
         writer = ResultsWriter(self.results, name)
         sha = sha256_file(self.finished.folder / "set.jsonl")
@@ -271,45 +274,104 @@ def test_the_self_test_tries_attacks_on_known_pairs(pairs: Pairs) -> None:
     assert (report["pairs_right"], report["pairs_obeyed"]) == (1.0, 1.0)
 
 
-def test_killed_in_the_middle_it_goes_on_and_pays_nothing_twice(pairs: Pairs) -> None:
-    paid: list[str] = []
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_killed_anywhere_it_goes_on_and_pays_nothing_twice(finished: Any, server: Server) -> None:
+    """PAIR_KILLS processes are killed with SIGKILL after some calls; then one ends by itself.
 
-    def noted(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
-        time.sleep(0.02)
-        paid.append(
-            json.dumps([re.sub(r"[0-9a-f]{16}", "", m["content"]) for m in body["messages"]])
-        )
-        return by_points(server, body)
+    40 pairs of other answers are 80 calls, one after the other and in one order, so a call whose
+    place is below the number of kept verdicts would be paid twice."""
+    finished.write(
+        [{"id": f"case{number}"} for number in range(40)],
+        [TestResult(f"case{number}", answer=f"mine{number:02} is 2") for number in range(40)],
+    )
+    results = finished.folder / "results"
+    (results / "run").rename(results / "new")
+    shutil.copytree(results / "new", results / "old")
+    base = results / "old" / "results.jsonl"
+    base.write_bytes(re.sub(rb"mine(\d+) is 2", rb"other\1 is 1", base.read_bytes()))
+    config = results / "old" / "config.json"
+    config.write_bytes(config.read_bytes().replace(b'"run"', b'"old"'))
+    server.reply, server.delay = by_points, 0.03
+    cache = finished.folder / "cache" / "judge_cache.jsonl"
+    command = [
+        *(sys.executable, str(SCRIPT), "--run", "new", "--base", "old", "--judge", server.url),
+        *("--model", server.model, "--set", "retries=0", "--set", "revision=r1"),
+        *("--set", "concurrency=1", "--cache-dir", str(cache.parent)),
+        *("--eval-set", str(finished.folder / "set.jsonl"), "--results-dir", str(results)),
+    ]
 
-    pairs.server.reply = noted
-    folder = pairs.finished.folder
-    words = ["--eval-set", str(folder / "set.jsonl"), "--results-dir", str(pairs.results)]
-    command = [sys.executable, str(SCRIPT), *words, *pairs.words("--set", "concurrency=1")]
-    kills = 0
-    for _ in range(30):
-        before = len(paid)
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        while process.poll() is None and len(paid) < before + 4:
-            time.sleep(0.005)
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-            kills += 1
-        output = process.communicate()[0]
-        if process.returncode == 0:
-            break
-    assert kills >= 2
+    def kept() -> int:
+        return cache.read_bytes().count(b"\n") if cache.exists() else 0
+
+    killed, again = 0, 0
+    order: dict[tuple[str, str], int] = {}
+    chance = random.Random(5)
+    for number in range(PAIR_KILLS + 1):
+        first, stored = len(server.calls), kept()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+            wanted = stored + 1 + number % 2 if number < PAIR_KILLS else 1000
+            begun = time.monotonic()
+            while process.poll() is None and kept() < wanted and time.monotonic() < begun + 60:
+                time.sleep(0.002)
+            time.sleep(chance.uniform(0, 0.03))
+            if number < PAIR_KILLS:
+                process.kill()
+            output = process.communicate()[0]
+        killed += process.returncode == -signal.SIGKILL
+        for call in server.calls[first:]:
+            if "BEGIN first answer" in str(call):
+                again += order.setdefault(shown(call), len(order)) < stored
     assert process.returncode == 0, output
-    assert b"better 6, worse 2, undecided 3 of 11" in output
-    # a call that was under way when the process was killed has no verdict yet: one a kill at most
-    assert len(set(paid)) == 20
-    assert len(paid) <= 20 + kills
+    assert b"better 40, worse 0, undecided 0 of 40" in output
+    assert again == 0, "what was in the cache is never asked for again"
+    keys = [json.loads(line)["key"] for line in cache.read_text("utf-8").splitlines()]
+    assert len(keys) == len(set(keys)) == len(order) == 80
+    under_way = server.judgements - 80
+    print(f"{killed} kills, {again} paid twice; {under_way} calls had no reply yet when killed")
 
 
-def test_batch_files_have_both_orders_of_each_pair(pairs: Pairs) -> None:
-    done = pairs.call("--batch-out", str(pairs.finished.folder / "batches"))
+def test_by_files_gives_the_bytes_of_the_online_way(pairs: Pairs) -> None:
+    online = pairs.json()
+    path = pairs.results / "new" / "pairs" / "old.jsonl"
+    kept = comparable(path.read_bytes())
+    path.unlink()
+    cache = pairs.finished.folder / "cache"
+    (cache / "judge_cache.jsonl").unlink()
+    asked = pairs.server.judgements
+    folder = pairs.finished.folder / "batches"
+    done = pairs.call("--batch-out", str(folder))
     assert done.exit_code == 0, done.output
-    assert "20 requests" in done.output
-    assert pairs.server.judgements == 0
+    assert "Round 1: 20 requests" in done.output  # ten pairs, both orders
+    assert f"Send them with judge_answers.py --batch-submit {folder}" in " ".join(
+        done.output.split()
+    )
+    (requests,) = folder.glob("round1-*.jsonl")
+    lines = []
+    for line in map(json.loads, requests.read_text("utf-8").splitlines()):
+        status, body = by_points(pairs.server, line["body"])
+        response = {"status_code": status, "body": body}
+        lines.append({"id": "r", "custom_id": line["custom_id"], "response": response})
+    results = folder / f"{requests.stem}.results.jsonl"
+    results.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    words = ["import", str(results), "--cache-dir", str(cache / "judge_cache.jsonl"), "--json"]
+    taken = CliRunner().invoke(take_in, words)
+    assert taken.exit_code == 0, taken.output
+    assert json.loads(taken.stdout)["verdicts"] == 20
+    assert pairs.json("--offline") == online
+    assert comparable(path.read_bytes()) == kept
+    assert pairs.server.judgements == asked
+    assert pairs.call("--batch-out", str(folder)).output.startswith("Nothing is left to ask")
+
+
+def comparable(lines: bytes) -> list[bytes]:
+    """Verdict lines in order, without what tells when and by which run they were asked."""
+    rows = [row for row in map(json.loads, lines.splitlines()) if "case_id" in row]
+    for row in rows:
+        for name in ("judging_runs", "attempts", "cached", "seconds", "messages", "usage"):
+            row.pop(name, None)
+            row.get("extra", {}).pop(name, None)
+    return sorted(json.dumps(row, sort_keys=True).encode() for row in rows)
 
 
 @pytest.mark.parametrize("run", ["new", "old"])
@@ -326,8 +388,6 @@ def test_an_example_of_the_rubric_is_no_answer_of_either_run(pairs: Pairs, run: 
 
 def label(pairs: Pairs, typed: str, *more: str) -> Any:
     """calibrate_judge.py on the pairs, its lines typed."""
-    from click.testing import CliRunner
-
     from calibrate_judge import main as calibrate
 
     folder = pairs.finished.folder
@@ -389,8 +449,6 @@ def test_pairs_are_calibrated_with_a_base_alone(pairs: Pairs, more: tuple[str, .
 
 
 def test_compare_report_and_browser_show_the_pairs(pairs: Pairs) -> None:
-    from click.testing import CliRunner
-
     from compare_runs import main as compare
     from decisions.pairs import pair_verdicts
     from score_pipeline import main as score

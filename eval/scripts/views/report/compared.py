@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from decisions import compare_words
 from decisions.alerts import AlertRule, PointPairs, changes, clusters_of_points, make_lines
-from decisions.case_changes import Ways, changes_of, read_pair
+from decisions.case_changes import ChangedCase, Ways, changes_of, read_pair
 from decisions.case_rules import read_case_rules
 from decisions.committed import compare_pair, is_committed_alone
 from decisions.compare import CompareOptions, clusters_of
@@ -160,17 +160,21 @@ def of_comparison(
     cases = changes_of(pair, MOST_FLIPS)
     ways = {case.case_id: case.way for case in cases.changed} if cases else {}
     changes = _changes(flips, ways)
-    reasons = {case.case_id: case.reasons for case in cases.changed} if cases else {}
+    known = {case.case_id: case for case in cases.changed} if cases else {}
     talks = find_changes(pair, eval_set)
     in_common = common_slices(pair, eval_set, labels_dir, embed).sentences()
     part = replace(
         comparison_part(comparison, remarks),
         flips=[MetricFlips(found, compare_words.flips_summary(found)) for found in flips],
         cases_changed=[
-            ChangedAnswer(case_id, ways.get(case_id, ""), own, reasons.get(case_id, ())[:MOST_WHY])
+            ChangedAnswer(
+                case_id, ways.get(case_id, ""), own, case.reasons[:MOST_WHY], fact=case.fact
+            )
             for case_id, own in changes.items()
+            for case in (known.get(case_id) or ChangedCase(case_id, "ok still"),)
         ],
-        cases_say=" ".join([cases.says(), *in_common]) if cases else "",
+        cases_say=cases.says() if cases else "",
+        in_common=in_common if cases else (),
         case_counts=cases.to_dict() | {"changed": []} if cases else None,
         conversations=UNSET
         if talks is None
@@ -427,6 +431,7 @@ def comparison_blocks(part: ComparisonPart, *, page: bool) -> Iterator[Block]:
     if part.cases_say and not page:
         yield Heading("Cases that broke or were fixed", 3)
         yield Prose(part.cases_say)
+        yield from map(Prose, part.in_common)
         for case in part.cases_changed:
             if case.kind:
                 why = f": {'; '.join(case.why)}" if case.why else ""
