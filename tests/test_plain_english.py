@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import pytest
+from tests.prose import sentences
 
 import options
 from options import commands
@@ -27,14 +27,14 @@ WORDS_AS_DATA = {
     "ragmetrics/text/negation.py",
 }
 """Word lists of negation, which hold such words as what they look for."""
-DOCUMENTS: tuple[str, ...] = ()
-"""Hand-written documents under the rule, such as "README.md", "EVAL.md" and "docs"."""
+DOCUMENTS = ("README.md", "EVAL.md", "docs")
+"""Files and folders of documents under the rule; tests/test_documents.py counts their words."""
+EXAMPLES = re.compile(r"^\|.*\|$", re.MULTILINE)
+"""Rows of tables, which quote answers and texts."""
 MOST_WORDS = 17
 """Words of a sentence, on average."""
 GUARD = 'if __name__ == "__main__":'
 NAMES = sorted(path.stem for path in SCRIPTS_DIR.glob("*.py") if GUARD in path.read_text("utf-8"))
-_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z\"'`(-])|\n\s*\n")
-_SHOWN = re.compile(r"^(?: {4,}|\||```|#|\s*- |.*\bpython eval/scripts/).*$", re.MULTILINE)
 
 
 def texts_of(source: str) -> Iterator[tuple[int, str]]:
@@ -52,16 +52,6 @@ def texts_of(source: str) -> Iterator[tuple[int, str]]:
 
 def found_in(text: str) -> list[str]:
     return [match[0] for match in PHRASES.finditer(" ".join(text.split()))]
-
-
-def sentences(text: str) -> list[int]:
-    """The words of each sentence of a text, without tables, code, headings and examples."""
-    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    found = [
-        len(re.findall(r"[\w'’/.*-]*\w", sentence))
-        for sentence in _END.split(_SHOWN.sub("", prose))
-    ]
-    return [count for count in found if count > 2]
 
 
 def help_texts(name: str) -> Iterator[str]:
@@ -99,7 +89,7 @@ def test_no_fixed_phrase_in_the_documents() -> None:
     used = [
         f"{path.relative_to(ROOT)}: {phrase}"
         for path in documents()
-        for phrase in found_in(path.read_text("utf-8"))
+        for phrase in found_in(EXAMPLES.sub("", path.read_text("utf-8")))
     ]
     assert not used, "\n".join(used)
 
@@ -126,19 +116,8 @@ def test_words_as_data_hold_such_words() -> None:
 
 
 def test_sentences_of_help_are_short() -> None:
-    counts = [count for name in NAMES for text in help_texts(name) for count in sentences(text)]
+    counts = [
+        len(words) for name in NAMES for text in help_texts(name) for words in sentences(text)
+    ]
     print(f"help: {len(counts)} sentences, {sum(counts) / len(counts):.1f} words on average")
     assert sum(counts) / len(counts) <= MOST_WORDS
-
-
-@pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
-def test_sentences_of_documents_are_short(path: Path) -> None:
-    counts = sentences(path.read_text("utf-8"))
-    print(f"{path.name}: {len(counts)} sentences, {sum(counts) / len(counts):.1f} words on average")
-    assert sum(counts) / len(counts) <= MOST_WORDS
-
-
-def test_words_are_counted_by_the_sentence() -> None:
-    """Three sentences of 4, 3 and 4 words; the example and the table do not count."""
-    text = "Ask a bot first. Then score it:\n\n    python x.py\n\n| a | b |\n\nIt prints one line."
-    assert sentences(text) == [4, 3, 4]

@@ -120,10 +120,7 @@ def test_whole_conversations(finished: Any) -> None:
     assert section["mean"]["answered_from_history"] == 0.0
     done = finished.score(score_conversations.main, "--worst", "1", "--worst-by",
                           "answered_from_history", columns=120)  # fmt: skip
-    assert (
-        "6 conversations; in 6 a turn fails, first: 1 at turn 2, 5 at turn 4."
-        in done.stdout
-    )
+    assert "6 conversations; in 6 a turn fails, first: 1 at turn 2, 5 at turn 4." in done.stdout
     names = "c0-2, c1-4, c2-4, c3-4, c4-4, c5-4"
     assert f"First failing turns: {names}." in done.stdout
     assert "missing here, brought at turn 3: b.md" in done.stdout

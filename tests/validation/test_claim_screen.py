@@ -397,4 +397,6 @@ async def test_the_goal_is_a_window_before_the_first_label_and_progress_stays_in
     again = Bench(goal=bench.session.goal, decided=[LabelDecision("key0", "supported")])
     async with again.app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert "Press any key to continue." not in again.shown()  # it was said before the first label
+        assert (
+            "Press any key to continue." not in again.shown()
+        )  # it was said before the first label

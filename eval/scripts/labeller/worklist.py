@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 from labeller.case_state import Record
 from records.cases import DRAFT
 
-"""The tag of a case that a program drafted and no person has accepted yet."""
 OPEN, LABELLED, UNANSWERABLE = "open", "labelled", "unanswerable"
 SKIPPED, CANNOT_TELL = "skipped", "cannot_tell"
 STATUSES: Final = (OPEN, LABELLED, UNANSWERABLE, SKIPPED, CANNOT_TELL)

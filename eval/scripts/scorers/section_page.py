@@ -91,13 +91,13 @@ def section_blocks(section: Mapping[str, Any], rows: Sequence[Measure]) -> Itera
 
 
 def draft_notes(sections: Iterable[Mapping[str, Any]]) -> list[str]:
-    """How many cases are drafts, whose gold nobody has accepted; [] where none is."""
+    """The number of drafts, whose gold no person has accepted; [] without drafts."""
     tags = [section.get("by", {}).get("tag", {}).get(DRAFT, {}) for section in sections]
     if not (drafts := max((tag.get("n", 0) for tag in tags), default=0)):
         return []
     return [
         f"Drafts that no person has accepted: {counted(drafts, 'case')}. Their supports and answers "
-        "are proposals, not gold: accept or drop each in label_eval.py."
+        "are proposals, not gold: accept or drop them (label_eval.py)."
     ]
 
 

@@ -313,10 +313,10 @@ def _deciding(kind: LabelKind) -> Iterator[Action]:
 
 _COMMON = (
     _action("later", "later", "judge this one later, after the others"),
-    _action("note", "note", "write a note on it; empty: none"),
+    _action("note", "note", "write a note on it; empty removes it"),
     _action("flag", "flag", "flag it, or take the flag away"),
     _action("undo", "undo", "take the last label, note or flag back"),
-    _action("redo", "", "do again what was undone"),
+    _action("redo", "", "redo the last undone change"),
     _action("next-passage", "passage", "the next passage"),
     _action("previous-passage", "", "the passage before"),
     _action("next", "next", "the next one, without a decision"),

@@ -44,7 +44,11 @@ ALONE = {"id": "x", "question": "Who?"}
     [
         ([turn("a", 1), turn("a", 3)], (2, "turn"), "lacks turn 2"),
         ([turn("a", 1), turn("a", 4)], (2, "turn"), "lacks turns 2 to 3"),
-        ([turn("a", 2)], (1, "turn"), "begins with turn 2, not 1; add the missing turns or renumber"),
+        (
+            [turn("a", 2)],
+            (1, "turn"),
+            "begins with turn 2, not 1; add the missing turns or renumber",
+        ),
         ([turn("a", 1), turn("a", 1, id="b")], (2, "turn"), "twice"),
         (
             [turn("a", 1), turn("a", 2), turn("a", 3), turn("a", 2, id="b")],

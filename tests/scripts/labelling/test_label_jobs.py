@@ -150,7 +150,10 @@ def test_the_keymap_is_checked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--set", "keymap=keys.toml"), "Error: keymap: `nope` is not an action; the actions are: "),
+        (
+            ("--set", "keymap=keys.toml"),
+            "Error: keymap: `nope` is not an action; the actions are: ",
+        ),
         (("--set", "theme=plaid"), "Error: theme 'plaid' is unknown"),
     ],
 )
