@@ -1,36 +1,29 @@
-"""The words that people meet are plain English: no fixed phrase of ours, short sentences."""
+"""Help, messages and docstrings are plain English: no fixed phrase of ours, short sentences.
+
+tests/test_documents.py has the same rules for documents.
+"""
 
 from __future__ import annotations
 
 import ast
 import importlib
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
-from tests.prose import sentences
+from tests.prose import FIXED_PHRASES, sentences
 
 import options
 from options import commands
 
 SCRIPTS_DIR = Path(options.__file__).resolve().parents[1]
 ROOT = SCRIPTS_DIR.parents[1]
-PHRASES = re.compile(
-    r"\b(?:(?:is|are) told|laid to|held against|looks alike|as it is|nobody|somebody"
-    r"|for want of)\b",
-    re.IGNORECASE,
-)
 WORDS_AS_DATA = {
     "ragmetrics/claims.py",
     "ragmetrics/text/gold_quotes.py",
     "ragmetrics/text/negation.py",
 }
 """Word lists of negation, which hold such words as what they look for."""
-DOCUMENTS = ("README.md", "EVAL.md", "docs")
-"""Files and folders of documents under the rule; tests/test_documents.py counts their words."""
-EXAMPLES = re.compile(r"^\|.*\|$", re.MULTILINE)
-"""Rows of tables, which quote answers and texts."""
 MOST_WORDS = 17
 """Words of a sentence, on average."""
 GUARD = 'if __name__ == "__main__":'
@@ -51,7 +44,7 @@ def texts_of(source: str) -> Iterator[tuple[int, str]]:
 
 
 def found_in(text: str) -> list[str]:
-    return [match[0] for match in PHRASES.finditer(" ".join(text.split()))]
+    return [match[0] for match in FIXED_PHRASES.finditer(" ".join(text.split()))]
 
 
 def help_texts(name: str) -> Iterator[str]:
@@ -63,17 +56,6 @@ def help_texts(name: str) -> Iterator[str]:
             yield f"{param.help}\n\n"
 
 
-def documents() -> list[Path]:
-    """The files of ``DOCUMENTS``; of a folder every page."""
-    return [
-        path
-        for name in DOCUMENTS
-        for path in (
-            sorted((ROOT / name).glob("*.md")) if (ROOT / name).is_dir() else [ROOT / name]
-        )
-    ]
-
-
 def test_no_fixed_phrase_in_the_strings_of_the_scripts() -> None:
     used = [
         f"{path.relative_to(SCRIPTS_DIR)}:{line}: {phrase}"
@@ -81,15 +63,6 @@ def test_no_fixed_phrase_in_the_strings_of_the_scripts() -> None:
         if path.relative_to(SCRIPTS_DIR).as_posix() not in WORDS_AS_DATA
         for line, text in texts_of(path.read_text("utf-8"))
         for phrase in found_in(text)
-    ]
-    assert not used, "\n".join(used)
-
-
-def test_no_fixed_phrase_in_the_documents() -> None:
-    used = [
-        f"{path.relative_to(ROOT)}: {phrase}"
-        for path in documents()
-        for phrase in found_in(EXAMPLES.sub("", path.read_text("utf-8")))
     ]
     assert not used, "\n".join(used)
 

@@ -173,7 +173,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     "--repeat",
     type=Repeats(),
     default=1,
-    help="Ask each case N times; auto: until --width or a budget is met.",
+    help="Ask each case N times; auto: until --width or a budget.",
 )
 @click.option(
     "--width",
@@ -189,7 +189,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @click.option(
     "--max-cost",
     type=options.FiniteRange(0, min_open=True),
-    help="With --repeat auto: limit in dollars, by the cost that the bot reports.",
+    help="With --repeat auto: limit in dollars, as the bot reports its cost.",
 )
 @click.option(
     "--against",

@@ -163,7 +163,7 @@ def test_a_set_declares_what_decides(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('primary = "retrieval.mrr"', "is no list of names"),
+        ('primary = "retrieval.mrr"', "is not a list of names"),
         ("primary = []", "names no metric"),
         ('primary = ["mrr"]', "'mrr' is no section.metric"),
         ('primary = ["a.b", "a.b"]', "twice"),

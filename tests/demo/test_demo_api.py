@@ -176,8 +176,8 @@ def test_a_killed_parent_leaves_no_orphan(quick: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--host", "0.0.0.0"), "add --allow-remote"),
-        (("--host", "example.invalid"), "add --allow-remote"),
+        (("--host", "0.0.0.0"), "Add --allow-remote"),
+        (("--host", "example.invalid"), "Add --allow-remote"),
         (("--k", "0"), "--k"),
         (("--port", "70000"), "--port"),
         (("--vault", "no-such-folder"), "no-such-folder"),

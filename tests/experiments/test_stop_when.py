@@ -138,7 +138,7 @@ def test_a_stopped_run_that_is_resumed_stays_stopped_and_keeps_its_plan(
         (("--repeat", "x"), "--repeat"),
         ((*STOP, "--metric", "fact_recall"), "is not scored in it"),
         (("--against", "nobody"), "no such folder"),
-        (("--repeat", "auto", "--width", ".1", "--metric", "nothing"), "none of that name"),
+        (("--repeat", "auto", "--width", ".1", "--metric", "nothing"), "no such metric"),
         (("--repeat", "auto", "--width", ".1", "--metric", "fact_recall"), "results alone"),
     ],
 )

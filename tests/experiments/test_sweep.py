@@ -300,7 +300,7 @@ def test_a_bot_that_is_gone_drops_nobody(
         ("[grid]\nnothing = [1, 2]\n", "would change nothing"),
         ("[grid]\nk = [0, 2]\n", "above 0"),
         ("[grid]\nk = [1, 1]\n", "two settings are named"),
-        ("quality = 'nonsense'\n[grid]\nk = [1, 2]\n", "none of that name"),
+        ("quality = 'nonsense'\n[grid]\nk = [1, 2]\n", "no such metric"),
         ("quality = { 'ndcg@5' = 0 }\n[grid]\nk = [1, 2]\n", "above 0"),
         ("quality = 'fact_recall'\n[grid]\nk = [1, 2]\n", "results alone"),
         ("constraints = ['fast']\n[grid]\nk = [1, 2]\n", "write NAME"),

@@ -250,8 +250,8 @@ of_line("a list of spans of no kind", lambda line: '{"resourceSpans": [1, null, 
 of_line("a holder of another type", lambda line: '{"resourceSpans": {"scopeSpans": 3}}\n' + line,
         NO_SPANS)  # fmt: skip
 of_line("empty lines and carriage returns", lambda line: "\r\n\r\n" + line + "\r")
-damage("nothing", "holds no spans", code=2)(lambda documents: "")
-damage("blanks alone", "holds no spans", code=2)(lambda documents: " \n\n")
+damage("nothing", "has no spans", code=2)(lambda documents: "")
+damage("blanks alone", "has no spans", code=2)(lambda documents: " \n\n")
 damage("another program alone", "no spans", code=2)(lambda documents: '{"level": "info"}\n' * 3)
 damage("the lines the other way round")(lambda documents: lines(*documents[::-1]))
 damage("the spans in any order, each in a line")(

@@ -335,7 +335,7 @@ def test_faults(desk: Any) -> None:
     said = desk.refused("otel", path)
     assert f"{path}:1: resourceSpans[0].scopeSpans[0].spans[0].traceId: is missing" in said
     assert f"{path}:2: resourceSpans[0].scopeSpans[0].spans[0].startTimeUnixNano" in said
-    assert "holds no spans" in desk.refused("otel", desk.file("x.json", '{"a": 1}'))
+    assert "has no spans" in desk.refused("otel", desk.file("x.json", '{"a": 1}'))
     assert "not JSON" in desk.refused("otel", desk.file("y.json", "{oops"))
 
 

@@ -47,7 +47,7 @@ def test_topics_qrels_and_a_run_become_cases_labels_and_a_run(desk: Any) -> None
         "topics": 2,
         "topics without a judgement": 1,
     }
-    assert report["changed"] == {"question: the topic has no text, its id is there": 1}
+    assert report["changed"] == {"question: the topic has no text, its id replaces it": 1}
     assert not report["lossless"]
 
 

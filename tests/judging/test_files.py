@@ -77,7 +77,7 @@ ENTRY = {"id": "1", "verdict": "supported"}
         ({"verdicts": [ENTRY | {"verdict": "present"}]}, r"verdicts\[0\]\.verdict: is none of sup"),
         ({"verdicts": []}, "verdicts: must have one entry for each of 1;"),
         ({"verdicts": [ENTRY, ENTRY]}, "verdicts: must have one entry for each of 1;"),
-        ({"metric": "abstained_judged", "verdicts": []}, "verdicts: has not one entry"),
+        ({"metric": "abstained_judged", "verdicts": []}, "verdicts: must have one entry"),
         ({"metric": "correctness"}, r"extra\.addresses_question: is not there"),
     ],
 )

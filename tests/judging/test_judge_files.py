@@ -197,7 +197,7 @@ def test_an_address_of_azure_may_say_its_version(tmp_path: Path) -> None:
     assert read_judge(path)["server"] == f"{address}?api-version=2024-10-21"
     for query in ("?api-version=a&key=pass-word", "?api-version="):
         path.write_text(f'server = "{address}{query}"\n')
-        with pytest.raises(StorageError, match="holds a login or a query"):
+        with pytest.raises(StorageError, match="contains a login or a query"):
             read_judge(path)
     path.write_text(f'server = "{address}"\n')
     with pytest.raises(StorageError, match=r"j\.toml:1: server: .*add \?api-version="):

@@ -29,7 +29,7 @@ def test_the_record_as_text(session: Session) -> None:
     assert json.loads(text) == session.case
     with pytest.raises(ActionRefused, match="no JSON"):
         session.edit_text(text[:-5])
-    with pytest.raises(ActionRefused, match="ids are given once"):
+    with pytest.raises(ActionRefused, match="ids never change"):
         session.edit_text(text.replace("q-0001", "q-0009"))
     with pytest.raises(ActionRefused, match="one JSON object"):
         session.edit_text("[]")

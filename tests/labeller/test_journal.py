@@ -208,7 +208,7 @@ def test_a_set_that_vanished_is_no_deletion_of_its_cases(files: Files, left: byt
     for _ in range(2):
         assert "the set was removed or emptied; its last state is in" in store.save()
         assert store.problem
-        assert "make an empty one" not in store.problem
+        assert "create an empty file" not in store.problem
         assert not store.conflicts
         assert [brief.id for brief in session.briefs()] == ["a", "b", "c"]
         assert (files.path.read_bytes() if files.path.exists() else None) == left

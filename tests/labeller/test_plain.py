@@ -191,7 +191,7 @@ def test_without_chunks_editing_goes_on(lines: Lines) -> None:
 def test_chunks_that_do_not_come_do_not_hold_up_the_session(lines: Lines) -> None:
     lines.source.request = lambda case_id, question: None  # type: ignore[method-assign]
     said = lines.do("edit tags x")
-    assert "have not come yet" in said
+    assert "are not here yet" in said
     assert lines.session.case_of("q-0001")["tags"] == ["x"]
 
 

@@ -161,9 +161,9 @@ def test_faults_name_the_part_and_its_line(eval_set: Path, tmp_path: Path) -> No
         f"{second}:3: is not a JSON object; a line is one case in {{…}}",
     ]
     second.unlink()
-    with pytest.raises(StorageError, match=r"cut: lacks part-00001\.jsonl; bring it back"):
+    with pytest.raises(StorageError, match=r"cut: lacks part-00001\.jsonl; restore it"):
         read_cases(folder)
-    with pytest.raises(StorageError, match="is a set in parts, which is not edited"):
+    with pytest.raises(StorageError, match="is a set in parts, which cannot be edited"):
         read_bytes(folder)
     first.unlink()
     third.unlink()
@@ -182,9 +182,9 @@ def test_what_cannot_be_cut_is_refused_and_nothing_lost(
     assert sorted(path.name for path in run.iterdir()) == ["results.jsonl"]
     assert not (tmp_path / "cut").exists()
     assert "nothing to do" in str(convert("split", "--run", "none", "--shards", 2).exception)
-    assert "it is not cut" in str(convert("join", "--run", run).exception)
+    assert "the run is not split" in str(convert("join", "--run", run).exception)
     convert("split", "--run", run, "--shards", 2)
-    assert "is cut already" in str(convert("split", "--run", run, "--shards", 3).exception)
+    assert "is split already" in str(convert("split", "--run", run, "--shards", 3).exception)
     assert "--split means nothing for a join" in str(convert("join", "--split", "x").exception)
 
 

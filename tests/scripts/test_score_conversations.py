@@ -102,7 +102,7 @@ def test_turns_are_slices_and_their_loss_has_an_interval(
     means = {name: part["mean"]["recall@5"] for name, part in section["by"]["standalone"].items()}
     assert means == {"yes": 1.0, "no": round(2.5 / 3, 6)}
     done = finished.score(score_retrieval.main, "--by", "turn", columns=120)
-    assert "Later turns minus the first" in done.stdout
+    assert "Later turns against first turns" in done.stdout
     same_bytes(finished, score_conversations.main, "conversations")
 
 
@@ -141,7 +141,7 @@ def test_sections_of_conversations_and_searches_only_where_there_are_some(finish
     assert not any("turn_loss" in section for section in single.values())
     for command, why in (
         (score_searches.main, "tells its searches"),
-        (score_conversations.main, "holds no conversation"),
+        (score_conversations.main, "has no conversation"),
     ):
         done = finished.score(command)
         assert done.exit_code == 0, "make score runs both, whatever the bot tells"

@@ -33,8 +33,7 @@ SEPARATORS = (
 )  # fmt: skip
 """What bots part headings with; with blanks first, since a heading may hold the bare sign."""
 
-NO_LABELS = "There are no labels to check against: label some questions, then connect again with "
-"--force."
+NO_LABELS = "No labels to check against: label some questions, then connect again with --force."
 
 MOST_LEVELS = 2
 """Leading headings that a bot may put in front of those of the labels."""

@@ -247,7 +247,7 @@ def _passage_fault(response: Mapping[str, str], answers: Sequence[ProvenAnswer])
     if not inside and other is None:
         return ""  # an extractive bot
     remedy = f"--set answer={other}" if other else "--set answer=PATH"
-    return f"The value at the answer's path is a passage. Use {remedy}."
+    return f"The answer's path leads to a passage. Use {remedy}."
 
 
 def _is_a_passage(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> bool:
@@ -268,8 +268,7 @@ def _form_fault(answers: Sequence[ProvenAnswer]) -> str:
         ("an object's repr", lambda text, _: _REPR.fullmatch(text)),
     ):
         if all(holds((each.result.answer or "").strip(), each) for each in answers):
-            return f"The value at the answer's path is {kind}. Name the right path with --set "
-            "answer=PATH."
+            return f"The answer's path leads to {kind}. Name the right one with --set answer=PATH."
     return ""
 
 
@@ -431,8 +430,7 @@ def _cited_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> 
     if not total:
         return _row(ask, path, values, "?", "No answer cites anything.")
     if resolved < total:
-        says = f"{total - resolved} of {counted(total, 'citation')} refer to no passage of the "
-        "answer."
+        says = f"{total - resolved} of {counted(total, 'citation')} name none of its passages."
         return _row(ask, path, values, "?", says)
     whole = f"All {total:,} citations name" if total > 1 else "The 1 citation names"
     says = f"{whole} a passage of the answer."

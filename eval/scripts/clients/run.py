@@ -323,7 +323,6 @@ class _Session:
             moved = f"This run began at {self._first_address}; it continues at "
             moved += f"{self._config.api['url']}."
             self._console.print(printable(moved), soft_wrap=True)
-
         answers = await call
         first = answers[0]
         if first.result.error is not None and not first.connected:

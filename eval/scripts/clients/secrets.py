@@ -118,14 +118,14 @@ def literal_warnings(headers: Headers, query: Any, body: Any, source: str) -> li
         names = ", ".join(headers.literal)
         warnings.append(
             f"{source}: request.headers: {names}: looks like a secret in the file; write "
-            f"${VARIABLE} and export the variable, so that you can share the profile."
+            "${VARIABLE} and export the variable, so that you can share the profile."
         )
     parts = (("request.query", query), ("request.body", body))
     fields = [where for name, part in parts for where, _ in literal_keys(part, name)]
     if fields:
         warnings.append(
             f"{source}: {', '.join(fields)}: looks like a secret in the file. It is left out of "
-            f"all output; write ${VARIABLE} and export the variable."
+            "all output; write ${VARIABLE} and export the variable."
         )
     return warnings
 

@@ -83,7 +83,7 @@ def read_stream(body: bytes, stream: Stream) -> tuple[dict[str, Any], int | None
         elif stream.last(event.value):
             last, complete = event.value, True
     if not events:
-        raise CallError("malformed", f"the body is not a {stream.form} stream: it has no event")
+        raise CallError("malformed", f"the body is not an {stream.form} stream: it has no event")
     if not complete:
         raise CallError("malformed", f"the stream broke off after {len(events)} events")
     return {"text": "".join(pieces), "events": events, "last": last}, first

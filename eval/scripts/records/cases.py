@@ -316,8 +316,7 @@ def _turn_problems(case: TestCase) -> Iterator[Finding]:
         if not case.conversation.strip():
             yield "conversation", "is empty; write the conversation's id or leave the field out"
         if case.turn is None:
-            yield "turn", "is missing, but conversation is given; write 1 for its first question, "
-            "then 2"
+            yield "turn", "is missing, but conversation is given; number its questions from 1"
         if case.history is not None:
             yield "history", "is given together with conversation; keep one of them"
     elif case.turn is not None:

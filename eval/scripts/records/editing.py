@@ -132,8 +132,7 @@ class Document(Mapping[str, Record]):
                 continue
             identity, problem = identify(line.raw)
             if identity is not None and identity in self._at:
-                problem = f"{identity!r} is also the id of an earlier line; this line stays "
-                "unchanged"
+                problem = f"{identity!r} is also the id of an earlier line; this one is kept"
                 identity = None
             if identity is None:
                 self.problems.append((number, problem))

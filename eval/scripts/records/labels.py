@@ -52,8 +52,7 @@ def read_labels(folder: Path | None, report: Report) -> tuple[Labels, dict[str, 
                 report(Problem(str(path), number, "case_id", "is missing; name the labelled case"))
                 continue
             if case_id in in_file:
-                message = f"{case_id!r} is also labelled on line {in_file[case_id]}; merge the two "
-                "lines"
+                message = f"{case_id!r} is also labelled on line {in_file[case_id]}; merge them"
                 report(Problem(str(path), number, "case_id", message))
                 continue
             in_file[case_id] = number

@@ -231,8 +231,7 @@ def read_rubric(path: Path) -> Rubric:
     ]
     name = path.stem
     if not _NAME.fullmatch(name) or name.endswith((RANK, "_turn")):
-        rule = "must have only lower-case letters, digits, '-' and '_', and must not end in _rank "
-        "or"
+        rule = "must have only lower-case letters, digits, '-' and '_', and not end in _rank or"
         problems.append(Problem(str(path), None, "", f"the name {rule} _turn"))
     if problems:
         raise StorageError.from_problems(problems)

@@ -1,4 +1,4 @@
-"""run_eval.py and label files: labels join the cases; --labels asks the labelled prompts as well."""
+"""run_eval.py and label files: labels join the cases; --labels also asks the labelled prompts."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_answers_from_a_file_ask_nobody(tmp_path: Path, labels: Path, invoke: Ru
     answers.write_text("")
     done = invoke("--from-jsonl", answers, "--labels", "--labels-dir", labels)
     assert done.returncode == 2
-    assert "asks nobody" in done.stderr
+    assert "asks no bot" in done.stderr
 
 
 def test_faulty_labels_are_refused_before_anything_is_asked(

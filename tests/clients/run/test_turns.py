@@ -326,7 +326,7 @@ def test_retrieval_alone_asks_with_the_reference_answers(
     words = ("--run-id", "r", "--retrieval-only", "--profile", write_profile(tmp_path, "history"))
     done = invoke(*words)
     assert done.returncode == 0, done.stderr
-    assert "reference answers of the set (--history replay)" in " ".join(done.stderr.split())
+    assert "set's reference answers (--history replay)" in " ".join(done.stderr.split())
     (second,) = bodies(fake_bot)["a: and 2?"]
     assert [message["content"] for message in second["history"]] == ["a: what?", "reference a1"]
     assert stored(read, tmp_path / "results" / "r")["a2", 0]["asked_with"] == "replay"

@@ -153,7 +153,7 @@ caes = ["x"]
         ('[gates]\nunlabelled = "pass"\n', "write 'fail' or 'skip'"),
         ("[gates]\nmade_for = 3\n", "is no text"),
         ("[gates", "cannot be used"),
-        ("gates = 3\n", "stands in no table"),
+        ("gates = 3\n", "is in no table"),
         ("[gates]\nrun = 3\n", "is no table"),
         ("[gates]\nmust_pass = 3\n", "is no list of tables"),
         ("[[gates.must_pass]]\ncases = 'a'\n", "lists of texts"),

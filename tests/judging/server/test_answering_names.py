@@ -160,7 +160,7 @@ def test_a_substitute_after_the_probe_gives_no_verdict_and_is_asked_no_more(
     assert [first.failure, second.failure] == ["other_model", "other_model"]
     assert (first.answered_as, first.data, bool(first.raw)) == (OTHER, None, True)
     assert len(fake_judge.chats()) == 1
-    assert "not asked any more" in second.message
+    assert "asking stopped" in second.message
     assert not (tmp_path / JUDGE_CACHE).exists(), "nothing was stored"
     assert OTHER in str(client.changed())
 

@@ -234,9 +234,9 @@ def test_the_worst_case_shows_claims_and_quotes_and_runs_no_markup(run: Any) -> 
         (["--judge", "http://127.0.0.1:9", "--offline"], "no verdicts of any judge"),
         (["--offline"], "no verdicts of any judge"),
         (["--offline", "--model", "m-2025-01-01"], "no verdicts of m-2025-01-01"),
-        (["--model", "m-2025-01-01"], "--model m-2025-01-01: name the server that has it"),
-        (["--model", "m-2025-01-01", "--self-test"], "name the server that has it with --judge"),
-        (["--model", "m-2025-01-01", "--dry-run"], "name the server that has it with --judge"),
+        (["--model", "m-2025-01-01"], "--model m-2025-01-01: name its server"),
+        (["--model", "m-2025-01-01", "--self-test"], "name its server with --judge"),
+        (["--model", "m-2025-01-01", "--dry-run"], "name its server with --judge"),
         (["--judge", "nonsense"], "--judge nonsense: no such name in"),
         (["--judge", "http://"], "is no URL"),
     ],
@@ -261,7 +261,7 @@ def test_results_of_another_set_are_refused_before_anything_is_paid(run: Any) ->
     run.finished._lines("set.jsonl", [{"id": "other", "question": "?"}])
     done = run.call()
     assert done.exit_code == 2
-    assert "use the set that was asked" in done.output.replace("\n", " ")
+    assert "use the set that the run was asked" in done.output.replace("\n", " ")
     assert not (run.finished.run / "verdicts.jsonl").exists()
 
 

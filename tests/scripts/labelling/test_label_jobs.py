@@ -92,7 +92,7 @@ def test_a_full_screen_needs_a_terminal(tool: Tool) -> None:
         (("--plain", "--annotator", "gold"), "leave the option out"),
         (("--serve", "--plain"), "leave --plain out"),
         (("--plain", "--from-run", "none"), "no such folder"),
-        (("--plain", "--from-run", "r1", "--api-url", "demo"), "choose one of --from-run and"),
+        (("--plain", "--from-run", "r1", "--api-url", "demo"), "choose --from-run or"),
         (("--plain", "--api-url", "http://127.0.0.1:9", "--profile", "none"), "profile"),
         (("--plain", "--order", "failing"), "no complete run"),
         (("--plain", "--order", "nonsense"), "nonsense"),

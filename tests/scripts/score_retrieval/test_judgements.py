@@ -80,7 +80,7 @@ def test_without_judgements_it_is_not_applicable(judged: Any) -> None:
         assert run.rows()["q"]["reasons"][why] == "no judgements"
     assert "ranges" not in found
     assert found["options"]["judgements"] == ""
-    assert "Nobody has judged" not in run.score().stdout
+    assert "have no human judgement" not in run.score().stdout
 
 
 def test_nothing_judged_irrelevant_leaves_bpref_undefined(judged: Any, chunk: Any) -> None:

@@ -164,7 +164,7 @@ def test_what_a_run_cannot_give_is_said_with_what_would() -> None:
     assert class_supply(claims, human).runs_needed(30, 1) == 3
     none = passed_and_doubted(50, 0)
     goal = label_goal(none, drawn_claims(none, 50, 0), "groundedness", {}, 100, 5.0)
-    assert "No number of runs like this would" in goal.opening
+    assert "More runs like this will not help" in goal.opening
     assert "doubts" not in goal.opening  # for it doubts none
     tiny = passed_and_doubted(1, 0)
     goal = label_goal(tiny, drawn_claims(tiny, 1, 0), "groundedness", {}, 100, 5.0)

@@ -514,8 +514,7 @@ def _loader() -> Any:
         def construct_scalar(self, node: Any) -> Any:
             value = super().construct_scalar(node)
             if _HALF.search(value):
-                message = "contains half of a character (\\ud800 to \\udfff); write the whole "
-                "character"
+                message = "contains half of a character (\\ud800 to \\udfff); write it whole"
                 raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
             return value
 
