@@ -117,7 +117,7 @@ def test_every_problem_of_an_answers_file_is_told_at_once(tmp_path: Path, take: 
         (":3:", "'zzz' is in no line of the set"),
         (":4:", "no case of the set has the question 'unknown?'"),
         (":5:", "not JSON"),
-        (":6:", "no JSON object"),
+        (":6:", "not a JSON object"),
         (":7: answer:", "Expected"),
         (":8:", "neither an id nor a question"),
         (":9:", "--repeat"),
