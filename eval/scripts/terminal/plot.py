@@ -11,6 +11,8 @@ SHADES = " ░▒▓█"
 
 _LEAST_SPAN = 0.1
 
+_GAP = "·"
+
 _BREAK, _ASCII_BREAK = "┊", "|"
 
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
@@ -20,14 +22,14 @@ _Numbers = Sequence[float | None]
 
 
 def sparkline(values: _Numbers, breaks: Sequence[int] = (), *, unicode: bool = True) -> str:
-    """A character a value, low to high between the line's own ends; a gap is a space.
+    """A character a value, low to high between the line's own ends; a gap is a dot.
 
     The ends are at least 10 % of the values' size apart, so that small changes look small.
     Before each place in ``breaks`` stands a bar: what follows is measured by another definition.
     """
     numbers = [value for value in values if value is not None]
     if not numbers:
-        return " " * len(values)
+        return (_GAP if unicode else " ") * len(values)
     bars = BARS if unicode else ASCII_BARS
     span = max(max(numbers) - min(numbers), _LEAST_SPAN * max(map(abs, numbers)))
     low = (min(numbers) + max(numbers) - span) / 2
@@ -36,9 +38,9 @@ def sparkline(values: _Numbers, breaks: Sequence[int] = (), *, unicode: bool = T
         if index in breaks:
             text.append(_BREAK if unicode else _ASCII_BREAK)
         if value is None:
-            text.append(" ")
+            text.append(_GAP if unicode else " ")
         else:
-            share = (value - low) / span if span else 0.5
+            share = (value - low) / span if span else 0.0  # a line of zeros
             text.append(bars[min(int(share * len(bars)), len(bars) - 1)])
     return "".join(text)
 

@@ -279,7 +279,10 @@ def _case_list(
     changes, ways = (baseline.changes, baseline.ways) if baseline else ({}, {})
     by = _named(sections, options.worst_by) if options.worst_by else None
     order = order_of(answers, ways, by)
-    return CaseListing(answers, order, answers.keys(order), changes, ways)
+    pair = baseline.pair if baseline else None
+    return CaseListing(
+        answers, order, answers.keys(order), changes, ways, pair=pair, by_harm=by is None
+    )
 
 
 def _columns(

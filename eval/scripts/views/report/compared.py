@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from decisions import compare_words
 from decisions.alerts import AlertRule, PointPairs, changes, clusters_of_points, make_lines
-from decisions.case_changes import ChangedCase, Ways, changes_of, read_pair
+from decisions.case_changes import ChangedCase, PairVerdicts, Ways, changes_of, read_pair
 from decisions.case_rules import read_case_rules
 from decisions.committed import compare_pair, is_committed_alone
 from decisions.compare import CompareOptions, clusters_of
@@ -82,12 +82,14 @@ MOST_FLIPS = 100
 class BaselineComparison:
     """``table``: of the baseline. ``part``: what the report contains. ``changes``: by case id, of
     the cases that broke or were fixed, then of those in which only a primary metric changed;
-    ``ways``: of the first ones, which of the two."""
+    ``ways``: of the first ones, which of the two; ``pair``: the verdicts on both, where they are
+    known."""
 
     table: RunTable
     part: ComparisonPart
     changes: Mapping[str, Sequence[CaseChange]] = field(default_factory=dict)
     ways: Mapping[str, Ways] = field(default_factory=dict)
+    pair: PairVerdicts | None = None
 
 
 def compare_with(
@@ -183,7 +185,7 @@ def of_comparison(
         ),
         pairs=_pairs(base, new, eval_set) or UNSET,
     )
-    return BaselineComparison(tables[base], part, changes, ways)
+    return BaselineComparison(tables[base], part, changes, ways, None if pair.unknown else pair)
 
 
 def _pairs(base: Path, new: Path, eval_set: Path) -> list[ComparedPairs]:
@@ -227,7 +229,7 @@ def comparison_part(comparison: Comparison, remarks: Sequence[str] = ()) -> Comp
         controls=[str(difference) for difference in comparison.controls],
         varied=[str(difference) for difference in comparison.varied],
         notes=[*remarks, *compare_words.remarks(comparison)],
-        legend=compare_words.legend(comparison),
+        legend=[*compare_words.contradictions(comparison), *compare_words.legend(comparison)],
     )
 
 

@@ -476,6 +476,7 @@ class CaseRow(NamedTuple):
     case_id: str
     repeat: int
     state: str
+    why: str
     category: str | None
     values: Sequence[float | None]
     question: str

@@ -221,12 +221,16 @@ def worst_text(worst: AnswersInFull) -> str:
     )
 
 
+WITHOUT_SCRIPT = 100
+"""Rows of the list of cases that a browser without JavaScript shows."""
+
+
 def list_text(case_list: CaseTable) -> str:
     """What the list of cases holds, and what is left out."""
     shown, left_out = len(case_list.rows), case_list.left_out
     if not shown:
         return NO_SCORES
-    text = f"{shown:,} answers, in this order: broke or fixed, failed calls, failing, the others."
+    text = f"{shown:,} answers, the worst first: broke, fails, fixed, warns, ok."
     if left_out:
         text += f" {left_out:,} more are left out; browse_runs.py shows all of them."
     return text
