@@ -129,9 +129,9 @@ def _changed(rule: CaseRule, value: Any) -> CaseRule:
 class Basis(msgspec.Struct, frozen=True):
     """What the verdicts of a run rest on.
 
-    ``depth``: passages that were asked for; None where that is not known. ``judge``: who judged, as
-    JSON; "" for nobody. ``definitions``: of each scored metric, by ``section.metric``; None where
-    metrics.json does not tell them.
+    ``depth``: passages that were asked for; None where that is not known. ``judge``: who judged,
+    as JSON; "" for none. ``definitions``: of each scored metric, by ``section.metric``; None
+    where metrics.json does not tell them.
     """
 
     depth: int | None = None

@@ -51,7 +51,7 @@ class _Check(NamedTuple):
 
 
 class Ruling:
-    """Rules, as far as a run (or two) can be held against them.
+    """Rules, as far as a run (or two) can be checked by them.
 
     What an answer breaks is a number with a bit for each rule, ``broken``; ``settle`` says which of
     them fail it and which warn.

@@ -290,7 +290,7 @@ def read_pairs(
 def _matched(
     base: SectionTable, new: SectionTable, asked_base: Ints | None, asked_new: Ints | None
 ) -> SideBySide:
-    """The lines of a section that has texts of its own were asked nobody."""
+    """The lines of a section with its own texts belong to no asked case."""
     if base.section == OWN_TEXTS:
         asked_base = asked_new = np.zeros(0, np.int64)
     return side_by_side(base, new, asked_base, asked_new)
@@ -592,5 +592,5 @@ def changed_set(eval_set: Path, run: Path) -> str | None:
         return None
     return (
         f"{eval_set} is not the set that {run.resolve().name} was scored with: slices are those of "
-        "the set as it is now."
+        "the present set."
     )

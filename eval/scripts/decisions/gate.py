@@ -121,7 +121,7 @@ def check_names(rules: GateRules, sections: Sequence[str]) -> None:
 
 
 def _refuse_same(evidence: GateEvidence) -> None:
-    """Raises StorageError when a run would be held against itself."""
+    """Raises StorageError when a run would be compared with itself."""
     base, new = evidence.base, evidence.new
     if base is None or base.folder is None or new.folder is None:
         return

@@ -88,7 +88,7 @@ class RunNumbers:
 
 @dataclass(frozen=True)
 class GateEvidence:
-    """A run, what it is held against, and where its cases are described."""
+    """A run, its baseline and rules, and the files that describe its cases."""
 
     new: RunNumbers
     base: RunNumbers | None = None
@@ -154,8 +154,9 @@ def left_out_of(evidence: GateEvidence, sections: Collection[str]) -> dict[str, 
 
 
 def judged_by(side: RunNumbers, section: str) -> Section:
-    """Who judged a run and how, as the scores of a section say, else its config.json; {} when
-    nobody did."""
+    """Who judged a run and how, as the scores of a section say, else its config.json; {} without
+    a judge.
+    """
     return judge_of(_run(side), section)
 
 
@@ -235,8 +236,9 @@ def floors(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
 
 
 def unlabelled(evidence: GateEvidence, section: str, metric: str) -> bool:
-    """Whether a metric has no number because no case has what it needs: neither a failure nor a
-    section that nobody scored, and not measured in the baseline either."""
+    """Whether a metric has no number because no case has what it needs: neither a failure nor an
+    unscored section, and not measured in the baseline either.
+    """
     base, new = evidence.base, evidence.new
     if base is not None and base.part(section, "mean", metric) is not None:
         return False

@@ -382,7 +382,7 @@ class MustPass:
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """A judged metric whose judge was held against people.
+    """A judged metric whose judge was compared with people.
 
     ``bounds``: figures of the calibration whose 95 % interval must lie within each bound.
     """

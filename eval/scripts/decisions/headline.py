@@ -33,7 +33,7 @@ REPEATS = 3
 """Answers a case that the advice reckons with."""
 
 SLOW = 1.1
-"""Ratio from which times are told as a multiple."""
+"""Ratio from which times are written as a multiple."""
 
 TRY_REPEATS = (
     "run_eval.py --repeat 2 --limit 30 tells whether asking each question again would help."

@@ -150,7 +150,7 @@ def _on_disk(
     versions: Sequence[Version],
     notes: list[str],
 ) -> list[HistoryPoint]:
-    """The runs whose metrics.json is not committed as it is, in the order they were started."""
+    """The runs whose present metrics.json is not committed, in the order of their start."""
     files = list(dict.fromkeys(path.resolve() for folder in paths for path in _files(folder)))
     blob_ids = {version.blob for version in versions}
     blobs: Sequence[str | None] = [None] * len(files)
@@ -243,7 +243,7 @@ def _started(folder: Path) -> datetime.datetime | None:
 
 
 def _moment(text: str) -> datetime.datetime:
-    """A time as it is written in config.json and by git; without a zone it is UTC."""
+    """A time in the form of config.json and git; without a zone it is UTC."""
     if not text:
         return datetime.datetime.min.replace(tzinfo=datetime.UTC)
     moment = datetime.datetime.fromisoformat(text)

@@ -214,7 +214,7 @@ JUDGED = ("judged", "rubrics")
 
 
 def judge_of(run: Run, section: str = JUDGED[0]) -> Mapping[str, Any]:
-    """Who judged and how: as the scores say, else as config.json says; {} when nobody did."""
+    """Who judged and how: as the scores say, else as config.json says; {} without a judge."""
     scored = run.section(section).get("options", {}).get("judge")
     judge: Mapping[str, Any] = scored or run.config.judge
     return judge

@@ -44,12 +44,12 @@ def fitting(
     of_rubric = call.startswith(PREFIX)
     if call not in calibration.METRICS and not of_rubric:
         names = " and ".join(calibration.METRICS)
-        more = f"only verdicts of {names} and of rubrics can be held against people"
+        more = f"only verdicts of {names} and of rubrics can be compared with people"
         return None, [f"{more}; name other metrics"]
     mine = [candidate for candidate in calibrations if candidate["metric"] == call]
     if not mine:
         return None, [
-            "nobody has held its judge against people; label with calibrate_judge.py --label "
+            "its judge has not been compared with people; label with calibrate_judge.py --label "
             f"--metric {call}, or name a stored calibration under files"
         ]
     name = call if of_rubric else KINDS[call].prompt

@@ -1,6 +1,6 @@
 """The rows of two runs side by side, and the cluster of each case.
 
-Cases are told apart by 64-bit hashes of their ids, see ``records.run_table``.
+Cases are identified by 64-bit hashes of their ids, see ``records.run_table``.
 """
 
 from __future__ import annotations
@@ -106,12 +106,12 @@ class SideBySide:
 
     @property
     def only_base(self) -> int:
-        """Cases of base that new was not asked, as far as it is known."""
+        """Cases of base that new was not asked, as far as known."""
         return int((self._in_base & ~self._in_new & ~self.missing_new).sum())
 
     @property
     def only_new(self) -> int:
-        """Cases of new that base was not asked, as far as it is known."""
+        """Cases of new that base was not asked, as far as known."""
         return int((self._in_new & ~self._in_base & ~self.missing_base).sum())
 
     def case_ids(self, rows: Collection[int]) -> dict[int, str]:
@@ -208,7 +208,7 @@ def side_by_side(
 def _lost_by_both(
     base: SectionTable, new: SectionTable, asked_base: Ints | None, asked_new: Ints | None
 ) -> Ints:
-    """Cases that both runs were asked and neither has, as far as it is known, in their order."""
+    """Cases that both runs were asked and neither has, as far as known, in their order."""
     if asked_base is not None and asked_new is not None:
         asked = asked_base[np.isin(asked_base, asked_new)]
     elif asked_base is not None:

@@ -115,7 +115,7 @@ def read_primary(
 
 
 def usable_names(folder: Path, metrics: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """Of the built-in names those whose judge, if any, was held against people; all of others."""
+    """Of the built-in names those whose judge, if any, was compared with people; all of others."""
     if tuple(names) != BUILT_IN:
         return tuple(names)
     judge = metrics.get("sections", {}).get(JUDGED, {}).get("options", {}).get("judge") or {}

@@ -36,7 +36,7 @@ from terminal.tables import counted
 PAIRED, UNPAIRED = "paired cases, joint test", "two independent samples"
 
 FALL = 0.05
-"""The true fall, as a share of a metric's range, for which ``UnpairedRow.needed`` is told."""
+"""The true fall, as a share of a metric's range, for which ``UnpairedRow.needed`` is given."""
 
 WIDTH = 1.959963984540054
 """Standard errors in half of a 95 % interval."""

@@ -46,7 +46,7 @@ class Decided(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def decided_of(config: RunConfig) -> Decided | None:
-    """What a run's looks came to; None for a run that nobody looked at while it was asked."""
+    """What a run's looks came to; None for a run without looks while it was asked."""
     raw = config.run.get(DECIDED)
     if raw is None:
         return None

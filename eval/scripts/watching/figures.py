@@ -1,4 +1,4 @@
-"""The figures of production as shares by day, and the reference that they are held against."""
+"""The figures of production as shares by day, and the reference for comparison."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def parse_range(text: str) -> tuple[date, date]:
 def reference_of(
     index: TraceIndex, wished: str | None, *, replace: bool, now: int
 ) -> ReferencePeriod | None:
-    """The reference of an index; frozen at its first use. None while nobody named one.
+    """The reference of an index; frozen at its first use. None before one was named.
 
     Raises StorageError for another one than the frozen, unless it is to be replaced, and for days
     without traces, or that are not over.

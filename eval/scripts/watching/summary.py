@@ -107,7 +107,7 @@ class SpanSummaries:
         self.characters = 0
         """Of the answers that wait to be looked at."""
         self.ratings: list[RatingRow] = []
-        """Of people, found since somebody emptied the list."""
+        """Of people, found since the list was emptied."""
 
     def of(self, data: bytes, place: Place) -> Iterator[SpanRow]:
         """The rows of the spans in a JSON value that tell of an answer, or are outermost.
@@ -227,9 +227,9 @@ def trace_numbers(
 ) -> TraceRow | None:
     """A trace from its spans; None when none of them tells of an answer.
 
-    ``trace``: read from its texts, where the outermost span does not tell the answer for certain.
-    ``now``: microseconds. ``earliest_day``: what was shown up to the day before stays as it is, so
-    a trace that comes late counts on this day.
+    ``trace``: read from its texts, where the outermost span does not tell the answer for
+    certain. ``now``: microseconds. ``earliest_day``: what was shown up to the day before stays
+    unchanged, so a trace that comes late counts on this day.
     """
     if all(span.kind in (_NUMBERS[TOOL], OUTERMOST, LOG) for span in spans) and not tells_anything(
         spans

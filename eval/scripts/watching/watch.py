@@ -1,4 +1,4 @@
-"""One look: what is new is read and counted, the figures are held against the reference."""
+"""One look: what is new is read and counted, the figures are compared with the reference."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from watching.draws import Draw
 
 DAY_SHOWN = "last day shown"
-"""The fact under which the index keeps up to which day somebody has seen figures."""
+"""The fact under which the index keeps the last day whose figures were seen."""
 
 _TRACES_A_STEP = 1000
 _SECOND = 1_000_000

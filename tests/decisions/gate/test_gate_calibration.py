@@ -66,7 +66,7 @@ def put(judged: Any, *found: dict[str, Any], name: str = "calibration.json") -> 
 def test_a_judge_that_nobody_held_against_people_fails(judged: Any) -> None:
     said = judged.failures()
     assert set(said) == {NAME}
-    assert said[NAME].startswith("nobody has held its judge against people; label with")
+    assert said[NAME].startswith("its judge has not been compared with people; label with")
     put(judged, calibration())
     assert judged.failures() == {}
 
@@ -166,7 +166,7 @@ def test_all_outputs_hold_it_and_accept_needs_its_own_name(judged: Any) -> None:
         in done.stdout
     )
     (failure,) = ET.parse(judged.folder / "g.xml").iterfind(".//failure[@type='calibration']")
-    assert "nobody has held its judge" in str(failure.get("message"))
+    assert "its judge has not been compared" in str(failure.get("message"))
     assert NAME in (judged.folder / "g.md").read_text("utf-8")
     # who accepts a lower groundedness does not accept a judge that nobody checked
     assert set(judged.failures("--accept", "judged.groundedness=known")) == {NAME}
@@ -214,7 +214,7 @@ def test_the_whole_chain(tmp_path: Path) -> None:
     call("judge_answers.py", "--judge", "local", "--metrics", "groundedness")
     (tmp_path / "g.toml").write_text(RULE.replace("0.6", "0.5"))
     (tmp_path / "strict.toml").write_text(RULE.replace("0.6", "0.99"))
-    assert "nobody has held" in call("gate_run.py", "--gates", "g.toml", code=1)
+    assert "its judge has not been compared" in call("gate_run.py", "--gates", "g.toml", code=1)
     call("calibrate_judge.py", "--labels-file", "labels.jsonl")
     assert "Gate passed: 2 skipped, 2 passed" in call("gate_run.py", "--gates", "g.toml")
     assert "the whole interval must be >= 0.99" in call(

@@ -210,7 +210,7 @@ def test_a_gate_rule_can_demand_a_calibrated_rubric(run: JudgedRun, tmp_path: Pa
     before = json.loads(CliRunner().invoke(gate_run.main, words).stdout)
     calibration = [check for check in before["checks"] if check["rule"] == "calibration"]
     assert [check["status"] for check in calibration] == ["failed"]
-    assert "nobody has held its judge against people" in calibration[0]["reason"]
+    assert "its judge has not been compared with people" in calibration[0]["reason"]
     floors = [check for check in before["checks"] if check["metric"] == "helpful"]
     assert {check["status"] for check in floors if check["rule"] == "floor"} == {"passed"}
     label_by_file(run, {name: LABELS[n % 3] for n, name in enumerate(NAMES)})
